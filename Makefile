@@ -1,0 +1,50 @@
+# `make demo` and `make test` need Python ≥ 3.11, make, git and a package index; they make
+# their own environment in .venv. `make help` lists the rest.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO_DIR ?= roast-demo
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs samples screenshots clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+demo: $(VENV)/installed-all  ## a small real coffea run on this machine, recorded, and its report
+	$(BIN)/roast-record demo -o $(DEMO_DIR)
+
+test: $(VENV)/installed-test  ## all tests, in a real browser too
+	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
+	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/installed-test  ## formatting, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+docs: $(VENV)/installed-test  ## renew what is generated: schemas/README.md, schemas/trace.schema.json
+	$(BIN)/python schemas/generate.py
+
+samples: $(VENV)/installed-test  ## record the sample traces anew
+	$(BIN)/python sample_traces/record_samples.py
+
+screenshots: $(VENV)/installed-test  ## renew the README's picture of the report
+	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
+	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/browser/screenshots.py
+
+clean:  ## take away the environment and what the demo wrote
+	rm -rf $(VENV) $(DEMO_DIR) .mypy_cache .ruff_cache .pytest_cache
+
+$(VENV)/created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/installed-%: pyproject.toml $(VENV)/created
+	@echo "Installing roast-trace[$*] into $(VENV) (a minute or two) ..."
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@

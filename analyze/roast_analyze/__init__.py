@@ -1,0 +1,28 @@
+"""Offline analysis of traces that roast recorded.
+
+>>> with roast_analyze.Trace("trace.jsonl.zst") as trace:  # doctest: +SKIP
+...     trace.frame("task_runs")
+...     trace.sql("SELECT outcome, count(*) FROM task_runs GROUP BY ALL")
+
+Data flows one way: :mod:`~roast_analyze.load` reads segments into typed tables, the files
+below ``sql/`` make views of them, :class:`Trace` answers queries, and what is drawn or
+printed is made of its answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roast_analyze.trace import Column, Trace, View
+
+__all__ = ["Column", "Trace", "View"]
+
+
+def __getattr__(name: str) -> Any:
+    # Importing DuckDB takes longer than `roast-analyze --help` should.
+    if name in __all__:
+        from roast_analyze import trace
+
+        return getattr(trace, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

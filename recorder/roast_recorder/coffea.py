@@ -1,0 +1,67 @@
+"""What a coffea chunk is, read off its task on the scheduler.
+
+`coffea.processor.Runner` hands its :class:`DaskExecutor` one ``WorkItem`` a chunk, and the
+work item travels inside the task. Looking at it there needs no change of anybody's code,
+and works before the task runs and if it never does.
+
+coffea itself is never imported: a work item is recognised by what it has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Text of the user's metadata beyond this many characters is left out.
+MAX_USERMETA_LENGTH = 4_096
+
+
+def chunk_identity(run_spec: Any) -> dict[str, Any] | None:
+    """Describe the chunk that a task will process.
+
+    Parameters
+    ----------
+    run_spec : object
+        The scheduler's ``TaskState.run_spec``.
+
+    Returns
+    -------
+    dict or None
+        Fields of a ``chunk`` record, without the key; None if this is no chunk.
+    """
+    item = _work_item(run_spec)
+    if item is None:
+        return None
+    uuid = item.fileuuid
+    return {
+        "dataset": item.dataset,
+        "filename": item.filename,
+        "treename": item.treename,
+        "entry_start": int(item.entrystart),
+        "entry_stop": int(item.entrystop),
+        "file_uuid": uuid.hex() if isinstance(uuid, bytes) else uuid and str(uuid),
+        "usermeta": _bounded(getattr(item, "usermeta", None)),
+    }
+
+
+def _work_item(run_spec: Any) -> Any | None:
+    """Find the work item: the task's first argument, or the first part of that.
+
+    With ``savemetrics`` or a broadcast processor, coffea zips the item with other
+    arguments into a tuple, which Dask wraps into a task of its own.
+    """
+    candidate = run_spec
+    for _ in range(3):
+        if hasattr(candidate, "entrystart") and hasattr(candidate, "fileuuid"):
+            return candidate
+        parts = candidate if isinstance(candidate, tuple) else getattr(candidate, "args", None)
+        if not isinstance(parts, (tuple, list)) or not parts:
+            return None
+        candidate = parts[0]
+    return None
+
+
+def _bounded(usermeta: Any) -> Any:
+    if not usermeta:
+        return None
+    text = str(usermeta)
+    return usermeta if len(text) <= MAX_USERMETA_LENGTH else text[:MAX_USERMETA_LENGTH] + "…"

@@ -1,0 +1,44 @@
+"""The analysis of the demonstration: select jets, pair them, fill histograms.
+
+It knows nothing of the recorder.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import awkward as ak
+import hist
+from coffea import processor
+from coffea.nanoevents import NanoAODSchema
+
+NanoAODSchema.warn_missing_crossrefs = False
+
+
+class DijetProcessor(processor.ProcessorABC):
+    """Dijet masses and jet momenta of events with two good jets and little MET."""
+
+    def process(self, events: Any) -> dict[str, Any]:
+        """Fill the histograms of one chunk of events."""
+        jets = events.Jet[(events.Jet.pt > 30) & (abs(events.Jet.eta) < 2.4)]
+        jets = jets[ak.all(jets.metric_table(events.Muon) > 0.4, axis=2)]
+        pairs = ak.combinations(jets, 2, fields=["leading", "trailing"])
+        masses = (pairs.leading + pairs.trailing).mass
+        quiet = events.MET.pt < 60
+
+        mass = hist.Hist.new.Reg(100, 0, 500, name="mass", label="dijet mass [GeV]").Int64()
+        mass.fill(mass=ak.flatten(masses[quiet]))
+        pt = hist.Hist.new.Reg(100, 0, 300, name="pt", label="jet pT [GeV]").Int64()
+        pt.fill(pt=ak.flatten(jets.pt))
+        return {
+            events.metadata["dataset"]: {
+                "entries": len(events),
+                "selected": int(ak.sum(ak.num(jets) >= 2)),
+                "mass": mass,
+                "pt": pt,
+            }
+        }
+
+    def postprocess(self, accumulator: Any) -> Any:
+        """Nothing is left to do after the merging."""
+        return accumulator

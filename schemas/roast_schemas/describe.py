@@ -1,0 +1,191 @@
+"""The only place that looks into the declarations of :mod:`roast_schemas.records`.
+
+From one description of a kind (:class:`Kind`) come the JSON Schema of a line, the column
+types with which DuckDB reads a trace, and the data dictionary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
+
+from roast_schemas.records import KINDS, SCHEMA_VERSION, Json
+from roast_schemas.units import Field, Unit
+
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_DUCKDB_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", Json: "JSON"}
+
+
+@dataclass(frozen=True)
+class FieldDescription:
+    """One field of a kind.
+
+    Parameters
+    ----------
+    name : str
+        Name in the trace.
+    type : Any
+        Python type: ``str``, ``int``, ``float``, ``bool``, ``Json``, or a list, dict or
+        TypedDict of them.
+    unit : Unit
+    meaning : str
+    required : bool
+        Whether every record of the kind has it.
+    """
+
+    name: str
+    type: Any
+    unit: Unit
+    meaning: str
+    required: bool
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One record kind: its name, what a record of it stands for, and its fields."""
+
+    name: str
+    meaning: str
+    fields: tuple[FieldDescription, ...]
+
+
+@cache
+def kinds() -> dict[str, Kind]:
+    """Describe every record kind, by name, in the order of the data dictionary."""
+    return {
+        name: Kind(name, _docstring(record), _fields(record)) for name, record in KINDS.items()
+    }
+
+
+def duckdb_type(python_type: Any) -> str:
+    """Give the DuckDB type in which values of a declared type are read.
+
+    Parameters
+    ----------
+    python_type : Any
+        A type as :class:`FieldDescription` has it.
+
+    Returns
+    -------
+    str
+        For example ``STRUCT("action" VARCHAR, "start" DOUBLE)[]``.
+
+    Raises
+    ------
+    TypeError
+        If the declarations use a type that has no translation.
+    """
+    if python_type in _DUCKDB_TYPES:
+        return _DUCKDB_TYPES[python_type]
+    if get_origin(python_type) is list:
+        return duckdb_type(get_args(python_type)[0]) + "[]"
+    if get_origin(python_type) is dict:
+        key_type, value_type = get_args(python_type)
+        return f"MAP({duckdb_type(key_type)}, {duckdb_type(value_type)})"
+    if is_typeddict(python_type):
+        members = (f'"{f.name}" {duckdb_type(f.type)}' for f in _fields(python_type))
+        return f"STRUCT({', '.join(members)})"
+    raise TypeError(f"a record field of type {python_type!r} has no DuckDB type")
+
+
+@cache
+def duckdb_columns() -> dict[str, str]:
+    """Give the type of every field of every kind, for one typed read of a whole trace.
+
+    Returns
+    -------
+    dict[str, str]
+        Field name to DuckDB type. A name means one thing in all kinds, so that one
+        column serves them all.
+    """
+    return {
+        field.name: duckdb_type(field.type)
+        for kind in kinds().values()
+        for field in kind.fields
+    }
+
+
+def json_schema() -> dict[str, Any]:
+    """Build the JSON Schema (draft 2020-12) of one line of a trace."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"A line of a roast trace, schema version {SCHEMA_VERSION}",
+        "type": "object",
+        "required": ["kind", "t"],
+        "properties": {"kind": {"enum": list(kinds())}},
+        "oneOf": [_kind_schema(kind) for kind in kinds().values()],
+    }
+
+
+def records_markdown() -> str:
+    """Write the data dictionary of the records: one table a kind."""
+    return "\n\n".join(_kind_markdown(kind) for kind in kinds().values())
+
+
+def _fields(record: type) -> tuple[FieldDescription, ...]:
+    return tuple(
+        _field(name, hint) for name, hint in get_type_hints(record, include_extras=True).items()
+    )
+
+
+def _field(name: str, hint: Any) -> FieldDescription:
+    if get_origin(hint) is not Annotated:
+        raise TypeError(f"record field {name!r} is declared without a Field(...)")
+    # Annotated[Annotated[X, a], b] is flattened by Python; the last marker wins.
+    python_type, *markers = get_args(hint)
+    marker = next(m for m in reversed(markers) if isinstance(m, Field))
+    return FieldDescription(name, python_type, marker.unit, marker.meaning, marker.required)
+
+
+def _docstring(record: type) -> str:
+    lines = (record.__doc__ or "").strip().splitlines()
+    return "\n".join(line.strip() for line in lines)
+
+
+def _kind_schema(kind: Kind) -> dict[str, Any]:
+    properties = {field.name: _field_schema(field) for field in kind.fields}
+    properties["kind"] = {"const": kind.name}
+    return {
+        "title": kind.name,
+        "description": kind.meaning,
+        "required": [field.name for field in kind.fields if field.required],
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _field_schema(field: FieldDescription) -> dict[str, Any]:
+    schema = _type_schema(field.type)
+    unit = f" [{field.unit}]" if field.unit else ""
+    return {**schema, "description": field.meaning + unit}
+
+
+def _type_schema(python_type: Any) -> dict[str, Any]:
+    if python_type is Json:
+        return {}
+    if python_type in _JSON_TYPES:
+        return {"type": _JSON_TYPES[python_type]}
+    if get_origin(python_type) is list:
+        return {"type": "array", "items": _type_schema(get_args(python_type)[0])}
+    if get_origin(python_type) is dict:
+        return {
+            "type": "object",
+            "additionalProperties": _type_schema(get_args(python_type)[1]),
+        }
+    return {
+        "type": "object",
+        "properties": {f.name: _field_schema(f) for f in _fields(python_type)},
+        "additionalProperties": False,
+    }
+
+
+def _kind_markdown(kind: Kind) -> str:
+    rows = [
+        f"| `{f.name}`{' *' if f.required else ''} | `{duckdb_type(f.type)}` | {f.unit} "
+        f"| {f.meaning} |"
+        for f in kind.fields
+        if f.name not in ("kind", "t")
+    ]
+    table = "\n".join(["| field | type | unit | meaning |", "| --- | --- | --- | --- |", *rows])
+    return f"### `{kind.name}`\n\n{kind.meaning}\n\n{table}"

@@ -1,0 +1,373 @@
+"""Every kind of record that a trace can hold.
+
+A trace is JSON lines, one record a line. A record kind is a :class:`TypedDict` below;
+its docstring says what one record stands for, its fields carry type, unit and meaning,
+and :data:`KINDS` gives it its name. Rules that hold for all of them, and that
+``tests/schemas`` checks:
+
+* ``kind`` and ``t`` stand in every record; ``t`` is the instant at which the recorder
+  saw the fact, on the scheduler's clock.
+* A name has one type and one unit wherever it stands.
+* Absent and null mean the same.
+* A key is text: Dask's string, or ``str(key)`` of a tuple.
+
+History of :data:`SCHEMA_VERSION` (a new field or kind raises the minor number, a changed
+meaning or a removed field the major one):
+
+* 1.0: the first.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, NewType, TypedDict
+
+from roast_schemas.units import Field, Unit
+
+SCHEMA_VERSION: Final = "1.0"
+
+#: Any JSON value. It is kept as it came and looked into by queries.
+Json = NewType("Json", object)
+
+Key = Annotated[str, Field("Dask's key of the task, as text", required=True)]
+Worker = Annotated[str, Field("address of the worker, as the scheduler knows it")]
+ServerId = Annotated[
+    str, Field("identity of the worker process; an address can be used again, this is not")
+]
+RunId = Annotated[int, Field("Dask's number of the attempt at a task, unique in a scheduler")]
+SpanId = Annotated[str, Field("identity of the span")]
+Prefix = Annotated[str, Field("Dask's key prefix: what kind of task it is")]
+StimulusId = Annotated[str, Field("what made Dask do this, as Dask names it")]
+StartT = Annotated[float, Field("when it began", Unit.EPOCH_SECONDS)]
+StopT = Annotated[float, Field("when it ended", Unit.EPOCH_SECONDS)]
+Thread = Annotated[int, Field("identity of the thread that computed, within its worker")]
+NBytes = Annotated[int, Field("size, as Dask's sizeof measures it", Unit.BYTES)]
+Reason = Annotated[str, Field("why, in words")]
+BytesRead = Annotated[int, Field("bytes requested from the source", Unit.BYTES)]
+CpuSeconds = Annotated[float, Field("CPU time of the thread", Unit.SECONDS)]
+ExceptionText = Annotated[str, Field("text of the exception")]
+
+
+class Record(TypedDict, total=False):
+    """What stands in every record."""
+
+    kind: Annotated[str, Field("what the record is: a name of this dictionary", required=True)]
+    t: Annotated[float, Field("when the recorder saw it", Unit.EPOCH_SECONDS, required=True)]
+
+
+class Header(Record, total=False):
+    """The beginning of a segment."""
+
+    schema_version: Annotated[
+        str, Field("version of this dictionary, major.minor", required=True)
+    ]
+    trace_id: Annotated[str, Field("identity of the recording", required=True)]
+    segment: Annotated[int, Field("number of the segment in its trace, from 1", required=True)]
+    recorder_version: Annotated[str, Field("version of roast-trace that recorded")]
+    dask_version: Annotated[str, Field("version of dask on the scheduler")]
+    distributed_version: Annotated[str, Field("version of distributed on the scheduler")]
+    python_version: Annotated[str, Field("version of Python on the scheduler")]
+    scheduler: Annotated[str, Field("address of the scheduler")]
+    scheduler_id: Annotated[str, Field("identity of the scheduler process")]
+    settings: Annotated[Json, Field("the recorder's settings")]
+    utc_offset_seconds: Annotated[
+        float, Field("the scheduler's local time minus UTC", Unit.SECONDS)
+    ]
+    clock_offset_seconds: Annotated[
+        float,
+        Field(
+            "clock of the process that wrote the file minus the scheduler's clock, measured "
+            "when recording began; correct to half a round trip",
+            Unit.SECONDS,
+        ),
+    ]
+
+
+class Trailer(Record, total=False):
+    """The end of a segment that ended in order."""
+
+    segment: Annotated[int, Field("number of the segment in its trace, from 1", required=True)]
+    reason: Reason
+    records_by_kind: Annotated[
+        dict[str, int],
+        Field("records written in this segment before the trailer", Unit.COUNT, required=True),
+    ]
+    dropped_by_kind: Annotated[
+        dict[str, int],
+        Field("records lost before they could be written", Unit.COUNT, required=True),
+    ]
+
+
+class Environment(Record, total=False):
+    """A fact about the software, the machines or the set-up of the run."""
+
+    section: Annotated[str, Field("what the fact is about", required=True)]
+    name: Annotated[str, Field("name: of a fact, a worker, a section of code", required=True)]
+    value: Annotated[Json, Field("the fact")]
+
+
+class Task(Record, total=False):
+    """A task entering the graph, or already there when recording began."""
+
+    key: Key
+    prefix: Prefix
+    group: Annotated[str, Field("Dask's task group: the tasks of one layer of a graph")]
+    dependencies: Annotated[list[str], Field("keys of the tasks whose results it takes")]
+    priority: Annotated[list[float], Field("Dask's priority; the smaller goes first")]
+    annotations: Annotated[Json, Field("Dask annotations of the task")]
+    span_id: SpanId
+    client: Annotated[str, Field("identity of the client that submitted it")]
+    state: Annotated[str, Field("state when recording began; absent if it came later")]
+    stimulus_id: StimulusId
+
+
+class Startstop(TypedDict, total=False):
+    """A part of a task attempt, as the worker timed it."""
+
+    action: Annotated[str, Field("transfer, disk-read, deserialize, compute, …")]
+    start: Annotated[float, Field("when the part began", Unit.EPOCH_SECONDS)]
+    stop: Annotated[float, Field("when the part ended", Unit.EPOCH_SECONDS)]
+    source: Annotated[str, Field("the worker that a transfer came from")]
+
+
+class Transition(Record, total=False):
+    """A task changed its state on the scheduler, told as the scheduler told it."""
+
+    key: Key
+    start: Annotated[str, Field("state before", required=True)]
+    finish: Annotated[str, Field("state after", required=True)]
+    stimulus_id: StimulusId
+    worker: Annotated[
+        str,
+        Field(
+            "the worker: of →processing, the one it was sent to; of the end of an attempt, "
+            "the one that reported it"
+        ),
+    ]
+    run_id: RunId
+    thread: Thread
+    nbytes: NBytes
+    typename: Annotated[str, Field("type of the result")]
+    startstops: Annotated[list[Startstop], Field("the parts of the attempt")]
+    cause: Annotated[str, Field("key of the task whose failure made this one fail")]
+    exception: ExceptionText
+    traceback: Annotated[str, Field("text of the traceback")]
+
+
+class WorkerAdded(Record, total=False):
+    """A worker came to the scheduler, or was there when recording began."""
+
+    worker: Worker
+    server_id: ServerId
+    name: Annotated[str, Field("name: of a fact, a worker, a section of code", required=True)]
+    host: Annotated[str, Field("host that the worker runs on")]
+    pid: Annotated[int, Field("process id on that host")]
+    nthreads: Annotated[int, Field("threads that compute", Unit.COUNT)]
+    memory_limit: Annotated[int, Field("memory the worker may use; 0 is no limit", Unit.BYTES)]
+    nanny: Annotated[str, Field("address of the worker's nanny")]
+    local_directory: Annotated[str, Field("where the worker spills to")]
+    resources: Annotated[Json, Field("Dask resources that the worker offers")]
+    versions: Annotated[Json, Field("versions of the software on the worker")]
+
+
+class WorkerRemoved(Record, total=False):
+    """A worker left the scheduler."""
+
+    worker: Worker
+    server_id: ServerId
+    stimulus_id: StimulusId
+
+
+class WorkerSample(Record, total=False):
+    """What the scheduler knew of a worker at a tick."""
+
+    worker: Worker
+    server_id: ServerId
+    cpu: Annotated[float, Field("CPU use of the process", Unit.PERCENT_OF_CORE)]
+    memory: Annotated[int, Field("memory of the process", Unit.BYTES)]
+    memory_limit: Annotated[int, Field("memory the worker may use; 0 is no limit", Unit.BYTES)]
+    managed_bytes: Annotated[int, Field("results held in memory", Unit.BYTES)]
+    spilled_memory: Annotated[
+        int, Field("size in memory of the results spilled to disk", Unit.BYTES)
+    ]
+    spilled_disk: Annotated[int, Field("size on disk of the spilled results", Unit.BYTES)]
+    nthreads: Annotated[int, Field("threads that compute", Unit.COUNT)]
+    processing: Annotated[int, Field("tasks that the scheduler assigned to it", Unit.COUNT)]
+    executing: Annotated[int, Field("tasks that it is computing", Unit.COUNT)]
+    ready: Annotated[int, Field("tasks that wait for a thread", Unit.COUNT)]
+    occupancy: Annotated[
+        float, Field("work that Dask expects to be queued there", Unit.SECONDS)
+    ]
+    nbytes: NBytes
+    last_seen: Annotated[float, Field("last heartbeat of the worker", Unit.EPOCH_SECONDS)]
+    event_loop_interval: Annotated[
+        float, Field("mean interval of the worker's event loop; 0.02 is idle", Unit.SECONDS)
+    ]
+    num_fds: Annotated[int, Field("open file descriptors", Unit.COUNT)]
+    incoming_bytes: Annotated[int, Field("size of the transfers coming in", Unit.BYTES)]
+    outgoing_bytes: Annotated[int, Field("size of the transfers going out", Unit.BYTES)]
+    host_net_read_bps: Annotated[
+        float, Field("network traffic into the host", Unit.BYTES_PER_SECOND)
+    ]
+    host_net_write_bps: Annotated[
+        float, Field("network traffic out of the host", Unit.BYTES_PER_SECOND)
+    ]
+    host_disk_read_bps: Annotated[float, Field("disk reads of the host", Unit.BYTES_PER_SECOND)]
+    host_disk_write_bps: Annotated[
+        float, Field("disk writes of the host", Unit.BYTES_PER_SECOND)
+    ]
+
+
+class Span(Record, total=False):
+    """A Dask span: a named part of the client's work."""
+
+    span_id: SpanId
+    span_name: Annotated[list[str], Field("names from the outermost span to this one")]
+    parent_id: Annotated[str, Field("identity of the span around this one")]
+
+
+class FineMetric(Record, total=False):
+    """What a worker added to one of its metrics since its last heartbeat."""
+
+    worker: Worker
+    server_id: ServerId
+    context: Annotated[str, Field("execute, get-data, gather-dep, p2p, memory-monitor")]
+    span_id: SpanId
+    prefix: Prefix
+    activity: Annotated[str, Field("what was done: thread-cpu, deserialize, compress, …")]
+    unit: Annotated[str, Field("unit of the metric: seconds, bytes, count, …")]
+    delta: Annotated[float, Field("what was added", Unit.SEE_UNIT_FIELD)]
+
+
+class Profile(Record, total=False):
+    """A worker's statistical profile over a stretch of time."""
+
+    worker: Worker
+    server_id: ServerId
+    prefix: Prefix
+    start_t: StartT
+    stop_t: StopT
+    interval_seconds: Annotated[float, Field("time between two samples", Unit.SECONDS)]
+    tree: Annotated[Json, Field("Dask's tree of call counts")]
+
+
+class Branch(TypedDict, total=False):
+    """What a chunk read of one branch of its file."""
+
+    branch: Annotated[str, Field("name of the branch")]
+    compressed_bytes: Annotated[int, Field("size as stored in the file", Unit.BYTES)]
+    uncompressed_bytes: Annotated[int, Field("size in memory", Unit.BYTES)]
+
+
+class Chunk(Record, total=False):
+    """A coffea chunk.
+
+    Two records speak of one: without ``run_id``, written when its task enters the graph,
+    what the chunk is; with ``run_id``, written by the worker, what an attempt at it did.
+    """
+
+    key: Key
+    run_id: RunId
+    dataset: Annotated[str, Field("dataset that the file belongs to")]
+    filename: Annotated[str, Field("file that is read, as coffea names it")]
+    treename: Annotated[str, Field("tree or table within the file")]
+    entry_start: Annotated[int, Field("first entry of the chunk", Unit.COUNT)]
+    entry_stop: Annotated[int, Field("entry after the last of the chunk", Unit.COUNT)]
+    file_uuid: Annotated[str, Field("uuid that the file carries")]
+    usermeta: Annotated[Json, Field("the user's metadata of the dataset")]
+    worker: Worker
+    thread: Thread
+    start_t: StartT
+    stop_t: StopT
+    events: Annotated[int, Field("events processed", Unit.COUNT)]
+    open_seconds: Annotated[float, Field("time to open the file", Unit.SECONDS)]
+    process_seconds: Annotated[
+        float, Field("time in the processor, reading included", Unit.SECONDS)
+    ]
+    read_seconds: Annotated[float, Field("time waiting for the source", Unit.SECONDS)]
+    cpu_seconds: CpuSeconds
+    bytes_read: BytesRead
+    requests: Annotated[int, Field("requests made to the source", Unit.COUNT)]
+    columns: Annotated[list[str], Field("columns that were read, as coffea names them")]
+    branches: Annotated[
+        list[Branch], Field("the baskets or clusters that overlap the chunk, by branch")
+    ]
+    file_branches: Annotated[int, Field("branches in the file", Unit.COUNT)]
+    file_bytes: Annotated[int, Field("size of the file", Unit.BYTES)]
+    memory_before: Annotated[int, Field("process memory before", Unit.BYTES)]
+    memory_after: Annotated[int, Field("process memory after", Unit.BYTES)]
+    memory_peak: Annotated[int, Field("most process memory meanwhile", Unit.BYTES)]
+    exception: ExceptionText
+
+
+class Section(Record, total=False):
+    """A part of a chunk's processing that the user named."""
+
+    key: Key
+    run_id: RunId
+    name: Annotated[str, Field("name: of a fact, a worker, a section of code", required=True)]
+    worker: Worker
+    thread: Thread
+    start_t: StartT
+    stop_t: StopT
+    cpu_seconds: CpuSeconds
+    memory_delta: Annotated[int, Field("process memory after minus before", Unit.BYTES)]
+    bytes_read: BytesRead
+
+
+class WorkerTransition(Record, total=False):
+    """A task changed its state on a worker (opt-in)."""
+
+    worker: Worker
+    key: Key
+    start: Annotated[str, Field("state before", required=True)]
+    finish: Annotated[str, Field("state after", required=True)]
+
+
+class Transfer(Record, total=False):
+    """Results moved from one worker to another (opt-in)."""
+
+    start_t: StartT
+    stop_t: StopT
+    source: Annotated[str, Field("address of the worker that sent")]
+    destination: Annotated[str, Field("address of the worker that received")]
+    nbytes: NBytes
+    keys: Annotated[dict[str, int], Field("what was moved and its size", Unit.BYTES)]
+
+
+class Event(Record, total=False):
+    """A Dask event: what the scheduler, a worker, a client or the user logged."""
+
+    topic: Annotated[str, Field("topic that it was logged under", required=True)]
+    worker: Worker
+    payload: Annotated[Json, Field("the message")]
+
+
+class Loss(Record, total=False):
+    """Something that the recorder had to leave out."""
+
+    reason: Reason
+    record_kind: Annotated[str, Field("kind of the records that are missing")]
+    records: Annotated[int, Field("records that are missing", Unit.COUNT)]
+    detail: Annotated[str, Field("what is known of them")]
+
+
+#: Name of every kind, in the order of the data dictionary.
+KINDS: Final[dict[str, type]] = {
+    "header": Header,
+    "trailer": Trailer,
+    "environment": Environment,
+    "task": Task,
+    "transition": Transition,
+    "worker_added": WorkerAdded,
+    "worker_removed": WorkerRemoved,
+    "worker_sample": WorkerSample,
+    "span": Span,
+    "fine_metric": FineMetric,
+    "profile": Profile,
+    "chunk": Chunk,
+    "section": Section,
+    "worker_transition": WorkerTransition,
+    "transfer": Transfer,
+    "event": Event,
+    "loss": Loss,
+}

@@ -1,0 +1,205 @@
+"""The ways to start and end a recording, and what it must not do to a run."""
+
+import asyncio
+import logging
+import os
+import stat
+import time
+
+import dask.array as da
+import pytest
+from distributed import Client
+
+import roast_recorder
+
+pytestmark = pytest.mark.cluster
+
+
+def kinds(lines):
+    return [line["kind"] for line in lines]
+
+
+def leftovers(dask_scheduler):
+    """Everything of ours that a scheduler still has."""
+    erred = dask_scheduler.stream_handlers["task-erred"]
+    return (
+        [name for name in dask_scheduler.plugins if "roast" in str(name)]
+        + [name for name in dask_scheduler.handlers if "roast" in str(name)]
+        + (["task-erred"] if hasattr(erred, "roast_listeners") else [])
+    )
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.zst"])
+def test_a_context_manager_records_from_header_to_trailer(client, tmp_path, read_lines, ending):
+    trace = tmp_path / f"trace{ending}"
+
+    with roast_recorder.record(client, trace):
+        assert da.ones((100, 100), chunks=50).sum().compute() == 10_000
+
+    lines = read_lines(trace)
+    assert kinds(lines)[0] == "header"
+    assert kinds(lines)[-1] == "trailer"
+    assert {"environment", "worker_added", "worker_sample", "task", "transition"} <= set(
+        kinds(lines)
+    )
+    assert client.run_on_scheduler(leftovers) == []
+
+
+def test_start_and_stop(client, tmp_path, read_lines):
+    recording = roast_recorder.record(client, tmp_path / "trace.jsonl")
+
+    recording.start()
+    client.submit(sum, [1, 2]).result()
+    recording.stop()
+    recording.stop()
+
+    lines = read_lines(tmp_path / "trace.jsonl")
+    assert kinds(lines).count("trailer") == 1
+    assert recording.records_by_kind.total() == len(lines)
+
+
+def test_an_asynchronous_client(cluster, tmp_path, read_lines):
+    async def run():
+        async with Client(cluster.scheduler_address, asynchronous=True) as client:
+            async with roast_recorder.record(client, tmp_path / "with.jsonl"):
+                await client.submit(sum, [1, 2])
+            recording = await roast_recorder.record(client, tmp_path / "start.jsonl").start()
+            await client.submit(sum, [1, 2, 3])
+            await recording.stop()
+            with pytest.raises(TypeError, match="async with"):
+                roast_recorder.record(client, tmp_path / "wrong.jsonl").__enter__()
+
+    asyncio.run(run())
+
+    for name in ("with.jsonl", "start.jsonl"):
+        lines = read_lines(tmp_path / name)
+        assert kinds(lines)[-1] == "trailer"
+        assert "memory" in {line.get("finish") for line in lines}
+
+
+def test_the_file_is_the_clients_when_the_scheduler_is_another_process(
+    scheduler_process, tmp_path, read_lines, monkeypatch
+):
+    _, address = scheduler_process
+    monkeypatch.chdir(tmp_path)
+
+    with Client(address) as client, roast_recorder.record(client, "here.jsonl"):
+        client.wait_for_workers(2, timeout=60)
+        assert client.gather(client.map(abs, range(-50, 0))) == list(range(50, 0, -1))
+
+    lines = read_lines(tmp_path / "here.jsonl")
+    finished = [line for line in lines if line.get("finish") == "memory"]
+    assert len(finished) == 50
+    assert kinds(lines).count("worker_added") == 2
+    assert kinds(lines)[-1] == "trailer"
+
+
+def test_two_recorders_do_not_disturb_each_other(client, tmp_path, read_lines):
+    with roast_recorder.record(client, tmp_path / "outer.jsonl"):
+        inner = roast_recorder.record(client, tmp_path / "inner.jsonl")
+        inner.start()
+        client.submit(divmod, 7, 0, retries=1, key="fails").exception()
+        inner.stop()
+        client.submit(divmod, 8, 0, retries=1, key="fails-later").exception()
+
+    def transitions(name):
+        return [
+            (line["key"], line["start"], line["finish"], line.get("exception"))
+            for line in read_lines(tmp_path / name)
+            if line["kind"] == "transition"
+        ]
+
+    outer = transitions("outer.jsonl")
+    of_inner = transitions("inner.jsonl")
+    assert len(of_inner) > 5
+    assert [row for row in outer if row in of_inner][: len(of_inner)] == of_inner
+    assert {row[3] for row in outer if row[0] == "fails-later"} > {None}
+    assert client.run_on_scheduler(leftovers) == []
+
+
+def test_the_users_exception_reaches_the_user(client, tmp_path, read_lines):
+    def fail():
+        raise ValueError("mine")
+
+    with (
+        pytest.raises(ValueError, match="mine"),
+        roast_recorder.record(client, tmp_path / "trace.jsonl"),
+    ):
+        client.submit(fail).result()
+
+    lines = read_lines(tmp_path / "trace.jsonl")
+    assert kinds(lines)[-1] == "trailer"
+    assert [line["exception"] for line in lines if line.get("finish") == "erred"] == [
+        "ValueError('mine')"
+    ]
+
+
+def test_events_of_users_are_recorded(client, tmp_path, read_lines):
+    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+        client.log_event("my topic", {"cut": 30, "text": "<b>"})
+
+    [event] = [
+        line for line in read_lines(tmp_path / "trace.jsonl") if line.get("topic") == "my topic"
+    ]
+    assert event["payload"] == {"cut": 30, "text": "<b>"}
+
+
+def test_what_is_there_already_is_recorded(client, tmp_path, read_lines):
+    future = client.submit(sum, [1, 2], key="older")
+    future.result()
+
+    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+        pass
+
+    [task] = [line for line in read_lines(tmp_path / "trace.jsonl") if line["kind"] == "task"]
+    assert (task["key"], task["state"]) == ("older", "memory")
+
+
+def test_facts_are_in_the_file_while_the_run_goes_on(client, tmp_path, read_lines):
+    with roast_recorder.record(client, tmp_path / "trace.jsonl", flush_interval_seconds=0.1):
+        client.submit(sum, [1, 2], key="early").result()
+        until = time.monotonic() + 10
+        while "early" not in (tmp_path / "trace.jsonl").read_text():
+            assert time.monotonic() < until, "nothing was written during the run"
+            time.sleep(0.05)
+
+
+def test_only_the_owner_can_read_the_trace(client, tmp_path):
+    (tmp_path / "trace.jsonl").write_text("an older one")
+    (tmp_path / "trace.jsonl").chmod(0o644)
+
+    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+        pass
+
+    assert stat.S_IMODE(os.stat(tmp_path / "trace.jsonl").st_mode) == 0o600
+
+
+def test_a_folder_that_is_missing_is_said_before_the_run(client, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere/trace\.jsonl"):
+        roast_recorder.record(client, tmp_path / "nowhere" / "trace.jsonl").start()
+
+    assert client.run_on_scheduler(leftovers) == []
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace", "analysis.py", "trace.zst"])
+def test_a_name_that_is_none_for_a_trace(client, tmp_path, name):
+    (tmp_path / name).write_text("precious")
+
+    with pytest.raises(ValueError, match=name):
+        roast_recorder.record(client, tmp_path / name).start()
+
+    assert (tmp_path / name).read_text() == "precious"
+
+
+def test_a_disk_that_fills_does_not_stop_the_run(client, tmp_path, caplog):
+    (tmp_path / "full.jsonl").symlink_to("/dev/full")
+
+    with (
+        caplog.at_level(logging.WARNING, "roast_recorder"),
+        roast_recorder.record(client, tmp_path / "full.jsonl") as recording,
+    ):
+        assert client.gather(client.map(abs, range(-9, 0))) == list(range(9, 0, -1))
+
+    assert recording.dropped_by_kind["transition"] >= 9 * 4
+    assert recording.records_by_kind.total() == 0
+    assert caplog.text.count("cannot be written") == 1

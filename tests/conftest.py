@@ -50,9 +50,10 @@ def client(cluster) -> Iterator:
 
 @pytest.fixture
 def scheduler_process(tmp_path) -> Iterator[tuple[subprocess.Popen, str]]:
-    """A scheduler of two worker processes, in processes of their own.
+    """A scheduler and two workers in processes that have distributed alone.
 
-    Gives the scheduler's process and address.
+    What else the recorder uses cannot be imported there. Gives the scheduler's process
+    and address.
     """
     file = tmp_path / "scheduler.json"
     with contextlib.ExitStack() as stack:
@@ -69,9 +70,18 @@ def scheduler_process(tmp_path) -> Iterator[tuple[subprocess.Popen, str]]:
         yield scheduler, address
 
 
+DISTRIBUTED_ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(["roast_recorder", "roast_schemas", "orjson", "zstandard"]))
+from dask.cli import run_cli
+sys.argv[0] = "dask"
+run_cli()
+"""
+
+
 def _dask(stack: contextlib.ExitStack, *arguments: str) -> subprocess.Popen:
     process = subprocess.Popen(
-        [sys.executable, "-m", "dask", *arguments],
+        [sys.executable, "-c", DISTRIBUTED_ALONE, *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -18,6 +18,10 @@ MAX_USERMETA_LENGTH = 4_096
 def chunk_identity(run_spec: Any) -> dict[str, Any] | None:
     """Describe the chunk that a task will process.
 
+    Before there are chunks, coffea asks each file how many entries it has. Those tasks are
+    described too, without entries: when a file is missing, it is they that fail, and
+    Dask's text of a FileNotFoundError does not name the file.
+
     Parameters
     ----------
     run_spec : object
@@ -31,13 +35,13 @@ def chunk_identity(run_spec: Any) -> dict[str, Any] | None:
     item = _work_item(run_spec)
     if item is None:
         return None
-    uuid = item.fileuuid
+    uuid = getattr(item, "fileuuid", None)
     return {
         "dataset": item.dataset,
         "filename": item.filename,
         "treename": item.treename,
-        "entry_start": int(item.entrystart),
-        "entry_stop": int(item.entrystop),
+        "entry_start": getattr(item, "entrystart", None),
+        "entry_stop": getattr(item, "entrystop", None),
         "file_uuid": uuid.hex() if isinstance(uuid, bytes) else uuid and str(uuid),
         "usermeta": _bounded(getattr(item, "usermeta", None)),
     }
@@ -46,12 +50,12 @@ def chunk_identity(run_spec: Any) -> dict[str, Any] | None:
 def _work_item(run_spec: Any) -> Any | None:
     """Find the work item: the task's first argument, or the first part of that.
 
-    With ``savemetrics`` or a broadcast processor, coffea zips the item with other
-    arguments into a tuple, which Dask wraps into a task of its own.
+    With a broadcast processor, coffea zips the item with it into a tuple, which Dask wraps
+    into a task of its own.
     """
     candidate = run_spec
     for _ in range(3):
-        if hasattr(candidate, "entrystart") and hasattr(candidate, "fileuuid"):
+        if all(hasattr(candidate, name) for name in ("treename", "filename", "dataset")):
             return candidate
         parts = candidate if isinstance(candidate, tuple) else getattr(candidate, "args", None)
         if not isinstance(parts, (tuple, list)) or not parts:

@@ -71,7 +71,7 @@ def header_facts(scheduler: Scheduler) -> dict[str, Any]:
         "python_version": platform.python_version(),
         "scheduler": scheduler.address,
         "scheduler_id": scheduler.id,
-        "utc_offset_seconds": utc_offset.total_seconds() if utc_offset else None,
+        "utc_offset_seconds": utc_offset.total_seconds() if utc_offset is not None else None,
     }
 
 

@@ -12,11 +12,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-try:
-    import orjson
-except ImportError:  # a cluster's environment may have distributed alone
-    orjson = None  # type: ignore[assignment]
-
 #: ``(TRANSITION, t, key, start, finish, stimulus_id, worker, run_id, details)``
 TRANSITION: Final = 0
 #: ``(TASK, t, key, prefix, group, dependencies, priority, annotations, span_id, client,
@@ -55,7 +50,9 @@ def encode(rows: list[tuple[Any, ...]]) -> bytes:
 
 def decode(batch: bytes) -> list[list[Any]]:
     """Decode what :func:`encode` made; tuples come back as lists."""
-    rows: list[list[Any]] = orjson.loads(batch) if orjson else json.loads(batch)
+    import orjson
+
+    rows: list[list[Any]] = orjson.loads(batch)
     return rows
 
 
@@ -67,9 +64,12 @@ def kind_of(row: tuple[Any, ...]) -> str:
 
 
 def _dumps(value: Any) -> bytes:
-    if orjson:
-        return orjson.dumps(value, default=_nearest, option=orjson.OPT_SERIALIZE_NUMPY)
-    return json.dumps(value, default=_nearest, allow_nan=False).encode()
+    # Imported here because this function travels to clusters that may lack it.
+    try:
+        import orjson
+    except ImportError:
+        return json.dumps(value, default=_nearest, allow_nan=False).encode()
+    return orjson.dumps(value, default=_nearest, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def _encode_odd(row: tuple[Any, ...]) -> bytes:

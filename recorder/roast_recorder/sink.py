@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import json
 import os
 import stat
 from collections import Counter
@@ -16,10 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-try:
-    import orjson
-except ImportError:
-    orjson = None  # type: ignore[assignment]
+import orjson
 
 Record = dict[str, Any]
 
@@ -98,9 +94,7 @@ class FileSink:
 
 
 def _line(record: Record) -> bytes:
-    if orjson:
-        return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
-    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _compressor(path: Path) -> Callable[[bytes], bytes]:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -64,8 +64,15 @@ class Writer:
         await self._run(self._sink.close)
         self._thread.shutdown(wait=False)
 
-    async def _run(self, function: Any, *arguments: Any) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+    async def _run(self, function: Callable[..., None], *arguments: Any) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            running = loop.run_in_executor(self._thread, function, *arguments)
+        except RuntimeError:
+            # The interpreter is shutting down and starts no work on threads any more.
+            function(*arguments)
+        else:
+            await running
 
     def _write_rows(self, batch: bytes) -> None:
         self._write_records(list(expand.records(rows.decode(batch))))

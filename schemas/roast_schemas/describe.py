@@ -157,6 +157,8 @@ def _kind_schema(kind: Kind) -> dict[str, Any]:
 
 def _field_schema(field: FieldDescription) -> dict[str, Any]:
     schema = _type_schema(field.type)
+    if "type" in schema and not field.required:
+        schema["type"] = [schema["type"], "null"]
     unit = f" [{field.unit}]" if field.unit else ""
     return {**schema, "description": field.meaning + unit}
 

@@ -259,7 +259,7 @@ class Branch(TypedDict, total=False):
 
 
 class Chunk(Record, total=False):
-    """A coffea chunk.
+    """A coffea chunk, or a file that coffea asks for its entries (without entries then).
 
     Two records speak of one: without ``run_id``, written when its task enters the graph,
     what the chunk is; with ``run_id``, written by the worker, what an attempt at it did.

@@ -40,6 +40,20 @@ def test_a_chunk_is_recognised(first_argument):
     assert chunk_identity(Task("key", print, first_argument)) == IDENTITY
 
 
+def test_a_file_that_is_asked_for_its_entries_has_none():
+    file = coffea_executor.FileMeta("ttbar", "f.root", "Events")
+
+    assert chunk_identity(Task("key", print, file)) == {
+        "dataset": "ttbar",
+        "filename": "f.root",
+        "treename": "Events",
+        "entry_start": None,
+        "entry_stop": None,
+        "file_uuid": None,
+        "usermeta": None,
+    }
+
+
 @dataclass
 class Lookalike:
     args: tuple = field(default_factory=tuple)

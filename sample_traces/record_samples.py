@@ -1,0 +1,169 @@
+"""Record the sample traces anew: ``make samples``, or this script with names of samples.
+
+Every trace is of a real run on a LocalCluster of this machine, written by the recorder.
+The runs take place in a temporary folder, on relative paths, so that a trace names no
+folder of the machine that it was made on.
+"""
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from coffea.processor import DaskExecutor, Runner
+from distributed import Client, LocalCluster, wait
+from scipy import ndimage
+
+from roast_recorder import record
+from roast_recorder.demo import files
+from roast_recorder.demo.dijet import DijetProcessor
+from roast_recorder.demo.run import run_analysis
+
+HERE = Path(__file__).resolve().parent
+
+DATASETS = (
+    files.Dataset("DYJets", files=3, events=90_000, jets=2.0, resonance_mass=91.0),
+    files.Dataset("TTbar", files=3, events=90_000, jets=5.5, resonance_mass=173.0),
+    files.Dataset("QCD", files=2, events=120_000, jets=3.5, resonance_mass=60.0),
+)
+
+
+@contextlib.contextmanager
+def recorded_cluster(name: str, workers: int) -> Iterator[tuple[LocalCluster, Client]]:
+    """A cluster of worker processes of one thread, recorded into ``name``.jsonl.zst."""
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            local_directory="scratch",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+        record(client, HERE / f"{name}.jsonl.zst"),
+    ):
+        yield cluster, client
+
+
+def coffea() -> None:
+    """The demo's dijet analysis over three datasets in eight files."""
+    Path("nanoaod").mkdir()
+    list(files.write_files(Path("nanoaod"), DATASETS))
+    with recorded_cluster("coffea", workers=3) as (_, client):
+        run_analysis(client, files.fileset(Path("nanoaod"), DATASETS), chunksize=15_000)
+
+
+def coffea_failures() -> None:
+    """The same with a worker killed in the middle, and a file that is damaged."""
+    Path("damaged").mkdir()
+    list(files.write_files(Path("damaged"), DATASETS))
+    fileset = files.fileset(Path("damaged"), DATASETS)
+    bad = Path(fileset["QCD"][-1])
+    with bad.open("r+b") as file:
+        file.seek(bad.stat().st_size * 3 // 4)
+        file.write(bytes(200_000))
+    with recorded_cluster("coffea_failures", workers=3) as (cluster, client):
+        killer = threading.Timer(4.0, kill_a_worker, [cluster])
+        killer.start()
+        runner = Runner(
+            executor=DaskExecutor(client=client, retries=2), chunksize=10_000, savemetrics=True
+        )
+        with contextlib.suppress(Exception):
+            runner(fileset, treename="Events", processor_instance=SlowProcessor())
+        killer.join()
+
+
+class SlowProcessor(DijetProcessor):
+    """The dijet analysis, with some work added so that a killed worker is busy."""
+
+    def process(self, events):
+        until = time.perf_counter() + 0.2
+        while time.perf_counter() < until:
+            np.linalg.svd(np.ones((60, 60)))
+        return super().process(events)
+
+
+def kill_a_worker(cluster: LocalCluster) -> None:
+    worker = next(iter(cluster.scheduler.workers.values()))
+    os.kill(worker.pid, signal.SIGKILL)
+
+
+def shuffle_reduce() -> None:
+    """A dataframe set to a new index, grouped and joined, and reductions of an array."""
+    with recorded_cluster("shuffle_reduce", workers=3):
+        random = np.random.default_rng(0)
+        frame = pd.DataFrame(
+            {"station": random.integers(0, 300, 400_000), "value": random.normal(size=400_000)}
+        )
+        table = dd.from_pandas(frame, npartitions=24)
+        shuffled = table.set_index("station")
+        means = table.groupby("station").value.agg(["mean", "std"])
+        dask.compute(shuffled.value.sum(), means)
+        array = da.random.default_rng(0).normal(size=(6_000, 6_000), chunks=(1_000, 1_000))
+        ((array + array.T) @ array).std(axis=0).max().compute()
+
+
+def image_pipeline() -> None:
+    """A dask.delayed pipeline over images: read, smooth, segment, measure, collect."""
+
+    @dask.delayed
+    def read_image(number: int) -> np.ndarray:
+        random = np.random.default_rng(number)
+        image = random.normal(0.0, 0.3, (700, 700))
+        for row, column in random.integers(20, 680, (60, 2)):
+            image[row - 4 : row + 4, column - 4 : column + 4] += 2.0
+        return image
+
+    @dask.delayed
+    def smooth(image: np.ndarray) -> np.ndarray:
+        return ndimage.gaussian_filter(image, 3.0)
+
+    @dask.delayed
+    def segment(image: np.ndarray) -> np.ndarray:
+        return ndimage.label(image > 0.5)[0]
+
+    @dask.delayed
+    def measure(image: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
+        indices = np.arange(1, labels.max() + 1)
+        return pd.DataFrame(
+            {
+                "area": ndimage.sum_labels(np.ones_like(image), labels, indices),
+                "brightness": ndimage.mean(image, labels, indices),
+            }
+        )
+
+    with recorded_cluster("image_pipeline", workers=2) as (_, client):
+        measured = []
+        for number in range(60):
+            image = read_image(number)
+            measured.append(measure(smooth(image), segment(smooth(image))))
+        wait(client.compute(dask.delayed(pd.concat)(measured)))
+
+
+SAMPLES = {
+    sample.__name__: sample for sample in (coffea, coffea_failures, shuffle_reduce, image_pipeline)
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*SAMPLES, []], metavar="NAME")
+    for name in parser.parse_args().names or SAMPLES:
+        with tempfile.TemporaryDirectory(prefix="roast-") as folder, contextlib.chdir(folder):
+            SAMPLES[name]()
+        print(f"{name}: {(HERE / f'{name}.jsonl.zst').stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

@@ -62,6 +62,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._buffer = Buffer(self._settings["buffer_limit_bytes"])
         self._append = self._buffer.append
         self._erred_message: dict[str, Any] | None = None
+        self._leaving: dict[str, Any] = {}
         self._server_ids: dict[str, str] = {}
         self._attached = True
         self._closing = asyncio.Event()
@@ -167,8 +168,8 @@ class RecorderPlugin(SchedulerPlugin):
             run_id = self._tasks[key].run_id
             if finish == "erred":
                 details = _with_exception_text(details)
-            elif not details and (message := self._erred_message) and message["key"] == key:
-                details = message
+            elif not details:
+                details = self._end_without_details(key, stimulus_id)
         self._append(
             (TRANSITION, t, key, start, finish, stimulus_id, worker, run_id, details or None)
         )
@@ -219,6 +220,8 @@ class RecorderPlugin(SchedulerPlugin):
         worker = msg.get("worker") if isinstance(msg, dict) else None
         if not isinstance(worker, str):
             worker = topic if topic in self._server_ids else None
+            if isinstance(msg, dict) and msg.get("action") == "remove-worker":
+                self._leaving = {**msg, "worker": topic}
         self._record("event", topic=topic, worker=worker, payload=msg)
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:  # noqa: ARG002
@@ -237,10 +240,29 @@ class RecorderPlugin(SchedulerPlugin):
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._delivered.wait(), CLOSE_TIMEOUT_SECONDS)
 
-    # -- rows ----------------------------------------------------------------------------
+    # -- what Dask tells no plugin -------------------------------------------------------
+
+    def _end_without_details(self, key: Any, stimulus_id: str) -> dict[str, Any]:
+        """Give what is known of an attempt that ended with neither result nor error.
+
+        That is the error if the task will be tried again, and the worker if it has gone:
+        since stealing moves tasks without a transition, it need not be the one of
+        ``→processing``.
+        """
+        message = self._erred_message
+        if message and message["key"] == key:
+            return message
+        leaving = self._leaving
+        if leaving.get("stimulus_id") == stimulus_id and key in leaving.get(
+            "processing-tasks", ()
+        ):
+            return {"worker": leaving["worker"]}
+        return {}
 
     def _on_task_erred(self, message: dict[str, Any] | None) -> None:
         self._erred_message = message
+
+    # -- rows ----------------------------------------------------------------------------
 
     def _record_chunk(self, task: TaskState, t: float) -> None:
         try:

@@ -105,6 +105,25 @@ def test_every_attempt_tells_its_worker(recorded):
     assert any(line["worker"] == killed for line in begun)
 
 
+def test_a_lost_attempt_tells_the_worker_that_died(recorded):
+    lines, _, killed = recorded
+    [event] = [
+        line["payload"]
+        for line in lines
+        if line.get("topic") == "all" and line["payload"]["action"] == "remove-worker"
+    ]
+    lost = [
+        line
+        for line in lines
+        if line.get("start") == "processing"
+        and line["stimulus_id"] == event["stimulus_id"]
+        and line["finish"] == "released"
+    ]
+
+    assert sorted(line["key"] for line in lost) == sorted(event["processing-tasks"])
+    assert {line["worker"] for line in lost} == {killed}
+
+
 def test_a_retried_attempt_keeps_its_error(recorded):
     lines, _, _ = recorded
     retried = [

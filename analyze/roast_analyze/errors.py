@@ -1,0 +1,51 @@
+"""What can go wrong between a trace and its reader.
+
+Every message is one line that names the value and says the way out; the command line
+prints it as it is and exits with 2::
+
+    TraceError
+    ├── TraceNotFound      nothing lies at the path
+    ├── NotATrace          something lies there, but no trace that can be read
+    ├── SchemaTooNew       recorded by a newer roast than this one
+    ├── UnknownView        no view has the name
+    ├── QueryError         DuckDB refuses a query
+    ├── NotWritable        an output cannot be written
+    └── MissingExtra       a library of the [analyze] extra is not installed
+"""
+
+from __future__ import annotations
+
+#: The command that installs, or upgrades, everything the analysis needs.
+INSTALL_COMMAND = "pip install -U 'roast-trace[analyze]'"
+
+
+class TraceError(Exception):
+    """Anything that a caller did not ask for but has to hear."""
+
+
+class TraceNotFound(TraceError):
+    """Nothing lies at the path."""
+
+
+class NotATrace(TraceError):
+    """What lies at the path is no trace, or cannot be read."""
+
+
+class SchemaTooNew(TraceError):
+    """The trace was recorded with a newer major version of the schema."""
+
+
+class UnknownView(TraceError):
+    """No view has the name."""
+
+
+class QueryError(TraceError):
+    """DuckDB refuses a query."""
+
+
+class NotWritable(TraceError):
+    """An output cannot be written."""
+
+
+class MissingExtra(TraceError):
+    """A library that the analysis needs is not installed."""

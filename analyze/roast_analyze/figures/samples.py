@@ -1,0 +1,267 @@
+"""Memory and CPU over time, of the cluster and of each worker.
+
+However long the run, a curve has at most :data:`POINT_LIMIT` points: samples are put
+together by equal stretches of time, memory by its largest value, so that no peak is lost,
+and CPU by its mean. With more than :data:`LINE_LIMIT` workers their curves become bands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+from plotly.graph_objects import Figure, Scatter
+
+from roast_analyze.figures import layout, palette
+from roast_analyze.figures.labels import label
+from roast_analyze.figures.layout import TimeAxis
+
+#: Most points of a curve.
+POINT_LIMIT: Final = 240
+#: Most workers that have a curve of their own.
+LINE_LIMIT: Final = 30
+#: A limit this many times above the peak would press the curves flat: it isn't drawn.
+LIMIT_FACTOR: Final = 2.5
+
+_GIB: Final = 1024.0**3
+_MIB: Final = 1024.0**2
+_BLUE = "rgba(0, 114, 178, 0.18)"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A column of the samples and how it is shown.
+
+    Parameters
+    ----------
+    column : str
+        Column of ``cluster_samples`` and ``worker_samples``.
+    words : str
+        What it is.
+    largest : bool
+        Whether a stretch of time shows its largest value; else the mean.
+    """
+
+    column: str
+    words: str
+    largest: bool
+
+
+MEMORY: Final = Quantity("memory_bytes", "process memory", largest=True)
+CPU: Final = Quantity("cpu_percent", "CPU", largest=False)
+
+
+def memory(
+    cluster: pl.DataFrame, workers: pl.DataFrame, names: dict[str, str], axis: TimeAxis
+) -> Figure:
+    """Draw the memory of the cluster above that of its workers, on one time axis.
+
+    Parameters
+    ----------
+    cluster : polars.DataFrame
+        View ``cluster_samples``: t, memory_bytes, memory_limit_bytes, managed_bytes,
+        spilled_bytes.
+    workers : polars.DataFrame
+        View ``worker_samples``: t, worker, server_id, memory_bytes, memory_limit_bytes.
+    names : dict
+        Worker address to the name shown.
+    axis : TimeAxis
+    """
+    peak = _largest(cluster["memory_bytes"])
+    unit, divisor = ("GiB", _GIB) if peak >= _GIB else ("MiB", _MIB)
+    figure = _two_panels(axis, f"cluster ({unit})", f"worker ({unit})")
+    columns = ["memory_bytes", "managed_bytes", "spilled_bytes", "memory_limit_bytes"]
+    together = bucketed(cluster, [], columns, axis, largest=True)
+    parts = [
+        ("memory_bytes", "process memory", palette.RANKED[0], "solid", "tozeroy"),
+        ("managed_bytes", "results held", palette.RANKED[1], "solid", "none"),
+    ]
+    if _largest(cluster["spilled_bytes"]) > 0:
+        parts.append(("spilled_bytes", "spilled to disk", palette.FAILURE, "solid", "none"))
+    if limit_fits(cluster):
+        parts.append(("memory_limit_bytes", "limit", palette.REFERENCE, "dot", "none"))
+    for column, words, colour, dash, fill in parts:
+        line = {"color": colour, "dash": dash, "width": 1.6}
+        figure.add_trace(
+            _line(together, column, words, axis, divisor, unit, "y2", line=line, fill=fill)
+        )
+    figure.add_traces(_worker_lines(workers, MEMORY, names, axis, divisor, unit))
+    if workers.height and limit_fits(workers):
+        limits = bucketed(workers, [], ["memory_limit_bytes"], axis, largest=True)
+        line = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6}
+        limit = _line(
+            limits, "memory_limit_bytes", "limit of a worker", axis, divisor, unit, "y", line=line
+        )
+        figure.add_trace(limit)
+    return figure
+
+
+def cpu(
+    cluster: pl.DataFrame, workers: pl.DataFrame, names: dict[str, str], axis: TimeAxis
+) -> Figure:
+    """Draw the CPU use of the cluster, in cores, above that of its workers, in percent.
+
+    Parameters
+    ----------
+    cluster : polars.DataFrame
+        View ``cluster_samples``: t, cpu_percent, nthreads.
+    workers : polars.DataFrame
+        View ``worker_samples``: t, worker, server_id, cpu_percent; 100 is one core.
+    names : dict
+        Worker address to the name shown.
+    axis : TimeAxis
+    """
+    figure = _two_panels(axis, "cluster (cores)", "worker (% of a core)")
+    together = bucketed(cluster, [], ["cpu_percent", "nthreads"], axis, largest=False)
+    busy = {"color": palette.RANKED[0], "width": 1.6}
+    there = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6}
+    figure.add_trace(
+        _line(together, "cpu_percent", "CPU", axis, 100, "cores", "y2", line=busy, fill="tozeroy")
+    )
+    figure.add_trace(
+        _line(together, "nthreads", "threads there", axis, 1, "threads", "y2", line=there)
+    )
+    figure.add_traces(_worker_lines(workers, CPU, names, axis, 1, "%"))
+    return figure
+
+
+def bucketed(
+    samples: pl.DataFrame, by: list[str], columns: list[str], axis: TimeAxis, *, largest: bool
+) -> pl.DataFrame:
+    """Put samples together by equal stretches of time.
+
+    Parameters
+    ----------
+    samples : polars.DataFrame
+        ``t``, the columns of ``by`` and ``columns``.
+    by : list of str
+        What is kept apart.
+    columns : list of str
+        What is put together.
+    axis : TimeAxis
+    largest : bool
+        Whether by the largest value of a stretch; else by the mean.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``by``, ``t`` (first sample of the stretch), ``columns``; sorted.
+    """
+    width = axis.span_seconds / POINT_LIMIT
+    stretch = ((pl.col("t") - axis.start_t) / width).floor().alias("stretch")
+    value = pl.col(columns).max() if largest else pl.col(columns).mean()
+    grouped = samples.group_by([*by, stretch]).agg(pl.col("t").min(), value)
+    return grouped.sort(*by, "t").drop("stretch")
+
+
+def limit_fits(samples: pl.DataFrame) -> bool:
+    """Tell whether the memory limit is near enough to the peak to be drawn with it."""
+    limit = _largest(samples["memory_limit_bytes"])
+    return 0 < limit <= LIMIT_FACTOR * _largest(samples["memory_bytes"])
+
+
+def _largest(values: pl.Series) -> float:
+    value = values.max()
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _two_panels(axis: TimeAxis, above: str, below: str) -> Figure:
+    return layout.empty_figure(
+        470,
+        xaxis=layout.axis(axis.title, range=axis.range, anchor="y"),
+        yaxis=layout.axis(below, domain=[0, 0.46], rangemode="tozero", nticks=6),
+        yaxis2=layout.axis(above, domain=[0.56, 1], rangemode="tozero", nticks=6, anchor="x"),
+    )
+
+
+def _worker_lines(
+    samples: pl.DataFrame,
+    what: Quantity,
+    names: dict[str, str],
+    axis: TimeAxis,
+    divisor: float,
+    unit: str,
+) -> list[Scatter]:
+    """Draw a line for each worker process, or bands when there are many."""
+    identity = samples.with_columns(pl.coalesce("server_id", "worker").alias("process"))
+    if identity["process"].n_unique() > LINE_LIMIT:
+        return _bands(identity, what, axis, divisor, unit)
+    lines = bucketed(identity, ["process", "worker"], [what.column], axis, largest=what.largest)
+    traces = []
+    for rank, (_, some) in enumerate(
+        lines.partition_by("process", as_dict=True, maintain_order=True).items()
+    ):
+        worker = some["worker"][0]
+        words = names.get(worker) or label(worker, 24)
+        colour = palette.RANKED[rank % len(palette.RANKED)]
+        line = {"width": 1.2, "color": colour}
+        trace = _line(some, what.column, f"worker {words}", axis, divisor, unit, "y", line=line)
+        traces.append(trace.update(showlegend=False, opacity=0.85))
+    return traces
+
+
+def _bands(
+    samples: pl.DataFrame, what: Quantity, axis: TimeAxis, divisor: float, unit: str
+) -> list[Scatter]:
+    """Draw the median worker, the middle 90 % and the highest."""
+    each = bucketed(samples, ["process"], [what.column], axis, largest=what.largest)
+    width = axis.span_seconds / POINT_LIMIT
+    stretch = ((pl.col("t") - axis.start_t) / width).floor().alias("stretch")
+    column = pl.col(what.column)
+    spread = (
+        each.group_by(stretch)
+        .agg(
+            pl.col("t").min(),
+            column.quantile(0.05).alias("p05"),
+            column.median().alias("median"),
+            column.quantile(0.95).alias("p95"),
+            column.max().alias("highest"),
+        )
+        .sort("t")
+    )
+    thin = {"width": 0, "color": palette.RANKED[0]}
+    return [
+        _line(spread, "p05", "5th percentile", axis, divisor, unit, "y", line=thin).update(
+            showlegend=False
+        ),
+        _line(
+            spread, "p95", "middle 90 % of workers", axis, divisor, unit, "y",
+            line=thin, fill="tonexty",
+        ),
+        _line(
+            spread, "median", "median worker", axis, divisor, unit, "y",
+            line={"width": 1.6, "color": palette.RANKED[0]},
+        ),
+        _line(
+            spread, "highest", "highest worker", axis, divisor, unit, "y",
+            line={"width": 1, "color": palette.RANKED[1]},
+        ),
+    ]  # fmt: skip
+
+
+def _line(
+    frame: pl.DataFrame,
+    column: str,
+    words: str,
+    axis: TimeAxis,
+    divisor: float,
+    unit: str,
+    yaxis: str,
+    *,
+    line: dict[str, Any],
+    fill: str = "none",
+) -> Scatter:
+    values = (frame[column].cast(pl.Float64) / divisor).round(3)
+    return Scatter(
+        mode="lines",
+        x=frame.select(axis.place("t").round(3)).to_series().to_list(),
+        y=values.to_list(),
+        yaxis=yaxis,
+        name=words,
+        line=line,
+        fill=fill,
+        fillcolor=_BLUE,
+        hovertemplate=f"%{{y:,.4~g}} {unit} {words}<extra></extra>",
+        meta=layout.columns(x=axis.column, y=f"{column}_in_{unit}"),
+    )

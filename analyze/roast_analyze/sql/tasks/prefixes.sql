@@ -1,0 +1,72 @@
+-- Needs: _tasks, _task_runs
+CREATE VIEW prefixes AS
+WITH submitted AS (
+    SELECT trace_id, prefix, count(*) AS tasks
+    FROM _tasks
+    GROUP BY trace_id, prefix
+),
+done AS (
+    SELECT
+        trace_id,
+        prefix,
+        count(*) AS task_runs,
+        count(*) FILTER (outcome = 'memory') AS memory,
+        count(*) FILTER (outcome = 'erred') AS erred,
+        count(*) FILTER (outcome = 'retried') AS retried,
+        count(*) FILTER (outcome = 'lost') AS lost,
+        count(*) FILTER (outcome = 'cancelled') AS cancelled,
+        count(*) FILTER (outcome = 'unfinished') AS unfinished,
+        sum(compute_seconds) AS compute_seconds,
+        avg(compute_seconds) AS mean_compute_seconds,
+        median(compute_seconds) AS median_compute_seconds,
+        max(compute_seconds) AS max_compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(deserialize_seconds) AS deserialize_seconds,
+        sum(disk_seconds) AS disk_seconds,
+        sum(nbytes)::BIGINT AS output_bytes
+    FROM _task_runs
+    GROUP BY trace_id, prefix
+)
+SELECT
+    coalesce(submitted.prefix, done.prefix) AS prefix,
+    coalesce(tasks, 0) AS tasks,
+    coalesce(task_runs, 0) AS task_runs,
+    coalesce(memory, 0) AS memory,
+    coalesce(erred, 0) AS erred,
+    coalesce(retried, 0) AS retried,
+    coalesce(lost, 0) AS lost,
+    coalesce(cancelled, 0) AS cancelled,
+    coalesce(unfinished, 0) AS unfinished,
+    compute_seconds,
+    mean_compute_seconds,
+    median_compute_seconds,
+    max_compute_seconds,
+    transfer_seconds,
+    deserialize_seconds,
+    disk_seconds,
+    output_bytes,
+    coalesce(submitted.trace_id, done.trace_id) AS trace_id
+FROM submitted
+FULL JOIN done
+    ON submitted.trace_id = done.trace_id AND submitted.prefix IS NOT DISTINCT FROM done.prefix
+ORDER BY compute_seconds DESC NULLS LAST, prefix;
+
+COMMENT ON VIEW prefixes IS 'Totals by kind of task: one row per key prefix, the costliest first.';
+COMMENT ON COLUMN prefixes.prefix IS 'Key prefix; null for attempts whose task was not recorded.';
+COMMENT ON COLUMN prefixes.tasks IS 'Keys that entered the graph.';
+COMMENT ON COLUMN prefixes.task_runs IS 'Attempts at them.';
+COMMENT ON COLUMN prefixes.memory IS 'Attempts that ended well.';
+COMMENT ON COLUMN prefixes.erred IS 'Attempts that failed for good.';
+COMMENT ON COLUMN prefixes.retried IS 'Attempts that failed and were tried again.';
+COMMENT ON COLUMN prefixes.lost IS 'Attempts whose worker went away.';
+COMMENT ON COLUMN prefixes.cancelled IS 'Attempts that nobody wanted any more.';
+COMMENT ON COLUMN prefixes.unfinished IS 'Attempts that outlast the trace.';
+COMMENT ON COLUMN prefixes.compute_seconds IS 'Computing time of all attempts.';
+COMMENT ON COLUMN prefixes.mean_compute_seconds IS 'Mean computing time of an attempt.';
+COMMENT ON COLUMN prefixes.median_compute_seconds IS 'Median computing time of an attempt.';
+COMMENT ON COLUMN prefixes.max_compute_seconds IS 'Longest computing time of an attempt.';
+COMMENT ON COLUMN prefixes.transfer_seconds IS 'Time of fetching dependencies from other workers.';
+COMMENT ON COLUMN prefixes.deserialize_seconds IS 'Time of deserializing the tasks.';
+COMMENT ON COLUMN prefixes.disk_seconds IS 'Time of spilling and reading back.';
+COMMENT ON COLUMN prefixes.output_bytes IS 'Size of all results.';
+COMMENT ON COLUMN prefixes.trace_id IS 'Identity of the recording.';

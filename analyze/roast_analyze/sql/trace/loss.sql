@@ -1,0 +1,133 @@
+-- Needs: nothing
+-- Three who know of losses: the reader (raw.damage), the recorder (records of kind loss,
+-- repeated as sums in the trailer) and the trailer's count of what it wrote. A line that
+-- cannot be read is missing from the trailer's count too, so it is taken off there.
+CREATE VIEW loss AS
+WITH said AS (
+    SELECT
+        trace_id,
+        segment,
+        t,
+        unnest(map_keys(records_by_kind)) AS kind,
+        unnest(map_values(records_by_kind)) AS records
+    FROM raw.trailer
+),
+missing AS (
+    SELECT
+        said.trace_id,
+        said.segment,
+        max(said.t) AS t,
+        sum(greatest(said.records - coalesce(segments.records_by_kind[said.kind], 0), 0))
+            - any_value(segments.unreadable) AS records,
+        string_agg(
+            said.kind || ' ' || said.records - coalesce(segments.records_by_kind[said.kind], 0),
+            ', ' ORDER BY said.kind
+        ) FILTER (said.records > coalesce(segments.records_by_kind[said.kind], 0)) AS kinds
+    FROM said
+    INNER JOIN raw.segments AS segments USING (trace_id, segment)
+    GROUP BY said.trace_id, said.segment
+),
+dropped AS (
+    SELECT
+        trace_id,
+        max(t) AS t,
+        kind,
+        sum(records) AS records
+    FROM (
+        SELECT
+            trace_id,
+            t,
+            unnest(map_keys(dropped_by_kind)) AS kind,
+            unnest(map_values(dropped_by_kind)) AS records
+        FROM raw.trailer
+    )
+    GROUP BY trace_id, kind
+),
+explained AS (
+    SELECT trace_id, record_kind AS kind, sum(records) AS records
+    FROM raw.loss
+    GROUP BY trace_id, record_kind
+),
+numbers AS (
+    SELECT
+        trace_id,
+        segment,
+        coalesce(lag(segment) OVER (PARTITION BY trace_id ORDER BY segment), 0) AS previous
+    FROM raw.segments
+),
+everything AS (
+    SELECT damage.reason, damage.records, damage.detail, segments.stop_t AS t, trace_id, segment
+    FROM raw.damage AS damage
+    LEFT JOIN raw.segments AS segments USING (trace_id, segment)
+    UNION ALL
+    SELECT
+        'no trailer',
+        NULL,
+        'the recorder was killed or still runs: what came after the last record is unknown',
+        stop_t,
+        trace_id,
+        segment
+    FROM raw.segments
+    WHERE NOT has_trailer
+    UNION ALL
+    SELECT
+        'records missing',
+        records,
+        'the trailer counts more than the file holds: ' || kinds,
+        t,
+        trace_id,
+        segment
+    FROM missing
+    WHERE records > 0
+    UNION ALL
+    SELECT
+        'segment missing',
+        NULL,
+        CASE
+            WHEN segment - previous = 2 THEN 'segment ' || (segment - 1)
+            ELSE 'segments ' || (previous + 1) || ' to ' || (segment - 1)
+        END,
+        NULL,
+        trace_id,
+        segment
+    FROM numbers
+    WHERE segment - previous > 1
+    UNION ALL
+    SELECT
+        coalesce(reason, 'dropped while recording'),
+        records,
+        concat_ws(': ', record_kind, detail),
+        t,
+        trace_id,
+        segment
+    FROM raw.loss
+    UNION ALL
+    SELECT
+        'dropped while recording',
+        dropped.records - coalesce(explained.records, 0),
+        dropped.kind,
+        dropped.t,
+        dropped.trace_id,
+        NULL
+    FROM dropped
+    LEFT JOIN explained USING (trace_id, kind)
+    WHERE dropped.records > coalesce(explained.records, 0)
+)
+SELECT
+    reason,
+    records::BIGINT AS records,
+    CASE
+        WHEN (SELECT count(*) FROM raw.segments) > 1 THEN concat_ws(': ', 'segment ' || segment, detail)
+        ELSE detail
+    END AS detail,
+    t,
+    trace_id
+FROM everything
+ORDER BY trace_id, segment NULLS LAST, t, reason;
+
+COMMENT ON VIEW loss IS 'Every way in which the trace is not whole; no row means that it is whole.';
+COMMENT ON COLUMN loss.reason IS 'What is lost, or why.';
+COMMENT ON COLUMN loss.records IS 'Records that are missing; null if nobody can know how many.';
+COMMENT ON COLUMN loss.detail IS 'Where, or of which kind.';
+COMMENT ON COLUMN loss.t IS 'When it was noticed, in seconds since the epoch; for damage of a file its last record.';
+COMMENT ON COLUMN loss.trace_id IS 'Identity of the recording.';

@@ -1,0 +1,255 @@
+"""A trace, opened: named views over its records, and answers to queries.
+
+The views are the files ``sql/<topic>/<name>.sql``. Each begins with a line
+``-- Needs: a, b`` that names the files that must come before it. Names that begin with
+``_`` are building blocks that only other files use; the others are public, and their
+columns and comments are an interface.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from graphlib import TopologicalSorter
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import duckdb
+
+from roast_analyze.errors import QueryError, UnknownView
+from roast_analyze.load import read_trace
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+    from types import TracebackType
+
+    import polars
+
+#: Topics, in the order in which views are listed.
+TOPICS = ("trace", "tasks", "workers", "coffea", "spans")
+
+_NEEDS = "-- Needs: "
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a view: its name, its DuckDB type and what it means."""
+
+    name: str
+    type: str
+    comment: str
+
+
+@dataclass(frozen=True)
+class View:
+    """A public view: its name, what a row of it is, and its columns in order."""
+
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """A file below ``sql/``."""
+
+    name: str
+    sql: str
+    needs: tuple[str, ...]
+
+    @property
+    def public(self) -> bool:
+        return not self.name.startswith("_")
+
+
+class Trace:
+    """A recorded trace, open for questions.
+
+    The whole trace is read into memory when it is opened. After that nothing that is asked
+    can touch a file: the database is closed to the outside.
+
+    Parameters
+    ----------
+    path : path-like
+        A trace file (``.jsonl``, ``.jsonl.zst``, ``.jsonl.gz``) or a folder of segments.
+
+    Attributes
+    ----------
+    path : Path
+
+    Raises
+    ------
+    TraceError
+        If there is no trace, or none that can be read; the subclasses in
+        :mod:`roast_analyze.errors` tell which.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._connection = duckdb.connect(":memory:")
+        try:
+            self._connection.execute("SET enable_progress_bar = false")
+            read_trace(self._connection, self.path)
+            for definition in _definitions():
+                self._connection.execute(definition.sql)
+            self._close_to_the_outside()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _close_to_the_outside(self) -> None:
+        """Let queries see the trace and nothing else: no files, no Python variables."""
+        for setting in (
+            "enable_external_access = false",
+            "python_enable_replacements = false",
+            "lock_configuration = true",
+        ):
+            self._connection.execute(f"SET {setting}")
+
+    def sql(
+        self,
+        query: str,
+        parameters: Mapping[str, object] | Sequence[object] | None = None,
+    ) -> duckdb.DuckDBPyRelation:
+        """Ask a question in DuckDB's SQL.
+
+        Parameters
+        ----------
+        query : str
+            A statement that gives rows, such as ``SELECT … FROM task_runs``.
+        parameters : mapping or sequence, optional
+            Values for ``$name`` or ``?`` in the query.
+
+        Returns
+        -------
+        duckdb.DuckDBPyRelation
+            Turn it into what you need: ``.pl()``, ``.df()``, ``.fetchall()``, ….
+
+        Raises
+        ------
+        QueryError
+            If DuckDB refuses the query.
+        """
+        try:
+            relation = self._connection.sql(query, params=parameters)
+        except (duckdb.Error, RuntimeError) as error:
+            raise QueryError(_one_line(error)) from None
+        if relation is None:
+            raise QueryError(f"the query gives no rows: {query[:100]!r}")
+        return relation
+
+    def frame(self, view: str) -> polars.DataFrame:
+        """Give a view as a polars frame.
+
+        Raises
+        ------
+        UnknownView
+            If no view has the name.
+        """
+        return self.sql(f'SELECT * FROM "{_known(view)}"').pl()
+
+    def views(self) -> list[View]:
+        """List the public views with what they mean."""
+        comments = dict(
+            self._connection.execute(
+                "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
+            ).fetchall()
+        )
+        columns: dict[str, list[Column]] = {}
+        for view, *column in self._connection.execute(
+            "SELECT table_name, column_name, data_type, coalesce(comment, '') "
+            "FROM duckdb_columns() WHERE NOT internal AND schema_name = 'main' "
+            "ORDER BY table_name, column_index"
+        ).fetchall():
+            columns.setdefault(view, []).append(Column(*column))
+        return [
+            View(name, comments[name] or "", tuple(columns[name])) for name in view_names()
+        ]
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write the report: one HTML page that needs nothing else.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write; an older one is replaced.
+        title : str, optional
+            Heading of the page; the name of the trace if not given.
+
+        Returns
+        -------
+        Path
+            Where the page lies.
+        """
+        from roast_analyze.report import write_report
+
+        return write_report(self, Path(path), title=title)
+
+    def close(self) -> None:
+        """Let go of the memory. Relations of this trace can no longer be used."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Trace({str(self.path)!r})"
+
+
+@cache
+def view_names() -> tuple[str, ...]:
+    """Name the public views, in the order in which they are listed."""
+    return tuple(
+        Path(file.name).stem for file in _sql_files() if not file.name.startswith("_")
+    )
+
+
+def _known(view: str) -> str:
+    if view in view_names():
+        return view
+    near = difflib.get_close_matches(view, view_names(), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(view_names())}"
+    raise UnknownView(f"no view is named {view!r}; {hint}")
+
+
+@cache
+def _definitions() -> tuple[_Definition, ...]:
+    """Read the files below ``sql/``, each after those that it needs."""
+    definitions = {d.name: d for d in map(_read_definition, _sql_files())}
+    graph = {name: definition.needs for name, definition in definitions.items()}
+    return tuple(definitions[name] for name in TopologicalSorter(graph).static_order())
+
+
+def _sql_files() -> list[Traversable]:
+    folder = files("roast_analyze").joinpath("sql")
+    return [
+        file
+        for topic in TOPICS
+        for file in sorted(folder.joinpath(topic).iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".sql")
+    ]
+
+
+def _read_definition(file: Traversable) -> _Definition:
+    sql = file.read_text(encoding="utf-8")
+    needs = sql.partition("\n")[0].removeprefix(_NEEDS)
+    names = () if needs == "nothing" else tuple(needs.split(", "))
+    return _Definition(Path(file.name).stem, sql, names)
+
+
+def _one_line(error: Exception) -> str:
+    """Put DuckDB's message on one line: without the drawing of where the error is."""
+    message = str(error).partition("\n\nLINE ")[0]
+    return " ".join(message.split())

@@ -1,0 +1,77 @@
+"""Every SQL query and every file that the documentation names works."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+duckdb = pytest.importorskip("duckdb")
+from roast_analyze import Trace
+
+ROOT = Path(__file__).parents[1]
+SAMPLE = ROOT / "sample_traces" / "coffea.jsonl.zst"
+DOCUMENTS = ["README.md", "analyze/README.md", "recorder/README.md", "sample_traces/README.md"]
+
+
+def blocks(language):
+    return [
+        pytest.param(block, id=f"{document}-{number}")
+        for document in DOCUMENTS
+        for number, block in enumerate(
+            re.findall(rf"^```{language}\n(.*?)^```", (ROOT / document).read_text(), re.S | re.M)
+        )
+    ]
+
+
+@pytest.fixture(scope="module")
+def trace():
+    with Trace(SAMPLE) as trace:
+        yield trace
+
+
+@pytest.mark.parametrize("query", blocks("sql"))
+def test_a_query_of_the_documentation_runs(trace, query):
+    rows = trace.sql(query).fetchall()
+
+    assert rows or "failures" in query or "loss" in query
+
+
+@pytest.mark.parametrize("query", blocks("sql raw"))
+def test_a_query_for_plain_duckdb_runs(query):
+    query = query.replace("trace.jsonl.zst", str(SAMPLE))
+
+    assert dict(duckdb.sql(query).fetchall())["header"] == 1
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_somewhere(document):
+    text = (ROOT / document).read_text()
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+
+    missing = [t for t in targets if not (ROOT / document).parent.joinpath(t).exists()]
+    assert missing == []
+
+
+def test_the_per_worker_breakdown_is_right(trace, read_lines):
+    """Seed question: which worker ran how many tasks, with how many result bytes."""
+    expected = {}
+    for line in read_lines(SAMPLE):
+        if line.get("start") == "processing" and line.get("finish") == "memory":
+            tasks, chunks, nbytes = expected.get(line["worker"], (0, 0, 0))
+            is_chunk = line["key"].startswith("DijetProcessor-")
+            expected[line["worker"]] = (tasks + 1, chunks + is_chunk, nbytes + line["nbytes"])
+    [query] = [p.values[0] for p in blocks("sql") if "total_result_bytes" in p.values[0]]
+
+    assert {worker: tuple(rest) for worker, *rest in trace.sql(query).fetchall()} == expected
+
+
+def test_the_summary_per_task_is_right(trace, read_lines):
+    """Seed question: one row per processor task with its worker, state and size."""
+    expected = {
+        (line["key"], line["worker"], "memory", line["nbytes"] / 1e3)
+        for line in read_lines(SAMPLE)
+        if line.get("finish") == "memory" and line["key"].startswith("DijetProcessor-")
+    }
+    [query] = [p.values[0] for p in blocks("sql") if "task_key" in p.values[0]]
+
+    assert {row[:4] for row in trace.sql(query).fetchall()} == expected

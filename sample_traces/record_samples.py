@@ -33,9 +33,9 @@ from roast_recorder.demo.run import run_analysis
 HERE = Path(__file__).resolve().parent
 
 DATASETS = (
-    files.Dataset("DYJets", files=3, events=90_000, jets=2.0, resonance_mass=91.0),
-    files.Dataset("TTbar", files=3, events=90_000, jets=5.5, resonance_mass=173.0),
-    files.Dataset("QCD", files=2, events=120_000, jets=3.5, resonance_mass=60.0),
+    files.Dataset("DYJets", files=3, events=200_000, jets=2.0, resonance_mass=91.0),
+    files.Dataset("TTbar", files=3, events=160_000, jets=5.5, resonance_mass=173.0),
+    files.Dataset("QCD", files=2, events=220_000, jets=3.5, resonance_mass=60.0),
 )
 
 
@@ -61,7 +61,7 @@ def coffea() -> None:
     Path("nanoaod").mkdir()
     list(files.write_files(Path("nanoaod"), DATASETS))
     with recorded_cluster("coffea", workers=3) as (_, client):
-        run_analysis(client, files.fileset(Path("nanoaod"), DATASETS), chunksize=15_000)
+        run_analysis(client, files.fileset(Path("nanoaod"), DATASETS), chunksize=20_000)
 
 
 def coffea_failures() -> None:
@@ -77,7 +77,7 @@ def coffea_failures() -> None:
         killer = threading.Timer(4.0, kill_a_worker, [cluster])
         killer.start()
         runner = Runner(
-            executor=DaskExecutor(client=client, retries=2), chunksize=10_000, savemetrics=True
+            executor=DaskExecutor(client=client, retries=2), chunksize=20_000, savemetrics=True
         )
         with contextlib.suppress(Exception):
             runner(fileset, treename="Events", processor_instance=SlowProcessor())
@@ -152,7 +152,8 @@ def image_pipeline() -> None:
 
 
 SAMPLES = {
-    sample.__name__: sample for sample in (coffea, coffea_failures, shuffle_reduce, image_pipeline)
+    sample.__name__: sample
+    for sample in (coffea, coffea_failures, shuffle_reduce, image_pipeline)
 }
 
 

@@ -20,7 +20,9 @@ def read_lines():
     def read(path: Path) -> list[dict]:
         data = Path(path).read_bytes()
         if str(path).endswith(".zst"):
-            data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
+            data = (
+                zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
+            )
         return [json.loads(line) for line in data.splitlines()]
 
     return read
@@ -58,14 +60,29 @@ def scheduler_process(tmp_path) -> Iterator[tuple[subprocess.Popen, str]]:
     file = tmp_path / "scheduler.json"
     with contextlib.ExitStack() as stack:
         scheduler = _dask(
-            stack, "scheduler", "--scheduler-file", str(file), "--no-dashboard",
-            "--host", "127.0.0.1", "--port", "0",
+            stack,
+            "scheduler",
+            "--scheduler-file",
+            str(file),
+            "--no-dashboard",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
         )
         address = _address(file, scheduler)
         for _ in range(2):
             _dask(
-                stack, "worker", address, "--nthreads", "1", "--no-dashboard",
-                "--host", "127.0.0.1", "--local-directory", str(tmp_path),
+                stack,
+                "worker",
+                address,
+                "--nthreads",
+                "1",
+                "--no-dashboard",
+                "--host",
+                "127.0.0.1",
+                "--local-directory",
+                str(tmp_path),
             )
         yield scheduler, address
 

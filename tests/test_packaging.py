@@ -30,9 +30,7 @@ def wheel(tmp_path_factory):
 
 
 def test_it_holds_every_file_of_the_packages_and_nothing_else(wheel):
-    names = {
-        name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name
-    }
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     expected = {
         str(path.relative_to(top))
         for package, top in PACKAGES.items()

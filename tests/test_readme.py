@@ -18,7 +18,9 @@ def blocks(language):
         pytest.param(block, id=f"{document}-{number}")
         for document in DOCUMENTS
         for number, block in enumerate(
-            re.findall(rf"^```{language}\n(.*?)^```", (ROOT / document).read_text(), re.S | re.M)
+            re.findall(
+                rf"^```{language}\n(.*?)^```", (ROOT / document).read_text(), re.S | re.M
+            )
         )
     ]
 

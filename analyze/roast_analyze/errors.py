@@ -13,6 +13,8 @@ prints it as it is and exits with 2::
     └── MissingExtra       a library of the [analyze] extra is not installed
 """
 
+# ruff: noqa: N818 - the names say what is wrong; all of them are errors
+
 from __future__ import annotations
 
 #: The command that installs, or upgrades, everything the analysis needs.
@@ -49,3 +51,8 @@ class NotWritable(TraceError):
 
 class MissingExtra(TraceError):
     """A library that the analysis needs is not installed."""
+
+
+def one_line(error: Exception) -> str:
+    """Put a message of DuckDB on one line: its hints, but no drawing of the place, no stack."""
+    return " ".join(str(error).partition("\n\n")[0].split())

@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import mmap
 import zlib
-from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import zstandard
+
+from roast_analyze.damage import Damage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 #: DuckDB's name of a compression, and the bytes that a frame of it begins with.
 MAGIC: Final = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b\x08"}
 
-#: No record is as long as this; DuckDB does not read longer lines.
+#: No record is as long as this; DuckDB reads no line that is much longer.
 MAX_LINE_BYTES: Final = 16 * 2**20
 
 _BLOCK_BYTES: Final = 2**20
@@ -44,41 +50,48 @@ def compression_of(path: Path) -> str:
     )
 
 
-def salvage(path: Path, target: Path) -> list[tuple[str, int | None, str]]:
+def salvage(path: Path, target: Path) -> list[Damage]:
     """Write the lines of a damaged file that can be read to a plain file.
 
     Parameters
     ----------
     path : Path
+        A file that is not empty.
     target : Path
         Written over.
 
     Returns
     -------
-    list of (str, int or None, str)
-        Reason, records and detail of what was left out.
+    list of Damage
+        What was left out.
+
+    Raises
+    ------
+    OSError
+        If one cannot be read or the other cannot be written.
     """
     compression = compression_of(path)
     damaged_at: list[int] = []
     with path.open("rb") as file, target.open("wb") as out:
         lines = _LineFilter(out)
-        if compression == "uncompressed":
-            for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
+        with closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as data:
+            for block in _content(data, compression, damaged_at):
                 lines.write(block)
-        else:
-            with closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as data:
-                for block in _frames(data, compression, damaged_at):
-                    lines.write(block)
         lines.end()
-    found: list[tuple[str, int | None, str]] = []
+    return [*_damaged_compression(damaged_at), *_overlong_lines(lines.too_long)]
+
+
+def _damaged_compression(damaged_at: list[int]) -> Iterator[Damage]:
     if damaged_at:
-        places = f"{len(damaged_at)} places, the first" if len(damaged_at) > 1 else "one place,"
-        detail = f"in {places} at byte {damaged_at[0]} of the compressed file"
-        found.append(("damaged compression", None, detail))
-    if lines.too_long:
+        places = "once" if len(damaged_at) == 1 else f"{len(damaged_at)} times, first"
+        detail = f"{places} at byte {damaged_at[0]} of the compressed file"
+        yield Damage("damaged compression", None, detail)
+
+
+def _overlong_lines(count: int) -> Iterator[Damage]:
+    if count:
         detail = f"longer than {MAX_LINE_BYTES // 2**20} MiB, which no record is"
-        found.append(("overlong lines", lines.too_long, detail))
-    return found
+        yield Damage("overlong lines", count, detail)
 
 
 class _LineFilter:
@@ -114,40 +127,39 @@ class _LineFilter:
             self.too_long += 1
 
 
-def _frames(data: mmap.mmap, compression: str, damaged_at: list[int]) -> Iterator[bytes]:
-    """Decompress frame after frame; after a damaged one, go on at the next that is whole."""
+def _content(data: mmap.mmap, compression: str, damaged_at: list[int]) -> Iterator[bytes]:
+    """Give what a file holds, in blocks; note where its compression is damaged."""
+    if compression == "uncompressed":
+        for begin in range(0, len(data), _BLOCK_BYTES):
+            yield data[begin : begin + _BLOCK_BYTES]
+        return
     begin = 0
-    while begin < len(data):
-        decompressor = _decompressor(compression)
-        position = begin
-        try:
-            while not decompressor.eof and position < len(data):
-                yield decompressor.decompress(data[position : position + _BLOCK_BYTES])
-                position += _BLOCK_BYTES
-        except _errors(compression):
-            decompressor = None
-        if decompressor is not None and decompressor.eof:
-            begin = min(position, len(data)) - len(decompressor.unused_data)
-            continue
-        damaged_at.append(begin)
-        yield b"\n"
-        following = data.find(MAGIC[compression], begin + 1)
-        if following < 0:
-            return
-        begin = following
+    while 0 <= begin < len(data):
+        end = yield from _frame(data, begin, compression)
+        if end is None:
+            damaged_at.append(begin)
+            # Half a line may have come out: what follows must not be glued to it.
+            yield b"\n"
+            end = data.find(MAGIC[compression], begin + 1)
+        begin = end
+
+
+def _frame(data: mmap.mmap, begin: int, compression: str) -> Any:
+    """Decompress one frame; return where it ends, or None if it is not whole."""
+    decompressor = _decompressor(compression)
+    position = begin
+    try:
+        while not decompressor.eof and position < len(data):
+            yield decompressor.decompress(data[position : position + _BLOCK_BYTES])
+            position += _BLOCK_BYTES
+    except (zlib.error, zstandard.ZstdError):
+        return None
+    if not decompressor.eof:
+        return None
+    return min(position, len(data)) - len(decompressor.unused_data)
 
 
 def _decompressor(compression: str) -> Any:
     if compression == "gzip":
         return zlib.decompressobj(wbits=31)
-    import zstandard
-
     return zstandard.ZstdDecompressor().decompressobj()
-
-
-def _errors(compression: str) -> Any:
-    if compression == "gzip":
-        return zlib.error
-    import zstandard
-
-    return zstandard.ZstdError

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Self
 
 import duckdb
 
-from roast_analyze.errors import QueryError, UnknownView
-from roast_analyze.load import read_trace
+from roast_analyze.errors import NotATrace, QueryError, UnknownView, one_line
+from roast_analyze.load import create_tables, read_trace
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
     from types import TracebackType
 
-    import polars
+    import polars as pl
 
 #: Topics, in the order in which views are listed.
 TOPICS = ("trace", "tasks", "workers", "coffea", "spans")
@@ -61,10 +61,6 @@ class _Definition:
     sql: str
     needs: tuple[str, ...]
 
-    @property
-    def public(self) -> bool:
-        return not self.name.startswith("_")
-
 
 class Trace:
     """A recorded trace, open for questions.
@@ -90,12 +86,10 @@ class Trace:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._connection = duckdb.connect(":memory:")
+        self._connection = _connect()
         try:
-            self._connection.execute("SET enable_progress_bar = false")
-            read_trace(self._connection, self.path)
-            for definition in _definitions():
-                self._connection.execute(definition.sql)
+            _read(self._connection, self.path)
+            _create_views(self._connection)
             self._close_to_the_outside()
         except BaseException:
             self._connection.close()
@@ -136,13 +130,23 @@ class Trace:
         """
         try:
             relation = self._connection.sql(query, params=parameters)
-        except (duckdb.Error, RuntimeError) as error:
-            raise QueryError(_one_line(error)) from None
+        except duckdb.Error as error:
+            raise QueryError(one_line(error)) from None
         if relation is None:
             raise QueryError(f"the query gives no rows: {query[:100]!r}")
         return relation
 
-    def frame(self, view: str) -> polars.DataFrame:
+    def view(self, name: str) -> duckdb.DuckDBPyRelation:
+        """Give a view as a relation.
+
+        Raises
+        ------
+        UnknownView
+            If no view has the name.
+        """
+        return self.sql(f"FROM {_known(name)}")
+
+    def frame(self, view: str) -> pl.DataFrame:
         """Give a view as a polars frame.
 
         Raises
@@ -150,25 +154,12 @@ class Trace:
         UnknownView
             If no view has the name.
         """
-        return self.sql(f'SELECT * FROM "{_known(view)}"').pl()
+        frame: pl.DataFrame = self.view(view).pl()
+        return frame
 
     def views(self) -> list[View]:
         """List the public views with what they mean."""
-        comments = dict(
-            self._connection.execute(
-                "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
-            ).fetchall()
-        )
-        columns: dict[str, list[Column]] = {}
-        for view, *column in self._connection.execute(
-            "SELECT table_name, column_name, data_type, coalesce(comment, '') "
-            "FROM duckdb_columns() WHERE NOT internal AND schema_name = 'main' "
-            "ORDER BY table_name, column_index"
-        ).fetchall():
-            columns.setdefault(view, []).append(Column(*column))
-        return [
-            View(name, comments[name] or "", tuple(columns[name])) for name in view_names()
-        ]
+        return _views(self._connection)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the report: one HTML page that needs nothing else.
@@ -208,12 +199,56 @@ class Trace:
         return f"Trace({str(self.path)!r})"
 
 
+def documented_views() -> list[View]:
+    """List the public views with what they mean, without a trace."""
+    with _connect() as connection:
+        create_tables(connection)
+        _create_views(connection)
+        return _views(connection)
+
+
 @cache
 def view_names() -> tuple[str, ...]:
     """Name the public views, in the order in which they are listed."""
-    return tuple(
-        Path(file.name).stem for file in _sql_files() if not file.name.startswith("_")
+    return tuple(Path(file.name).stem for file in _sql_files() if not file.name.startswith("_"))
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET enable_progress_bar = false")
+    # This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
+    # versions (duckdb/duckdb#23677, #24363, #24710).
+    connection.execute("SET disabled_optimizers = 'top_n_window_elimination'")
+    return connection
+
+
+def _read(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    try:
+        read_trace(connection, path)
+    except duckdb.Error as error:
+        raise NotATrace(f"{str(path)!r} cannot be read: {one_line(error)}") from None
+
+
+def _create_views(connection: duckdb.DuckDBPyConnection) -> None:
+    for definition in _definitions():
+        connection.execute(definition.sql)
+
+
+def _views(connection: duckdb.DuckDBPyConnection) -> list[View]:
+    comments = dict(
+        connection.execute(
+            "SELECT view_name, coalesce(comment, '') FROM duckdb_views() WHERE NOT internal"
+        ).fetchall()
     )
+    columns: dict[str, list[Column]] = {name: [] for name in comments}
+    for view, *column in connection.execute(
+        "SELECT table_name, column_name, data_type, coalesce(comment, '') "
+        "FROM duckdb_columns() WHERE list_contains($views, table_name) "
+        "AND schema_name = 'main' ORDER BY table_name, column_index",
+        {"views": list(comments)},
+    ).fetchall():
+        columns[view].append(Column(*column))
+    return [View(name, comments[name], tuple(columns[name])) for name in view_names()]
 
 
 def _known(view: str) -> str:
@@ -247,9 +282,3 @@ def _read_definition(file: Traversable) -> _Definition:
     needs = sql.partition("\n")[0].removeprefix(_NEEDS)
     names = () if needs == "nothing" else tuple(needs.split(", "))
     return _Definition(Path(file.name).stem, sql, names)
-
-
-def _one_line(error: Exception) -> str:
-    """Put DuckDB's message on one line: without the drawing of where the error is."""
-    message = str(error).partition("\n\nLINE ")[0]
-    return " ".join(message.split())

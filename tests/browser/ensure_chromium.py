@@ -1,4 +1,4 @@
-"""Print the path of a Chromium that can be driven: the system's, else Debian's, else Playwright's.
+"""Print the path of a Chromium: the system's, else Debian's package, else Playwright's own.
 
 Whatever has to be installed is installed; what that prints goes to stderr.
 """

@@ -61,7 +61,14 @@ class Lookalike:
 
 @pytest.mark.parametrize(
     "run_spec",
-    [None, b"pickled", Lookalike(), Task("key", print), Task("key", print, "text"), Lookalike(((),))],
+    [
+        None,
+        b"pickled",
+        Lookalike(),
+        Task("key", print),
+        Task("key", print, "text"),
+        Lookalike(((),)),
+    ],
 )
 def test_other_tasks_are_not(run_spec):
     assert chunk_identity(run_spec) is None

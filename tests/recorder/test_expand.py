@@ -55,7 +55,20 @@ def test_the_end_of_an_attempt_keeps_what_the_schema_names():
 
 
 def test_a_task_with_tuple_keys():
-    row = [TASK, 1.0, ["x", 1], "x", "x", [["y", 0], "z"], [0, 1, 2], None, "span", "c", "s", None]
+    row = [
+        TASK,
+        1.0,
+        ["x", 1],
+        "x",
+        "x",
+        [["y", 0], "z"],
+        [0, 1, 2],
+        None,
+        "span",
+        "c",
+        "s",
+        None,
+    ]
 
     assert list(expand.records([row])) == [
         {
@@ -77,7 +90,13 @@ def test_a_sample_names_its_fields():
     row = [WORKER_SAMPLE, 1.0, "tcp://w", "Worker-1", 12.5, *[None] * (len(SAMPLE_FIELDS) - 3)]
 
     assert list(expand.records([row])) == [
-        {"kind": "worker_sample", "t": 1.0, "worker": "tcp://w", "server_id": "Worker-1", "cpu": 12.5}
+        {
+            "kind": "worker_sample",
+            "t": 1.0,
+            "worker": "tcp://w",
+            "server_id": "Worker-1",
+            "cpu": 12.5,
+        }
     ]
 
 

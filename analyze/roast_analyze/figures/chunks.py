@@ -1,9 +1,9 @@
-"""Chunks: how long they took against how many events they had, by dataset."""
+"""Chunks: how long they took, against how many events they had and over the run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 from plotly.graph_objects import Figure, Scatter
@@ -11,12 +11,15 @@ from plotly.graph_objects import Figure, Scatter
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
 
+if TYPE_CHECKING:
+    from roast_analyze.figures.layout import TimeAxis
+
 #: Most points that are drawn.
-POINT_LIMIT: Final = 3000
+POINT_LIMIT: Final = 1000
 
 _HOVER: Final = (
     "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>entries %{customdata[2]} to "
-    "%{customdata[3]}<br>%{y:,.4~g} s for %{x:,} events%{customdata[6]}<br>"
+    "%{customdata[3]}<br>%{y:,.4~g} s for %{customdata[8]} events%{customdata[6]}<br>"
     "attempt %{customdata[4]} on %{customdata[5]}: %{customdata[7]}<extra></extra>"
 )
 _COLUMNS: Final = [
@@ -28,7 +31,6 @@ _COLUMNS: Final = [
     "worker",
     "rate",
     "outcome",
-    "exception",
 ]
 
 
@@ -54,9 +56,13 @@ class ChunkPlot:
 
 
 def chunk_seconds(
-    chunks: pl.DataFrame, datasets: list[str | None], *, point_limit: int = POINT_LIMIT
+    chunks: pl.DataFrame,
+    datasets: list[str | None],
+    axis: TimeAxis,
+    *,
+    point_limit: int = POINT_LIMIT,
 ) -> ChunkPlot:
-    """Draw a point for each attempt at a chunk: events across, seconds up.
+    """Draw a point for each attempt at a chunk: seconds against events, and against time.
 
     Parameters
     ----------
@@ -64,6 +70,7 @@ def chunk_seconds(
         View ``chunks``. A failed attempt is placed at the size that it was to have.
     datasets : list of str
         Datasets, the most important first; their ranks give the colours.
+    axis : TimeAxis
     point_limit : int
         Most points.
 
@@ -73,29 +80,34 @@ def chunk_seconds(
     """
     size = pl.coalesce("events", pl.col("entry_stop") - pl.col("entry_start"))
     sized = chunks.with_columns(size.alias("size"))
-    placed = sized.filter(pl.col("size").is_not_null() & pl.col("compute_seconds").is_not_null())
-    drawn = _chosen(placed, point_limit)
-    good = drawn.filter(pl.col("outcome") == "memory")
-    figure = layout.empty_figure(
-        430,
-        xaxis=layout.axis("events in the chunk", rangemode="tozero"),
-        yaxis=layout.axis("compute time (s)", rangemode="tozero"),
+    placed = sized.filter(
+        pl.col("size").is_not_null() & pl.col("compute_seconds").is_not_null()
     )
+    drawn = _chosen(placed, point_limit)
     colours = palette.by_rank(datasets)
-    for name in datasets[: len(colours)]:
-        some = good.filter(pl.col("dataset").eq_missing(name))
+    good = drawn.filter(pl.col("outcome") == "memory")
+    groups = [
+        (
+            good.filter(pl.col("dataset").eq_missing(name)),
+            label(name, 40) or "(no dataset)",
+            colour,
+        )
+        for name, colour in colours.items()
+    ]
+    groups.append((good.filter(~_among(list(colours))), "other datasets", palette.OTHER))
+    groups.append(
+        (drawn.filter(pl.col("outcome") != "memory"), "not finished", palette.FAILURE)
+    )
+    figure = _two_panels(axis)
+    for some, name, colour in groups:
         if some.height:
-            figure.add_trace(_points(some, label(name, 40) or "(no dataset)", colours[name]))
-    rest = good.filter(~_among(datasets[: len(colours)]))
-    if rest.height:
-        figure.add_trace(_points(rest, "other datasets", palette.OTHER))
-    failed = drawn.filter(pl.col("outcome") != "memory")
-    if failed.height:
-        figure.add_trace(_points(failed, "not finished", palette.FAILURE, symbol="x"))
+            figure.add_traces(_points(some, name, colour, axis))
     rate = median_rate(placed)
     if rate:
         figure.add_trace(_rate_line(drawn, rate))
-    return ChunkPlot(figure, drawn.height, placed.height - drawn.height, chunks.height - placed.height)
+    return ChunkPlot(
+        figure, drawn.height, placed.height - drawn.height, chunks.height - placed.height
+    )
 
 
 def median_rate(chunks: pl.DataFrame) -> float | None:
@@ -124,23 +136,50 @@ def _chosen(chunks: pl.DataFrame, point_limit: int) -> pl.DataFrame:
     return pl.concat([first, others.gather_every(every)])
 
 
-def _points(chunks: pl.DataFrame, name: str, colour: str, symbol: str = "circle") -> Scatter:
-    return Scatter(
-        mode="markers",
-        x=chunks["size"].to_list(),
-        y=chunks["compute_seconds"].round(6).to_list(),
-        name=name,
-        marker={
-            "color": colour,
-            "symbol": symbol,
-            "size": 8,
-            "opacity": 0.8,
-            "line": {"width": 0.5, "color": colour},
-        },
-        customdata=[_facts(row) for row in chunks.iter_rows(named=True)],
-        hovertemplate=_HOVER,
-        meta=layout.columns(x="events", y="compute_seconds", customdata=list(_COLUMNS)),
+def _two_panels(axis: TimeAxis) -> Figure:
+    return layout.empty_figure(
+        430,
+        xaxis=layout.axis("events in the chunk", rangemode="tozero", domain=[0, 0.47]),
+        xaxis2=layout.axis(f"sent to a worker, {axis.title}", domain=[0.53, 1], anchor="y"),
+        yaxis=layout.axis("compute time (s)", rangemode="tozero"),
     )
+
+
+def _points(chunks: pl.DataFrame, name: str, colour: str, axis: TimeAxis) -> list[Scatter]:
+    """Draw the same attempts twice: by their size, and by when they were sent out."""
+    failed = colour == palette.FAILURE
+    facts = [_facts(row) for row in chunks.iter_rows(named=True)]
+    sent = chunks.select(axis.place("processing_t")).to_series().to_list()
+    return [
+        Scatter(
+            mode="markers",
+            x=x,
+            y=chunks["compute_seconds"].round(6).to_list(),
+            xaxis=panel,
+            name=name,
+            legendgroup=name,
+            showlegend=panel == "x",
+            marker={
+                "color": colour,
+                "symbol": "x" if failed else "circle",
+                "size": 8,
+                "opacity": 0.75,
+                "line": {"width": 0.5, "color": colour},
+            },
+            customdata=facts,
+            hovertemplate=_HOVER,
+            # The second panel draws nothing that the first one does not have.
+            meta=columns,
+        )
+        for panel, x, columns in (
+            (
+                "x",
+                chunks["size"].to_list(),
+                layout.columns(x="events", y="compute_seconds", customdata=list(_COLUMNS)),
+            ),
+            ("x2", sent, None),
+        )
+    ]
 
 
 def _facts(chunk: dict[str, Any]) -> list[Any]:
@@ -154,7 +193,7 @@ def _facts(chunk: dict[str, Any]) -> list[Any]:
         label(chunk["worker"]),
         "" if rate is None else f", {rate:,.0f} events/s",
         label(chunk["outcome"]),
-        label(chunk["exception"]),
+        f"{chunk['size']:,}",
     ]
 
 

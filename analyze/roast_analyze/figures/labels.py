@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 #: Longest label in characters; keys of Dask are usually shorter.
-LABEL_LIMIT: Final = 160
+LABEL_LIMIT: Final = 120
 
 #: C0 and C1 controls, bidirectional marks, line and paragraph separators, byte-order
 #: mark, and surrogates that have no partner. Tab and newline are kept.

@@ -45,7 +45,7 @@ class TimeAxis:
     @property
     def title(self) -> str:
         """What stands below the axis."""
-        return f"{self.unit} since the start"
+        return f"time since the start ({self.unit})"
 
     @property
     def column(self) -> str:

@@ -6,8 +6,10 @@ widen their set. Vermillion is kept for what went wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Colours of ranks, in order. Each reads on white and on near-black.
 RANKED: Final = (
@@ -24,9 +26,11 @@ RANKED: Final = (
 )
 
 #: What has no rank of its own.
-OTHER: Final = "#8A8F98"
+OTHER: Final = "#737983"
 #: What went wrong.
 FAILURE: Final = "#D55E00"
+#: What a task spends time on beside computing, in hues near those of Dask's dashboard.
+ACTIVITY: Final = {"transfer": "#A23B5B", "deserialize": "#9A9FA8", "disk": "#C08A3E"}
 #: Reference lines: limits, capacities, medians.
 REFERENCE: Final = "#8A8F98"
 #: What is there but not in use: presence of a worker, time between tasks.

@@ -16,9 +16,9 @@ BAR_LIMIT: Final = 20
 #: What a prefix's time is made of: column, words, colour (None: the prefix's own), pattern.
 _PARTS: Final[tuple[tuple[str, str, str | None, str], ...]] = (
     ("compute_seconds", "computing", None, ""),
-    ("transfer_seconds", "transfer", "#B8432F", "/"),
-    ("deserialize_seconds", "deserialising", "#9A9FA8", "x"),
-    ("disk_seconds", "disk", "#C08A3E", "."),
+    ("transfer_seconds", "transfer", palette.ACTIVITY["transfer"], "/"),
+    ("deserialize_seconds", "deserialising", palette.ACTIVITY["deserialize"], "x"),
+    ("disk_seconds", "disk", palette.ACTIVITY["disk"], "."),
 )
 
 
@@ -54,6 +54,7 @@ def prefix_seconds(prefixes: pl.DataFrame, colours: dict[str | None, str]) -> Fi
     figure = layout.empty_figure(
         110 + 26 * max(shown.height, 2),
         barmode="stack",
+        legend_traceorder="normal",
         bargap=0.3,
         xaxis=layout.axis("seconds, all attempts added up", rangemode="tozero"),
         yaxis=layout.axis(

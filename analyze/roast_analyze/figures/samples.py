@@ -8,14 +8,16 @@ and CPU by its mean. With more than :data:`LINE_LIMIT` workers their curves beco
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 from plotly.graph_objects import Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
-from roast_analyze.figures.layout import TimeAxis
+
+if TYPE_CHECKING:
+    from roast_analyze.figures.layout import TimeAxis
 
 #: Most points of a curve.
 POINT_LIMIT: Final = 240
@@ -23,6 +25,8 @@ POINT_LIMIT: Final = 240
 LINE_LIMIT: Final = 30
 #: A limit this many times above the peak would press the curves flat: it isn't drawn.
 LIMIT_FACTOR: Final = 2.5
+#: Up to how many workers are named in the legend.
+NAMED_LIMIT: Final = 8
 
 _GIB: Final = 1024.0**3
 _MIB: Final = 1024.0**2
@@ -65,7 +69,7 @@ def memory(
     workers : polars.DataFrame
         View ``worker_samples``: t, worker, server_id, memory_bytes, memory_limit_bytes.
     names : dict
-        Worker address to the name shown.
+        Worker address to the name shown, in the order of the legend.
     axis : TimeAxis
     """
     peak = _largest(cluster["memory_bytes"])
@@ -83,6 +87,7 @@ def memory(
         parts.append(("memory_limit_bytes", "limit", palette.REFERENCE, "dot", "none"))
     for column, words, colour, dash, fill in parts:
         line = {"color": colour, "dash": dash, "width": 1.6}
+        line |= {"shape": "hv"} if dash == "dot" else {}
         figure.add_trace(
             _line(together, column, words, axis, divisor, unit, "y2", line=line, fill=fill)
         )
@@ -91,7 +96,14 @@ def memory(
         limits = bucketed(workers, [], ["memory_limit_bytes"], axis, largest=True)
         line = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6}
         limit = _line(
-            limits, "memory_limit_bytes", "limit of a worker", axis, divisor, unit, "y", line=line
+            limits,
+            "memory_limit_bytes",
+            "limit of a worker",
+            axis,
+            divisor,
+            unit,
+            "y",
+            line=line,
         )
         figure.add_trace(limit)
     return figure
@@ -109,15 +121,17 @@ def cpu(
     workers : polars.DataFrame
         View ``worker_samples``: t, worker, server_id, cpu_percent; 100 is one core.
     names : dict
-        Worker address to the name shown.
+        Worker address to the name shown, in the order of the legend.
     axis : TimeAxis
     """
     figure = _two_panels(axis, "cluster (cores)", "worker (% of a core)")
     together = bucketed(cluster, [], ["cpu_percent", "nthreads"], axis, largest=False)
     busy = {"color": palette.RANKED[0], "width": 1.6}
-    there = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6}
+    there = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6, "shape": "hv"}
     figure.add_trace(
-        _line(together, "cpu_percent", "CPU", axis, 100, "cores", "y2", line=busy, fill="tozeroy")
+        _line(
+            together, "cpu_percent", "CPU", axis, 100, "cores", "y2", line=busy, fill="tozeroy"
+        )
     )
     figure.add_trace(
         _line(together, "nthreads", "threads there", axis, 1, "threads", "y2", line=there)
@@ -167,12 +181,15 @@ def _largest(values: pl.Series) -> float:
 
 
 def _two_panels(axis: TimeAxis, above: str, below: str) -> Figure:
-    return layout.empty_figure(
-        470,
+    figure = layout.empty_figure(
+        490,
         xaxis=layout.axis(axis.title, range=axis.range, anchor="y"),
-        yaxis=layout.axis(below, domain=[0, 0.46], rangemode="tozero", nticks=6),
-        yaxis2=layout.axis(above, domain=[0.56, 1], rangemode="tozero", nticks=6, anchor="x"),
+        yaxis=layout.axis(below, domain=[0, 0.42], rangemode="tozero", nticks=6),
+        yaxis2=layout.axis(above, domain=[0.58, 1], rangemode="tozero", nticks=6, anchor="x"),
     )
+    # The lower panel has a legend of its own: its colours stand for workers.
+    legend = figure.layout.legend.to_plotly_json()
+    return figure.update_layout(legend2={**legend, "y": 0.42})
 
 
 def _worker_lines(
@@ -188,17 +205,21 @@ def _worker_lines(
     if identity["process"].n_unique() > LINE_LIMIT:
         return _bands(identity, what, axis, divisor, unit)
     lines = bucketed(identity, ["process", "worker"], [what.column], axis, largest=what.largest)
+    by_process = lines.partition_by("process", maintain_order=True)
+    order = list(names)
+    by_process.sort(key=lambda line: _place(line["worker"][0], order))
     traces = []
-    for rank, (_, some) in enumerate(
-        lines.partition_by("process", as_dict=True, maintain_order=True).items()
-    ):
+    for rank, some in enumerate(by_process):
         worker = some["worker"][0]
         words = names.get(worker) or label(worker, 24)
-        colour = palette.RANKED[rank % len(palette.RANKED)]
-        line = {"width": 1.2, "color": colour}
-        trace = _line(some, what.column, f"worker {words}", axis, divisor, unit, "y", line=line)
-        traces.append(trace.update(showlegend=False, opacity=0.85))
+        line = {"width": 1.3, "color": palette.RANKED[rank % len(palette.RANKED)]}
+        trace = _line(some, what.column, words, axis, divisor, unit, "y", line=line)
+        traces.append(trace.update(showlegend=len(by_process) <= NAMED_LIMIT))
     return traces
+
+
+def _place(worker: str, order: list[str]) -> int:
+    return order.index(worker) if worker in order else len(order)
 
 
 def _bands(
@@ -258,6 +279,7 @@ def _line(
         x=frame.select(axis.place("t").round(3)).to_series().to_list(),
         y=values.to_list(),
         yaxis=yaxis,
+        legend="legend" if yaxis == "y2" else "legend2",
         name=words,
         line=line,
         fill=fill,

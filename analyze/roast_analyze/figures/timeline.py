@@ -7,24 +7,30 @@ where it ended, on the first lane of its worker.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 from plotly.graph_objects import Bar, Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
-from roast_analyze.figures.layout import TimeAxis
+
+if TYPE_CHECKING:
+    from roast_analyze.figures.layout import TimeAxis
 
 #: Most bars that are drawn; a browser still zooms these without a pause.
-BAR_LIMIT: Final = 4000
+BAR_LIMIT: Final = 3000
 #: Most lanes that are drawn.
 LANE_LIMIT: Final = 128
 #: Most marks of failed attempts that are drawn.
 MARK_LIMIT: Final = 1000
 #: Most steps of the concurrency curve.
-STEP_LIMIT: Final = 600
+STEP_LIMIT: Final = 300
+#: Up to how many changes the curve is exact. More would draw every instant at which one
+#: task has begun before the one before it has ended.
+EXACT_LIMIT: Final = 80
 
 #: Outcomes that are marked, with plotly's symbol and the words of the legend.
 _MARKS: Final = {
@@ -35,6 +41,8 @@ _MARKS: Final = {
 _CURVE_PX: Final = 110
 _GAP_PX: Final = 26
 _EDGES_PX: Final = 110
+#: Height that the name of a lane takes.
+_LABEL_PX: Final = 11.0
 
 _BAR_HOVER: Final = (
     "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>computed %{customdata[3]:,.4~g} s, "
@@ -126,7 +134,9 @@ def timeline(
     """
     lanes, by_thread = _lanes(runs, workers, lane_limit)
     shown = lanes.head(lane_limit) if lanes.height > lane_limit else lanes
-    shown = shown.sort("order").with_row_index("lane").with_columns(pl.col("lane").cast(pl.Int64))
+    shown = (
+        shown.sort("order").with_row_index("lane").with_columns(pl.col("lane").cast(pl.Int64))
+    )
     timed = runs.filter(
         pl.col("compute_start_t").is_not_null() & pl.col("compute_stop_t").is_not_null()
     )
@@ -172,7 +182,7 @@ def running(runs: pl.DataFrame, start_t: float, stop_t: float) -> pl.DataFrame:
         :data:`STEP_LIMIT` equal stretches. A value holds until the next row.
     """
     steps = _steps(runs["compute_start_t"], runs["compute_stop_t"], 1.0)
-    if steps.height <= 2 * STEP_LIMIT:
+    if steps.height <= EXACT_LIMIT:
         changes = steps.group_by("t").agg(pl.col("change").sum()).sort("t")
         return changes.select("t", pl.col("change").cum_sum().alias("running"))
     return _mean_steps(steps, start_t, stop_t)
@@ -264,8 +274,14 @@ def _lanes(
     lanes = lanes.join(known, on="worker", how="left").with_columns(
         pl.col("failed").fill_null(value=False) | pl.col("lost").fill_null(value=False)
     )
-    in_time = lanes.sort("added_t", "worker", "first_t", nulls_last=True).with_row_index("order")
-    return in_time.sort("failed", "busy", descending=True, nulls_last=True), by_thread
+    number = pl.col("name").cast(pl.Int64, strict=False)
+    in_time = lanes.sort(
+        number, "added_t", "worker", "first_t", "thread", nulls_last=True
+    ).with_row_index("order")
+    ranked = in_time.sort(
+        "failed", "busy", descending=True, nulls_last=True, maintain_order=True
+    )
+    return ranked, by_thread
 
 
 def _placed(runs: pl.DataFrame, lanes: pl.DataFrame, by_thread: bool) -> pl.DataFrame:
@@ -334,6 +350,7 @@ def _figure(lanes: pl.DataFrame, axis: TimeAxis) -> Figure:
     height = lanes_px + _CURVE_PX + _GAP_PX + _EDGES_PX
     plot_px = lanes_px + _CURVE_PX + _GAP_PX
     firsts = lanes.unique("worker", keep="first", maintain_order=True)
+    labelled = firsts.gather_every(math.ceil(_LABEL_PX / lane_px))
     figure = layout.empty_figure(
         round(height),
         barmode="overlay",
@@ -343,8 +360,8 @@ def _figure(lanes: pl.DataFrame, axis: TimeAxis) -> Figure:
             domain=[0, lanes_px / plot_px],
             range=[max(lanes.height, 1) - 0.4, -0.6],
             tickmode="array",
-            tickvals=firsts["lane"].to_list(),
-            ticktext=[lane_label(row) for row in firsts.iter_rows(named=True)],
+            tickvals=labelled["lane"].to_list(),
+            ticktext=[lane_label(row) for row in labelled.iter_rows(named=True)],
             showgrid=False,
             fixedrange=True,
         ),
@@ -383,8 +400,10 @@ def lane_label(worker: dict[str, Any]) -> str:
     """Name a worker in a few characters: its name, else its address without the scheme."""
     address = str(worker.get("worker") or "?")
     name = worker.get("name")
-    text = address.rsplit("://", 1)[-1] if name in (None, "", address) else str(name)
-    return label(text, 24)
+    if name in (None, "", address):
+        return label(address.rsplit("://", 1)[-1], 24)
+    # The names that Dask gives by itself are numbers.
+    return label(f"worker {name}" if str(name).isdecimal() else name, 24)
 
 
 def _presence(lanes: pl.DataFrame, workers: pl.DataFrame, axis: TimeAxis) -> list[Bar]:
@@ -430,13 +449,19 @@ def _bar_traces(
         ],
         how="diagonal_relaxed",
     )
-    ranked = [name for name in colours if both.select((pl.col("prefix").eq_missing(name)).any()).item()]
+    ranked = [
+        name
+        for name in colours
+        if both.select((pl.col("prefix").eq_missing(name)).any()).item()
+    ]
     traces = [
         _bar_trace(both.filter(pl.col("prefix").eq_missing(name)), axis, name, colours[name])
         for name in ranked
     ]
     rest = both.filter(
-        ~pl.any_horizontal([pl.lit(value=False), *(pl.col("prefix").eq_missing(n) for n in ranked)])
+        ~pl.any_horizontal(
+            [pl.lit(value=False), *(pl.col("prefix").eq_missing(n) for n in ranked)]
+        )
     )
     if rest.height:
         kinds = rest["prefix"].n_unique()
@@ -446,16 +471,19 @@ def _bar_traces(
 
 
 def _bar_trace(runs: pl.DataFrame, axis: TimeAxis, name: str | None, colour: str) -> Bar:
-    runs = runs.sort("compute_start_t")
+    runs = runs.sort("compute_start_t", "lane")
     start = runs.select(axis.place("compute_start_t")).to_series()
     stop = runs.select(axis.place("compute_stop_t")).to_series()
+    # An edge keeps long neighbours apart, but would hide a short bar.
+    long = (stop - start) * axis.unit_seconds > 0.006 * axis.span_seconds
+    edges = (long.cast(pl.Float64) * 0.6).to_list()
     return Bar(
         orientation="h",
         y=runs["lane"].to_list(),
         base=start.to_list(),
         x=(stop - start).round(6).to_list(),
         width=0.86,
-        marker={"color": colour, "line": {"width": 0}},
+        marker={"color": colour, "line": {"width": edges, "color": "rgba(255, 255, 255, 0.6)"}},
         name=label(name, 32) or "(no prefix)",
         customdata=[_bar_facts(row) for row in runs.iter_rows(named=True)],
         hovertemplate=_BAR_HOVER,
@@ -502,7 +530,13 @@ def _mark_traces(failed: pl.DataFrame, axis: TimeAxis) -> list[Scatter]:
                 },
                 name=words,
                 customdata=[
-                    [label(r["prefix"]), label(r["key"]), r["attempt"], words, label(r["worker"])]
+                    [
+                        label(r["prefix"]),
+                        label(r["key"]),
+                        r["attempt"],
+                        words,
+                        label(r["worker"]),
+                    ]
                     for r in some.iter_rows(named=True)
                 ],
                 hovertemplate=_MARK_HOVER,
@@ -522,9 +556,15 @@ def _worker_marks(lanes: pl.DataFrame, workers: pl.DataFrame, axis: TimeAxis) ->
     gone = pl.col("removed_t").is_not_null()
     lost = pl.col("lost").fill_null(value=False)
     sorts = [
-        ("worker arrived", "added_t", pl.col("added_t") > soon, "triangle-right-open", palette.OTHER),
+        (
+            "worker arrived",
+            "added_t",
+            pl.col("added_t") > soon,
+            "triangle-right-open",
+            palette.OTHER,
+        ),
         ("worker left", "removed_t", gone & ~lost, "line-ns-open", palette.OTHER),
-        ("worker lost", "removed_t", gone & lost, "hash-open", palette.FAILURE),
+        ("worker lost", "removed_t", gone & lost, "line-ns-open", palette.FAILURE),
     ]
     traces = []
     for words, t, condition, symbol, colour in sorts:
@@ -538,9 +578,9 @@ def _worker_marks(lanes: pl.DataFrame, workers: pl.DataFrame, axis: TimeAxis) ->
                 y=some["lane"].to_list(),
                 marker={
                     "symbol": symbol,
-                    "size": 11,
+                    "size": 18 if words == "worker lost" else 11,
                     "color": colour,
-                    "line": {"width": 2, "color": colour},
+                    "line": {"width": 3 if words == "worker lost" else 2, "color": colour},
                 },
                 name=words,
                 customdata=[

@@ -1,10 +1,12 @@
 -- Needs: _task_runs
 -- Records without run_id say what a chunk is, those with run_id what an attempt at it did.
 -- An attempt that was measured is found by (key, run_id); what a chunk is may be repeated.
+-- A record with neither is a file that coffea asked for its entries: no chunk.
 CREATE TABLE _chunks AS
 WITH identity AS (
     SELECT *
     FROM raw.chunk
+    WHERE entry_start IS NOT NULL OR run_id IS NOT NULL
     QUALIFY row_number() OVER (
         PARTITION BY trace_id, key ORDER BY run_id IS NOT NULL, rowid
     ) = 1

@@ -1,4 +1,4 @@
--- Needs: _tasks
+-- Needs: _seconds, _tasks
 -- An attempt at a task begins when its key becomes `processing` and ends with the next
 -- transition of the key that starts there. One window over the transitions finds both; the
 -- rest is joined by place (rowid), so that no window drags wide rows along.

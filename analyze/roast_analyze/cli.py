@@ -1,0 +1,119 @@
+"""The command ``roast-analyze``: which command was meant, and what its end means.
+
+This is the only place where errors become exit codes. 0: well. 1: the answer is no, such
+as a loss that ``check`` found. 2: the call or the input is wrong; one line on stderr names
+the value and the way out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING, Any, Final
+
+from roast_analyze.errors import INSTALL_COMMAND, MissingExtra, TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WELL, NO, WRONG = 0, 1, 2
+
+#: What a shell expects of a command that Ctrl-C ended.
+INTERRUPTED: Final = 130
+
+#: What DuckDB makes of Ctrl-C: a RuntimeError with this text.
+_DUCKDB_INTERRUPTED: Final = "Query interrupted"
+
+#: Commands that are named; without a name the summary is meant.
+COMMANDS: Final = ("sql", "view", "check")
+
+_EXTRA: Final = ("duckdb", "jinja2", "plotly", "polars", "pyarrow", "rich", "zstandard")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``roast-analyze`` and give its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words of the command line after the name; those of this process if not given.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):
+            # A trace may hold what the terminal's encoding lacks.
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = _run(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except TraceError as error:
+        print(f"roast-analyze: {error}", file=sys.stderr)
+        return WRONG
+    except BrokenPipeError:
+        # Who reads, such as `head`, has seen enough. Python flushes once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return WELL
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except RuntimeError as error:
+        if str(error) == _DUCKDB_INTERRUPTED:
+            return INTERRUPTED
+        raise
+    except OSError as error:
+        print(f"roast-analyze: {error}", file=sys.stderr)
+        return WRONG
+    return code
+
+
+def _run(words: list[str]) -> int:
+    named = words[0] if words and words[0] in COMMANDS else None
+    command: Any = import_module(f"roast_analyze.commands.{named or 'summary'}")
+    parser = _parser(command, named)
+    options = parser.parse_args(words[1:] if named else words)
+    try:
+        return int(command.run(options))
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
+            raise
+        raise MissingExtra(
+            f"{error.name} is not installed, which the analysis needs: {INSTALL_COMMAND}"
+        ) from None
+
+
+def _parser(command: Any, named: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"roast-analyze {named}" if named else "roast-analyze",
+        description=command.__doc__,
+        epilog=None if named else _list_of_commands(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if named is None:
+        parser.add_argument("--version", action=_Version, help="print the version and exit")
+    command.add_arguments(parser)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version; it is looked up only when somebody asks."""
+
+    def __init__(self, option_strings: list[str], dest: str, **others: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **others)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_others: Any) -> None:
+        try:
+            version = metadata.version("roast-trace")
+        except metadata.PackageNotFoundError:
+            version = "(not installed)"
+        print(f"roast-trace {version}")
+        parser.exit()
+
+
+def _list_of_commands() -> str:
+    lines = ["other commands:"]
+    for name in COMMANDS:
+        command = import_module(f"roast_analyze.commands.{name}")
+        lines.append(f"  {name:7} {(command.__doc__ or '').partition(chr(10))[0]}")
+    lines.append("\n`roast-analyze COMMAND --help` explains them.")
+    return "\n".join(lines)

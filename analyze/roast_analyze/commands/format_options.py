@@ -1,0 +1,38 @@
+"""The options --format and -o, which the commands that write rows share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import argparse
+
+FORMATS: Final = ("table", "csv", "json", "jsonl", "parquet", "markdown")
+
+_BY_ENDING: Final = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+    ".md": "markdown",
+}
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="how to write; if not given, the ending of FILE tells, else table",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="write to FILE, not to the terminal"
+    )
+
+
+def chosen_format(options: argparse.Namespace) -> str:
+    """Tell which of :data:`FORMATS` is meant."""
+    if options.format:
+        return str(options.format)
+    return _BY_ENDING.get(options.output.suffix.lower(), "table") if options.output else "table"

@@ -1,0 +1,223 @@
+"""Rows out of the database into the formats that other programs, and people, read.
+
+``table`` is for people: what does not fit into the terminal is laid out one column a line,
+and long results are cut with a word about it. The others are for programs and are whole.
+In ``csv`` and ``markdown`` lists and structures are JSON; in ``json`` and ``jsonl`` a
+number that JSON lacks (NaN, infinity) is null.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import itertools
+import json
+import math
+import sys
+from decimal import Decimal
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import duckdb
+
+from roast_analyze.errors import NotWritable, QueryError, one_line
+from roast_analyze.segment import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from duckdb import DuckDBPyRelation
+
+#: More rows than this nobody reads in a terminal.
+TABLE_ROWS: Final = 1000
+
+_BATCH_ROWS: Final = 10_000
+_TIME_WITH_ZONE: Final = "TIMESTAMP WITH TIME ZONE"
+
+Row = tuple[Any, ...]
+
+
+def write(relation: DuckDBPyRelation, name: str, output: Path | None) -> None:
+    """Write the rows of a relation.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+    name : str
+        One of the formats above.
+    output : Path or None
+        File to write over; None is stdout.
+
+    Raises
+    ------
+    QueryError
+        If the query fails while it runs.
+    NotWritable
+        If the file cannot be written.
+    """
+    try:
+        relation = _writable_columns(relation)
+        if name == "parquet":
+            _write_parquet(relation, output)
+        else:
+            _write_text(relation, name, output)
+    except duckdb.Error as error:
+        raise QueryError(one_line(error)) from None
+
+
+def _write_text(relation: DuckDBPyRelation, name: str, output: Path | None) -> None:
+    rows = _rows(relation)
+    if output is None:
+        _WRITERS[name](relation.columns, rows, sys.stdout)
+        return
+    with _writable(output), output.open("w", encoding="utf-8", newline="") as file:
+        _WRITERS[name](relation.columns, rows, file)
+
+
+def _rows(relation: DuckDBPyRelation) -> Iterator[Row]:
+    rows = relation.iter_rows(_BATCH_ROWS)
+    # Begin now: a query that fails must not cost the file that was there before.
+    first = next(rows, None)
+    return rows if first is None else itertools.chain([first], rows)
+
+
+def _writable_columns(relation: DuckDBPyRelation) -> DuckDBPyRelation:
+    """Give each column a name of its own, and make text of times with a zone.
+
+    Objects and Parquet files cannot have two columns of one name; for times with a zone
+    DuckDB would need one more library.
+    """
+    columns: dict[str, str] = {}
+    for i, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), 1):
+        unique = name
+        for number in itertools.count(1):
+            if unique.casefold() not in columns:
+                break
+            unique = f"{name}_{number}"
+        cast = "::VARCHAR" if str(type_) == _TIME_WITH_ZONE else ""
+        columns[unique.casefold()] = f"#{i}{cast} AS {quoted(unique)}"
+    return relation.project(", ".join(columns.values()))
+
+
+@contextlib.contextmanager
+def _writable(output: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise NotWritable(f"{str(output)!r} cannot be written: {error.strerror}") from None
+
+
+def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
+    from roast_analyze.commands import terminal
+
+    shown = [row for _, row in zip(range(TABLE_ROWS), rows, strict=False)]
+    texts = [[terminal.cell(_text(value)).plain for value in row] for row in shown]
+    names = [terminal.cell(column).plain for column in columns]
+    widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(names)]
+    room = terminal.width() if file.isatty() else math.inf
+    right = [all(isinstance(row[i], int | float) for row in shown) for i in range(len(names))]
+    if sum(widths) + 2 * len(widths) <= room:
+        lines = _lines_of_rows(names, texts, widths, right)
+    else:
+        lines = _lines_of_records(names, texts)
+    for line in lines:
+        file.write(line.rstrip() + "\n")
+    if next(rows, None) is not None:
+        print(f"only the first {TABLE_ROWS} rows; --format csv gives all", file=sys.stderr)
+
+
+def _lines_of_rows(
+    names: list[str], texts: list[list[str]], widths: list[int], right: list[bool]
+) -> Iterator[str]:
+    def line(cells: list[str]) -> str:
+        return "  ".join(
+            cell.rjust(width) if aligned else cell.ljust(width)
+            for cell, width, aligned in zip(cells, widths, right, strict=True)
+        )
+
+    yield line(names)
+    yield "  ".join("─" * width for width in widths)
+    yield from map(line, texts)
+
+
+def _lines_of_records(names: list[str], texts: list[list[str]]) -> Iterator[str]:
+    """Lay out rows too wide for the terminal: one column a line."""
+    margin = max(map(len, names))
+    for number, row in enumerate(texts, start=1):
+        yield f"── row {number} " + "─" * 20
+        for name, text in zip(names, row, strict=True):
+            yield f"{name.ljust(margin)}  {text}"
+
+
+def _write_csv(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_text(value) for value in row] for row in rows)
+
+
+def _write_json(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
+    separator = "[\n"
+    for row in rows:
+        file.write(separator + _json_object(columns, row))
+        separator = ",\n"
+    file.write("[]\n" if separator == "[\n" else "\n]\n")
+
+
+def _write_jsonl(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
+    for row in rows:
+        file.write(_json_object(columns, row) + "\n")
+
+
+def _write_markdown(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
+    from roast_analyze.figures.labels import visible
+
+    def line(cells: Any) -> str:
+        texts = (" ".join(visible(_text(cell)).split()) for cell in cells)
+        return "| " + " | ".join(t.replace("\\", "\\\\").replace("|", "\\|") for t in texts)
+
+    file.write(line(columns) + " |\n|" + " --- |" * len(columns) + "\n")
+    for row in rows:
+        file.write(line(row) + " |\n")
+
+
+def _write_parquet(relation: DuckDBPyRelation, output: Path | None) -> None:
+    if output is None:
+        raise NotWritable("parquet is not for the terminal; name a file with -o FILE")
+    frame = relation.pl()
+    with _writable(output):
+        frame.write_parquet(output)
+
+
+_WRITERS: Final[dict[str, Callable[[list[str], Iterator[Row], IO[str]], None]]] = {
+    "table": _write_table,
+    "csv": _write_csv,
+    "json": _write_json,
+    "jsonl": _write_jsonl,
+    "markdown": _write_markdown,
+}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(_plain(value), ensure_ascii=False)
+    return str(_plain(value)) if isinstance(value, bytes) else str(value)
+
+
+def _json_object(columns: list[str], row: Row) -> str:
+    named = dict(zip(columns, map(_plain, row), strict=True))
+    return json.dumps(named, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """Give the nearest value that JSON has."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,382 @@
+"""Say what a trace tells of a run: in the terminal, or as a report with --html.
+
+For example:
+
+    roast-analyze trace.jsonl.zst
+    roast-analyze trace.jsonl.zst --html report.html
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from roast_analyze.commands.opening import open_trace
+from roast_analyze.errors import NotWritable, TraceError
+from roast_analyze.report.quantities import (
+    byte_size,
+    count,
+    instant,
+    number,
+    rate,
+    seconds,
+    share,
+)
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from roast_analyze.trace import Trace
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.add_argument(
+        "trace",
+        metavar="TRACE",
+        nargs="?",
+        type=Path,
+        help="a trace file, or a folder of segments",
+    )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        nargs="?",
+        type=Path,
+        const=True,
+        help="write the report instead: one page that needs no network; if FILE is not "
+        "given, next to the trace",
+    )
+    parser.add_argument("--title", help="heading of the report")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the summary, or write the report."""
+    if options.trace is None and isinstance(options.html, Path):
+        # `--html trace.jsonl`: the only name that was given is the trace's.
+        options.trace, options.html = options.html, True
+    if options.trace is None:
+        raise TraceError("name a trace: roast-analyze TRACE; --help says more")
+    if options.title is not None and options.html is None:
+        raise TraceError(f"--title {options.title!r} is for the report; add --html")
+    if options.html is None:
+        _print_summary(options.trace)
+    else:
+        _write_report(options.trace, options.html, options.title)
+    return 0
+
+
+def _print_summary(path: Path) -> None:
+    with open_trace(path) as trace:
+        from roast_analyze.commands.terminal import print_out
+
+        print_out(*_parts(trace))
+
+
+# -- the report --------------------------------------------------------------------------
+
+
+def _write_report(path: Path, html: Path | bool, title: str | None) -> None:
+    """Write the report where `html` says, or beside the trace."""
+    target = html if isinstance(html, Path) else _beside(path)
+    _check_target(target, path)
+    with open_trace(path) as trace:
+        try:
+            written = trace.report(target, title=title)
+        except OSError as error:
+            reason = error.strerror or error
+            raise NotWritable(f"{str(target)!r} cannot be written: {reason}") from None
+    print(f"report: {written}")
+
+
+def _beside(trace: Path) -> Path:
+    """Name the report after the trace, without the ending that says how it is stored."""
+    name = trace.absolute().name
+    for ending in (".zst", ".gz", ".jsonl"):
+        name = name.removesuffix(ending) or name
+    return trace.absolute().parent / f"{name}.html"
+
+
+def _check_target(target: Path, trace: Path) -> None:
+    """Refuse early what could not be written after minutes of reading."""
+    if target.is_dir():
+        raise NotWritable(f"{str(target)!r} is a folder; name a file for the report")
+    if not target.absolute().parent.is_dir():
+        raise NotWritable(
+            f"there is no folder {str(target.parent)!r} to write {target.name!r} to"
+        )
+    if target.exists() and trace.exists() and target.samefile(trace):
+        raise NotWritable(f"{str(target)!r} is the trace itself; name another file")
+
+
+# -- the summary -------------------------------------------------------------------------
+
+#: Rows of each table; the views have the rest.
+_PREFIXES: Final = 12
+_DATASETS: Final = 12
+_WORKERS: Final = 16
+_SLOWEST: Final = 5
+_FAILURES: Final = 8
+
+
+def _parts(trace: Trace) -> Iterator[RenderableType]:
+    yield _headline(trace)
+    for part in (
+        _losses,
+        _prefixes,
+        _datasets,
+        _workers,
+        _slowest_runs,
+        _slowest_chunks,
+        _slowest_files,
+        _failures,
+    ):
+        found = part(trace)
+        if found is not None:
+            yield ""
+            yield found
+
+
+def _headline(trace: Trace) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    from roast_analyze.commands.terminal import cell
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row("Trace", cell(trace.path))
+    for name, text in _facts(trace):
+        grid.add_row(Text(name), cell(text))
+    return grid
+
+
+def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
+    run = trace.view("run").to_dicts()[0]
+    origin = trace.view("trace_info").to_dicts()[0]
+    versions = ", ".join(
+        f"{name} {origin[column]}"
+        for name, column in (("dask", "dask_version"), ("Python", "python_version"))
+        if origin[column]
+    )
+    yield (
+        "Recorded",
+        f"{seconds(run['wall_seconds'])} from {instant(run['start_t'], origin['utc_offset_seconds'])}"
+        + (f", {versions}" if versions else ""),
+    )
+    yield "Whole", _wholeness(trace)
+    if run["workers"]:
+        yield (
+            "Workers",
+            (
+                f"{count(run['workers'])}, at most {count(run['peak_workers'])} at a time with "
+                f"{count(run['peak_nthreads'])} threads"
+            ),
+        )
+    if run["compute_seconds"]:
+        yield (
+            "Computing",
+            (
+                f"{seconds(run['compute_seconds'])} of {seconds(run['core_seconds'])} that the "
+                f"threads were there: {share(run['core_efficiency'])}"
+            ),
+        )
+    yield "Tasks", f"{count(run['tasks'])}, {count(run['task_runs'])} attempts{_outcomes(run)}"
+    if run["chunk_attempts"]:
+        yield (
+            "Chunks",
+            (
+                f"{count(run['chunks'])} done in {count(run['chunk_attempts'])} attempts: "
+                f"{count(run['events'])} events, {rate(run['events_per_second'], 'events')} over "
+                f"{seconds(run['chunk_wall_seconds'])}"
+            ),
+        )
+    sizes = [
+        ("results", run["output_bytes"]),
+        ("read", run["bytes_read"]),
+        ("peak memory of all workers", run["peak_memory_bytes"]),
+    ]
+    known = [f"{byte_size(size)} {what}" for what, size in sizes if size is not None]
+    if known:
+        yield "Data", ", ".join(known)
+
+
+def _outcomes(run: dict[str, Any]) -> str:
+    names = ("memory", "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished")
+    parts = [f"{count(run[name])} {name}" for name in names if run[name]]
+    return f": {', '.join(parts)}" if parts else ""
+
+
+def _wholeness(trace: Trace) -> str:
+    losses, records = trace.sql(
+        "SELECT count(*), coalesce(sum(records), 0)::BIGINT FROM loss"
+    ).fetchall()[0]
+    if not losses:
+        return "yes"
+    if not records:
+        return "no, see below"
+    return f"no, at least {count(records)} records are missing, see below"
+
+
+def _losses(trace: Trace) -> RenderableType | None:
+    rows = trace.sql("SELECT reason, records, detail FROM loss").fetchall()
+    return _table(
+        "Not whole",
+        ["what is lost", ">records", "detail"],
+        [(reason, count(records), detail) for reason, records, detail in rows],
+        _FAILURES,
+        "roast-analyze check",
+    )
+
+
+def _prefixes(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT prefix, task_runs, memory, erred, retried + lost, compute_seconds, "
+        "mean_compute_seconds, max_compute_seconds FROM prefixes"
+    ).fetchall()
+    return _table(
+        "Tasks by prefix",
+        ["prefix", ">attempts", ">well", ">erred", ">again", ">compute", ">mean", ">max"],
+        [
+            (prefix, *map(count, numbers[:4]), *map(seconds, numbers[4:]))
+            for prefix, *numbers in rows
+        ],
+        _PREFIXES,
+        "the view prefixes",
+    )
+
+
+def _datasets(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT dataset, files, chunks, failed_attempts, events, compute_seconds, "
+        "events_per_second FROM datasets"
+    ).fetchall()
+    return _table(
+        "Datasets (events/s: of one thread)",
+        ["dataset", ">files", ">chunks", ">failed", ">events", ">compute", ">events/s"],
+        [
+            (name, *map(count, numbers[:4]), seconds(numbers[4]), _per_second(numbers[5]))
+            for name, *numbers in rows
+        ],
+        _DATASETS,
+        "the view datasets",
+    )
+
+
+def _workers(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT name, worker, nthreads, task_runs, compute_seconds, compute_seconds / "
+        "nullif(nthreads * (coalesce(removed_t, stop_t) - coalesce(added_t, start_t)), 0), "
+        "peak_memory_bytes, removed_t - start_t "
+        "FROM workers, (SELECT start_t, stop_t FROM run) ORDER BY compute_seconds DESC"
+    ).fetchall()
+    left = any(row[-1] is not None for row in rows)
+    columns = ["name", "worker", ">threads", ">tasks", ">compute", ">busy", ">memory"]
+    return _table(
+        "Workers (memory: at its peak)",
+        [*columns, ">left after"] if left else columns,
+        [
+            (name, worker, count(threads), count(runs), seconds(compute), share(busy))
+            + ((byte_size(memory), seconds(after)) if left else (byte_size(memory),))
+            for name, worker, threads, runs, compute, busy, memory, after in rows
+        ],
+        _WORKERS,
+        "the view workers",
+    )
+
+
+def _slowest_runs(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT compute_seconds, outcome, worker, key FROM task_runs "
+        "WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT $n",
+        {"n": _SLOWEST},
+    ).fetchall()
+    return _table(
+        "Slowest attempts",
+        [">compute", "outcome", "worker", "key"],
+        [(seconds(compute), *rest) for compute, *rest in rows],
+    )
+
+
+def _slowest_chunks(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT compute_seconds, events_per_second, entry_start, entry_stop, dataset, filename "
+        "FROM chunks WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT $n",
+        {"n": _SLOWEST},
+    ).fetchall()
+    return _table(
+        "Slowest chunks",
+        [">compute", ">events/s", ">entries", "dataset", "file"],
+        [
+            (seconds(compute), _per_second(speed), f"{count(start)}–{count(stop)}", *rest)
+            for compute, speed, start, stop, *rest in rows
+        ],
+    )
+
+
+def _slowest_files(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT events_per_second, compute_seconds, events, failed_attempts, filename "
+        "FROM files WHERE events_per_second IS NOT NULL ORDER BY events_per_second LIMIT $n",
+        {"n": _SLOWEST},
+    ).fetchall()
+    return _table(
+        "Slowest files",
+        [">events/s", ">compute", ">events", ">failed", "file"],
+        [
+            (_per_second(speed), seconds(compute), count(events), count(failed), filename)
+            for speed, compute, events, failed, filename in rows
+        ],
+    )
+
+
+def _failures(trace: Trace) -> RenderableType | None:
+    from roast_analyze.commands.terminal import cell
+
+    rows = trace.sql(
+        "SELECT f.t - run.start_t, what, f.worker, key, exception, detail "
+        "FROM failures AS f, (SELECT start_t FROM run) AS run ORDER BY f.t"
+    ).fetchall()
+    return _table(
+        "Failures",
+        [">after", "what", "worker", "task and error"],
+        [
+            (
+                seconds(after),
+                what,
+                worker,
+                cell(": ".join(filter(None, (key, exception or detail))), limit=240),
+            )
+            for after, what, worker, key, exception, detail in rows
+        ],
+        _FAILURES,
+        "the view failures",
+    )
+
+
+def _table(
+    title: str,
+    columns: list[str],
+    rows: list[Any],
+    limit: int | None = None,
+    rest: str = "",
+) -> RenderableType | None:
+    """Lay out the first rows; say where the rest is. None if there are no rows."""
+    from rich.console import Group
+
+    from roast_analyze.commands.terminal import table
+
+    if not rows:
+        return None
+    shown = table(columns, rows[:limit], title)
+    if limit is None or len(rows) <= limit:
+        return shown
+    return Group(shown, f"… and {count(len(rows) - limit)} more: {rest}")
+
+
+def _per_second(value: float | None) -> str:
+    return count(value) if value is None or value >= 100 else number(value)

@@ -1,0 +1,76 @@
+"""Print a named view, or the list of them with what they mean.
+
+For example:
+
+    roast-analyze view trace.jsonl
+    roast-analyze view trace.jsonl workers --format csv
+    roast-analyze view trace.jsonl workers --describe
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roast_analyze.commands.format_options import add_format, chosen_format
+from roast_analyze.commands.opening import add_trace, open_trace
+
+if TYPE_CHECKING:
+    import argparse
+
+    from duckdb import DuckDBPyRelation
+
+    from roast_analyze.trace import Trace
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    add_trace(parser)
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the view; all are listed else")
+    parser.add_argument(
+        "--describe", action="store_true", help="print the columns and what they mean"
+    )
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the view, its columns, or the list of views."""
+    with open_trace(options.trace) as trace:
+        from roast_analyze.commands.formats import write
+
+        if options.describe:
+            rows = _columns(trace, options.name)
+        elif options.name:
+            rows = trace.view(options.name)
+        else:
+            rows = _list(trace)
+        write(rows, chosen_format(options), options.output)
+    return 0
+
+
+def _list(trace: Trace) -> DuckDBPyRelation:
+    views = trace.views()
+    return trace.sql(
+        "SELECT unnest($names) AS view, unnest($comments) AS meaning",
+        {"names": [v.name for v in views], "comments": [v.comment for v in views]},
+    )
+
+
+def _columns(trace: Trace, name: str | None) -> DuckDBPyRelation:
+    if name:
+        trace.view(name)  # an unknown name is an error, not an empty answer
+    columns = [
+        (view.name, column)
+        for view in trace.views()
+        if name in (None, view.name)
+        for column in view.columns
+    ]
+    return trace.sql(
+        "SELECT unnest($views) AS view, unnest($names) AS column, unnest($types) AS type, "
+        "unnest($comments) AS meaning",
+        {
+            "views": [view for view, _ in columns],
+            "names": [column.name for _, column in columns],
+            "types": [column.type for _, column in columns],
+            "comments": [column.comment for _, column in columns],
+        },
+    )

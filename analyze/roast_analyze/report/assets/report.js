@@ -1,0 +1,320 @@
+"use strict";
+// What the page does by itself: theme, figures, tables. It loads nothing, and text of the
+// trace only ever becomes text: no innerHTML anywhere.
+(() => {
+  const root = document.documentElement;
+  root.classList.add("scripted");
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const say = (text) => { document.getElementById("status").textContent = text; };
+
+  // ---- Theme: the system's until the reader chooses -------------------------------------
+  const systemDark = matchMedia("(prefers-color-scheme: dark)");
+  const store = {
+    // Some browsers forbid storage to pages opened from a file.
+    get() { try { return localStorage.getItem("roast-theme"); } catch { return null; } },
+    set(value) { try { localStorage.setItem("roast-theme", value); } catch { /* not kept */ } },
+  };
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : systemDark.matches);
+  const button = document.getElementById("theme");
+  const showTheme = () => {
+    button.textContent = isDark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`);
+    drawn.forEach(recolour);
+  };
+  const drawn = [];
+  if (["light", "dark"].includes(store.get())) root.dataset.theme = store.get();
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    store.set(root.dataset.theme);
+    showTheme();
+  });
+  systemDark.addEventListener("change", showTheme);
+
+  const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  function themed(layout) {
+    const change = {
+      "font.color": css("--ink"),
+      "font.family": css("--sans"),
+      "font.size": 12,
+      "hoverlabel.bgcolor": css("--raised"),
+      "hoverlabel.bordercolor": css("--soft"),
+      "hoverlabel.font.color": css("--ink"),
+      "hoverlabel.align": "left",
+      "modebar.bgcolor": "rgba(0,0,0,0)",
+      "modebar.color": css("--soft"),
+      "modebar.activecolor": css("--accent"),
+    };
+    for (const axis of Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))) {
+      change[`${axis}.gridcolor`] = css("--line");
+      change[`${axis}.linecolor`] = css("--line");
+      change[`${axis}.tickfont.color`] = css("--soft");
+      change[`${axis}.title.font.color`] = css("--soft");
+    }
+    return change;
+  }
+  function assign(target, changes) {
+    for (const [path, value] of Object.entries(changes)) {
+      const steps = path.split(".");
+      const last = steps.pop();
+      steps.reduce((node, step) => (node[step] ??= {}), target)[last] = value;
+    }
+  }
+  const recolour = (canvas) => Plotly.relayout(canvas, themed(canvas.layout));
+
+  // ---- Figures ---------------------------------------------------------------------------
+  const CONFIG = {
+    responsive: true,
+    displaylogo: false,
+    typesetMath: false,
+    // Named one by one: plotly's own set has buttons that send the chart to a server.
+    modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]],
+  };
+
+  async function loadPlotly() {
+    if (typeof DecompressionStream === "undefined") {
+      throw new Error(
+        "This browser cannot unpack the drawing library: it has no DecompressionStream, " +
+        "which browsers have since 2023. The sentences and tables are complete without it.");
+    }
+    const packed = document.getElementById("plotly-gzip-base64");
+    const bytes = Uint8Array.from(atob(packed.textContent.trim()), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    packed.remove();
+    if (typeof Plotly === "undefined") throw new Error("The drawing library did not start.");
+  }
+
+  const specOf = (figure) => JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+
+  async function draw(figure) {
+    const canvas = figure.querySelector(".canvas");
+    const { data, layout } = specOf(figure);
+    const name = figure.dataset.name;
+    assign(layout, themed(layout));
+    if (canvas.clientWidth < 600) narrow(canvas, data, layout);
+    const config = { ...CONFIG, toImageButtonOptions: { filename: `${name}`, scale: 2 } };
+    canvas.textContent = "";
+    await Plotly.newPlot(canvas, data, layout, config);
+    drawn.push(canvas);
+    figure.dataset.state = "drawn";
+  }
+
+  // On a narrow screen the legend has many lines, which may not be taken from the drawing,
+  // and the names of the lanes may take no more than a quarter of the width.
+  function narrow(canvas, data, layout) {
+    const entries = data.filter((trace) => trace.name && trace.showlegend !== false).length;
+    layout.height += 9 * entries;
+    canvas.style.height = `${layout.height}px`;
+    const axis = layout.yaxis;
+    if (!axis?.ticktext) return;
+    axis.tickfont = { ...axis.tickfont, size: 10 };
+    axis.ticktext = axis.ticktext.map((text) => {
+      const plain = plainText(text);
+      return plain.length > 12 ? escapeLabel(`${plain.slice(0, 11)}…`) : text;
+    });
+  }
+
+  const plainText = (label) =>
+    label.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+  const escapeLabel = (text) =>
+    text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+  async function drawAll() {
+    const figures = all("figure.plot");
+    try {
+      if (figures.length) await loadPlotly();
+    } catch (error) {
+      for (const figure of figures) figure.querySelector(".waiting").textContent = error.message;
+      root.dataset.state = "undrawn";
+      return;
+    }
+    for (const figure of figures) {
+      await draw(figure);
+      // Between two figures the page answers the reader.
+      await new Promise((done) => setTimeout(done));
+    }
+    root.dataset.state = "drawn";
+  }
+
+  function figureRows(figure) {
+    const tables = [];
+    for (const trace of specOf(figure).data) {
+      const columns = trace.meta?.columns;
+      if (!columns) continue;
+      const length = (trace.x ?? trace.y).length;
+      for (let i = 0; i < length; i++) {
+        const row = { series: plainText(trace.name ?? "") };
+        for (const [attribute, name] of Object.entries(columns)) {
+          if (attribute === "customdata") {
+            name.forEach((column, j) => { row[column] = unlabelled(trace.customdata[i][j]); });
+          } else {
+            row[name] = trace[attribute][i];
+          }
+        }
+        tables.push(row);
+      }
+    }
+    const header = [...new Set(tables.flatMap(Object.keys))];
+    return [header, ...tables.map((row) => header.map((name) => row[name] ?? ""))];
+  }
+  const unlabelled = (value) => (typeof value === "string" ? plainText(value) : value);
+
+  // ---- Tables ----------------------------------------------------------------------------
+  const words = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+  const bodyRows = (table) => all("tbody tr", table);
+  const cellText = (cell) => {
+    const copy = cell.cloneNode(true);
+    all("details", copy).forEach((part) => part.remove());
+    return copy.textContent;
+  };
+
+  function sortBy(table, heading) {
+    const headings = all("th", table);
+    const index = headings.indexOf(heading);
+    const numeric = heading.classList.contains("n");
+    const before = heading.getAttribute("aria-sort");
+    // Of numbers the largest are looked for first, of names the first.
+    const first = numeric ? "descending" : "ascending";
+    const order = before === first ? (numeric ? "ascending" : "descending") : first;
+    headings.forEach((other) => other.removeAttribute("aria-sort"));
+    heading.setAttribute("aria-sort", order);
+    const sign = order === "ascending" ? 1 : -1;
+    const keyed = bodyRows(table).map((row) => {
+      const cell = row.cells[index];
+      const key = numeric ? (cell.dataset.v === undefined ? null : Number(cell.dataset.v)) : cellText(cell);
+      return { row, key, missing: key === null || key === "" };
+    });
+    keyed.sort((a, b) => {
+      if (a.missing || b.missing) return a.missing - b.missing;
+      return sign * (numeric ? a.key - b.key : words.compare(a.key, b.key));
+    });
+    table.tBodies[0].append(...keyed.map((item) => item.row));
+    say(`Sorted by ${heading.textContent.trim()}, ${order}`);
+  }
+
+  function filterRows(block, text) {
+    const wanted = text.trim().toLowerCase();
+    const rows = bodyRows(block);
+    for (const row of rows) row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
+    const left = rows.filter((row) => !row.hidden).length;
+    const counter = block.querySelector(".rows");
+    counter.textContent = wanted ? `${left.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : rows.length.toLocaleString("en");
+    say(`${left} of ${rows.length} rows`);
+  }
+
+  function tableRows(block, raw) {
+    const header = all("th", block).map((th) => th.dataset.column);
+    const rows = bodyRows(block).filter((row) => !row.hidden);
+    return [header, ...rows.map((row) => [...row.cells].map(
+      (cell) => (raw && cell.dataset.v !== undefined ? cell.dataset.v : cellText(cell))))];
+  }
+
+  const spentRows = (figure) => [
+    ["part", "seconds"],
+    ...all("li", figure).map((li) => [li.querySelector(".what").textContent, li.dataset.seconds]),
+  ];
+
+  // ---- Taking data away ------------------------------------------------------------------
+  function asCsv(rows) {
+    const quote = (value) => (/[",\n\r]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+    return rows.map((row) => row.map((value) => quote(String(value))).join(",")).join("\r\n") + "\r\n";
+  }
+  function download(name, text) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  }
+  async function copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // Without permission to write to the clipboard: the way browsers had before.
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      return done;
+    }
+  }
+
+  document.addEventListener("click", async (event) => {
+    const heading = event.target.closest("th");
+    if (heading) return sortBy(heading.closest("table"), heading);
+    // A click beside an open box with SQL closes it.
+    for (const box of all(".tools details[open]")) if (!box.contains(event.target)) box.open = false;
+    const action = event.target.closest("[data-do]");
+    if (!action) return undefined;
+    const block = action.closest("[data-name]");
+    if (action.dataset.do === "copy") {
+      const cells = tableRows(block, true).map((row) => row.map((v) => v.replace(/[\t\r\n]+/g, " ")).join("\t"));
+      const done = await copy(cells.join("\n"));
+      const label = action.textContent;
+      action.textContent = done ? "Copied" : "No clipboard";
+      say(action.textContent);
+      setTimeout(() => { action.textContent = label; }, 1500);
+      return undefined;
+    }
+    const rows = block.classList.contains("plot") ? figureRows(block)
+      : block.classList.contains("spent") ? spentRows(block) : tableRows(block, true);
+    download(`${block.dataset.name}.csv`, asCsv(rows));
+    return undefined;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const box of all(".tools details[open]")) { box.open = false; box.querySelector("summary").focus(); }
+  });
+  document.addEventListener("input", (event) => {
+    const block = event.target.closest(".table");
+    if (block && event.target.type === "search") filterRows(block, event.target.value);
+  });
+  // What an ellipsis cuts off is shown when the pointer rests on it.
+  document.addEventListener("pointerover", (event) => {
+    const cell = event.target.closest?.("td");
+    if (cell && !cell.title && cell.scrollWidth > cell.clientWidth) cell.title = cellText(cell);
+  });
+
+  // ---- Where the reader is ---------------------------------------------------------------
+  const links = new Map(all("nav a").map((link) => [link.hash.slice(1), link]));
+  function markCurrent() {
+    const line = innerHeight * 0.3;
+    let current = null;
+    for (const [id] of links) if (document.getElementById(id).getBoundingClientRect().top <= line) current = id;
+    const bottom = scrollY + innerHeight >= document.body.scrollHeight - 4;
+    if (bottom && scrollY > 0) current = [...links.keys()].at(-1);
+    for (const [id, link] of links) {
+      if (id === (current ?? "verdict")) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  }
+  addEventListener("scroll", markCurrent, { passive: true });
+  markCurrent();
+
+  // ---- Print: on white, as wide as the paper ---------------------------------------------
+  const PRINT_WIDTH_PX = 700;
+  let themeBefore;
+  addEventListener("beforeprint", () => {
+    themeBefore = root.dataset.theme;
+    root.dataset.theme = "light";
+    for (const canvas of drawn) {
+      Plotly.relayout(canvas, { ...themed(canvas.layout), width: PRINT_WIDTH_PX, autosize: false });
+    }
+  });
+  addEventListener("afterprint", () => {
+    if (themeBefore) root.dataset.theme = themeBefore;
+    else delete root.dataset.theme;
+    for (const canvas of drawn) {
+      Plotly.relayout(canvas, { ...themed(canvas.layout), width: null, autosize: true });
+    }
+  });
+
+  showTheme();
+  drawAll();
+})();

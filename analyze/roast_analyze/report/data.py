@@ -1,0 +1,358 @@
+"""What the report knows of a run: queries in, frozen dataclasses out.
+
+The only module of the report that speaks to a :class:`~roast_analyze.trace.Trace`. Every
+view is asked once; lists are cut in SQL, so that what is gathered for tables stays small
+however long the run. The frames of task runs and chunks hold a few columns of all rows:
+the figures choose from them.
+"""
+
+# ruff: noqa: S608 - every query here is put together from this file's own text
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from roast_analyze.trace import Trace
+
+#: Most rows of the table of chunks, the slowest and the failed.
+CHUNK_ROWS: Final = 500
+#: Most rows of the tables of datasets, files, workers and prefixes.
+GROUP_ROWS: Final = 300
+#: Most failures listed, and most characters of a traceback that are kept (its end).
+FAILURE_ROWS: Final = 150
+TRACEBACK_CHARACTERS: Final = 2000
+#: Most events listed.
+EVENT_ROWS: Final = 200
+#: Most characters of a payload or a recorded fact that are kept.
+VALUE_CHARACTERS: Final = 240
+#: Most rows of the tables of facts, topics and losses.
+FACT_ROWS: Final = 500
+
+_RUN_COLUMNS: Final = (
+    "key, prefix, attempt, worker, thread, outcome, processing_t, end_t, "
+    "compute_start_t, compute_stop_t, compute_seconds"
+)
+_CHUNK_COLUMNS: Final = (
+    "dataset, filename, entry_start, entry_stop, events, attempt, worker, outcome, "
+    "processing_t, compute_seconds, events_per_second"
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The headline of a run: the columns of view ``run``. None is not known."""
+
+    start_t: float | None = None
+    stop_t: float | None = None
+    wall_seconds: float | None = None
+    busy_seconds: float | None = None
+    workers: int = 0
+    peak_workers: int = 0
+    peak_nthreads: int = 0
+    core_seconds: float | None = None
+    compute_seconds: float | None = None
+    core_efficiency: float | None = None
+    tasks: int = 0
+    task_runs: int = 0
+    memory: int = 0
+    erred: int = 0
+    retried: int = 0
+    lost: int = 0
+    rescheduled: int = 0
+    cancelled: int = 0
+    unfinished: int = 0
+    failures: int = 0
+    chunks: int = 0
+    chunk_attempts: int = 0
+    events: int = 0
+    events_per_second: float | None = None
+    chunk_wall_seconds: float | None = None
+    bytes_read: int | None = None
+    output_bytes: int | None = None
+    transfer_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+    lost_records: int = 0
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How the trace was made: what the report says of view ``trace_info``."""
+
+    trace_id: str = ""
+    segments: int = 0
+    records: int = 0
+    clean_end: bool = False
+    schema_version: str | None = None
+    recorder_version: str | None = None
+    dask_version: str | None = None
+    distributed_version: str | None = None
+    python_version: str | None = None
+    scheduler: str | None = None
+    utc_offset_seconds: float | None = None
+    sample_interval_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class TimeSpent:
+    """Seconds of all attempts by what they were spent on, from view ``task_runs``.
+
+    ``kept_seconds`` computed results that were kept; ``wasted_seconds`` those of attempts
+    that failed or were lost. A transfer needs no core: it runs beside computing.
+    """
+
+    kept_seconds: float = 0.0
+    wasted_seconds: float = 0.0
+    transfer_seconds: float = 0.0
+    deserialize_seconds: float = 0.0
+    disk_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A stretch of time, seconds since the epoch, in which no task computed."""
+
+    start_t: float
+    stop_t: float
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The rows of a view that a table shows.
+
+    Parameters
+    ----------
+    view : str
+        Name of the view.
+    query : str
+        The SQL that gives the rows.
+    rows : polars.DataFrame
+    total : int
+        Rows that there are without the query's limit.
+    """
+
+    view: str
+    query: str
+    rows: pl.DataFrame
+    total: int
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Everything that the page is made of.
+
+    Parameters
+    ----------
+    trace_name : str
+        Name of the file or folder, without where it lies.
+    run, recording, time_spent, longest_gap
+        See their classes; there is no gap without two task runs.
+    task_runs, chunk_points : polars.DataFrame
+        A few columns of all rows of ``task_runs`` and ``chunks``, for figures.
+    cluster_samples, worker_samples : polars.DataFrame
+        A few columns of these views.
+    workers, prefixes, datasets, files, chunks, failures, events, topics, environment, loss
+        What the tables show. ``workers`` has one more column, ``lost``: whether the
+        worker went away unexpectedly.
+    comments : dict
+        View to column to what the column means.
+    """
+
+    trace_name: str
+    run: Run
+    recording: Recording
+    time_spent: TimeSpent
+    longest_gap: Gap | None
+    task_runs: pl.DataFrame
+    chunk_points: pl.DataFrame
+    cluster_samples: pl.DataFrame
+    worker_samples: pl.DataFrame
+    workers: Listing
+    prefixes: Listing
+    datasets: Listing
+    files: Listing
+    chunks: Listing
+    failures: Listing
+    events: Listing
+    topics: Listing
+    environment: Listing
+    loss: Listing
+    comments: dict[str, dict[str, str]]
+
+
+def gather(trace: Trace) -> ReportData:
+    """Ask a trace everything that its report shows."""
+    task_runs = trace.sql(f"SELECT {_RUN_COLUMNS} FROM task_runs").pl()
+    return ReportData(
+        trace_name=trace.path.name or str(trace.path),
+        run=_run(trace),
+        recording=_recording(trace),
+        time_spent=_time_spent(trace),
+        longest_gap=longest_gap(task_runs),
+        task_runs=task_runs,
+        chunk_points=trace.sql(f"SELECT {_CHUNK_COLUMNS} FROM chunks").pl(),
+        cluster_samples=trace.sql(
+            "SELECT t, nthreads, cpu_percent, memory_bytes, memory_limit_bytes, managed_bytes, "
+            "spilled_bytes FROM cluster_samples ORDER BY t"
+        ).pl(),
+        worker_samples=trace.sql(
+            "SELECT t, worker, server_id, cpu_percent, memory_bytes, memory_limit_bytes "
+            "FROM worker_samples ORDER BY t"
+        ).pl(),
+        workers=_workers(trace),
+        prefixes=_listing(trace, "prefixes", "compute_seconds DESC NULLS LAST", GROUP_ROWS),
+        datasets=_listing(trace, "datasets", "compute_seconds DESC NULLS LAST", GROUP_ROWS),
+        files=_listing(trace, "files", "compute_seconds DESC NULLS LAST", GROUP_ROWS),
+        chunks=_listing(
+            trace, "chunks", "outcome = 'memory', compute_seconds DESC NULLS LAST", CHUNK_ROWS
+        ),
+        failures=_failures(trace),
+        events=_events(trace),
+        topics=_topics(trace),
+        environment=_environment(trace),
+        loss=_listing(trace, "loss", "records DESC NULLS LAST", FACT_ROWS),
+        comments={
+            view.name: {column.name: column.comment for column in view.columns}
+            for view in trace.views()
+        },
+    )
+
+
+def longest_gap(runs: pl.DataFrame) -> Gap | None:
+    """Find the longest time between the first and the last run in which none computed.
+
+    Parameters
+    ----------
+    runs : polars.DataFrame
+        compute_start_t and compute_stop_t; rows without them are passed over.
+
+    Returns
+    -------
+    Gap or None
+        None if at every instant at least one computed.
+    """
+    gaps = (
+        runs.select("compute_start_t", "compute_stop_t")
+        .drop_nulls()
+        .sort("compute_start_t")
+        .select(
+            pl.col("compute_stop_t").cum_max().shift(1).alias("start_t"),
+            pl.col("compute_start_t").alias("stop_t"),
+        )
+        .filter(pl.col("stop_t") > pl.col("start_t"))
+        .sort(pl.col("stop_t") - pl.col("start_t"), descending=True)
+    )
+    return Gap(*gaps.row(0)) if gaps.height else None
+
+
+def _run(trace: Trace) -> Run:
+    rows = trace.frame("run").to_dicts()
+    return _filled(Run, rows[0]) if rows else Run()
+
+
+def _filled(kind: type[Run], row: dict[str, Any]) -> Run:
+    known = {field.name: row.get(field.name) for field in fields(kind)}
+    return kind(**{name: value for name, value in known.items() if value is not None})
+
+
+def _recording(trace: Trace) -> Recording:
+    segments = trace.sql(
+        "SELECT *, try_cast(settings->>'sample_interval_seconds' AS DOUBLE) "
+        "AS sample_interval_seconds FROM trace_info"
+    ).pl()
+    if segments.is_empty():
+        return Recording()
+    first = segments.row(0, named=True)
+    taken = {field.name for field in fields(Recording)} & first.keys() - {
+        "records",
+        "clean_end",
+    }
+    return Recording(
+        segments=segments.height,
+        records=int(segments["records"].fill_null(0).sum()),
+        clean_end=bool(segments["clean_end"][-1]),
+        **{name: first[name] for name in taken if first[name] is not None},
+    )
+
+
+def _time_spent(trace: Trace) -> TimeSpent:
+    rows = trace.sql(
+        "SELECT sum(compute_seconds) FILTER (outcome = 'memory'), "
+        "sum(compute_seconds) FILTER (outcome <> 'memory'), sum(transfer_seconds), "
+        "sum(deserialize_seconds), sum(disk_seconds) FROM task_runs"
+    ).fetchall()
+    return TimeSpent(*(value or 0.0 for value in rows[0]))
+
+
+def _listing(trace: Trace, view: str, order: str, limit: int) -> Listing:
+    return _query(trace, view, f"SELECT * FROM {view}", order, limit)
+
+
+def _query(trace: Trace, view: str, query: str, order: str, limit: int) -> Listing:
+    """Take the first rows of a query, and count what it gives without the limit."""
+    counted = trace.sql(
+        f"SELECT *, count(*) OVER () AS rows_in_all FROM ({query}) "
+        f"ORDER BY {order} LIMIT {limit}"
+    ).pl()
+    total = int(counted["rows_in_all"][0]) if counted.height else 0
+    shown = f"{query} ORDER BY {order}" + (f" LIMIT {limit}" if total > limit else "")
+    return Listing(view, shown, counted.drop("rows_in_all"), total)
+
+
+def _workers(trace: Trace) -> Listing:
+    # A worker that comes back under its old address was lost only the time that it was.
+    return _query(
+        trace,
+        "workers",
+        "SELECT workers.*, EXISTS (FROM failures WHERE what = 'worker lost' "
+        "AND failures.worker = workers.worker "
+        "AND abs(failures.t - workers.removed_t) < 1) AS lost FROM workers",
+        "try_cast(name AS BIGINT) NULLS LAST, added_t, worker",
+        GROUP_ROWS,
+    )
+
+
+def _failures(trace: Trace) -> Listing:
+    return _query(
+        trace,
+        "failures",
+        "SELECT t, what, prefix, key, attempt, worker, left(exception, 1000) AS exception, "
+        f"detail, right(traceback, {TRACEBACK_CHARACTERS}) AS traceback FROM failures",
+        "t",
+        FAILURE_ROWS,
+    )
+
+
+def _events(trace: Trace) -> Listing:
+    return _query(
+        trace,
+        "events",
+        f"SELECT t, topic, worker, left(payload::VARCHAR, {VALUE_CHARACTERS}) AS payload "
+        "FROM events",
+        "t",
+        EVENT_ROWS,
+    )
+
+
+def _topics(trace: Trace) -> Listing:
+    return _query(
+        trace,
+        "events",
+        "SELECT topic, count(*) AS events, min(t) AS first_t, max(t) AS last_t FROM events "
+        "GROUP BY topic",
+        "events DESC, topic",
+        GROUP_ROWS,
+    )
+
+
+def _environment(trace: Trace) -> Listing:
+    return _query(
+        trace,
+        "environment",
+        f"SELECT section, name, left(value, {VALUE_CHARACTERS}) AS value FROM environment",
+        "section, name",
+        FACT_ROWS,
+    )

@@ -1,0 +1,260 @@
+"""Tables of the page: frames in, rows of cells out.
+
+A column has one unit, chosen by its largest value and written in its heading, so that
+numbers below each other compare at a glance. A cell carries what is shown and, for
+numbers, the raw value in the unit of the view, by which the page sorts and which a
+download contains.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from roast_analyze.figures.labels import shortened, visible
+from roast_analyze.report import quantities
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import polars as pl
+
+    from roast_analyze.report.data import Listing
+
+Kind = Literal[
+    "text", "count", "seconds", "bytes", "rate", "share", "since", "outcome", "trouble"
+]
+
+#: Most characters of a cell.
+CELL_LIMIT: Final = 240
+#: Outcomes and the like that are no cause for worry.
+_WELL: Final = frozenset({"memory"})
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column to show: its name in the frame, its heading, and how its values are written."""
+
+    name: str
+    title: str
+    kind: Kind = "text"
+    #: Leave the column out when every value is zero or missing.
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """Heading of a column.
+
+    Parameters
+    ----------
+    name : str
+        Name in the view, which a download has as well.
+    title, unit : str
+    help : str
+        What the view says that the column means.
+    numeric : bool
+        Whether cells carry numbers.
+    """
+
+    name: str
+    title: str
+    unit: str
+    help: str
+    numeric: bool
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell.
+
+    Parameters
+    ----------
+    text : str
+        What is shown.
+    value : int, float or None
+        Raw number behind it.
+    tone : str
+        Empty, ``"good"`` or ``"bad"``.
+    more : str
+        Longer text that can be opened below it.
+    """
+
+    text: str
+    value: float | None = None
+    tone: str = ""
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page.
+
+    Parameters
+    ----------
+    name : str
+        Identity within the page, and name of a download.
+    title : str
+    columns : tuple of Column
+    rows : tuple of tuple of Cell
+        Cells in the order of the columns.
+    note : str
+        What is left out, if anything.
+    query, command : str
+        What gives the same rows, in SQL and in a terminal.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str
+    query: str
+    command: str
+
+
+def build(
+    name: str,
+    title: str,
+    listing: Listing,
+    shown: tuple[Field, ...],
+    *,
+    comments: Mapping[str, str],
+    command: str,
+    start_t: float = 0.0,
+    more: tuple[str, str] | None = None,
+    left_out: str = "",
+) -> Table:
+    """Make a table of a listing.
+
+    Parameters
+    ----------
+    name, title : str
+    listing : Listing
+    shown : tuple of Field
+        Columns in order. A column that is null in every row is left out, but for the
+        first one.
+    comments : mapping
+        Column to what it means.
+    command : str
+        What shows all rows in a terminal.
+    start_t : float
+        From when times are counted, seconds since the epoch.
+    more : tuple of str, optional
+        A shown column, and the column whose text can be opened in its cells.
+    left_out : str
+        How the rows shown were chosen, if there are more.
+    """
+    rows = listing.rows
+    kept = [f for i, f in enumerate(shown) if i == 0 or _tells(rows[f.name], f)]
+    written = [_column(rows[field.name], field, comments, start_t) for field in kept]
+    if more:
+        at = [field.name for field in kept].index(more[0]) if _has(kept, more[0]) else 0
+        written[at] = (written[at][0], _openable(written[at][1], rows[more[1]].to_list()))
+    return Table(
+        name=name,
+        title=title,
+        columns=tuple(column for column, _ in written),
+        rows=tuple(zip(*(cells for _, cells in written), strict=True)),
+        note=_note(listing, left_out, command),
+        query=listing.query,
+        command=command,
+    )
+
+
+def _tells(values: pl.Series, field: Field) -> bool:
+    if values.null_count() == values.len():
+        return False
+    return not field.optional or bool((values.fill_null(0) != 0).any())
+
+
+def _has(fields: list[Field], name: str) -> bool:
+    return any(field.name == name for field in fields)
+
+
+def _openable(cells: list[Cell], texts: list[str | None]) -> list[Cell]:
+    return [
+        replace(cell, more=visible(text)) if text else cell
+        for cell, text in zip(cells, texts, strict=True)
+    ]
+
+
+def _note(listing: Listing, left_out: str, command: str) -> str:
+    if listing.total <= listing.rows.height:
+        return ""
+    return (
+        f"{listing.rows.height:,} of {listing.total:,} rows: {left_out}. All of them: {command}"
+    )
+
+
+def _column(
+    values: pl.Series, field: Field, comments: Mapping[str, str], start_t: float
+) -> tuple[Column, list[Cell]]:
+    unit, write = _writer(values, field.kind, start_t)
+    numeric = field.kind not in ("text", "outcome")
+    column = Column(field.name, field.title, unit, comments.get(field.name, ""), numeric)
+    return column, [write(value) for value in values.to_list()]
+
+
+def _writer(values: pl.Series, kind: Kind, start_t: float) -> tuple[str, Callable[[Any], Cell]]:
+    """Choose the unit of a column, and how one of its values is written."""
+    if kind == "text":
+        return "", _text
+    if kind == "outcome":
+        return "", _outcome
+    if kind == "since":
+        return "s", partial(_since, start_t=start_t)
+    if kind == "share":
+        return "%", partial(_number, divisor=0.01, decimals=0)
+    largest = _largest(values)
+    if kind in ("count", "trouble"):
+        tone = "bad" if kind == "trouble" else ""
+        return "", partial(_number, divisor=1, decimals=0, tone=tone)
+    if kind == "rate":
+        return "1/s", partial(_number, divisor=1, decimals=_decimals(largest))
+    unit, divisor = quantities.byte_unit(largest) if kind == "bytes" else _seconds_unit(largest)
+    decimals = 0 if unit == "B" else _decimals(largest / divisor)
+    return unit, partial(_number, divisor=divisor, decimals=decimals)
+
+
+def _text(value: Any) -> Cell:
+    if value is None:
+        return Cell("")
+    return Cell(shortened(visible(str(value)), CELL_LIMIT))
+
+
+def _outcome(value: Any) -> Cell:
+    text = _text(value).text
+    return Cell(text, tone="good" if value in _WELL else "bad" if text else "")
+
+
+def _since(value: float | None, start_t: float) -> Cell:
+    return Cell("") if value is None else Cell(f"{value - start_t:,.3f}", value)
+
+
+def _number(value: float | None, divisor: float, decimals: int, tone: str = "") -> Cell:
+    if value is None:
+        return Cell("")
+    if not math.isfinite(value):
+        return Cell(quantities.UNKNOWN)
+    scaled = value / divisor
+    least = 10.0**-decimals
+    # A little is not nothing.
+    text = f"<{least:.{decimals}f}" if 0 < scaled < least / 2 else f"{scaled:,.{decimals}f}"
+    return Cell(text, value, tone if value else "")
+
+
+def _largest(values: pl.Series) -> float:
+    value = values.max()
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+
+
+def _seconds_unit(largest: float) -> tuple[str, float]:
+    return ("ms", 1e-3) if 0 < largest < 0.1 else ("s", 1.0)
+
+
+def _decimals(largest: float) -> int:
+    """Give the largest value of a column three to four digits."""
+    return next((d for d, bound in ((3, 1), (2, 100), (1, 1000)) if largest < bound), 0)

@@ -1,0 +1,171 @@
+"""Rows in every format, and values that a format lacks."""
+
+import csv
+import io
+import json
+import os
+import pty
+
+import duckdb
+import polars as pl
+import pytest
+
+from roast_analyze.commands import formats
+from roast_analyze.errors import NotWritable
+
+VALUES = """
+    SELECT
+        'a|b' AS text, NULL AS nothing, [1, NULL, 3] AS list, {'x': 1, 'y': 'z'} AS struct,
+        map {'k': 2} AS map, 'nan'::DOUBLE AS nan, 'infinity'::DOUBLE AS infinity,
+        1.25 AS decimal, 170141183460469231731687303715884105727::HUGEINT AS huge,
+        true AS yes, to_timestamp(0) AS moment, DATE '2020-01-02' AS day,
+        'ab'::BLOB AS blob, INTERVAL 90 SECONDS AS span, '{"j": [1]}'::JSON AS json
+"""
+
+
+def written(query: str, name: str, output=None) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        formats.write(connection.sql(query), name, output)
+
+
+def test_json_has_the_nearest_value_of_every_type(capsys):
+    written(VALUES, "json")
+
+    assert json.loads(capsys.readouterr().out) == [
+        {
+            "text": "a|b",
+            "nothing": None,
+            "list": [1, None, 3],
+            "struct": {"x": 1, "y": "z"},
+            "map": {"k": 2},
+            "nan": None,
+            "infinity": None,
+            "decimal": 1.25,
+            "huge": 170141183460469231731687303715884105727,
+            "yes": True,
+            "moment": "1970-01-01 00:00:00+00",
+            "day": "2020-01-02",
+            "blob": "6162",
+            "span": "0:01:30",
+            "json": '{"j": [1]}',
+        }
+    ]
+
+
+def test_jsonl_is_one_object_a_line(capsys):
+    written("SELECT unnest([1, 2]) AS a", "jsonl")
+
+    assert capsys.readouterr().out == '{"a": 1}\n{"a": 2}\n'
+
+
+def test_csv_quotes_what_needs_it_and_writes_structures_as_json(capsys):
+    written(
+        """SELECT 'a,"b"' || chr(10) || 'c' AS text, NULL AS n, [1, 2] AS l, 1.5 AS x""", "csv"
+    )
+
+    out = capsys.readouterr().out
+    assert list(csv.reader(io.StringIO(out))) == [
+        ["text", "n", "l", "x"],
+        ['a,"b"\nc', "", "[1, 2]", "1.5"],
+    ]
+
+
+def test_markdown_keeps_a_cell_in_its_place(capsys):
+    written(r"SELECT 'a|b\' || chr(10) || 'c' AS text, [1] AS list", "markdown")
+
+    assert capsys.readouterr().out == (
+        "| text | list |\n"
+        "| --- | --- |\n"
+        "| a\\|b\\\\ c | [1] |\n"
+    )  # fmt: skip
+
+
+def test_parquet_keeps_types(tmp_path):
+    written("SELECT 1.5::DOUBLE AS x, [1, 2] AS l, {'a': 'b'} AS s", "parquet", tmp_path / "f")
+
+    frame = pl.read_parquet(tmp_path / "f")
+    assert frame.to_dicts() == [{"x": 1.5, "l": [1, 2], "s": {"a": "b"}}]
+
+
+@pytest.mark.parametrize(
+    ("name", "nothing"),
+    [("csv", "a\n"), ("json", "[]\n"), ("jsonl", ""), ("markdown", "| a |\n| --- |\n"),
+     ("table", "a\n─\n")],
+)  # fmt: skip
+def test_no_rows(capsys, name, nothing):
+    written("SELECT 1 AS a WHERE false", name)
+
+    assert capsys.readouterr().out == nothing
+
+
+def test_columns_of_one_name_stay_apart(capsys):
+    written("SELECT 1 AS a, 2 AS a, 3 AS A", "json")
+
+    assert json.loads(capsys.readouterr().out) == [{"a": 1, "a_1": 2, "A_2": 3}]
+
+
+def test_a_table_shows_its_first_rows_and_says_so(capsys, monkeypatch):
+    monkeypatch.setattr(formats, "TABLE_ROWS", 2)
+
+    written("SELECT unnest([1, 2, 3]) AS a", "table")
+
+    captured = capsys.readouterr()
+    assert captured.out == "a\n─\n1\n2\n"
+    assert captured.err == "only the first 2 rows; --format csv gives all\n"
+
+
+def test_a_table_of_just_as_many_rows_says_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(formats, "TABLE_ROWS", 3)
+
+    written("SELECT unnest([1, 2, 3]) AS a", "table")
+
+    assert capsys.readouterr().err == ""
+
+
+def test_a_table_in_a_pipe_is_as_wide_as_it_needs_to_be(capsys):
+    written("SELECT repeat('x', 300) AS a, repeat('y', 90) AS b", "table")
+
+    assert "x" * 300 + "  " + "y" * 90 in capsys.readouterr().out
+
+
+def test_a_row_too_wide_for_the_terminal_becomes_lines(monkeypatch):
+    leader, follower = pty.openpty()
+    monkeypatch.setenv("COLUMNS", "40")
+    with os.fdopen(follower, "w") as terminal:
+        formats._WRITERS["table"](["one", "number"], iter([("x" * 60, 2)]), terminal)
+
+    assert os.read(leader, 1000).decode().split("\r\n")[:3] == [
+        "── row 1 ────────────────────",
+        "one     " + "x" * 60,
+        "number  2",
+    ]
+    os.close(leader)
+
+
+@pytest.mark.parametrize("name", ["table", "markdown"])
+def test_what_people_read_cannot_command_their_terminal(capsys, name):
+    written("SELECT chr(27) || '[31mred' || chr(7) AS a, 'x' || chr(10) || 'y' AS b", name)
+
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    assert "␛[31mred" in out
+    assert "x y" in out
+
+
+def test_json_escapes_control_characters(capsys):
+    written("SELECT chr(27) || '[31m' AS a", "json")
+
+    assert "\\u001b[31m" in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_written(tmp_path):
+    for name in ("csv", "parquet"):
+        with pytest.raises(NotWritable, match="cannot be written"):
+            written("SELECT 1 AS a", name, tmp_path / "no" / "folder")
+
+
+def test_parquet_is_not_for_the_terminal():
+    with pytest.raises(NotWritable, match="name a file with -o FILE"):
+        written("SELECT 1 AS a", "parquet")

@@ -1,0 +1,210 @@
+"""The summary in the terminal: worth reading for any run, harmless for any trace."""
+
+import os
+import re
+
+import pytest
+
+from roast_analyze.cli import main
+from roast_analyze.commands import summary
+
+
+@pytest.fixture
+def summarize(capsys, write_trace, monkeypatch):
+    """Print the summary of a trace at 80 columns; gives the text."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def summarize(*records, **options) -> str:
+        path = write_trace(*records, **options)
+        capsys.readouterr()
+        assert main([str(path)]) == 0
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        assert max(map(len, captured.out.splitlines())) <= 80
+        return captured.out
+
+    return summarize
+
+
+def section(text: str, title: str) -> list[list[str]]:
+    """Cells of a section's rows, without its head."""
+    [found] = [part for part in text.split("\n\n") if part.startswith(title)]
+    return [re.split(r"  +", line.strip()) for line in found.splitlines()[3:]]
+
+
+def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, move, chunk):
+    def part(key, dataset, filename):
+        entries = {"entry_start": 0, "entry_stop": 1000}
+        return chunk(key, dataset=dataset, filename=filename, treename="Events", **entries)
+
+    text = summarize(
+        worker("tcp://10.0.0.1:1", nthreads=2, name="one"),
+        worker("tcp://10.0.0.2:2", nthreads=2, name="two"),
+        *(task(key) for key in ("Proc-a", "Proc-b", "sum-c")),
+        part("Proc-a", "DY", "root://site//store/dy.root"),
+        part("Proc-b", "QCD", "qcd.root"),
+        *run("Proc-a", 10.0, 40.0, worker="tcp://10.0.0.1:1"),
+        *run("sum-c", 40.0, 42.0, worker="tcp://10.0.0.1:1"),
+        move(10.0, "Proc-b", "waiting>processing", worker="tcp://10.0.0.2:2"),
+        move(30.0, "Proc-b", "processing>released", "handle-worker-cleanup-30.0"),
+        gone("tcp://10.0.0.2:2", 30.0, "handle-worker-cleanup-30.0"),
+        move(31.0, "Proc-b", "waiting>processing", worker="tcp://10.0.0.1:1"),
+        move(33.0, "Proc-b", "processing>erred", "task-erred-33.0",
+             worker="tcp://10.0.0.1:1", exception="OSError('unreadable')"),
+        stop_t=100.0,
+    )  # fmt: skip
+
+    head = text.split("\n\n")[0]
+    assert "100 s from 1970-01-01 00:00:00 UTC, dask 2026.8.0, Python 3.11.7" in head
+    assert "Whole      yes" in head
+    assert "2, at most 2 at a time with 4 threads" in head
+    assert "32.0 s of 4.33 min that the threads were there: 12.3 %" in head
+    assert "3, 4 attempts: 2 memory, 1 erred, 1 lost" in head
+    assert "1 done in 3 attempts: 1,000 events, 33.3 /s over 30.0 s" in head
+    assert section(text, "Tasks by prefix") == [
+        ["Proc", "3", "1", "1", "1", "30.0 s", "30.0 s", "30.0 s"],
+        ["sum", "1", "1", "0", "0", "2.00 s", "2.00 s", "2.00 s"],
+    ]
+    assert section(text, "Datasets")[0] == ["DY", "1", "1", "0", "1,000", "30.0 s", "33.3 /s"]
+    assert section(text, "Workers") == [
+        ["one", "tcp://10.0.0.1:1", "2", "3", "32.0 s", "16.0 %", "–", "–"],
+        ["two", "tcp://10.0.0.2:2", "2", "1", "0 s", "0.0 %", "–", "30.0 s"],
+    ]
+    assert section(text, "Slowest attempts")[0] == [
+        "30.0 s", "memory", "tcp://10.0.0.1:1", "Proc-a",
+    ]  # fmt: skip
+    assert section(text, "Slowest files")[0][-1] == "root://site//store/dy.root"
+    failures = "\n".join(map(" ".join, section(text, "Failures")))
+    assert "attempt lost tcp://10.0.0.2:2 Proc-b: its worker went" in failures
+    assert "worker lost tcp://10.0.0.2:2 handle-worker-cleanup" in failures
+    assert "task erred tcp://10.0.0.1:1 Proc-b: OSError('unreadable')" in failures
+
+
+def titles(text: str) -> list[str]:
+    return [part.splitlines()[0] for part in text.strip().split("\n\n")[1:]]
+
+
+def test_a_trace_of_nothing(summarize):
+    assert titles(summarize()) == []
+
+
+def test_one_task_without_workers_and_chunks(summarize, task, run):
+    text = summarize(task("a"), *run("a", 1.0, 2.0))
+
+    assert titles(text) == [
+        "Tasks by prefix",
+        "Workers (memory: at its peak)",
+        "Slowest attempts",
+    ]
+
+
+def test_only_failures(summarize, move):
+    text = summarize(
+        move(1.0, "a", "waiting>processing", worker="w1"),
+        move(2.0, "a", "processing>erred", "task-erred-2.0", exception="E()"),
+    )
+
+    assert "1 erred" in text
+    assert section(text, "Failures") == [["2.00 s", "task erred", "w1", "a: E()"]]
+
+
+def test_a_trace_that_is_not_whole_says_so_at_the_top(summarize, task):
+    text = summarize(task("a"), {"kind": "loss", "t": 1.0, "reason": "late", "records": 3})
+
+    assert "no, at least 3 records are missing, see below" in text.split("\n\n")[0]
+    assert titles(text)[0] == "Not whole"
+    assert section(text, "Not whole") == [["late", "3"]]
+
+
+def test_many_rows_are_cut_with_a_word(summarize, task):
+    text = summarize(*(task(f"p{i}-1") for i in range(20)))
+
+    assert "… and 8 more: the view prefixes" in text
+
+
+def test_long_names_are_kept_whole_on_several_lines(summarize, task, run):
+    key = "('read-parquet-and-apply-something-with-a-long-name-0123456789abcdef', 12, 3456)"
+
+    text = summarize(task(key), *run(key, 1.0, 2.0, worker="tcp://192.168.100.200:43210"))
+
+    [part] = [part for part in text.split("\n\n") if part.startswith("Slowest attempts")]
+    head, _, *lines = part.splitlines()[1:]
+    shown = "".join(line[head.index("key") :] for line in lines)
+    assert shown.replace(" ", "") == key.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\x1b[31mred\x1b]0;title\x07",
+        "[bold red]markup[/bold red] [link=https://example.org]x[/link]",
+        "[/]",
+        ":smile:",
+        "a\nb\tc\r\x08d",
+        "\u202egnp.exe",
+        "\ud800",
+        "<script>alert(1)</script>",
+    ],
+)
+def test_text_of_a_trace_is_only_text(summarize, worker, task, run, move, chunk, hostile):
+    text = summarize(
+        worker(hostile, name=hostile),
+        task("a", prefix=hostile),
+        chunk("a", dataset=hostile, filename=hostile, entry_start=0, entry_stop=10),
+        *run("a", 1.0, 2.0, worker=hostile),
+        move(3.0, hostile, "waiting>processing", worker=hostile),
+        move(4.0, hostile, "processing>erred", "task-erred-4.0", exception=hostile),
+        {"kind": "loss", "t": 1.0, "reason": hostile, "detail": hostile},
+    )
+
+    assert {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} == {"\n"}
+    assert "\u202e" not in text
+    if "markup" in hostile:
+        assert "[bold red]" in text
+    if hostile == ":smile:":
+        assert ":smile:" in text
+
+
+# -- the report --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "report"),
+    [
+        ("run.jsonl", "run.html"), ("run.jsonl.zst", "run.html"), ("run.jsonl.gz", "run.html"),
+        ("run.v2.jsonl", "run.v2.html"), ("run", "run.html"), (".jsonl", ".jsonl.html"),
+    ],
+)  # fmt: skip
+def test_the_report_lies_next_to_the_trace(tmp_path, name, report):
+    assert summary._beside(tmp_path / name) == tmp_path / report
+
+
+def test_a_folder_has_its_report_next_to_it(tmp_path):
+    assert summary._beside(tmp_path / "run/") == tmp_path / "run.html"
+
+
+@pytest.mark.parametrize("words", [["{trace}", "--html"], ["--html", "{trace}"]])
+def test_the_report_is_written_and_its_place_is_told(capsys, write_trace, task, words):
+    path = write_trace(task("a"), name="run.jsonl")
+
+    assert main([word.format(trace=path) for word in words]) == 0
+    report = path.with_name("run.html")
+    assert capsys.readouterr().out == f"report: {report}\n"
+    assert "<html" in report.read_text()[:1000]
+
+
+def test_the_report_has_the_title_and_the_name_that_it_is_given(tmp_path, write_trace):
+    target = tmp_path / "my page.html"
+
+    main([str(write_trace()), "--html", str(target), "--title", "A <good> run"])
+
+    assert "A &lt;good&gt; run" in target.read_text()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_report_that_cannot_be_written(capsys, tmp_path, write_trace):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+
+    assert main([str(write_trace()), "--html", str(folder / "x.html")]) == 2
+    assert "cannot be written" in capsys.readouterr().err

@@ -1,0 +1,167 @@
+"""Writing small traces by hand: functions that give records, and one that opens them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from roast_analyze import Trace
+
+HEADER = {
+    "kind": "header",
+    "t": 0.0,
+    "schema_version": "1.0",
+    "trace_id": "T",
+    "segment": 1,
+    "dask_version": "2026.8.0",
+    "python_version": "3.11.7",
+}
+
+
+def with_header_and_trailer(records: list[dict], stop_t: float, segment: int = 1) -> list[dict]:
+    """A whole segment around some records."""
+    body = [{**HEADER, "segment": segment}, *records]
+    trailer = {
+        "kind": "trailer",
+        "t": stop_t,
+        "segment": segment,
+        "reason": "recording was stopped",
+        "records_by_kind": Counter(record["kind"] for record in body),
+        "dropped_by_kind": {},
+    }
+    return [*body, trailer]
+
+
+def as_lines(records: list[dict]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+@pytest.fixture
+def lines():
+    """Bytes of a whole trace around some records."""
+
+    def lines(*records: dict, stop_t: float = 100.0, segment: int = 1) -> bytes:
+        return as_lines(with_header_and_trailer(list(records), stop_t, segment))
+
+    return lines
+
+
+@pytest.fixture
+def write_trace(tmp_path, lines):
+    """Write a whole trace around some records; gives its path."""
+
+    def write(*records: dict, stop_t: float = 100.0, name: str = "trace.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_bytes(lines(*records, stop_t=stop_t))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def open_trace(write_trace):
+    """Open a whole trace around some records."""
+    opened: list[Trace] = []
+
+    def open_(*records: dict, stop_t: float = 100.0) -> Trace:
+        opened.append(Trace(write_trace(*records, stop_t=stop_t)))
+        return opened[-1]
+
+    yield open_
+    for trace in opened:
+        trace.close()
+
+
+@pytest.fixture
+def rows(open_trace):
+    """Ask a question of a whole trace around some records; gives the rows."""
+
+    def rows(query: str, *records: dict, stop_t: float = 100.0) -> list[tuple]:
+        return open_trace(*records, stop_t=stop_t).sql(query).fetchall()
+
+    return rows
+
+
+@pytest.fixture
+def task():
+    """A task entering the graph."""
+
+    def task(key: str, t: float = 0.0, **fields) -> dict:
+        return {
+            "kind": "task",
+            "t": t,
+            "key": key,
+            "prefix": key.split("-", maxsplit=1)[0],
+            **fields,
+        }
+
+    return task
+
+
+@pytest.fixture
+def move():
+    """A transition, such as ``move(1.0, "a", "processing>memory", "task-finished-1")``."""
+
+    def move(t: float, key: str, states: str, stimulus_id: str = "x-1.0", **fields) -> dict:
+        start, finish = states.split(">")
+        moved = {"start": start, "finish": finish, "stimulus_id": stimulus_id}
+        return {"kind": "transition", "t": t, "key": key, **moved, **fields}
+
+    return move
+
+
+@pytest.fixture
+def run(move):
+    """An attempt that computed from `start` to `stop` and ended well."""
+
+    def run(key: str, start: float, stop: float, worker: str = "w1", **fields) -> list[dict]:
+        parts = [{"action": "compute", "start": start, "stop": stop}]
+        end = {"worker": worker, "startstops": parts, "thread": 1, "nbytes": 8, **fields}
+        return [
+            move(start, key, "waiting>processing", worker=worker, run_id=fields.get("run_id")),
+            move(stop, key, "processing>memory", "task-finished-1.0", **end),
+        ]
+
+    return run
+
+
+@pytest.fixture
+def worker():
+    """A worker that came."""
+
+    def worker(address: str, t: float = 0.0, **fields) -> dict:
+        added = {"worker": address, "name": address, "server_id": f"id-{address}-{t}"}
+        return {"kind": "worker_added", "t": t, "nthreads": 1, **added, **fields}
+
+    return worker
+
+
+@pytest.fixture
+def gone():
+    """A worker that went."""
+
+    def gone(address: str, t: float, stimulus_id: str) -> dict:
+        return {"kind": "worker_removed", "t": t, "worker": address, "stimulus_id": stimulus_id}
+
+    return gone
+
+
+@pytest.fixture
+def sample():
+    """A worker at a tick."""
+
+    def sample(t: float, address: str = "w1", **fields) -> dict:
+        return {"kind": "worker_sample", "t": t, "worker": address, **fields}
+
+    return sample
+
+
+@pytest.fixture
+def chunk():
+    """What a chunk is (no `run_id`), or what an attempt at it did."""
+
+    def chunk(key: str, **fields) -> dict:
+        return {"kind": "chunk", "t": 0.0, "key": key, **fields}
+
+    return chunk

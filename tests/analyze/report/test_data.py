@@ -1,0 +1,105 @@
+import dataclasses
+
+import polars as pl
+
+from roast_analyze.report import data
+from roast_analyze.report.data import Gap, longest_gap
+
+
+def test_the_headline_is_the_view_run(open_trace, worker, task, run):
+    trace = open_trace(worker("w1"), task("a-1"), *run("a-1", 1.0, 3.0), stop_t=10.0)
+
+    gathered = data.gather(trace)
+
+    (row,) = trace.frame("run").to_dicts()
+    told = dataclasses.asdict(gathered.run)
+    assert told == {name: row[name] for name in told}
+    assert (gathered.run.tasks, gathered.run.compute_seconds) == (1, 2.0)
+
+
+def test_the_recording(write_trace, task):
+    from roast_analyze import Trace
+
+    with Trace(write_trace(task("a-1"), stop_t=10.0, name="my run.jsonl")) as trace:
+        gathered = data.gather(trace)
+
+    recording = gathered.recording
+    assert gathered.trace_name == "my run.jsonl"
+    assert (recording.segments, recording.records, recording.clean_end) == (1, 3, True)
+    assert (recording.dask_version, recording.schema_version) == ("2026.8.0", "1.0")
+
+
+def test_time_is_split_by_what_became_of_it(open_trace, worker, task, move, run):
+    parts = [
+        {"action": "transfer", "start": 4.0, "stop": 4.5},
+        {"action": "compute", "start": 5.0, "stop": 8.0},
+    ]
+    trace = open_trace(
+        worker("w1"),
+        task("a-1"),
+        task("a-2"),
+        *run("a-1", 1.0, 3.0),
+        move(4.0, "a-2", "waiting>processing", worker="w1", run_id=2),
+        move(8.0, "a-2", "processing>erred", "task-erred-1.0", worker="w1", startstops=parts),
+    )
+
+    spent = data.gather(trace).time_spent
+
+    assert (spent.kept_seconds, spent.wasted_seconds, spent.transfer_seconds) == (2.0, 3.0, 0.5)
+
+
+def test_a_worker_that_vanished_is_lost_and_one_that_was_closed_is_not(
+    open_trace, worker, gone
+):
+    trace = open_trace(
+        worker("w1"),
+        worker("w2"),
+        gone("w1", 4.0, "handle-worker-cleanup-4.0"),
+        gone("w2", 5.0, "retire-workers-5.0"),
+    )
+
+    workers = data.gather(trace).workers.rows
+
+    assert dict(workers.select("worker", "lost").iter_rows()) == {"w1": True, "w2": False}
+
+
+def test_long_lists_are_cut_and_their_length_is_known(open_trace):
+    events = [
+        {"kind": "event", "t": float(i), "topic": "x", "payload": "y" * 1000}
+        for i in range(250)
+    ]
+
+    listing = data.gather(open_trace(*events)).events
+
+    assert (listing.rows.height, listing.total) == (data.EVENT_ROWS, 250)
+    assert listing.rows["t"].to_list() == [float(i) for i in range(data.EVENT_ROWS)]
+    assert listing.rows["payload"].str.len_chars().max() == data.VALUE_CHARACTERS
+
+
+def test_the_query_of_a_listing_gives_its_rows(open_trace, worker, task, run):
+    trace = open_trace(worker("w1"), task("a-1"), *run("a-1", 1.0, 3.0))
+    gathered = data.gather(trace)
+    listings = [value for value in vars(gathered).values() if isinstance(value, data.Listing)]
+
+    assert len(listings) == 10
+    for listing in listings:
+        assert trace.sql(listing.query).pl().equals(listing.rows), listing.query
+
+
+def test_comments_come_from_the_views(open_trace, task):
+    comments = data.gather(open_trace(task("a-1"))).comments
+
+    assert comments["task_runs"]["key"] == "Key of the task."
+
+
+def test_the_longest_gap_is_found_across_threads():
+    runs = pl.DataFrame(
+        {
+            "compute_start_t": [0.0, 1.0, 6.0, 8.0, None],
+            "compute_stop_t": [5.0, 2.0, 7.0, 9.5, None],
+        }
+    )
+
+    assert longest_gap(runs) == Gap(5.0, 6.0)
+    assert longest_gap(runs.head(2)) is None
+    assert longest_gap(runs.head(0)) is None

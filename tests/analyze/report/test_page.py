@@ -1,0 +1,266 @@
+import base64
+import gzip
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from roast_analyze import Trace
+from roast_analyze.report import data, page, write_report
+
+HOSTILE = '</script><img src=x onerror="window.__pwned=1"><!--{{ 7*7 }}\'\u2028\u202e\x00'
+SECTIONS = [
+    "timeline",
+    "chunks",
+    "workers",
+    "tasks",
+    "memory",
+    "failures",
+    "environment",
+    "loss",
+]
+
+
+class Elements(HTMLParser):
+    """Names of the elements of a page, its scripts and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.scripts: list[tuple[dict, str]] = []
+        self.handlers: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_data(self, text):
+        if self.lasttag == "script" and self.scripts and not self.scripts[-1][1]:
+            self.scripts[-1] = (self.scripts[-1][0], text)
+
+
+@pytest.fixture
+def small(worker, task, run, move, sample, chunk):
+    """Records of a run that has something for each section."""
+    identity = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 1000}
+    return (
+        {"kind": "environment", "t": 0.0, "section": "scheduler", "name": "host", "value": "h"},
+        worker("w1", memory_limit=4 * 1024**3),
+        task("P-1"),
+        chunk("P-1", **identity),
+        task("a-2"),
+        sample(1.0, cpu=50.0, memory=1024**3, memory_limit=4 * 1024**3, nthreads=1),
+        *run("P-1", 1.0, 5.0),
+        move(6.0, "a-2", "waiting>processing", worker="w1"),
+        move(
+            7.0, "a-2", "processing>erred", "task-erred-1.0", worker="w1",
+            exception="ValueError()", traceback="File a.py, line 1",
+        ),
+        {"kind": "event", "t": 7.0, "topic": "mine", "payload": {"a": 1}},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def hostile(worker, task, move, sample, chunk):
+    """The same with a hostile string wherever a string can be."""
+    parts = [{"action": "compute", "start": 1.0, "stop": 2.0}]
+    return (
+        {"kind": "environment", "t": 0.0, "section": HOSTILE, "name": HOSTILE,
+         "value": HOSTILE},
+        worker(HOSTILE, name=HOSTILE, host=HOSTILE, server_id=HOSTILE),
+        task(HOSTILE, prefix=HOSTILE, group=HOSTILE),
+        chunk(HOSTILE, dataset=HOSTILE, filename=HOSTILE, treename=HOSTILE,
+              entry_start=0, entry_stop=10, usermeta={HOSTILE: HOSTILE}),
+        sample(1.0, HOSTILE, cpu=50.0, memory=1024, memory_limit=2048, nthreads=1),
+        move(1.0, HOSTILE, "waiting>processing", worker=HOSTILE, run_id=1),
+        move(2.0, HOSTILE, "processing>erred", "task-erred-1.0", worker=HOSTILE, thread=1,
+             startstops=parts, exception=HOSTILE, traceback=HOSTILE),
+        {"kind": "event", "t": 2.0, "topic": HOSTILE, "worker": HOSTILE,
+         "payload": {"x": HOSTILE}},
+        {"kind": "loss", "t": 2.0, "reason": HOSTILE, "detail": HOSTILE, "records": 1},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def html(open_trace):
+    """The page of a whole trace around some records."""
+
+    def html(*records, title=None, stop_t=10.0):
+        built = page.build(data.gather(open_trace(*records, stop_t=stop_t)), title=title)
+        return page.render(built)
+
+    return html
+
+
+def test_every_section_is_there_and_filled(html, small):
+    text = html(*small)
+
+    assert re.findall(r'<section id="([a-z]+)"', text) == ["verdict", *SECTIONS]
+    assert re.findall(r'id="figure-([a-z-]+)" ', text) == [
+        "timeline",
+        "chunk-seconds",
+        "prefix-seconds",
+        "memory",
+        "cpu",
+    ]
+    assert re.findall(r'class="table" id="table-([a-z-]+)"', text) == [
+        "datasets",
+        "files",
+        "chunks",
+        "workers",
+        "prefixes",
+        "failures",
+        "topics",
+        "events",
+        "environment",
+    ]
+
+
+def test_the_page_allows_nothing_but_its_own_two_scripts(html, small):
+    elements = Elements(html(*small))
+    scripts = {
+        attrs.get("id", attrs.get("type", "own")): text for attrs, text in elements.scripts
+    }
+    plotly = gzip.decompress(base64.b64decode(scripts["plotly-gzip-base64"]))
+
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html(*small))[1]
+
+    def sha256(script):
+        return base64.b64encode(hashlib.sha256(script).digest()).decode()
+
+    assert policy.replace("&#39;", "'") == (
+        f"default-src 'none'; script-src 'sha256-{sha256(scripts['own'].encode())}' "
+        f"'sha256-{sha256(plotly)}'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_hostile_strings_stay_text(html, small, hostile):
+    harmless, attacked = Elements(html(*small)), Elements(html(*hostile, title=HOSTILE))
+
+    assert set(attacked.names) <= set(harmless.names) | {"details", "a"}
+    assert attacked.names.count("script") == harmless.names.count("script")
+    assert attacked.handlers == []
+    assert "49" not in re.findall(r"<h1>.*?</h1>", html(title="{{ 7*7 }}"), re.DOTALL)[0]
+
+
+def test_figures_read_back_as_they_were(html, hostile):
+    figures = [
+        json.loads(text)
+        for attrs, text in Elements(html(*hostile)).scripts
+        if attrs.get("type") == "application/json"
+    ]
+
+    assert len(figures) == 5
+    marks = next(trace for trace in figures[0]["data"] if trace.get("name") == "failed")
+    assert marks["customdata"][0][1] == (
+        '&lt;/script&gt;&lt;img src=x onerror="window.__pwned=1"&gt;&lt;!--{{ 7*7 }}\''
+        "⟨U+2028⟩⟨U+202E⟩␀"
+    )
+
+
+def test_the_title_is_the_name_of_the_trace_or_what_one_says(html):
+    assert "<h1><bdi>trace.jsonl</bdi></h1>" in html()
+    assert "<h1><bdi>Tuesday &amp; co</bdi></h1>" in html(title="Tuesday & co")
+
+
+def test_commands_quote_the_name_of_the_trace(write_trace, task):
+    with Trace(write_trace(task("a-1"), name="a b'c.jsonl")) as trace:
+        built = page.build(data.gather(trace))
+
+    assert built.command == "roast-analyze 'a b'\"'\"'c.jsonl' --html"
+
+
+@pytest.mark.parametrize(
+    ("section", "says"),
+    [
+        ("timeline", "No task ran"),
+        ("chunks", "No chunks"),
+        ("workers", "No worker was seen"),
+        ("tasks", "No task was seen"),
+        ("memory", "The workers were never sampled"),
+        ("environment", "No facts"),
+        ("loss", "The trace is whole"),
+    ],
+)
+def test_an_empty_section_says_why(open_trace, section, says):
+    built = page.build(data.gather(open_trace()))
+
+    assert next(s for s in built.sections if s.name == section).empty.startswith(says)
+
+
+def test_a_run_without_workers(html, task, run):
+    assert "No worker was seen" in html(task("a-1"), *run("a-1", 1.0, 2.0))
+
+
+def test_a_run_of_nothing_but_failures(html, task, move):
+    text = html(
+        task("a-1"),
+        move(1.0, "a-1", "waiting>processing", worker="w1"),
+        move(2.0, "a-1", "processing>erred", "task-erred-1.0", exception="E()"),
+    )
+
+    assert "task failed for good" in text
+    assert 'id="table-failures"' in text
+
+
+def test_a_trace_cut_short_says_so_on_top(tmp_path, write_trace, small):
+    whole = write_trace(*small).read_bytes()
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(whole[: len(whole) * 3 // 4])
+
+    with Trace(cut) as trace:
+        text = write_report(trace, tmp_path / "cut.html").read_text()
+
+    verdict = text[text.index('<section id="verdict"') : text.index('<section id="timeline"')]
+    assert "The trace is not whole" in verdict
+    assert 'id="table-loss"' in text
+
+
+def test_the_size_of_the_page_does_not_grow_with_the_run(html, task, run, worker, chunk):
+    def of(tasks):
+        records = [worker("w1")]
+        for i in range(tasks):
+            key = f"P-{i:06}-{'long' * 50}"
+            identity = {"dataset": f"D{i % 3}", "filename": f"{'folder/' * 30}{i:06}.root"}
+            records += [task(key), *run(key, i / 100, i / 100 + 0.009)]
+            records.append(chunk(key, entry_start=0, entry_stop=i, **identity))
+        return len(html(*records, stop_t=tasks / 100))
+
+    few, many = of(6000), of(12_000)
+
+    assert many < 1.02 * few
+    assert many < 4_000_000
+
+
+def test_a_report_replaces_an_older_one_and_leaves_nothing_else(tmp_path, open_trace, task):
+    path = tmp_path / "report" / "r.html"
+    path.parent.mkdir()
+    path.write_text("older")
+
+    assert write_report(open_trace(task("a-1")), path, title="New") == path
+
+    assert [file.name for file in path.parent.iterdir()] == ["r.html"]
+    assert "<title>New · roast</title>" in path.read_text()
+
+
+def test_times_are_in_the_zone_of_the_cluster(tmp_path):
+    header = {
+        "kind": "header",
+        "t": 0.0,
+        "schema_version": "1.0",
+        "trace_id": "T",
+        "segment": 1,
+    }
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({**header, "utc_offset_seconds": 7200.0}) + "\n")
+
+    with Trace(path) as trace:
+        built = page.build(data.gather(trace))
+
+    assert built.started == "1970-01-01 02:00:00 (UTC+02:00)"

@@ -1,0 +1,84 @@
+import pytest
+
+from roast_analyze.report import quantities as q
+
+NBSP = "\N{NO-BREAK SPACE}"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "–"),
+        (float("nan"), "–"),
+        (0, "0 s"),
+        (2.5e-6, "2.5 µs"),
+        (0.0123, "12.3 ms"),
+        (1, "1 s"),
+        (12.34, "12.3 s"),
+        (59.96, "1 min"),
+        (192, "3 min 12 s"),
+        (7500, "2 h 5 min"),
+        (90_000, "1 d 1 h"),
+        (-3, "−3 s"),
+    ],
+)
+def test_seconds(value, words):
+    assert q.seconds(value).replace(NBSP, " ") == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(None, "–"), (0, "0 B"), (1023, "1,023 B"), (1536, "1.5 KiB"), (3 * 1024**3, "3 GiB")],
+)
+def test_bytes(value, words):
+    assert q.byte_size(value).replace(NBSP, " ") == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, "0"),
+        (12_345, "12,345"),
+        (23_400_000, "23.4 million"),
+        (5_200_000_000, "5.2 billion"),
+    ],
+)
+def test_count(value, words):
+    assert q.count(value).replace(NBSP, " ") == words
+
+
+def test_one_and_many():
+    assert [q.counted(n, "try", "tries").replace(NBSP, " ") for n in (0, 1, 2)] == [
+        "0 tries",
+        "1 try",
+        "2 tries",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(None, "–"), (0, "0 %"), (0.004, "<1 %"), (0.755, "76 %"), (1, "100 %")],
+)
+def test_share(value, words):
+    assert q.share(value).replace(NBSP, " ") == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(90, "90 core-seconds"), (600, "10 core-minutes"), (7200, "2 core-hours")],
+)
+def test_core_time(value, words):
+    assert " ".join(q.core_time(value)) == words
+
+
+@pytest.mark.parametrize(
+    ("t", "offset", "words"),
+    [
+        (0.0, 0, "1970-01-01 00:00:00 (UTC)"),
+        (0.0, -19800.2, "1969-12-31 18:30:00 (UTC-05:30)"),
+        (None, 0, "–"),
+        (1e300, 0, "1e+300 s since 1970"),
+    ],
+)
+def test_an_instant_says_its_zone(t, offset, words):
+    assert q.instant(t, offset) == words

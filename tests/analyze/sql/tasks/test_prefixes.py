@@ -1,0 +1,37 @@
+"""Totals by kind of task."""
+
+
+def test_totals_the_costliest_first(rows, task, run, move):
+    assert rows(
+        "SELECT prefix, tasks, task_runs, memory, erred, retried, lost, cancelled, unfinished, "
+        "compute_seconds, mean_compute_seconds, median_compute_seconds, max_compute_seconds, "
+        "output_bytes FROM prefixes",
+        *(task(key) for key in ("add-1", "add-2", "add-3", "sub-1")),
+        *run("add-1", 1.0, 2.0),
+        *run("add-2", 1.0, 3.0),
+        move(1.0, "add-3", "waiting>processing", worker="w1"),
+        move(2.0, "add-3", "processing>released", "handle-worker-cleanup-2.0"),
+        *run("add-3", 3.0, 9.0),
+        move(1.0, "sub-1", "waiting>processing", worker="w1"),
+    ) == [
+        ("add", 3, 4, 3, 0, 0, 1, 0, 0, 9.0, 3.0, 2.0, 6.0, 24),
+        ("sub", 1, 1, 0, 0, 0, 0, 0, 1, None, None, None, None, None),
+    ]
+
+
+def test_a_prefix_that_never_ran_and_runs_without_a_prefix_are_rows_too(rows, task, run):
+    assert rows(
+        "SELECT prefix, tasks, task_runs FROM prefixes",
+        task("add-1"),
+        *run("nameless", 1.0, 2.0),
+    ) == [(None, 0, 1), ("add", 1, 0)]
+
+
+def test_a_key_submitted_twice_is_one_task(rows, task, run):
+    assert rows(
+        "SELECT tasks, task_runs FROM prefixes",
+        task("add-1", 0.0),
+        *run("add-1", 1.0, 2.0),
+        task("add-1", 3.0),
+        *run("add-1", 4.0, 5.0),
+    ) == [(1, 2)]

@@ -1,0 +1,210 @@
+"""One row per attempt: where it begins, how it ends, what it cost."""
+
+import pytest
+
+COMPUTED = [{"action": "compute", "start": 2.0, "stop": 4.5}]
+
+
+@pytest.mark.parametrize(
+    ("states", "stimulus_id", "fields", "expected"),
+    [
+        (
+            "processing>memory", "task-finished-4.6",
+            {"worker": "w1", "startstops": COMPUTED, "nbytes": 8, "typename": "int"},
+            ("memory", "w1", 2.5, 8, None),
+        ),
+        (
+            "processing>erred", "task-erred-4.6",
+            {"worker": "w1", "startstops": COMPUTED, "exception": "KeyError('x')"},
+            ("erred", "w1", 2.5, None, "KeyError('x')"),
+        ),
+        (  # the task killed its workers: no times, but a verdict
+            "processing>erred", "handle-worker-cleanup-4.6",
+            {"worker": "w1", "exception": "KilledWorker('a')"},
+            ("erred", "w1", None, None, "KilledWorker('a')"),
+        ),
+        (
+            "processing>released", "task-erred-4.6",
+            {"worker": "w1", "startstops": COMPUTED, "exception": "OSError()"},
+            ("retried", "w1", 2.5, None, "OSError()"),
+        ),
+        (
+            "processing>waiting", "task-erred-4.6", {"exception": "OSError()"},
+            ("retried", "w1", None, None, "OSError()"),
+        ),
+        (
+            "processing>released", "handle-worker-cleanup-4.6", {},
+            ("lost", "w1", None, None, None),
+        ),
+        ("processing>released", "retire-workers-4.6", {}, ("lost", "w1", None, None, None)),
+        ("processing>released", "check-worker-ttl-4.6", {}, ("lost", "w1", None, None, None)),
+        ("processing>released", "reschedule-4.6", {}, ("rescheduled", "w1", None, None, None)),
+        (
+            "processing>released", "client-releases-keys-4.6", {},
+            ("cancelled", "w1", None, None, None),
+        ),
+        (
+            "processing>forgotten", "remove-client-4.6", {},
+            ("cancelled", "w1", None, None, None),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_outcome(rows, task, move, states, stimulus_id, fields, expected):
+    assert rows(
+        "SELECT outcome, worker, compute_seconds, nbytes, exception FROM task_runs",
+        task("a"),
+        move(1.0, "a", "waiting>processing", worker="w1", run_id=7),
+        move(4.6, "a", states, stimulus_id, **fields),
+    ) == [expected]
+
+
+def test_outcome_of_what_the_trace_does_not_see_end(rows, move):
+    assert rows(
+        "SELECT outcome, worker, end_t FROM task_runs",
+        move(1.0, "a", "waiting>processing", worker="w1"),
+    ) == [("unfinished", "w1", None)]
+
+
+def test_lost_with_a_worker_that_went_for_an_unheard_of_reason(rows, move, worker, gone):
+    assert rows(
+        "SELECT key, outcome FROM task_runs ORDER BY key",
+        worker("w1"),
+        worker("w2"),
+        move(1.0, "a", "waiting>processing", worker="w1"),
+        move(1.0, "b", "waiting>processing", worker="w2"),
+        move(2.0, "a", "processing>released", "meteorite-2.0"),
+        move(2.0, "b", "processing>released", "meteorite-2.0"),
+        gone("w1", 2.0, "meteorite-2.0"),
+    ) == [("a", "lost"), ("b", "cancelled")]
+
+
+def test_attempts_of_a_key_that_failed_was_lost_and_came_through(rows, move, task):
+    assert rows(
+        "SELECT attempt, outcome, worker, run_id, processing_t, end_t FROM task_runs",
+        task("a"),
+        move(0.0, "a", "released>waiting"),
+        move(1.0, "a", "waiting>processing", worker="w1", run_id=1),
+        move(2.0, "a", "processing>released", "task-erred-2.0", worker="w1", run_id=1),
+        move(2.0, "a", "released>waiting", "task-erred-2.0"),
+        move(3.0, "a", "waiting>processing", worker="w2", run_id=2),
+        move(4.0, "a", "processing>released", "handle-worker-cleanup-4.0"),
+        move(4.0, "a", "released>waiting", "handle-worker-cleanup-4.0"),
+        move(5.0, "a", "queued>processing", worker="w1", run_id=3),
+        move(6.0, "a", "processing>memory", "task-finished-6.0", worker="w1", run_id=3),
+    ) == [
+        (1, "retried", "w1", 1, 1.0, 2.0),
+        (2, "lost", "w2", 2, 3.0, 4.0),
+        (3, "memory", "w1", 3, 5.0, 6.0),
+    ]
+
+
+def test_a_result_that_died_with_its_worker_is_two_good_attempts(rows, run, move):
+    assert rows(
+        "SELECT attempt, outcome, worker FROM task_runs",
+        *run("a", 1.0, 2.0, worker="w1"),
+        move(3.0, "a", "memory>released", "handle-worker-cleanup-3.0"),
+        move(3.0, "a", "released>waiting", "handle-worker-cleanup-3.0"),
+        *run("a", 4.0, 5.0, worker="w2"),
+    ) == [(1, "memory", "w1"), (2, "memory", "w2")]
+
+
+def test_a_key_submitted_again_goes_on_counting_and_takes_its_new_span(rows, run, task):
+    assert rows(
+        "SELECT attempt, prefix, span_id FROM task_runs",
+        task("a", 0.5, span_id="first"),
+        *run("a", 1.0, 2.0),
+        task("a", 5.0, span_id="second"),
+        *run("a", 6.0, 7.0),
+    ) == [(1, "a", "first"), (2, "a", "second")]
+
+
+def test_a_task_record_that_comes_late_still_describes_its_run(rows, run, task):
+    assert rows(
+        "SELECT prefix, span_id FROM task_runs",
+        *run("a-1", 1.0, 2.0),
+        task("a-1", 3.0, span_id="s"),
+    ) == [("a", "s")]
+
+
+def test_a_run_whose_task_was_not_recorded_has_no_prefix(rows, run):
+    assert rows("SELECT key, prefix FROM task_runs", *run("a", 1.0, 2.0)) == [("a", None)]
+
+
+def test_an_end_that_is_missing_does_not_borrow_another_attempts_end(rows, run, move):
+    assert rows(
+        "SELECT attempt, outcome FROM task_runs",
+        move(1.0, "a", "waiting>processing", worker="w1"),
+        *run("a", 2.0, 3.0),
+    ) == [(1, "unfinished"), (2, "memory")]
+
+
+def test_keys_do_not_mix(rows, run):
+    a, b = run("a", 1.0, 3.0, worker="w1"), run("b", 2.0, 4.0, worker="w2")
+
+    assert rows(
+        "SELECT key, worker, compute_seconds FROM task_runs", a[0], b[0], b[1], a[1]
+    ) == [("a", "w1", 2.0), ("b", "w2", 2.0)]
+
+
+def test_a_stolen_task_ran_where_its_end_was_reported(rows, move):
+    assert rows(
+        "SELECT worker, run_id FROM task_runs",
+        move(1.0, "a", "waiting>processing", worker="victim", run_id=1),
+        move(2.0, "a", "processing>memory", "task-finished-2.0", worker="thief", run_id=1),
+    ) == [("thief", 1)]
+
+
+def test_times_are_added_up_by_action(rows, move):
+    parts = [
+        {"action": "transfer", "start": 1.0, "stop": 1.5, "source": "w2"},
+        {"action": "transfer", "start": 1.0, "stop": 1.25, "source": "w3"},
+        {"action": "disk-read", "start": 1.5, "stop": 1.75},
+        {"action": "disk-write", "start": 1.75, "stop": 2.0},
+        {"action": "deserialize", "start": 2.0, "stop": 2.125},
+        {"action": "compute", "start": 3.0, "stop": 4.0},
+        {"action": "compute", "start": 5.0, "stop": 7.0},
+    ]
+
+    assert rows(
+        "SELECT compute_start_t, compute_stop_t, compute_seconds, transfer_seconds, "
+        "deserialize_seconds, disk_seconds FROM task_runs",
+        move(1.0, "a", "waiting>processing", worker="w1"),
+        move(8.0, "a", "processing>memory", worker="w1", startstops=parts),
+    ) == [(3.0, 7.0, 3.0, 0.75, 0.125, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("startstops", "expected"),
+    [
+        (None, (None, None, None)),
+        ([], (None, None, None)),
+        ([{"action": "transfer", "start": 1.0, "stop": 2.0}], (None, 0.0, 1.0)),
+    ],
+    ids=["absent", "empty", "no compute"],
+)
+def test_a_time_is_null_without_any_part_and_zero_without_its_own(
+    rows, move, startstops, expected
+):
+    assert rows(
+        "SELECT compute_start_t, compute_seconds, transfer_seconds FROM task_runs",
+        move(1.0, "a", "waiting>processing", worker="w1"),
+        move(3.0, "a", "processing>memory", worker="w1", startstops=startstops),
+    ) == [expected]
+
+
+def test_queued_counts_from_the_latest_waiting(rows, move):
+    assert rows(
+        "SELECT attempt, queued_seconds FROM task_runs",
+        move(1.0, "a", "released>waiting"),
+        move(1.5, "a", "waiting>waiting"),
+        move(1.5, "a", "waiting>queued"),
+        move(4.0, "a", "queued>processing", worker="w1"),
+        move(5.0, "a", "processing>released", "reschedule-5.0"),
+        move(5.0, "a", "released>waiting", "reschedule-5.0"),
+        move(5.25, "a", "waiting>processing", worker="w1"),
+    ) == [(1, 2.5), (2, 0.25)]
+
+
+def test_queued_is_null_if_waiting_was_not_seen(rows, run):
+    assert rows("SELECT queued_seconds FROM task_runs", *run("a", 1.0, 2.0)) == [(None,)]

@@ -1,0 +1,20 @@
+"""Recorded facts."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain", "plain"),
+        (1.5, "1.5"),
+        (True, "true"),
+        ({"a": [1, "b"]}, '{"a":[1,"b"]}'),
+        (None, None),
+        ('say "hi"', 'say "hi"'),
+    ],
+)
+def test_a_fact_is_text_as_it_is_or_json(rows, value, text):
+    fact = {"kind": "environment", "t": 2.0, "section": "host", "name": "x", "value": value}
+
+    assert rows("SELECT * FROM environment", fact) == [("host", "x", text, 2.0, "T")]

@@ -1,0 +1,121 @@
+"""Every way in which a trace is not whole; damage of files is in test_load.py."""
+
+import json
+
+import pytest
+
+from roast_analyze import Trace
+
+LOSS = "SELECT reason, records, detail FROM loss"
+
+
+def loss_of(path):
+    with Trace(path) as trace:
+        return trace.sql(LOSS).fetchall()
+
+
+def test_a_whole_trace_has_no_loss(rows, task, run):
+    assert rows(LOSS, task("a"), *run("a", 1.0, 2.0)) == []
+
+
+def test_what_the_recorder_says_it_dropped(rows):
+    assert rows(
+        "SELECT * FROM loss",
+        {
+            "kind": "loss",
+            "t": 3.0,
+            "reason": "the client was late",
+            "record_kind": "task",
+            "records": 5,
+            "detail": "batch 7",
+        },
+    ) == [("the client was late", 5, "task: batch 7", 3.0, "T")]
+
+
+@pytest.mark.parametrize(
+    ("dropped", "expected"),
+    [
+        ({"task": 5}, [("late", 5, "task")]),
+        ({"task": 7}, [("late", 5, "task"), ("dropped while recording", 2, "task")]),
+        (
+            {"task": 5, "event": 1},
+            [("late", 5, "task"), ("dropped while recording", 1, "event")],
+        ),
+        ({"task": 0}, [("late", 5, "task")]),
+    ],
+    ids=["explained", "more than explained", "another kind", "none"],
+)
+def test_the_trailers_sum_of_what_was_dropped_is_not_counted_twice(
+    write_trace, dropped, expected
+):
+    path = write_trace(
+        {"kind": "loss", "t": 3.0, "reason": "late", "record_kind": "task", "records": 5}
+    )
+    *records, trailer = map(json.loads, path.read_text().splitlines())
+    trailer["dropped_by_kind"] = dropped
+    path.write_text("\n".join(map(json.dumps, [*records, trailer])) + "\n")
+
+    assert loss_of(path) == expected
+
+
+def test_no_trailer(write_trace, task):
+    path = write_trace(task("a", 3.0))
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
+
+    with Trace(path) as trace:
+        assert trace.sql("SELECT reason, records, t FROM loss").fetchall() == [
+            ("no trailer", None, 3.0)
+        ]
+
+
+def test_records_that_the_trailer_counts_and_the_file_lacks(write_trace, task, run):
+    path = write_trace(task("a"), task("b"), *run("a", 1.0, 2.0))
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], *lines[2:4], *lines[5:]]) + "\n")
+
+    assert loss_of(path) == [
+        (
+            "records missing",
+            2,
+            "the trailer counts more than the file holds: task 1, transition 1",
+        )
+    ]
+
+
+def test_an_unreadable_line_is_not_counted_as_missing_too(write_trace, task):
+    path = write_trace(task("a"), task("b"))
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], "garbage", *lines[2:]]) + "\n")
+
+    assert loss_of(path) == [
+        ("unreadable lines", 1, "the first is line 2, not counting blank lines")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "missing"),
+    [((1, 3), "segment 2"), ((2, 3), "segment 1"), ((1, 5), "segments 2 to 4")],
+)
+def test_a_segment_that_is_missing(tmp_path, lines, numbers, missing):
+    for number in numbers:
+        (tmp_path / f"{number}.jsonl").write_bytes(lines(segment=number))
+
+    later = max(numbers) if 1 in numbers else min(numbers)
+    assert loss_of(tmp_path) == [("segment missing", None, f"segment {later}: {missing}")]
+
+
+def test_damage_of_a_folder_names_its_segment(tmp_path, lines):
+    (tmp_path / "1.jsonl").write_bytes(lines(segment=1))
+    (tmp_path / "2.jsonl").write_bytes(lines(segment=2).replace(b'"trailer"', b'"fancy"'))
+
+    assert loss_of(tmp_path) == [
+        (
+            "no trailer",
+            None,
+            (
+                "segment 2: the recorder was killed or still runs: "
+                "what came after the last record is unknown"
+            ),
+        ),
+        ("unknown kind", 1, "segment 2: kind 'fancy'"),
+    ]

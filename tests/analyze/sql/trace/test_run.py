@@ -1,0 +1,113 @@
+"""The headline."""
+
+import pytest
+
+
+def test_every_number_of_a_small_run(open_trace, worker, gone, task, run, move, chunk, sample):
+    trace = open_trace(
+        worker("w1", 0.0, nthreads=2),
+        worker("w2", 10.0, nthreads=4),
+        *(task(key) for key in "abcdefg"),
+        *(chunk(key, entry_start=0, entry_stop=100) for key in "ab"),
+        *run("a", 20.0, 30.0, run_id=1, nbytes=5),
+        move(20.0, "b", "waiting>processing", worker="w2", run_id=2),
+        move(40.0, "b", "processing>erred", "task-erred-40.0", worker="w2"),
+        chunk("a", run_id=1, bytes_read=1000),
+        move(22.0, "c", "waiting>processing", worker="w2"),
+        move(41.0, "c", "processing>released", "task-erred-41.0"),
+        move(22.0, "d", "waiting>processing", worker="w2"),
+        move(60.0, "d", "processing>released", "handle-worker-cleanup-60.0"),
+        move(22.0, "e", "waiting>processing", worker="w2"),
+        move(61.0, "e", "processing>released", "reschedule-61.0"),
+        move(22.0, "f", "waiting>processing", worker="w2"),
+        move(62.0, "f", "processing>released", "client-releases-keys-62.0"),
+        move(22.0, "g", "waiting>processing", worker="w1"),
+        sample(1.0, "w1", memory=10),
+        sample(11.0, "w1", memory=10),
+        sample(11.0, "w2", memory=20),
+        gone("w2", 60.0, "handle-worker-cleanup-60.0"),
+        stop_t=100.0,
+    )
+
+    assert trace.view("run").to_dicts() == [
+        {
+            "start_t": 0.0,
+            "stop_t": 100.0,
+            "wall_seconds": 100.0,
+            "busy_seconds": 42.0,
+            "workers": 2,
+            "peak_workers": 2,
+            "peak_nthreads": 6,
+            "core_seconds": 2 * 100.0 + 4 * 50.0,
+            "compute_seconds": 10.0,
+            "core_efficiency": 10.0 / 400.0,
+            "tasks": 7,
+            "task_runs": 7,
+            "memory": 1,
+            "erred": 1,
+            "retried": 1,
+            "lost": 1,
+            "rescheduled": 1,
+            "cancelled": 1,
+            "unfinished": 1,
+            "failures": 4,
+            "chunks": 1,
+            "chunk_attempts": 2,
+            "events": 100,
+            "events_per_second": 100 / 20.0,
+            "chunk_wall_seconds": 20.0,
+            "bytes_read": 1000,
+            "output_bytes": 5,
+            "transfer_seconds": 0.0,
+            "peak_memory_bytes": 30,
+            "lost_records": 0,
+            "trace_id": "T",
+        }
+    ]
+
+
+def test_a_trace_of_nothing_is_one_row_of_zeros_and_nulls(open_trace):
+    [row] = open_trace(stop_t=5.0).view("run").to_dicts()
+
+    zeros = {name for name, value in row.items() if value == 0}
+    nulls = {name for name, value in row.items() if value is None}
+    assert zeros == {
+        "start_t", "workers", "peak_workers", "peak_nthreads", "tasks", "task_runs", "memory",
+        "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished", "failures",
+        "chunks", "chunk_attempts", "events", "lost_records",
+    }  # fmt: skip
+    assert nulls == {
+        "busy_seconds", "core_seconds", "compute_seconds", "core_efficiency",
+        "events_per_second", "chunk_wall_seconds", "bytes_read", "output_bytes",
+        "transfer_seconds", "peak_memory_bytes",
+    }  # fmt: skip
+
+
+def test_a_worker_that_replaces_another_in_the_same_instant_is_no_peak(rows, worker, gone):
+    assert rows(
+        "SELECT workers, peak_workers, peak_nthreads, core_seconds FROM run",
+        worker("w1", 0.0, nthreads=3),
+        gone("w1", 50.0, "handle-worker-cleanup-50.0"),
+        worker("w2", 50.0, nthreads=3),
+    ) == [(2, 1, 3, 300.0)]
+
+
+def test_a_worker_whose_coming_is_unknown_was_there_all_the_time(rows, sample):
+    assert rows("SELECT workers, core_seconds FROM run", sample(50.0, nthreads=2)) == [
+        (1, 200.0)
+    ]
+
+
+def test_lost_records_are_added_up(rows):
+    assert rows(
+        "SELECT lost_records FROM run",
+        {"kind": "loss", "t": 1.0, "reason": "late", "records": 3},
+        {"kind": "loss", "t": 1.0, "reason": "late", "records": 4},
+    ) == [(7,)]
+
+
+@pytest.mark.parametrize("nthreads", [0, None])
+def test_no_efficiency_without_threads(rows, run, worker, nthreads):
+    assert rows(
+        "SELECT core_efficiency FROM run", worker("w1", nthreads=nthreads), *run("a", 1.0, 2.0)
+    ) == [(None,)]

@@ -1,0 +1,38 @@
+"""One row per segment."""
+
+from roast_analyze import Trace
+
+
+def test_a_segment(write_trace):
+    header = {
+        "kind": "header", "t": 1.0, "schema_version": "1.0", "trace_id": "T", "segment": 1,
+        "recorder_version": "0.1", "dask_version": "d", "distributed_version": "e",
+        "python_version": "p", "scheduler": "tcp://s", "settings": {"a": 1},
+        "utc_offset_seconds": 3600.0, "clock_offset_seconds": 0.5,
+    }  # fmt: skip
+    path = write_trace(stop_t=9.0)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([str(header).replace("'", '"'), *lines[1:]]) + "\n")
+
+    with Trace(path) as trace:
+        assert trace.sql("SELECT * FROM trace_info").fetchall() == [
+            (
+                1, "1.0", 1.0, 9.0, True, "d", "e", "p", "0.1", "tcp://s", 3600.0, 0.5,
+                '{"a":1}', 2, str(path), "T",
+            )
+        ]  # fmt: skip
+
+
+def test_segments_of_a_folder_in_the_order_of_their_numbers(tmp_path, lines, task):
+    for number in (1, 2, 10):
+        (tmp_path / f"part-{number}.jsonl").write_bytes(
+            lines(task(f"a-{number}"), segment={1: 1, 2: 2, 10: 3}[number])
+        )
+
+    with Trace(tmp_path) as trace:
+        assert trace.sql("SELECT segment, clean_end, records FROM trace_info").fetchall() == [
+            (1, True, 3),
+            (2, True, 3),
+            (3, True, 3),
+        ]
+        assert trace.sql("SELECT key FROM tasks").fetchall() == [("a-1",), ("a-2",), ("a-10",)]

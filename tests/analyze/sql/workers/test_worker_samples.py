@@ -1,0 +1,26 @@
+"""A worker at a tick, under names that carry their units."""
+
+
+def test_a_sample(rows, sample):
+    fields = {
+        "cpu": 150.5, "memory": 1, "memory_limit": 2, "managed_bytes": 3, "spilled_memory": 4,
+        "spilled_disk": 5, "nthreads": 6, "processing": 7, "executing": 8, "ready": 9,
+        "occupancy": 10.5, "nbytes": 11, "last_seen": 12.5, "event_loop_interval": 0.02,
+        "num_fds": 13, "incoming_bytes": 14, "outgoing_bytes": 15, "host_net_read_bps": 16.0,
+        "host_net_write_bps": 17.0, "host_disk_read_bps": 18.0, "host_disk_write_bps": 19.0,
+        "server_id": "id",
+    }  # fmt: skip
+
+    assert rows("SELECT * FROM worker_samples", sample(3.0, "w1", **fields)) == [
+        (
+            3.0, "w1", 150.5, 1, 2, 3, 5, 6, 7, 8, 9, 10.5, 11, 12.5, 0.02, 13, 14, 15,
+            16.0, 17.0, 18.0, 19.0, "id", "T",
+        )
+    ]  # fmt: skip
+
+
+def test_what_was_not_sampled_is_null(rows, sample):
+    assert rows(
+        "SELECT cpu_percent, memory_limit_bytes FROM worker_samples",
+        sample(3.0, memory_limit=0),
+    ) == [(None, None)]

@@ -1,0 +1,69 @@
+"""One row per worker process, with what it did."""
+
+
+def test_a_worker_and_what_it_did(rows, worker, gone, run, move, sample):
+    assert rows(
+        "SELECT * FROM workers",
+        worker("w1", 1.0, name="one", host="h", nthreads=2, memory_limit=1000, server_id="id1"),
+        *run("a", 2.0, 3.0, nbytes=5),
+        *run("b", 3.0, 5.0, nbytes=6),
+        move(5.0, "c", "waiting>processing", worker="w1"),
+        sample(2.0, memory=10),
+        sample(3.0, memory=30),
+        sample(4.0, memory=20),
+        gone("w1", 6.0, "retire-workers-6.25"),
+    ) == [
+        (
+            "w1", "one", "h", 2, 1000, 1.0, 6.0, "retire-workers", 3, 3.0, 11, 30,
+            0, 0, None, "id1", "T",
+        )
+    ]  # fmt: skip
+
+
+def test_a_process_that_takes_over_an_address_is_another_row(rows, worker, gone, run, sample):
+    assert rows(
+        "SELECT server_id, added_t, removed_t, task_runs, peak_memory_bytes FROM workers",
+        worker("w1", 0.0, server_id="old"),
+        *run("a", 1.0, 2.0),
+        sample(1.5, memory=100),
+        gone("w1", 3.0, "handle-worker-cleanup-3.0"),
+        worker("w1", 4.0, server_id="new"),
+        *run("b", 5.0, 6.0),
+        *run("c", 6.0, 7.0),
+        sample(5.0, memory=50),
+    ) == [("old", 0.0, 3.0, 1, 100), ("new", 4.0, None, 2, 50)]
+
+
+def test_a_worker_recorded_twice_is_one_process(rows, worker):
+    assert rows(
+        "SELECT worker, added_t FROM workers",
+        worker("w1", 1.0, server_id="id"),
+        worker("w1", 2.0, server_id="id"),
+    ) == [("w1", 1.0)]
+
+
+def test_chunks_events_and_bytes_of_a_worker(rows, worker, run, chunk, move):
+    assert rows(
+        "SELECT worker, task_runs, chunks, events, bytes_read FROM workers",
+        worker("w1"),
+        worker("w2"),
+        *(chunk(key, entry_start=0, entry_stop=10) for key in "abc"),
+        *run("a", 1.0, 2.0, run_id=1),
+        *run("b", 2.0, 3.0, run_id=2),
+        chunk("b", run_id=2, events=7, bytes_read=99),
+        move(1.0, "c", "waiting>processing", worker="w2"),
+    ) == [("w1", 2, 2, 17, 99), ("w2", 1, 0, 0, None)]
+
+
+def test_workers_whose_coming_was_not_recorded_are_there_too(rows, run, sample):
+    assert rows(
+        "SELECT worker, added_t, nthreads, task_runs, peak_memory_bytes FROM workers",
+        *run("a", 1.0, 2.0, worker="ran"),
+        sample(1.0, "sampled", memory=5),
+    ) == [("ran", None, None, 1, None), ("sampled", None, None, 0, 5)]
+
+
+def test_no_memory_limit_is_null(rows, worker):
+    assert rows("SELECT memory_limit_bytes FROM workers", worker("w1", memory_limit=0)) == [
+        (None,)
+    ]

@@ -1,0 +1,189 @@
+"""Which command is meant, and what becomes of errors: codes 0, 1, 2 and one line."""
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+from roast_analyze.cli import COMMANDS, main
+
+
+def analyze(*arguments, **options):
+    """Run ``roast-analyze`` in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "roast_analyze", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("module", ["roast_analyze", "roast_analyze.cli"])
+def test_a_module_that_runs(module):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {module}"], capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_version_is_that_of_the_distribution(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"roast-trace {metadata.version('roast-trace')}\n"
+
+
+@pytest.mark.parametrize("words", [[], *([command] for command in COMMANDS)])
+def test_help_is_the_commands_docstring(capsys, words):
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+
+    module = sys.modules[f"roast_analyze.commands.{words[0] if words else 'summary'}"]
+    assert ended.value.code == 0
+    assert module.__doc__.strip() in capsys.readouterr().out
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    text = capsys.readouterr().out
+    assert [name for name in COMMANDS if f"\n  {name} " not in text] == []
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys, contextlib\n"
+        "from roast_analyze.cli import main\n"
+        "with contextlib.suppress(SystemExit): main(['--help'])\n"
+        "print({'duckdb', 'polars', 'pyarrow', 'plotly', 'rich', 'jinja2'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--html"],
+        ["--nonsense", "{trace}"],
+        ["{trace}", "another"],
+        ["{trace}", "--title", "T"],
+        ["nowhere.jsonl"],
+        ["sql", "{trace}"],
+        ["sql", "{trace}", "SELECT nothing"],
+        ["sql", "{trace}", "SELECT error('while it runs')"],
+        ["sql", "{trace}", "SELECT 1", "--format", "xml"],
+        ["sql", "{trace}", "SELECT 1", "--format", "parquet"],
+        ["sql", "{trace}", "SELECT 1", "-o", "no/such/folder/x.csv"],
+        ["view", "{trace}", "nothing"],
+        ["view", "{trace}", "nothing", "--describe"],
+        ["check", "nowhere.jsonl"],
+        ["{trace}", "--html", "no/such/folder/x.html"],
+        ["{trace}", "--html", "."],
+        ["{trace}", "--html", "{trace}"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_call_ends_with_2_and_says_why_in_the_last_line(
+    capsys, monkeypatch, tmp_path, write_trace, words
+):
+    monkeypatch.chdir(tmp_path)
+    trace = write_trace()
+    before = trace.read_bytes()
+
+    try:
+        code = main([word.format(trace=trace) for word in words])
+    except SystemExit as ended:  # argparse
+        code = ended.code
+
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.out == ""
+    assert captured.err.splitlines()[-1].startswith("roast-analyze")
+    assert "Traceback" not in captured.err
+    assert trace.read_bytes() == before
+
+
+def test_a_missing_library_is_named_with_the_command_that_installs_it(write_trace):
+    code = (
+        "import sys\n"
+        "sys.modules['duckdb'] = None\n"
+        "from roast_analyze.cli import main\n"
+        f"sys.exit(main([{str(write_trace())!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "roast-analyze: duckdb is not installed, which the analysis needs: "
+        "pip install -U 'roast-trace[analyze]'\n"
+    )
+
+
+def test_a_missing_library_of_somebody_else_is_a_bug_and_stays_one(monkeypatch, write_trace):
+    monkeypatch.setitem(sys.modules, "roast_analyze.commands.check", None)
+
+    with pytest.raises(ModuleNotFoundError):
+        main(["check", str(write_trace())])
+
+
+def test_a_reader_that_stops_early_is_no_error(write_trace, task):
+    path = write_trace(*(task(f"a-{i}", annotations={"x": "y" * 500}) for i in range(2000)))
+    with subprocess.Popen(
+        [sys.executable, "-m", "roast_analyze", "view", path, "tasks", "--format", "csv"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout.readline().startswith(b"key,prefix")
+        process.stdout.close()
+        stderr = process.stderr.read()
+
+    assert (process.returncode, stderr) == (0, b"")
+
+
+QUERY_WITHOUT_END = (
+    "SELECT count(*) FROM range(10000000) a, range(10000000) b "
+    "WHERE (a.range * b.range) % 7 = 3"
+)
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from roast_analyze.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Timer(2, os.kill, [os.getpid(), signal.SIGINT]).start()
+sys.exit(main(["sql", *sys.argv[1:]]))
+"""
+
+
+def test_ctrl_c_ends_without_a_traceback(write_trace):
+    command = [sys.executable, "-c", INTERRUPTED, write_trace(), QUERY_WITHOUT_END]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_lacks_letters_gets_escapes(write_trace, task, encoding):
+    path = write_trace(task("ключ"))
+
+    done = analyze(
+        "sql", path, "SELECT key FROM tasks", "--format", "csv",
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (0, "key\n\\u043a\\u043b\\u044e\\u0447\n")
+
+
+def test_the_command_runs_in_a_process_of_its_own(write_trace):
+    done = analyze("check", write_trace())
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "whole" in done.stdout

@@ -1,0 +1,244 @@
+"""A trace, opened: queries, frames, views, and what they refuse."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import roast_analyze
+from roast_analyze import Trace
+from roast_analyze.errors import QueryError, TraceError, UnknownView
+from roast_analyze.trace import documented_views, view_names
+
+ROOT = Path(__file__).parents[2]
+SQL = ROOT / "analyze" / "roast_analyze" / "sql"
+
+#: The views that design and report rely on, with the columns that must be there.
+PUBLIC = {
+    "trace_info": "segment schema_version start_t stop_t clean_end dask_version "
+    "distributed_version python_version recorder_version scheduler utc_offset_seconds "
+    "clock_offset_seconds settings records path trace_id",
+    "loss": "reason records detail t trace_id",
+    "run": "start_t stop_t wall_seconds busy_seconds workers peak_workers peak_nthreads "
+    "core_seconds compute_seconds core_efficiency tasks task_runs memory erred retried lost "
+    "rescheduled cancelled unfinished failures chunks chunk_attempts events events_per_second "
+    "chunk_wall_seconds bytes_read output_bytes transfer_seconds peak_memory_bytes "
+    "lost_records trace_id",
+    "transitions": "t key start finish stimulus_id worker run_id thread nbytes typename "
+    "startstops cause exception traceback seq trace_id",
+    "tasks": "key prefix task_group span_id dependencies n_dependencies priority annotations "
+    "submitted_t client submissions trace_id",
+    "task_runs": "key prefix attempt worker thread outcome processing_t compute_start_t "
+    "compute_stop_t compute_seconds transfer_seconds deserialize_seconds disk_seconds "
+    "queued_seconds nbytes typename span_id exception traceback run_id end_t trace_id",
+    "prefixes": "prefix tasks task_runs memory erred retried lost cancelled unfinished "
+    "compute_seconds mean_compute_seconds median_compute_seconds max_compute_seconds "
+    "transfer_seconds deserialize_seconds disk_seconds output_bytes trace_id",
+    "workers": "worker name host nthreads memory_limit_bytes added_t removed_t removal_reason "
+    "task_runs compute_seconds output_bytes peak_memory_bytes chunks events bytes_read "
+    "server_id trace_id",
+    "worker_samples": "t worker cpu_percent memory_bytes memory_limit_bytes managed_bytes "
+    "spilled_bytes nthreads processing executing ready occupancy_seconds stored_bytes "
+    "last_seen_t event_loop_interval_seconds num_fds incoming_bytes outgoing_bytes "
+    "host_net_read_bps host_net_write_bps host_disk_read_bps host_disk_write_bps server_id "
+    "trace_id",
+    "cluster_samples": "t workers nthreads cpu_percent memory_bytes memory_limit_bytes "
+    "managed_bytes spilled_bytes processing executing ready occupancy_seconds stored_bytes "
+    "trace_id",
+    "chunks": "key attempt dataset filename treename entry_start entry_stop events bytes_read "
+    "columns_read branches_read process_seconds open_seconds cpu_seconds worker outcome "
+    "output_bytes events_per_second exception compute_seconds processing_t end_t file_uuid "
+    "usermeta run_id trace_id",
+    "chunk_branches": "key attempt branch compressed_bytes uncompressed_bytes trace_id",
+    "datasets": "dataset files chunks chunk_attempts events bytes_read compute_seconds "
+    "events_per_second output_bytes failed_attempts trace_id",
+    "files": "dataset filename treename chunks chunk_attempts events bytes_read "
+    "compute_seconds events_per_second workers failed_attempts trace_id",
+    "sections": "key name seconds cpu_seconds memory_delta_bytes bytes_read start_t stop_t "
+    "worker thread run_id trace_id",
+    "spans": "span_id name path parent_id t trace_id",
+    "fine_metrics": "worker server_id context span_id prefix activity unit value trace_id",
+    "transfers": "start_t stop_t source destination bytes keys trace_id",
+    "failures": "t what key worker exception attempt prefix traceback detail trace_id",
+    "events": "t topic worker payload trace_id",
+    "environment": "section name value t trace_id",
+}
+
+
+@pytest.fixture(scope="module")
+def views():
+    return {view.name: view for view in documented_views()}
+
+
+# -- the views as a whole ----------------------------------------------------------------
+
+
+def test_every_public_name_is_there_and_no_other():
+    assert set(view_names()) == set(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_columns_in_order(views, name):
+    assert [column.name for column in views[name].columns] == PUBLIC[name].split()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_everything_is_explained(views, name):
+    texts = [views[name].comment, *(column.comment for column in views[name].columns)]
+
+    assert [text for text in texts if not re.fullmatch(r"\S.{5,}\.", text)] == []
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_units_stand_in_names_and_types_fit_them(views, name):
+    for column in views[name].columns:
+        if column.name.endswith(("_seconds", "_percent", "_bps", "_efficiency")):
+            assert column.type == "DOUBLE", column.name
+        if column.name == "t" or column.name.endswith("_t"):
+            assert column.type == "DOUBLE", column.name
+        if column.name.endswith("bytes"):
+            assert column.type == "BIGINT", column.name
+
+
+@pytest.mark.parametrize("path", sorted(SQL.rglob("*.sql")), ids=lambda path: path.stem)
+def test_a_file_needs_just_what_it_names(path):
+    needs, _, sql = path.read_text().partition("\n")
+    code = re.sub(r"--.*|'[^']*'|COMMENT ON.*", "", sql)
+    others = {other.stem for other in SQL.rglob("*.sql")} - {path.stem}
+    read = set(re.findall(r"(?:FROM|JOIN)\s+(\w+)(?![.\w(])", code)) & others
+    read |= {name for name in others if re.search(rf"\b{name}\(", code)}
+    read -= set(re.findall(r"(\w+) AS \(", code))
+
+    assert needs.startswith("-- Needs: ")
+    assert set(needs.removeprefix("-- Needs: ").split(", ")) == (read or {"nothing"})
+
+
+# -- asking ------------------------------------------------------------------------------
+
+
+def test_sql_gives_rows_and_binds_what_it_is_given(open_trace, task):
+    trace = open_trace(task("a"), task("b'; DROP TABLE raw.task; --"))
+
+    query = "SELECT key FROM tasks WHERE key = $key"
+    assert trace.sql(query, {"key": "a"}).fetchall() == [("a",)]
+    hostile = "b'; DROP TABLE raw.task; --"
+    assert trace.sql("SELECT key FROM tasks WHERE key = ?", [hostile]).fetchall() == [
+        (hostile,)
+    ]
+
+
+def test_frame_gives_a_polars_frame(open_trace, run):
+    frame = open_trace(*run("a", 1.0, 3.0)).frame("task_runs")
+
+    assert frame.select("key", "outcome", "compute_seconds").rows() == [("a", "memory", 2.0)]
+    assert frame.schema["compute_seconds"] == pl.Float64
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_view_becomes_a_frame_even_if_it_is_empty(empty, name):
+    assert empty.frame(name).columns == PUBLIC[name].split()
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    path = tmp_path_factory.mktemp("empty") / "t.jsonl"
+    path.write_text('{"kind":"event","t":1.0,"topic":"x"}\n')
+    with Trace(path) as trace:
+        yield trace
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT kye FROM tasks", 'Candidate bindings: "key"'),
+        ("SELECT * FROM taks", 'Did you mean "tasks"'),
+        ("SELEC 1", "syntax error"),
+        ("", "the query gives no rows"),
+        ("SET threads = 1", "locked"),
+    ],
+)
+def test_a_query_that_is_refused_is_one_line(empty, query, said):
+    with pytest.raises(QueryError, match=re.escape(said)) as caught:
+        empty.sql(query)
+
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("task_run", "did you mean 'task_runs'?"),
+        ("chunk", "did you mean 'chunks'?"),
+        ("zzz", "there are environment, events"),
+        ('tasks"; DROP TABLE x', "no view is named"),
+        ("_tasks", "did you mean 'tasks'?"),
+        ("", "no view is named ''"),
+    ],
+)
+def test_an_unknown_view_says_what_may_be_meant(empty, name, said):
+    with pytest.raises(UnknownView, match=re.escape(said)):
+        empty.frame(name)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM glob('*')",
+        "COPY (SELECT 1) TO '{file}'",
+        "ATTACH '{file}.db'",
+        "INSTALL httpfs",
+        "EXPORT DATABASE '{file}'",
+        "SET enable_external_access = true",
+        "SELECT * FROM a_variable_of_python",
+    ],
+)
+def test_a_query_sees_nothing_but_the_trace(empty, tmp_path, query):
+    a_variable_of_python = pl.DataFrame({"secret": [1]})
+    file = tmp_path / "secret.csv"
+    file.write_text("a,b\n1,2\n")
+
+    with pytest.raises(QueryError):
+        empty.sql(query.format(file=file)).fetchall()
+
+    assert file.read_text() == "a,b\n1,2\n"
+    assert a_variable_of_python.shape == (1, 1)
+
+
+def test_a_trace_is_closed_by_its_with_block(write_trace):
+    with Trace(write_trace()) as trace:
+        pass
+
+    with pytest.raises(QueryError, match="closed"):
+        trace.sql("SELECT 1").fetchall()
+
+
+def test_views_tell_what_the_database_knows(empty, views):
+    assert empty.views() == list(views.values())
+
+
+def test_every_error_is_a_trace_error():
+    for name, value in vars(roast_analyze.errors).items():
+        if isinstance(value, type) and issubclass(value, Exception):
+            assert issubclass(value, TraceError), name
+
+
+def test_importing_is_light():
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import roast_analyze, sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+
+    assert {"duckdb", "polars", "pyarrow", "plotly", "rich"}.isdisjoint(loaded)
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Traec'"):
+        roast_analyze.Traec  # noqa: B018

@@ -1,0 +1,132 @@
+"""The declarations keep their own rules."""
+
+import ast
+import sys
+from pathlib import Path
+
+import duckdb
+import jsonschema
+import pytest
+
+import roast_schemas
+from roast_schemas.describe import duckdb_columns, duckdb_type, json_schema, kinds
+from roast_schemas.records import SCHEMA_VERSION
+from roast_schemas.units import Unit
+
+#: What the design asks for.
+KINDS = {
+    "header", "trailer", "environment", "task", "transition", "worker_added",
+    "worker_removed", "worker_sample", "span", "fine_metric", "profile", "chunk", "section",
+    "worker_transition", "transfer", "event", "loss",
+}  # fmt: skip
+
+FIELDS = [
+    pytest.param(field, id=f"{kind.name}.{field.name}")
+    for kind in kinds().values()
+    for field in kind.fields
+]
+
+
+def test_every_kind_of_the_design_is_declared_and_no_other():
+    assert set(kinds()) == KINDS
+
+
+@pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
+def test_a_kind_has_a_meaning_and_the_two_fields_of_all_records(kind):
+    assert kind.meaning.endswith(".")
+    assert [(field.name, field.required) for field in kind.fields][:2] == [
+        ("kind", True),
+        ("t", True),
+    ]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_has_a_meaning_and_a_type_that_duckdb_knows(field):
+    assert len(field.meaning) > 5
+    with duckdb.connect() as connection:
+        connection.execute(f"SELECT NULL::{duckdb_type(field.type)}")
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_name_has_one_type_and_one_unit_everywhere(field):
+    elsewhere = {
+        (other.type, other.unit)
+        for another in kinds().values()
+        for other in another.fields
+        if other.name == field.name
+    }
+
+    assert elsewhere == {(field.type, field.unit)}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_name_that_carries_a_unit_has_it(field):
+    if field.name.endswith("_seconds"):
+        assert field.unit == Unit.SECONDS
+    if field.name == "t" or field.name.endswith("_t"):
+        assert field.unit == Unit.EPOCH_SECONDS
+    if field.name.endswith("bytes"):
+        assert field.unit == Unit.BYTES
+    if field.name.endswith("_bps"):
+        assert field.unit == Unit.BYTES_PER_SECOND
+
+
+def test_all_fields_are_read_at_once():
+    columns = duckdb_columns()
+
+    assert {field.name for kind in kinds().values() for field in kind.fields} == set(columns)
+    assert columns["startstops"] == (
+        'STRUCT("action" VARCHAR, "start" DOUBLE, "stop" DOUBLE, "source" VARCHAR)[]'
+    )
+    assert columns["records_by_kind"] == "MAP(VARCHAR, BIGINT)"
+    assert columns["payload"] == "JSON"
+
+
+def test_a_type_without_translation_is_refused():
+    with pytest.raises(TypeError, match="complex"):
+        duckdb_type(complex)
+
+
+def test_the_history_ends_with_the_version():
+    history = (Path(roast_schemas.__file__).parent / "records.py").read_text()
+
+    assert f"* {SCHEMA_VERSION}: " in history
+    assert history.count("* ", 0, history.index(f"* {SCHEMA_VERSION}: ")) > 0
+
+
+VALIDATOR = jsonschema.Draft202012Validator(json_schema())
+
+
+def test_the_json_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
+@pytest.mark.parametrize(
+    ("line", "valid"),
+    [
+        ({"kind": "task", "t": 1.5, "key": "a", "dependencies": ["b"]}, True),
+        ({"kind": "task", "t": 1, "key": "a"}, True),
+        ({"kind": "task", "t": 1.5}, False),
+        ({"kind": "task", "t": "soon", "key": "a"}, False),
+        ({"kind": "task", "t": 1.5, "key": "a", "colour": "red"}, False),
+        ({"kind": "task", "t": 1.5, "key": "a", "dependencies": "b"}, False),
+        ({"kind": "tusk", "t": 1.5, "key": "a"}, False),
+        ({"kind": "event", "t": 1.5, "topic": "x", "payload": {"any": ["thing", 1]}}, True),
+        ({"t": 1.5}, False),
+    ],
+)
+def test_the_json_schema_tells_records_from_what_is_none(line, valid):
+    assert VALIDATOR.is_valid(line) is valid
+
+
+def test_nothing_but_the_standard_library_is_imported():
+    allowed = {*sys.stdlib_module_names, "roast_schemas"}
+    for path in Path(roast_schemas.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            else:
+                continue
+            assert {name.partition(".")[0] for name in names} <= allowed, path.name

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
-from roast_analyze import Trace
+from roast_analyze import Trace  # noqa: E402 - after the check that it can be
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "sample_traces" / "coffea.jsonl.zst"
 DOCUMENTS = ["README.md", "analyze/README.md", "recorder/README.md", "sample_traces/README.md"]
+
+
+FENCE = "^```{}\n(.*?)^```"
 
 
 def blocks(language):
@@ -19,7 +22,9 @@ def blocks(language):
         for document in DOCUMENTS
         for number, block in enumerate(
             re.findall(
-                rf"^```{language}\n(.*?)^```", (ROOT / document).read_text(), re.S | re.M
+                FENCE.format(language),
+                (ROOT / document).read_text(),
+                re.DOTALL | re.MULTILINE,
             )
         )
     ]

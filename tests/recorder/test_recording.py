@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import stat
 import time
 
@@ -155,7 +154,7 @@ def test_what_is_there_already_is_recorded(client, tmp_path, read_lines):
     assert (task["key"], task["state"]) == ("older", "memory")
 
 
-def test_facts_are_in_the_file_while_the_run_goes_on(client, tmp_path, read_lines):
+def test_facts_are_in_the_file_while_the_run_goes_on(client, tmp_path):
     with roast_recorder.record(client, tmp_path / "trace.jsonl", flush_interval_seconds=0.1):
         client.submit(sum, [1, 2], key="early").result()
         until = time.monotonic() + 10
@@ -171,7 +170,7 @@ def test_only_the_owner_can_read_the_trace(client, tmp_path):
     with roast_recorder.record(client, tmp_path / "trace.jsonl"):
         pass
 
-    assert stat.S_IMODE(os.stat(tmp_path / "trace.jsonl").st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "trace.jsonl").stat().st_mode) == 0o600
 
 
 def test_a_folder_that_is_missing_is_said_before_the_run(client, tmp_path):

@@ -21,7 +21,7 @@ class Independent(SchedulerPlugin):
     def __init__(self):
         self.seen = []
 
-    def transition(self, key, start, finish, *args, stimulus_id, **kwargs):
+    def transition(self, key, start, finish, *_, stimulus_id, **kwargs):
         self.seen.append((str(key), start, finish, stimulus_id, kwargs))
 
 

@@ -15,14 +15,12 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.errors import INSTALL_COMMAND, MissingExtra, TraceError
+from roast_analyze.interrupt import INTERRUPTED, listening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WELL, NO, WRONG = 0, 1, 2
-
-#: What a shell expects of a command that Ctrl-C ended.
-INTERRUPTED: Final = 130
 
 #: What DuckDB makes of Ctrl-C: a RuntimeError with this text.
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
@@ -46,8 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A trace may hold what the terminal's encoding lacks.
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = _run(sys.argv[1:] if arguments is None else list(arguments))
-        sys.stdout.flush()
+        with listening():
+            code = _run(sys.argv[1:] if arguments is None else list(arguments))
+            sys.stdout.flush()
     except TraceError as error:
         print(f"roast-analyze: {error}", file=sys.stderr)
         return WRONG

@@ -162,7 +162,7 @@ sys.exit(main(["sql", *sys.argv[1:]]))
 """
 
 
-def test_ctrl_c_ends_without_a_traceback(write_trace):
+def test_ctrl_c_ends_a_long_query_without_a_traceback(write_trace):
     command = [sys.executable, "-c", INTERRUPTED, write_trace(), QUERY_WITHOUT_END]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -16,6 +16,7 @@ from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.report.quantities import (
     byte_size,
     count,
+    counted,
     instant,
     number,
     rate,
@@ -149,7 +150,7 @@ def _headline(trace: Trace) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row("Trace", cell(trace.path))
+    grid.add_row("Trace", cell(trace.path.name or trace.path))
     for name, text in _facts(trace):
         grid.add_row(Text(name), cell(text))
     return grid
@@ -157,52 +158,40 @@ def _headline(trace: Trace) -> RenderableType:
 
 def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     run = trace.view("run").to_dicts()[0]
-    origin = trace.view("trace_info").to_dicts()[0]
-    versions = ", ".join(
-        f"{name} {origin[column]}"
-        for name, column in (("dask", "dask_version"), ("Python", "python_version"))
-        if origin[column]
-    )
-    yield (
-        "Recorded",
-        f"{seconds(run['wall_seconds'])} from {instant(run['start_t'], origin['utc_offset_seconds'])}"
-        + (f", {versions}" if versions else ""),
-    )
+    first = trace.view("trace_info").to_dicts()[0]
+    start = instant(run["start_t"], first["utc_offset_seconds"])
+    yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
+    if first["dask_version"]:
+        yield "With", f"dask {first['dask_version']}, Python {first['python_version']}"
     yield "Whole", _wholeness(trace)
     if run["workers"]:
-        yield (
-            "Workers",
-            (
-                f"{count(run['workers'])}, at most {count(run['peak_workers'])} at a time with "
-                f"{count(run['peak_nthreads'])} threads"
-            ),
-        )
+        most = f"{count(run['peak_workers'])} at a time"
+        threads = counted(run["peak_nthreads"], "thread")
+        yield "Workers", f"{count(run['workers'])}, at most {most} with {threads}"
     if run["compute_seconds"]:
-        yield (
-            "Computing",
-            (
-                f"{seconds(run['compute_seconds'])} of {seconds(run['core_seconds'])} that the "
-                f"threads were there: {share(run['core_efficiency'])}"
-            ),
-        )
-    yield "Tasks", f"{count(run['tasks'])}, {count(run['task_runs'])} attempts{_outcomes(run)}"
+        offered = f"{seconds(run['core_seconds'])} that the threads were there"
+        efficiency = share(run["core_efficiency"])
+        yield "Computing", f"{seconds(run['compute_seconds'])} of {offered}: {efficiency}"
+    attempts = counted(run["task_runs"], "attempt")
+    yield "Tasks", f"{count(run['tasks'])}, {attempts}{_outcomes(run)}"
     if run["chunk_attempts"]:
-        yield (
-            "Chunks",
-            (
-                f"{count(run['chunks'])} done in {count(run['chunk_attempts'])} attempts: "
-                f"{count(run['events'])} events, {rate(run['events_per_second'], 'events')} over "
-                f"{seconds(run['chunk_wall_seconds'])}"
-            ),
-        )
-    sizes = [
-        ("results", run["output_bytes"]),
-        ("read", run["bytes_read"]),
-        ("peak memory of all workers", run["peak_memory_bytes"]),
-    ]
-    known = [f"{byte_size(size)} {what}" for what, size in sizes if size is not None]
-    if known:
-        yield "Data", ", ".join(known)
+        attempts = counted(run["chunk_attempts"], "attempt")
+        yield "Chunks", f"{count(run['chunks'])} done in {attempts}"
+        speed = rate(run["events_per_second"], "events")
+        wall = seconds(run["chunk_wall_seconds"])
+        yield "Events", f"{count(run['events'])}, {speed} over {wall}"
+    if sizes := _sizes(run):
+        yield "Data", sizes
+
+
+def _sizes(run: dict[str, Any]) -> str:
+    sizes = {
+        "results": run["output_bytes"],
+        "read": run["bytes_read"],
+        "peak memory of all workers": run["peak_memory_bytes"],
+    }
+    known = {what: size for what, size in sizes.items() if size is not None}
+    return ", ".join(f"{byte_size(size)} {what}" for what, size in known.items())
 
 
 def _outcomes(run: dict[str, Any]) -> str:

@@ -69,7 +69,8 @@ def empty_figure(height_px: int, **layout: Any) -> Figure:
     base: dict[str, Any] = {
         "template": None,
         "height": height_px,
-        "margin": {"l": 8, "r": 12, "t": 8, "b": 8},
+        # Room above for plotly's buttons, which would cover the end of a long legend.
+        "margin": {"l": 8, "r": 12, "t": 48, "b": 8},
         "hovermode": "closest",
         "showlegend": True,
         "legend": {

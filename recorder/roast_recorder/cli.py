@@ -92,7 +92,7 @@ def _demo(options: argparse.Namespace) -> int:
     trace = folder / "demo.jsonl.zst"
     failure = _run_demo(trace, fileset, options)
     if failure:
-        print(f"roast-record: the analysis failed, and its trace says why: {failure}")
+        print(f"\nThe analysis failed, and its trace says why: {failure}\n")
     return _show(trace) or (FAILED if failure else WELL)
 
 
@@ -136,13 +136,23 @@ def _run_demo(trace: Path, fileset: dict[str, list[str]], options: argparse.Name
 
 
 def _show(trace: Path) -> int:
-    """Print the summary and make the report, if the analysis is installed."""
+    """Print the summary, make the report, and say where both lie."""
     report = trace.with_name("demo.html")
-    print(f"Trace:  {trace.resolve()}")
+    code = WELL
     if importlib.util.find_spec("duckdb") is None:
-        print("To look into it: pip install 'roast-trace[analyze]'")
-        return WELL
-    # A process of its own: the recorder never loads the analysis.
-    analyze = [sys.executable, "-m", "roast_analyze", str(trace)]
-    code = subprocess.run(analyze, check=False).returncode  # noqa: S603
-    return code or subprocess.run([*analyze, "--html", str(report)], check=False).returncode  # noqa: S603
+        print("To look into the trace: pip install 'roast-trace[analyze]'")
+    else:
+        code = _analyze(str(trace)) or _analyze(str(trace), "--html", str(report))
+    print(f"Trace:   {trace.resolve()}")
+    if report.exists():
+        print(f"Report:  {report.resolve()}")
+    return code
+
+
+def _analyze(*arguments: str) -> int:
+    """Run ``roast-analyze`` in a process of its own: the recorder never loads it."""
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "roast_analyze", *arguments]
+    code = subprocess.run(command, check=False).returncode  # noqa: S603 - our own command
+    print(flush=True)
+    return code

@@ -61,6 +61,8 @@ def test_the_demo_on_files_of_ones_own(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4,000 events in 8 chunks" in done.stdout
     assert "ZJets" in done.stdout
+    assert f"Trace:   {tmp_path / 'out' / 'demo.jsonl.zst'}" in done.stdout
+    assert f"Report:  {tmp_path / 'out' / 'demo.html'}" in done.stdout
     assert (tmp_path / "out" / "demo.jsonl.zst").stat().st_size > 1_000
     assert "<html" in (tmp_path / "out" / "demo.html").read_text()
 
@@ -73,6 +75,6 @@ def test_a_demo_whose_analysis_fails_still_shows_the_trace(tmp_path):
     done = run("demo", "--files", str(tmp_path / "no.root"), "-o", str(tmp_path / "out"))
 
     assert done.returncode == cli.FAILED
-    assert "the analysis failed" in done.stdout
+    assert "The analysis failed" in done.stdout
     assert "Traceback (most recent call last)" not in done.stderr
     assert (tmp_path / "out" / "demo.html").exists()

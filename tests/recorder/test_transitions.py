@@ -4,6 +4,8 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from distributed import Client, LocalCluster, SchedulerPlugin, get_worker, wait
@@ -11,6 +13,13 @@ from distributed import Client, LocalCluster, SchedulerPlugin, get_worker, wait
 import roast_recorder
 
 pytestmark = pytest.mark.cluster
+
+
+class Recorded(NamedTuple):
+    trace: Path
+    lines: list[dict]
+    expected: list[tuple]
+    killed: str
 
 
 class Independent(SchedulerPlugin):
@@ -78,11 +87,11 @@ def recorded(tmp_path_factory, read_lines):
         expected = client.run_on_scheduler(seen_by_independent_plugin)
         client.unregister_scheduler_plugin("independent")
         killed_address = killed.address
-    return read_lines(trace), expected, killed_address
+    return Recorded(trace, read_lines(trace), expected, killed_address)
 
 
 def test_transitions_equal_those_of_an_independent_plugin(recorded):
-    lines, expected, _ = recorded
+    lines, expected = recorded.lines, recorded.expected
     transitions = [line for line in lines if line["kind"] == "transition"]
 
     ours = []
@@ -98,7 +107,7 @@ def test_transitions_equal_those_of_an_independent_plugin(recorded):
 
 
 def test_every_attempt_tells_its_worker(recorded):
-    lines, _, killed = recorded
+    lines, killed = recorded.lines, recorded.killed
     begun = [line for line in lines if line.get("finish") == "processing"]
 
     assert all("worker" in line and "run_id" in line for line in begun)
@@ -106,7 +115,7 @@ def test_every_attempt_tells_its_worker(recorded):
 
 
 def test_a_lost_attempt_tells_the_worker_that_died(recorded):
-    lines, _, killed = recorded
+    lines, killed = recorded.lines, recorded.killed
     [event] = [
         line["payload"]
         for line in lines
@@ -125,7 +134,7 @@ def test_a_lost_attempt_tells_the_worker_that_died(recorded):
 
 
 def test_a_retried_attempt_keeps_its_error(recorded):
-    lines, _, _ = recorded
+    lines = recorded.lines
     retried = [
         line
         for line in lines
@@ -142,7 +151,7 @@ def test_a_retried_attempt_keeps_its_error(recorded):
 
 
 def test_the_dead_worker_is_recorded(recorded):
-    lines, _, killed = recorded
+    lines, killed = recorded.lines, recorded.killed
     removed = [line for line in lines if line["kind"] == "worker_removed"]
 
     assert [line["worker"] for line in removed] == [killed]
@@ -152,7 +161,7 @@ def test_the_dead_worker_is_recorded(recorded):
 
 
 def test_the_trailer_counts_what_the_file_holds(recorded):
-    lines, _, _ = recorded
+    lines = recorded.lines
     *others, trailer = lines
 
     counted = {}
@@ -161,3 +170,32 @@ def test_the_trailer_counts_what_the_file_holds(recorded):
     assert trailer["kind"] == "trailer"
     assert trailer["records_by_kind"] == counted
     assert trailer["dropped_by_kind"] == {}
+
+
+def test_task_runs_has_a_row_for_each_attempt(recorded):
+    """With its worker, whatever became of it, and with the error of those that failed."""
+    roast_analyze = pytest.importorskip("roast_analyze")
+    begun = [line for line in recorded.lines if line.get("finish") == "processing"]
+    lost = [
+        line["key"]
+        for line in recorded.lines
+        if line.get("start") == "processing"
+        and line["stimulus_id"].startswith("handle-worker-cleanup")
+    ]
+
+    with roast_analyze.Trace(recorded.trace) as trace:
+        runs = trace.sql(
+            "SELECT outcome, count(*), count(worker), count(exception) FROM task_runs "
+            "GROUP BY outcome"
+        ).fetchall()
+        lost_from = trace.sql(
+            "SELECT DISTINCT worker FROM task_runs WHERE outcome = 'lost'"
+        ).fetchall()
+
+    by_outcome = {outcome: counts for outcome, *counts in runs}
+    assert sum(n for n, *_ in by_outcome.values()) == len(begun)
+    assert by_outcome["lost"] == [len(lost), len(lost), 0]
+    assert lost_from == [(recorded.killed,)]
+    assert by_outcome["erred"] == [1, 1, 1]
+    retried, with_worker, with_exception = by_outcome["retried"]
+    assert retried == with_worker == with_exception >= 10

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import logging
 import os
 import uuid
@@ -55,8 +56,16 @@ def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Rec
     ValueError
         If the path or a setting cannot be used.
     TypeError
-        If a setting has no such name.
+        If a setting has no such name, or `client` is no client.
     """
+    # Importing distributed takes a second, which `import roast_recorder` need not.
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"record() takes a distributed.Client, not a {type(client).__name__}; "
+            "a cluster's is cluster.get_client()"
+        )
     return Recording(client, path, Settings.from_keywords(settings))
 
 
@@ -118,6 +127,8 @@ class Recording:
         None or awaitable
             An awaitable if the client is asynchronous.
         """
+        if not self._client.asynchronous and not self._loop_runs():
+            return self._close_without_loop()
         return self._client.sync(self._stop, callback_timeout=STOP_TIMEOUT_SECONDS)
 
     def __enter__(self) -> Self:
@@ -139,6 +150,8 @@ class Recording:
             logger.exception("roast: recording %s did not end in order", self._path)
 
     async def __aenter__(self) -> Self:
+        if not self._client.asynchronous:
+            raise TypeError("a client that is not asynchronous is recorded with 'with'")
         await self._start()
         return self
 
@@ -149,6 +162,22 @@ class Recording:
         tb: TracebackType | None,
     ) -> None:
         await self._stop()
+
+    def _loop_runs(self) -> bool:
+        loop: Any = self._client.loop
+        return loop is not None and loop.asyncio_loop.is_running()
+
+    def _close_without_loop(self) -> None:
+        """Close the file of a client that was closed before its recording was stopped."""
+        if self._puller is None:
+            return
+        self._puller = None
+        atexit.unregister(self.stop)
+        self._file.close_now()
+        logger.warning(
+            "roast: the client was closed before its recording was stopped; %s ends there",
+            self._path,
+        )
 
     # -- on the client's event loop ------------------------------------------------------
 
@@ -245,7 +274,13 @@ class Recording:
                 await self._take(answer)
                 if answer["last"]:
                     return True
-        except OSError:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on
+            logger.warning(
+                "roast: the connection to the recorder is lost (%s: %s); %s ends here",
+                type(error).__name__,
+                error,
+                self._path,
+            )
             return False
 
     async def _take(self, answer: dict[str, Any]) -> None:
@@ -270,21 +305,23 @@ class Recording:
             return
         puller, self._puller = self._puller, None
         atexit.unregister(self.stop)
+        in_order = False
         try:
-            await self._call("detach")
-        except OSError:
-            logger.debug("roast: the recorder of %s has ended before", self._path)
-        in_order = await puller
-        if in_order:
-            await self._file.write([self._trailer()])
-        await self._file.close()
+            if not puller.done():
+                with contextlib.suppress(Exception):
+                    await self._call("detach")
+            in_order = await puller
+            if in_order:
+                await self._file.write([self._trailer()])
+        finally:
+            await self._file.close()
         logger.info(
             "roast: %s has %d records in %d bytes; %d records were dropped%s",
             self._path,
             self.records_by_kind.total(),
             self._file.nbytes,
             self.dropped_by_kind.total(),
-            "" if in_order else "; the scheduler vanished before recording ended",
+            "" if in_order else "; it did not end in order",
         )
 
     def _trailer(self) -> dict[str, Any]:

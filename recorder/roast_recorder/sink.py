@@ -7,6 +7,7 @@ that is cut at any moment loses its last block and no more.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import os
 import stat
@@ -30,7 +31,7 @@ class FileSink:
     ----------
     path : path-like
         Ends in ``.jsonl``, ``.jsonl.zst`` or ``.jsonl.gz``. An older trace of that name is
-        replaced.
+        replaced once there is something to write, and not if recording never begins.
 
     Attributes
     ----------
@@ -43,7 +44,7 @@ class FileSink:
     Raises
     ------
     ValueError
-        If the name has another ending.
+        If the name has another ending, or another recording writes to the file.
     OSError
         If the file cannot be created.
     """
@@ -54,10 +55,11 @@ class FileSink:
         self.records_by_kind: Counter[str] = Counter()
         self.nbytes = 0
         # Traces hold file names and error texts of the user: nobody else may read them.
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.fchmod(descriptor, 0o600)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600)
         self._file = os.fdopen(descriptor, "wb", buffering=0)
+        self._regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        if self._regular:
+            self._claim()
 
     def write(self, records: Iterable[Record]) -> None:
         """Write records as one block, which is with the operating system on return.
@@ -73,12 +75,31 @@ class FileSink:
             lines += _line(record)
             counts[record["kind"]] += 1
         if lines:
+            if self._regular and not self.nbytes:
+                self._file.truncate(0)
+                os.fchmod(self._file.fileno(), 0o600)
             self._write_whole(self._compress(bytes(lines)))
             self.records_by_kind += counts
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; take it away if nothing was ever in it."""
+        if self._regular and not os.fstat(self._file.fileno()).st_size:
+            self.path.unlink(missing_ok=True)
         self._file.close()
+
+    def _claim(self) -> None:
+        """Keep other recordings away from the file for as long as it is open."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise ValueError(
+                f"{str(self.path)!r} is being recorded to; stop that recording, or choose "
+                "another name"
+            ) from None
+        except OSError:
+            # Some network file systems have no locks; then nobody is kept away.
+            pass
 
     def _write_whole(self, block: bytes) -> None:
         written = 0

@@ -64,6 +64,11 @@ class Writer:
         await self._run(self._sink.close)
         self._thread.shutdown(wait=False)
 
+    def close_now(self) -> None:
+        """Do the same without an event loop, after what is being written."""
+        self._thread.shutdown(wait=True)
+        self._sink.close()
+
     async def _run(self, function: Callable[..., None], *arguments: Any) -> None:
         loop = asyncio.get_running_loop()
         try:

@@ -218,7 +218,10 @@ class WorkerSample(Record, total=False):
 
 
 class Span(Record, total=False):
-    """A Dask span: a named part of the client's work."""
+    """A Dask span: a named part of the client's work.
+
+    Reserved: recorders of schema version 1.0 do not write it.
+    """
 
     span_id: SpanId
     span_name: Annotated[list[str], Field("names from the outermost span to this one")]
@@ -226,7 +229,10 @@ class Span(Record, total=False):
 
 
 class FineMetric(Record, total=False):
-    """What a worker added to one of its metrics since its last heartbeat."""
+    """What a worker added to one of its metrics since its last heartbeat.
+
+    Reserved: recorders of schema version 1.0 do not write it.
+    """
 
     worker: Worker
     server_id: ServerId
@@ -239,7 +245,10 @@ class FineMetric(Record, total=False):
 
 
 class Profile(Record, total=False):
-    """A worker's statistical profile over a stretch of time."""
+    """A worker's statistical profile over a stretch of time.
+
+    Reserved: recorders of schema version 1.0 do not write it.
+    """
 
     worker: Worker
     server_id: ServerId
@@ -263,6 +272,7 @@ class Chunk(Record, total=False):
 
     Two records speak of one: without ``run_id``, written when its task enters the graph,
     what the chunk is; with ``run_id``, written by the worker, what an attempt at it did.
+    The second is reserved: recorders of schema version 1.0 do not write it.
     """
 
     key: Key
@@ -300,7 +310,10 @@ class Chunk(Record, total=False):
 
 
 class Section(Record, total=False):
-    """A part of a chunk's processing that the user named."""
+    """A part of a chunk's processing that the user named.
+
+    Reserved: recorders of schema version 1.0 do not write it.
+    """
 
     key: Key
     run_id: RunId
@@ -315,7 +328,10 @@ class Section(Record, total=False):
 
 
 class WorkerTransition(Record, total=False):
-    """A task changed its state on a worker (opt-in)."""
+    """A task changed its state on a worker (opt-in).
+
+    Reserved: recorders of schema version 1.0 do not write it.
+    """
 
     worker: Worker
     key: Key
@@ -324,7 +340,10 @@ class WorkerTransition(Record, total=False):
 
 
 class Transfer(Record, total=False):
-    """Results moved from one worker to another (opt-in)."""
+    """Results moved from one worker to another (opt-in).
+
+    Reserved: recorders of schema version 1.0 do not write it.
+    """
 
     start_t: StartT
     stop_t: StopT

@@ -173,6 +173,90 @@ def test_only_the_owner_can_read_the_trace(client, tmp_path):
     assert stat.S_IMODE((tmp_path / "trace.jsonl").stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("wrong", ["cluster", "address", None])
+def test_what_is_no_client_is_said_and_costs_no_older_trace(cluster, tmp_path, wrong):
+    (tmp_path / "trace.jsonl").write_text("an older one")
+    client = {"cluster": cluster, "address": cluster.scheduler_address}.get(wrong)
+
+    with pytest.raises(TypeError, match=r"takes a distributed\.Client, not a"):
+        roast_recorder.record(client, tmp_path / "trace.jsonl")
+
+    assert (tmp_path / "trace.jsonl").read_text() == "an older one"
+
+
+def test_a_client_that_cannot_attach_costs_no_older_trace(cluster, tmp_path):
+    (tmp_path / "older.jsonl").write_text("an older one")
+    client = Client(cluster)
+    client.close()
+
+    for name in ("older.jsonl", "new.jsonl"):
+        with pytest.raises((OSError, RuntimeError)):
+            roast_recorder.record(client, tmp_path / name).start()
+
+    assert (tmp_path / "older.jsonl").read_text() == "an older one"
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+def test_two_recordings_into_one_file_are_refused(client, tmp_path, read_lines):
+    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+        with pytest.raises(ValueError, match="is being recorded to"):
+            roast_recorder.record(client, tmp_path / "trace.jsonl").start()
+        client.submit(sum, [1, 2]).result()
+
+    assert kinds(read_lines(tmp_path / "trace.jsonl"))[-1] == "trailer"
+
+
+def test_async_with_needs_an_asynchronous_client(client, tmp_path):
+    async def run():
+        async with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+            pass
+
+    with pytest.raises(TypeError, match="recorded with 'with'"):
+        asyncio.run(run())
+
+
+def test_a_client_closed_in_the_block_is_said_and_the_file_is_readable(
+    cluster, tmp_path, read_lines, caplog
+):
+    with (
+        caplog.at_level(logging.WARNING, "roast_recorder"),
+        Client(cluster) as client,
+        roast_recorder.record(client, tmp_path / "trace.jsonl", flush_interval_seconds=0.05),
+    ):
+        client.submit(sum, [1, 2], key="before").result()
+        time.sleep(0.5)
+        client.close()
+
+    assert "ends here" in caplog.text or "ends there" in caplog.text
+    assert "Traceback" not in caplog.text
+    assert "before" in {line.get("key") for line in read_lines(tmp_path / "trace.jsonl")}
+
+
+def test_a_scheduler_that_dies_is_said_and_stopping_does_not_wait(
+    scheduler_process, tmp_path, read_lines, caplog
+):
+    scheduler, address = scheduler_process
+    with caplog.at_level(logging.WARNING, "roast_recorder"):
+        client = Client(address)
+        recording = roast_recorder.record(
+            client, tmp_path / "trace.jsonl", flush_interval_seconds=0.05
+        )
+        recording.start()
+        client.submit(sum, [1, 2], key="before").result(timeout=60)
+        time.sleep(0.5)
+        scheduler.kill()
+        until = time.monotonic() + 30
+        while "ends here" not in caplog.text:
+            assert time.monotonic() < until, "nobody was told"
+            time.sleep(0.05)
+        recording.stop()
+        client.close(timeout=1)
+
+    lines = read_lines(tmp_path / "trace.jsonl")
+    assert "before" in {line.get("key") for line in lines}
+    assert kinds(lines)[-1] != "trailer"
+
+
 def test_a_folder_that_is_missing_is_said_before_the_run(client, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere/trace\.jsonl"):
         roast_recorder.record(client, tmp_path / "nowhere" / "trace.jsonl").start()

@@ -37,6 +37,11 @@ SELECT
     measured.cpu_seconds,
     run.worker,
     run.outcome,
+    -- A result that was lost with its worker is computed again, and is still one chunk; a
+    -- key that was submitted again is another one.
+    run.outcome = 'memory' AND row_number() OVER (
+        PARTITION BY run.trace_id, run.key, run.submission, run.outcome ORDER BY run.seq
+    ) = 1 AS is_first_result,
     run.nbytes AS output_bytes,
     coalesce(run.exception, measured.exception) AS exception,
     run.compute_seconds,

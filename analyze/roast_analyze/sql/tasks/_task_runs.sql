@@ -37,6 +37,7 @@ submissions AS (
         task.key,
         task.prefix,
         task.span_id,
+        task.rowid AS seq,
         CASE WHEN task.rowid = first.seq THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
         task.trace_id
     FROM raw.task AS task
@@ -57,7 +58,10 @@ SELECT
     CASE
         WHEN ending.finish IS NULL THEN 'unfinished'
         WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
-        WHEN starts_with(ending.stimulus_id, 'task-erred') THEN 'retried'
+        -- Who failed has said so; when a failure makes the client let go of other tasks,
+        -- theirs end with the same stimulus and without a word of their own.
+        WHEN starts_with(ending.stimulus_id, 'task-erred')
+            AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
         WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
         WHEN departure.worker IS NOT NULL
             OR regexp_matches(
@@ -86,6 +90,7 @@ SELECT
     coalesce(ending.run_id, beginning.run_id) AS run_id,
     ending.t AS end_t,
     regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
+    submission.seq AS submission,
     attempts.seq,
     attempts.trace_id
 FROM attempts
@@ -94,7 +99,7 @@ LEFT JOIN raw.transition AS ending ON attempts.next_ends AND attempts.next_seq =
 LEFT JOIN departures AS departure
     ON attempts.trace_id = departure.trace_id
     AND ending.stimulus_id = departure.stimulus_id
-    AND beginning.worker = departure.worker
+    AND coalesce(ending.worker, beginning.worker) = departure.worker
 ASOF LEFT JOIN submissions AS submission
     ON attempts.trace_id = submission.trace_id
     AND attempts.key = submission.key

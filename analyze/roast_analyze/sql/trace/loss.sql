@@ -2,15 +2,53 @@
 -- Three who know of losses: the reader (raw.damage), the recorder (records of kind loss,
 -- repeated as sums in the trailer) and the trailer's count of what it wrote. A line that
 -- cannot be read is missing from the trailer's count too, so it is taken off there.
+-- A file that was joined to another has several headers and trailers: the first one counts.
 CREATE VIEW loss AS
-WITH said AS (
+WITH first_trailer AS (
+    FROM raw.trailer
+    WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
+),
+said AS (
     SELECT
         trace_id,
         segment,
         t,
         unnest(map_keys(records_by_kind)) AS kind,
         unnest(map_values(records_by_kind)) AS records
-    FROM raw.trailer
+    FROM first_trailer
+),
+held AS (
+    SELECT
+        trace_id,
+        segment,
+        stop_t AS t,
+        unnest(map_keys(records_by_kind)) AS kind,
+        unnest(map_values(records_by_kind)) AS records
+    FROM raw.segments
+),
+-- Unknown kinds are counted as such by the reader.
+surplus AS (
+    SELECT
+        trace_id,
+        segment,
+        held.t,
+        kind,
+        held.records - CASE
+            WHEN kind IN ('header', 'trailer') THEN 1
+            ELSE coalesce(said.records, 0)
+        END AS records
+    FROM held
+    LEFT JOIN said USING (trace_id, segment, kind)
+    WHERE
+        kind IN ('header', 'trailer')
+        OR (
+            kind IN (SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw')
+            AND EXISTS (
+                SELECT 1
+                FROM first_trailer
+                WHERE first_trailer.trace_id = held.trace_id AND first_trailer.segment = held.segment
+            )
+        )
 ),
 missing AS (
     SELECT
@@ -63,7 +101,8 @@ everything AS (
     SELECT
         'no trailer',
         NULL,
-        'the recorder was killed or still runs: what came after the last record is unknown',
+        'the recording did not end in order: it was killed, its client closed, the scheduler '
+        || 'died, or it still runs; what came after the last record is unknown',
         stop_t,
         trace_id,
         segment
@@ -79,6 +118,18 @@ everything AS (
         segment
     FROM missing
     WHERE records > 0
+    UNION ALL
+    SELECT
+        'more records than were written',
+        sum(records),
+        'the file holds more than its trailer counts, as if it were joined to another: '
+            || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
+        max(t),
+        trace_id,
+        segment
+    FROM surplus
+    WHERE records > 0
+    GROUP BY trace_id, segment
     UNION ALL
     SELECT
         'segment missing',

@@ -75,9 +75,9 @@ submitted AS (
 chunk_runs AS (
     SELECT
         trace_id,
-        count(*) FILTER (outcome = 'memory') AS chunks,
+        count(*) FILTER (is_first_result) AS chunks,
         count(*) AS chunk_attempts,
-        sum(events) FILTER (outcome = 'memory') AS events,
+        sum(events) FILTER (is_first_result) AS events,
         max(end_t) - min(processing_t) AS chunk_wall_seconds,
         sum(bytes_read) AS bytes_read
     FROM _chunks
@@ -158,9 +158,9 @@ COMMENT ON COLUMN run.rescheduled IS 'Attempts that asked for another worker.';
 COMMENT ON COLUMN run.cancelled IS 'Attempts that nobody wanted any more.';
 COMMENT ON COLUMN run.unfinished IS 'Attempts that outlast the trace.';
 COMMENT ON COLUMN run.failures IS 'Rows in failures.';
-COMMENT ON COLUMN run.chunks IS 'Attempts at chunks that ended well; a chunk that had to be computed again counts again.';
+COMMENT ON COLUMN run.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once.';
 COMMENT ON COLUMN run.chunk_attempts IS 'All attempts at chunks.';
-COMMENT ON COLUMN run.events IS 'Events in the attempts that ended well.';
+COMMENT ON COLUMN run.events IS 'Events in these chunks.';
 COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: the rate of the whole cluster.';
 COMMENT ON COLUMN run.chunk_wall_seconds IS 'From the first chunk that was sent to a worker to the last that ended.';
 COMMENT ON COLUMN run.bytes_read IS 'Bytes that all attempts at chunks read; null if not measured.';

@@ -29,3 +29,24 @@ def test_a_dataset_of_which_nothing_ended_well(rows, chunk, move):
         chunk("a", dataset="DY", entry_start=0, entry_stop=10),
         move(1.0, "a", "waiting>processing", worker="w1"),
     ) == [("DY", 0, 1, 0, None)]
+
+
+def test_a_chunk_whose_result_was_lost_counts_once_and_one_submitted_again_twice(
+    rows, chunk, run, task
+):
+    identity = {"dataset": "DY", "entry_start": 0, "entry_stop": 10}
+
+    assert rows(
+        "SELECT datasets.chunks, datasets.chunk_attempts, datasets.events, run.chunks, run.events, "
+        "files.chunks FROM datasets, run, files",
+        task("lost", 0.0),
+        chunk("lost", **identity),
+        *run("lost", 1.0, 2.0, worker="w1"),
+        *run("lost", 3.0, 4.0, worker="w2"),
+        task("again", 0.0),
+        chunk("again", **identity),
+        *run("again", 1.0, 2.0),
+        task("again", 5.0),
+        chunk("again", **identity),
+        *run("again", 6.0, 7.0),
+    ) == [(3, 4, 30, 3, 30, 3)]

@@ -208,3 +208,15 @@ def test_queued_counts_from_the_latest_waiting(rows, move):
 
 def test_queued_is_null_if_waiting_was_not_seen(rows, run):
     assert rows("SELECT queued_seconds FROM task_runs", *run("a", 1.0, 2.0)) == [(None,)]
+
+
+def test_what_another_tasks_failure_stopped_was_not_retried(rows, move):
+    """A client that gives up lets go of all its tasks, and Dask names the failed one."""
+    assert rows(
+        "SELECT key, outcome FROM task_runs ORDER BY key",
+        move(1.0, "bad", "waiting>processing", worker="w1"),
+        move(1.0, "good", "waiting>processing", worker="w2"),
+        move(2.0, "bad", "processing>erred", "task-erred-2.0", worker="w1", exception="E()"),
+        move(2.0, "good", "processing>released", "task-erred-2.0"),
+        move(2.0, "good", "released>forgotten", "task-erred-2.0"),
+    ) == [("bad", "erred"), ("good", "cancelled")]

@@ -82,6 +82,35 @@ def test_records_that_the_trailer_counts_and_the_file_lacks(write_trace, task, r
     ]
 
 
+JOINED = "the file holds more than its trailer counts, as if it were joined to another: "
+
+
+def test_a_trace_that_is_joined_to_itself(write_trace, task):
+    path = write_trace(task("a"), task("b"))
+    path.write_bytes(path.read_bytes() * 2)
+
+    assert loss_of(path) == [
+        ("more records than were written", 4, JOINED + "header 1, task 2, trailer 1")
+    ]
+
+
+def test_records_that_came_after_the_trailer(write_trace, task):
+    path = write_trace()
+    path.write_text(path.read_text() + json.dumps(task("late")) + "\n")
+
+    assert loss_of(path) == [("more records than were written", 1, JOINED + "task 1")]
+
+
+def test_a_second_header_without_any_trailer(write_trace):
+    path = write_trace()
+    path.write_text((path.read_text().splitlines()[0] + "\n") * 2)
+
+    assert [row[:2] for row in loss_of(path)] == [
+        ("more records than were written", 1),
+        ("no trailer", None),
+    ]
+
+
 def test_an_unreadable_line_is_not_counted_as_missing_too(write_trace, task):
     path = write_trace(task("a"), task("b"))
     lines = path.read_text().splitlines()
@@ -113,7 +142,8 @@ def test_damage_of_a_folder_names_its_segment(tmp_path, lines):
             "no trailer",
             None,
             (
-                "segment 2: the recorder was killed or still runs: "
+                "segment 2: the recording did not end in order: it was killed, its client "
+                "closed, the scheduler died, or it still runs; "
                 "what came after the last record is unknown"
             ),
         ),

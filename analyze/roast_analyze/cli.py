@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import os
 import sys
 from importlib import import_module, metadata
@@ -19,6 +20,8 @@ from roast_analyze.interrupt import INTERRUPTED, listening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
+    from typing import TextIO
 
 WELL, NO, WRONG = 0, 1, 2
 
@@ -43,17 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.suppress(AttributeError):
             # A trace may hold what the terminal's encoding lacks.
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    code = WELL
     try:
         with listening():
             code = _run(sys.argv[1:] if arguments is None else list(arguments))
             sys.stdout.flush()
     except TraceError as error:
-        print(f"roast-analyze: {error}", file=sys.stderr)
-        return WRONG
+        return _complain(error)
     except BrokenPipeError:
-        # Who reads, such as `head`, has seen enough. Python flushes once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return WELL
+        # Who reads, such as `head`, has seen enough; what was decided before stands.
+        _silence(sys.stdout)
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except RuntimeError as error:
@@ -61,16 +64,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return INTERRUPTED
         raise
     except OSError as error:
-        print(f"roast-analyze: {error}", file=sys.stderr)
-        return WRONG
+        return _complain(error)
     return code
+
+
+def _complain(error: Exception) -> int:
+    try:
+        print(f"roast-analyze: {error}", file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _silence(sys.stderr)
+    return WRONG
+
+
+def _silence(stream: TextIO) -> None:
+    """Let a stream that nobody reads lead nowhere: Python flushes once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(words: list[str]) -> int:
     named = words[0] if words and words[0] in COMMANDS else None
     command: Any = import_module(f"roast_analyze.commands.{named or 'summary'}")
     parser = _parser(command, named)
-    options = parser.parse_args(words[1:] if named else words)
+    options, rest = parser.parse_known_args(words[1:] if named else words)
+    if rest:
+        if named is None and options.trace is not None:
+            _refuse_misspelt_command(options.trace)
+        if named in (None, "check") and not any(word.startswith("-") for word in rest):
+            traces = " and ".join(repr(str(trace)) for trace in (options.trace, *rest))
+            raise TraceError(f"one trace at a time, not {traces}")
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         return int(command.run(options))
     except ModuleNotFoundError as error:
@@ -79,6 +101,16 @@ def _run(words: list[str]) -> int:
         raise MissingExtra(
             f"{error.name} is not installed, which the analysis needs: {INSTALL_COMMAND}"
         ) from None
+
+
+def _refuse_misspelt_command(word: Path) -> None:
+    """Refuse the first of several words if it looks more like a command than like a trace."""
+    name = str(word)
+    if word.exists() or word.suffix or word.name != name:
+        return
+    near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
+    raise TraceError(f"there is no command {name!r}; {hint}")
 
 
 def _parser(command: Any, named: str | None) -> argparse.ArgumentParser:

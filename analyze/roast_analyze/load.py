@@ -80,8 +80,12 @@ def read_trace(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
             for number, segment in enumerate(segment_paths(path))
         ]
         _refuse_what_is_no_trace(path, segments)
-        for segment, identity in zip(segments, _identities(path, segments), strict=True):
+        full = [segment for segment in segments if segment.census.lines]
+        for segment, identity in zip(full, _identities(path, full), strict=True):
             load_segment(connection, segment, identity)
+        for segment in segments:
+            if not segment.census.lines:
+                _write_empty(connection, segment, identity.trace_id)
 
 
 def segment_paths(path: Path) -> list[Path]:
@@ -223,6 +227,19 @@ class _Loading:
         )
 
 
+def _write_empty(
+    connection: duckdb.DuckDBPyConnection, segment: Segment, trace_id: str
+) -> None:
+    """Count a file without a line; nobody knows which segment it is, or whether it is one."""
+    detail = "; ".join(
+        [f"{segment.path.name} is empty", *(d.detail for d in segment.census.damage)]
+    )
+    connection.execute(
+        "INSERT INTO raw.damage VALUES ('empty file', NULL, $detail, NULL, $trace_id)",
+        {"detail": detail, "trace_id": trace_id},
+    )
+
+
 def _header_damage(segment: Segment) -> Iterator[Damage]:
     if segment.header is None:
         yield Damage("no header", None, "what recorded it, and with which settings, is lost")
@@ -273,7 +290,7 @@ def _counting_order(path: Path) -> list[tuple[int, str]]:
 
 
 def _refuse_what_is_no_trace(path: Path, segments: list[Segment]) -> None:
-    wanted = "name a file that roast-record wrote"
+    wanted = "name a trace that roast recorded"
     if not any(segment.census.lines for segment in segments):
         raise NotATrace(f"{str(path)!r} is empty; {wanted}")
     if all(segment.census.start_t is None for segment in segments):
@@ -296,7 +313,8 @@ def _refuse_what_is_no_trace(path: Path, segments: list[Segment]) -> None:
 
 
 def _is_whole(kind: str) -> str:
-    return " AND ".join(f"{quoted(name)} IS NOT NULL" for name in _required_names(kind))
+    there = (f"{quoted(name)} IS NOT NULL" for name in _required_names(kind))
+    return " AND ".join([*there, "isfinite(t)"])
 
 
 def _table_columns(kind: str) -> list[str]:

@@ -27,7 +27,14 @@ MAGIC: Final = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b\x08"}
 #: No record is as long as this; DuckDB reads no line that is much longer.
 MAX_LINE_BYTES: Final = 16 * 2**20
 
+#: What some editors put before a text in UTF-8.
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
 _BLOCK_BYTES: Final = 2**20
+
+#: In place of where a frame ends: it makes no sense, or goes on beyond the file.
+_BROKEN: Final = -1
+_CUT: Final = -2
 
 
 def compression_of(path: Path) -> str:
@@ -48,6 +55,18 @@ def compression_of(path: Path) -> str:
     return next(
         (name for name, magic in MAGIC.items() if beginning.startswith(magic)), "uncompressed"
     )
+
+
+def begins_with_mark(path: Path) -> bool:
+    """Tell whether a file begins with a byte-order mark, which :func:`salvage` leaves out.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK
 
 
 def salvage(path: Path, target: Path) -> list[Damage]:
@@ -72,20 +91,25 @@ def salvage(path: Path, target: Path) -> list[Damage]:
     """
     compression = compression_of(path)
     damaged_at: list[int] = []
+    cut_at: list[int] = []
     with path.open("rb") as file, target.open("wb") as out:
         lines = _LineFilter(out)
         with closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as data:
-            for block in _content(data, compression, damaged_at):
+            for block in _content(data, compression, damaged_at, cut_at):
                 lines.write(block)
         lines.end()
-    return [*_damaged_compression(damaged_at), *_overlong_lines(lines.too_long)]
+    return [*_damaged_compression(damaged_at, cut_at), *_overlong_lines(lines.too_long)]
 
 
-def _damaged_compression(damaged_at: list[int]) -> Iterator[Damage]:
+def _damaged_compression(damaged_at: list[int], cut_at: list[int]) -> Iterator[Damage]:
     if damaged_at:
         places = "once" if len(damaged_at) == 1 else f"{len(damaged_at)} times, first"
         detail = f"{places} at byte {damaged_at[0]} of the compressed file"
         yield Damage("damaged compression", None, detail)
+    for place in cut_at:
+        yield Damage(
+            "damaged compression", None, f"cut off at byte {place} of the compressed file"
+        )
 
 
 def _overlong_lines(count: int) -> Iterator[Damage]:
@@ -127,25 +151,32 @@ class _LineFilter:
             self.too_long += 1
 
 
-def _content(data: mmap.mmap, compression: str, damaged_at: list[int]) -> Iterator[bytes]:
-    """Give what a file holds, in blocks; note where its compression is damaged."""
+def _content(
+    data: mmap.mmap, compression: str, damaged_at: list[int], cut_at: list[int]
+) -> Iterator[bytes]:
+    """Give what a file holds, in blocks; note where its compression is damaged or cut off."""
     if compression == "uncompressed":
-        for begin in range(0, len(data), _BLOCK_BYTES):
+        marked = data[: len(_BYTE_ORDER_MARK)] == _BYTE_ORDER_MARK
+        for begin in range(len(_BYTE_ORDER_MARK) * marked, len(data), _BLOCK_BYTES):
             yield data[begin : begin + _BLOCK_BYTES]
         return
     begin = 0
     while 0 <= begin < len(data):
         end = yield from _frame(data, begin, compression)
-        if end is None:
-            damaged_at.append(begin)
+        if end in (_BROKEN, _CUT):
             # Half a line may have come out: what follows must not be glued to it.
             yield b"\n"
-            end = data.find(MAGIC[compression], begin + 1)
+            following = data.find(MAGIC[compression], begin + 1)
+            if end == _CUT and following < 0:
+                cut_at.append(len(data))
+            else:
+                damaged_at.append(begin)
+            end = following
         begin = end
 
 
 def _frame(data: mmap.mmap, begin: int, compression: str) -> Any:
-    """Decompress one frame; return where it ends, or None if it is not whole."""
+    """Decompress one frame; return where it ends, or how it is not whole."""
     decompressor = _decompressor(compression)
     position = begin
     try:
@@ -153,9 +184,9 @@ def _frame(data: mmap.mmap, begin: int, compression: str) -> Any:
             yield decompressor.decompress(data[position : position + _BLOCK_BYTES])
             position += _BLOCK_BYTES
     except (zlib.error, zstandard.ZstdError):
-        return None
+        return _BROKEN
     if not decompressor.eof:
-        return None
+        return _CUT
     return min(position, len(data)) - len(decompressor.unused_data)
 
 

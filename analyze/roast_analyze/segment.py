@@ -15,7 +15,7 @@ import duckdb
 
 from roast_analyze.damage import Damage
 from roast_analyze.errors import NotATrace, one_line
-from roast_analyze.salvage import compression_of, salvage
+from roast_analyze.salvage import begins_with_mark, compression_of, salvage
 from roast_schemas.describe import duckdb_columns, kinds
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Census:
     records_by_kind : dict of str to int
         Lines that name a kind, known or not.
     start_t, stop_t : float or None
-        First and last ``t`` of the records of known kinds.
+        First and last finite ``t`` of the records of known kinds.
     unreadable : int
         Lines that are no JSON, or name no kind.
     damage : list of Damage
@@ -94,7 +94,10 @@ class Segment:
         self._connection = connection
         try:
             self._use(path)
-            self.census = self._take_census()
+            if begins_with_mark(path):
+                self._repair(copy)
+            else:
+                self.census = self._take_census()
         except OSError as error:
             raise NotATrace(f"{str(path)!r} cannot be read: {error.strerror}") from None
         except UnicodeEncodeError:
@@ -136,8 +139,8 @@ class Segment:
 
     def _take_census(self) -> Census:
         rows = self._query(
-            "SELECT kind, count(*), min(t), max(t) FROM {table} GROUP BY kind "
-            "ORDER BY count(*) DESC, kind",
+            "SELECT kind, count(*), min(t) FILTER (isfinite(t)), max(t) FILTER (isfinite(t)) "
+            "FROM {table} GROUP BY kind ORDER BY count(*) DESC, kind",
             {"kind": "VARCHAR", "t": "DOUBLE"},
         )
         known = [row for row in rows if row[0] in kinds()]
@@ -156,7 +159,7 @@ class Segment:
         names = ("kind", "t", "trace_id", "segment", "schema_version")
         rows = self._query(
             "SELECT trace_id, segment, schema_version FROM {table} WHERE kind = 'header' "
-            "AND COLUMNS(*) IS NOT NULL LIMIT 1",
+            "AND COLUMNS(*) IS NOT NULL AND isfinite(t) LIMIT 1",
             {name: duckdb_columns()[name] for name in names},
         )
         return Header(*rows[0]) if rows else None

@@ -126,9 +126,10 @@ class Trace:
         Raises
         ------
         QueryError
-            If DuckDB refuses the query.
+            If it is not one query, or DuckDB refuses it.
         """
         try:
+            _refuse_what_is_no_query(self._connection.extract_statements(query))
             relation = self._connection.sql(query, params=parameters)
         except duckdb.Error as error:
             raise QueryError(one_line(error)) from None
@@ -211,6 +212,21 @@ def documented_views() -> list[View]:
 def view_names() -> tuple[str, ...]:
     """Name the public views, in the order in which they are listed."""
     return tuple(Path(file.name).stem for file in _sql_files() if not file.name.startswith("_"))
+
+
+def _refuse_what_is_no_query(statements: list[duckdb.Statement]) -> None:
+    if len(statements) > 1:
+        raise QueryError(f"one query at a time, not {len(statements)}")
+    # DESCRIBE, SHOW and the like count as SELECT, PIVOT as MULTI.
+    queries = (
+        duckdb.StatementType.SELECT,
+        duckdb.StatementType.EXPLAIN,
+        duckdb.StatementType.MULTI,
+    )
+    for statement in statements:
+        if statement.type not in queries:
+            name = statement.type.name.replace("_", " ")
+            raise QueryError(f"{name} is no query; ask with SELECT, DESCRIBE or SUMMARIZE")
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

@@ -88,6 +88,12 @@ def test_help_loads_nothing_heavy():
         ["{trace}", "--html", "no/such/folder/x.html"],
         ["{trace}", "--html", "."],
         ["{trace}", "--html", "{trace}"],
+        ["view", "{trace}", "chunks", "-o", "{trace}"],
+        ["sql", "{trace}", "SELECT 1", "-o", "link", "--format", "parquet"],
+        ["view", ".", "chunks", "-o", "{trace}"],
+        ["sql", ".", "SELECT 1", "-o", "link"],
+        [".", "--html", "{trace}"],
+        ["sql", "{trace}", "DROP VIEW tasks"],
     ],
     ids=" ".join,
 )
@@ -96,6 +102,7 @@ def test_a_wrong_call_ends_with_2_and_says_why_in_the_last_line(
 ):
     monkeypatch.chdir(tmp_path)
     trace = write_trace()
+    (tmp_path / "link").symlink_to(trace)
     before = trace.read_bytes()
 
     try:
@@ -109,6 +116,23 @@ def test_a_wrong_call_ends_with_2_and_says_why_in_the_last_line(
     assert captured.err.splitlines()[-1].startswith("roast-analyze")
     assert "Traceback" not in captured.err
     assert trace.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["chekc", "{trace}"], "there is no command 'chekc'; did you mean 'check'?"),
+        (["viwe", "{trace}", "tasks"], "there is no command 'viwe'; did you mean 'view'?"),
+        (["explode", "{trace}"], "there is no command 'explode'; there are sql, view, check"),
+        (["a.jsonl", "b.jsonl"], "one trace at a time, not 'a.jsonl' and 'b.jsonl'"),
+        (["check", "a.jsonl", "b.jsonl"], "one trace at a time, not 'a.jsonl' and 'b.jsonl'"),
+        (["sql", "{trace}", "SELECT 1; SELECT 2"], "one query at a time, not 2"),
+    ],
+)
+def test_a_word_that_is_not_understood_gets_a_hint(capsys, write_trace, words, said):
+    assert main([word.format(trace=write_trace()) for word in words]) == 2
+
+    assert capsys.readouterr().err == f"roast-analyze: {said}\n"
 
 
 def test_a_missing_library_is_named_with_the_command_that_installs_it(write_trace):
@@ -146,6 +170,18 @@ def test_a_reader_that_stops_early_is_no_error(write_trace, task):
         stderr = process.stderr.read()
 
     assert (process.returncode, stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("loss", "code"), [([], 0), ([{"kind": "loss", "t": 1.0}], 1)])
+def test_a_verdict_that_nobody_reads_stands(write_trace, loss, code):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "roast_analyze", "check", write_trace(*loss)]
+
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+
+    assert (done.returncode, done.stderr) == (code, b"")
 
 
 QUERY_WITHOUT_END = (

@@ -63,6 +63,13 @@ def test_blank_lines_and_windows_line_ends_are_no_damage(write_trace, task):
     assert facts(path) == (["a"], [])
 
 
+def test_a_byte_order_mark_is_no_damage(write_trace, task):
+    path = write_trace(task("a"))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+
+    assert facts(path) == (["a"], [])
+
+
 def test_fields_that_nobody_knows_are_ignored(open_trace, task):
     trace = open_trace(task("a", flavour="new", kinds={"x": [1]}))
 
@@ -138,7 +145,10 @@ NO_HEADER = ("no header", None, "what recorded it, and with which settings, is l
 NO_TRAILER = (
     "no trailer",
     None,
-    "the recorder was killed or still runs: what came after the last record is unknown",
+    (
+        "the recording did not end in order: it was killed, its client closed, the scheduler "
+        "died, or it still runs; what came after the last record is unknown"
+    ),
 )
 
 
@@ -220,6 +230,27 @@ def test_records_without_what_they_must_have_are_left_out_and_counted(open_trace
     ]
 
 
+def test_a_record_out_of_all_time_is_left_out_and_spoils_no_other(tmp_path, lines, task):
+    header, *body = lines(task("a", 3.0)).splitlines(keepends=True)
+    endless = b'{"kind":"task","t":1e400,"key":"x"}\n'
+    path = _written(tmp_path, header + endless + b"".join(body))
+
+    assert facts(path)[0] == ["a"]
+    assert ("incomplete records", 1, "kind 'task' needs kind, t, key") in facts(path)[1]
+    with Trace(path) as trace:
+        assert trace.sql("SELECT start_t, stop_t FROM trace_info").fetchall() == [(0.0, 100.0)]
+
+
+@pytest.mark.parametrize("name", ["0.jsonl", "bad.jsonl"], ids=["first", "last"])
+def test_an_empty_file_beside_a_segment_is_named_and_costs_nothing_else(
+    tmp_path, lines, task, name
+):
+    _written(tmp_path, lines(task("a")), "1.jsonl")
+    _written(tmp_path, b"", name)
+
+    assert facts(tmp_path) == (["a"], [("empty file", None, f"{name} is empty")])
+
+
 def test_no_header(tmp_path):
     with Trace(_written(tmp_path, TASK, "run-7.jsonl")) as trace:
         assert trace.sql("SELECT key, trace_id FROM tasks").fetchall() == [("a", "run-7")]
@@ -276,8 +307,11 @@ def test_gzip_that_was_cut_keeps_what_comes_before(tmp_path, lines, task, missin
 
     keys, lost = facts(_written(tmp_path, b"".join(members)[:-missing_bytes], "t.jsonl.gz"))
 
+    length = sum(map(len, members)) - missing_bytes
     assert keys == ["a", "b"]
-    assert lost[0][0] == "damaged compression"
+    assert lost[0] == (
+        "damaged compression", None, f"cut off at byte {length} of the compressed file",
+    )  # fmt: skip
 
 
 def test_rubbish_behind_a_compressed_trace_is_damage(tmp_path, lines, task):

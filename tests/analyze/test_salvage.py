@@ -71,11 +71,21 @@ def test_a_line_that_is_cut_by_damage_does_not_swallow_the_next(rescued, compres
 
 
 def test_damage_is_counted(rescued, compress):
-    broken = compress(b"two\n")[:-1]
+    two = compress(b"two\n")
+    broken = two[:-4] + bytes(byte ^ 0xFF for byte in two[-4:])
 
     _, [damage] = rescued(broken + compress(b"one\n") + broken)
 
     assert damage.detail == "2 times, first at byte 0 of the compressed file"
+
+
+def test_a_cut_is_where_the_file_ends(rescued, compress):
+    content = compress(b"one\n") + compress(b"two\n")[:-1]
+
+    kept, [damage] = rescued(content)
+
+    assert kept.startswith(b"one\n")
+    assert damage.detail == f"cut off at byte {len(content)} of the compressed file"
 
 
 def test_blank_lines_go_and_a_last_line_without_an_end_stays(rescued):
@@ -90,3 +100,7 @@ def test_lines_beyond_the_limit_are_dropped_and_counted(rescued, extra, too_long
     assert kept.endswith(b"\ntwo\n")
     assert len(kept) == (8 if too_long else MAX_LINE_BYTES + 9)
     assert [found.records for found in damage] == [too_long] * too_long
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(rescued):
+    assert rescued(b"\xef\xbb\xbfone\n") == (b"one\n", [])

@@ -157,7 +157,10 @@ def empty(tmp_path_factory):
         ("SELECT * FROM taks", 'Did you mean "tasks"'),
         ("SELEC 1", "syntax error"),
         ("", "the query gives no rows"),
-        ("SET threads = 1", "locked"),
+        ("SET threads = 1", "SET is no query"),
+        ("DROP VIEW tasks", "DROP is no query"),
+        ("PRAGMA version", "PRAGMA is no query"),
+        ("SELECT 1; SELECT 2", "one query at a time, not 2"),
     ],
 )
 def test_a_query_that_is_refused_is_one_line(empty, query, said):
@@ -165,6 +168,18 @@ def test_a_query_that_is_refused_is_one_line(empty, query, said):
         empty.sql(query)
 
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM tasks;", "WITH a AS (FROM tasks) FROM a", "VALUES (1)", "DESCRIBE tasks",
+        "SUMMARIZE tasks", "SHOW TABLES", "EXPLAIN FROM tasks",
+        "PIVOT workers ON name USING sum(chunks)",
+    ],
+)  # fmt: skip
+def test_every_kind_of_query_is_answered(open_trace, worker, query):
+    assert open_trace(worker("w1")).sql(query).columns
 
 
 @pytest.mark.parametrize(

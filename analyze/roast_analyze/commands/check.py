@@ -5,6 +5,7 @@ Exits with 0 if it is whole, 1 if something is lost, 2 if it cannot be read.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from roast_analyze.commands.opening import add_trace, open_trace
@@ -24,15 +25,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the verdict."""
     with open_trace(options.trace) as trace:
-        from roast_analyze.commands.terminal import cell, print_out, table
-
         losses = trace.sql("SELECT reason, records, detail FROM loss").fetchall()
-        verdict = "not whole" if losses else "whole"
-        print_out(cell(f"{trace.path.name}: {verdict}, {_contents(trace)}"))
-        if losses:
-            rows = [(reason, count(records), detail) for reason, records, detail in losses]
-            print_out("", table(["what is lost", ">records", "detail"], rows))
+        # The verdict holds, whether or not somebody reads to the end why.
+        with contextlib.suppress(BrokenPipeError):
+            _print(trace, losses)
     return 1 if losses else 0
+
+
+def _print(trace: Trace, losses: list[tuple[str, int | None, str]]) -> None:
+    from roast_analyze.commands.terminal import cell, print_out, table
+
+    verdict = "not whole" if losses else "whole"
+    print_out(cell(f"{trace.path.name}: {verdict}, {_contents(trace)}"))
+    if losses:
+        rows = [(reason, count(records), detail) for reason, records, detail in losses]
+        print_out("", table(["what is lost", ">records", "detail"], rows))
 
 
 def _contents(trace: Trace) -> str:

@@ -31,6 +31,20 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_output(options: argparse.Namespace) -> None:
+    """Refuse to write over the trace, before minutes of reading.
+
+    Raises
+    ------
+    TraceError
+        If FILE is a segment of the trace, or there is no trace.
+    """
+    if options.output is not None:
+        from roast_analyze.outputs import refuse_to_overwrite
+
+        refuse_to_overwrite(options.trace, options.output)
+
+
 def chosen_format(options: argparse.Namespace) -> str:
     """Tell which of :data:`FORMATS` is meant."""
     if options.format:

@@ -1,9 +1,10 @@
 """Rows out of the database into the formats that other programs, and people, read.
 
 ``table`` is for people: what does not fit into the terminal is laid out one column a line,
-and long results are cut with a word about it. The others are for programs and are whole.
-In ``csv`` and ``markdown`` lists and structures are JSON; in ``json`` and ``jsonl`` a
-number that JSON lacks (NaN, infinity) is null.
+and long results are cut with a word about it. The others are for programs and are whole;
+on a terminal control characters become signs that can be seen, pipes and files get them as
+they are. In ``csv`` and ``markdown`` lists and structures are JSON; in ``json`` and
+``jsonl`` a number that JSON lacks (NaN, infinity) is null.
 """
 
 from __future__ import annotations
@@ -68,10 +69,24 @@ def write(relation: DuckDBPyRelation, name: str, output: Path | None) -> None:
 def _write_text(relation: DuckDBPyRelation, name: str, output: Path | None) -> None:
     rows = _rows(relation)
     if output is None:
-        _WRITERS[name](relation.columns, rows, sys.stdout)
+        file: Any = _Visible(sys.stdout) if sys.stdout.isatty() else sys.stdout
+        _WRITERS[name](relation.columns, rows, file)
         return
     with _writable(output), output.open("w", encoding="utf-8", newline="") as file:
         _WRITERS[name](relation.columns, rows, file)
+
+
+class _Visible:
+    """A terminal that gets signs for control characters, which it would obey."""
+
+    def __init__(self, terminal: IO[str]) -> None:
+        self._terminal = terminal
+        self.isatty = terminal.isatty
+
+    def write(self, text: str) -> int:
+        from roast_analyze.figures.labels import visible
+
+        return self._terminal.write(visible(text))
 
 
 def _rows(relation: DuckDBPyRelation) -> Iterator[Row]:
@@ -122,6 +137,8 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
         lines = _lines_of_records(names, texts)
     for line in lines:
         file.write(line.rstrip() + "\n")
+    if not shown:
+        print("(0 rows)", file=sys.stderr)
     if next(rows, None) is not None:
         print(f"only the first {TABLE_ROWS} rows; --format csv gives all", file=sys.stderr)
 

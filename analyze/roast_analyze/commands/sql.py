@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roast_analyze.commands.format_options import add_format, chosen_format
+from roast_analyze.commands.format_options import add_format, check_output, chosen_format
 from roast_analyze.commands.opening import add_trace, open_trace
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the query and write what it gives."""
+    check_output(options)
     with open_trace(options.trace) as trace:
         from roast_analyze.commands.formats import write
 

@@ -109,8 +109,9 @@ def _check_target(target: Path, trace: Path) -> None:
         raise NotWritable(
             f"there is no folder {str(target.parent)!r} to write {target.name!r} to"
         )
-    if target.exists() and trace.exists() and target.samefile(trace):
-        raise NotWritable(f"{str(target)!r} is the trace itself; name another file")
+    from roast_analyze.outputs import refuse_to_overwrite
+
+    refuse_to_overwrite(trace, target)
 
 
 # -- the summary -------------------------------------------------------------------------
@@ -208,7 +209,8 @@ def _wholeness(trace: Trace) -> str:
         return "yes"
     if not records:
         return "no, see below"
-    return f"no, at least {count(records)} records are missing, see below"
+    missing = f"{counted(records, 'record')} {'is' if records == 1 else 'are'} missing"
+    return f"no, at least {missing}, see below"
 
 
 def _losses(trace: Trace) -> RenderableType | None:

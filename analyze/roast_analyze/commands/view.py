@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roast_analyze.commands.format_options import add_format, chosen_format
+from roast_analyze.commands.format_options import add_format, check_output, chosen_format
 from roast_analyze.commands.opening import add_trace, open_trace
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the view, its columns, or the list of views."""
+    check_output(options)
     with open_trace(options.trace) as trace:
         from roast_analyze.commands.formats import write
 

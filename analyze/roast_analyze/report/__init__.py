@@ -34,11 +34,19 @@ def write_report(trace: Trace, path: Path, *, title: str | None = None) -> Path:
     -------
     Path
         Where the page lies.
+
+    Raises
+    ------
+    NotWritable
+        If the path is that of the trace itself.
     """
     # Imported when needed: plotly and Jinja are of no use to the other commands.
+    from roast_analyze.outputs import refuse_to_overwrite
     from roast_analyze.report.data import gather
     from roast_analyze.report.page import build, render
 
+    if trace.path.exists():
+        refuse_to_overwrite(trace.path, path)
     html = render(build(gather(trace), title=title))
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(html, encoding="utf-8", newline="\n")

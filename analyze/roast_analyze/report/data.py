@@ -321,7 +321,7 @@ def _failures(trace: Trace) -> Listing:
         "failures",
         "SELECT t, what, prefix, key, attempt, worker, left(exception, 1000) AS exception, "
         f"detail, right(traceback, {TRACEBACK_CHARACTERS}) AS traceback FROM failures",
-        "t",
+        "t, key NULLS LAST, attempt",
         FAILURE_ROWS,
     )
 

@@ -1,14 +1,14 @@
 """Quantities in words: numbers with their units, for sentences and headings.
 
-Every function takes None for what is not known and gives a dash for it. Between a number
-and its unit stands a no-break space.
+Every function takes None, NaN or an infinity for what is not known and gives a dash for it.
+Between a number and its unit stands a no-break space.
 """
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Final
+from typing import Final, TypeGuard
 
 #: What is not known.
 UNKNOWN: Final = "–"
@@ -24,7 +24,7 @@ def seconds(value: float | None) -> str:
     >>> seconds(0.0123), seconds(12.34), seconds(192), seconds(7500)
     ('12.3 ms', '12.3 s', '3 min 12 s', '2 h 5 min')
     """
-    if value is None or not math.isfinite(value):
+    if not _is_known(value):
         return UNKNOWN
     if value < 0:
         return "−" + seconds(-value)
@@ -54,7 +54,7 @@ def byte_size(value: float | None) -> str:
     >>> byte_size(890388480)
     '849 MiB'
     """
-    if value is None:
+    if not _is_known(value):
         return UNKNOWN
     unit, divisor = byte_unit(value)
     return f"{_significant(value / divisor)}{_NBSP}{unit}"
@@ -76,7 +76,7 @@ def count(value: float | None) -> str:
     >>> count(12345), count(23_400_000)
     ('12,345', '23.4 million')
     """
-    if value is None:
+    if not _is_known(value):
         return UNKNOWN
     if abs(value) >= 1e7:
         scale, words = (1e9, "billion") if abs(value) >= 1e9 else (1e6, "million")
@@ -97,7 +97,7 @@ def counted(value: int, noun: str, plural: str | None = None) -> str:
 
 def rate(value: float | None, what: str) -> str:
     """Write how many of something a second."""
-    if value is None:
+    if not _is_known(value):
         return UNKNOWN
     number = f"{value:,.0f}" if 100 <= value < 1e7 else count(value)
     if value < 100:
@@ -107,7 +107,7 @@ def rate(value: float | None, what: str) -> str:
 
 def share(value: float | None) -> str:
     """Write a fraction in percent."""
-    if value is None:
+    if not _is_known(value):
         return UNKNOWN
     percent = 100 * value
     if 0 < percent < 1:
@@ -117,12 +117,12 @@ def share(value: float | None) -> str:
 
 def number(value: float | None) -> str:
     """Write a number to three significant digits."""
-    return UNKNOWN if value is None else _significant(value)
+    return _significant(value) if _is_known(value) else UNKNOWN
 
 
 def core_time(core_seconds: float | None) -> tuple[str, str]:
     """Write core time as number and unit: core-hours, or less if it is little."""
-    if core_seconds is None:
+    if not _is_known(core_seconds):
         return UNKNOWN, "core-hours"
     for bound, unit, length in ((120, "core-seconds", 1), (7200, "core-minutes", 60)):
         if core_seconds < bound:
@@ -138,10 +138,11 @@ def instant(t: float | None, utc_offset_seconds: float | None) -> str:
     >>> instant(0.0, 3600)
     '1970-01-01 01:00:00 (UTC+01:00)'
     """
-    if t is None:
+    if not _is_known(t):
         return UNKNOWN
-    offset = timedelta(seconds=round((utc_offset_seconds or 0) / 60) * 60)
+    shift = utc_offset_seconds if _is_known(utc_offset_seconds) else 0
     try:
+        offset = timedelta(seconds=round(shift / 60) * 60)
         zone = timezone(offset)
         moment = datetime.fromtimestamp(t, UTC).astimezone(zone)
     except (ValueError, OverflowError, OSError):
@@ -149,8 +150,14 @@ def instant(t: float | None, utc_offset_seconds: float | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} ({zone.tzname(None)})"
 
 
+def _is_known(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
 def _significant(value: float) -> str:
     """Write three significant digits without an exponent, but all of a whole part."""
+    if not math.isfinite(value):
+        return UNKNOWN
     if value == 0:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 
 import duckdb
 import polars as pl
@@ -171,3 +172,27 @@ def test_a_file_that_cannot_be_written(tmp_path):
 def test_parquet_is_not_for_the_terminal():
     with pytest.raises(NotWritable, match="name a file with -o FILE"):
         written("SELECT 1 AS a", "parquet")
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "jsonl", "markdown", "table"])
+def test_a_terminal_is_not_commanded(monkeypatch, name):
+    monkeypatch.setattr("sys.stdout", Terminal())
+
+    written("SELECT 'a' || chr(27) || '[2J' || chr(155) || chr(8238) AS x", name)
+
+    text = sys.stdout.getvalue()
+    assert "a" in text
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
+
+
+def test_what_is_not_for_a_terminal_is_written_as_it_is(capsys):
+    written("SELECT 'a' || chr(27) AS x", "csv")
+
+    assert capsys.readouterr().out == "x\na\x1b\n"
+
+
+def test_a_table_without_rows_says_so(capsys):
+    written("SELECT 1 AS x WHERE false", "table")
+
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("x\n─\n", "(0 rows)\n")

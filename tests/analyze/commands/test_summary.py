@@ -109,12 +109,18 @@ def test_only_failures(summarize, move):
     assert section(text, "Failures") == [["2 s", "task erred", "w1", "a: E()"]]
 
 
-def test_a_trace_that_is_not_whole_says_so_at_the_top(summarize, task):
-    text = summarize(task("a"), {"kind": "loss", "t": 1.0, "reason": "late", "records": 3})
+@pytest.mark.parametrize(
+    ("records", "missing"), [(3, "3 records are missing"), (1, "1 record is missing")]
+)
+def test_a_trace_that_is_not_whole_says_so_at_the_top(summarize, task, records, missing):
+    text = summarize(
+        task("a"), {"kind": "loss", "t": 1.0, "reason": "late", "records": records}
+    )
 
-    assert "no, at least 3 records are missing, see below" in text.split("\n\n")[0]
+    top = text.split("\n\n")[0].replace("\N{NO-BREAK SPACE}", " ")
+    assert f"no, at least {missing}, see below" in top
     assert titles(text)[0] == "Not whole"
-    assert section(text, "Not whole") == [["late", "3"]]
+    assert section(text, "Not whole") == [["late", str(records)]]
 
 
 def test_many_rows_are_cut_with_a_word(summarize, task):

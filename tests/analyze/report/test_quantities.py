@@ -82,3 +82,14 @@ def test_core_time(value, words):
 )
 def test_an_instant_says_its_zone(t, offset, words):
     assert q.instant(t, offset) == words
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_is_unknown(value):
+    words = (
+        q.seconds(value), q.byte_size(value), q.count(value), q.rate(value, "events"),
+        q.share(value), q.number(value), q.core_time(value)[0], q.instant(value, 0),
+    )  # fmt: skip
+
+    assert set(words) == {"–"}
+    assert q.instant(0.0, value) == q.instant(0.0, 0)

@@ -41,7 +41,7 @@ SELECT
     trace_id
 FROM _departures
 WHERE NOT expected
-ORDER BY trace_id, t;
+ORDER BY trace_id, t, key NULLS LAST, attempt;
 
 COMMENT ON VIEW failures IS 'What went wrong: one row per failed or lost attempt and per worker lost unexpectedly.';
 COMMENT ON COLUMN failures.t IS 'When the scheduler heard of it, in seconds since the epoch.';

@@ -37,8 +37,8 @@ def test_a_chunk_whose_result_was_lost_counts_once_and_one_submitted_again_twice
     identity = {"dataset": "DY", "entry_start": 0, "entry_stop": 10}
 
     assert rows(
-        "SELECT datasets.chunks, datasets.chunk_attempts, datasets.events, run.chunks, run.events, "
-        "files.chunks FROM datasets, run, files",
+        "SELECT datasets.chunks, datasets.chunk_attempts, datasets.events, run.chunks, "
+        "run.events, files.chunks FROM datasets, run, files",
         task("lost", 0.0),
         chunk("lost", **identity),
         *run("lost", 1.0, 2.0, worker="w1"),

@@ -1,0 +1,33 @@
+"""Where results may be written: anywhere but over the trace that they come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roast_analyze.errors import NotWritable
+from roast_analyze.load import segment_paths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def refuse_to_overwrite(trace: Path, target: Path) -> None:
+    """Refuse an output that is a file of the trace, also by another name or a link.
+
+    Parameters
+    ----------
+    trace : Path
+        A trace file, or a folder of segments.
+    target : Path
+        File to be written; it need not be there.
+
+    Raises
+    ------
+    NotWritable
+        If the target is a segment of the trace.
+    TraceNotFound, NotATrace
+        If there is no trace.
+    """
+    for segment in segment_paths(trace):
+        if target.exists() and target.samefile(segment):
+            raise NotWritable(f"{str(target)!r} is the trace itself; name another file")

@@ -15,7 +15,9 @@ from typing import Any
 MAX_USERMETA_LENGTH = 4_096
 
 
-def chunk_identity(run_spec: Any) -> dict[str, Any] | None:
+def chunk_identity(
+    run_spec: Any, seen_usermeta: dict[int, Any] | None = None
+) -> dict[str, Any] | None:
     """Describe the chunk that a task will process.
 
     Before there are chunks, coffea asks each file how many entries it has. Those tasks are
@@ -26,6 +28,9 @@ def chunk_identity(run_spec: Any) -> dict[str, Any] | None:
     ----------
     run_spec : object
         The scheduler's ``TaskState.run_spec``.
+    seen_usermeta : dict, optional
+        What was made of metadata before, by its id. The chunks of a dataset share theirs,
+        which can be large; keep the dict no longer than the tasks.
 
     Returns
     -------
@@ -38,13 +43,18 @@ def chunk_identity(run_spec: Any) -> dict[str, Any] | None:
     uuid = getattr(item, "fileuuid", None)
     return {
         "dataset": item.dataset,
-        "filename": item.filename,
+        "filename": str(item.filename),
         "treename": item.treename,
-        "entry_start": getattr(item, "entrystart", None),
-        "entry_stop": getattr(item, "entrystop", None),
+        "entry_start": _int(getattr(item, "entrystart", None)),
+        "entry_stop": _int(getattr(item, "entrystop", None)),
         "file_uuid": uuid.hex() if isinstance(uuid, bytes) else uuid and str(uuid),
-        "usermeta": _bounded(getattr(item, "usermeta", None)),
+        "usermeta": _usermeta(item, {} if seen_usermeta is None else seen_usermeta),
     }
+
+
+def _int(value: Any) -> int | None:
+    """Make an int of numpy's, too."""
+    return None if value is None else int(value)
 
 
 def _work_item(run_spec: Any) -> Any | None:
@@ -64,8 +74,15 @@ def _work_item(run_spec: Any) -> Any | None:
     return None
 
 
+def _usermeta(item: Any, seen: dict[int, Any]) -> Any:
+    usermeta = getattr(item, "usermeta", None)
+    if id(usermeta) not in seen:
+        seen[id(usermeta)] = _bounded(usermeta)
+    return seen[id(usermeta)]
+
+
 def _bounded(usermeta: Any) -> Any:
-    if not usermeta:
+    if usermeta is None or (isinstance(usermeta, dict) and not usermeta):
         return None
     text = str(usermeta)
     return usermeta if len(text) <= MAX_USERMETA_LENGTH else text[:MAX_USERMETA_LENGTH] + "…"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from roast_recorder import coffea, environment, tap
-from roast_recorder.buffer import ROWS_PER_BATCH, Buffer
+from roast_recorder.buffer import Buffer
 from roast_recorder.rows import RECORD, TASK, TRANSITION
 from roast_recorder.sampler import sample_row
 
@@ -65,6 +65,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._leaving: dict[str, Any] = {}
         self._server_ids: dict[str, str] = {}
         self._attached = True
+        self._ending = ""
         self._closing = asyncio.Event()
         self._delivered = asyncio.Event()
         self._write_snapshot()
@@ -88,20 +89,27 @@ class RecorderPlugin(SchedulerPlugin):
         for task in self._tasks.values():
             self._append(_task_row(task, time(), None, None, task.state))
 
-    def _detach_hooks(self) -> None:
-        """Stop recording. What has been recorded can still be pulled."""
+    def _detach_hooks(self, ending: str) -> None:
+        """Stop recording. What has been recorded can still be pulled.
+
+        The plugin stays registered until then: it must hear when the client or the
+        scheduler goes.
+        """
         if not self._attached:
             return
         self._attached = False
+        self._ending = ending
         self._ticker.cancel()
-        self._sample()
         self._stop_listening()
-        self._scheduler.plugins.pop(self.name, None)
+        with contextlib.suppress(Exception):
+            self._sample()
+        self._append = _ignore
         self._closing.set()
 
     def _leave(self) -> None:
         """Take away the last traces of the recorder."""
-        self._detach_hooks()
+        self._detach_hooks("the recorder left")
+        self._scheduler.plugins.pop(self.name, None)
         for operation in self._operations():
             self._scheduler.handlers.pop(operation, None)
         self._delivered.set()
@@ -127,9 +135,9 @@ class RecorderPlugin(SchedulerPlugin):
         -------
         dict
             ``batches``: list of (number, bytes); ``dropped``: rows lost by kind since the
-            last pull; ``last``: whether nothing will follow.
+            last pull; ``ending``: if nothing will follow, why; else empty.
         """
-        if not self._closing.is_set():
+        if not self._closing.is_set() and not self._buffer.crowded:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(
                     self._closing.wait(), self._settings["flush_interval_seconds"]
@@ -137,14 +145,22 @@ class RecorderPlugin(SchedulerPlugin):
         batches = self._buffer.pull(received)
         dropped = dict(self._buffer.dropped)
         self._buffer.dropped.clear()
-        last = not self._attached and self._buffer.empty
-        if last:
+        ending = self._ending if self._buffer.empty else ""
+        if ending:
             self._leave()
-        return {"batches": batches, "dropped": dropped, "last": last}
+        return {"batches": batches, "dropped": dropped, "ending": ending}
 
-    async def detach(self) -> None:
-        """End the recording; the client goes on pulling until nothing is left."""
-        self._detach_hooks()
+    async def detach(self, *, abandon: bool = False) -> None:
+        """End the recording; the client goes on pulling until nothing is left.
+
+        Parameters
+        ----------
+        abandon : bool
+            The client will not pull; what was recorded is thrown away.
+        """
+        self._detach_hooks("recording was stopped")
+        if abandon:
+            self._leave()
 
     # -- hooks ---------------------------------------------------------------------------
 
@@ -169,7 +185,10 @@ class RecorderPlugin(SchedulerPlugin):
             if finish == "erred":
                 details = _with_exception_text(details)
             elif not details:
-                details = self._end_without_details(key, stimulus_id)
+                details = self._end_without_details(key, run_id, stimulus_id)
+            # Nobody reads these, and they can be large.
+            details.pop("type", None)
+            details.pop("metadata", None)
         self._append(
             (TRANSITION, t, key, start, finish, stimulus_id, worker, run_id, details or None)
         )
@@ -185,13 +204,14 @@ class RecorderPlugin(SchedulerPlugin):
     ) -> None:
         """Record the tasks that enter, and which of them are coffea chunks."""
         t = time()
+        seen_usermeta: dict[int, Any] = {}
         for key in tasks:
             task = self._tasks.get(key)
             # The other states belong to tasks that the scheduler knew before.
             if task is None or task.state != "released":
                 continue
             self._append(_task_row(task, t, client, stimulus_id, None))
-            self._record_chunk(task, t)
+            self._record_chunk(task, t, seen_usermeta)
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Record a worker that has come."""
@@ -236,13 +256,17 @@ class RecorderPlugin(SchedulerPlugin):
 
     async def close(self) -> None:
         """Let the client fetch what is left before the scheduler is gone."""
-        self._detach_hooks()
-        with contextlib.suppress(asyncio.TimeoutError):
+        self._detach_hooks("the scheduler closed")
+        try:
             await asyncio.wait_for(self._delivered.wait(), CLOSE_TIMEOUT_SECONDS)
+        except TimeoutError:
+            logger.warning("roast: recording %s was not fetched to its end", self._trace_id)
 
     # -- what Dask tells no plugin -------------------------------------------------------
 
-    def _end_without_details(self, key: Any, stimulus_id: str) -> dict[str, Any]:
+    def _end_without_details(
+        self, key: Any, run_id: int | None, stimulus_id: str
+    ) -> dict[str, Any]:
         """Give what is known of an attempt that ended with neither result nor error.
 
         That is the error if the task will be tried again, and the worker if it has gone:
@@ -250,8 +274,9 @@ class RecorderPlugin(SchedulerPlugin):
         ``→processing``.
         """
         message = self._erred_message
-        if message and message["key"] == key:
-            return message
+        if message and message["key"] == key and message.get("run_id") in (None, run_id):
+            # A copy without the pickles: the message itself is the scheduler's.
+            return {name: message.get(name) for name in _TOLD_OF_FAILURES}
         leaving = self._leaving
         if leaving.get("stimulus_id") == stimulus_id and key in leaving.get(
             "processing-tasks", ()
@@ -264,9 +289,9 @@ class RecorderPlugin(SchedulerPlugin):
 
     # -- rows ----------------------------------------------------------------------------
 
-    def _record_chunk(self, task: TaskState, t: float) -> None:
+    def _record_chunk(self, task: TaskState, t: float, seen_usermeta: dict[int, Any]) -> None:
         try:
-            chunk = coffea.chunk_identity(task.run_spec)
+            chunk = coffea.chunk_identity(task.run_spec, seen_usermeta)
         except Exception:
             logger.debug("roast: cannot look into task %s", task.key, exc_info=True)
             return
@@ -285,11 +310,18 @@ class RecorderPlugin(SchedulerPlugin):
         while True:
             try:
                 self._sample()
-                if len(self._buffer) > ROWS_PER_BATCH:
-                    self._buffer.encode()
+                self._buffer.trim()
             except Exception:
                 logger.exception("roast: a sample could not be taken")
             await asyncio.sleep(self._settings["sample_interval_seconds"])
+
+
+#: What a worker says of a failed attempt that the record of its end takes over.
+_TOLD_OF_FAILURES = ("worker", "thread", "startstops", "exception_text", "traceback_text")
+
+
+def _ignore(row: tuple[Any, ...]) -> None:
+    """Take a row that comes after the end of recording."""
 
 
 def operation_name(operation: str, trace_id: str) -> str:

@@ -11,6 +11,8 @@ import atexit
 import contextlib
 import logging
 import os
+import pickle
+import platform
 import uuid
 from time import time
 from typing import TYPE_CHECKING, Any, Self
@@ -86,7 +88,7 @@ class Recording:
         self._path = os.fspath(path)
         self._settings = settings
         self._writer: Writer | None = None
-        self._puller: asyncio.Task[bool] | None = None
+        self._puller: asyncio.Task[str] | None = None
         self._received = 0
         self._clock_offset_seconds = 0.0
 
@@ -129,7 +131,7 @@ class Recording:
         """
         if not self._client.asynchronous and not self._loop_runs():
             return self._close_without_loop()
-        return self._client.sync(self._stop, callback_timeout=STOP_TIMEOUT_SECONDS)
+        return self._client.sync(self._stop)
 
     def __enter__(self) -> Self:
         if self._client.asynchronous:
@@ -161,7 +163,10 @@ class Recording:
         exc: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        await self._stop()
+        try:
+            await self._stop()
+        except Exception:
+            logger.exception("roast: recording %s did not end in order", self._path)
 
     def _loop_runs(self) -> bool:
         loop: Any = self._client.loop
@@ -195,6 +200,8 @@ class Recording:
             await self._attach()
             await self._file.write([await self._header(), *self._client_facts()])
         except BaseException:
+            with contextlib.suppress(Exception):
+                await self._call("detach", abandon=True)
             await self._file.close()
             raise
         self._puller = asyncio.create_task(self._pull_until_the_end())
@@ -204,14 +211,26 @@ class Recording:
         return self
 
     async def _attach(self) -> None:
-        # Importing the plugin imports distributed, which `import roast_recorder` need not.
         from roast_recorder.plugin import RecorderPlugin
         from roast_recorder.travel import dumps_by_value
 
         plugin = RecorderPlugin(self.trace_id, self._client.id, self._settings.as_dict())
-        await self._scheduler.register_scheduler_plugin(
-            plugin=dumps_by_value(plugin), name=plugin.name, idempotent=False
-        )
+        ours, theirs = platform.python_version(), await self._scheduler_python_version()
+        same = ours.split(".")[:2] == theirs.split(".")[:2]
+        pickled = dumps_by_value(plugin) if same else pickle.dumps(plugin)
+        try:
+            await self._scheduler.register_scheduler_plugin(
+                plugin=pickled, name=plugin.name, idempotent=False
+            )
+        except ModuleNotFoundError as error:
+            raise RuntimeError(
+                f"the scheduler runs Python {theirs}, this client {ours}: use the same, or "
+                f"install roast-trace on the scheduler ({error})"
+            ) from None
+
+    async def _scheduler_python_version(self) -> str:
+        versions = await self._scheduler.versions()
+        return str(versions["packages"]["python"])
 
     async def _call(self, operation: str, **arguments: Any) -> Any:
         """Call one of the recorder's operations on the scheduler."""
@@ -260,20 +279,20 @@ class Recording:
             for section, name, value in environment.client_facts(self._client)
         ]
 
-    async def _pull_until_the_end(self) -> bool:
+    async def _pull_until_the_end(self) -> str:
         """Pull and write until the recorder on the scheduler has nothing more.
 
         Returns
         -------
-        bool
-            False if the scheduler vanished before that.
+        str
+            How the recording ended; empty if the connection broke before that.
         """
         try:
             while True:
                 answer = await self._call("pull", received=self._received)
                 await self._take(answer)
-                if answer["last"]:
-                    return True
+                if answer["ending"]:
+                    return str(answer["ending"])
         except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on
             logger.warning(
                 "roast: the connection to the recorder is lost (%s: %s); %s ends here",
@@ -281,7 +300,7 @@ class Recording:
                 error,
                 self._path,
             )
-            return False
+            return ""
 
     async def _take(self, answer: dict[str, Any]) -> None:
         for number, batch in answer["batches"]:
@@ -305,31 +324,39 @@ class Recording:
             return
         puller, self._puller = self._puller, None
         atexit.unregister(self.stop)
-        in_order = False
+        ending = ""
         try:
-            if not puller.done():
-                with contextlib.suppress(Exception):
-                    await self._call("detach")
-            in_order = await puller
-            if in_order:
-                await self._file.write([self._trailer()])
+            async with asyncio.timeout(STOP_TIMEOUT_SECONDS):
+                if not puller.done():
+                    with contextlib.suppress(OSError):
+                        await self._call("detach")
+                ending = await puller
+            if ending:
+                await self._file.write([self._trailer(ending)])
+        except TimeoutError:
+            puller.cancel()
         finally:
             await self._file.close()
-        logger.info(
-            "roast: %s has %d records in %d bytes; %d records were dropped%s",
+            self._say_how_it_ended(ending)
+
+    def _say_how_it_ended(self, ending: str) -> None:
+        whole = ending and not self.dropped_by_kind
+        logger.log(
+            logging.INFO if whole else logging.WARNING,
+            "roast: %s has %d records in %d bytes; %d records were dropped; %s",
             self._path,
             self.records_by_kind.total(),
             self._file.nbytes,
             self.dropped_by_kind.total(),
-            "" if in_order else "; it did not end in order",
+            ending or "it did not end in order",
         )
 
-    def _trailer(self) -> dict[str, Any]:
+    def _trailer(self, ending: str) -> dict[str, Any]:
         return {
             "kind": "trailer",
             "t": self._scheduler_time(),
             "segment": 1,
-            "reason": "recording was stopped",
+            "reason": ending,
             "records_by_kind": dict(self.records_by_kind),
             "dropped_by_kind": dict(self.dropped_by_kind),
         }

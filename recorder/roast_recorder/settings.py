@@ -34,12 +34,15 @@ class Settings:
     def __post_init__(self) -> None:
         for name, value in self.as_dict().items():
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_number or not 0 < value < float("inf"):
+            if not is_number or not 0 < value < 2**53:
                 raise ValueError(f"{name}={value!r}: a positive number is needed")
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the settings by name."""
-        return asdict(self)
+        """Give the settings by name, numpy's numbers as Python's."""
+        return {
+            name: value.item() if hasattr(value, "item") else value
+            for name, value in asdict(self).items()
+        }
 
     @classmethod
     def from_keywords(cls, keywords: dict[str, Any]) -> Settings:

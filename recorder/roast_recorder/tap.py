@@ -38,7 +38,7 @@ def listen(scheduler: Scheduler, listener: Listener) -> Callable[[], None]:
     """
     handler = scheduler.stream_handlers[_OP]
     # Recorders travel by value, so another one's classes are not ours: go by the attribute.
-    listeners: list[Listener] | None = getattr(handler, "roast_listeners", None)
+    listeners = _listeners_of(handler)
     if listeners is None:
         listeners = []
         scheduler.stream_handlers[_OP] = _wrap(handler, listeners)
@@ -46,17 +46,20 @@ def listen(scheduler: Scheduler, listener: Listener) -> Callable[[], None]:
 
     def leave() -> None:
         listeners.remove(listener)
-        wrapper = scheduler.stream_handlers[_OP]
-        if not listeners and getattr(wrapper, "roast_listeners", None) is listeners:
-            scheduler.stream_handlers[_OP] = handler_below(wrapper)
+        wrapper: Any = scheduler.stream_handlers[_OP]
+        if not listeners and _listeners_of(wrapper) is listeners:
+            scheduler.stream_handlers[_OP] = wrapper.roast_handler
 
     return leave
 
 
-def handler_below(wrapper: Any) -> Callable[..., None]:
-    """Give the handler that a wrapper wraps."""
-    below: Callable[..., None] = wrapper.roast_handler
-    return below
+def _listeners_of(handler: Any) -> list[Listener] | None:
+    """Give the listeners of a wrapper of ours, None of another handler.
+
+    Somebody's wrapper around ours may have copied our attributes (`functools.wraps`).
+    """
+    listeners: list[Listener] | None = getattr(handler, "roast_listeners", None)
+    return listeners if getattr(handler, "roast_self", None) is handler else None
 
 
 def _wrap(handler: Callable[..., None], listeners: list[Listener]) -> Callable[..., None]:
@@ -69,6 +72,7 @@ def _wrap(handler: Callable[..., None], listeners: list[Listener]) -> Callable[.
             for listener in listeners:
                 listener(None)
 
+    task_erred.roast_self = task_erred  # type: ignore[attr-defined]
     task_erred.roast_listeners = listeners  # type: ignore[attr-defined]
     task_erred.roast_handler = handler  # type: ignore[attr-defined]
     return task_erred

@@ -2,14 +2,19 @@
 
 The plugin is pickled by value: the classes and functions it needs travel inside the
 pickle. The scheduler then runs the client's version of the recorder, and an environment
-with `distributed` alone will do.
+with `distributed` alone will do. Bytecode travels, so both must run the same Python; if
+they don't, the plugin goes by its name, and the scheduler must have the recorder installed.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import cloudpickle
+
+#: cloudpickle's registry is one for the whole process.
+_registry = threading.Lock()
 
 
 def dumps_by_value(plugin: Any) -> bytes:
@@ -23,12 +28,14 @@ def dumps_by_value(plugin: Any) -> bytes:
     import roast_recorder
     import roast_schemas
 
-    packages = (roast_recorder, roast_schemas)
-    for package in packages:
-        cloudpickle.register_pickle_by_value(package)
-    try:
-        pickled: bytes = cloudpickle.dumps(plugin)
-        return pickled
-    finally:
-        for package in packages:
-            cloudpickle.unregister_pickle_by_value(package)
+    with _registry:
+        registered = cloudpickle.list_registry_pickle_by_value()
+        ours = [p for p in (roast_recorder, roast_schemas) if p.__name__ not in registered]
+        for package in ours:
+            cloudpickle.register_pickle_by_value(package)
+        try:
+            pickled: bytes = cloudpickle.dumps(plugin)
+            return pickled
+        finally:
+            for package in ours:
+                cloudpickle.unregister_pickle_by_value(package)

@@ -85,7 +85,7 @@ class Writer:
     def _write_records(self, records: list[dict[str, Any]]) -> None:
         try:
             self._sink.write(records)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - the run goes on, whatever it is
             self.dropped_by_kind.update(record["kind"] for record in records)
             if not self._warned:
                 self._warned = True

@@ -59,9 +59,10 @@ def test_every_figure_is_drawn(page):
 def test_the_page_shows_the_numbers_of_the_views(page, coffea_trace):
     with Trace(coffea_trace) as trace:
         chunks, events, failures = trace.sql(
-            "SELECT (SELECT count(*) FROM chunks WHERE outcome = 'memory'), "
-            "(SELECT sum(events) FROM chunks WHERE outcome = 'memory'), "
-            "(SELECT count(*) FROM failures)"
+            "SELECT count(DISTINCT key), "
+            "(SELECT sum(events) FROM (SELECT DISTINCT key, events FROM chunks "
+            "WHERE outcome = 'memory')), "
+            "(SELECT count(*) FROM failures) FROM chunks WHERE outcome = 'memory'"
         ).fetchall()[0]
     tiles = dict(
         zip(

@@ -1,7 +1,7 @@
 """The buffer: nothing lost on the way, nothing kept without bound."""
 
 from roast_recorder import rows
-from roast_recorder.buffer import ROWS_PER_BATCH, Buffer
+from roast_recorder.buffer import BATCHES_PER_PULL, ROWS_PER_BATCH, Buffer
 from roast_recorder.rows import RECORD
 
 
@@ -34,34 +34,60 @@ def test_a_batch_stays_until_it_is_acknowledged():
     assert buffer.empty
 
 
-def test_many_rows_make_many_batches():
+def pull_all(buffer):
+    pulled, received = [], 0
+    while batches := buffer.pull(received):
+        pulled += batches
+        received = batches[-1][0]
+    return pulled
+
+
+def test_a_pull_takes_so_many_rows_and_the_next_the_rest():
     buffer = Buffer(limit_bytes=10**8)
-    for number in range(2 * ROWS_PER_BATCH + 1):
+    total = (BATCHES_PER_PULL + 1) * ROWS_PER_BATCH + 1
+    for number in range(total):
         buffer.append(row(number))
 
-    batches = buffer.pull(received=0)
+    assert len(buffer.pull(received=0)) == BATCHES_PER_PULL
+    assert buffer.crowded
+    assert numbers(pull_all(buffer)) == list(range(total))
+    assert buffer.empty
 
-    assert len(batches) == 3
-    assert numbers(batches) == list(range(2 * ROWS_PER_BATCH + 1))
+
+def test_who_pulls_loses_nothing_of_a_burst_beyond_the_limit():
+    buffer = Buffer(limit_bytes=1_000)
+    for number in range(10_000):
+        buffer.append(row(number))
+
+    buffer.trim()
+
+    assert numbers(pull_all(buffer)) == list(range(10_000))
+    assert buffer.dropped == {}
 
 
-def test_beyond_the_limit_rows_are_dropped_and_counted():
+def test_while_nobody_pulls_what_goes_beyond_the_limit_is_dropped_and_counted(monkeypatch):
     buffer = Buffer(limit_bytes=100)
     buffer.append(row(1))
-    buffer.encode()
+    monkeypatch.setattr("roast_recorder.buffer.STALLED_SECONDS", 0.0)
+    buffer.trim()
     for number in range(2, 9):
         buffer.append(row(number))
+        buffer.trim()
 
-    assert numbers(buffer.pull(received=0)) == [1]
-    assert buffer.dropped == {"event": 7}
+    pulled = numbers(pull_all(buffer))
+    assert pulled == list(range(1, len(pulled) + 1))
+    assert len(pulled) < 8
+    assert buffer.dropped == {"event": 8 - len(pulled)}
 
 
-def test_there_is_room_again_after_a_pull():
+def test_there_is_room_again_after_a_pull(monkeypatch):
+    monkeypatch.setattr("roast_recorder.buffer.STALLED_SECONDS", 0.0)
     buffer = Buffer(limit_bytes=100)
-    buffer.append(row(1))
-    [(number, _)] = buffer.pull(received=0)
-    buffer.pull(received=number)
-    buffer.append(row(2))
+    for number in range(1, 9):
+        buffer.append(row(number))
+        buffer.trim()
+    pull_all(buffer)
+    buffer.append(row(9))
+    buffer.trim()
 
-    assert numbers(buffer.pull(received=number)) == [2]
-    assert buffer.dropped == {}
+    assert numbers(pull_all(buffer)) == [9]

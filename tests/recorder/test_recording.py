@@ -7,7 +7,7 @@ import time
 
 import dask.array as da
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 import roast_recorder
 
@@ -255,6 +255,55 @@ def test_a_scheduler_that_dies_is_said_and_stopping_does_not_wait(
     lines = read_lines(tmp_path / "trace.jsonl")
     assert "before" in {line.get("key") for line in lines}
     assert kinds(lines)[-1] != "trailer"
+
+
+def test_a_burst_larger_than_the_buffer_is_all_there(client, tmp_path, read_lines):
+    with roast_recorder.record(client, tmp_path / "trace.jsonl", buffer_limit_bytes=50_000):
+        client.gather(client.map(abs, range(2_000)))
+
+    lines = read_lines(tmp_path / "trace.jsonl")
+    assert kinds(lines).count("task") == 2_000
+    assert lines[-1]["dropped_by_kind"] == {}
+
+
+def test_a_recording_that_fails_to_start_leaves_nothing_behind(client, tmp_path, monkeypatch):
+    def fail(*_):
+        raise ValueError("no header today")
+
+    monkeypatch.setattr("roast_recorder.recording.environment.client_facts", fail)
+
+    with pytest.raises(ValueError, match="no header"):
+        roast_recorder.record(client, tmp_path / "trace.jsonl").start()
+
+    assert client.run_on_scheduler(leftovers) == []
+
+
+def test_a_cluster_closed_first_ends_the_trace_in_order(tmp_path, read_lines):
+    with (
+        LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0") as own,
+        Client(own) as client,
+        roast_recorder.record(client, tmp_path / "trace.jsonl"),
+    ):
+        client.submit(sum, [1, 2]).result()
+        own.close()
+
+    trailer = read_lines(tmp_path / "trace.jsonl")[-1]
+    assert (trailer["kind"], trailer["reason"]) == ("trailer", "the scheduler closed")
+
+
+def test_an_error_in_the_writer_is_counted_and_the_run_goes_on(
+    client, tmp_path, monkeypatch, read_lines
+):
+    recording = roast_recorder.record(client, tmp_path / "trace.jsonl")
+    recording.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(recording._file._sink, "_compress", int)  # no bytes are a number
+        client.submit(sum, [1, 2]).result()
+        time.sleep(1)
+    recording.stop()
+
+    lines = read_lines(tmp_path / "trace.jsonl")
+    assert lines[-1]["dropped_by_kind"]["transition"] >= 4
 
 
 def test_a_folder_that_is_missing_is_said_before_the_run(client, tmp_path):

@@ -8,6 +8,12 @@ import pytest
 from roast_recorder import rows
 
 
+def through(batch):
+    encoded, left_out = rows.encode(batch)
+    assert not left_out
+    return rows.decode(encoded)
+
+
 class Rude:
     def __str__(self):
         raise RuntimeError("no text for you")
@@ -23,24 +29,25 @@ class Rude:
         (np.int32(7), 7),
         (np.array([1, 2]), [1, 2]),
         (float("nan"), None),
+        (np.zeros((200, 200)), "<ndarray of shape (200, 200)>"),
         ({(1, 2): "tuple key", 3: "number"}, {"(1, 2)": "tuple key", "3": "number"}),
-        (2**80, float(2**80)),
+        (2**80, str(2**80)),
         ("lone \ud800 surrogate", "lone ? surrogate"),
         (Rude(), "<Rude>"),
         (ValueError("text"), "text"),
     ],
 )
 def test_odd_values(value, expected):
-    batch = rows.encode([(rows.RECORD, 1.0, "event", {"payload": value})])
+    [row] = through([(rows.RECORD, 1.0, "event", {"payload": value})])
 
-    assert rows.decode(batch) == [[rows.RECORD, 1.0, "event", {"payload": expected}]]
+    assert row == [rows.RECORD, 1.0, "event", {"payload": expected}]
 
 
 def test_a_value_that_holds_itself_ends():
     loop = []
     loop.append(loop)
 
-    [[_, _, _, fields]] = rows.decode(rows.encode([(rows.RECORD, 1.0, "event", {"p": loop})]))
+    [[_, _, _, fields]] = through([(rows.RECORD, 1.0, "event", {"p": loop})])
 
     depth = 0
     while (inner := fields["p"]) != "…":
@@ -48,18 +55,41 @@ def test_a_value_that_holds_itself_ends():
     assert 10 < depth < 30
 
 
-def test_an_odd_row_leaves_its_neighbours_alone():
-    batch = rows.encode([(0, 1.0, "before"), (0, 2.0, {(1,): 2**70}), (0, 3.0, "after")])
+def test_a_value_of_many_parts_is_cut():
+    bush = []
+    bush += [bush, bush, bush]
 
-    assert [row[1] for row in rows.decode(batch)] == [1.0, 2.0, 3.0]
+    encoded, _ = rows.encode([(rows.RECORD, 1.0, "event", {"p": bush})])
+
+    assert len(encoded) < 20 * rows.MAX_PARTS
+
+
+def test_a_row_that_cannot_be_encoded_is_counted_and_its_neighbours_are_kept():
+    class Impossible:
+        @property
+        def __class__(self):
+            raise RuntimeError("not even its class")
+
+    encoded, left_out = rows.encode(
+        [(rows.RECORD, t, "event", {"p": p}) for t, p in enumerate([1, Impossible(), 3])]
+    )
+
+    assert [row[1] for row in rows.decode(encoded)] == [0, 2]
+    assert left_out == {"event": 1}
+
+
+def test_an_odd_row_leaves_its_neighbours_alone():
+    batch = [(0, 1.0, "before"), (0, 2.0, {(1,): 2**70}), (0, 3.0, "after")]
+
+    assert [row[1] for row in through(batch)] == [1.0, 2.0, 3.0]
 
 
 def test_without_orjson_the_rows_are_the_same(monkeypatch):
     batch = [(0, 1.25, "key", None, {"startstops": ({"action": "compute"},), "s": {1}})]
-    expected = rows.decode(rows.encode(batch))
+    expected = through(batch)
 
     monkeypatch.setitem(sys.modules, "orjson", None)
-    encoded = rows.encode(batch)
+    encoded, _ = rows.encode(batch)
     monkeypatch.undo()
 
     assert rows.decode(encoded) == expected

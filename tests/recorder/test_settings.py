@@ -5,7 +5,7 @@ import pytest
 from roast_recorder.settings import Settings
 
 
-@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), "1s", None, True])
+@pytest.mark.parametrize("value", [0, -1, 2**64, float("inf"), float("nan"), "1s", None, True])
 def test_a_value_that_is_no_positive_number(value):
     with pytest.raises(ValueError, match="sample_interval_seconds="):
         Settings.from_keywords({"sample_interval_seconds": value})

@@ -203,6 +203,7 @@ class Recording:
             with contextlib.suppress(Exception):
                 await self._call("detach", abandon=True)
             await self._file.close()
+            self._writer = None
             raise
         self._puller = asyncio.create_task(self._pull_until_the_end())
         if not self._client.asynchronous:
@@ -313,7 +314,7 @@ class Recording:
 
     def _losses(self, dropped: dict[str, int]) -> list[dict[str, Any]]:
         t = self._scheduler_time()
-        reason = "the client did not fetch its records in time"
+        reason = "not fetched from the scheduler in time, or impossible to encode"
         return [
             {"kind": "loss", "t": t, "reason": reason, "record_kind": kind, "records": records}
             for kind, records in dropped.items()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 #: ``(TRANSITION, t, key, start, finish, stimulus_id, worker, run_id, details)``
@@ -27,9 +28,14 @@ RECORD: Final = 3
 #: Text of an object that no other rule covers is cut at this length.
 MAX_TEXT_LENGTH: Final = 1000
 
-#: An object with more parts than this is cut, and one that is deeper.
-MAX_PARTS: Final = 10_000
+#: An array of numbers that is larger than this is named by its shape.
+MAX_ARRAY_SIZE: Final = 10_000
+
+#: What is nested deeper than this inside an odd row is cut, visibly.
 MAX_DEPTH: Final = 20
+
+#: An odd row of more containers than this takes the scheduler too long; it is left out.
+MAX_CONTAINERS: Final = 200_000
 
 
 def encode(rows: list[tuple[Any, ...]]) -> tuple[bytes, Counter[str]]:
@@ -81,7 +87,9 @@ def _dumps(value: Any) -> bytes:
     try:
         import orjson
     except ImportError:
-        return json.dumps(_plain(value)).encode()
+        # A batch is a list of rows; the limits are those of a row.
+        rebuilt = map(_plain, value) if isinstance(value, list) else _plain(value)
+        return json.dumps(list(rebuilt)).encode()
     return orjson.dumps(value, default=_nearest)
 
 
@@ -102,7 +110,7 @@ def _nearest(value: Any) -> Any:
     if type(value).__module__ == "numpy":
         if getattr(value, "ndim", None) == 0:
             return value.item()
-        if getattr(value, "size", MAX_PARTS + 1) > MAX_PARTS:
+        if getattr(value, "size", MAX_ARRAY_SIZE + 1) > MAX_ARRAY_SIZE:
             return f"<{type(value).__name__} of shape {getattr(value, 'shape', '?')}>"
         return value.tolist()
     try:
@@ -111,15 +119,24 @@ def _nearest(value: Any) -> Any:
         return f"<{type(value).__qualname__}>"
 
 
-def _plain(value: Any, depth: int = MAX_DEPTH, parts: list[int] | None = None) -> Any:
+def _plain(
+    value: Any, inside: tuple[int, ...] = (), containers: Iterator[int] | None = None
+) -> Any:
     """Rebuild a value out of what JSON has: text keys, finite numbers, valid Unicode.
 
-    A row is a tuple of many, so the limit of parts holds for each of its elements.
+    Parameters
+    ----------
+    value : object
+    inside : tuple of int
+        Identities of the containers around the value: one that holds itself ends there.
+    containers : iterator of int, optional
+        Counts the containers of the whole.
+
+    Raises
+    ------
+    ValueError
+        If there are more containers than :data:`MAX_CONTAINERS`.
     """
-    if depth == MAX_DEPTH and isinstance(value, (list, tuple)):
-        return [_plain(item, depth - 1, [MAX_PARTS]) for item in value]
-    parts = [MAX_PARTS] if parts is None else parts
-    parts[0] -= 1
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -129,13 +146,17 @@ def _plain(value: Any, depth: int = MAX_DEPTH, parts: list[int] | None = None) -
         return float(value) if value - value == 0 else None
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
-    if depth == 0 or parts[0] < 0:
+    if len(inside) > MAX_DEPTH or id(value) in inside:
         return "…"
+    containers = itertools.count() if containers is None else containers
+    if next(containers) > MAX_CONTAINERS:
+        raise ValueError("too many containers")
+    inside = (*inside, id(value))
     if isinstance(value, dict):
         return {
-            str(_plain(str(key), depth, parts)): _plain(item, depth - 1, parts)
-            for key, item in itertools.islice(value.items(), MAX_PARTS)
+            _plain(str(key)): _plain(item, inside, containers)
+            for key, item in list(value.items())
         }
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item, depth - 1, parts) for item in itertools.islice(value, MAX_PARTS)]
-    return _plain(_nearest(value), depth - 1, parts)
+        return [_plain(item, inside, containers) for item in list(value)]
+    return _plain(_nearest(value), inside, containers)

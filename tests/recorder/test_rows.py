@@ -49,19 +49,49 @@ def test_a_value_that_holds_itself_ends():
 
     [[_, _, _, fields]] = through([(rows.RECORD, 1.0, "event", {"p": loop})])
 
+    assert fields["p"] == ["…"]
+
+
+def test_what_is_too_deep_is_cut_where_it_can_be_seen():
+    nested = {2**70: 1}
+    for _ in range(50):
+        nested = [nested]
+
+    [[_, _, _, fields]] = through([(rows.RECORD, 1.0, "event", {"p": nested})])
+
     depth = 0
     while (inner := fields["p"]) != "…":
         fields, depth = {"p": inner[0]}, depth + 1
     assert 10 < depth < 30
 
 
-def test_a_value_of_many_parts_is_cut():
-    bush = []
-    bush += [bush, bush, bush]
+def test_a_row_too_large_to_rebuild_is_left_out_and_counted(monkeypatch):
+    monkeypatch.setattr(rows, "MAX_CONTAINERS", 1_000)
+    doubling = [2**70]
+    for _ in range(15):
+        doubling = [doubling, doubling]
 
-    encoded, _ = rows.encode([(rows.RECORD, 1.0, "event", {"p": bush})])
+    encoded, left_out = rows.encode(
+        [(rows.RECORD, t, "event", {"p": p}) for t, p in enumerate([1, doubling, 3])]
+    )
 
-    assert len(encoded) < 20 * rows.MAX_PARTS
+    assert [row[1] for row in rows.decode(encoded)] == [0, 2]
+    assert left_out == {"event": 1}
+
+
+@pytest.mark.parametrize("orjson", [True, False])
+@pytest.mark.parametrize("annotations", [None, {"odd": 2**70}])
+def test_a_task_keeps_every_dependency(monkeypatch, orjson, annotations):
+    dependencies = [("part", number) for number in range(30_000)]
+    row = (rows.TASK, 1.0, "sum", "sum", "sum", dependencies, (0,), annotations, None, "c", "s")
+
+    if not orjson:
+        monkeypatch.setitem(sys.modules, "orjson", None)
+    encoded, left_out = rows.encode([row])
+    monkeypatch.undo()
+
+    assert not left_out
+    assert rows.decode(encoded)[0][5] == [["part", number] for number in range(30_000)]
 
 
 def test_a_row_that_cannot_be_encoded_is_counted_and_its_neighbours_are_kept():

@@ -8,17 +8,25 @@ DEMO_DIR ?= roast-demo
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs samples screenshots clean
+.PHONY: help demo test test-floor lint docs samples screenshots benchmark-recorder campaign clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 demo: $(VENV)/installed-all  ## a small real coffea run on this machine, recorded, and its report
 	$(BIN)/roast-record demo -o $(DEMO_DIR)
 
-test: $(VENV)/installed-test  ## all tests, in a real browser too
+test: $(VENV)/installed-test  ## all tests, in a real browser too, the recorder's on two versions of distributed
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then \
+		$(MAKE) --no-print-directory test-floor; \
+	else \
+		echo "distributed 2024.3.0 has no numpy for this Python: make test-floor needs 3.11 or 3.12"; \
+	fi
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-floor: $(VENV)-floor/installed  ## the recorder's tests on the oldest distributed it supports
+	$(VENV)-floor/bin/python -m pytest tests/recorder $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-test  ## formatting, lint and types
 	$(BIN)/ruff format --check .
@@ -35,8 +43,16 @@ screenshots: $(VENV)/installed-test  ## renew the README's picture of the report
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/browser/screenshots.py
 
+benchmark-recorder: $(VENV)/installed-benchmark  ## what recording costs: CPU, memory, bytes (10 minutes)
+	$(BIN)/python tests/benchmarks/recorder_cost.py
+	$(BIN)/python tests/benchmarks/recorder_memory.py
+	$(BIN)/python tests/benchmarks/trace_size.py
+
+campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
+	$(BIN)/python tests/benchmarks/campaign.py
+
 clean:  ## take away the environment and what the demo wrote
-	rm -rf $(VENV) $(DEMO_DIR) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-floor $(DEMO_DIR) .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -47,4 +63,11 @@ $(VENV)/created:
 $(VENV)/installed-%: pyproject.toml $(VENV)/created
 	@echo "Installing roast-trace[$*] into $(VENV) (a minute or two) ..."
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+# The oldest Python and the oldest distributed together; newer ones are in $(VENV).
+$(VENV)-floor/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-floor
+	@echo "Installing roast-trace with distributed 2024.3.0 into $(VENV)-floor ..."
+	$(VENV)-floor/bin/python -m pip install --quiet --editable '.[floor]'
 	@touch $@

@@ -6,7 +6,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,40 +51,32 @@ def client(cluster) -> Iterator:
 
 
 @pytest.fixture
-def scheduler_process(tmp_path) -> Iterator[tuple[subprocess.Popen, str]]:
-    """A scheduler and two workers in processes that have distributed alone.
+def start_scheduler(tmp_path) -> Iterator[Callable]:
+    """Start schedulers with workers, in processes that end with the test.
 
-    What else the recorder uses cannot be imported there. Gives the scheduler's process
-    and address.
+    In those that are `bare`, what the recorder uses beside distributed cannot be imported.
+    Gives the scheduler's process and address.
     """
-    file = tmp_path / "scheduler.json"
     with contextlib.ExitStack() as stack:
-        scheduler = _dask(
-            stack,
-            "scheduler",
-            "--scheduler-file",
-            str(file),
-            "--no-dashboard",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-        )
-        address = _address(file, scheduler)
-        for _ in range(2):
-            _dask(
-                stack,
-                "worker",
-                address,
-                "--nthreads",
-                "1",
-                "--no-dashboard",
-                "--host",
-                "127.0.0.1",
-                "--local-directory",
-                str(tmp_path),
-            )
-        yield scheduler, address
+
+        def start(*arguments: str, workers: int, bare: bool = True):
+            file = tmp_path / f"scheduler-{len(list(tmp_path.glob('scheduler-*')))}.json"
+            quiet = ["--no-dashboard", "--host", "127.0.0.1"]
+            named = ["--scheduler-file", str(file), "--port", "0"]
+            scheduler = _dask(stack, bare, "scheduler", *named, *quiet, *arguments)
+            address = _address(file, scheduler)
+            for _ in range(workers):
+                folder = ["--local-directory", str(tmp_path)]
+                _dask(stack, bare, "worker", address, "--nthreads", "1", *quiet, *folder)
+            return scheduler, address
+
+        yield start
+
+
+@pytest.fixture
+def scheduler_process(start_scheduler) -> tuple[subprocess.Popen, str]:
+    """A scheduler and two workers in processes that have distributed alone."""
+    return start_scheduler(workers=2)
 
 
 DISTRIBUTED_ALONE = """
@@ -96,9 +88,10 @@ run_cli()
 """
 
 
-def _dask(stack: contextlib.ExitStack, *arguments: str) -> subprocess.Popen:
+def _dask(stack: contextlib.ExitStack, bare: bool, *arguments: str) -> subprocess.Popen:
+    program = ["-c", DISTRIBUTED_ALONE] if bare else ["-m", "dask"]
     process = subprocess.Popen(
-        [sys.executable, "-c", DISTRIBUTED_ALONE, *arguments],
+        [sys.executable, *program, *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -3,14 +3,29 @@
 >>> with roast_recorder.record(client, "trace.jsonl.zst"):  # doctest: +SKIP
 ...     run_the_analysis()
 
-Data flows one way: the hooks of :mod:`~roast_recorder.plugin` append rows to a
-:mod:`~roast_recorder.buffer` on the scheduler; the :mod:`~roast_recorder.recording` pulls
-them to the client, where :mod:`~roast_recorder.expand` makes records of them and a
-:mod:`~roast_recorder.sink` writes the file.
+Data flows one way: the hooks of :mod:`~roast_recorder.plugin` append to a
+:mod:`~roast_recorder.buffer` on the scheduler; a :mod:`~roast_recorder.pump` pulls from it,
+on the client or on the scheduler's own host, and hands over to a
+:mod:`~roast_recorder.writer`: a process of its own, where :mod:`~roast_recorder.expand`
+makes records and :mod:`~roast_recorder.segments` writes them.
 """
 
-from roast_recorder.recording import Recording, record
+from __future__ import annotations
 
-__version__ = "0.1.0"
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roast_recorder.recording import Recording, record
+
+__version__ = "0.2.0"
 
 __all__ = ["Recording", "__version__", "record"]
+
+
+def __getattr__(name: str) -> Any:
+    # The writing process imports parts of this package many times a day and needs no Dask.
+    if name in ("Recording", "record"):
+        from roast_recorder import recording
+
+        return getattr(recording, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,28 +1,47 @@
-"""The buffer between the hooks, which append, and the client, which pulls.
+"""The buffer between the hooks, which append, and the puller, which fetches.
 
-Everything happens on the scheduler's event loop, so nothing here locks. Rows are encoded
-when somebody pulls, so many at a time that the loop is never held for long; an encoded
-batch stays until the puller has said that it has it, so that an answer which gets lost on
-its way costs nothing.
+Everything happens on the scheduler's event loop, so nothing here locks. What was appended
+is encoded some thousand rows at a time, when somebody pulls or when so many have come, so
+that the loop is never held for long; an encoded batch stays until the puller has said that
+it is written, so that an answer which gets lost on its way costs nothing.
+
+The buffer is bounded. When much waits, batches are compressed; when the limit is reached
+all the same, the least valuable go first, and every row that goes is counted.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from time import monotonic
-from typing import Any
+from collections import deque
+from time import monotonic, time
+from typing import Any, Final, NamedTuple
 
 from roast_recorder import rows
+from roast_recorder.rows import RECORD, Row
 
-#: Encoding some thousand rows takes the scheduler's thread a few milliseconds.
-ROWS_PER_BATCH = 5_000
-BATCHES_PER_PULL = 4
+#: Values of transitions, of which each has 5, 7 or 12, and rows that are encoded at
+#: once: a few milliseconds of the scheduler's thread.
+TRANSITION_VALUES_PER_BATCH: Final = 50_000
+ROWS_PER_BATCH: Final = 5_000
 
-#: What a row takes on average until it is encoded.
-ROW_BYTES = 500
+BATCHES_PER_PULL: Final = 8
 
-#: Who has not pulled for so long does not keep up.
-STALLED_SECONDS = 5.0
+#: Batches are compressed once so much of the limit is taken: a sixteenth.
+COMPRESS_BEYOND: Final = 1 / 16
+
+#: What is dropped first, second, last when the limit is reached.
+SAMPLES, EVENTS, FACTS = range(3)
+
+TOO_MUCH: Final = "more came than could be written"
+ODD: Final = "impossible to encode"
+
+
+class Batch(NamedTuple):
+    """An encoded batch that waits."""
+
+    number: int
+    lane: int
+    compressed: bool
+    content: bytes
 
 
 class Buffer:
@@ -31,72 +50,163 @@ class Buffer:
     Parameters
     ----------
     limit_bytes : int
-        While nobody pulls, what goes beyond is dropped and counted. Somebody who pulls
-        gets everything, however much comes at once.
+        Most bytes that may wait.
 
     Attributes
     ----------
-    append : callable
-        Takes one row. This is all that a hook does.
-    dropped : Counter
-        Rows dropped since the last pull, by kind of record.
+    transitions : list
+        Flat, as :mod:`roast_recorder.rows` says. The hook extends it, always by a whole
+        transition, and calls :meth:`seal` when it has grown beyond
+        :data:`TRANSITION_VALUES_PER_BATCH`.
+    odd_keys : bool
+        As :func:`roast_recorder.rows.encode` takes it.
+    last_pull : float
+        When somebody last pulled, by the monotonic clock.
     """
 
     def __init__(self, limit_bytes: int) -> None:
-        self._rows: list[tuple[Any, ...]] = []
-        self.append = self._rows.append
+        self.transitions: list[Any] = []
+        self.odd_keys = False
+        self.last_pull = monotonic()
+        self._lanes: tuple[list[Row], ...] = ([], [], [])
         self._limit_bytes = limit_bytes
-        self._batches: deque[tuple[int, bytes]] = deque()
+        self._batches: deque[Batch] = deque()
         self._waiting_bytes = 0
         self._last_number = 0
-        self._last_pull = monotonic()
-        self.dropped: Counter[str] = Counter()
+        self._handed_over = 0
+        self._lost: dict[tuple[str, str], list[float]] = {}
 
     @property
     def empty(self) -> bool:
         """Whether everything has been pulled and acknowledged."""
-        return not self._rows and not self._batches
+        waiting = self._batches or self.transitions or any(self._lanes) or self._lost
+        return not waiting
 
     @property
     def crowded(self) -> bool:
         """Whether so much waits that the next pull should not."""
-        return len(self._rows) > ROWS_PER_BATCH
+        return sum(batch.number > self._handed_over for batch in self._batches) > 1
 
-    def pull(self, received: int) -> list[tuple[int, bytes]]:
+    def append(self, row: Row, lane: int = FACTS) -> None:
+        """Take a row that is no transition."""
+        waiting = self._lanes[lane]
+        waiting.append(row)
+        if len(waiting) >= ROWS_PER_BATCH:
+            self.seal()
+
+    def seal(self) -> None:
+        """Encode what has been appended."""
+        transitions = self.transitions[:]
+        self.transitions.clear()
+        for lane in (FACTS, EVENTS, SAMPLES):
+            waiting = self._lanes[lane][:]
+            self._lanes[lane].clear()
+            if waiting or transitions:
+                self._seal(lane, transitions, waiting)
+            transitions = []
+
+    def pull(self, received: int, *, everything: bool = False) -> list[Batch]:
         """Hand over the batches after number `received`, and forget those up to it.
 
         Parameters
         ----------
         received : int
-            Number of the last batch that the puller has safely; 0 is none.
+            Number of the last batch that is written; 0 is none.
+        everything : bool
+            Whether this is the last pull, which must leave nothing.
 
         Returns
         -------
-        list of (int, bytes)
-            Number and encoded rows of each batch, in order.
+        list of Batch
+            In order; the first few unless `everything`.
         """
-        self._last_pull = monotonic()
-        while self._batches and self._batches[0][0] <= received:
-            self._waiting_bytes -= len(self._batches.popleft()[1])
-        while self._rows and len(self._batches) < BATCHES_PER_PULL:
-            self._encode_batch()
-        return list(self._batches)
+        self.last_pull = monotonic()
+        while self._batches and self._batches[0].number <= received:
+            self._waiting_bytes -= len(self._batches.popleft().content)
+        if everything or len(self._batches) < BATCHES_PER_PULL:
+            self.seal()
+            self._write_losses()
+        answer = list(self._batches)
+        if not everything:
+            answer = answer[:BATCHES_PER_PULL]
+        if answer:
+            self._handed_over = answer[-1].number
+        return answer
 
-    def trim(self) -> None:
-        """Keep within the limit if nobody pulls; call it from time to time."""
-        if monotonic() - self._last_pull < STALLED_SECONDS:
-            return
-        while self._rows and self._waiting_bytes < self._limit_bytes:
-            if self._waiting_bytes + len(self._rows) * ROW_BYTES < self._limit_bytes:
-                return
-            self._encode_batch()
-        self.dropped.update(map(rows.kind_of, self._rows))
-        self._rows.clear()
+    def _seal(self, lane: int, transitions: list[Any], waiting: list[Row]) -> None:
+        content, left_out = rows.encode(transitions, waiting, odd_keys=self.odd_keys)
+        for kind, counted in left_out.items():
+            self._count_loss(ODD, kind, counted)
+        much_waits = self._waiting_bytes > self._limit_bytes * COMPRESS_BEYOND
+        compressed = much_waits or self._waiting_bytes + len(content) > self._limit_bytes
+        if compressed:
+            content = rows.compress(content)
+        if self._make_room(len(content), lane):
+            self._add(lane, content, compressed=compressed)
+        else:
+            self._lose(transitions, waiting)
 
-    def _encode_batch(self) -> None:
-        batch, left_out = rows.encode(self._rows[:ROWS_PER_BATCH])
-        del self._rows[:ROWS_PER_BATCH]
-        self.dropped.update(left_out)
+    def _add(self, lane: int, content: bytes, *, compressed: bool) -> None:
         self._last_number += 1
-        self._waiting_bytes += len(batch)
-        self._batches.append((self._last_number, batch))
+        self._waiting_bytes += len(content)
+        self._batches.append(Batch(self._last_number, lane, compressed, content))
+
+    def _make_room(self, nbytes: int, lane: int) -> bool:
+        """Drop what is worth less than a lane until `nbytes` fit; say whether they do."""
+        excess = self._waiting_bytes + nbytes - self._limit_bytes
+        if excess <= 0:
+            return True
+        # What was handed over may be written already; it could not be counted as lost.
+        worth_less = sorted(
+            (b for b in self._batches if b.lane < lane and b.number > self._handed_over),
+            key=lambda batch: batch.lane,
+        )
+        if sum(len(batch.content) for batch in worth_less) < excess:
+            return False
+        for batch in worth_less:
+            if excess > 0:
+                excess -= len(batch.content)
+                self._drop(batch)
+        return True
+
+    def _drop(self, batch: Batch) -> None:
+        self._batches.remove(batch)
+        self._waiting_bytes -= len(batch.content)
+        self._lose(*rows.decode(opened(batch)))
+
+    def _lose(self, transitions: list[Any], waiting: list[Row]) -> None:
+        for kind, counted in rows.census(transitions, waiting).items():
+            self._count_loss(TOO_MUCH, kind, counted)
+
+    def _count_loss(self, reason: str, kind: str, counted: list[float]) -> None:
+        records, start_t, stop_t = counted
+        lost = self._lost.setdefault((reason, kind), [0, start_t, stop_t])
+        lost[0] += records
+        lost[1] = min(lost[1], start_t)
+        lost[2] = max(lost[2], stop_t)
+
+    def _write_losses(self) -> None:
+        """Say in the trace what was lost; these few bytes need no room made for them."""
+        if not self._lost:
+            return
+        told = [
+            _loss_row(reason, kind, *counted) for (reason, kind), counted in self._lost.items()
+        ]
+        self._lost.clear()
+        self._add(FACTS, rows.encode([], told)[0], compressed=False)
+
+
+def _loss_row(reason: str, kind: str, records: float, start_t: float, stop_t: float) -> Row:
+    fields = {
+        "reason": reason,
+        "record_kind": kind,
+        "records": int(records),
+        "start_t": start_t,
+        "stop_t": stop_t,
+    }
+    return (RECORD, time(), "loss", fields)
+
+
+def opened(batch: Batch) -> bytes:
+    """Give the content of a batch as :func:`roast_recorder.rows.decode` takes it."""
+    return rows.decompress(batch.content) if batch.compressed else batch.content

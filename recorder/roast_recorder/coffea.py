@@ -11,8 +11,19 @@ from __future__ import annotations
 
 from typing import Any
 
+try:
+    import dask._task_spec as task_spec
+except ImportError:  # until 2024.11 tasks were tuples
+    task_spec = None  # type: ignore[assignment]
+
 #: Text of the user's metadata beyond this many characters is left out.
 MAX_USERMETA_LENGTH = 4_096
+
+
+#: What stands first among the arguments of most tasks.
+_NO_WORK_ITEMS = frozenset(
+    {int, float, str, bytes, bool, list, dict, type(None), getattr(task_spec, "TaskRef", int)}
+)
 
 
 def chunk_identity(
@@ -37,6 +48,11 @@ def chunk_identity(
     dict or None
         Fields of a ``chunk`` record, without the key; None if this is no chunk.
     """
+    # Nearly all tasks of a cluster are no chunks: say so as fast as can be.
+    legacy = type(run_spec) is tuple
+    arguments = run_spec[1:] if legacy else getattr(run_spec, "args", ())
+    if not arguments or type(arguments[0]) in _NO_WORK_ITEMS:
+        return None
     item = _work_item(run_spec)
     if item is None:
         return None
@@ -57,21 +73,19 @@ def _int(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def _work_item(run_spec: Any) -> Any | None:
-    """Find the work item: the task's first argument, or the first part of that.
+def _work_item(candidate: Any, depth: int = 3) -> Any | None:
+    """Find the work item among the first arguments of a task.
 
     With a broadcast processor, coffea zips the item with it into a tuple, which Dask wraps
-    into a task of its own.
+    into a task of its own. Until 2024.11 a task was a tuple of a function and arguments.
     """
-    candidate = run_spec
-    for _ in range(3):
-        if all(hasattr(candidate, name) for name in ("treename", "filename", "dataset")):
-            return candidate
-        parts = candidate if isinstance(candidate, tuple) else getattr(candidate, "args", None)
-        if not isinstance(parts, (tuple, list)) or not parts:
-            return None
-        candidate = parts[0]
-    return None
+    if all(hasattr(candidate, name) for name in ("treename", "filename", "dataset")):
+        return candidate
+    parts = candidate if isinstance(candidate, tuple) else getattr(candidate, "args", None)
+    if depth == 0 or not isinstance(parts, (tuple, list)):
+        return None
+    found = (_work_item(part, depth - 1) for part in parts[:2])
+    return next((item for item in found if item is not None), None)
 
 
 def _usermeta(item: Any, seen: dict[int, Any]) -> Any:

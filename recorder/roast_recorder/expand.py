@@ -1,77 +1,140 @@
-"""Rows to records: what the schema declares, built on the client."""
+"""Rows to records: what the schema declares, built where it is written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
-from roast_recorder.rows import RECORD, TASK, TRANSITION, WORKER_SAMPLE
+from roast_recorder.rows import (
+    FINE_METRICS,
+    RECORD,
+    TASK,
+    WORKER_SAMPLE,
+    Row,
+    kind_of,
+    records_in,
+    split_transitions,
+)
 from roast_recorder.sampler import SAMPLE_FIELDS
 
 Record = dict[str, Any]
 
 
-def records(rows: list[list[Any]]) -> Iterator[Record]:
-    """Turn decoded rows into records, in order.
+def records(transitions: list[Any], rows: list[Row]) -> Iterator[Record]:
+    """Turn a decoded batch into records.
 
     Parameters
     ----------
-    rows : list of list
+    transitions, rows
         As :func:`roast_recorder.rows.decode` gives them.
 
     Yields
     ------
     dict
-        A record with ``kind`` and ``t``; fields that are null are left out.
+        A record with ``kind`` and ``t``; fields that are null are left out. Transitions
+        stay in the order in which they came, the others too, and both are merged by time.
     """
-    for row in rows:
-        yield _EXPANDERS[row[0]](row)
+    moved = (
+        record
+        for row in split_transitions(transitions)
+        for record in _expanded(_transition, row, "transition", row[0])
+    )
+    if not rows:
+        return moved
+    others = (
+        record
+        for row in rows
+        for record in _expanded(_EXPANDERS[row[0]], row, kind_of(row), row[1], records_in(row))
+    )
+    return heapq.merge(moved, others, key=itemgetter("t"))
+
+
+def _expanded(
+    expander: Callable[[Row], Iterable[Record]], row: Row, kind: str, t: float, records: int = 1
+) -> Iterable[Record]:
+    """Give the records of a row, or the loss of them: one row must not cost the others."""
+    try:
+        return list(expander(row))
+    except Exception as error:  # noqa: BLE001 - whatever a user put into a graph
+        reason = f"impossible to read: {type(error).__name__}"
+        return [
+            {
+                "kind": "loss",
+                "t": t,
+                "reason": reason,
+                "record_kind": kind,
+                "records": records,
+                "start_t": t,
+                "stop_t": t,
+            }
+        ]
 
 
 def key_text(key: Any) -> str:
-    """Give a key as text: Dask's string, or ``str(key)`` of a tuple.
-
-    Tuples have become lists on their way here; nested ones too.
-    """
-    return key if isinstance(key, str) else str(_as_tuple(key))
+    """Give a key as text: Dask's string, or ``str(key)`` of a tuple."""
+    return text(key if isinstance(key, str) else str(key))
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+def text(value: str) -> str:
+    """Give a text that is valid Unicode."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def _present(record: Record) -> Record:
     return {name: value for name, value in record.items() if value is not None}
 
 
-def _transition(row: list[Any]) -> Record:
-    _, t, key, start, finish, stimulus_id, worker, run_id, details = row
-    record = {
+def _transition(row: Row) -> Iterable[Record]:
+    t, key, start, finish, stimulus_id, *processing = row
+    record: Record = {
         "kind": "transition",
-        "t": t,
+        # A float of today's seconds has no more than these digits.
+        "t": round(t, 6),
         "key": key_text(key),
         "start": start,
         "finish": finish,
         "stimulus_id": stimulus_id,
+    }
+    if finish == "processing":
+        worker, record["run_id"] = processing
+        if worker is not None:
+            record["worker"] = worker
+    elif start == "processing":
+        record.update(_ending(*processing))
+    return (record,)
+
+
+def _ending(
+    run_id: int,
+    worker: str | None,
+    thread: int | None,
+    nbytes: int | None,
+    typename: str | None,
+    startstops: Any,
+    failure: Record | None,
+) -> Record:
+    """Give the fields that end an attempt."""
+    fields = {
         "worker": worker,
         "run_id": run_id,
+        "thread": thread,
+        "nbytes": nbytes,
+        "typename": typename,
+        "startstops": startstops or None,
     }
-    if details:
-        cause = details.get("cause")
-        record |= {
-            "worker": details.get("worker", worker),
-            "thread": details.get("thread"),
-            "nbytes": details.get("nbytes"),
-            "typename": details.get("typename"),
-            "startstops": details.get("startstops"),
-            "cause": None if cause is None else key_text(cause),
-            "exception": details.get("exception_text"),
-            "traceback": details.get("traceback_text"),
-        }
-    return _present(record)
+    if failure:
+        exception, traceback, cause = (
+            failure.get(name) for name in ("exception", "traceback", "cause")
+        )
+        fields["cause"] = cause and text(cause)
+        fields["exception"] = exception and text(exception)
+        fields["traceback"] = traceback and text(traceback)
+    return _present(fields)
 
 
-def _task(row: list[Any]) -> Record:
+def _task(row: Row) -> Iterable[Record]:
     (
         _,
         t,
@@ -85,41 +148,67 @@ def _task(row: list[Any]) -> Record:
         client,
         stimulus_id,
         state,
+        worker,
+        run_id,
     ) = row
-    return _present(
-        {
-            "kind": "task",
-            "t": t,
-            "key": key_text(key),
-            "prefix": prefix,
-            "group": key_text(group),
-            "dependencies": [key_text(dependency) for dependency in dependencies],
-            "priority": priority,
-            "annotations": annotations,
-            "span_id": span_id,
-            "client": client,
-            "stimulus_id": stimulus_id,
-            "state": state,
-        }
-    )
+    record = {
+        "kind": "task",
+        "t": t,
+        "key": key_text(key),
+        "prefix": text(prefix),
+        "group": key_text(group),
+        "dependencies": [key_text(dependency) for dependency in dependencies],
+        "priority": priority,
+        "annotations": annotations,
+        "span_id": span_id,
+        "client": client,
+        "stimulus_id": stimulus_id,
+        "state": state,
+        "worker": worker,
+        "run_id": run_id,
+    }
+    return (_present(record),)
 
 
-def _worker_sample(row: list[Any]) -> Record:
-    return _present(
-        {"kind": "worker_sample", "t": row[1], **dict(zip(SAMPLE_FIELDS, row[2:], strict=True))}
-    )
+def _worker_sample(row: Row) -> Iterable[Record]:
+    fields = zip(SAMPLE_FIELDS, row[2:], strict=True)
+    return (_present({"kind": "worker_sample", "t": row[1], **dict(fields)}),)
 
 
-def _record(row: list[Any]) -> Record:
+def _fine_metrics(row: Row) -> Iterator[Record]:
+    """Give a record for each delta of a heartbeat.
+
+    The name of one is (context, span_id, prefix, activity, unit) for tasks and (context,
+    activity, unit) for what a worker does beside them. Other shapes are no fine metrics.
+    """
+    _, t, worker, server_id, deltas = row
+    for name, delta in deltas.items():
+        context, *within_task, activity, unit = name
+        span_id, prefix = within_task if len(within_task) == 2 else (None, None)
+        yield _present(
+            {
+                "kind": "fine_metric",
+                "t": t,
+                "worker": worker,
+                "server_id": server_id,
+                "context": str(context),
+                "span_id": span_id,
+                "prefix": prefix and text(str(prefix)),
+                "activity": text(str(activity)),
+                "unit": str(unit),
+                "delta": delta,
+            }
+        )
+
+
+def _record(row: Row) -> Iterable[Record]:
     _, t, kind, fields = row
-    if "key" in fields:
-        fields["key"] = key_text(fields["key"])
-    return _present({"kind": kind, "t": t, **fields})
+    return (_present({"kind": kind, "t": t, **fields}),)
 
 
-_EXPANDERS: dict[int, Callable[[list[Any]], Record]] = {
-    TRANSITION: _transition,
+_EXPANDERS: dict[int, Callable[[Row], Iterable[Record]]] = {
     TASK: _task,
     WORKER_SAMPLE: _worker_sample,
+    FINE_METRICS: _fine_metrics,
     RECORD: _record,
 }

@@ -1,7 +1,7 @@
 """A recording, seen from the client: attach, pull, write, detach.
 
-The client owns the file. It asks the recorder on the scheduler for the next batches again
-and again and gives them to the :mod:`~roast_recorder.writer`.
+The client owns the trace. It asks the recorder on the scheduler for the next batches again
+and again and hands them to the :mod:`~roast_recorder.writer`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import os
 import pickle
 import platform
 import uuid
-from time import time
+from collections import Counter
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
 
 from roast_recorder import environment
+from roast_recorder.pump import pump
 from roast_recorder.settings import Settings
 from roast_recorder.writer import Writer
 from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from collections import Counter
+    from collections.abc import Callable
     from types import TracebackType
 
     from distributed import Client
@@ -32,6 +34,16 @@ logger = logging.getLogger("roast_recorder")
 
 #: How long the end of a recording may take before the caller goes on without it.
 STOP_TIMEOUT_SECONDS = 30.0
+
+#: How long a connection that broke may take to come back.
+RECONNECT_SECONDS = 25.0
+RETRY_INTERVAL_SECONDS = 0.5
+RETRY_TIMEOUT_SECONDS = 2.0
+ANSWER_TIMEOUT_SECONDS = 1.0
+
+
+class RecorderGoneError(Exception):
+    """The recorder on the scheduler cannot be asked any more."""
 
 
 def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Recording:
@@ -42,8 +54,9 @@ def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Rec
     client : distributed.Client
         A connected client, synchronous or asynchronous.
     path : path-like
-        The trace, on this machine: ``.jsonl``, ``.jsonl.zst`` or ``.jsonl.gz``. An older
-        trace of that name is replaced.
+        The trace, on this machine. One file if it ends in ``.jsonl``, ``.jsonl.zst`` or
+        ``.jsonl.gz``: an older trace of that name is replaced. Otherwise a folder of
+        numbered segments, which must not hold another trace.
     **settings
         Fields of :class:`roast_recorder.settings.Settings`.
 
@@ -56,7 +69,7 @@ def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Rec
     Raises
     ------
     ValueError
-        If the path or a setting cannot be used.
+        If a setting cannot be used.
     TypeError
         If a setting has no such name, or `client` is no client.
     """
@@ -68,11 +81,16 @@ def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Rec
             f"record() takes a distributed.Client, not a {type(client).__name__}; "
             "a cluster's is cluster.get_client()"
         )
-    return Recording(client, path, Settings.from_keywords(settings))
+    checked = Settings.from_keywords(settings)
+    kind = RecordingThere if checked.write_on == "scheduler" else Recording
+    return kind(client, path, checked)
 
 
 class Recording:
-    """One recording of one cluster into one trace file.
+    """One recording of one cluster into one trace.
+
+    It ends in order with the ``with`` block or :meth:`stop`, and as well when the client
+    is closed or the cluster ends first.
 
     Attributes
     ----------
@@ -88,19 +106,40 @@ class Recording:
         self._path = os.fspath(path)
         self._settings = settings
         self._writer: Writer | None = None
-        self._puller: asyncio.Task[str] | None = None
-        self._received = 0
+        self._running: asyncio.Task[None] | None = None
         self._clock_offset_seconds = 0.0
+        self._ending = ""
+        self._lost = False
+        self._stopping = False
 
     @property
     def records_by_kind(self) -> Counter[str]:
-        """Records in the file so far."""
-        return self._file.records_by_kind
+        """Records in the trace so far."""
+        return self._started.records_by_kind
 
     @property
     def dropped_by_kind(self) -> Counter[str]:
         """Records that had to be left out so far."""
-        return self._file.dropped_by_kind
+        return self._started.dropped_by_kind
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the trace so far."""
+        return self._started.nbytes
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is recorded, whatever ended it."""
+        return self._running is None or self._running.done()
+
+    def ended_in_order(self) -> bool:
+        """Tell whether nothing more is recorded and nothing is missing at the end."""
+        return self.ended and bool(self._ending)
+
+    def when_ended(self, call: Callable[[Any], None]) -> None:
+        """Have something called once nothing more is recorded."""
+        if self._running is not None:
+            self._running.add_done_callback(call)
 
     def start(self) -> Any:
         """Attach the recorder.
@@ -112,15 +151,15 @@ class Recording:
 
         Raises
         ------
-        OSError
-            If the file cannot be written: said before anything is recorded.
+        OSError, ValueError
+            If the trace cannot be written: said before anything is recorded.
         RuntimeError
             If this recording was started before.
         """
-        return self._client.sync(self._start)
+        return self._client.sync(self.start_on_loop)
 
     def stop(self) -> Any:
-        """Detach the recorder, fetch what is left and close the file.
+        """Detach the recorder, fetch what is left and close the trace.
 
         Stopping twice, or after the cluster has gone, does nothing more.
 
@@ -130,8 +169,8 @@ class Recording:
             An awaitable if the client is asynchronous.
         """
         if not self._client.asynchronous and not self._loop_runs():
-            return self._close_without_loop()
-        return self._client.sync(self._stop)
+            return self._release()
+        return self._client.sync(self.stop_on_loop)
 
     def __enter__(self) -> Self:
         if self._client.asynchronous:
@@ -154,7 +193,7 @@ class Recording:
     async def __aenter__(self) -> Self:
         if not self._client.asynchronous:
             raise TypeError("a client that is not asynchronous is recorded with 'with'")
-        await self._start()
+        await self.start_on_loop()
         return self
 
     async def __aexit__(
@@ -164,7 +203,7 @@ class Recording:
         tb: TracebackType | None,
     ) -> None:
         try:
-            await self._stop()
+            await self.stop_on_loop()
         except Exception:
             logger.exception("roast: recording %s did not end in order", self._path)
 
@@ -172,44 +211,106 @@ class Recording:
         loop: Any = self._client.loop
         return loop is not None and loop.asyncio_loop.is_running()
 
-    def _close_without_loop(self) -> None:
-        """Close the file of a client that was closed before its recording was stopped."""
-        if self._puller is None:
-            return
-        self._puller = None
-        atexit.unregister(self.stop)
-        self._file.close_now()
-        logger.warning(
-            "roast: the client was closed before its recording was stopped; %s ends there",
-            self._path,
-        )
-
-    # -- on the client's event loop ------------------------------------------------------
+    def _release(self) -> None:
+        """Leave the trace to its writer: the loop that fed it has gone."""
+        if self._writer is not None and self._running is not None:
+            self._running = None
+            self._writer.release()
 
     @property
-    def _file(self) -> Writer:
+    def _started(self) -> Writer:
         if self._writer is None:
             raise RuntimeError(f"the recording of {self._path!r} has not been started")
         return self._writer
 
-    async def _start(self) -> Recording:
+    # -- on the client's event loop ------------------------------------------------------
+
+    async def start_on_loop(self) -> Recording:
+        """Do what :meth:`start` does, on the client's own event loop."""
         if self._writer is not None:
             raise RuntimeError(f"the recording of {self._path!r} was started before")
-        self._writer = Writer(self._path)
         try:
             await self._attach()
-            await self._file.write([await self._header(), *self._client_facts()])
+            self._writer = await self._open_writer()
+            await self._writer.write(self._client_facts())
         except BaseException:
             with contextlib.suppress(Exception):
                 await self._call("detach", abandon=True)
-            await self._file.close()
             self._writer = None
             raise
-        self._puller = asyncio.create_task(self._pull_until_the_end())
-        if not self._client.asynchronous:
-            atexit.register(self.stop)
+        self._running = asyncio.create_task(self._run())
+        self._stop_with_the_client()
         logger.info("roast: recording to %s", self._path)
         return self
+
+    async def stop_on_loop(self) -> None:
+        """Do what :meth:`stop` does, on the client's own event loop."""
+        running = self._running
+        if running is None:
+            return
+        self._stopping = True
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_SECONDS):
+                if not running.done() and not self._lost:
+                    await self._detach(running)
+                await asyncio.shield(running)
+        except TimeoutError:
+            running.cancel()
+            await asyncio.wait([running])
+        self._running = None
+
+    async def _detach(self, running: asyncio.Task[None]) -> None:
+        """Ask the recorder to end, unless it ends by itself before it can be asked."""
+        asking = asyncio.create_task(self._call("detach"))
+        await asyncio.wait([asking, running], return_when=asyncio.FIRST_COMPLETED)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+    async def _run(self) -> None:
+        """Pull and write until the end, whoever brings it about."""
+        writer = self._started
+        try:
+            ending = await pump(self._pull, writer)
+            await writer.finish(self._scheduler_time(), ending)
+            self._ending = ending
+        except asyncio.CancelledError:
+            # The loop ends without us. The writer fetches the rest by itself.
+            writer.release()
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on
+            logger.warning(
+                "roast: the recorder cannot be asked any more (%s); %s ends here",
+                error,
+                self._path,
+            )
+            await writer.abandon()
+        finally:
+            atexit.unregister(self.stop)
+            self._say_how_it_ended()
+
+    async def _pull(self, received: int) -> dict[str, Any]:
+        """Pull, and wait for a connection that is lost to come back."""
+        lost_at = None
+        while True:
+            try:
+                # Dask itself tries to connect for half a minute, whatever happens meanwhile.
+                async with asyncio.timeout(RETRY_TIMEOUT_SECONDS if self._lost else None):
+                    answer: dict[str, Any] | None = await self._call("pull", received=received)
+            except OSError as error:
+                lost_at = lost_at or monotonic()
+                self._lost = True
+                if self._gives_up(monotonic() - lost_at):
+                    raise RecorderGoneError(f"{type(error).__name__}: {error}") from None
+                await asyncio.sleep(RETRY_INTERVAL_SECONDS)
+                continue
+            self._lost = False
+            if answer is None:
+                raise RecorderGoneError("it has left the scheduler")
+            return answer
+
+    def _gives_up(self, lost_seconds: float) -> bool:
+        closed = self._client.status in ("closing", "closed")
+        return closed or self._stopping or lost_seconds > RECONNECT_SECONDS
 
     async def _attach(self) -> None:
         from roast_recorder.plugin import RecorderPlugin
@@ -218,7 +319,9 @@ class Recording:
         plugin = RecorderPlugin(self.trace_id, self._client.id, self._settings.as_dict())
         ours, theirs = platform.python_version(), await self._scheduler_python_version()
         same = ours.split(".")[:2] == theirs.split(".")[:2]
-        pickled = dumps_by_value(plugin) if same else pickle.dumps(plugin)
+        # What comes back by value into this process would change the classes it came from.
+        travels = same and not self._scheduler_is_here()
+        pickled = dumps_by_value(plugin) if travels else pickle.dumps(plugin)
         try:
             await self._scheduler.register_scheduler_plugin(
                 plugin=pickled, name=plugin.name, idempotent=False
@@ -229,9 +332,61 @@ class Recording:
                 f"install roast-trace on the scheduler ({error})"
             ) from None
 
+    def _scheduler_is_here(self) -> bool:
+        """Tell whether the scheduler runs in this process, as a LocalCluster's does."""
+        from distributed import Scheduler
+
+        address = self._scheduler.address
+        return any(scheduler.address == address for scheduler in list(Scheduler._instances))
+
     async def _scheduler_python_version(self) -> str:
         versions = await self._scheduler.versions()
-        return str(versions["packages"]["python"])
+        packages = versions["packages"]
+        return str(dict(packages)["python"])
+
+    async def _open_writer(self) -> Writer:
+        from roast_recorder.rescue import rescue_order
+
+        header = await self._header()
+        writer = Writer(
+            self._path,
+            header,
+            self._settings.as_dict(),
+            rescue=rescue_order(self._client, self.trace_id, self._clock_offset_seconds),
+        )
+        await writer.open()
+        return writer
+
+    async def _header(self) -> dict[str, Any]:
+        from roast_recorder import __version__
+
+        before = time()
+        facts = await self._call("hello")
+        self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
+        return {
+            "kind": "header",
+            "schema_version": SCHEMA_VERSION,
+            "trace_id": self.trace_id,
+            "recorder_version": __version__,
+            "settings": self._settings.as_told(),
+            "clock_offset_seconds": self._clock_offset_seconds,
+            **facts,
+        }
+
+    def _client_facts(self) -> list[dict[str, Any]]:
+        t = self._scheduler_time()
+        return [
+            {"kind": "environment", "t": t, "section": section, "name": name, "value": value}
+            for section, name, value in environment.client_facts(self._client)
+        ]
+
+    def _stop_with_the_client(self) -> None:
+        """Have the recording stopped when the client is closed, or the process ends."""
+        if not self._client.asynchronous:
+            atexit.register(self.stop)
+        preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
+        if preloads is not None:
+            preloads.append(_StopsWithClient(self))
 
     async def _call(self, operation: str, **arguments: Any) -> Any:
         """Call one of the recorder's operations on the scheduler."""
@@ -256,108 +411,107 @@ class Recording:
     def _scheduler_time(self) -> float:
         return time() - self._clock_offset_seconds
 
-    async def _header(self) -> dict[str, Any]:
-        from roast_recorder import __version__
-
-        before = time()
-        facts = await self._call("hello")
-        self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
-        return {
-            "kind": "header",
-            "schema_version": SCHEMA_VERSION,
-            "trace_id": self.trace_id,
-            "segment": 1,
-            "recorder_version": __version__,
-            "settings": self._settings.as_dict(),
-            "clock_offset_seconds": self._clock_offset_seconds,
-            **facts,
-        }
-
-    def _client_facts(self) -> list[dict[str, Any]]:
-        t = self._scheduler_time()
-        return [
-            {"kind": "environment", "t": t, "section": section, "name": name, "value": value}
-            for section, name, value in environment.client_facts(self._client)
-        ]
-
-    async def _pull_until_the_end(self) -> str:
-        """Pull and write until the recorder on the scheduler has nothing more.
-
-        Returns
-        -------
-        str
-            How the recording ended; empty if the connection broke before that.
-        """
-        try:
-            while True:
-                answer = await self._call("pull", received=self._received)
-                await self._take(answer)
-                if answer["ending"]:
-                    return str(answer["ending"])
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on
-            logger.warning(
-                "roast: the connection to the recorder is lost (%s: %s); %s ends here",
-                type(error).__name__,
-                error,
-                self._path,
-            )
-            return ""
-
-    async def _take(self, answer: dict[str, Any]) -> None:
-        for number, batch in answer["batches"]:
-            if number > self._received:
-                await self._file.write_batch(bytes(batch))
-                self._received = number
-        if answer["dropped"]:
-            self.dropped_by_kind.update(answer["dropped"])
-            await self._file.write(self._losses(answer["dropped"]))
-
-    def _losses(self, dropped: dict[str, int]) -> list[dict[str, Any]]:
-        t = self._scheduler_time()
-        reason = "not fetched from the scheduler in time, or impossible to encode"
-        return [
-            {"kind": "loss", "t": t, "reason": reason, "record_kind": kind, "records": records}
-            for kind, records in dropped.items()
-        ]
-
-    async def _stop(self) -> None:
-        if self._puller is None:
-            return
-        puller, self._puller = self._puller, None
-        atexit.unregister(self.stop)
-        ending = ""
-        try:
-            async with asyncio.timeout(STOP_TIMEOUT_SECONDS):
-                if not puller.done():
-                    with contextlib.suppress(OSError):
-                        await self._call("detach")
-                ending = await puller
-            if ending:
-                await self._file.write([self._trailer(ending)])
-        except TimeoutError:
-            puller.cancel()
-        finally:
-            await self._file.close()
-            self._say_how_it_ended(ending)
-
-    def _say_how_it_ended(self, ending: str) -> None:
-        whole = ending and not self.dropped_by_kind
+    def _say_how_it_ended(self) -> None:
+        whole = self._ending and not self.dropped_by_kind
         logger.log(
             logging.INFO if whole else logging.WARNING,
             "roast: %s has %d records in %d bytes; %d records were dropped; %s",
             self._path,
             self.records_by_kind.total(),
-            self._file.nbytes,
+            self.nbytes,
             self.dropped_by_kind.total(),
-            ending or "it did not end in order",
+            self._ending or "it did not end in order here",
         )
 
-    def _trailer(self, ending: str) -> dict[str, Any]:
-        return {
-            "kind": "trailer",
-            "t": self._scheduler_time(),
-            "segment": 1,
-            "reason": ending,
-            "records_by_kind": dict(self.records_by_kind),
-            "dropped_by_kind": dict(self.dropped_by_kind),
-        }
+
+class RecordingThere(Recording):
+    """A recording that is written on the scheduler's host."""
+
+    def __init__(
+        self, client: Client, path: str | os.PathLike[str], settings: Settings
+    ) -> None:
+        super().__init__(client, path, settings)
+        self._status: dict[str, Any] = {}
+
+    @property
+    def records_by_kind(self) -> Counter[str]:
+        """Records in the trace, as of the last look."""
+        return Counter(self._status.get("records_by_kind", {}))
+
+    @property
+    def dropped_by_kind(self) -> Counter[str]:
+        """Records that had to be left out, as of the last look."""
+        return Counter(self._status.get("dropped_by_kind", {}))
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the trace, as of the last look."""
+        return int(self._status.get("nbytes", 0))
+
+    async def start_on_loop(self) -> Recording:
+        """Do what :meth:`start` does, on the client's own event loop."""
+        from roast_recorder.resident import ResidentPlugin
+
+        if self._running is not None:
+            raise RuntimeError(f"the recording of {self._path!r} was started before")
+        plugin = ResidentPlugin(self.trace_id, self._client.id, self._path, self._settings)
+        try:
+            # By name: the writing process needs what is installed there.
+            await self._scheduler.register_scheduler_plugin(
+                plugin=pickle.dumps(plugin), name=plugin.name, idempotent=False
+            )
+        except ModuleNotFoundError as error:
+            raise RuntimeError(
+                f"write_on='scheduler' needs roast-trace installed there ({error})"
+            ) from None
+        self._running = asyncio.create_task(self._run())
+        self._stop_with_the_client()
+        logger.info("roast: recording to %s on the scheduler's host", self._path)
+        return self
+
+    async def stop_on_loop(self) -> None:
+        """Do what :meth:`stop` does, on the client's own event loop."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        if not running.done():
+            running.cancel()
+            with contextlib.suppress(OSError):
+                # Whether it is still there; Dask itself would try for half a minute.
+                async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
+                    self._look(await self._call("status"))
+                async with asyncio.timeout(STOP_TIMEOUT_SECONDS):
+                    self._look(await self._call("stop"))
+        atexit.unregister(self.stop)
+        self._say_how_it_ended()
+
+    async def _run(self) -> None:
+        """Look from time to time what has been written."""
+        with contextlib.suppress(OSError):
+            while not self._ending:
+                self._look(await self._call("status"))
+                await asyncio.sleep(self._settings.flush_interval_seconds)
+
+    def _look(self, status: dict[str, Any] | None) -> None:
+        self._status = status or self._status
+        self._ending = self._status.get("ending", "")
+
+    def _release(self) -> None:
+        """Leave it to the scheduler, which sees that the client has gone."""
+        self._running = None
+
+
+class _StopsWithClient:
+    """What a client calls, among its preloads, before it closes."""
+
+    name = "roast-recorder"
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    async def start(self) -> None:
+        """Do nothing: the recording has begun."""
+
+    async def teardown(self) -> None:
+        """Stop the recording."""
+        await self._recording.stop_on_loop()

@@ -1,29 +1,51 @@
-"""Rows: the facts on their way from the scheduler to the client that writes them.
+"""Rows: the facts on their way from the scheduler to the process that writes them.
 
-A row is a tuple whose first element is one of the tags below; what follows is fixed by
-the tag. Rows exist because a hook on the scheduler's thread must cost next to nothing: it
-appends a tuple of what it was handed and returns. A whole batch of rows is encoded at
-once, in C, and only :mod:`roast_recorder.expand`, on the client, turns a row into the
-record that the schema declares.
+Rows exist because a hook on the scheduler's thread must cost next to nothing: it appends
+what it was handed and returns. A whole batch is encoded at once, in C, and only
+:mod:`roast_recorder.expand`, in the writing process, makes the records of it that the
+schema declares.
+
+Two shapes:
+
+* **Transitions** are the values of one flat list, one transition after another; a tuple
+  for each would cost as much again, most of it in the garbage collector. What follows
+  ``t, key, start, finish, stimulus_id`` depends on these::
+
+      … finish = "processing":  worker, run_id
+      … start = "processing":   run_id, worker, thread, nbytes, typename, startstops, failure
+      otherwise:                nothing
+
+  ``failure`` is a dict with ``exception``, ``traceback`` and ``cause``, or None.
+* **Rows** of all other kinds are tuples whose first element is one of the tags below.
+
+Batches are encoded by :mod:`marshal`: it is as fast as the fastest encoders of JSON, half
+as large because it writes an object once that is met again, knows sets, bytes and tuples,
+and is there on every cluster. Both ends run the recorder's own code.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import json
-from collections import Counter
-from collections.abc import Iterator
+import marshal
+import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-#: ``(TRANSITION, t, key, start, finish, stimulus_id, worker, run_id, details)``
-TRANSITION: Final = 0
 #: ``(TASK, t, key, prefix, group, dependencies, priority, annotations, span_id, client,
-#: stimulus_id, state)``
+#: stimulus_id, state, worker, run_id)``
 TASK: Final = 1
 #: ``(WORKER_SAMPLE, t, worker, server_id, …)`` as :mod:`roast_recorder.sampler` lists them
 WORKER_SAMPLE: Final = 2
 #: ``(RECORD, t, kind, fields)``: any record that is too rare to deserve a tag
 RECORD: Final = 3
+#: ``(FINE_METRICS, t, worker, server_id, deltas)``: one row makes a record of each delta
+FINE_METRICS: Final = 4
+
+Row = tuple[Any, ...]
+
+#: What every Python since 3.4 can read.
+MARSHAL_VERSION: Final = 4
 
 #: Text of an object that no other rule covers is cut at this length.
 MAX_TEXT_LENGTH: Final = 1000
@@ -38,75 +60,182 @@ MAX_DEPTH: Final = 20
 MAX_CONTAINERS: Final = 200_000
 
 
-def encode(rows: list[tuple[Any, ...]]) -> tuple[bytes, Counter[str]]:
-    """Encode a batch of rows as a JSON array of arrays.
+def encode(
+    transitions: list[Any], rows: list[Row], *, odd_keys: bool = False
+) -> tuple[bytes, dict[str, list[float]]]:
+    """Encode a batch.
 
     Parameters
     ----------
+    transitions : list
+        Flat, as the module's docstring says.
     rows : list of tuple
-        What a hook was handed may hold anything: sets, bytes, numpy scalars, users'
+        The fields of a :data:`RECORD` may hold anything: sets, numpy scalars, users'
         objects. Whatever JSON lacks is replaced by its nearest plain value, or its text.
+    odd_keys : bool
+        Whether some keys hold more than texts and numbers. :mod:`marshal` would take the
+        memory of a numpy number for bytes, so keys become texts before.
 
     Returns
     -------
     bytes
-        UTF-8 JSON.
-    Counter
-        Rows that could not be encoded in any way and are left out, by kind of record.
+    dict
+        What could not be encoded in any way and is left out, as :func:`census` counts.
     """
-    left_out: Counter[str] = Counter()
+    left_out: dict[str, list[float]] = {}
+    if odd_keys:
+        transitions = [
+            value
+            for t, key, *others in split_transitions(transitions)
+            for value in (t, str(key), *others)
+        ]
+    rebuilt = (row if row[0] != RECORD else _plain_record(row, left_out) for row in rows)
+    sound = [row for row in rebuilt if row is not None]
     try:
-        return _dumps(rows), left_out
+        return marshal.dumps((transitions, sound), MARSHAL_VERSION), left_out
     except Exception:  # noqa: BLE001 - users' objects may raise anything
-        encoded = []
-        for row in rows:
-            try:
-                encoded.append(_encode_odd(row))
-            except Exception:  # noqa: BLE001
-                left_out[kind_of(row)] += 1
-        return b"[" + b",".join(encoded) + b"]", left_out
+        kept: list[Any] = []
+        for transition in split_transitions(transitions):
+            kept.extend(_encodable(transition, left_out, census(list(transition), [])) or ())
+        copies = (_encodable(row, left_out, census([], [row])) for row in sound)
+        encodable = [row for row in copies if row is not None]
+        with contextlib.suppress(ValueError):
+            return marshal.dumps((kept, encodable), MARSHAL_VERSION), left_out
+        # Each alone is nested just so deep, and no deeper.
+        add_counts(left_out, census(kept, encodable))
+        return marshal.dumps(([], []), MARSHAL_VERSION), left_out
 
 
-def decode(batch: bytes) -> list[list[Any]]:
-    """Decode what :func:`encode` made; tuples come back as lists."""
-    import orjson
+def decode(batch: bytes) -> tuple[list[Any], list[Row]]:
+    """Decode what :func:`encode` made.
 
-    rows: list[list[Any]] = orjson.loads(batch)
-    return rows
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    try:
+        transitions, rows = marshal.loads(batch)  # noqa: S302 - from our own plugin
+    except (EOFError, TypeError) as error:
+        raise ValueError(f"no batch of rows: {error}") from None
+    return transitions, rows
 
 
-def kind_of(row: tuple[Any, ...]) -> str:
+def compress(batch: bytes) -> bytes:
+    """Make a batch some five times smaller, as cheaply as can be done here."""
+    # Imported here because this function travels to clusters that may lack it.
+    try:
+        import zstandard
+    except ImportError:
+        return zlib.compress(batch, 1)
+    return zstandard.ZstdCompressor(level=1).compress(batch)
+
+
+def decompress(batch: bytes) -> bytes:
+    """Undo :func:`compress`, whichever way it went."""
+    if batch[:4] == b"\x28\xb5\x2f\xfd":
+        import zstandard
+
+        return zstandard.ZstdDecompressor().decompress(batch)
+    return zlib.decompress(batch)
+
+
+def split_transitions(transitions: list[Any]) -> Iterator[tuple[Any, ...]]:
+    """Take the flat list of transitions apart."""
+    start = 0
+    while start < len(transitions):
+        stop = start + 5
+        if transitions[start + 3] == "processing":
+            stop += 2
+        elif transitions[start + 2] == "processing":
+            stop += 7
+        yield tuple(transitions[start:stop])
+        start = stop
+
+
+def kind_of(row: Row) -> str:
     """Name the kind of record that a row becomes."""
     if row[0] == RECORD:
         return str(row[2])
-    return {TRANSITION: "transition", TASK: "task", WORKER_SAMPLE: "worker_sample"}[row[0]]
+    return {TASK: "task", WORKER_SAMPLE: "worker_sample", FINE_METRICS: "fine_metric"}[row[0]]
 
 
-def _dumps(value: Any) -> bytes:
-    # Imported here because this function travels to clusters that may lack it.
+def records_in(row: Row) -> int:
+    """Count the records that a row becomes."""
+    return len(row[4]) if row[0] == FINE_METRICS else 1
+
+
+def census(transitions: list[Any], rows: Iterable[Row]) -> dict[str, list[float]]:
+    """Count what a batch holds.
+
+    Returns
+    -------
+    dict
+        For each kind of record: how many, first and last ``t``. A row of fine metrics
+        counts as many as it has deltas.
+    """
+    found: dict[str, list[float]] = {}
+    for t, *_ in split_transitions(transitions):
+        _count(found, "transition", t, 1)
+    for row in rows:
+        _count(found, kind_of(row), row[1], records_in(row))
+    return found
+
+
+def add_counts(found: dict[str, list[float]], more: dict[str, list[float]]) -> None:
+    """Add what :func:`census` counted to what it counted before."""
+    for kind, (records, start_t, stop_t) in more.items():
+        counted = found.setdefault(kind, [0, start_t, stop_t])
+        counted[0] += records
+        counted[1] = min(counted[1], start_t)
+        counted[2] = max(counted[2], stop_t)
+
+
+def _count(found: dict[str, list[float]], kind: str, t: float, records: int) -> None:
+    add_counts(found, {kind: [records, t, t]})
+
+
+def _plain_record(row: Row, left_out: dict[str, list[float]]) -> Row | None:
+    tag, t, kind, fields = row
     try:
-        import orjson
-    except ImportError:
-        # A batch is a list of rows; the limits are those of a row.
-        rebuilt = map(_plain, value) if isinstance(value, list) else _plain(value)
-        return json.dumps(list(rebuilt)).encode()
-    return orjson.dumps(value, default=_nearest)
+        return tag, t, kind, plain(fields)
+    except Exception:  # noqa: BLE001 - users' objects may raise anything
+        _count(left_out, kind, t, 1)
+        return None
 
 
-def _encode_odd(row: tuple[Any, ...]) -> bytes:
-    """Encode one row of a batch in which some row could not be encoded."""
+def _encodable(
+    row: Row, left_out: dict[str, list[float]], counted: dict[str, list[float]]
+) -> Row | None:
+    """Give a row that :mod:`marshal` takes, or count it as left out."""
     try:
-        return _dumps(row)
+        marshal.dumps(row, MARSHAL_VERSION)
     except Exception:  # noqa: BLE001
-        return _dumps(_plain(row))
+        try:
+            row = _copy(row)
+            marshal.dumps(row, MARSHAL_VERSION)
+        except Exception:  # noqa: BLE001
+            add_counts(left_out, counted)
+            return None
+    return row
+
+
+def _copy(value: Any) -> Any:
+    """Rebuild a value out of what :mod:`marshal` takes, tuples and keys as they were."""
+    if isinstance(value, tuple):
+        return tuple(map(_copy, value))
+    if isinstance(value, list):
+        return list(map(_copy, value))
+    if isinstance(value, dict):
+        return {_copy(name): _copy(item) for name, item in value.items()}
+    return str(value) if isinstance(value, str) else plain(value)
 
 
 def _nearest(value: Any) -> Any:
     """Give the plain value nearest to one that JSON lacks."""
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=str)
-    if isinstance(value, (bytes, bytearray)):
-        return str(bytes(value[:MAX_TEXT_LENGTH]))[:MAX_TEXT_LENGTH]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        # Dask's events hold pickles of users' functions: neither readable nor public.
+        return f"<{len(value)} bytes>"
     if type(value).__module__ == "numpy":
         if getattr(value, "ndim", None) == 0:
             return value.item()
@@ -119,7 +248,7 @@ def _nearest(value: Any) -> Any:
         return f"<{type(value).__qualname__}>"
 
 
-def _plain(
+def plain(
     value: Any, inside: tuple[int, ...] = (), containers: Iterator[int] | None = None
 ) -> Any:
     """Rebuild a value out of what JSON has: text keys, finite numbers, valid Unicode.
@@ -140,8 +269,11 @@ def _plain(
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        # A larger number has no place in JSON's 64 bits; its text says what it was.
-        return int(value) if -(2**63) <= value < 2**63 else str(value)[:MAX_TEXT_LENGTH]
+        if -(2**63) <= value < 2**63:
+            return int(value)
+        # A larger number has no place in JSON; its text says what it was, if Python gives it.
+        bits = value.bit_length()
+        return str(value)[:MAX_TEXT_LENGTH] if bits < 10_000 else f"<a number of {bits} bits>"
     if isinstance(value, float):
         return float(value) if value - value == 0 else None
     if isinstance(value, str):
@@ -154,9 +286,11 @@ def _plain(
     inside = (*inside, id(value))
     if isinstance(value, dict):
         return {
-            _plain(str(key)): _plain(item, inside, containers)
+            plain(str(key)): plain(item, inside, containers)
             for key, item in list(value.items())
         }
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item, inside, containers) for item in list(value)]
-    return _plain(_nearest(value), inside, containers)
+    if isinstance(value, (set, frozenset)):
+        value = sorted(value, key=str)
+    if isinstance(value, (list, tuple)):
+        return [plain(item, inside, containers) for item in list(value)]
+    return plain(_nearest(value), inside, containers)

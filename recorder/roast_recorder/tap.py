@@ -1,33 +1,34 @@
-"""Listening to what workers say of failed tasks.
+"""Listening to messages that Dask passes to no plugin.
 
-When a failed task has retries left, the scheduler tells plugins only that it went
-``processing → released``: the error, the thread and the times of the failed attempt are
-gone. They are in the worker's message, so the handler of that message is wrapped.
+* When a failed task has retries left, the scheduler tells plugins only that it went
+  ``processing → released``: the error, the thread and the times of the failed attempt are
+  in the worker's ``task-erred`` message.
+* What each worker adds to its fine metrics is in its ``heartbeat_worker`` message.
 
-One wrapper serves all recorders of a scheduler and goes when the last of them goes, in
-whatever order they come and go.
+So the handler of such a message is wrapped. One wrapper serves all recorders of a
+scheduler and goes when the last of them goes, in whatever order they come and go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from distributed import Scheduler
+from typing import Any
 
 #: Called with the message before the scheduler acts on it, and with None after.
 Listener = Callable[[dict[str, Any] | None], None]
 
-_OP = "task-erred"
+Handlers = dict[str, Callable[..., Any]]
 
 
-def listen(scheduler: Scheduler, listener: Listener) -> Callable[[], None]:
-    """Tell `listener` of every failed task; give back what ends that.
+def listen(handlers: Handlers, operation: str, listener: Listener) -> Callable[[], None]:
+    """Tell `listener` of every message of a kind; give back what ends that.
 
     Parameters
     ----------
-    scheduler : Scheduler
+    handlers : dict
+        A scheduler's ``handlers`` or ``stream_handlers``.
+    operation : str
+        Name of the message.
     listener : callable
         It must not raise.
 
@@ -36,19 +37,19 @@ def listen(scheduler: Scheduler, listener: Listener) -> Callable[[], None]:
     callable
         Takes no argument and leaves nothing behind.
     """
-    handler = scheduler.stream_handlers[_OP]
+    handler = handlers[operation]
     # Recorders travel by value, so another one's classes are not ours: go by the attribute.
     listeners = _listeners_of(handler)
     if listeners is None:
         listeners = []
-        scheduler.stream_handlers[_OP] = _wrap(handler, listeners)
+        handlers[operation] = _wrap(handler, listeners)
     listeners.append(listener)
 
     def leave() -> None:
         listeners.remove(listener)
-        wrapper: Any = scheduler.stream_handlers[_OP]
+        wrapper: Any = handlers[operation]
         if not listeners and _listeners_of(wrapper) is listeners:
-            scheduler.stream_handlers[_OP] = wrapper.roast_handler
+            handlers[operation] = wrapper.roast_handler
 
     return leave
 
@@ -62,17 +63,18 @@ def _listeners_of(handler: Any) -> list[Listener] | None:
     return listeners if getattr(handler, "roast_self", None) is handler else None
 
 
-def _wrap(handler: Callable[..., None], listeners: list[Listener]) -> Callable[..., None]:
-    def task_erred(*args: Any, **message: Any) -> None:
+def _wrap(handler: Callable[..., Any], listeners: list[Listener]) -> Callable[..., Any]:
+    def wrapper(*args: Any, **message: Any) -> Any:
         for listener in listeners:
             listener(message)
         try:
-            handler(*args, **message)
+            return handler(*args, **message)
         finally:
             for listener in listeners:
                 listener(None)
 
-    task_erred.roast_self = task_erred  # type: ignore[attr-defined]
-    task_erred.roast_listeners = listeners  # type: ignore[attr-defined]
-    task_erred.roast_handler = handler  # type: ignore[attr-defined]
-    return task_erred
+    wrapper.__name__ = getattr(handler, "__name__", "wrapper")
+    wrapper.roast_self = wrapper  # type: ignore[attr-defined]
+    wrapper.roast_listeners = listeners  # type: ignore[attr-defined]
+    wrapper.roast_handler = handler  # type: ignore[attr-defined]
+    return wrapper

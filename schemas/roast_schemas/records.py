@@ -15,6 +15,9 @@ History of :data:`SCHEMA_VERSION` (a new field or kind raises the minor number, 
 meaning or a removed field the major one):
 
 * 1.0: the first.
+* 1.1: ``span`` and ``fine_metric`` are written; ``client_added`` and ``client_removed``;
+  ``redacted_values`` in the trailer; ``start_t`` and ``stop_t`` of a loss; ``worker`` and
+  ``run_id`` of a task that was being processed when recording began.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import Field, Unit
 
-SCHEMA_VERSION: Final = "1.0"
+SCHEMA_VERSION: Final = "1.1"
 
 #: Any JSON value. It is kept as it came and looked into by queries.
 Json = NewType("Json", object)
@@ -36,6 +39,7 @@ ServerId = Annotated[
 RunId = Annotated[int, Field("Dask's number of the attempt at a task, unique in a scheduler")]
 SpanId = Annotated[str, Field("identity of the span")]
 Prefix = Annotated[str, Field("Dask's key prefix: what kind of task it is")]
+ClientId = Annotated[str, Field("identity of the client, as Dask names it")]
 StimulusId = Annotated[str, Field("what made Dask do this, as Dask names it")]
 StartT = Annotated[float, Field("when it began", Unit.EPOCH_SECONDS)]
 StopT = Annotated[float, Field("when it ended", Unit.EPOCH_SECONDS)]
@@ -95,6 +99,10 @@ class Trailer(Record, total=False):
         dict[str, int],
         Field("records lost before they could be written", Unit.COUNT, required=True),
     ]
+    redacted_values: Annotated[
+        int,
+        Field("secrets replaced by <redacted> in this trace until now", Unit.COUNT),
+    ]
 
 
 class Environment(Record, total=False):
@@ -115,9 +123,11 @@ class Task(Record, total=False):
     priority: Annotated[list[float], Field("Dask's priority; the smaller goes first")]
     annotations: Annotated[Json, Field("Dask annotations of the task")]
     span_id: SpanId
-    client: Annotated[str, Field("identity of the client that submitted it")]
+    client: ClientId
     state: Annotated[str, Field("state when recording began; absent if it came later")]
     stimulus_id: StimulusId
+    worker: Worker
+    run_id: RunId
 
 
 class Startstop(TypedDict, total=False):
@@ -177,6 +187,18 @@ class WorkerRemoved(Record, total=False):
     stimulus_id: StimulusId
 
 
+class ClientAdded(Record, total=False):
+    """A client came to the scheduler, or was there when recording began."""
+
+    client: ClientId
+
+
+class ClientRemoved(Record, total=False):
+    """A client left the scheduler."""
+
+    client: ClientId
+
+
 class WorkerSample(Record, total=False):
     """What the scheduler knew of a worker at a tick."""
 
@@ -218,10 +240,7 @@ class WorkerSample(Record, total=False):
 
 
 class Span(Record, total=False):
-    """A Dask span: a named part of the client's work.
-
-    Reserved: recorders of schema version 1.0 do not write it.
-    """
+    """A Dask span: a named part of the client's work, when its first task entered."""
 
     span_id: SpanId
     span_name: Annotated[list[str], Field("names from the outermost span to this one")]
@@ -231,7 +250,8 @@ class Span(Record, total=False):
 class FineMetric(Record, total=False):
     """What a worker added to one of its metrics since its last heartbeat.
 
-    Reserved: recorders of schema version 1.0 do not write it.
+    Within tasks a metric has a span and a prefix. A failed task's activities are one:
+    ``failed``. Sums over workers are the scheduler's own totals of a span.
     """
 
     worker: Worker
@@ -247,7 +267,7 @@ class FineMetric(Record, total=False):
 class Profile(Record, total=False):
     """A worker's statistical profile over a stretch of time.
 
-    Reserved: recorders of schema version 1.0 do not write it.
+    Reserved: recorders of schema version 1.1 do not write it.
     """
 
     worker: Worker
@@ -272,7 +292,7 @@ class Chunk(Record, total=False):
 
     Two records speak of one: without ``run_id``, written when its task enters the graph,
     what the chunk is; with ``run_id``, written by the worker, what an attempt at it did.
-    The second is reserved: recorders of schema version 1.0 do not write it.
+    The second is reserved: recorders of schema version 1.1 do not write it.
     """
 
     key: Key
@@ -312,7 +332,7 @@ class Chunk(Record, total=False):
 class Section(Record, total=False):
     """A part of a chunk's processing that the user named.
 
-    Reserved: recorders of schema version 1.0 do not write it.
+    Reserved: recorders of schema version 1.1 do not write it.
     """
 
     key: Key
@@ -330,7 +350,7 @@ class Section(Record, total=False):
 class WorkerTransition(Record, total=False):
     """A task changed its state on a worker (opt-in).
 
-    Reserved: recorders of schema version 1.0 do not write it.
+    Reserved: recorders of schema version 1.1 do not write it.
     """
 
     worker: Worker
@@ -342,7 +362,7 @@ class WorkerTransition(Record, total=False):
 class Transfer(Record, total=False):
     """Results moved from one worker to another (opt-in).
 
-    Reserved: recorders of schema version 1.0 do not write it.
+    Reserved: recorders of schema version 1.1 do not write it.
     """
 
     start_t: StartT
@@ -367,6 +387,8 @@ class Loss(Record, total=False):
     reason: Reason
     record_kind: Annotated[str, Field("kind of the records that are missing")]
     records: Annotated[int, Field("records that are missing", Unit.COUNT)]
+    start_t: StartT
+    stop_t: StopT
     detail: Annotated[str, Field("what is known of them")]
 
 
@@ -379,6 +401,8 @@ KINDS: Final[dict[str, type]] = {
     "transition": Transition,
     "worker_added": WorkerAdded,
     "worker_removed": WorkerRemoved,
+    "client_added": ClientAdded,
+    "client_removed": ClientRemoved,
     "worker_sample": WorkerSample,
     "span": Span,
     "fine_metric": FineMetric,

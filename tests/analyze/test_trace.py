@@ -20,7 +20,7 @@ SQL = ROOT / "analyze" / "roast_analyze" / "sql"
 PUBLIC = {
     "trace_info": "segment schema_version start_t stop_t clean_end dask_version "
     "distributed_version python_version recorder_version scheduler utc_offset_seconds "
-    "clock_offset_seconds settings records path trace_id",
+    "clock_offset_seconds settings records redacted_values path trace_id",
     "loss": "reason records detail t trace_id",
     "run": "start_t stop_t wall_seconds busy_seconds workers peak_workers peak_nthreads "
     "core_seconds compute_seconds core_efficiency tasks task_runs memory erred retried lost "

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from roast_recorder import __version__, cli
-from roast_recorder.demo import files
+from roast_recorder import __version__, commands
 
 
 def run(*arguments, cwd=None):
@@ -28,23 +27,32 @@ def test_version_and_help():
         (["fly"], "invalid choice: 'fly'"),
         (["demo", "--chunksize", "0"], "'0' is no whole number from 1 on"),
         (["demo", "--workers", "many"], "'many' is no whole number from 1 on"),
-        (["demo", "--files", "missing.root"], "no file 'missing.root'"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(arguments, message, tmp_path):
     done = run(*arguments, cwd=tmp_path)
 
-    assert done.returncode == cli.WRONG_CALL
+    assert done.returncode == commands.WRONG_CALL
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
+def test_a_file_of_the_demo_that_is_missing(tmp_path):
+    pytest.importorskip("coffea")
+
+    done = run("demo", "--files", "missing.root", cwd=tmp_path)
+
+    assert done.returncode == commands.WRONG_CALL
+    assert "no file 'missing.root'" in done.stderr
+
+
 def test_an_output_folder_that_cannot_be(tmp_path):
+    pytest.importorskip("coffea")
     (tmp_path / "taken").write_text("a file")
 
     done = run("demo", "-o", str(tmp_path / "taken" / "below"))
 
-    assert done.returncode == cli.WRONG_CALL
+    assert done.returncode == commands.WRONG_CALL
     assert "no folder can be made at" in done.stderr
 
 
@@ -53,6 +61,8 @@ def test_the_demo_on_files_of_ones_own(tmp_path):
     pytest.importorskip("coffea")
     sample = tmp_path / "ZJets"
     sample.mkdir()
+    from roast_recorder.demo import files
+
     dataset = files.Dataset("f", files=2, events=2_000, jets=3.0, resonance_mass=91.0)
     paths = [str(path) for path in files.write_files(sample, (dataset,))]
 
@@ -74,7 +84,7 @@ def test_a_demo_whose_analysis_fails_still_shows_the_trace(tmp_path):
 
     done = run("demo", "--files", str(tmp_path / "no.root"), "-o", str(tmp_path / "out"))
 
-    assert done.returncode == cli.FAILED
+    assert done.returncode == commands.FAILED
     assert "The analysis failed" in done.stdout
     assert "Traceback (most recent call last)" not in done.stderr
     assert (tmp_path / "out" / "demo.html").exists()

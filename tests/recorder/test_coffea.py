@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 import pytest
-from dask._task_spec import Task
 
 from roast_recorder.coffea import MAX_USERMETA_LENGTH, chunk_identity
 
 coffea_executor = pytest.importorskip("coffea.processor.executor")
+Task = pytest.importorskip("dask._task_spec").Task
 
 
 def work_item(**usermeta):

@@ -18,6 +18,8 @@ KINDS = {
     "header", "trailer", "environment", "task", "transition", "worker_added",
     "worker_removed", "worker_sample", "span", "fine_metric", "profile", "chunk", "section",
     "worker_transition", "transfer", "event", "loss",
+    # beside the design's: who submits is as much a part of a run as who works
+    "client_added", "client_removed",
 }  # fmt: skip
 
 FIELDS = [

@@ -14,6 +14,11 @@ WITH steps AS (
         trace_id
     FROM raw.transition
     WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
+    UNION ALL
+    -- What was being processed when recording began, before all transitions.
+    SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
+    FROM raw.task
+    WHERE state = 'processing' AND worker IS NOT NULL
 ),
 attempts AS (
     SELECT
@@ -53,7 +58,7 @@ SELECT
     submission.prefix,
     attempts.attempt,
     -- Work stealing moves a task without a transition: who reported the end is right.
-    coalesce(ending.worker, beginning.worker) AS worker,
+    coalesce(ending.worker, beginning.worker, there.worker) AS worker,
     ending.thread,
     CASE
         WHEN ending.finish IS NULL THEN 'unfinished'
@@ -70,7 +75,8 @@ SELECT
             ) THEN 'lost'
         ELSE 'cancelled'
     END AS outcome,
-    attempts.processing_t,
+    -- Of what was there already nobody knows when it began.
+    beginning.t AS processing_t,
     list_min(list_transform(
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.start
     )) AS compute_start_t,
@@ -81,25 +87,26 @@ SELECT
     _seconds(ending.startstops, 'transfer') AS transfer_seconds,
     _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
     _seconds(ending.startstops, 'disk-') AS disk_seconds,
-    attempts.processing_t - attempts.waiting_t AS queued_seconds,
+    beginning.t - attempts.waiting_t AS queued_seconds,
     ending.nbytes,
     ending.typename,
     submission.span_id,
     ending.exception,
     ending.traceback,
-    coalesce(ending.run_id, beginning.run_id) AS run_id,
+    coalesce(ending.run_id, beginning.run_id, there.run_id) AS run_id,
     ending.t AS end_t,
     regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
     submission.seq AS submission,
     attempts.seq,
     attempts.trace_id
 FROM attempts
-INNER JOIN raw.transition AS beginning ON attempts.seq = beginning.rowid
+LEFT JOIN raw.transition AS beginning ON attempts.seq = beginning.rowid
+LEFT JOIN raw.task AS there ON -1 - attempts.seq = there.rowid
 LEFT JOIN raw.transition AS ending ON attempts.next_ends AND attempts.next_seq = ending.rowid
 LEFT JOIN departures AS departure
     ON attempts.trace_id = departure.trace_id
     AND ending.stimulus_id = departure.stimulus_id
-    AND coalesce(ending.worker, beginning.worker) = departure.worker
+    AND coalesce(ending.worker, beginning.worker, there.worker) = departure.worker
 ASOF LEFT JOIN submissions AS submission
     ON attempts.trace_id = submission.trace_id
     AND attempts.key = submission.key

@@ -1,7 +1,9 @@
 -- Needs: nothing
+-- Each segment of a folder repeats the facts of the first, so that it can be read alone.
 CREATE VIEW environment AS
 SELECT section, name, value ->> '$' AS value, t, trace_id
 FROM raw.environment
+QUALIFY row_number() OVER (PARTITION BY trace_id, t, section, name, value ORDER BY rowid) = 1
 ORDER BY trace_id, rowid;
 
 COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact.';

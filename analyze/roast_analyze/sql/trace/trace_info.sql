@@ -15,6 +15,7 @@ SELECT
     header.clock_offset_seconds,
     header.settings,
     segments.records,
+    trailer.redacted_values,
     segments.path,
     segments.trace_id
 FROM raw.segments AS segments
@@ -22,6 +23,10 @@ LEFT JOIN (
     FROM raw.header
     QUALIFY row_number() OVER (PARTITION BY trace_id, segment ORDER BY rowid) = 1
 ) AS header USING (trace_id, segment)
+LEFT JOIN (
+    FROM raw.trailer
+    QUALIFY row_number() OVER (PARTITION BY trace_id, segment ORDER BY rowid) = 1
+) AS trailer USING (trace_id, segment)
 ORDER BY segments.trace_id, segments.segment;
 
 COMMENT ON VIEW trace_info IS 'The files that make up the trace: one row per segment.';
@@ -39,5 +44,6 @@ COMMENT ON COLUMN trace_info.utc_offset_seconds IS 'Local time of the scheduler 
 COMMENT ON COLUMN trace_info.clock_offset_seconds IS 'Clock of the process that wrote the file minus the clock of the scheduler.';
 COMMENT ON COLUMN trace_info.settings IS 'Settings of the recorder, as JSON.';
 COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.';
+COMMENT ON COLUMN trace_info.redacted_values IS 'Secrets that were replaced by <redacted> in the trace until the end of this segment; null if it did not end in order.';
 COMMENT ON COLUMN trace_info.path IS 'File that was read.';
 COMMENT ON COLUMN trace_info.trace_id IS 'Identity of the recording.';

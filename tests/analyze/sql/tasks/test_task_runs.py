@@ -220,3 +220,22 @@ def test_what_another_tasks_failure_stopped_was_not_retried(rows, move):
         move(2.0, "good", "processing>released", "task-erred-2.0"),
         move(2.0, "good", "released>forgotten", "task-erred-2.0"),
     ) == [("bad", "erred"), ("good", "cancelled")]
+
+
+def test_an_attempt_that_had_begun_before_the_recording(rows, task, move):
+    """Its beginning is unknown, all that its end tells is not; its place counts."""
+    there = {**task("a"), "state": "processing", "worker": "w1", "run_id": 7, "t": 0.5}
+    parts = [{"action": "compute", "start": 0.1, "stop": 1.0}]
+
+    assert rows(
+        "SELECT attempt, worker, outcome, processing_t, compute_seconds, prefix FROM task_runs "
+        "ORDER BY attempt",
+        there,
+        move(1.0, "a", "processing>memory", worker="w1", run_id=7, startstops=parts),
+        move(1.1, "a", "memory>released"),
+        move(1.2, "a", "released>waiting"),
+        move(1.3, "a", "waiting>processing", worker="w2", run_id=8),
+    ) == [
+        (1, "w1", "memory", None, 0.9, "a"),
+        (2, "w2", "unfinished", 1.3, None, "a"),
+    ]

@@ -18,3 +18,12 @@ def test_a_fact_is_text_as_it_is_or_json(rows, value, text):
     fact = {"kind": "environment", "t": 2.0, "section": "host", "name": "x", "value": value}
 
     assert rows("SELECT * FROM environment", fact) == [("host", "x", text, 2.0, "T")]
+
+
+def test_what_a_later_segment_repeats_is_one_fact(rows):
+    fact = {"kind": "environment", "t": 2.0, "section": "host", "name": "x", "value": 1}
+
+    assert rows("SELECT name, t FROM environment", fact, fact, {**fact, "t": 3.0}) == [
+        ("x", 2.0),
+        ("x", 3.0),
+    ]

@@ -32,6 +32,18 @@ def test_what_the_recorder_says_it_dropped(rows):
     ) == [("the client was late", 5, "task: batch 7", 3.0, "T")]
 
 
+def test_what_was_removed_with_an_older_segment_explains_no_drop(write_trace):
+    removed = "an older segment was removed to keep within retain_bytes"
+    path = write_trace(
+        {"kind": "loss", "t": 3.0, "reason": removed, "record_kind": "task", "records": 5}
+    )
+    *records, trailer = map(json.loads, path.read_text().splitlines())
+    trailer["dropped_by_kind"] = {"task": 2}
+    path.write_text("\n".join(map(json.dumps, [*records, trailer])) + "\n")
+
+    assert loss_of(path) == [(removed, 5, "task"), ("dropped while recording", 2, "task")]
+
+
 @pytest.mark.parametrize(
     ("dropped", "expected"),
     [

@@ -1,5 +1,7 @@
 """One row per segment."""
 
+import json
+
 from roast_analyze import Trace
 
 
@@ -18,7 +20,7 @@ def test_a_segment(write_trace):
         assert trace.sql("SELECT * FROM trace_info").fetchall() == [
             (
                 1, "1.0", 1.0, 9.0, True, "d", "e", "p", "0.1", "tcp://s", 3600.0, 0.5,
-                '{"a":1}', 2, str(path), "T",
+                '{"a":1}', 2, None, str(path), "T",
             )
         ]  # fmt: skip
 
@@ -36,3 +38,13 @@ def test_segments_of_a_folder_in_the_order_of_their_numbers(tmp_path, lines, tas
             (3, True, 3),
         ]
         assert trace.sql("SELECT key FROM tasks").fetchall() == [("a-1",), ("a-2",), ("a-10",)]
+
+
+def test_how_many_secrets_were_replaced(write_trace):
+    path = write_trace()
+    *records, trailer = map(json.loads, path.read_text().splitlines())
+    trailer["redacted_values"] = 7
+    path.write_text("\n".join(map(json.dumps, [*records, trailer])) + "\n")
+
+    with Trace(path) as trace:
+        assert trace.sql("SELECT redacted_values FROM trace_info").fetchall() == [(7,)]

@@ -1,0 +1,129 @@
+"""Recording every scheduler that a program's clients connect to: Dask's client preload.
+
+``roast-record run`` starts the program with an environment in which Dask loads this into
+each ``Client``, so that no line of the program changes. A scheduler is recorded once, by
+the first client that connects: the others, and those that tasks make on workers, see its
+claim in a folder that belongs to the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+logger = logging.getLogger("roast_recorder")
+
+#: The environment variable that holds the plan of the run.
+VARIABLE: Final = "ROAST_RECORDER_RUN"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``roast-record run`` was asked for.
+
+    Attributes
+    ----------
+    target : str
+        The trace of the first scheduler; others are numbered.
+    claims : str
+        Folder of this run's claims.
+    settings : dict
+        As :func:`roast_recorder.record` takes them.
+    """
+
+    target: str
+    claims: str
+    settings: dict[str, Any]
+
+    def as_variable(self) -> dict[str, str]:
+        """Give the plan as an environment variable."""
+        return {VARIABLE: json.dumps(asdict(self))}
+
+    @classmethod
+    def from_environment(cls) -> Plan | None:
+        """Read the plan; None outside of a run."""
+        text = os.environ.get(VARIABLE)
+        return cls(**json.loads(text)) if text else None
+
+    def traces(self) -> Iterator[str]:
+        """Name the traces of this run, in the order in which they were begun."""
+        names = (path.name for path in Path(self.claims).glob("trace-*"))
+        for number in sorted(int(name.partition("-")[2]) for name in names):
+            yield numbered(self.target, number)
+
+    def claim(self, scheduler_id: str) -> Path | None:
+        """Claim a scheduler; None if it is claimed already, or this run is elsewhere."""
+        claim = Path(self.claims) / f"scheduler-{re.sub(r'[^A-Za-z0-9-]', '', scheduler_id)}"
+        try:
+            claim.touch(exist_ok=False)
+        except OSError:
+            return None
+        return claim
+
+    def next_target(self) -> str:
+        """Give the target of the next trace."""
+        number = 1
+        while True:
+            try:
+                (Path(self.claims) / f"trace-{number}").touch(exist_ok=False)
+            except FileExistsError:
+                number += 1
+            else:
+                return numbered(self.target, number)
+
+
+def numbered(target: str, number: int) -> str:
+    """Name the n-th trace of a run: ``trace.jsonl.zst``, ``trace-2.jsonl.zst``."""
+    if number == 1:
+        return target
+    folder, name = os.path.split(target.rstrip("/"))
+    stem, dot, ending = name.partition(".jsonl")
+    return os.path.join(folder, f"{stem}-{number}{dot}{ending}")  # noqa: PTH118 - texts
+
+
+async def dask_setup(client: Client) -> None:
+    """Record the client's scheduler, unless somebody of this run does."""
+    plan = Plan.from_environment()
+    if plan is None:
+        return
+    try:
+        await _record(client, plan)
+    except Exception as error:  # whatever it is, the run goes on
+        text = str(error).partition("\n")[0]
+        print(f"roast-record: this client is not recorded: {text}", file=sys.stderr)
+        logger.debug("roast: not recorded", exc_info=True)
+
+
+async def _record(client: Client, plan: Plan) -> None:
+    from roast_recorder.recording import Recording
+    from roast_recorder.settings import Settings
+
+    scheduler: Any = client.scheduler
+    identity = await scheduler.identity()
+    claim = plan.claim(identity["id"])
+    if claim is None:
+        return
+    target = plan.next_target()
+    recording = Recording(client, target, Settings.from_keywords(plan.settings))
+    try:
+        await recording.start_on_loop()
+    except BaseException:
+        claim.unlink()
+        raise
+
+    def give_back(_: Any) -> None:
+        with contextlib.suppress(OSError):
+            claim.unlink()
+
+    recording.when_ended(give_back)

@@ -1,0 +1,14 @@
+"""What ``roast-record run`` has Dask load into every client; the only module on this path.
+
+The program may run in an environment without the recorder. Then it must run all the same.
+"""
+
+import sys
+
+try:
+    from roast_recorder.client_preload import dask_setup  # noqa: F401
+except ImportError as error:
+    print(
+        f"roast-record: nothing is recorded: {error}; install roast-trace for {sys.executable}",
+        file=sys.stderr,
+    )

@@ -1,0 +1,326 @@
+"""Every orderly end leaves a trailer that counts the file, and no transition is missing.
+
+An independent plugin, loaded by the scheduler itself, writes each transition into a log,
+also those that come after the scheduler has told its plugins to close.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from distributed import Client, LocalCluster
+
+import roast_recorder
+
+pytestmark = pytest.mark.cluster
+
+INDEPENDENT = """
+import json, os
+from distributed import SchedulerPlugin
+
+class Independent(SchedulerPlugin):
+    name = "independent"
+    log = os.open({log!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    def transition(self, key, start, finish, *_, stimulus_id, **kwargs):
+        line = json.dumps([str(key), start, finish, stimulus_id]) + chr(10)
+        os.write(self.log, line.encode())
+
+async def dask_setup(scheduler):
+    scheduler.add_plugin(Independent())
+"""
+
+
+class Logged(NamedTuple):
+    process: subprocess.Popen
+    address: str
+    log: Path
+
+    def transitions(self):
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+
+@pytest.fixture
+def logged(tmp_path, start_scheduler) -> Logged:
+    """A scheduler with the independent plugin, and a worker, in processes of their own."""
+    preload = tmp_path / "independent.py"
+    log = tmp_path / "transitions.log"
+    preload.write_text(INDEPENDENT.format(log=str(log)))
+    process, address = start_scheduler("--preload", str(preload), workers=1)
+    return Logged(process, address, log)
+
+
+def transitions(lines):
+    return [
+        [line["key"], line["start"], line["finish"], line["stimulus_id"]]
+        for line in lines
+        if line["kind"] == "transition"
+    ]
+
+
+def counted(lines):
+    counts = {}
+    for line in lines:
+        counts[line["kind"]] = counts.get(line["kind"], 0) + 1
+    return counts
+
+
+def is_whole(lines):
+    *others, trailer = lines
+    return (
+        trailer["kind"] == "trailer"
+        and trailer["records_by_kind"] == counted(others)
+        and trailer["dropped_by_kind"] == {}
+    )
+
+
+def work(client):
+    """Leave results in memory and tasks at work, so that there is something to release."""
+    client.wait_for_workers(1, timeout=60)
+    done = client.map(abs, range(200), pure=False)
+    client.gather(done)
+    return done, client.map(time.sleep, [0.2] * 50, pure=False)
+
+
+@pytest.mark.parametrize("how", ["shutdown", "SIGTERM", "SIGINT"])
+def test_a_scheduler_that_closes(logged, tmp_path, read_lines, how):
+    client = Client(logged.address)
+    recording = roast_recorder.record(client, tmp_path / "trace.jsonl.zst")
+    recording.start()
+    futures = work(client)
+
+    if how == "shutdown":
+        client.shutdown()
+    else:
+        logged.process.send_signal(getattr(signal, how))
+    logged.process.wait(30)
+    recording.stop()
+    client.close(timeout=2)
+    del futures
+
+    lines = read_lines(tmp_path / "trace.jsonl.zst")
+    assert is_whole(lines)
+    assert lines[-1]["reason"] == "the scheduler closed"
+    assert transitions(lines) == logged.transitions()
+    assert {"worker_removed", "client_removed"} <= set(counted(lines))
+
+
+def test_the_block_ends(logged, tmp_path, read_lines):
+    with Client(logged.address) as client:
+        with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+            futures = work(client)
+        so_far = logged.transitions()
+        del futures
+
+    lines = read_lines(tmp_path / "trace.jsonl")
+    assert is_whole(lines)
+    assert len(so_far) > 500
+    assert transitions(lines) == logged.transitions()[: len(transitions(lines))]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_client_is_closed_first(logged, tmp_path, read_lines, asynchronous):
+    async def run():
+        client = await Client(logged.address, asynchronous=True)
+        await roast_recorder.record(client, tmp_path / "trace.jsonl").start()
+        await client.gather(client.map(abs, range(200), pure=False))
+        await client.close()
+
+    if asynchronous:
+        asyncio.run(run())
+    else:
+        with Client(logged.address) as client:
+            recording = roast_recorder.record(client, tmp_path / "trace.jsonl")
+            recording.start()
+            client.gather(client.map(abs, range(200), pure=False))
+        recording.stop()
+
+    lines = read_lines(tmp_path / "trace.jsonl")
+    assert is_whole(lines)
+    assert counted(lines)["task"] == 200
+    assert transitions(lines) == logged.transitions()[: len(transitions(lines))]
+
+
+CLIENT = """
+import asyncio, os, signal, sys, time
+from distributed import Client
+import roast_recorder
+
+address, trace, how = sys.argv[1:]
+
+async def run_async():
+    client = await Client(address, asynchronous=True)
+    await roast_recorder.record(client, trace).start()
+    await client.gather(client.map(abs, range(300), pure=False))
+
+def run():
+    client = Client(address)
+    recording = roast_recorder.record(client, trace)
+    recording.start()
+    client.gather(client.map(abs, range(300), pure=False))
+    if how == "ends without a word":
+        return
+    os.kill(os.getpid(), {"SIGKILL": 9, "SIGTERM": 15, "SIGHUP": 1}[how])
+
+if how == "its loop ends":
+    asyncio.run(run_async())
+else:
+    run()
+"""
+
+
+@pytest.mark.parametrize(
+    "how", ["SIGKILL", "SIGTERM", "SIGHUP", "ends without a word", "its loop ends"]
+)
+def test_the_client_has_gone(logged, tmp_path, read_lines, how):
+    """Its writing process fetches the rest: what happened before is all there."""
+    trace = tmp_path / "trace.jsonl.zst"
+
+    subprocess.run([sys.executable, "-c", CLIENT, logged.address, str(trace), how], timeout=60)
+    lines = when_closed(trace, read_lines)
+
+    assert is_whole(lines)
+    assert counted(lines)["task"] == 300
+    assert transitions(lines) == logged.transitions()[: len(transitions(lines))]
+    finished = [line for line in transitions(lines) if line[2] == "memory"]
+    assert len(finished) == 300
+
+
+def when_closed(trace, read_lines, timeout_seconds=30):
+    """Read a trace once its writing process has closed it."""
+    until = time.monotonic() + timeout_seconds
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError, ValueError):
+            if (lines := read_lines(trace)) and lines[-1]["kind"] == "trailer":
+                return lines
+        time.sleep(0.1)
+    raise AssertionError(f"{trace} has no trailer")
+
+
+def test_the_cluster_is_closed_first(tmp_path, read_lines):
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        client = Client(cluster)
+        recording = roast_recorder.record(client, tmp_path / "trace.jsonl")
+        recording.start()
+        client.gather(client.map(abs, range(200), pure=False))
+    recording.stop()
+    client.close(timeout=2)
+
+    lines = read_lines(tmp_path / "trace.jsonl")
+    assert is_whole(lines)
+    assert lines[-1]["reason"] == "the scheduler closed"
+
+
+def test_the_last_heartbeat_is_in_the_fine_metrics(logged, tmp_path, read_lines):
+    """Half a second of work just before the end is not yet told by a heartbeat."""
+
+    def burn():
+        until = time.thread_time() + 0.5
+        while time.thread_time() < until:
+            pass
+
+    with (
+        Client(logged.address) as client,
+        roast_recorder.record(client, tmp_path / "trace.jsonl"),
+    ):
+        client.wait_for_workers(1, timeout=60)
+        client.submit(burn).result()
+
+    burnt = sum(
+        line["delta"]
+        for line in read_lines(tmp_path / "trace.jsonl")
+        if line.get("activity") == "thread-cpu" and line["prefix"] == "burn"
+    )
+    assert burnt > 0.45
+
+
+def test_the_scheduler_records_itself(tmp_path, start_scheduler, read_lines, monkeypatch):
+    """The preload: nothing that comes after `close` is missing there either."""
+    log, preload = tmp_path / "transitions.log", tmp_path / "independent.py"
+    preload.write_text(INDEPENDENT.format(log=str(log)))
+    (tmp_path / "traces").mkdir()
+    monkeypatch.setenv("DASK_ROAST__RECORDER__DIRECTORY", str(tmp_path / "traces"))
+    process, address = start_scheduler(
+        "--preload", str(preload), "--preload", "roast_recorder.preload", workers=1, bare=False
+    )
+    with Client(address) as client:
+        futures = work(client)
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+        del futures
+
+    [trace] = (tmp_path / "traces").glob("*/000001.jsonl.zst")
+    lines = read_lines(trace)
+    assert is_whole(lines)
+    assert transitions(lines) == Logged(process, address, log).transitions()
+
+
+def test_a_scheduler_that_is_killed_leaves_what_was_flushed(
+    tmp_path, start_scheduler, read_lines, monkeypatch
+):
+    (tmp_path / "traces").mkdir()
+    monkeypatch.setenv("DASK_ROAST__RECORDER__DIRECTORY", str(tmp_path / "traces"))
+    process, address = start_scheduler(
+        "--preload", "roast_recorder.preload", workers=1, bare=False
+    )
+    with Client(address) as client:
+        client.gather(client.map(abs, range(100), pure=False))
+        time.sleep(1.2)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(10)
+
+    [trace] = (tmp_path / "traces").glob("*/000001.jsonl.zst")
+    lines = read_lines(trace)
+    assert counted(lines)["task"] == 100
+    assert lines[-1]["kind"] != "trailer"
+
+
+SCRIPT = """
+import sys
+from distributed import Client
+
+def fail(number):
+    raise ValueError(number)
+
+with Client(sys.argv[1]) as client:
+    client.wait_for_workers(1, timeout=60)
+    client.gather(client.map(abs, range(300), pure=False))
+    client.submit(fail, 1, retries=2, key="fails").exception()
+    client.submit(sum, client.map(abs, range(20))).result()
+"""
+
+
+@pytest.mark.parametrize("way", ["run", "attach"])
+def test_the_commands_record_what_an_independent_plugin_sees(logged, tmp_path, read_lines, way):
+    """On a cluster that has distributed alone."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    trace = tmp_path / "trace.jsonl"
+    program = [sys.executable, str(tmp_path / "script.py"), logged.address]
+    record = [sys.executable, "-m", "roast_recorder", way]
+
+    if way == "run":
+        subprocess.run([*record, "-o", str(trace), "--", *program], check=True, timeout=90)
+    else:
+        attached = subprocess.Popen(
+            [*record, logged.address, "-o", str(trace)], stderr=subprocess.PIPE, text=True
+        )
+        attached.stderr.readline()  # it says when it has begun
+        subprocess.run(program, check=True, timeout=90)
+        attached.send_signal(signal.SIGINT)
+        attached.communicate(timeout=60)
+
+    lines = read_lines(trace)
+    seen = transitions(lines)
+    assert is_whole(lines)
+    assert len(seen) > 1_500
+    assert seen == logged.transitions()[: len(seen)]
+    assert [key for key, _, finish, _ in seen if finish == "erred"] == ["fails"]

@@ -106,8 +106,7 @@ async def dask_setup(client: Client) -> None:
 
 
 async def _record(client: Client, plan: Plan) -> None:
-    from roast_recorder.recording import Recording
-    from roast_recorder.settings import Settings
+    from roast_recorder.recording import record
 
     scheduler: Any = client.scheduler
     identity = await scheduler.identity()
@@ -115,7 +114,7 @@ async def _record(client: Client, plan: Plan) -> None:
     if claim is None:
         return
     target = plan.next_target()
-    recording = Recording(client, target, Settings.from_keywords(plan.settings))
+    recording = record(client, target, **plan.settings)
     try:
         await recording.start_on_loop()
     except BaseException:

@@ -8,7 +8,7 @@ DEMO_DIR ?= roast-demo
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floor lint docs samples screenshots benchmark-recorder campaign clean
+.PHONY: help demo test test-floor lint docs samples experiment screenshots benchmark-recorder benchmark-chunks campaign clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ docs: $(VENV)/installed-test  ## renew what is generated: schemas/README.md, sch
 samples: $(VENV)/installed-test  ## record the sample traces anew
 	$(BIN)/python sample_traces/record_samples.py
 
+experiment: $(VENV)/installed-all  ## does the size of a result tell what was read? [FILES="a.root b.root" NAME=mine]
+	$(BIN)/python sample_traces/branches_experiment.py $(if $(FILES),--files $(FILES) --chunksize 50 --name $(NAME))
+
 screenshots: $(VENV)/installed-test  ## renew the README's picture of the report
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/browser/screenshots.py
@@ -47,6 +50,9 @@ benchmark-recorder: $(VENV)/installed-benchmark  ## what recording costs: CPU, m
 	$(BIN)/python tests/benchmarks/recorder_cost.py
 	$(BIN)/python tests/benchmarks/recorder_memory.py
 	$(BIN)/python tests/benchmarks/trace_size.py
+
+benchmark-chunks: $(VENV)/installed-all  ## what measuring a coffea chunk costs (5 minutes)
+	$(BIN)/python tests/benchmarks/chunk_cost.py
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
 	$(BIN)/python tests/benchmarks/campaign.py

@@ -16,6 +16,7 @@ ALLOWED = {
     "schemas/roast_schemas": set(),
     "recorder/roast_recorder": {
         "roast_schemas", "distributed", "dask", "orjson", "zstandard", "cloudpickle", "fsspec",
+        "psutil",
     },
     "analyze/roast_analyze": {
         "roast_schemas", "duckdb", "polars", "pyarrow", "plotly", "jinja2", "rich", "zstandard",

@@ -254,7 +254,10 @@ def _header_damage(segment: Segment) -> Iterator[Damage]:
             f"{str(segment.path)!r} has schema version {version}, but this roast reads up to "
             f"{SCHEMA_VERSION}; upgrade it: {INSTALL_COMMAND}"
         )
-    if theirs > ours:
+    if theirs[0] < ours[0]:
+        detail = f"version {version} read as {SCHEMA_VERSION}: what has moved is not found"
+        yield Damage("older schema version", None, detail)
+    elif theirs > ours:
         detail = f"version {version} read as {SCHEMA_VERSION}; upgrade: {INSTALL_COMMAND}"
         yield Damage("newer schema version", None, detail)
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roast_recorder.recording import Recording, record
+    from roast_recorder.sections import section
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
-__all__ = ["Recording", "__version__", "record"]
+__all__ = ["Recording", "__version__", "record", "section"]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,4 +29,8 @@ def __getattr__(name: str) -> Any:
         from roast_recorder import recording
 
         return getattr(recording, name)
+    if name == "section":
+        from roast_recorder.sections import section
+
+        return section
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,102 +1,128 @@
-"""What a coffea chunk is, read off its task on the scheduler.
+"""Saying in an analysis that its chunks are to be measured.
 
-`coffea.processor.Runner` hands its :class:`DaskExecutor` one ``WorkItem`` a chunk, and the
-work item travels inside the task. Looking at it there needs no change of anybody's code,
-and works before the task runs and if it never does.
-
-coffea itself is never imported: a work item is recognised by what it has.
+Nobody needs it for coffea's own ways of running: they are measured without it. It is for
+processors that are called in some other way, by hand or by another framework, on workers
+that a recorder has reached.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import functools
+import inspect
+from typing import Any, TypeVar
+from urllib.parse import unquote
 
-try:
-    import dask._task_spec as task_spec
-except ImportError:  # until 2024.11 tasks were tuples
-    task_spec = None  # type: ignore[assignment]
+from roast_recorder.measuring import current, measured, quietly
 
-#: Text of the user's metadata beyond this many characters is left out.
-MAX_USERMETA_LENGTH = 4_096
-
-
-#: What stands first among the arguments of most tasks.
-_NO_WORK_ITEMS = frozenset(
-    {int, float, str, bytes, bool, list, dict, type(None), getattr(task_spec, "TaskRef", int)}
-)
+Processor = TypeVar("Processor")
 
 
-def chunk_identity(
-    run_spec: Any, seen_usermeta: dict[int, Any] | None = None
-) -> dict[str, Any] | None:
-    """Describe the chunk that a task will process.
-
-    Before there are chunks, coffea asks each file how many entries it has. Those tasks are
-    described too, without entries: when a file is missing, it is they that fail, and
-    Dask's text of a FileNotFoundError does not name the file.
+def track(processor: Processor) -> Processor:
+    """Have every chunk measured that a processor processes.
 
     Parameters
     ----------
-    run_spec : object
-        The scheduler's ``TaskState.run_spec``.
-    seen_usermeta : dict, optional
-        What was made of metadata before, by its id. The chunks of a dataset share theirs,
-        which can be large; keep the dict no longer than the tasks.
+    processor : coffea.processor.ProcessorABC or callable
+        Takes the events of a chunk.
 
     Returns
     -------
-    dict or None
-        Fields of a ``chunk`` record, without the key; None if this is no chunk.
+    same as `processor`
+        A copy that gives the same results. Where nothing records it does nothing else; a
+        chunk that is measured already is not measured twice.
+
+    Raises
+    ------
+    TypeError
+        If it can't be called with events.
     """
-    # Nearly all tasks of a cluster are no chunks: say so as fast as can be.
-    legacy = type(run_spec) is tuple
-    arguments = run_spec[1:] if legacy else getattr(run_spec, "args", ())
-    if not arguments or type(arguments[0]) in _NO_WORK_ITEMS:
+    if hasattr(processor, "process") and not isinstance(processor, type):
+        return _tracked(processor)  # type: ignore[no-any-return]
+    if hasattr(processor, "process") or not callable(processor):
+        raise TypeError(f"track() takes a processor or a function of events, not {processor!r}")
+
+    @functools.wraps(processor)
+    def process(events: Any) -> Any:
+        return _measured(processor, events)
+
+    return process  # type: ignore[return-value]
+
+
+def _tracked(processor: Any) -> Any:
+    """Give a copy of a processor with another ``process``."""
+    if not hasattr(processor, "__dict__"):
+        raise TypeError(
+            f"track() finds no room in {processor!r}, whose class has __slots__: "
+            "track its method, processor.process"
+        )
+    tracked = copy.copy(processor)
+    # A frozen dataclass would refuse it.
+    object.__setattr__(tracked, "process", _Process(tracked))
+    return tracked
+
+
+class _Process:
+    """Takes the place of ``process`` on one processor."""
+
+    def __init__(self, processor: Any) -> None:
+        self._processor = processor
+        own = vars(processor).get("process")
+        # What is tracked twice must not go on with the attributes of the first copy.
+        self._own: Any = own._own if isinstance(own, _Process) else own
+
+    def __call__(self, events: Any) -> Any:
+        return _measured(self._own or self._of_class(), events)
+
+    def _of_class(self) -> Any:
+        """Find what a call of ``process`` would find if this were not there."""
+        kind = type(self._processor)
+        found = inspect.getattr_static(kind, "process", None)
+        if found is None:
+            return kind.__getattr__(self._processor, "process")
+        return found.__get__(self._processor, kind) if hasattr(found, "__get__") else found
+
+
+def _measured(function: Any, events: Any) -> Any:
+    def process(events: Any) -> Any:
+        measurement = current()
+        if measurement is not None:
+            with quietly("events come from nowhere"):
+                factory = events.attrs["@events_factory"]
+                measurement.opened_by(factory, events, timed=False)
+        return function(events)
+
+    return measured(lambda: _identity_of(events), "processed", process, (events,), {})
+
+
+def _identity_of(events: Any) -> dict[str, Any] | None:
+    """Say what chunk these events are; None if they are not read yet, or not from a file."""
+    if hasattr(events, "dask"):
         return None
-    item = _work_item(run_spec)
-    if item is None:
+    metadata = getattr(events, "metadata", None) or {}
+    factory = getattr(events, "attrs", {}).get("@events_factory")
+    if factory is None and "filename" not in metadata:
         return None
-    uuid = getattr(item, "fileuuid", None)
+    # What metadata does not tell, coffea's factory knows.
+    told = {"treename": None, "fileuuid": None, "filename": None}
+    told |= {} if factory is None else _told_by(factory)
+    told |= metadata
     return {
-        "dataset": item.dataset,
-        "filename": str(item.filename),
-        "treename": item.treename,
-        "entry_start": _int(getattr(item, "entrystart", None)),
-        "entry_stop": _int(getattr(item, "entrystop", None)),
-        "file_uuid": uuid.hex() if isinstance(uuid, bytes) else uuid and str(uuid),
-        "usermeta": _usermeta(item, {} if seen_usermeta is None else seen_usermeta),
+        "dataset": told.get("dataset"),
+        "filename": told["filename"] and str(told["filename"]),
+        "treename": told["treename"],
+        "file_uuid": str(told["fileuuid"] or "").replace("-", "") or None,
     }
 
 
-def _int(value: Any) -> int | None:
-    """Make an int of numpy's, too."""
-    return None if value is None else int(value)
-
-
-def _work_item(candidate: Any, depth: int = 3) -> Any | None:
-    """Find the work item among the first arguments of a task.
-
-    With a broadcast processor, coffea zips the item with it into a tuple, which Dask wraps
-    into a task of its own. Until 2024.11 a task was a tuple of a function and arguments.
-    """
-    if all(hasattr(candidate, name) for name in ("treename", "filename", "dataset")):
-        return candidate
-    parts = candidate if isinstance(candidate, tuple) else getattr(candidate, "args", None)
-    if depth == 0 or not isinstance(parts, (tuple, list)):
-        return None
-    found = (_work_item(part, depth - 1) for part in parts[:2])
-    return next((item for item in found if item is not None), None)
-
-
-def _usermeta(item: Any, seen: dict[int, Any]) -> Any:
-    usermeta = getattr(item, "usermeta", None)
-    if id(usermeta) not in seen:
-        seen[id(usermeta)] = _bounded(usermeta)
-    return seen[id(usermeta)]
-
-
-def _bounded(usermeta: Any) -> Any:
-    if usermeta is None or (isinstance(usermeta, dict) and not usermeta):
-        return None
-    text = str(usermeta)
-    return usermeta if len(text) <= MAX_USERMETA_LENGTH else text[:MAX_USERMETA_LENGTH] + "…"
+def _told_by(factory: Any) -> dict[str, Any]:
+    """Read a file's names off the key of a NanoEventsFactory: ``uuid/tree/entries``."""
+    uuid, tree, _ = map(unquote, factory._partition_key.split("/"))
+    file = getattr(factory.file_handle, "file", factory.file_handle)
+    told = {
+        "fileuuid": uuid,
+        "treename": tree.strip("/").partition(";")[0],
+        "filename": getattr(file, "file_path", None),
+    }
+    # That is how coffea writes it when a Parquet file tells neither.
+    return {name: value for name, value in told.items() if value != "None"}

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import dask
 
+from roast_recorder import __version__
+
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
     from distributed.scheduler import WorkerState
@@ -66,9 +68,12 @@ def header_facts(scheduler: Scheduler) -> dict[str, Any]:
     utc_offset = datetime.now().astimezone().utcoffset()
     return {
         "t": time(),
-        "dask_version": _version("dask"),
-        "distributed_version": _version("distributed"),
-        "python_version": platform.python_version(),
+        "versions": {
+            "dask": _version("dask"),
+            "distributed": _version("distributed"),
+            "python": platform.python_version(),
+            "roast-trace": __version__,
+        },
         "scheduler": scheduler.address,
         "scheduler_id": scheduler.id,
         "utc_offset_seconds": utc_offset.total_seconds() if utc_offset is not None else None,
@@ -91,14 +96,19 @@ def scheduler_facts(scheduler: Scheduler) -> Iterator[Fact]:
 
 def client_facts(client: Client) -> Iterator[Fact]:
     """Describe the client that records."""
-    yield from _versions("client versions")
-    yield from _machine("client machine")
+    yield from process_facts()
     yield "client", "id", client.id
-    yield "client", "pid", os.getpid()
-    yield "client", "program", os.path.basename(sys.argv[0] or "python")  # noqa: PTH119
     cluster = type(client.cluster)
     if client.cluster is not None:
         yield "cluster", "type", f"{cluster.__module__}.{cluster.__qualname__}"
+
+
+def process_facts() -> Iterator[Fact]:
+    """Describe the process that records."""
+    yield from _versions("client versions")
+    yield from _machine("client machine")
+    yield "client", "pid", os.getpid()
+    yield "client", "program", os.path.basename(sys.argv[0] or "python")  # noqa: PTH119
 
 
 def worker_facts(worker: WorkerState) -> dict[str, Any]:

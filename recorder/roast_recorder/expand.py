@@ -17,7 +17,7 @@ from roast_recorder.rows import (
     records_in,
     split_transitions,
 )
-from roast_recorder.sampler import SAMPLE_FIELDS
+from roast_recorder.sampler import SAMPLE_FIELDS, WORKER_METRICS
 
 Record = dict[str, Any]
 
@@ -171,8 +171,11 @@ def _task(row: Row) -> Iterable[Record]:
 
 
 def _worker_sample(row: Row) -> Iterable[Record]:
-    fields = zip(SAMPLE_FIELDS, row[2:], strict=True)
-    return (_present({"kind": "worker_sample", "t": row[1], **dict(fields)}),)
+    split = 2 + len(SAMPLE_FIELDS)
+    fields = zip(SAMPLE_FIELDS, row[2:split], strict=True)
+    metrics = _present(dict(zip(WORKER_METRICS, row[split:], strict=True)))
+    record = {"kind": "worker_sample", "t": row[1], **dict(fields), "metrics": metrics}
+    return (_present(record),)
 
 
 def _fine_metrics(row: Row) -> Iterator[Record]:

@@ -19,7 +19,7 @@ from distributed.comm.core import connect
 from distributed.core import send_recv
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from roast_recorder import coffea, environment, tap
+from roast_recorder import chunks, environment, tap
 from roast_recorder.buffer import (
     EVENTS,
     FACTS,
@@ -28,6 +28,7 @@ from roast_recorder.buffer import (
     Batch,
     Buffer,
 )
+from roast_recorder.meters import Meters
 from roast_recorder.rows import FINE_METRICS, RECORD, TASK, Row, plain
 from roast_recorder.sampler import sample_row
 
@@ -66,10 +67,19 @@ class RecorderPlugin(SchedulerPlugin):
         if the scheduler itself records.
     settings : dict
         As :class:`roast_recorder.settings.Settings` gives them.
+    meter : bytes or None
+        A pickled :class:`roast_recorder.worker.ChunkMeter` for every worker.
     """
 
-    def __init__(self, trace_id: str, client_id: str | None, settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        trace_id: str,
+        client_id: str | None,
+        settings: dict[str, Any],
+        meter: bytes | None = None,
+    ) -> None:
         self.name = f"roast-recorder-{trace_id}"
+        self._meter = meter
         self._trace_id = trace_id
         self._client_id = client_id
         self._settings = settings
@@ -96,6 +106,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._last_pull_waits = asyncio.Event()
         self._nobody_left = asyncio.Event()
         self._when_nobody_is_left: Callable[[], None] | None = None
+        self._meters = Meters(scheduler, self._trace_id, self._meter, self._kinds, self._append)
         self._attach_hooks()
         self._write_who_is_there()
         # What comes later, the hooks record; what goes before its turn is in this list.
@@ -104,6 +115,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._ticker = asyncio.create_task(self._tick())
         for operation, handler in self._operations().items():
             scheduler.handlers[operation] = handler
+        await self._meters.send()
 
     def _attach_hooks(self) -> None:
         if "transition" in self._kinds:
@@ -165,6 +177,8 @@ class RecorderPlugin(SchedulerPlugin):
         self._ticker.cancel()
         self._snapshot.cancel()
         self._scheduler.plugins.pop(self.name, None)
+        if not self._closes:
+            self._meters.withdraw_soon()
         for operation in self._operations():
             self._scheduler.handlers.pop(operation, None)
         self._last_pull_waits.set()
@@ -245,6 +259,7 @@ class RecorderPlugin(SchedulerPlugin):
         await self._hear_workers()
         await asyncio.wait([self._snapshot])
         self._detach_hooks(ending)
+        await self._meters.withdraw()
 
     # -- hooks ---------------------------------------------------------------------------
 
@@ -372,7 +387,9 @@ class RecorderPlugin(SchedulerPlugin):
         self._see_who_is_left(scheduler)
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """Record an event of any topic."""
+        """Record an event of any topic, and what workers tell of chunks."""
+        if self._meters.hear(topic, msg):
+            return
         worker = msg.get("worker") if isinstance(msg, dict) else None
         if not isinstance(worker, str):
             worker = topic if topic in self._server_ids else None
@@ -554,7 +571,7 @@ class RecorderPlugin(SchedulerPlugin):
         seen_usermeta: dict[int, Any] = {}
         for task in tasks:
             try:
-                chunk = coffea.chunk_identity(task.run_spec, seen_usermeta)
+                chunk = chunks.chunk_identity(task.run_spec, seen_usermeta)
             except Exception:
                 logger.debug("roast: cannot look into task %s", task.key, exc_info=True)
                 continue

@@ -16,7 +16,7 @@ import platform
 import uuid
 from collections import Counter
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from roast_recorder import environment
 from roast_recorder.pump import pump
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from distributed import Client
+
+    from roast_recorder.local import LocalRecording
 
 logger = logging.getLogger("roast_recorder")
 
@@ -46,13 +48,29 @@ class RecorderGoneError(Exception):
     """The recorder on the scheduler cannot be asked any more."""
 
 
-def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Recording:
+@overload
+def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Recording: ...
+
+
+@overload
+def record(
+    client: None = None, path: str | os.PathLike[str] | None = None, **settings: Any
+) -> LocalRecording: ...
+
+
+def record(
+    client: Client | None = None,
+    path: str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> Recording | LocalRecording:
     """Record what a cluster does, until the ``with`` block ends.
 
     Parameters
     ----------
-    client : distributed.Client
-        A connected client, synchronous or asynchronous.
+    client : distributed.Client, optional
+        A connected client, synchronous or asynchronous. Without one, the chunks are
+        recorded that coffea's IterativeExecutor and FuturesExecutor process in this
+        process and in its pools.
     path : path-like
         The trace, on this machine. One file if it ends in ``.jsonl``, ``.jsonl.zst`` or
         ``.jsonl.gz``: an older trace of that name is replaced. Otherwise a folder of
@@ -62,7 +80,7 @@ def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Rec
 
     Returns
     -------
-    Recording
+    Recording or LocalRecording
         A context manager (``async with`` for an asynchronous client), or call its
         ``start()`` and ``stop()``.
 
@@ -71,8 +89,15 @@ def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Rec
     ValueError
         If a setting cannot be used.
     TypeError
-        If a setting has no such name, or `client` is no client.
+        If a setting has no such name, `client` is no client, or there is no `path`.
     """
+    if path is None:
+        raise TypeError("record() needs a path: record(client, 'trace.jsonl.zst')")
+    checked = Settings.from_keywords(settings)
+    if client is None:
+        from roast_recorder.local import LocalRecording
+
+        return LocalRecording(path, checked)
     # Importing distributed takes a second, which `import roast_recorder` need not.
     from distributed import Client
 
@@ -81,7 +106,6 @@ def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Rec
             f"record() takes a distributed.Client, not a {type(client).__name__}; "
             "a cluster's is cluster.get_client()"
         )
-    checked = Settings.from_keywords(settings)
     kind = RecordingThere if checked.write_on == "scheduler" else Recording
     return kind(client, path, checked)
 
@@ -314,9 +338,10 @@ class Recording:
 
     async def _attach(self) -> None:
         from roast_recorder.plugin import RecorderPlugin
-        from roast_recorder.travel import dumps_by_value
+        from roast_recorder.travel import dumps_by_value, pickled_meter
 
-        plugin = RecorderPlugin(self.trace_id, self._client.id, self._settings.as_dict())
+        meter = pickled_meter(self.trace_id, self._settings)
+        plugin = RecorderPlugin(self.trace_id, self._client.id, self._settings.as_dict(), meter)
         ours, theirs = platform.python_version(), await self._scheduler_python_version()
         same = ours.split(".")[:2] == theirs.split(".")[:2]
         # What comes back by value into this process would change the classes it came from.
@@ -358,8 +383,6 @@ class Recording:
         return writer
 
     async def _header(self) -> dict[str, Any]:
-        from roast_recorder import __version__
-
         before = time()
         facts = await self._call("hello")
         self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
@@ -367,7 +390,6 @@ class Recording:
             "kind": "header",
             "schema_version": SCHEMA_VERSION,
             "trace_id": self.trace_id,
-            "recorder_version": __version__,
             "settings": self._settings.as_told(),
             "clock_offset_seconds": self._clock_offset_seconds,
             **facts,

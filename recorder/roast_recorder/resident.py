@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from roast_recorder import __version__, environment
+from roast_recorder import environment
 from roast_recorder.plugin import RecorderPlugin, operation_name
 from roast_recorder.pump import pump
+from roast_recorder.travel import pickled_meter
 from roast_recorder.writer import Writer
 from roast_schemas import SCHEMA_VERSION
 
@@ -56,7 +57,8 @@ class Resident:
         self.trace_id = trace_id or uuid.uuid4().hex
         self._scheduler = scheduler
         self._target = target
-        self._plugin = RecorderPlugin(self.trace_id, None, settings.as_dict())
+        meter = pickled_meter(self.trace_id, settings)
+        self._plugin = RecorderPlugin(self.trace_id, None, settings.as_dict(), meter)
         self._writer = Writer(
             target, self._header(settings), settings.as_dict(), retain_root=retain_root
         )
@@ -84,7 +86,6 @@ class Resident:
             "kind": "header",
             "schema_version": SCHEMA_VERSION,
             "trace_id": self.trace_id,
-            "recorder_version": __version__,
             "settings": settings.as_told(),
             "clock_offset_seconds": 0.0,
             **environment.header_facts(self._scheduler),

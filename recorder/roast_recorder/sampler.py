@@ -13,23 +13,27 @@ from roast_recorder.rows import WORKER_SAMPLE
 if TYPE_CHECKING:
     from distributed.scheduler import WorkerState
 
-#: What stands in a worker sample row after tag and time: fields of the record, in order.
+#: What stands in a worker sample row after tag and time: fields of the record, in order …
 SAMPLE_FIELDS: Final = (
     "worker",
     "server_id",
-    "cpu",
-    "memory",
     "memory_limit",
-    "managed_bytes",
-    "spilled_memory",
-    "spilled_disk",
     "nthreads",
     "processing",
     "executing",
-    "ready",
     "occupancy",
     "nbytes",
     "last_seen",
+)
+
+#: … and then those that lie in its ``metrics``.
+WORKER_METRICS: Final = (
+    "cpu",
+    "memory",
+    "managed_bytes",
+    "spilled_memory",
+    "spilled_disk",
+    "ready",
     "event_loop_interval",
     "num_fds",
     "incoming_bytes",
@@ -63,19 +67,19 @@ def sample_row(worker_state: WorkerState, t: float) -> tuple[Any, ...]:
         t,
         worker_state.address,
         worker_state.server_id,
-        metrics.get("cpu"),
-        metrics.get("memory"),
         worker_state.memory_limit,
-        metrics.get("managed_bytes"),
-        spilled.get("memory"),
-        spilled.get("disk"),
         worker_state.nthreads,
         len(worker_state.processing),
         len(worker_state.executing),
-        metrics.get("task_counts", _NOTHING).get("ready", 0),
         worker_state.occupancy,
         worker_state.nbytes,
         worker_state.last_seen,
+        metrics.get("cpu"),
+        metrics.get("memory"),
+        metrics.get("managed_bytes"),
+        spilled.get("memory"),
+        spilled.get("disk"),
+        metrics.get("task_counts", _NOTHING).get("ready", 0),
         metrics.get("event_loop_interval"),
         metrics.get("num_fds"),
         transfer.get("incoming_bytes"),

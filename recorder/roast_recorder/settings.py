@@ -19,6 +19,7 @@ OPTIONAL_KINDS: Final = (
     "span",
     "fine_metric",
     "chunk",
+    "section",
     "event",
     "environment",
 )
@@ -43,6 +44,9 @@ class Settings:
         fast as they come. What goes beyond is dropped, samples first, and counted.
     kinds : tuple of str
         Kinds of records to write, of :data:`OPTIONAL_KINDS`.
+    measure_chunks : bool
+        Whether workers measure the chunks of coffea and uproot that they process. Without
+        it, a trace says only what each chunk is, and what Dask knows of its task.
     compression_level : int
         zstd's, from 1 to 19.
     segment_limit_bytes, segment_limit_seconds : int, float
@@ -70,6 +74,7 @@ class Settings:
     sample_interval_seconds: float = 1.0
     buffer_limit_bytes: int = 64 * 2**20
     kinds: tuple[str, ...] = OPTIONAL_KINDS
+    measure_chunks: bool = True
     compression_level: int = 6
     segment_limit_bytes: int = 256 * 2**20
     segment_limit_seconds: float = 3600.0
@@ -94,8 +99,9 @@ class Settings:
             self._refuse("compression_level", "a whole number from 1 to 19 is needed")
         if self.write_on not in ("client", "scheduler"):
             self._refuse("write_on", "client or scheduler is needed")
-        if not isinstance(self.redact, bool):
-            self._refuse("redact", "true or false is needed")
+        for name in ("redact", "measure_chunks"):
+            if not isinstance(getattr(self, name), bool):
+                self._refuse(name, "true or false is needed")
         if self.upload_url is not None and "://" not in str(self.upload_url):
             self._refuse("upload_url", "a URL such as 's3://bucket/folder' is needed")
         self._check_texts("kinds")

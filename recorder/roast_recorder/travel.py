@@ -9,12 +9,25 @@ they don't, the plugin goes by its name, and the scheduler must have the recorde
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+if TYPE_CHECKING:
+    from roast_recorder.settings import Settings
+
 #: cloudpickle's registry is one for the whole process.
 _registry = threading.Lock()
+
+
+def pickled_meter(trace_id: str, settings: Settings) -> bytes | None:
+    """Pickle what measures chunks on workers, or give None if nothing is to be measured."""
+    if not settings.measure_chunks or {"chunk", "section"}.isdisjoint(settings.kinds):
+        return None
+    # Importing distributed takes a second.
+    from roast_recorder.worker import ChunkMeter
+
+    return dumps_by_value(ChunkMeter(trace_id))
 
 
 def dumps_by_value(plugin: Any) -> bytes:

@@ -6,6 +6,7 @@ types with which DuckDB reads a trace, and the data dictionary.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
@@ -183,11 +184,20 @@ def _type_schema(python_type: Any) -> dict[str, Any]:
 
 
 def _kind_markdown(kind: Kind) -> str:
-    rows = [
-        f"| `{f.name}`{' *' if f.required else ''} | `{duckdb_type(f.type)}` | {f.unit} "
-        f"| {f.meaning} |"
-        for f in kind.fields
-        if f.name not in ("kind", "t")
-    ]
+    fields = [field for field in kind.fields if field.name not in ("kind", "t")]
+    rows = [row for field in fields for row in _rows_of_field(field)]
     table = "\n".join(["| field | type | unit | meaning |", "| --- | --- | --- | --- |", *rows])
     return f"### `{kind.name}`\n\n{kind.meaning}\n\n{table}"
+
+
+def _rows_of_field(field: FieldDescription, prefix: str = "") -> Iterator[str]:
+    """Give a row for a field, and one for each that lies in it."""
+    is_list = get_origin(field.type) is list
+    inner = get_args(field.type)[0] if is_list else field.type
+    suffix = "[]" if is_list else ""
+    shown = f"STRUCT{suffix}" if is_typeddict(inner) else duckdb_type(field.type)
+    name, star = f"{prefix}{field.name}", " *" if field.required else ""
+    yield f"| `{name}`{star} | `{shown}` | {field.unit} | {field.meaning} |"
+    if is_typeddict(inner):
+        for part in _fields(inner):
+            yield from _rows_of_field(part, f"{name}{suffix}.")

@@ -18,6 +18,10 @@ meaning or a removed field the major one):
 * 1.1: ``span`` and ``fine_metric`` are written; ``client_added`` and ``client_removed``;
   ``redacted_values`` in the trailer; ``start_t`` and ``stop_t`` of a loss; ``worker`` and
   ``run_id`` of a task that was being processed when recording began.
+* 2.0: ``section`` and measured attempts at a ``chunk`` are written. What was measured of
+  either is grouped in ``measured``, what a worker says of itself in ``metrics``, versions in
+  ``versions``: plain ``read_json`` of DuckDB takes a line for a struct only while lines have
+  a tenth of all top-level names in the mean (:data:`MAX_NAMES`).
 """
 
 from __future__ import annotations
@@ -26,7 +30,12 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import Field, Unit
 
-SCHEMA_VERSION: Final = "1.1"
+SCHEMA_VERSION: Final = "2.0"
+
+#: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
+#: instead of columns with names if lines have fewer than a tenth of the names that occur
+#: (``field_appearance_threshold`` of ``read_json``); transitions have 8 in the mean.
+MAX_NAMES: Final = 80
 
 #: Any JSON value. It is kept as it came and looked into by queries.
 Json = NewType("Json", object)
@@ -46,8 +55,7 @@ StopT = Annotated[float, Field("when it ended", Unit.EPOCH_SECONDS)]
 Thread = Annotated[int, Field("identity of the thread that computed, within its worker")]
 NBytes = Annotated[int, Field("size, as Dask's sizeof measures it", Unit.BYTES)]
 Reason = Annotated[str, Field("why, in words")]
-BytesRead = Annotated[int, Field("bytes requested from the source", Unit.BYTES)]
-CpuSeconds = Annotated[float, Field("CPU time of the thread", Unit.SECONDS)]
+Versions = Annotated[Json, Field("versions of the software there, by name")]
 ExceptionText = Annotated[str, Field("text of the exception")]
 
 
@@ -66,10 +74,7 @@ class Header(Record, total=False):
     ]
     trace_id: Annotated[str, Field("identity of the recording", required=True)]
     segment: Annotated[int, Field("number of the segment in its trace, from 1", required=True)]
-    recorder_version: Annotated[str, Field("version of roast-trace that recorded")]
-    dask_version: Annotated[str, Field("version of dask on the scheduler")]
-    distributed_version: Annotated[str, Field("version of distributed on the scheduler")]
-    python_version: Annotated[str, Field("version of Python on the scheduler")]
+    versions: Versions
     scheduler: Annotated[str, Field("address of the scheduler")]
     scheduler_id: Annotated[str, Field("identity of the scheduler process")]
     settings: Annotated[Json, Field("the recorder's settings")]
@@ -176,7 +181,7 @@ class WorkerAdded(Record, total=False):
     nanny: Annotated[str, Field("address of the worker's nanny")]
     local_directory: Annotated[str, Field("where the worker spills to")]
     resources: Annotated[Json, Field("Dask resources that the worker offers")]
-    versions: Annotated[Json, Field("versions of the software on the worker")]
+    versions: Versions
 
 
 class WorkerRemoved(Record, total=False):
@@ -199,28 +204,17 @@ class ClientRemoved(Record, total=False):
     client: ClientId
 
 
-class WorkerSample(Record, total=False):
-    """What the scheduler knew of a worker at a tick."""
+class WorkerMetrics(TypedDict, total=False):
+    """What a worker said of itself at its last heartbeat."""
 
-    worker: Worker
-    server_id: ServerId
     cpu: Annotated[float, Field("CPU use of the process", Unit.PERCENT_OF_CORE)]
     memory: Annotated[int, Field("memory of the process", Unit.BYTES)]
-    memory_limit: Annotated[int, Field("memory the worker may use; 0 is no limit", Unit.BYTES)]
     managed_bytes: Annotated[int, Field("results held in memory", Unit.BYTES)]
     spilled_memory: Annotated[
         int, Field("size in memory of the results spilled to disk", Unit.BYTES)
     ]
     spilled_disk: Annotated[int, Field("size on disk of the spilled results", Unit.BYTES)]
-    nthreads: Annotated[int, Field("threads that compute", Unit.COUNT)]
-    processing: Annotated[int, Field("tasks that the scheduler assigned to it", Unit.COUNT)]
-    executing: Annotated[int, Field("tasks that it is computing", Unit.COUNT)]
     ready: Annotated[int, Field("tasks that wait for a thread", Unit.COUNT)]
-    occupancy: Annotated[
-        float, Field("work that Dask expects to be queued there", Unit.SECONDS)
-    ]
-    nbytes: NBytes
-    last_seen: Annotated[float, Field("last heartbeat of the worker", Unit.EPOCH_SECONDS)]
     event_loop_interval: Annotated[
         float, Field("mean interval of the worker's event loop; 0.02 is idle", Unit.SECONDS)
     ]
@@ -237,6 +231,23 @@ class WorkerSample(Record, total=False):
     host_disk_write_bps: Annotated[
         float, Field("disk writes of the host", Unit.BYTES_PER_SECOND)
     ]
+
+
+class WorkerSample(Record, total=False):
+    """What the scheduler knew of a worker at a tick."""
+
+    worker: Worker
+    server_id: ServerId
+    memory_limit: Annotated[int, Field("memory the worker may use; 0 is no limit", Unit.BYTES)]
+    nthreads: Annotated[int, Field("threads that compute", Unit.COUNT)]
+    processing: Annotated[int, Field("tasks that the scheduler assigned to it", Unit.COUNT)]
+    executing: Annotated[int, Field("tasks that it is computing", Unit.COUNT)]
+    occupancy: Annotated[
+        float, Field("work that Dask expects to be queued there", Unit.SECONDS)
+    ]
+    nbytes: NBytes
+    last_seen: Annotated[float, Field("last heartbeat of the worker", Unit.EPOCH_SECONDS)]
+    metrics: Annotated[WorkerMetrics, Field("what the worker said of itself then")]
 
 
 class Span(Record, total=False):
@@ -267,7 +278,7 @@ class FineMetric(Record, total=False):
 class Profile(Record, total=False):
     """A worker's statistical profile over a stretch of time.
 
-    Reserved: recorders of schema version 1.1 do not write it.
+    Reserved: recorders of schema version 2.0 do not write it.
     """
 
     worker: Worker
@@ -280,19 +291,77 @@ class Profile(Record, total=False):
 
 
 class Branch(TypedDict, total=False):
-    """What a chunk read of one branch of its file."""
+    """What a chunk read of one branch of its file: a branch, a field or a column.
+
+    The sizes are those of the baskets (TTree), clusters (RNTuple) or row groups (Parquet)
+    that overlap the chunk's entries. One that overlaps several chunks counts in each.
+    """
 
     branch: Annotated[str, Field("name of the branch")]
-    compressed_bytes: Annotated[int, Field("size as stored in the file", Unit.BYTES)]
-    uncompressed_bytes: Annotated[int, Field("size in memory", Unit.BYTES)]
+    compressed_bytes: Annotated[
+        int, Field("size in the file, headers of baskets included", Unit.BYTES)
+    ]
+    uncompressed_bytes: Annotated[int, Field("size when decompressed", Unit.BYTES)]
+    read_seconds: Annotated[
+        float, Field("time to read, decompress and interpret it", Unit.SECONDS)
+    ]
+
+
+class Measured(TypedDict, total=False):
+    """What was measured of a chunk or a section. What a source does not tell is absent.
+
+    A section has CPU seconds, bytes read and ``memory_delta``, a chunk all the others.
+    """
+
+    until: Annotated[
+        str,
+        Field(
+            "what ends at stop_t: 'processed', or 'read' if the same task goes on with what "
+            "was read (dask-awkward)"
+        ),
+    ]
+    source: Annotated[str, Field("what is read: TTree, RNTuple or Parquet")]
+    events: Annotated[int, Field("events handed to the processor", Unit.COUNT)]
+    open_seconds: Annotated[
+        float,
+        Field("time until there are events: opening, metadata, preloading", Unit.SECONDS),
+    ]
+    process_seconds: Annotated[
+        float, Field("time in the processor, reading included", Unit.SECONDS)
+    ]
+    read_seconds: Annotated[
+        float,
+        Field("time to read, decompress and interpret columns", Unit.SECONDS),
+    ]
+    cpu_seconds: Annotated[float, Field("CPU time of the thread", Unit.SECONDS)]
+    bytes_read: Annotated[int, Field("bytes requested from the source", Unit.BYTES)]
+    requests: Annotated[int, Field("requests made to the source", Unit.COUNT)]
+    columns: Annotated[list[str], Field("columns that were read, as coffea names them")]
+    branches: Annotated[list[Branch], Field("what was read, by branch")]
+    file_branches: Annotated[int, Field("branches in the file", Unit.COUNT)]
+    file_bytes: Annotated[int, Field("size of the file", Unit.BYTES)]
+    memory_before: Annotated[int, Field("process memory before", Unit.BYTES)]
+    memory_after: Annotated[int, Field("process memory after", Unit.BYTES)]
+    memory_peak: Annotated[
+        int, Field("most process memory meanwhile, other threads' included", Unit.BYTES)
+    ]
+    memory_delta: Annotated[int, Field("process memory after minus before", Unit.BYTES)]
+    from_checkpoint: Annotated[
+        bool, Field("the result came from a checkpoint; nothing was read or processed")
+    ]
+
+
+MeasuredThere = Annotated[Measured, Field("what was measured")]
 
 
 class Chunk(Record, total=False):
     """A coffea chunk, or a file that coffea asks for its entries (without entries then).
 
     Two records speak of one: without ``run_id``, written when its task enters the graph,
-    what the chunk is; with ``run_id``, written by the worker, what an attempt at it did.
-    The second is reserved: recorders of schema version 1.1 do not write it.
+    what the chunk is; with ``run_id``, told by the worker, what an attempt at it did.
+
+    Without a cluster there are no tasks: the recorder makes the key, and counts the
+    attempts.
     """
 
     key: Key
@@ -308,32 +377,13 @@ class Chunk(Record, total=False):
     thread: Thread
     start_t: StartT
     stop_t: StopT
-    events: Annotated[int, Field("events processed", Unit.COUNT)]
-    open_seconds: Annotated[float, Field("time to open the file", Unit.SECONDS)]
-    process_seconds: Annotated[
-        float, Field("time in the processor, reading included", Unit.SECONDS)
-    ]
-    read_seconds: Annotated[float, Field("time waiting for the source", Unit.SECONDS)]
-    cpu_seconds: CpuSeconds
-    bytes_read: BytesRead
-    requests: Annotated[int, Field("requests made to the source", Unit.COUNT)]
-    columns: Annotated[list[str], Field("columns that were read, as coffea names them")]
-    branches: Annotated[
-        list[Branch], Field("the baskets or clusters that overlap the chunk, by branch")
-    ]
-    file_branches: Annotated[int, Field("branches in the file", Unit.COUNT)]
-    file_bytes: Annotated[int, Field("size of the file", Unit.BYTES)]
-    memory_before: Annotated[int, Field("process memory before", Unit.BYTES)]
-    memory_after: Annotated[int, Field("process memory after", Unit.BYTES)]
-    memory_peak: Annotated[int, Field("most process memory meanwhile", Unit.BYTES)]
+    measured: MeasuredThere
+    nbytes: NBytes
     exception: ExceptionText
 
 
 class Section(Record, total=False):
-    """A part of a chunk's processing that the user named.
-
-    Reserved: recorders of schema version 1.1 do not write it.
-    """
+    """A part of a task that the user named, passed through once."""
 
     key: Key
     run_id: RunId
@@ -342,15 +392,14 @@ class Section(Record, total=False):
     thread: Thread
     start_t: StartT
     stop_t: StopT
-    cpu_seconds: CpuSeconds
-    memory_delta: Annotated[int, Field("process memory after minus before", Unit.BYTES)]
-    bytes_read: BytesRead
+    measured: MeasuredThere
+    exception: ExceptionText
 
 
 class WorkerTransition(Record, total=False):
     """A task changed its state on a worker (opt-in).
 
-    Reserved: recorders of schema version 1.1 do not write it.
+    Reserved: recorders of schema version 2.0 do not write it.
     """
 
     worker: Worker
@@ -362,7 +411,7 @@ class WorkerTransition(Record, total=False):
 class Transfer(Record, total=False):
     """Results moved from one worker to another (opt-in).
 
-    Reserved: recorders of schema version 1.1 do not write it.
+    Reserved: recorders of schema version 2.0 do not write it.
     """
 
     start_t: StartT

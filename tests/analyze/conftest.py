@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Trace
+from roast_schemas import SCHEMA_VERSION
+from roast_schemas.records import Measured, WorkerMetrics
 
 HEADER = {
     "kind": "header",
     "t": 0.0,
-    "schema_version": "1.0",
+    "schema_version": SCHEMA_VERSION,
     "trace_id": "T",
     "segment": 1,
-    "dask_version": "2026.8.0",
-    "python_version": "3.11.7",
+    "versions": {"dask": "2026.8.0", "python": "3.11.7"},
 }
 
 
@@ -31,6 +32,15 @@ def with_header_and_trailer(records: list[dict], stop_t: float, segment: int = 1
         "dropped_by_kind": {},
     }
     return [*body, trailer]
+
+
+def grouped(record: dict) -> dict:
+    """Put fields into the group where the schema has them."""
+    groups = {"measured": Measured.__annotations__, "metrics": WorkerMetrics.__annotations__}
+    for group, names in groups.items():
+        if within := {name: record.pop(name) for name in names if name in record}:
+            record[group] = within
+    return record
 
 
 def as_lines(records: list[dict]) -> bytes:
@@ -152,7 +162,7 @@ def sample():
     """A worker at a tick."""
 
     def sample(t: float, address: str = "w1", **fields) -> dict:
-        return {"kind": "worker_sample", "t": t, "worker": address, **fields}
+        return grouped({"kind": "worker_sample", "t": t, "worker": address, **fields})
 
     return sample
 
@@ -162,6 +172,16 @@ def chunk():
     """What a chunk is (no `run_id`), or what an attempt at it did."""
 
     def chunk(key: str, **fields) -> dict:
-        return {"kind": "chunk", "t": 0.0, "key": key, **fields}
+        return grouped({"kind": "chunk", "t": 0.0, "key": key, **fields})
 
     return chunk
+
+
+@pytest.fixture
+def passage():
+    """A passage through a named section."""
+
+    def passage(t: float, key: str, name: str, **fields) -> dict:
+        return grouped({"kind": "section", "t": t, "key": key, "name": name, **fields})
+
+    return passage

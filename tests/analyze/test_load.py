@@ -262,12 +262,17 @@ def test_no_header(tmp_path):
 
 @pytest.mark.parametrize(
     ("version", "reason"),
-    [("1.0", None), ("1.7", "newer schema version"), ("one", "unknown schema version")],
+    [
+        ("2.0", None),
+        ("2.7", "newer schema version"),
+        ("1.7", "older schema version"),
+        ("one", "unknown schema version"),
+    ],
 )
 def test_a_version_that_differs_a_little_is_read_with_a_word(
     tmp_path, lines, task, version, reason
 ):
-    changed = lines(task("a")).replace(b'"1.0"', json.dumps(version).encode())
+    changed = lines(task("a")).replace(b'"2.0"', json.dumps(version).encode())
 
     keys, lost = facts(_written(tmp_path, changed))
 
@@ -388,11 +393,11 @@ def test_a_file_that_is_no_trace(tmp_path, content, said):
 
 
 def test_a_newer_major_version_says_how_to_upgrade(tmp_path, lines):
-    newer = lines().replace(b'"1.0"', b'"2.0"')
+    newer = lines().replace(b'"2.0"', b'"3.0"')
 
     message = refusal(_written(tmp_path, newer))
 
-    assert "schema version 2.0" in message
+    assert "schema version 3.0" in message
     assert "pip install -U 'roast-trace[analyze]'" in message
 
 

@@ -26,20 +26,29 @@ PUBLIC = {
     "core_seconds compute_seconds core_efficiency tasks task_runs memory erred retried lost "
     "rescheduled cancelled unfinished failures chunks chunk_attempts events events_per_second "
     "chunk_wall_seconds bytes_read output_bytes transfer_seconds peak_memory_bytes "
-    "lost_records trace_id",
+    "lost_records failed_chunks skipped checkpointed_chunks chunk_seconds merge_seconds "
+    "process_seconds mean_process_seconds open_seconds read_seconds cpu_seconds wait_seconds "
+    "events_per_process_second events_per_core_second bytes_per_second compressed_bytes "
+    "uncompressed_bytes compression_ratio speedup mean_workers mean_nthreads "
+    "peak_worker_memory_bytes mean_worker_memory_bytes trace_id",
     "transitions": "t key start finish stimulus_id worker run_id thread nbytes typename "
     "startstops cause exception traceback seq trace_id",
     "tasks": "key prefix task_group span_id dependencies n_dependencies priority annotations "
-    "submitted_t client submissions trace_id",
+    "submitted_t client submissions role trace_id",
     "task_runs": "key prefix attempt worker thread outcome processing_t compute_start_t "
     "compute_stop_t compute_seconds transfer_seconds deserialize_seconds disk_seconds "
-    "queued_seconds nbytes typename span_id exception traceback run_id end_t trace_id",
+    "queued_seconds nbytes typename span_id exception traceback run_id end_t role trace_id",
     "prefixes": "prefix tasks task_runs memory erred retried lost cancelled unfinished "
     "compute_seconds mean_compute_seconds median_compute_seconds max_compute_seconds "
-    "transfer_seconds deserialize_seconds disk_seconds output_bytes trace_id",
-    "workers": "worker name host nthreads memory_limit_bytes added_t removed_t removal_reason "
-    "task_runs compute_seconds output_bytes peak_memory_bytes chunks events bytes_read "
-    "server_id trace_id",
+    "transfer_seconds deserialize_seconds disk_seconds output_bytes roles trace_id",
+    "task_roles": "role prefixes tasks task_runs failed_attempts compute_seconds "
+    "compute_share mean_compute_seconds max_compute_seconds transfer_seconds "
+    "deserialize_seconds disk_seconds output_bytes first_t last_t trace_id",
+    "workers": "worker name host nthreads memory_limit_bytes added_t removed_t "
+    "removal_reason task_runs compute_seconds output_bytes peak_memory_bytes chunks events "
+    "bytes_read server_id failed_chunks chunk_seconds chunk_share events_per_second "
+    "bytes_per_second median_chunk_seconds max_chunk_seconds spread slowest_file slowness "
+    "is_slow trace_id",
     "worker_samples": "t worker cpu_percent memory_bytes memory_limit_bytes managed_bytes "
     "spilled_bytes nthreads processing executing ready occupancy_seconds stored_bytes "
     "last_seen_t event_loop_interval_seconds num_fds incoming_bytes outgoing_bytes "
@@ -48,17 +57,38 @@ PUBLIC = {
     "cluster_samples": "t workers nthreads cpu_percent memory_bytes memory_limit_bytes "
     "managed_bytes spilled_bytes processing executing ready occupancy_seconds stored_bytes "
     "trace_id",
-    "chunks": "key attempt dataset filename treename entry_start entry_stop events bytes_read "
-    "columns_read branches_read process_seconds open_seconds cpu_seconds worker outcome "
-    "output_bytes events_per_second exception compute_seconds processing_t end_t file_uuid "
-    "usermeta run_id trace_id",
-    "chunk_branches": "key attempt branch compressed_bytes uncompressed_bytes trace_id",
+    "chunks": "key attempt dataset filename treename entry_start entry_stop events "
+    "bytes_read columns_read branches_read process_seconds open_seconds cpu_seconds worker "
+    "outcome output_bytes events_per_second exception compute_seconds processing_t end_t "
+    "file_uuid usermeta run_id read_seconds wait_seconds queued_seconds transfer_seconds "
+    "start_t stop_t thread bytes_per_second requests source columns file_branches "
+    "branch_share file_bytes compressed_bytes uncompressed_bytes compression_ratio "
+    "memory_before_bytes memory_after_bytes memory_peak_bytes from_checkpoint measured_until "
+    "chunks_in_task trace_id",
+    "chunk_branches": "key attempt branch compressed_bytes uncompressed_bytes read_seconds "
+    "dataset filename treename entry_start entry_stop worker outcome run_id trace_id",
+    "branches": "dataset branch chunk_attempts files compressed_bytes uncompressed_bytes "
+    "compression_ratio read_seconds byte_share read_share trace_id",
+    "chunk_costs": "dataset chunks outliers sizes median_events largest_file_events method "
+    "fixed_seconds fixed_error_seconds seconds_per_event r2 relative_error fixed_share "
+    "min_events max_events recommended_events note trace_id",
     "datasets": "dataset files chunks chunk_attempts events bytes_read compute_seconds "
-    "events_per_second output_bytes failed_attempts trace_id",
+    "events_per_second output_bytes failed_attempts bytes_per_second compute_share "
+    "median_compute_seconds max_compute_seconds spread slowest_file process_seconds "
+    "open_seconds read_seconds cpu_seconds wait_seconds requests compressed_bytes "
+    "uncompressed_bytes compression_ratio branch_share byte_share checkpointed_chunks "
+    "trace_id",
     "files": "dataset filename treename chunks chunk_attempts events bytes_read "
-    "compute_seconds events_per_second workers failed_attempts trace_id",
+    "compute_seconds events_per_second workers failed_attempts bytes_per_second compute_share "
+    "median_compute_seconds max_compute_seconds spread slowest_worker process_seconds "
+    "open_seconds read_seconds cpu_seconds wait_seconds requests source file_bytes byte_share "
+    "file_branches branches_read branch_share compressed_bytes uncompressed_bytes "
+    "compression_ratio checkpointed_chunks slowness is_slow trace_id",
     "sections": "key name seconds cpu_seconds memory_delta_bytes bytes_read start_t stop_t "
-    "worker thread run_id trace_id",
+    "worker thread run_id attempt outcome dataset filename exception trace_id",
+    "section_totals": "dataset name passes attempts failures seconds mean_seconds "
+    "median_seconds max_seconds cpu_seconds bytes_read mean_memory_delta_bytes "
+    "min_memory_delta_bytes max_memory_delta_bytes compute_share trace_id",
     "spans": "span_id name path parent_id t trace_id",
     "fine_metrics": "worker server_id context span_id prefix activity unit value trace_id",
     "transfers": "start_t stop_t source destination bytes keys trace_id",

@@ -113,7 +113,7 @@ def coffea_trace() -> Path:
     return Path(__file__).parents[2] / "sample_traces" / "coffea_failures.jsonl.zst"
 
 
-HEADER = {"kind": "header", "t": 0.0, "schema_version": "1.0", "trace_id": "T", "segment": 1}
+HEADER = {"kind": "header", "t": 0.0, "schema_version": "2.0", "trace_id": "T", "segment": 1}
 
 #: Tries to leave the script element, the attribute, the cell, the JSON and plotly's labels.
 HOSTILE = (
@@ -149,8 +149,8 @@ def hostile_records() -> list[dict]:
          "nthreads": 1, "memory_limit": 4096},
         {"kind": "chunk", "t": 0.0, "key": h, "dataset": h, "filename": h, "treename": h,
          "entry_start": 0, "entry_stop": 10, "usermeta": {h: h}, "file_uuid": h},
-        {"kind": "worker_sample", "t": 1.0, "worker": h, "server_id": h, "cpu": 50.0,
-         "memory": 1024, "memory_limit": 4096, "nthreads": 1},
+        {"kind": "worker_sample", "t": 1.0, "worker": h, "server_id": h,
+         "metrics": {"cpu": 50.0, "memory": 1024}, "memory_limit": 4096, "nthreads": 1},
         *task_records(h, 1.0, 2.0, failed, prefix=h, group=h, annotations={h: h}),
         *task_records(n, 2.0, 3.0, {"worker": h, "typename": h}, prefix=n),
         {"kind": "worker_removed", "t": 3.0, "worker": h, "server_id": h,

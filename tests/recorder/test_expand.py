@@ -16,8 +16,9 @@ from roast_recorder.rows import (
     encode,
     plain,
 )
-from roast_recorder.sampler import SAMPLE_FIELDS
+from roast_recorder.sampler import SAMPLE_FIELDS, WORKER_METRICS
 from roast_schemas.describe import json_schema
+from roast_schemas.records import WorkerMetrics
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
@@ -201,7 +202,9 @@ def test_a_task_that_was_there_already():
 
 
 def test_a_sample_names_its_fields():
-    row = (WORKER_SAMPLE, 1.0, "tcp://w", "Worker-1", 12.5, *[None] * (len(SAMPLE_FIELDS) - 3))
+    others = [None] * (len(SAMPLE_FIELDS) - 2)
+    metrics = [12.5, *[None] * (len(WORKER_METRICS) - 1)]
+    row = (WORKER_SAMPLE, 1.0, "tcp://w", "Worker-1", *others, *metrics)
 
     assert expanded(rows=[row]) == [
         {
@@ -209,18 +212,21 @@ def test_a_sample_names_its_fields():
             "t": 1.0,
             "worker": "tcp://w",
             "server_id": "Worker-1",
-            "cpu": 12.5,
+            "metrics": {"cpu": 12.5},
         }
     ]
 
 
 def test_a_sample_of_every_field():
-    row = (WORKER_SAMPLE, 1.0, "tcp://w", "Worker-1", *range(len(SAMPLE_FIELDS) - 2))
+    numbers = range(len(SAMPLE_FIELDS) - 2 + len(WORKER_METRICS))
+    row = (WORKER_SAMPLE, 1.0, "tcp://w", "Worker-1", *numbers)
 
     [record] = expanded(rows=[row])
 
+    metrics = record.pop("metrics")
     assert list(record) == ["kind", "t", *SAMPLE_FIELDS]
-    assert list(record.values())[4:] == list(range(len(SAMPLE_FIELDS) - 2))
+    assert list(metrics) == list(WORKER_METRICS) == list(WorkerMetrics.__annotations__)
+    assert [*list(record.values())[4:], *metrics.values()] == list(numbers)
 
 
 def test_a_row_of_fine_metrics_becomes_a_record_for_each():

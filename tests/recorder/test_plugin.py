@@ -642,6 +642,9 @@ def kinds_recorded(*kinds):
         await submit(scheduler, Task("a", print, chunk), annotations=SPANS)
         beat(scheduler, digests=BESIDE, extensions={"spans": WITH_SPAN})
         scheduler.log_event("topic", "message")
+        told = {"chunk": None, "sections": [{"key": "a", "name": "cuts"}], "more_sections": 0}
+        topic = f"roast-chunks-{recorder._trace_id}"
+        scheduler.log_event(topic, {"measured": json.dumps(told)})
         simulated.finish_tasks(scheduler)
         records = await stopped(recorder)
         assert of_kind("worker_added", records)

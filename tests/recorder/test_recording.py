@@ -178,10 +178,10 @@ def test_only_the_owner_can_read_the_trace(client, tmp_path):
     assert stat.S_IMODE((tmp_path / "trace.jsonl").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("wrong", ["cluster", "address", None])
+@pytest.mark.parametrize("wrong", ["cluster", "address", "number"])
 def test_what_is_no_client_is_said_and_costs_no_older_trace(cluster, tmp_path, wrong):
     (tmp_path / "trace.jsonl").write_text("an older one")
-    client = {"cluster": cluster, "address": cluster.scheduler_address}.get(wrong)
+    client = {"cluster": cluster, "address": cluster.scheduler_address, "number": 8786}[wrong]
 
     with pytest.raises(TypeError, match=r"takes a distributed\.Client, not a"):
         roast_recorder.record(client, tmp_path / "trace.jsonl")

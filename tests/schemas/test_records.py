@@ -1,6 +1,7 @@
 """The declarations keep their own rules."""
 
 import ast
+import json
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 import roast_schemas
 from roast_schemas.describe import duckdb_columns, duckdb_type, json_schema, kinds
-from roast_schemas.records import SCHEMA_VERSION
+from roast_schemas.records import MAX_NAMES, SCHEMA_VERSION
 from roast_schemas.units import Unit
 
 #: What the design asks for.
@@ -71,6 +72,20 @@ def test_a_name_that_carries_a_unit_has_it(field):
         assert field.unit == Unit.BYTES
     if field.name.endswith("_bps"):
         assert field.unit == Unit.BYTES_PER_SECOND
+
+
+def test_plain_duckdb_finds_columns_in_whatever_kinds_a_trace_holds(tmp_path):
+    # Only the first lines are looked at. A transition has 8 fields; all the others occur.
+    names = [field.name for kind in kinds().values() for field in kind.fields]
+    short = dict.fromkeys(
+        ["kind", "t", "key", "start", "finish", "stimulus_id", "worker", "run_id"], 1
+    )
+    lines = [dict.fromkeys(names, 1), *[short] * 1_000]
+    path = tmp_path / "trace.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    assert duckdb.read_json(str(path)).aggregate("count(stimulus_id)").fetchall() == [(1_001,)]
+    assert len(set(names)) <= MAX_NAMES
 
 
 def test_all_fields_are_read_at_once():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roast_analyze.commands.opening import open_trace
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.report.quantities import (
+    UNKNOWN,
     byte_size,
     count,
     counted,
@@ -119,6 +120,9 @@ def _check_target(target: Path, trace: Path) -> None:
 #: Rows of each table; the views have the rest.
 _PREFIXES: Final = 12
 _DATASETS: Final = 12
+_COSTS: Final = 6
+_BRANCHES: Final = 6
+_SECTIONS: Final = 8
 _WORKERS: Final = 16
 _SLOWEST: Final = 5
 _FAILURES: Final = 8
@@ -130,10 +134,14 @@ def _parts(trace: Trace) -> Iterator[RenderableType]:
         _losses,
         _prefixes,
         _datasets,
+        _costs,
         _workers,
+        _slow,
         _slowest_runs,
         _slowest_chunks,
         _slowest_files,
+        _branches,
+        _sections,
         _failures,
     ):
         found = part(trace)
@@ -173,14 +181,19 @@ def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
         offered = f"{seconds(run['core_seconds'])} that the threads were there"
         efficiency = share(run["core_efficiency"])
         yield "Computing", f"{seconds(run['compute_seconds'])} of {offered}: {efficiency}"
-    attempts = counted(run["task_runs"], "attempt")
-    yield "Tasks", f"{count(run['tasks'])}, {attempts}{_outcomes(run)}"
+    if run["task_runs"] or not run["chunk_attempts"]:
+        attempts = counted(run["task_runs"], "attempt")
+        yield "Tasks", f"{count(run['tasks'])}, {attempts}{_outcomes(run)}"
     if run["chunk_attempts"]:
         attempts = counted(run["chunk_attempts"], "attempt")
-        yield "Chunks", f"{count(run['chunks'])} done in {attempts}"
+        yield "Chunks", f"{count(run['chunks'])} done in {attempts}{_chunk_outcomes(run)}"
         speed = rate(run["events_per_second"], "events")
         wall = seconds(run["chunk_wall_seconds"])
         yield "Events", f"{count(run['events'])}, {speed} over {wall}"
+        if run["merge_seconds"] and run["chunk_seconds"]:
+            weight = share(run["merge_seconds"] / run["chunk_seconds"])
+            merging = seconds(run["merge_seconds"])
+            yield "Merging", f"{merging} of computing, {weight} of what the chunks took"
     if sizes := _sizes(run):
         yield "Data", sizes
 
@@ -199,6 +212,15 @@ def _outcomes(run: dict[str, Any]) -> str:
     names = ("memory", "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished")
     parts = [f"{count(run[name])} {name}" for name in names if run[name]]
     return f": {', '.join(parts)}" if parts else ""
+
+
+def _chunk_outcomes(run: dict[str, Any]) -> str:
+    parts = {
+        "came to nothing": run["failed_chunks"] - run["skipped"],
+        "skipped": run["skipped"],
+        "from checkpoints": run["checkpointed_chunks"],
+    }
+    return "".join(f", {count(number)} {what}" for what, number in parts.items() if number)
 
 
 def _wholeness(trace: Trace) -> str:
@@ -258,6 +280,29 @@ def _datasets(trace: Trace) -> RenderableType | None:
     )
 
 
+def _costs(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT dataset, fixed_seconds, 1000 * seconds_per_event, relative_error, "
+        "median_events, recommended_events, note FROM chunk_costs WHERE method IS NOT NULL"
+    ).fetchall()
+    without = trace.sql(
+        "SELECT CASE WHEN count(*) = 1 THEN any_value(dataset) "
+        "ELSE count(*) || ' datasets' END, note FROM chunk_costs WHERE method IS NULL "
+        "GROUP BY note ORDER BY count(*) DESC, note"
+    ).fetchall()
+    return _table(
+        "What a chunk costs by its size",
+        ["dataset", ">fixed", ">1,000 events", ">off by", ">events", ">better", "because"],
+        [
+            (name, seconds(fixed), seconds(more), share(off), count(now), count(better), note)
+            for name, fixed, more, off, now, better, note in rows
+        ]
+        + [(name, *[UNKNOWN] * 5, note) for name, note in without],
+        _COSTS,
+        "the view chunk_costs",
+    )
+
+
 def _workers(trace: Trace) -> RenderableType | None:
     rows = trace.sql(
         "SELECT name, worker, nthreads, task_runs, compute_seconds, compute_seconds / "
@@ -277,6 +322,21 @@ def _workers(trace: Trace) -> RenderableType | None:
         ],
         _WORKERS,
         "the view workers",
+    )
+
+
+def _slow(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT slowness, 'file, on every worker', chunks, filename FROM files WHERE is_slow "
+        "UNION ALL SELECT slowness, 'worker, on every file', chunks, worker FROM workers "
+        "WHERE is_slow ORDER BY slowness DESC"
+    ).fetchall()
+    return _table(
+        "Slow for themselves (times the median)",
+        [">times", "what", ">chunks", "name"],
+        [(f"{times:.2f}", what, count(chunks), name) for times, what, chunks, name in rows],
+        _SLOWEST,
+        "slowness in the views files and workers",
     )
 
 
@@ -322,6 +382,40 @@ def _slowest_files(trace: Trace) -> RenderableType | None:
             (_per_second(speed), seconds(compute), count(events), count(failed), filename)
             for speed, compute, events, failed, filename in rows
         ],
+    )
+
+
+def _branches(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT sum(read_seconds) AS reading, sum(read_share), sum(compressed_bytes) AS size, "
+        "sum(byte_share), branch FROM branches GROUP BY branch "
+        "ORDER BY reading DESC NULLS LAST, size DESC NULLS LAST, branch"
+    ).fetchall()
+    return _table(
+        "Costliest branches",
+        [">reading", ">of all", ">in files", ">of all", "branch"],
+        [
+            (seconds(reading), share(of_time), byte_size(size), share(of_bytes), branch)
+            for reading, of_time, size, of_bytes, branch in rows
+        ],
+        _BRANCHES,
+        "the view branches",
+    )
+
+
+def _sections(trace: Trace) -> RenderableType | None:
+    rows = trace.sql(
+        "SELECT seconds, compute_share, passes, mean_seconds, dataset, name FROM section_totals"
+    ).fetchall()
+    return _table(
+        "Named parts",
+        [">time", ">of all", ">passes", ">mean", "dataset", "name"],
+        [
+            (seconds(total), share(part), count(passes), seconds(mean), *names)
+            for total, part, passes, mean, *names in rows
+        ],
+        _SECTIONS,
+        "the view section_totals",
     )
 
 

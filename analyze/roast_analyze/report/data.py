@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 CHUNK_ROWS: Final = 500
 #: Most rows of the tables of datasets, files, workers and prefixes.
 GROUP_ROWS: Final = 300
+#: Most rows of the tables of branches and of named parts of chunks.
+PART_ROWS: Final = 100
+#: Branches that are named.
+TOP_BRANCHES: Final = 3
+#: Most slow files and slow workers that are named.
+SLOW_ROWS: Final = 5
 #: Most failures listed, and most characters of a traceback that are kept (its end).
 FAILURE_ROWS: Final = 150
 TRACEBACK_CHARACTERS: Final = 2000
@@ -35,6 +41,11 @@ FACT_ROWS: Final = 500
 _RUN_COLUMNS: Final = (
     "key, prefix, attempt, worker, thread, outcome, processing_t, end_t, "
     "compute_start_t, compute_stop_t, compute_seconds"
+)
+#: The same of chunks, for a run without tasks; a dataset takes the place of a prefix.
+_CHUNK_RUN_COLUMNS: Final = (
+    "key, dataset AS prefix, attempt, worker, thread, outcome, processing_t, end_t, "
+    "start_t AS compute_start_t, stop_t AS compute_stop_t, compute_seconds"
 )
 _CHUNK_COLUMNS: Final = (
     "dataset, filename, entry_start, entry_stop, events, attempt, worker, outcome, "
@@ -68,7 +79,7 @@ class Run:
     failures: int = 0
     chunks: int = 0
     chunk_attempts: int = 0
-    events: int = 0
+    events: int | None = None
     events_per_second: float | None = None
     chunk_wall_seconds: float | None = None
     bytes_read: int | None = None
@@ -76,6 +87,16 @@ class Run:
     transfer_seconds: float | None = None
     peak_memory_bytes: int | None = None
     lost_records: int = 0
+    failed_chunks: int = 0
+    skipped: int = 0
+    checkpointed_chunks: int = 0
+    chunk_seconds: float | None = None
+    merge_seconds: float | None = None
+    process_seconds: float | None = None
+    open_seconds: float | None = None
+    read_seconds: float | None = None
+    cpu_seconds: float | None = None
+    wait_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +120,8 @@ class Recording:
 @dataclass(frozen=True)
 class TimeSpent:
     """Seconds of all attempts by what they were spent on, from view ``task_runs``.
+
+    Without a cluster there are no tasks, and the view is ``chunks``.
 
     ``kept_seconds`` computed results that were kept; ``wasted_seconds`` those of attempts
     that failed or were lost. A transfer needs no core: it runs beside computing.
@@ -151,12 +174,21 @@ class ReportData:
     run, recording, time_spent, longest_gap
         See their classes; there is no gap without two task runs.
     task_runs, chunk_points : polars.DataFrame
-        A few columns of all rows of ``task_runs`` and ``chunks``, for figures.
+        A few columns of all rows of ``task_runs`` and ``chunks``, for figures. Without a
+        cluster there are no tasks, and ``task_runs`` holds the attempts at chunks.
     cluster_samples, worker_samples : polars.DataFrame
         A few columns of these views.
-    workers, prefixes, datasets, files, chunks, failures, events, topics, environment, loss
+    workers, prefixes, roles, datasets, costs, files, branches, sections, chunks : Listing
         What the tables show. ``workers`` has one more column, ``lost``: whether the
         worker went away unexpectedly.
+    failures, events, topics, environment, loss : Listing
+        The same.
+    top_branches : Listing
+        The costliest branches, all datasets together.
+    slow_files, slow_workers : Listing
+        The slowest of those that are slow for themselves.
+    comparable_files, comparable_workers : int
+        Files and workers of which it can be told whether they are slow for themselves.
     comments : dict
         View to column to what the column means.
     """
@@ -172,9 +204,18 @@ class ReportData:
     worker_samples: pl.DataFrame
     workers: Listing
     prefixes: Listing
+    roles: Listing
     datasets: Listing
+    costs: Listing
     files: Listing
+    branches: Listing
+    sections: Listing
     chunks: Listing
+    top_branches: Listing
+    slow_files: Listing
+    slow_workers: Listing
+    comparable_files: int
+    comparable_workers: int
     failures: Listing
     events: Listing
     topics: Listing
@@ -185,12 +226,17 @@ class ReportData:
 
 def gather(trace: Trace) -> ReportData:
     """Ask a trace everything that its report shows."""
-    task_runs = trace.sql(f"SELECT {_RUN_COLUMNS} FROM task_runs").pl()
+    run = _run(trace)
+    runs = f"SELECT {_RUN_COLUMNS} FROM task_runs"
+    if not run.task_runs:
+        runs = f"SELECT {_CHUNK_RUN_COLUMNS} FROM chunks"
+    task_runs = trace.sql(runs).pl()
+    comparable_files, comparable_workers = _comparable(trace)
     return ReportData(
         trace_name=trace.path.name or str(trace.path),
-        run=_run(trace),
+        run=run,
         recording=_recording(trace),
-        time_spent=_time_spent(trace),
+        time_spent=_time_spent(trace, run),
         longest_gap=longest_gap(task_runs),
         task_runs=task_runs,
         chunk_points=trace.sql(f"SELECT {_CHUNK_COLUMNS} FROM chunks").pl(),
@@ -204,11 +250,53 @@ def gather(trace: Trace) -> ReportData:
         ).pl(),
         workers=_workers(trace),
         prefixes=_listing(trace, "prefixes", "compute_seconds DESC NULLS LAST", GROUP_ROWS),
+        roles=_query(
+            trace,
+            "task_roles",
+            "SELECT * REPLACE (coalesce(role, '(other tasks)') AS role) FROM task_roles "
+            "WHERE EXISTS (FROM task_roles WHERE role IS NOT NULL)",
+            "compute_seconds DESC NULLS LAST, role",
+            GROUP_ROWS,
+        ),
         datasets=_listing(trace, "datasets", "compute_seconds DESC NULLS LAST", GROUP_ROWS),
+        costs=_listing(trace, "chunk_costs", "chunks DESC, dataset", GROUP_ROWS),
         files=_listing(trace, "files", "compute_seconds DESC NULLS LAST", GROUP_ROWS),
+        branches=_listing(
+            trace,
+            "branches",
+            "read_seconds DESC NULLS LAST, compressed_bytes DESC NULLS LAST, dataset, branch",
+            PART_ROWS,
+        ),
+        sections=_listing(
+            trace, "section_totals", "seconds DESC NULLS LAST, dataset, name", PART_ROWS
+        ),
         chunks=_listing(
             trace, "chunks", "outcome = 'memory', compute_seconds DESC NULLS LAST", CHUNK_ROWS
         ),
+        top_branches=_query(
+            trace,
+            "branches",
+            "SELECT branch, sum(read_share) AS read_share, sum(byte_share) AS byte_share "
+            "FROM branches GROUP BY branch",
+            "read_share DESC NULLS LAST, byte_share DESC NULLS LAST, branch",
+            TOP_BRANCHES,
+        ),
+        slow_files=_query(
+            trace,
+            "files",
+            "SELECT * FROM files WHERE is_slow",
+            "slowness DESC, dataset, filename, treename",
+            SLOW_ROWS,
+        ),
+        slow_workers=_query(
+            trace,
+            "workers",
+            "SELECT * FROM workers WHERE is_slow",
+            "slowness DESC, worker, added_t",
+            SLOW_ROWS,
+        ),
+        comparable_files=comparable_files,
+        comparable_workers=comparable_workers,
         failures=_failures(trace),
         events=_events(trace),
         topics=_topics(trace),
@@ -278,13 +366,22 @@ def _recording(trace: Trace) -> Recording:
     )
 
 
-def _time_spent(trace: Trace) -> TimeSpent:
+def _time_spent(trace: Trace, run: Run) -> TimeSpent:
+    parts = "sum(transfer_seconds), sum(deserialize_seconds), sum(disk_seconds) FROM task_runs"
+    if not run.task_runs:
+        parts = "NULL, NULL, NULL FROM chunks"
     rows = trace.sql(
         "SELECT sum(compute_seconds) FILTER (outcome = 'memory'), "
-        "sum(compute_seconds) FILTER (outcome <> 'memory'), sum(transfer_seconds), "
-        "sum(deserialize_seconds), sum(disk_seconds) FROM task_runs"
+        f"sum(compute_seconds) FILTER (outcome <> 'memory'), {parts}"
     ).fetchall()
     return TimeSpent(*(value or 0.0 for value in rows[0]))
+
+
+def _comparable(trace: Trace) -> tuple[int, int]:
+    files, workers = trace.sql(
+        "SELECT (SELECT count(slowness) FROM files), (SELECT count(slowness) FROM workers)"
+    ).fetchall()[0]
+    return files, workers
 
 
 def _listing(trace: Trace, view: str, order: str, limit: int) -> Listing:

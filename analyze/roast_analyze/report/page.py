@@ -38,6 +38,17 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.data import Listing, ReportData, Run
 
+_SPENT_QUERY: Final = (
+    "SELECT core_seconds, sum(task_runs.compute_seconds) FILTER (outcome = 'memory') "
+    "AS kept, sum(task_runs.compute_seconds) FILTER (outcome <> 'memory') AS wasted, "
+    "sum(task_runs.transfer_seconds) AS transfer, sum(deserialize_seconds) AS "
+    "deserialize, sum(disk_seconds) AS disk FROM run, task_runs GROUP BY core_seconds"
+)
+_SPENT_ON_CHUNKS_QUERY: Final = (
+    "SELECT core_seconds, sum(chunks.compute_seconds) FILTER (outcome = 'memory') AS kept, "
+    "sum(chunks.compute_seconds) FILTER (outcome <> 'memory') AS wasted "
+    "FROM run, chunks GROUP BY core_seconds"
+)
 _RECORD_HINT: Final = 'with roast_recorder.record(client, "trace.jsonl"): …'
 
 
@@ -224,12 +235,7 @@ def _verdict(data: ReportData) -> Verdict:
         tiles=_tiles(data),
         spent=_spent(data),
         spent_sentence=sentences.time_spent(data),
-        spent_query=(
-            "SELECT core_seconds, sum(task_runs.compute_seconds) FILTER (outcome = 'memory') "
-            "AS kept, sum(task_runs.compute_seconds) FILTER (outcome <> 'memory') AS wasted, "
-            "sum(task_runs.transfer_seconds) AS transfer, sum(deserialize_seconds) AS "
-            "deserialize, sum(disk_seconds) AS disk FROM run, task_runs GROUP BY core_seconds"
-        ),
+        spent_query=_SPENT_QUERY if data.run.task_runs else _SPENT_ON_CHUNKS_QUERY,
     )
 
 
@@ -328,8 +334,11 @@ def _spent(data: ReportData) -> tuple[Share, ...]:
 
 def _timeline(data: ReportData, axis: TimeAxis, colours: dict[str | None, str]) -> Section:
     section = Section("timeline", "What ran where, and when", "Timeline")
-    if data.run.task_runs == 0:
+    view = "task_runs" if data.run.task_runs else "chunks"
+    if data.task_runs.is_empty():
         return _empty(section, "No task ran while this was recorded.")
+    if view == "chunks":
+        colours = palette.by_rank(data.datasets.rows["dataset"].to_list())
     drawn = timeline_figures.timeline(data.task_runs, data.workers.rows, axis, colours)
     plot = Plot(
         name="timeline",
@@ -338,9 +347,9 @@ def _timeline(data: ReportData, axis: TimeAxis, colours: dict[str | None, str]) 
         f"{drawn.runs} task attempts, {drawn.marks} of them marked as failed.",
         figure=script_json(drawn.figure),
         height_px=drawn.figure.layout.height,
-        note=sentences.timeline_left_out(drawn, _view(data, "task_runs")),
-        query="SELECT * FROM task_runs ORDER BY processing_t",
-        command=_view(data, "task_runs"),
+        note=sentences.timeline_left_out(drawn, _view(data, view)),
+        query=f"SELECT * FROM {view} ORDER BY processing_t",  # noqa: S608 - one of two names
+        command=_view(data, view),
     )
     return _with(section, sentences.timeline(data, drawn), plots=(plot,))
 
@@ -368,12 +377,29 @@ def _chunks(data: ReportData, axis: TimeAxis) -> Section:
         query="SELECT * FROM chunks",
         command=command,
     )
+    told = (
+        sentences.chunks(data),
+        sentences.chunk_time(data),
+        sentences.merging(data),
+        sentences.slow(data),
+        sentences.branches(data),
+        *sentences.costs(data),
+    )
     shown = (
         _table(data, "datasets", "By dataset", data.datasets, _DATASETS),
+        _table(data, "costs", "What a chunk costs by its size", data.costs, _COSTS),
         _table(data, "files", "By file", data.files, _FILES),
+        _table(data, "branches", "By branch", data.branches, _BRANCHES),
+        _table(data, "sections", "By named part", data.sections, _SECTIONS),
         _table(data, "chunks", "Attempts at chunks", data.chunks, _CHUNKS),
     )
-    return _with(section, sentences.chunks(data), plots=(plot,), tables=shown)
+    return _with(
+        section,
+        *filter(None, told),
+        plots=(plot,),
+        # Branches and named parts are there only if they were measured.
+        tables=tuple(table for table in shown if table.rows),
+    )
 
 
 def _workers(data: ReportData) -> Section:
@@ -387,7 +413,8 @@ def _workers(data: ReportData) -> Section:
 def _tasks(data: ReportData, colours: dict[str | None, str]) -> Section:
     section = Section("tasks", "Kinds of task", "Tasks")
     if data.prefixes.total == 0:
-        return _empty(section, "No task was seen while this was recorded.")
+        alone = " Without a cluster, chunks are no tasks." if data.chunks.total else ""
+        return _empty(section, f"No task was seen while this was recorded.{alone}")
     figure = prefix_figures.prefix_seconds(data.prefixes.rows, colours)
     plot = Plot(
         name="prefix-seconds",
@@ -399,8 +426,10 @@ def _tasks(data: ReportData, colours: dict[str | None, str]) -> Section:
         query=data.prefixes.query,
         command=_view(data, "prefixes"),
     )
-    shown = _table(data, "prefixes", "Prefixes", data.prefixes, _PREFIXES)
-    return _with(section, sentences.tasks(data), plots=(plot,), tables=(shown,))
+    shown = [_table(data, "prefixes", "Prefixes", data.prefixes, _PREFIXES)]
+    if data.roles.total:
+        shown.insert(0, _table(data, "roles", "What they do for coffea", data.roles, _ROLES))
+    return _with(section, sentences.tasks(data), plots=(plot,), tables=tuple(shown))
 
 
 def _memory(data: ReportData, axis: TimeAxis) -> Section:
@@ -483,9 +512,39 @@ _DATASETS: Final = (
     Field("failed_attempts", "failed attempts", "trouble"),
     Field("events", "events", "count"),
     Field("compute_seconds", "compute", "seconds"),
+    Field("compute_share", "of all", "share"),
     Field("events_per_second", "rate per thread", "rate"),
+    Field("bytes_per_second", "bytes per thread", "byte_rate"),
+    Field("median_compute_seconds", "median chunk", "seconds"),
+    Field("max_compute_seconds", "longest chunk", "seconds"),
+    Field("spread", "spread", "ratio"),
+    Field("open_seconds", "open", "seconds"),
+    Field("process_seconds", "processor", "seconds"),
+    Field("read_seconds", "reading", "seconds"),
+    Field("cpu_seconds", "CPU", "seconds"),
+    Field("wait_seconds", "waiting", "seconds"),
     Field("bytes_read", "read", "bytes"),
+    Field("byte_share", "of the files", "share"),
+    Field("branch_share", "of the branches", "share"),
+    Field("compression_ratio", "compression", "ratio"),
+    Field("checkpointed_chunks", "from checkpoints", "count", optional=True),
     Field("output_bytes", "results", "bytes"),
+)
+_COSTS: Final = (
+    Field("dataset", "dataset"),
+    Field("chunks", "chunks", "count"),
+    Field("sizes", "sizes", "count"),
+    Field("method", "model"),
+    Field("fixed_seconds", "fixed", "seconds"),
+    Field("fixed_error_seconds", "±", "seconds"),
+    Field("seconds_per_event", "an event", "seconds"),
+    Field("r2", "r²", "ratio"),
+    Field("relative_error", "off by", "share"),
+    Field("outliers", "left out", "count"),
+    Field("fixed_share", "fixed, of all", "share"),
+    Field("median_events", "events now", "count"),
+    Field("recommended_events", "better", "count"),
+    Field("note", "because"),
 )
 _FILES: Final = (
     Field("filename", "file"),
@@ -495,9 +554,46 @@ _FILES: Final = (
     Field("failed_attempts", "failed attempts", "trouble"),
     Field("events", "events", "count"),
     Field("compute_seconds", "compute", "seconds"),
+    Field("compute_share", "of all", "share"),
     Field("events_per_second", "rate per thread", "rate"),
+    Field("bytes_per_second", "bytes per thread", "byte_rate"),
+    Field("slowness", "slowness", "ratio"),
+    Field("spread", "spread", "ratio"),
+    Field("max_compute_seconds", "longest chunk", "seconds"),
+    Field("open_seconds", "open", "seconds"),
+    Field("read_seconds", "reading", "seconds"),
+    Field("wait_seconds", "waiting", "seconds"),
     Field("bytes_read", "read", "bytes"),
+    Field("byte_share", "of the file", "share"),
+    Field("branch_share", "of the branches", "share"),
+    Field("compression_ratio", "compression", "ratio"),
+    Field("source", "kind"),
     Field("workers", "workers", "count"),
+)
+_BRANCHES: Final = (
+    Field("branch", "branch"),
+    Field("dataset", "dataset"),
+    Field("chunk_attempts", "attempts", "count"),
+    Field("read_seconds", "reading", "seconds"),
+    Field("read_share", "of all", "share"),
+    Field("compressed_bytes", "in the files", "bytes"),
+    Field("byte_share", "of all", "share"),
+    Field("uncompressed_bytes", "decompressed", "bytes"),
+    Field("compression_ratio", "compression", "ratio"),
+)
+_SECTIONS: Final = (
+    Field("name", "name"),
+    Field("dataset", "dataset"),
+    Field("passes", "passes", "count"),
+    Field("failures", "failures", "trouble"),
+    Field("seconds", "time", "seconds"),
+    Field("compute_share", "of all computing", "share"),
+    Field("mean_seconds", "mean", "seconds"),
+    Field("max_seconds", "longest", "seconds"),
+    Field("cpu_seconds", "CPU", "seconds"),
+    Field("bytes_read", "read", "bytes"),
+    Field("mean_memory_delta_bytes", "memory, mean", "bytes"),
+    Field("max_memory_delta_bytes", "memory, most", "bytes"),
 )
 _CHUNKS: Final = (
     Field("filename", "file"),
@@ -511,10 +607,14 @@ _CHUNKS: Final = (
     Field("events_per_second", "rate", "rate"),
     Field("process_seconds", "processor", "seconds"),
     Field("open_seconds", "open", "seconds"),
+    Field("read_seconds", "reading", "seconds"),
     Field("cpu_seconds", "CPU", "seconds"),
+    Field("wait_seconds", "waiting", "seconds"),
     Field("bytes_read", "read", "bytes"),
+    Field("requests", "requests", "count"),
     Field("columns_read", "columns", "count"),
     Field("branches_read", "branches", "count"),
+    Field("memory_peak_bytes", "peak memory", "bytes"),
     Field("output_bytes", "result", "bytes"),
     Field("worker", "worker"),
     Field("exception", "exception"),
@@ -528,7 +628,13 @@ _WORKERS: Final = (
     Field("task_runs", "attempts", "count"),
     Field("compute_seconds", "compute", "seconds"),
     Field("chunks", "chunks", "count", optional=True),
+    Field("failed_chunks", "failed chunks", "trouble", optional=True),
     Field("events", "events", "count", optional=True),
+    Field("events_per_second", "rate per thread", "rate"),
+    Field("bytes_per_second", "bytes per thread", "byte_rate"),
+    Field("slowness", "slowness", "ratio"),
+    Field("spread", "spread", "ratio"),
+    Field("max_chunk_seconds", "longest chunk", "seconds"),
     Field("bytes_read", "read", "bytes"),
     Field("output_bytes", "results", "bytes"),
     Field("peak_memory_bytes", "peak memory", "bytes"),
@@ -551,6 +657,21 @@ _PREFIXES: Final = (
     Field("compute_seconds", "compute", "seconds"),
     Field("mean_compute_seconds", "mean", "seconds"),
     Field("median_compute_seconds", "median", "seconds"),
+    Field("max_compute_seconds", "longest", "seconds"),
+    Field("transfer_seconds", "transfer", "seconds"),
+    Field("deserialize_seconds", "deserialise", "seconds", optional=True),
+    Field("disk_seconds", "disk", "seconds", optional=True),
+    Field("output_bytes", "results", "bytes"),
+)
+_ROLES: Final = (
+    Field("role", "role"),
+    Field("prefixes", "prefixes"),
+    Field("tasks", "tasks", "count"),
+    Field("task_runs", "attempts", "count"),
+    Field("failed_attempts", "failed attempts", "trouble"),
+    Field("compute_seconds", "compute", "seconds"),
+    Field("compute_share", "of all", "share"),
+    Field("mean_compute_seconds", "mean", "seconds"),
     Field("max_compute_seconds", "longest", "seconds"),
     Field("transfer_seconds", "transfer", "seconds"),
     Field("deserialize_seconds", "deserialise", "seconds", optional=True),
@@ -594,6 +715,9 @@ _LOSS: Final = (
 #: How the rows of a table were chosen when there are more.
 _CHOSEN: Final = {
     "chunks": "what failed, then the slowest",
+    "branches": "those that took the longest to read",
+    "sections": "those that took the longest",
+    "costs": "those with the most chunks",
     "workers": "those that came first",
     "failures": "the first",
     "events": "the first",

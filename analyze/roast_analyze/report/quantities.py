@@ -30,7 +30,12 @@ def seconds(value: float | None) -> str:
         return "−" + seconds(-value)
     if value == 0:
         return f"0{_NBSP}s"
-    for bound, unit, length in ((1e-3, "µs", 1e-6), (1.0, "ms", 1e-3), (59.95, "s", 1.0)):
+    for bound, unit, length in (
+        # A little less than the next unit is one of these.
+        (0.9995e-3, "µs", 1e-6),
+        (0.9995, "ms", 1e-3),
+        (59.95, "s", 1.0),
+    ):
         if value < bound:
             return f"{_significant(value / length)}{_NBSP}{unit}"
     whole = round(value)

@@ -6,7 +6,7 @@ sentence states what was measured and draws no conclusion that the numbers don't
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from roast_analyze.figures.timeline import Timeline
     from roast_analyze.report.data import ReportData, Run
 
+#: Most datasets whose cost of a chunk is told in a sentence.
+COSTS_TOLD: Final = 4
+
 
 def what_was_done(data: ReportData) -> str:
     """Say in one sentence what the run did, how fast, and on what."""
     run = data.run
-    if not run.task_runs:
+    if not run.task_runs and not run.chunk_attempts:
         return f"No task ran in the {q.seconds(run.wall_seconds)} of this recording."
     on = ""
     if run.workers:
@@ -33,8 +36,9 @@ def what_was_done(data: ReportData) -> str:
     if not run.chunks:
         return f"{_tasks(run)} in {took}{on}."
     rate = f": {q.rate(run.events_per_second, 'events')}" if run.events_per_second else ""
+    events = "" if run.events is None else f", {q.counted(run.events, 'event')}"
     return (
-        f"{q.counted(run.chunks, 'chunk')}, {q.counted(run.events, 'event')}, "
+        f"{q.counted(run.chunks, 'chunk')}{events}, "
         f"in {q.seconds(run.chunk_wall_seconds or run.busy_seconds)}{on}{rate}."
     )
 
@@ -49,7 +53,7 @@ def how_it_went(data: ReportData) -> str:
     """Say how busy the cores were and whether anything failed."""
     run = data.run
     parts = []
-    if run.core_efficiency is not None and run.task_runs:
+    if run.core_efficiency is not None and (run.task_runs or run.chunk_attempts):
         parts.append(
             f"The cores computed for {q.share(run.core_efficiency)} of the time that they "
             "were there."
@@ -69,11 +73,12 @@ def failure_counts(run: Run) -> str:
         ),
         (run.lost, "attempt was lost with its worker", "attempts were lost with their workers"),
         (run.unfinished, "attempt was not finished", "attempts were not finished"),
+        (run.skipped, "chunk was skipped", "chunks were skipped"),
     ]
     told = [q.counted(n, one, many) for n, one, many in parts if n]
     if not told:
         return "Nothing failed" if run.failures == 0 else q.counted(run.failures, "failure")
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    return _listed(told)
 
 
 def wholeness(data: ReportData) -> str:
@@ -119,17 +124,20 @@ def time_spent(data: ReportData) -> str:
 
 def timeline(data: ReportData, drawn: Timeline) -> str:
     """Say what the timeline shows, and how much ran at once."""
-    text = "Each lane is a thread of a worker, each bar a task in the colour of its prefix."
+    run = data.run
+    bar = "a task in the colour of its prefix"
+    if not run.task_runs:
+        bar = "a chunk in the colour of its dataset"
+    text = f"Each lane is a thread of a worker, each bar {bar}."
     if not drawn.by_thread:
         text = (
-            "Each lane is a worker, whose threads lie on top of each other; each bar is a task "
-            "in the colour of its prefix."
+            f"Each lane is a worker, whose threads lie on top of each other; each bar is {bar}."
         )
-    run = data.run
     if run.busy_seconds and run.compute_seconds and run.peak_nthreads:
         mean = run.compute_seconds / run.busy_seconds
         text += (
-            f" From the first task to the last, {q.number(mean)} of up to "
+            f" From the first {'task' if run.task_runs else 'chunk'} to the last, "
+            f"{q.number(mean)} of up to "
             f"{q.counted(run.peak_nthreads, 'thread')} computed on average."
         )
     gap = data.longest_gap
@@ -179,14 +187,149 @@ def chunks(data: ReportData) -> str:
             f" Half of the chunks took less than {q.seconds(median)}; the slowest took "
             f"{q.seconds(slowest['compute_seconds'])}, {factor:.1f} times that"
         )
-        name = str(slowest["filename"] or "").rsplit("/", 1)[-1]
-        text += f" (in {shortened(visible(name), 60)})." if name else "."
+        name = _short(slowest["filename"])
+        text += f" (in {name})." if name else "."
     bad = run.chunk_attempts - run.chunks
     if bad:
-        text += f" {q.counted(bad, 'attempt')} at chunks came to nothing."
-    if run.bytes_read is None:
-        text += " Bytes read were not recorded in this run."
+        text += f" {q.counted(bad, 'attempt')} at chunks came to nothing"
+        text += (
+            f", {q.count(run.skipped)} of them skipped without a failure."
+            if run.skipped
+            else "."
+        )
+    if run.checkpointed_chunks:
+        loaded = q.counted(run.checkpointed_chunks, "chunk")
+        text += f" The results of {loaded} came from a checkpoint: their events are not known."
     return text
+
+
+def chunk_time(data: ReportData) -> str:
+    """Say what the time of the chunks was spent on, as far as it was measured."""
+    run = data.run
+    if run.process_seconds is None and run.read_seconds is None:
+        return (
+            "What a chunk reads, and what it spends its time on, was not measured in this run."
+        )
+    total = run.chunk_seconds or 0.0
+    parts = [
+        (run.open_seconds, "opening files"),
+        (run.process_seconds, "in the processor"),
+        (run.read_seconds, "reading columns, in the processor or before"),
+    ]
+    told = [
+        f"{q.seconds(seconds)} ({q.share(seconds / total)}) {what}"
+        for seconds, what in parts
+        if seconds is not None and total
+    ]
+    text = f"Attempts at chunks computed for {q.seconds(total)}"
+    text += f": {_listed(told)}." if told else "."
+    measured = (run.cpu_seconds or 0.0) + (run.wait_seconds or 0.0)
+    if run.cpu_seconds is not None and measured:
+        cpu = q.share(run.cpu_seconds / measured)
+        text += f" Their threads used the CPU for {cpu} of the time."
+    return text
+
+
+def merging(data: ReportData) -> str:
+    """Weigh the merging of results against the processing."""
+    run = data.run
+    if not run.merge_seconds or not run.chunk_seconds:
+        return ""
+    share = run.merge_seconds / run.chunk_seconds
+    weighed = (
+        f"{share:.1f} times what the chunks took: merging outweighs processing"
+        if share > 1
+        else f"{q.share(share)} of what the chunks took"
+    )
+    return f"Merging results took {q.seconds(run.merge_seconds)} of computing, {weighed}."
+
+
+def slow(data: ReportData) -> str:
+    """Name the files that are slow on every worker, and workers slow on every file."""
+    if not data.comparable_files and not data.comparable_workers:
+        return (
+            "Whether a file or a worker is slow for itself cannot be told: that takes several "
+            "files of a dataset, each on several workers."
+        )
+    files = [
+        f"{_short(row['filename'])} ({row['slowness']:.1f} times)"
+        for row in data.slow_files.rows.iter_rows(named=True)
+    ]
+    workers = [
+        f"{_short(row['worker'])} ({row['slowness']:.1f} times)"
+        for row in data.slow_workers.rows.iter_rows(named=True)
+    ]
+    text = ""
+    if files:
+        more = _more(data.slow_files.total, len(files))
+        noun = "file" if len(files) == 1 else "files"
+        text += f" Slow on every worker: the {noun} {_listed(files)}{more}."
+    elif data.comparable_files:
+        compared = q.counted(data.comparable_files, "file")
+        text += f" No file of the {compared} that can be compared is slow on every worker."
+    if workers:
+        more = _more(data.slow_workers.total, len(workers))
+        noun = "worker" if len(workers) == 1 else "workers"
+        text += f" Slow on every file: the {noun} {_listed(workers)}{more}."
+    elif data.comparable_workers:
+        compared = q.counted(data.comparable_workers, "worker")
+        text += f" No worker of the {compared} that can be compared is slow on every file."
+    return text.strip()
+
+
+def costs(data: ReportData) -> list[str]:
+    """Say for each dataset what a chunk costs and which size is better, or why not."""
+    rows = data.costs.rows
+    known = rows.filter(pl.col("method").is_not_null())
+    told = [_cost(row) for row in known.head(COSTS_TOLD).iter_rows(named=True)]
+    left = known.height - len(told)
+    if left > 0:
+        told.append(f"The same of {q.counted(left, 'more dataset')} is in the table.")
+    unknown = rows.filter(pl.col("method").is_null())
+    for (note,), some in unknown.group_by("note", maintain_order=True):
+        names = [_short(name) or "(no dataset)" for name in some["dataset"].head(COSTS_TOLD)]
+        more = _more(some.height, len(names))
+        told.append(f"What a chunk of {_listed(names)}{more} costs by its size: {note}.")
+    return told
+
+
+def _cost(row: dict[str, Any]) -> str:
+    name = _short(row["dataset"]) or "(no dataset)"
+    # A rate of events is known to people, a time for one is not.
+    fixed, many = q.seconds(row["fixed_seconds"]), q.seconds(1e3 * row["seconds_per_event"])
+    model = f"a chunk costs {fixed} and {many} a thousand events"
+    off = f" (off by {q.share(row['relative_error'])} in the median)"
+    now = f"{q.count(row['median_events'])} events a chunk now"
+    if row["recommended_events"] not in (None, row["median_events"]):
+        now += f", better {q.count(row['recommended_events'])}"
+    return f"{name}: {model}{off}; {now}; {row['note']}."
+
+
+def branches(data: ReportData) -> str:
+    """Name the branches that cost the most, all datasets together."""
+    rows = data.top_branches.rows
+    if rows.is_empty():
+        return ""
+    by_time = rows["read_share"].null_count() == 0
+    share = "read_share" if by_time else "byte_share"
+    named = [
+        f"{_short(row['branch'])} ({q.share(row[share])})" for row in rows.iter_rows(named=True)
+    ]
+    of = "time of reading columns" if by_time else "bytes of what was read"
+    return f"The costliest branches, by the {of}: {_listed(named)}."
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _more(total: int, named: int) -> str:
+    return f", and {q.count(total - named)} more" if total > named else ""
+
+
+def _short(name: object) -> str:
+    """Cut a file's or branch's name to its end, harmless in a sentence."""
+    return shortened(visible(str(name or "")).rsplit("/", 1)[-1], 60)
 
 
 def chunks_left_out(plot: ChunkPlot, command: str) -> str:

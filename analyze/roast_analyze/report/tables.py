@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from roast_analyze.report.data import Listing
 
 Kind = Literal[
-    "text", "count", "seconds", "bytes", "rate", "share", "since", "outcome", "trouble"
+    "text",
+    "count",
+    "seconds",
+    "bytes",
+    "rate",
+    "byte_rate",
+    "share",
+    "ratio",
+    "since",
+    "outcome",
+    "trouble",
 ]
 
 #: Most characters of a cell.
@@ -212,10 +222,15 @@ def _writer(values: pl.Series, kind: Kind, start_t: float) -> tuple[str, Callabl
     if kind in ("count", "trouble"):
         tone = "bad" if kind == "trouble" else ""
         return "", partial(_number, divisor=1, decimals=0, tone=tone)
-    if kind == "rate":
-        return "1/s", partial(_number, divisor=1, decimals=_decimals(largest))
-    unit, divisor = quantities.byte_unit(largest) if kind == "bytes" else _seconds_unit(largest)
+    if kind in ("rate", "ratio"):
+        unit = "1/s" if kind == "rate" else ""
+        return unit, partial(_number, divisor=1, decimals=_decimals(largest))
+    if kind == "seconds":
+        unit, divisor = _seconds_unit(largest)
+    else:
+        unit, divisor = quantities.byte_unit(largest)
     decimals = 0 if unit == "B" else _decimals(largest / divisor)
+    unit += "/s" if kind == "byte_rate" else ""
     return unit, partial(_number, divisor=divisor, decimals=decimals)
 
 
@@ -252,6 +267,8 @@ def _largest(values: pl.Series) -> float:
 
 
 def _seconds_unit(largest: float) -> tuple[str, float]:
+    if 0 < largest < 1e-4:
+        return "µs", 1e-6
     return ("ms", 1e-3) if 0 < largest < 0.1 else ("s", 1.0)
 
 

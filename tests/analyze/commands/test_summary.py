@@ -61,7 +61,10 @@ def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, move,
     assert "2, at most 2 at a time with 4 threads" in head
     assert "32 s of 4 min 20 s that the threads were there: 12 %" in head
     assert "3, 4 attempts: 2 memory, 1 erred, 1 lost" in head
-    assert "1 done in 3 attempts\nEvents     1,000, 33.3 events/s over 30 s" in head
+    assert (
+        "1 done in 3 attempts, 2 came to nothing\nEvents     1,000, 33.3 events/s over 30 s"
+        in head
+    )
     assert section(text, "Tasks by prefix") == [
         ["Proc", "3", "1", "1", "1", "30 s", "30 s", "30 s"],
         ["sum", "1", "1", "0", "0", "2 s", "2 s", "2 s"],
@@ -79,6 +82,76 @@ def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, move,
     assert "attempt lost tcp://10.0.0.2:2 Proc-b: its worker went" in failures
     assert "worker lost tcp://10.0.0.2:2 handle-worker-cleanup" in failures
     assert "task erred tcp://10.0.0.1:1 Proc-b: OSError('unreadable')" in failures
+
+
+def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
+    slow = {"2.root": 3.0, "w1": 2.0}
+
+    def made(number, file, name, events, **fields):
+        key, start = f"Proc-{number}", 10.0 * number
+        seconds = (0.5 + 1e-3 * events) * slow.get(file, 1.0) * slow.get(name, 1.0)
+        entries = {"entry_start": 0, "entry_stop": events}
+        about = {"dataset": "DY", "filename": file, **entries}
+        times = {"start_t": start, "stop_t": start + seconds}
+        x = {"branch": "x", "compressed_bytes": 1024, "read_seconds": 0.25}
+        named = {"kind": "section", "t": start, "key": key, "run_id": number, "name": "jets"}
+        return [
+            task(key),
+            chunk(key, **about),
+            *run(key, start, start + seconds, worker=name, run_id=number),
+            chunk(key, run_id=number, branches=[x], **about, **times, **fields),
+            {**named, "start_t": start, "stop_t": start + 0.5},
+        ]
+
+    files = [f"{i}.root" for i in range(5)]
+    parts = [(f, w) for f in files for w in ("w0", "w1", "w2") for _ in range(3)]
+    text = summarize(
+        *map(worker, ("w0", "w1", "w2")),
+        *(r for i, (f, w) in enumerate(parts) for r in made(i, f, w, 1000 + 10 * i)),
+        *made(97, "1.root", "w0", 1000, exception="OSError()"),
+        *made(98, "1.root", "w0", 1000, from_checkpoint=True),
+        task("reduce-1", dependencies=["Proc-0"]),
+        *run("reduce-1", 990.0, 991.0),
+        stop_t=1000.0,
+    ).replace("\N{NO-BREAK SPACE}", " ")
+
+    head = text.split("\n\n")[0]
+    assert "Chunks     46 done in 47 attempts, 1 skipped, 1 from checkpoints" in head
+    assert "Merging    1 s of computing, <1 % of what the chunks took" in head
+    [cost] = section(text, "What a chunk costs by its size")[:1]
+    assert cost[0] == "DY"
+    assert [row[1:] for row in section(text, "Slow for themselves")] == [
+        ["file, on every worker", "9", "2.root"],
+        ["worker, on every file", "15", "w1"],
+    ]
+    assert section(text, "Costliest branches") == [
+        ["11.8 s", "100 %", "47 KiB", "100 %", "x"],
+    ]  # fmt: skip
+    assert section(text, "Named parts")[0][2:] == ["47", "500 ms", "DY", "jets"]
+
+
+def test_a_run_without_a_cluster(summarize, worker, chunk):
+    def made(key, run_id, start, **fields):
+        about = {"dataset": "DY", "filename": f"{key}.root", "worker": "pid:1"}
+        entries = {"entry_start": 0, "entry_stop": 1000, "run_id": run_id}
+        return chunk(key, **about, **entries, start_t=start, stop_t=start + 2.0, **fields)
+
+    text = summarize(
+        worker("pid:1"),
+        made("a", 1, 1.0, exception="OSError('x')"),
+        made("a", 2, 4.0, events=1000),
+        made("b", 3, 6.0, events=1000),
+    ).replace("\N{NO-BREAK SPACE}", " ")
+
+    head = text.split("\n\n")[0]
+    assert "Tasks" not in head
+    assert "Computing  6 s of 1 min 40 s that the threads were there: 6 %" in head
+    assert "Chunks     2 done in 3 attempts, 1 came to nothing" in head
+    assert "Events     2,000, 286 events/s over 7 s" in head
+    assert section(text, "Workers") == [["pid:1", "pid:1", "1", "0", "6 s", "6 %", "–"]]
+    assert section(text, "Failures") == [
+        ["3 s", "attempt retried", "pid:1", "a: OSError('x')"]
+    ]  # fmt: skip
 
 
 def titles(text: str) -> list[str]:

@@ -4,6 +4,7 @@ import polars as pl
 
 from roast_analyze.report import data
 from roast_analyze.report.data import Gap, longest_gap
+from roast_schemas import SCHEMA_VERSION
 
 
 def test_the_headline_is_the_view_run(open_trace, worker, task, run):
@@ -26,7 +27,7 @@ def test_the_recording(write_trace, task):
     recording = gathered.recording
     assert gathered.trace_name == "my run.jsonl"
     assert (recording.segments, recording.records, recording.clean_end) == (1, 3, True)
-    assert (recording.dask_version, recording.schema_version) == ("2026.8.0", "1.0")
+    assert (recording.dask_version, recording.schema_version) == ("2026.8.0", SCHEMA_VERSION)
 
 
 def test_time_is_split_by_what_became_of_it(open_trace, worker, task, move, run):
@@ -81,7 +82,7 @@ def test_the_query_of_a_listing_gives_its_rows(open_trace, worker, task, run):
     gathered = data.gather(trace)
     listings = [value for value in vars(gathered).values() if isinstance(value, data.Listing)]
 
-    assert len(listings) == 10
+    assert len(listings) == 17
     for listing in listings:
         assert trace.sql(listing.query).pl().equals(listing.rows), listing.query
 

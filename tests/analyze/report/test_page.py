@@ -48,6 +48,14 @@ class Elements(HTMLParser):
 def small(worker, task, run, move, sample, chunk):
     """Records of a run that has something for each section."""
     identity = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 1000}
+    measured = {
+        "run_id": 1,
+        "start_t": 1.0,
+        "stop_t": 5.0,
+        "cpu_seconds": 3.0,
+        "branches": [{"branch": "x", "compressed_bytes": 1, "read_seconds": 0.5}],
+    }
+    section = {"kind": "section", "t": 5.0, "key": "P-1", "run_id": 1, "name": "jets"}
     return (
         {"kind": "environment", "t": 0.0, "section": "scheduler", "name": "host", "value": "h"},
         worker("w1", memory_limit=4 * 1024**3),
@@ -55,7 +63,9 @@ def small(worker, task, run, move, sample, chunk):
         chunk("P-1", **identity),
         task("a-2"),
         sample(1.0, cpu=50.0, memory=1024**3, memory_limit=4 * 1024**3, nthreads=1),
-        *run("P-1", 1.0, 5.0),
+        *run("P-1", 1.0, 5.0, run_id=1),
+        chunk("P-1", **identity, **measured),
+        {**section, "start_t": 1.0, "stop_t": 2.0},
         move(6.0, "a-2", "waiting>processing", worker="w1"),
         move(
             7.0, "a-2", "processing>erred", "task-erred-1.0", worker="w1",
@@ -80,6 +90,12 @@ def hostile(worker, task, move, sample, chunk):
         move(1.0, HOSTILE, "waiting>processing", worker=HOSTILE, run_id=1),
         move(2.0, HOSTILE, "processing>erred", "task-erred-1.0", worker=HOSTILE, thread=1,
              startstops=parts, exception=HOSTILE, traceback=HOSTILE),
+        chunk(HOSTILE, run_id=1, worker=HOSTILE, dataset=HOSTILE, filename=HOSTILE,
+              start_t=1.0, stop_t=2.0, source=HOSTILE, until=HOSTILE,
+              columns=[HOSTILE], branches=[{"branch": HOSTILE, "compressed_bytes": 1}],
+              exception=HOSTILE),
+        {"kind": "section", "t": 2.0, "key": HOSTILE, "run_id": 1, "name": HOSTILE,
+         "start_t": 1.0, "stop_t": 2.0, "exception": HOSTILE},
         {"kind": "event", "t": 2.0, "topic": HOSTILE, "worker": HOSTILE,
          "payload": {"x": HOSTILE}},
         {"kind": "loss", "t": 2.0, "reason": HOSTILE, "detail": HOSTILE, "records": 1},
@@ -110,9 +126,13 @@ def test_every_section_is_there_and_filled(html, small):
     ]
     assert re.findall(r'class="table" id="table-([a-z-]+)"', text) == [
         "datasets",
+        "costs",
         "files",
+        "branches",
+        "sections",
         "chunks",
         "workers",
+        "roles",
         "prefixes",
         "failures",
         "topics",
@@ -198,6 +218,38 @@ def test_a_run_without_workers(html, task, run):
     assert "No worker was seen" in html(task("a-1"), *run("a-1", 1.0, 2.0))
 
 
+def test_a_run_without_a_cluster(open_trace, worker, chunk):
+    def made(key, run_id, start, **fields):
+        about = {"dataset": "DY", "filename": f"{key}.root", "worker": "pid:1", "thread": 1}
+        entries = {"entry_start": 0, "entry_stop": 10, "run_id": run_id}
+        return chunk(key, **about, **entries, start_t=start, stop_t=start + 2.0, **fields)
+
+    built = page.build(
+        data.gather(
+            open_trace(
+                worker("pid:1"),
+                made("a", 1, 1.0, exception="OSError()"),
+                made("a", 2, 4.0, events=10),
+                made("b", 3, 6.0, events=10),
+            )
+        )
+    )
+
+    told = {section.name: section for section in built.sections}
+    text = f"{built.verdict.done} {built.verdict.went}".replace("\N{NO-BREAK SPACE}", " ")
+    assert text == (
+        "2 chunks, 20 events, in 7 s on 1 worker (1 thread): 2.86 events/s. "
+        "The cores computed for 6 % of the time that they were there. 1 failure."
+    )
+    assert [plot.name for plot in told["timeline"].plots] == ["timeline"]
+    assert told["timeline"].plots[0].query == "SELECT * FROM chunks ORDER BY processing_t"
+    assert [table.name for table in told["chunks"].tables] == [
+        "datasets", "costs", "files", "chunks",
+    ]  # fmt: skip
+    assert told["tasks"].empty.endswith("Without a cluster, chunks are no tasks.")
+    assert len(told["failures"].tables[0].rows) == 1
+
+
 def test_a_run_of_nothing_but_failures(html, task, move):
     text = html(
         task("a-1"),
@@ -228,8 +280,13 @@ def test_the_size_of_the_page_does_not_grow_with_the_run(html, task, run, worker
         for i in range(tasks):
             key = f"P-{i:06}-{'long' * 50}"
             identity = {"dataset": f"D{i % 3}", "filename": f"{'folder/' * 30}{i:06}.root"}
-            records += [task(key), *run(key, i / 100, i / 100 + 0.009)]
+            branches = [{"branch": f"{'b' * 50}{i % 5000}", "compressed_bytes": i}]
+            records += [task(key), *run(key, i / 100, i / 100 + 0.009, run_id=i)]
             records.append(chunk(key, entry_start=0, entry_stop=i, **identity))
+            records.append(chunk(key, run_id=i, branches=branches, **identity))
+            name = f"{'s' * 50}{i % 5000}"
+            section = {"kind": "section", "t": 0.0, "key": key, "run_id": i, "name": name}
+            records.append({**section, "start_t": 0.0, "stop_t": 1.0})
         return len(html(*records, stop_t=tasks / 100))
 
     few, many = of(6000), of(12_000)
@@ -253,7 +310,7 @@ def test_times_are_in_the_zone_of_the_cluster(tmp_path):
     header = {
         "kind": "header",
         "t": 0.0,
-        "schema_version": "1.0",
+        "schema_version": "2.0",
         "trace_id": "T",
         "segment": 1,
     }

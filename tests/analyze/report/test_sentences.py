@@ -130,3 +130,148 @@ def test_time_spent(told, worker, task, run):
     assert told(sentences.time_spent, worker("w1"), task("a-1"), *run("a-1", 1.0, 5.0)) == (
         "The cluster offered 10 core-seconds; 40 % of them computed results that were kept."
     )
+
+
+# -- chunks ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chunks(worker, chunk, run):
+    """Records of chunks ``(dataset, file, worker, events, seconds)``, in turn."""
+
+    def chunks(*rows, threads=1, **measured):
+        records = [worker(name, nthreads=threads) for name in sorted({row[2] for row in rows})]
+        t = 0.0
+        for number, (dataset, filename, name, events, seconds) in enumerate(rows):
+            entries = {"entry_start": 0, "entry_stop": events}
+            about = {"dataset": dataset, "filename": filename, **entries}
+            key = f"P-{number}"
+            records += [
+                chunk(key, **about),
+                *run(key, t, t + seconds, worker=name, run_id=number),
+            ]
+            if measured:
+                times = {"start_t": t, "stop_t": t + seconds}
+                records.append(chunk(key, run_id=number, **about, **times, **measured))
+            t += seconds
+        return records
+
+    return chunks
+
+
+def all_told(sentence):
+    return lambda data: "\n".join(sentence(data))
+
+
+def test_the_cost_of_a_chunk_and_a_better_size(told, chunks):
+    rows = [
+        ("DY", "f.root", "w1", n, (1.0 + 1e-3 * n) * off)
+        for n in (1000, 2000, 3000, 4000) * 2
+        for off in (0.999, 1.001)
+    ]
+
+    assert told(all_told(sentences.costs), *chunks(*rows), stop_t=100.0) == (
+        "DY: a chunk costs 1 s and 1 s a thousand events (off by <1 % in the median); 2,500 "
+        "events a chunk now, better 4,000; whole files, which are smaller than is best: the "
+        "fixed time stays 20 %."
+    )
+
+
+def test_datasets_without_a_model_share_a_sentence_that_says_why(told, chunks):
+    rows = [(name, "f.root", "w1", 1000, 1.0) for name in ("DY", "TT", "QCD") for _ in range(5)]
+
+    assert told(all_told(sentences.costs), *chunks(*rows)) == (
+        "What a chunk of DY, QCD and TT costs by its size: no model: chunks of fewer than 3 "
+        "sizes, and no measured opening."
+    )
+
+
+def test_of_many_datasets_the_first_are_told(told, chunks):
+    rows = [
+        (f"D{i}", "f.root", "w1", n, 1.0 + 1e-3 * n)
+        for i in range(6)
+        for n in (1000, 2000, 3000, 4000, 5000)
+    ]
+
+    lines = told(all_told(sentences.costs), *chunks(*rows)).splitlines()
+
+    assert [line[:2] for line in lines[:-1]] == ["D0", "D1", "D2", "D3"]
+    assert lines[-1] == "The same of 2 more datasets is in the table."
+
+
+def test_slow_files_and_slow_workers_are_named_apart(told, chunks):
+    slow = {"3.root": 3.0, "w1": 2.0}
+    rows = [
+        ("DY", file, name, 1000, slow.get(file, 1.0) * slow.get(name, 1.0))
+        for file in ("/store/1.root", "2.root", "3.root", "4.root")
+        for name in ("w0", "w1", "w2")
+        for _ in range(3)
+    ]
+
+    assert told(sentences.slow, *chunks(*rows)) == (
+        "Slow on every worker: the file 3.root (3.0 times). Slow on every file: the worker w1 "
+        "(2.0 times)."
+    )
+    alike = [(*row[:4], 1.0) for row in rows]
+    assert told(sentences.slow, *chunks(*alike)) == (
+        "No file of the 4 files that can be compared is slow on every worker. No worker of the "
+        "3 workers that can be compared is slow on every file."
+    )
+    assert told(sentences.slow, *chunks(rows[0])).startswith("Whether a file or a worker is")
+
+
+def test_merging_against_processing(told, task, chunks, run):
+    records = chunks(("DY", "f.root", "w1", 1000, 4.0))
+    merge = task("reduce-1", dependencies=["P-0"])
+
+    assert told(sentences.merging, *records) == ""
+    assert told(sentences.merging, *records, merge, *run("reduce-1", 4.0, 5.0)) == (
+        "Merging results took 1 s of computing, 25 % of what the chunks took."
+    )
+    assert told(sentences.merging, *records, merge, *run("reduce-1", 4.0, 12.0)) == (
+        "Merging results took 8 s of computing, 2.0 times what the chunks took: merging "
+        "outweighs processing."
+    )
+
+
+def test_what_the_time_of_chunks_went_into(told, chunks):
+    rows = [("DY", "f.root", "w1", 1000, 4.0)]
+    measured = {"open_seconds": 1.0, "process_seconds": 3.0, "read_seconds": 2.0}
+
+    assert told(sentences.chunk_time, *chunks(*rows)) == (
+        "What a chunk reads, and what it spends its time on, was not measured in this run."
+    )
+    assert told(sentences.chunk_time, *chunks(*rows, **measured, cpu_seconds=1.0)) == (
+        "Attempts at chunks computed for 4 s: 1 s (25 %) opening files, 3 s (75 %) in the "
+        "processor and 2 s (50 %) reading columns, in the processor or before. Their threads "
+        "used the CPU for 25 % of the time."
+    )
+
+
+def test_the_costliest_branches(told, chunks):
+    rows = [("DY", "f.root", "w1", 1000, 4.0), ("TT", "g.root", "w1", 1000, 4.0)]
+    sized = [{"branch": "x", "compressed_bytes": 3}, {"branch": "y", "compressed_bytes": 1}]
+    timed = [{**branch, "read_seconds": 4.0 - branch["compressed_bytes"]} for branch in sized]
+
+    assert told(sentences.branches, *chunks(*rows)) == ""
+    assert told(sentences.branches, *chunks(*rows, branches=sized)) == (
+        "The costliest branches, by the bytes of what was read: x (75 %) and y (25 %)."
+    )
+    assert told(sentences.branches, *chunks(*rows, branches=timed)) == (
+        "The costliest branches, by the time of reading columns: y (75 %) and x (25 %)."
+    )
+
+
+def test_skipped_chunks_and_results_from_checkpoints(told, chunks):
+    rows = [("DY", "f.root", "w1", 1000, 4.0)]
+
+    skipped = chunks(*rows, exception="E()")
+    assert "1 attempt at chunks came to nothing, 1 of them skipped without a failure." in told(
+        sentences.chunks, *skipped
+    )
+    assert told(sentences.how_it_went, *skipped).endswith("1 chunk was skipped.")
+    loaded = chunks(*rows, from_checkpoint=True)
+    assert told(sentences.chunks, *loaded).endswith(
+        "The results of 1 chunk came from a checkpoint: their events are not known."
+    )
+    assert told(sentences.what_was_done, *loaded) == "1 chunk, in 4 s on 1 worker (1 thread)."

@@ -1,60 +1,207 @@
--- Needs: _task_runs
--- Records without run_id say what a chunk is, those with run_id what an attempt at it did.
--- An attempt that was measured is found by (key, run_id); what a chunk is may be repeated.
--- A record with neither is a file that coffea asked for its entries: no chunk.
+-- Needs: _coffea_keys, _measured, _not_negative, _task_runs, _workers
+-- Attempts at chunks. Three who know of them: the scheduler knows the attempts at a task
+-- (_task_runs), records without run_id say what a chunk is, and those with run_id what an
+-- attempt did (_measured). Without a cluster there are only the last ones.
 CREATE TABLE _chunks AS
 WITH identity AS (
-    SELECT *
-    FROM raw.chunk
-    WHERE entry_start IS NOT NULL OR run_id IS NOT NULL
+    SELECT
+        chunk.rowid AS record,
+        trace_id,
+        key,
+        chunk.dataset,
+        chunk.filename,
+        chunk.treename,
+        chunk.entry_start,
+        chunk.entry_stop
+    FROM raw.chunk AS chunk
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
+    WHERE chunk.run_id IS NULL AND chunk.entry_start IS NOT NULL
     QUALIFY row_number() OVER (
-        PARTITION BY trace_id, key ORDER BY run_id IS NOT NULL, rowid
+        PARTITION BY trace_id, key, dataset, filename, treename, entry_start, entry_stop
+        ORDER BY record
     ) = 1
 ),
-measured AS (
-    SELECT *
-    FROM raw.chunk
-    WHERE run_id IS NOT NULL
-    QUALIFY row_number() OVER (PARTITION BY trace_id, key, run_id ORDER BY rowid DESC) = 1
+-- What is not told agrees with everything.
+recognised AS (
+    SELECT measured.measured, min(identity.record) AS record
+    FROM _measured AS measured
+    INNER JOIN identity
+        ON measured.trace_id = identity.trace_id
+        AND measured.key = identity.key
+        AND coalesce(measured.dataset = identity.dataset, true)
+        AND coalesce(measured.filename = identity.filename, true)
+        AND coalesce(measured.treename = identity.treename, true)
+        AND coalesce(measured.entry_start = identity.entry_start, true)
+        AND coalesce(measured.entry_stop = identity.entry_stop, true)
+    GROUP BY measured.measured
+),
+run AS (
+    SELECT run.*
+    FROM _task_runs AS run
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
+),
+with_measurement AS (
+    SELECT run.seq, measured.measured, recognised.record
+    FROM run
+    INNER JOIN _measured AS measured USING (trace_id, key, run_id)
+    LEFT JOIN recognised USING (measured)
+),
+-- Without a cluster an attempt is what was measured, and the next one at its key follows it.
+-- If the task is there and just this attempt at it is missing, its number is not known.
+alone AS (
+    SELECT
+        measured.measured,
+        CASE WHEN ran.key IS NULL THEN dense_rank() OVER in_order END AS attempt,
+        min(measured.start_t) OVER (PARTITION BY trace_id, key, measured.run_id) < max(
+            measured.start_t
+        ) OVER (PARTITION BY trace_id, key) AS is_followed
+    FROM (
+        SELECT *, min(start_t) OVER (PARTITION BY trace_id, key, run_id) AS begin_t
+        FROM _measured
+        ANTI JOIN with_measurement USING (measured)
+    ) AS measured
+    LEFT JOIN (SELECT DISTINCT trace_id, key FROM run) AS ran USING (trace_id, key)
+    WINDOW in_order AS (PARTITION BY trace_id, key ORDER BY begin_t, measured.run_id)
+),
+unmeasured AS (
+    SELECT run.seq, identity.record
+    FROM run
+    INNER JOIN identity USING (trace_id, key)
+    ANTI JOIN with_measurement USING (seq)
+    UNION ALL
+    -- What a task of several chunks did not come to.
+    SELECT run.seq, identity.record
+    FROM run
+    SEMI JOIN with_measurement USING (seq)
+    INNER JOIN identity USING (trace_id, key)
+    INNER JOIN (
+        SELECT trace_id, key FROM identity GROUP BY trace_id, key HAVING count(*) > 1
+    ) AS several USING (trace_id, key)
+    ANTI JOIN with_measurement AS known
+        ON run.seq = known.seq AND identity.record = known.record
+),
+parts AS (
+    SELECT seq, measured, record FROM with_measurement
+    UNION ALL
+    SELECT seq, NULL, record FROM unmeasured
+    UNION ALL
+    SELECT NULL, measured, record FROM alone LEFT JOIN recognised USING (measured)
+),
+numbered AS (
+    SELECT
+        *,
+        count(*) OVER (PARTITION BY seq) AS chunks_in_task,
+        row_number() OVER (PARTITION BY seq ORDER BY measured NULLS LAST, record) AS part
+    FROM parts
+),
+attempts AS (
+    SELECT
+        coalesce(run.trace_id, measured.trace_id) AS trace_id,
+        coalesce(run.key, measured.key) AS key,
+        run.seq,
+        run.seq IS NOT NULL AS has_task,
+        run.submission,
+        coalesce(run.run_id, measured.run_id) AS run_id,
+        coalesce(run.attempt, alone.attempt) AS attempt,
+        -- A task that was stolen ran elsewhere than where it was sent.
+        coalesce(measured.worker, run.worker) AS worker,
+        coalesce(run.thread, measured.thread) AS thread,
+        CASE
+            WHEN run.outcome = 'memory' AND measured.exception IS NOT NULL THEN 'skipped'
+            WHEN run.seq IS NOT NULL THEN run.outcome
+            WHEN measured.exception IS NULL THEN 'memory'
+            WHEN alone.is_followed THEN 'retried'
+            ELSE 'erred'
+        END AS outcome,
+        coalesce(measured.dataset, identity.dataset) AS dataset,
+        coalesce(measured.filename, identity.filename) AS filename,
+        coalesce(measured.treename, identity.treename) AS treename,
+        coalesce(measured.entry_start, identity.entry_start) AS entry_start,
+        coalesce(measured.entry_stop, identity.entry_stop) AS entry_stop,
+        coalesce(measured.file_uuid, said.file_uuid) AS file_uuid,
+        numbered.record AS identity_record,
+        numbered.measured,
+        measured.last_record AS measured_record,
+        numbered.part,
+        CASE WHEN run.seq IS NULL THEN 1 ELSE numbered.chunks_in_task END AS chunks_in_task,
+        measured.events AS measured_events,
+        measured.from_checkpoint,
+        measured.source,
+        measured.measured_until,
+        measured.seconds AS measured_seconds,
+        measured.open_seconds,
+        measured.read_seconds,
+        measured.process_seconds,
+        measured.cpu_seconds,
+        measured.bytes_read,
+        measured.requests,
+        measured.columns,
+        measured.columns_read,
+        measured.branches_read,
+        measured.file_branches,
+        measured.file_bytes,
+        measured.compressed_bytes,
+        measured.uncompressed_bytes,
+        measured.packed_bytes,
+        measured.unpacked_bytes,
+        measured.memory_before_bytes,
+        measured.memory_after_bytes,
+        measured.memory_peak_bytes,
+        CASE
+            WHEN run.seq IS NULL THEN measured.nbytes
+            -- Shares that add up to the whole.
+            ELSE run.nbytes // numbered.chunks_in_task
+                + (numbered.part <= run.nbytes % numbered.chunks_in_task)::BIGINT
+        END AS output_bytes,
+        coalesce(run.exception, measured.exception) AS exception,
+        CASE
+            WHEN run.seq IS NOT NULL THEN run.compute_seconds / numbered.chunks_in_task
+            WHEN measured.measured_until IS DISTINCT FROM 'read' THEN measured.seconds
+        END AS compute_seconds,
+        run.queued_seconds,
+        run.transfer_seconds / numbered.chunks_in_task AS transfer_seconds,
+        CASE WHEN run.seq IS NULL THEN measured.start_t ELSE run.processing_t END AS processing_t,
+        CASE WHEN run.seq IS NULL THEN measured.stop_t ELSE run.end_t END AS end_t,
+        measured.start_t,
+        measured.stop_t
+    FROM numbered
+    LEFT JOIN run USING (seq)
+    LEFT JOIN _measured AS measured USING (measured)
+    LEFT JOIN alone USING (measured)
+    LEFT JOIN identity USING (record)
+    LEFT JOIN raw.chunk AS said ON said.rowid = numbered.record
+),
+judged AS (
+    SELECT
+        * REPLACE (
+            -- A task of dask-awkward goes on with what it has read.
+            CASE
+                WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
+                    THEN _not_negative(compute_seconds - measured_seconds)
+                ELSE process_seconds
+            END AS process_seconds
+        ),
+        _not_negative(measured_seconds - cpu_seconds) AS wait_seconds,
+        CASE
+            WHEN outcome = 'memory' AND from_checkpoint IS NOT TRUE
+                THEN coalesce(measured_events, entry_stop - entry_start)
+        END AS events,
+        -- A result that was lost with its worker is computed again, and is still one chunk; a
+        -- key that was submitted again is another one. Without a cluster no result is lost.
+        outcome = 'memory' AND row_number() OVER (
+            PARTITION BY trace_id, key, submission, has_task,
+                CASE WHEN NOT has_task AND attempt IS NOT NULL THEN measured END,
+                outcome, dataset, filename, treename, entry_start, entry_stop
+            ORDER BY seq, start_t, part
+        ) = 1 AS is_first_result
+    FROM attempts
 )
 SELECT
-    run.key,
-    run.attempt,
-    identity.dataset,
-    identity.filename,
-    identity.treename,
-    identity.entry_start,
-    identity.entry_stop,
-    coalesce(
-        measured.events,
-        CASE WHEN run.outcome = 'memory' THEN identity.entry_stop - identity.entry_start END
-    ) AS events,
-    measured.bytes_read,
-    measured.columns,
-    measured.branches,
-    measured.process_seconds,
-    measured.open_seconds,
-    measured.cpu_seconds,
-    run.worker,
-    run.outcome,
-    -- A result that was lost with its worker is computed again, and is still one chunk; a
-    -- key that was submitted again is another one.
-    run.outcome = 'memory' AND row_number() OVER (
-        PARTITION BY run.trace_id, run.key, run.submission, run.outcome ORDER BY run.seq
-    ) = 1 AS is_first_result,
-    run.nbytes AS output_bytes,
-    coalesce(run.exception, measured.exception) AS exception,
-    run.compute_seconds,
-    run.processing_t,
-    run.end_t,
-    identity.file_uuid,
-    identity.usermeta,
-    run.run_id,
-    run.seq,
-    run.trace_id
-FROM _task_runs AS run
-INNER JOIN identity USING (trace_id, key)
-LEFT JOIN measured
-    ON run.trace_id = measured.trace_id
-    AND run.key = measured.key
-    AND run.run_id = measured.run_id;
+    judged.*,
+    CASE WHEN chunks_in_task = 1 THEN compute_seconds / nullif(events, 0) END AS event_seconds,
+    process.process
+FROM judged
+ASOF LEFT JOIN _workers AS process
+    ON judged.trace_id = process.trace_id
+    AND judged.worker = process.worker
+    AND judged.processing_t >= process.from_t;

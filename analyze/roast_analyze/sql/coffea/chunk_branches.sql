@@ -1,4 +1,4 @@
--- Needs: _chunks
+-- Needs: _chunks, _readings
 CREATE VIEW chunk_branches AS
 SELECT
     key,
@@ -6,13 +6,48 @@ SELECT
     read.branch,
     read.compressed_bytes,
     read.uncompressed_bytes,
+    read.read_seconds,
+    dataset,
+    filename,
+    treename,
+    entry_start,
+    entry_stop,
+    worker,
+    outcome,
+    run_id,
     trace_id
-FROM (SELECT key, attempt, unnest(branches) AS read, trace_id FROM _chunks);
+FROM (
+    SELECT
+        chunk.key,
+        chunk.attempt,
+        chunk.dataset,
+        chunk.filename,
+        chunk.treename,
+        chunk.entry_start,
+        chunk.entry_stop,
+        chunk.worker,
+        chunk.outcome,
+        chunk.run_id,
+        chunk.trace_id,
+        unnest(record.measured.branches) AS read
+    FROM _chunks AS chunk
+    INNER JOIN _readings AS reading USING (measured)
+    INNER JOIN raw.chunk AS record ON record.rowid = reading.record
+);
 
-COMMENT ON VIEW chunk_branches IS 'What chunks read of the branches of their files: one row per attempt at a chunk and branch. Empty if not measured.';
+COMMENT ON VIEW chunk_branches IS 'What attempts at chunks read of the branches of their files: one row per attempt and branch. A basket, cluster or row group that spans several chunks is read for each of them, and counts in each. Empty if chunks were not measured.';
 COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';
 COMMENT ON COLUMN chunk_branches.attempt IS 'Number of the attempt within its key.';
 COMMENT ON COLUMN chunk_branches.branch IS 'Name of the branch.';
-COMMENT ON COLUMN chunk_branches.compressed_bytes IS 'Size in the file of the baskets or clusters that overlap the chunk.';
-COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these in memory.';
+COMMENT ON COLUMN chunk_branches.compressed_bytes IS 'Size in the file of the baskets, clusters or row groups that overlap the chunk.';
+COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these when decompressed.';
+COMMENT ON COLUMN chunk_branches.read_seconds IS 'Time to read, decompress and interpret them.';
+COMMENT ON COLUMN chunk_branches.dataset IS 'Dataset that the file belongs to.';
+COMMENT ON COLUMN chunk_branches.filename IS 'File that was read.';
+COMMENT ON COLUMN chunk_branches.treename IS 'Tree or table within the file.';
+COMMENT ON COLUMN chunk_branches.entry_start IS 'First entry of the chunk.';
+COMMENT ON COLUMN chunk_branches.entry_stop IS 'Entry after its last.';
+COMMENT ON COLUMN chunk_branches.worker IS 'Address of the worker.';
+COMMENT ON COLUMN chunk_branches.outcome IS 'How the attempt ended, as in chunks.';
+COMMENT ON COLUMN chunk_branches.run_id IS 'Number of the attempt, as in chunks.';
 COMMENT ON COLUMN chunk_branches.trace_id IS 'Identity of the recording.';

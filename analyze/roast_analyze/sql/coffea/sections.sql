@@ -1,22 +1,49 @@
--- Needs: nothing
+-- Needs: _chunks, _task_runs
 CREATE VIEW sections AS
+WITH attempts AS (
+    SELECT
+        trace_id,
+        key,
+        run_id,
+        any_value(attempt) AS attempt,
+        -- Of a task that reads several chunks nobody knows which one it was.
+        CASE WHEN count(DISTINCT dataset) = 1 THEN any_value(dataset) END AS dataset,
+        CASE WHEN count(DISTINCT filename) = 1 THEN any_value(filename) END AS filename,
+        any_value(outcome) AS outcome
+    FROM _chunks
+    WHERE run_id IS NOT NULL
+    GROUP BY trace_id, key, run_id
+),
+runs AS (
+    SELECT trace_id, key, run_id, attempt, outcome
+    FROM _task_runs
+    SEMI JOIN raw.section USING (trace_id, key)
+    WHERE run_id IS NOT NULL
+)
 SELECT
-    key,
-    name,
-    stop_t - start_t AS seconds,
-    cpu_seconds,
-    memory_delta AS memory_delta_bytes,
-    bytes_read,
-    start_t,
-    stop_t,
-    worker,
-    thread,
-    run_id,
-    trace_id
-FROM raw.section
-ORDER BY trace_id, rowid;
+    section.key,
+    section.name,
+    section.stop_t - section.start_t AS seconds,
+    section.measured.cpu_seconds,
+    section.measured.memory_delta AS memory_delta_bytes,
+    section.measured.bytes_read,
+    section.start_t,
+    section.stop_t,
+    section.worker,
+    section.thread,
+    section.run_id,
+    coalesce(attempts.attempt, runs.attempt) AS attempt,
+    coalesce(attempts.outcome, runs.outcome) AS outcome,
+    attempts.dataset,
+    attempts.filename,
+    section.exception,
+    section.trace_id
+FROM raw.section AS section
+LEFT JOIN attempts USING (trace_id, key, run_id)
+LEFT JOIN runs USING (trace_id, key, run_id)
+ORDER BY section.trace_id, section.rowid;
 
-COMMENT ON VIEW sections IS 'Parts of chunks that the user named: one row each time that a part was passed through. Empty if nothing was named.';
+COMMENT ON VIEW sections IS 'Parts of chunks, or of other tasks, that the user named: one row each time that a part was passed through. Empty if nothing was named.';
 COMMENT ON COLUMN sections.key IS 'Key of the task.';
 COMMENT ON COLUMN sections.name IS 'Name that the user gave.';
 COMMENT ON COLUMN sections.seconds IS 'Wall time.';
@@ -27,5 +54,10 @@ COMMENT ON COLUMN sections.start_t IS 'When it began, in seconds since the epoch
 COMMENT ON COLUMN sections.stop_t IS 'When it ended, in seconds since the epoch.';
 COMMENT ON COLUMN sections.worker IS 'Address of the worker.';
 COMMENT ON COLUMN sections.thread IS 'Thread, within its worker.';
-COMMENT ON COLUMN sections.run_id IS 'Number that Dask gave the attempt.';
+COMMENT ON COLUMN sections.run_id IS 'Number that Dask gave the attempt; without a cluster, the recorder.';
+COMMENT ON COLUMN sections.attempt IS 'Number of the attempt within its key, as in task_runs and chunks.';
+COMMENT ON COLUMN sections.outcome IS 'How the attempt ended, as in chunks, or in task_runs if it is no chunk.';
+COMMENT ON COLUMN sections.dataset IS 'Dataset of the chunk; null if it is none, or the task reads several datasets.';
+COMMENT ON COLUMN sections.filename IS 'File of the chunk; null if it is none, or the task reads several files.';
+COMMENT ON COLUMN sections.exception IS 'Text of the exception that left it.';
 COMMENT ON COLUMN sections.trace_id IS 'Identity of the recording.';

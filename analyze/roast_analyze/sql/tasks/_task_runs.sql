@@ -1,4 +1,4 @@
--- Needs: _seconds, _tasks
+-- Needs: _roles, _seconds, _tasks
 -- An attempt at a task begins when its key becomes `processing` and ends with the next
 -- transition of the key that starts there. One window over the transitions finds both; the
 -- rest is joined by place (rowid), so that no window drags wide rows along.
@@ -56,6 +56,7 @@ departures AS (
 SELECT
     attempts.key,
     submission.prefix,
+    roles.role,
     attempts.attempt,
     -- Work stealing moves a task without a transition: who reported the end is right.
     coalesce(ending.worker, beginning.worker, there.worker) AS worker,
@@ -100,6 +101,7 @@ SELECT
     attempts.seq,
     attempts.trace_id
 FROM attempts
+LEFT JOIN _roles AS roles USING (trace_id, key)
 LEFT JOIN raw.transition AS beginning ON attempts.seq = beginning.rowid
 LEFT JOIN raw.task AS there ON -1 - attempts.seq = there.rowid
 LEFT JOIN raw.transition AS ending ON attempts.next_ends AND attempts.next_seq = ending.rowid

@@ -1,4 +1,4 @@
--- Needs: _task_runs, _departures
+-- Needs: _chunks, _departures, _task_runs
 CREATE VIEW failures AS
 SELECT
     end_t AS t,
@@ -22,6 +22,32 @@ SELECT
 FROM _task_runs
 WHERE outcome IN ('erred', 'retried', 'lost')
 UNION ALL
+-- What no task tells: its exception was swallowed, or there was no task.
+SELECT
+    chunk.end_t,
+    CASE chunk.outcome
+        WHEN 'skipped' THEN 'chunk skipped'
+        WHEN 'retried' THEN 'attempt retried'
+        ELSE 'chunk erred'
+    END,
+    chunk.key,
+    chunk.worker,
+    chunk.exception,
+    chunk.attempt,
+    run.prefix,
+    NULL,
+    concat_ws(
+        ', ',
+        chunk.dataset,
+        chunk.filename,
+        'entries ' || chunk.entry_start || ' to ' || chunk.entry_stop
+    ),
+    chunk.trace_id
+FROM _chunks AS chunk
+LEFT JOIN _task_runs AS run USING (seq)
+WHERE chunk.outcome = 'skipped'
+    OR (NOT chunk.has_task AND chunk.outcome IN ('erred', 'retried'))
+UNION ALL
 SELECT
     removed_t,
     'worker lost',
@@ -43,9 +69,9 @@ FROM _departures
 WHERE NOT expected
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 
-COMMENT ON VIEW failures IS 'What went wrong: one row per failed or lost attempt and per worker lost unexpectedly.';
+COMMENT ON VIEW failures IS 'What went wrong: one row per failed, lost or skipped attempt and per worker lost unexpectedly.';
 COMMENT ON COLUMN failures.t IS 'When the scheduler heard of it, in seconds since the epoch.';
-COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), worker lost.';
+COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (its exception was swallowed: skipbadfiles), chunk erred (without a cluster), worker lost.';
 COMMENT ON COLUMN failures.key IS 'Key of the task; null for a worker.';
 COMMENT ON COLUMN failures.worker IS 'Address of the worker.';
 COMMENT ON COLUMN failures.exception IS 'Text of the exception.';

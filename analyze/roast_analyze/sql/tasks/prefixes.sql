@@ -1,8 +1,13 @@
--- Needs: _tasks, _task_runs
+-- Needs: _roles, _tasks, _task_runs
 CREATE VIEW prefixes AS
 WITH submitted AS (
-    SELECT trace_id, prefix, count(*) AS tasks
+    SELECT
+        trace_id,
+        prefix,
+        count(*) AS tasks,
+        string_agg(DISTINCT roles.role, ', ' ORDER BY roles.role) AS roles
     FROM _tasks
+    LEFT JOIN _roles AS roles USING (trace_id, key)
     GROUP BY trace_id, prefix
 ),
 done AS (
@@ -45,6 +50,7 @@ SELECT
     deserialize_seconds,
     disk_seconds,
     output_bytes,
+    roles,
     coalesce(submitted.trace_id, done.trace_id) AS trace_id
 FROM submitted
 FULL JOIN done
@@ -69,4 +75,5 @@ COMMENT ON COLUMN prefixes.transfer_seconds IS 'Time of fetching dependencies fr
 COMMENT ON COLUMN prefixes.deserialize_seconds IS 'Time of deserializing the tasks.';
 COMMENT ON COLUMN prefixes.disk_seconds IS 'Time of spilling and reading back.';
 COMMENT ON COLUMN prefixes.output_bytes IS 'Size of all results.';
+COMMENT ON COLUMN prefixes.roles IS 'What such tasks do for coffea, as in task_roles: several if the prefix does not tell them apart, null if nothing.';
 COMMENT ON COLUMN prefixes.trace_id IS 'Identity of the recording.';

@@ -22,6 +22,7 @@ SELECT
     traceback,
     run_id,
     end_t,
+    role,
     trace_id
 FROM _task_runs
 ORDER BY trace_id, seq;
@@ -48,4 +49,5 @@ COMMENT ON COLUMN task_runs.exception IS 'Text of the exception.';
 COMMENT ON COLUMN task_runs.traceback IS 'Text of the traceback.';
 COMMENT ON COLUMN task_runs.run_id IS 'Number that Dask gave the attempt.';
 COMMENT ON COLUMN task_runs.end_t IS 'When the scheduler heard of the end, in seconds since the epoch; null if unfinished.';
+COMMENT ON COLUMN task_runs.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Identity of the recording.';

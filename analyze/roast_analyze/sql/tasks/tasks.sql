@@ -1,4 +1,4 @@
--- Needs: _tasks
+-- Needs: _roles, _tasks
 CREATE VIEW tasks AS
 SELECT
     key,
@@ -12,8 +12,10 @@ SELECT
     t AS submitted_t,
     client,
     submissions,
+    roles.role,
     trace_id
 FROM _tasks
+LEFT JOIN _roles AS roles USING (trace_id, key)
 ORDER BY trace_id, seq;
 
 COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key.';
@@ -28,4 +30,5 @@ COMMENT ON COLUMN tasks.annotations IS 'Dask annotations, as JSON.';
 COMMENT ON COLUMN tasks.submitted_t IS 'When it first entered the graph, in seconds since the epoch.';
 COMMENT ON COLUMN tasks.client IS 'Client that submitted it.';
 COMMENT ON COLUMN tasks.submissions IS 'How many times the key entered the graph.';
+COMMENT ON COLUMN tasks.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
 COMMENT ON COLUMN tasks.trace_id IS 'Identity of the recording.';

@@ -1,62 +1,11 @@
--- Needs: _tasks, _task_runs, _workers, _chunks, cluster_samples, failures, loss
+-- Needs: _chunks, _cluster, _failed, _task_runs, _tasks, cluster_samples, failures, loss
 CREATE VIEW run AS
-WITH recording AS (
-    SELECT
-        trace_id,
-        min(start_t) AS start_t,
-        max(stop_t) AS stop_t
-    FROM raw.segments
-    GROUP BY trace_id
-),
-sampled_threads AS (
-    SELECT trace_id, worker, max(nthreads) AS nthreads
-    FROM raw.worker_sample
-    GROUP BY trace_id, worker
-),
-presence AS (
-    SELECT
-        workers.trace_id,
-        coalesce(workers.nthreads, sampled_threads.nthreads) AS nthreads,
-        coalesce(workers.added_t, recording.start_t) AS from_t,
-        coalesce(workers.removed_t, recording.stop_t) AS to_t
-    FROM _workers AS workers
-    INNER JOIN recording USING (trace_id)
-    LEFT JOIN sampled_threads USING (trace_id, worker)
-),
-changes AS (
-    SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM presence
-    UNION ALL
-    SELECT trace_id, to_t, -1, -nthreads FROM presence
-),
-levels AS (
-    -- Changes of one instant count together, so that a worker that replaces another one
-    -- is not a peak.
-    SELECT
-        trace_id,
-        sum(sum(workers)) OVER (PARTITION BY trace_id ORDER BY t) AS workers,
-        sum(sum(nthreads)) OVER (PARTITION BY trace_id ORDER BY t) AS nthreads
-    FROM changes
-    GROUP BY trace_id, t
-),
-peaks AS (
-    SELECT trace_id, max(workers) AS workers, max(nthreads) AS nthreads
-    FROM levels
-    GROUP BY trace_id
-),
-cores AS (
-    SELECT
-        trace_id,
-        count(*) AS workers,
-        sum(nthreads * greatest(to_t - from_t, 0)) AS core_seconds
-    FROM presence
-    GROUP BY trace_id
-),
-runs AS (
+WITH runs AS (
     SELECT
         trace_id,
         max(end_t) - min(processing_t) AS busy_seconds,
         sum(compute_seconds) AS compute_seconds,
-        count(*) AS task_runs,
+        count(outcome) AS task_runs,
         count(*) FILTER (outcome = 'memory') AS memory,
         count(*) FILTER (outcome = 'erred') AS erred,
         count(*) FILTER (outcome = 'retried') AS retried,
@@ -65,8 +14,17 @@ runs AS (
         count(*) FILTER (outcome = 'cancelled') AS cancelled,
         count(*) FILTER (outcome = 'unfinished') AS unfinished,
         sum(nbytes) AS output_bytes,
-        sum(transfer_seconds) AS transfer_seconds
-    FROM _task_runs
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(compute_seconds) FILTER (role = 'merge') AS merge_seconds
+    FROM (
+        SELECT
+            trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role
+        FROM _task_runs
+        UNION ALL BY NAME
+        SELECT trace_id, processing_t, end_t, compute_seconds, output_bytes AS nbytes
+        FROM _chunks
+        WHERE NOT has_task
+    )
     GROUP BY trace_id
 ),
 submitted AS (
@@ -77,15 +35,39 @@ chunk_runs AS (
         trace_id,
         count(*) FILTER (is_first_result) AS chunks,
         count(*) AS chunk_attempts,
+        count(*) FILTER (_failed(outcome)) AS failed_chunks,
+        count(*) FILTER (outcome = 'skipped') AS skipped,
+        count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
         sum(events) FILTER (is_first_result) AS events,
         max(end_t) - min(processing_t) AS chunk_wall_seconds,
-        sum(bytes_read) AS bytes_read
+        sum(compute_seconds) AS chunk_seconds,
+        sum(process_seconds) AS process_seconds,
+        avg(process_seconds) FILTER (is_first_result) AS mean_process_seconds,
+        sum(events) FILTER (is_first_result AND process_seconds IS NOT NULL)
+            / nullif(sum(process_seconds), 0) AS events_per_process_second,
+        sum(open_seconds) AS open_seconds,
+        sum(read_seconds) AS read_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(wait_seconds) AS wait_seconds,
+        sum(bytes_read) AS bytes_read,
+        max(memory_peak_bytes) AS peak_memory_bytes,
+        sum(compressed_bytes) AS compressed_bytes,
+        sum(uncompressed_bytes) AS uncompressed_bytes,
+        sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio
     FROM _chunks
     GROUP BY trace_id
 ),
 memory AS (
     SELECT trace_id, max(memory_bytes) AS peak_memory_bytes
     FROM cluster_samples
+    GROUP BY trace_id
+),
+worker_memory AS (
+    SELECT
+        trace_id,
+        max(metrics.memory) AS peak_worker_memory_bytes,
+        round(avg(metrics.memory))::BIGINT AS mean_worker_memory_bytes
+    FROM raw.worker_sample
     GROUP BY trace_id
 ),
 failed AS (
@@ -95,16 +77,16 @@ lost_records AS (
     SELECT trace_id, sum(records) AS lost_records FROM loss GROUP BY trace_id
 )
 SELECT
-    recording.start_t,
-    recording.stop_t,
-    recording.stop_t - recording.start_t AS wall_seconds,
+    cluster.start_t,
+    cluster.stop_t,
+    cluster.stop_t - cluster.start_t AS wall_seconds,
     runs.busy_seconds,
-    coalesce(cores.workers, 0) AS workers,
-    coalesce(peaks.workers, 0)::BIGINT AS peak_workers,
-    coalesce(peaks.nthreads, 0)::BIGINT AS peak_nthreads,
-    cores.core_seconds,
+    cluster.workers,
+    cluster.peak_workers,
+    cluster.peak_nthreads,
+    cluster.core_seconds,
     runs.compute_seconds,
-    runs.compute_seconds / nullif(cores.core_seconds, 0) AS core_efficiency,
+    runs.compute_seconds / nullif(cluster.core_seconds, 0) AS core_efficiency,
     coalesce(submitted.tasks, 0) AS tasks,
     coalesce(runs.task_runs, 0) AS task_runs,
     coalesce(runs.memory, 0) AS memory,
@@ -117,7 +99,7 @@ SELECT
     coalesce(failed.failures, 0) AS failures,
     coalesce(chunk_runs.chunks, 0) AS chunks,
     coalesce(chunk_runs.chunk_attempts, 0) AS chunk_attempts,
-    coalesce(chunk_runs.events, 0)::BIGINT AS events,
+    CASE WHEN coalesce(chunk_runs.chunks, 0) = 0 THEN 0 ELSE chunk_runs.events END::BIGINT AS events,
     chunk_runs.events / nullif(chunk_runs.chunk_wall_seconds, 0) AS events_per_second,
     chunk_runs.chunk_wall_seconds,
     chunk_runs.bytes_read::BIGINT AS bytes_read,
@@ -125,28 +107,50 @@ SELECT
     runs.transfer_seconds,
     memory.peak_memory_bytes,
     coalesce(lost_records.lost_records, 0)::BIGINT AS lost_records,
-    recording.trace_id
-FROM recording
-LEFT JOIN cores USING (trace_id)
-LEFT JOIN peaks USING (trace_id)
+    coalesce(chunk_runs.failed_chunks, 0) AS failed_chunks,
+    coalesce(chunk_runs.skipped, 0) AS skipped,
+    coalesce(chunk_runs.checkpointed_chunks, 0) AS checkpointed_chunks,
+    chunk_runs.chunk_seconds,
+    runs.merge_seconds,
+    chunk_runs.process_seconds,
+    chunk_runs.mean_process_seconds,
+    chunk_runs.open_seconds,
+    chunk_runs.read_seconds,
+    chunk_runs.cpu_seconds,
+    chunk_runs.wait_seconds,
+    chunk_runs.events_per_process_second,
+    chunk_runs.events / nullif(cluster.core_seconds, 0) AS events_per_core_second,
+    chunk_runs.bytes_read / nullif(chunk_runs.chunk_wall_seconds, 0) AS bytes_per_second,
+    chunk_runs.compressed_bytes::BIGINT AS compressed_bytes,
+    chunk_runs.uncompressed_bytes::BIGINT AS uncompressed_bytes,
+    chunk_runs.compression_ratio,
+    runs.compute_seconds / nullif(runs.busy_seconds, 0) AS speedup,
+    cluster.worker_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_workers,
+    cluster.core_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_nthreads,
+    greatest(worker_memory.peak_worker_memory_bytes, chunk_runs.peak_memory_bytes)
+        AS peak_worker_memory_bytes,
+    worker_memory.mean_worker_memory_bytes,
+    cluster.trace_id
+FROM _cluster AS cluster
 LEFT JOIN runs USING (trace_id)
 LEFT JOIN submitted USING (trace_id)
 LEFT JOIN chunk_runs USING (trace_id)
 LEFT JOIN memory USING (trace_id)
+LEFT JOIN worker_memory USING (trace_id)
 LEFT JOIN failed USING (trace_id)
 LEFT JOIN lost_records USING (trace_id)
-ORDER BY recording.trace_id;
+ORDER BY cluster.trace_id;
 
 COMMENT ON VIEW run IS 'The headline: one row per trace.';
 COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
 COMMENT ON COLUMN run.wall_seconds IS 'Length of the recording.';
-COMMENT ON COLUMN run.busy_seconds IS 'From the first task that was sent to a worker to the last that ended.';
+COMMENT ON COLUMN run.busy_seconds IS 'From the first task that was sent to a worker to the last that ended; without a cluster, the same of chunks.';
 COMMENT ON COLUMN run.workers IS 'Worker processes ever seen.';
 COMMENT ON COLUMN run.peak_workers IS 'Most workers at one time.';
 COMMENT ON COLUMN run.peak_nthreads IS 'Most threads at one time.';
 COMMENT ON COLUMN run.core_seconds IS 'What the cluster offered: threads times the time that their workers were there, within the recording.';
-COMMENT ON COLUMN run.compute_seconds IS 'Computing time of all attempts, failed ones included.';
+COMMENT ON COLUMN run.compute_seconds IS 'Computing time of all attempts, failed ones included; without a cluster, of those at chunks.';
 COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
 COMMENT ON COLUMN run.tasks IS 'Keys that entered the graph.';
 COMMENT ON COLUMN run.task_runs IS 'Attempts at them.';
@@ -160,7 +164,7 @@ COMMENT ON COLUMN run.unfinished IS 'Attempts that outlast the trace.';
 COMMENT ON COLUMN run.failures IS 'Rows in failures.';
 COMMENT ON COLUMN run.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once.';
 COMMENT ON COLUMN run.chunk_attempts IS 'All attempts at chunks.';
-COMMENT ON COLUMN run.events IS 'Events in these chunks.';
+COMMENT ON COLUMN run.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
 COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: the rate of the whole cluster.';
 COMMENT ON COLUMN run.chunk_wall_seconds IS 'From the first chunk that was sent to a worker to the last that ended.';
 COMMENT ON COLUMN run.bytes_read IS 'Bytes that all attempts at chunks read; null if not measured.';
@@ -168,4 +172,26 @@ COMMENT ON COLUMN run.output_bytes IS 'Size of all results.';
 COMMENT ON COLUMN run.transfer_seconds IS 'Time of fetching dependencies from other workers.';
 COMMENT ON COLUMN run.peak_memory_bytes IS 'Most memory of all worker processes together, at a tick.';
 COMMENT ON COLUMN run.lost_records IS 'Records known to be missing from the trace; the view loss says why.';
+COMMENT ON COLUMN run.failed_chunks IS 'Attempts at chunks that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN run.skipped IS 'Attempts at chunks whose exception was swallowed (skipbadfiles), so that their task ended well without a result.';
+COMMENT ON COLUMN run.checkpointed_chunks IS 'Of chunks, those whose result came from a checkpoint.';
+COMMENT ON COLUMN run.chunk_seconds IS 'Computing time of all attempts at chunks.';
+COMMENT ON COLUMN run.merge_seconds IS 'Computing time of merging the results of chunks.';
+COMMENT ON COLUMN run.process_seconds IS 'Time in the processor of all attempts at chunks, reading included; null if not measured.';
+COMMENT ON COLUMN run.mean_process_seconds IS 'Mean time in the processor of a chunk that was processed.';
+COMMENT ON COLUMN run.open_seconds IS 'Time until there were events, of all attempts at chunks.';
+COMMENT ON COLUMN run.read_seconds IS 'Time of reading columns, of all attempts at chunks.';
+COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of the threads, of all attempts at chunks.';
+COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of the threads, of all attempts at chunks.';
+COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: the rate of one thread that does nothing else.';
+COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: what a core that was offered made of it, idle or not.';
+COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: the rate of the whole cluster.';
+COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of what all attempts at chunks read of branches.';
+COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of that when decompressed.';
+COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
+COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: threads that computed at a time, on average.';
+COMMENT ON COLUMN run.mean_workers IS 'Workers at a time, in the mean over the recording.';
+COMMENT ON COLUMN run.mean_nthreads IS 'Threads at a time, in the mean over the recording.';
+COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Most memory of one worker process, at a tick or during a chunk that was measured.';
+COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Memory of a worker process, in the mean over workers and ticks.';
 COMMENT ON COLUMN run.trace_id IS 'Identity of the recording.';

@@ -1,7 +1,7 @@
 -- Needs: _task_runs
 -- Worker processes. An address can be used again, so each process has the stretch of time
 -- [from_t, next from_t) of its address, by which runs and samples find it (ASOF). The first
--- process of an address owns it since ever. An address that ran tasks or was sampled but was
+-- process of an address owns it since ever. An address that ran tasks or chunks or was sampled but was
 -- never recorded as added is a process of which nothing more is known.
 CREATE TABLE _workers AS
 WITH added AS (
@@ -25,6 +25,8 @@ unknown AS (
     SELECT trace_id, worker FROM _task_runs WHERE worker IS NOT NULL
     UNION
     SELECT trace_id, worker FROM raw.worker_sample WHERE worker IS NOT NULL
+    UNION
+    SELECT trace_id, worker FROM raw.chunk WHERE worker IS NOT NULL
     EXCEPT
     SELECT trace_id, worker FROM added
 )

@@ -1,4 +1,4 @@
--- Needs: _workers, _departures, _task_runs, _chunks
+-- Needs: _chunks, _departures, _failed, _slowness, _spread, _task_runs, _workers
 CREATE VIEW workers AS
 WITH runs AS (
     SELECT
@@ -15,19 +15,32 @@ WITH runs AS (
 ),
 chunk_runs AS (
     SELECT
-        process.process,
-        count(*) FILTER (chunk.outcome = 'memory') AS chunks,
-        sum(chunk.events) FILTER (chunk.outcome = 'memory')::BIGINT AS events,
-        sum(chunk.bytes_read)::BIGINT AS bytes_read
-    FROM _chunks AS chunk
-    ASOF INNER JOIN _workers AS process
-        ON chunk.trace_id = process.trace_id
-        AND chunk.worker = process.worker
-        AND chunk.processing_t >= process.from_t
-    GROUP BY process.process
+        process,
+        count(*) FILTER (outcome = 'memory') AS chunks,
+        sum(compute_seconds) FILTER (NOT has_task) AS alone_seconds,
+        sum(output_bytes) FILTER (NOT has_task) AS alone_output_bytes,
+        count(*) FILTER (_failed(outcome)) AS failed_chunks,
+        CASE
+            WHEN count(*) FILTER (outcome = 'memory') = 0 THEN 0
+            ELSE sum(events)
+        END::BIGINT AS events,
+        sum(bytes_read)::BIGINT AS bytes_read,
+        sum(compute_seconds) AS chunk_seconds,
+        sum(events) / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
+            AS events_per_second,
+        sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
+            AS bytes_per_second,
+        median(compute_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
+        max(compute_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
+        _spread(event_seconds) AS spread,
+        arg_max(filename, event_seconds) AS slowest_file,
+        max(memory_peak_bytes) AS peak_memory_bytes
+    FROM _chunks
+    WHERE process IS NOT NULL
+    GROUP BY process
 ),
 samples AS (
-    SELECT process.process, max(sample.memory) AS peak_memory_bytes
+    SELECT process.process, max(sample.metrics.memory) AS peak_memory_bytes
     FROM raw.worker_sample AS sample
     ASOF INNER JOIN _workers AS process
         ON sample.trace_id = process.trace_id
@@ -45,19 +58,34 @@ SELECT
     workers.removed_t,
     departures.reason AS removal_reason,
     coalesce(runs.task_runs, 0) AS task_runs,
-    coalesce(runs.compute_seconds, 0) AS compute_seconds,
-    coalesce(runs.output_bytes, 0) AS output_bytes,
-    samples.peak_memory_bytes,
+    coalesce(runs.compute_seconds, 0) + coalesce(chunk_runs.alone_seconds, 0) AS compute_seconds,
+    (coalesce(runs.output_bytes, 0) + coalesce(chunk_runs.alone_output_bytes, 0))::BIGINT
+        AS output_bytes,
+    greatest(samples.peak_memory_bytes, chunk_runs.peak_memory_bytes) AS peak_memory_bytes,
     coalesce(chunk_runs.chunks, 0) AS chunks,
-    coalesce(chunk_runs.events, 0) AS events,
+    CASE WHEN chunk_runs.process IS NULL THEN 0 ELSE chunk_runs.events END AS events,
     chunk_runs.bytes_read,
     workers.server_id,
+    coalesce(chunk_runs.failed_chunks, 0) AS failed_chunks,
+    chunk_runs.chunk_seconds,
+    chunk_runs.chunk_seconds
+        / nullif(sum(chunk_runs.chunk_seconds) OVER (PARTITION BY workers.trace_id), 0)
+        AS chunk_share,
+    chunk_runs.events_per_second,
+    chunk_runs.bytes_per_second,
+    chunk_runs.median_chunk_seconds,
+    chunk_runs.max_chunk_seconds,
+    chunk_runs.spread,
+    chunk_runs.slowest_file,
+    slowness.slowness,
+    slowness.is_slow,
     workers.trace_id
 FROM _workers AS workers
 LEFT JOIN _departures AS departures USING (process)
 LEFT JOIN runs USING (process)
 LEFT JOIN chunk_runs USING (process)
 LEFT JOIN samples USING (process)
+LEFT JOIN _slowness AS slowness USING (process)
 ORDER BY workers.process;
 
 COMMENT ON VIEW workers IS 'Worker processes and what they did: one row per process, in the order in which they came.';
@@ -70,11 +98,22 @@ COMMENT ON COLUMN workers.added_t IS 'When it came, or when recording began, in 
 COMMENT ON COLUMN workers.removed_t IS 'When it went, in seconds since the epoch; null if it was there to the end.';
 COMMENT ON COLUMN workers.removal_reason IS 'Why it went, as Dask names it.';
 COMMENT ON COLUMN workers.task_runs IS 'Attempts that ran on it, or were sent to it.';
-COMMENT ON COLUMN workers.compute_seconds IS 'Their computing time.';
+COMMENT ON COLUMN workers.compute_seconds IS 'Their computing time; without a cluster, that of the chunks.';
 COMMENT ON COLUMN workers.output_bytes IS 'Size of their results.';
-COMMENT ON COLUMN workers.peak_memory_bytes IS 'Most memory of the process at any tick.';
+COMMENT ON COLUMN workers.peak_memory_bytes IS 'Most memory of the process at any tick, or during a chunk that was measured.';
 COMMENT ON COLUMN workers.chunks IS 'Chunks that ended well on it.';
-COMMENT ON COLUMN workers.events IS 'Events in these chunks.';
+COMMENT ON COLUMN workers.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
 COMMENT ON COLUMN workers.bytes_read IS 'Bytes that chunks read on it; null if it was not measured.';
 COMMENT ON COLUMN workers.server_id IS 'Identity of the process.';
+COMMENT ON COLUMN workers.failed_chunks IS 'Attempts at chunks that erred, were retried, were lost, or were skipped on it.';
+COMMENT ON COLUMN workers.chunk_seconds IS 'Computing time of all attempts at chunks on it.';
+COMMENT ON COLUMN workers.chunk_share IS 'Part of the computing time of all attempts at chunks.';
+COMMENT ON COLUMN workers.events_per_second IS 'events / chunk_seconds: the rate of one thread, failed attempts included, results from a checkpoint not.';
+COMMENT ON COLUMN workers.bytes_per_second IS 'bytes_read by the computing time of the attempts that measured it: the rate of one thread.';
+COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median computing time of a chunk that ended well on it.';
+COMMENT ON COLUMN workers.max_chunk_seconds IS 'Longest computing time of a chunk that ended well on it.';
+COMMENT ON COLUMN workers.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event.';
+COMMENT ON COLUMN workers.slowness IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
+COMMENT ON COLUMN workers.is_slow IS 'Whether slowness is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
 COMMENT ON COLUMN workers.trace_id IS 'Identity of the recording.';

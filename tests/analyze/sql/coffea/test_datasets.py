@@ -1,5 +1,7 @@
 """Totals by dataset."""
 
+import pytest
+
 
 def test_totals_the_costliest_first(rows, chunk, run, move):
     def part(key, dataset, filename):
@@ -7,20 +9,58 @@ def test_totals_the_costliest_first(rows, chunk, run, move):
         return chunk(key, dataset=dataset, filename=filename, treename="Events", **entries)
 
     assert rows(
-        "SELECT * FROM datasets",
+        "SELECT dataset, files, chunks, chunk_attempts, events, bytes_read, compute_seconds, "
+        "events_per_second, output_bytes, failed_attempts, compute_share, "
+        "median_compute_seconds, max_compute_seconds, spread, slowest_file FROM datasets",
         part("a", "DY", "1.root"),
         part("b", "DY", "2.root"),
         part("c", "QCD", "3.root"),
         *run("a", 1.0, 2.0, run_id=1, nbytes=5),
         move(1.0, "b", "waiting>processing", worker="w1", run_id=2),
         move(2.0, "b", "processing>released", "handle-worker-cleanup-2.0"),
-        *run("b", 3.0, 4.0, run_id=3, nbytes=6),
-        *run("c", 1.0, 5.0, run_id=4, nbytes=7),
+        *run("b", 3.0, 6.0, run_id=3, nbytes=6),
+        *run("c", 1.0, 7.0, run_id=4, nbytes=7),
         chunk("a", run_id=1, bytes_read=100),
     ) == [
-        ("QCD", 1, 1, 1, 10, None, 4.0, 2.5, 7, 0, "T"),
-        ("DY", 2, 2, 3, 20, 100, 2.0, 10.0, 11, 1, "T"),
+        ("QCD", 1, 1, 1, 10, None, 6.0, 10 / 6, 7, 0, 0.6, 6.0, 6.0, None, "3.root"),
+        # 0.1 and 0.3 s an event: quartiles at 0.15 and 0.25, the median at 0.2
+        ("DY", 2, 2, 3, 20, 100, 4.0, 5.0, 11, 1, 0.4, 2.0, 3.0, pytest.approx(0.5), "2.root"),
     ]
+
+
+def test_what_was_measured_is_added_up_and_the_rest_stays_unknown(rows, chunk, run):
+    about = {"dataset": "DY", "entry_start": 0, "entry_stop": 10}
+    times = {"start_t": 1.0, "stop_t": 2.0}
+    columns = (
+        "open_seconds, process_seconds, read_seconds, cpu_seconds, wait_seconds, requests, "
+        "bytes_read, bytes_per_second, compressed_bytes, uncompressed_bytes, "
+        "compression_ratio, branch_share, byte_share"
+    )
+    sizes = [
+        [{"branch": "x", "compressed_bytes": 10, "uncompressed_bytes": 40}],
+        [{"branch": "x", "compressed_bytes": 30, "uncompressed_bytes": 40}],
+    ]
+    measured = [
+        {
+            "open_seconds": 0.25, "process_seconds": 0.5, "read_seconds": 0.125,
+            "cpu_seconds": 0.75, "requests": 3, "bytes_read": 100, "branches": branches,
+            "file_branches": 4, "file_bytes": 1000, **times,
+        }
+        for branches in sizes
+    ]  # fmt: skip
+
+    assert rows(
+        f"SELECT {columns} FROM datasets",
+        *(chunk(key, filename=f"{key}.root", **about) for key in "abc"),
+        *run("a", 1.0, 3.0, run_id=1),
+        *run("b", 1.0, 3.0, run_id=2),
+        *run("c", 1.0, 9.0, run_id=3),
+        chunk("a", run_id=1, **measured[0]),
+        chunk("b", run_id=2, **measured[1]),
+    ) == [(0.5, 1.0, 0.25, 1.5, 0.5, 6, 200, 50.0, 40, 80, 2.0, 0.25, 0.1)]
+    assert rows(
+        f"SELECT {columns} FROM datasets", chunk("a", **about), *run("a", 1.0, 2.0)
+    ) == [(None,) * 13]
 
 
 def test_a_dataset_of_which_nothing_ended_well(rows, chunk, move):

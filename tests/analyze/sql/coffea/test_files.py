@@ -7,7 +7,9 @@ def test_a_file_in_two_datasets_is_two_rows(rows, chunk, run, move):
         return chunk(key, dataset=dataset, filename="f.root", treename="Events", **entries)
 
     assert rows(
-        "SELECT * FROM files",
+        "SELECT dataset, filename, treename, chunks, chunk_attempts, events, bytes_read, "
+        "compute_seconds, events_per_second, workers, failed_attempts, compute_share, "
+        "slowest_worker FROM files",
         part("a", "DY"),
         part("b", "DY"),
         part("c", "QCD"),
@@ -16,6 +18,29 @@ def test_a_file_in_two_datasets_is_two_rows(rows, chunk, run, move):
         move(1.0, "c", "waiting>processing", worker="w1"),
         move(2.0, "c", "processing>erred", "task-erred-2.0"),
     ) == [
-        ("DY", "f.root", "Events", 2, 2, 20, None, 5.0, 4.0, 2, 0, "T"),
-        ("QCD", "f.root", "Events", 0, 1, 0, None, None, None, 1, 1, "T"),
+        ("DY", "f.root", "Events", 2, 2, 20, None, 5.0, 4.0, 2, 0, 1.0, "w2"),
+        ("QCD", "f.root", "Events", 0, 1, 0, None, None, None, 1, 1, None, None),
     ]
+
+
+def test_what_was_read_of_a_file(rows, chunk, run):
+    about = {"dataset": "DY", "filename": "f.root", "file_branches": 10, "file_bytes": 1000}
+    told = {"source": "RNTuple", **about}
+    x = {"branch": "x", "compressed_bytes": 10, "uncompressed_bytes": 20}
+    y = {"branch": "y", "compressed_bytes": 10, "uncompressed_bytes": 40}
+
+    assert rows(
+        "SELECT source, bytes_read, bytes_per_second, file_bytes, byte_share, file_branches, "
+        "branches_read, branch_share, compressed_bytes, compression_ratio FROM files",
+        *run("a", 1.0, 2.0, run_id=1),
+        *run("b", 1.0, 2.0, run_id=2),
+        # Its result was lost: what is read again is no further part of the file.
+        *run("b", 3.0, 4.0, run_id=3),
+        chunk("a", run_id=1, entry_start=0, entry_stop=5, bytes_read=100, branches=[x], **told),
+        chunk(
+            "b", run_id=2, entry_start=5, entry_stop=9, bytes_read=200, branches=[x, y], **told
+        ),
+        chunk(
+            "b", run_id=3, entry_start=5, entry_stop=9, bytes_read=200, branches=[x, y], **told
+        ),
+    ) == [("RNTuple", 500, 500 / 3, 1000, 0.3, 10, 2, 0.2, 50, 140 / 50)]

@@ -17,7 +17,7 @@ def test_a_task(rows, task):
     ) == [
         (
             "add-1", "add", "add", "s", ["x", "y"], 2, [0.0, 1.5], '{"retries":2}',
-            3.0, "c", 1, "T",
+            3.0, "c", 1, None, "T",
         )
     ]  # fmt: skip
 

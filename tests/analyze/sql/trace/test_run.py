@@ -4,6 +4,15 @@ import pytest
 
 
 def test_every_number_of_a_small_run(open_trace, worker, gone, task, run, move, chunk, sample):
+    measured = {
+        "start_t": 21.0,
+        "stop_t": 29.0,
+        "open_seconds": 1.5,
+        "process_seconds": 6.0,
+        "read_seconds": 2.0,
+        "cpu_seconds": 5.0,
+        "branches": [{"branch": "x", "compressed_bytes": 200, "uncompressed_bytes": 500}],
+    }
     trace = open_trace(
         worker("w1", 0.0, nthreads=2),
         worker("w2", 10.0, nthreads=4),
@@ -12,7 +21,7 @@ def test_every_number_of_a_small_run(open_trace, worker, gone, task, run, move, 
         *run("a", 20.0, 30.0, run_id=1, nbytes=5),
         move(20.0, "b", "waiting>processing", worker="w2", run_id=2),
         move(40.0, "b", "processing>erred", "task-erred-40.0", worker="w2"),
-        chunk("a", run_id=1, bytes_read=1000),
+        chunk("a", run_id=1, bytes_read=1000, **measured),
         move(22.0, "c", "waiting>processing", worker="w2"),
         move(41.0, "c", "processing>released", "task-erred-41.0", worker="w2"),
         move(22.0, "d", "waiting>processing", worker="w2"),
@@ -61,6 +70,28 @@ def test_every_number_of_a_small_run(open_trace, worker, gone, task, run, move, 
             "transfer_seconds": 0.0,
             "peak_memory_bytes": 30,
             "lost_records": 0,
+            "failed_chunks": 1,
+            "skipped": 0,
+            "checkpointed_chunks": 0,
+            "chunk_seconds": 10.0,
+            "merge_seconds": None,
+            "process_seconds": 6.0,
+            "mean_process_seconds": 6.0,
+            "open_seconds": 1.5,
+            "read_seconds": 2.0,
+            "cpu_seconds": 5.0,
+            "wait_seconds": 3.0,
+            "events_per_process_second": 100 / 6.0,
+            "events_per_core_second": 100 / 400.0,
+            "bytes_per_second": 1000 / 20.0,
+            "compressed_bytes": 200,
+            "uncompressed_bytes": 500,
+            "compression_ratio": 2.5,
+            "speedup": 10.0 / 42.0,
+            "mean_workers": (100.0 + 50.0) / 100.0,
+            "mean_nthreads": 400.0 / 100.0,
+            "peak_worker_memory_bytes": 20,
+            "mean_worker_memory_bytes": 13,
             "trace_id": "T",
         }
     ]
@@ -74,12 +105,18 @@ def test_a_trace_of_nothing_is_one_row_of_zeros_and_nulls(open_trace):
     assert zeros == {
         "start_t", "workers", "peak_workers", "peak_nthreads", "tasks", "task_runs", "memory",
         "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished", "failures",
-        "chunks", "chunk_attempts", "events", "lost_records",
+        "chunks", "chunk_attempts", "events", "lost_records", "failed_chunks", "skipped",
+        "checkpointed_chunks",
     }  # fmt: skip
     assert nulls == {
         "busy_seconds", "core_seconds", "compute_seconds", "core_efficiency",
         "events_per_second", "chunk_wall_seconds", "bytes_read", "output_bytes",
-        "transfer_seconds", "peak_memory_bytes",
+        "transfer_seconds", "peak_memory_bytes", "chunk_seconds", "merge_seconds",
+        "process_seconds", "mean_process_seconds", "open_seconds", "read_seconds",
+        "cpu_seconds", "wait_seconds", "events_per_process_second", "events_per_core_second",
+        "bytes_per_second", "compressed_bytes", "uncompressed_bytes", "compression_ratio",
+        "speedup", "mean_workers", "mean_nthreads", "peak_worker_memory_bytes",
+        "mean_worker_memory_bytes",
     }  # fmt: skip
 
 

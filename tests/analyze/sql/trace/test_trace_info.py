@@ -8,8 +8,8 @@ from roast_analyze import Trace
 def test_a_segment(write_trace):
     header = {
         "kind": "header", "t": 1.0, "schema_version": "1.0", "trace_id": "T", "segment": 1,
-        "recorder_version": "0.1", "dask_version": "d", "distributed_version": "e",
-        "python_version": "p", "scheduler": "tcp://s", "settings": {"a": 1},
+        "versions": {"roast-trace": "0.1", "dask": "d", "distributed": "e", "python": "p"},
+        "scheduler": "tcp://s", "settings": {"a": 1},
         "utc_offset_seconds": 3600.0, "clock_offset_seconds": 0.5,
     }  # fmt: skip
     path = write_trace(stop_t=9.0)

@@ -3,7 +3,9 @@
 
 def test_a_worker_and_what_it_did(rows, worker, gone, run, move, sample):
     assert rows(
-        "SELECT * FROM workers",
+        "SELECT worker, name, host, nthreads, memory_limit_bytes, added_t, removed_t, "
+        "removal_reason, task_runs, compute_seconds, output_bytes, peak_memory_bytes, chunks, "
+        "events, bytes_read, server_id, trace_id FROM workers",
         worker("w1", 1.0, name="one", host="h", nthreads=2, memory_limit=1000, server_id="id1"),
         *run("a", 2.0, 3.0, nbytes=5),
         *run("b", 3.0, 5.0, nbytes=6),
@@ -53,6 +55,52 @@ def test_chunks_events_and_bytes_of_a_worker(rows, worker, run, chunk, move):
         chunk("b", run_id=2, events=7, bytes_read=99),
         move(1.0, "c", "waiting>processing", worker="w2"),
     ) == [("w1", 2, 2, 17, 99), ("w2", 1, 0, 0, None)]
+
+
+def test_how_fast_a_worker_was_at_its_chunks(rows, worker, run, chunk, move):
+    entries = {"entry_start": 0, "entry_stop": 10}
+
+    assert rows(
+        "SELECT worker, chunk_seconds, chunk_share, events_per_second, bytes_per_second, "
+        "median_chunk_seconds, max_chunk_seconds, slowest_file, failed_chunks FROM workers",
+        worker("w1"),
+        worker("w2"),
+        *(chunk(key, filename=f"{key}.root", **entries) for key in "abcd"),
+        *run("a", 1.0, 2.0, run_id=1),
+        *run("b", 2.0, 5.0, run_id=2),
+        chunk("b", run_id=2, bytes_read=99),
+        *run("c", 1.0, 5.0, worker="w2", run_id=3),
+        move(6.0, "d", "waiting>processing", worker="w2"),
+        move(7.0, "d", "processing>erred", "task-erred-7.0", worker="w2"),
+    ) == [
+        ("w1", 4.0, 0.5, 5.0, 33.0, 2.0, 3.0, "b.root", 0),
+        ("w2", 4.0, 0.5, 2.5, None, 4.0, 4.0, "c.root", 1),
+    ]
+
+
+def test_what_chunks_say_of_memory_counts_too(rows, worker, sample, run, chunk):
+    assert rows(
+        "SELECT workers.worker, workers.peak_memory_bytes, peak_worker_memory_bytes "
+        "FROM workers, run",
+        worker("w1"),
+        worker("w2"),
+        *run("a", 1.0, 2.0, run_id=1),
+        chunk("a", run_id=1, entry_start=0, entry_stop=1, memory_peak=70),
+        sample(1.0, "w1", memory=50),
+        sample(1.0, "w2", memory=60),
+    ) == [("w1", 70, 70), ("w2", 60, 70)]
+
+
+def test_events_of_a_worker_are_unknown_if_its_results_came_from_checkpoints(
+    rows, worker, run, chunk
+):
+    assert rows(
+        "SELECT worker, chunks, events FROM workers",
+        worker("w1"),
+        worker("w2"),
+        *run("a", 1.0, 2.0, run_id=1),
+        chunk("a", run_id=1, entry_start=0, entry_stop=10, from_checkpoint=True),
+    ) == [("w1", 1, None), ("w2", 0, 0)]
 
 
 def test_workers_whose_coming_was_not_recorded_are_there_too(rows, run, sample):

@@ -1,0 +1,15 @@
+-- Needs: nothing
+-- Keys that chunk records speak of. One that is known from the scheduler, and of which
+-- nobody tells entries, is a file that coffea asks for its entries: no chunk.
+CREATE TABLE _coffea_keys AS
+SELECT
+    trace_id,
+    key,
+    CASE
+        WHEN bool_or(entry_start IS NOT NULL OR measured.events IS NOT NULL)
+            OR NOT bool_or(run_id IS NULL) THEN 'chunk'
+        ELSE 'file metadata'
+    END AS role,
+    coalesce(bool_or(measured.until = 'read'), false) AS goes_on
+FROM raw.chunk
+GROUP BY trace_id, key;

@@ -1,0 +1,132 @@
+"""The chunk meters of all workers, as the recorder on the scheduler sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from roast_recorder.measuring import as_record, loss_of_sections
+from roast_recorder.rows import RECORD, Row
+from roast_recorder.worker import TOPIC
+
+if TYPE_CHECKING:
+    from distributed import Scheduler
+
+logger = logging.getLogger("roast_recorder")
+
+#: How long the workers that are there may take to get their meter, or to give it back.
+ANSWER_TIMEOUT_SECONDS = 3.0
+
+
+class Meters:
+    """Sends a chunk meter to every worker, and takes what they tell.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+    trace_id : str
+    pickled : bytes or None
+        A :class:`roast_recorder.worker.ChunkMeter`. None if chunks are not measured.
+    kinds : set of str
+        Kinds of records that are wanted.
+    append : callable
+        Takes a row.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        trace_id: str,
+        pickled: bytes | None,
+        kinds: frozenset[str],
+        append: Callable[[Row], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._name = f"roast-recorder-{trace_id}"
+        self._topic = TOPIC.format(trace_id=trace_id)
+        self._pickled = pickled
+        self._kinds = kinds | {"loss"}
+        self._append = append
+        self._asking: asyncio.Task[None] | None = None
+
+    async def send(self) -> None:
+        """Send a meter to all workers; those that come later get one as well."""
+        if self._pickled is None:
+            return
+        register = self._scheduler.register_worker_plugin(
+            None, plugin=self._pickled, name=self._name, idempotent=False
+        )
+        await self._ask(register)
+
+    async def withdraw(self) -> None:
+        """Take the meters back."""
+        if self._name in self._scheduler.worker_plugins:
+            await self._ask(self._scheduler.unregister_worker_plugin(None, name=self._name))
+        _forget_events(self._scheduler, self._topic)
+
+    def withdraw_soon(self) -> None:
+        """Take the meters back, if nobody has, as soon as the event loop comes to it."""
+        if self._name in self._scheduler.worker_plugins:
+            self._asking = asyncio.get_running_loop().create_task(self.withdraw())
+
+    def hear(self, topic: str, told: Any) -> bool:
+        """Take what a worker tells.
+
+        Returns
+        -------
+        bool
+            Whether it was meant for recorders: for this one or for another.
+        """
+        if not topic.startswith(TOPIC.format(trace_id="")):
+            return False
+        if topic == self._topic:
+            t = time()
+            told = json.loads(told["measured"])
+            rows = [("chunk", as_record(told["chunk"]))] if told["chunk"] else []
+            rows += [("section", as_record(section)) for section in told["sections"]]
+            if told["more_sections"]:
+                rows.append(("loss", loss_of_sections(told)))
+            for kind, fields in rows:
+                if kind in self._kinds:
+                    self._append((RECORD, t, kind, fields))
+            # Dask would keep it for whoever asks.
+            _forget_events(self._scheduler, topic)
+        return True
+
+    async def _ask(self, asking: Any) -> None:
+        """Ask all workers, but wait only so long for the slow ones."""
+        task = asyncio.ensure_future(self._answered(asking))
+        self._asking = task
+        await asyncio.wait({task}, timeout=ANSWER_TIMEOUT_SECONDS)
+
+    async def _answered(self, asking: Any) -> None:
+        try:
+            answers = await asking
+        except Exception as error:  # noqa: BLE001 - a worker may go meanwhile
+            logger.debug("roast: not every worker has answered: %s", error)
+            return
+        errors = [
+            answer for answer in answers.values() if answer and answer.get("status") == "error"
+        ]
+        if errors:
+            logger.warning(
+                "roast: %d of %d workers cannot measure chunks (%s)",
+                len(errors),
+                len(answers),
+                errors[0].get("exception_text", "no reason given"),
+            )
+
+
+def _forget_events(scheduler: Scheduler, topic: str) -> None:
+    """Have Dask forget the events of a topic."""
+    # There is no public way.
+    broker: Any = getattr(scheduler, "_broker", None)
+    if broker is not None:
+        broker._topics.pop(topic, None)
+        return
+    for name in ("events", "event_counts"):  # until 2024.11
+        getattr(scheduler, name).pop(topic, None)

@@ -1,0 +1,145 @@
+"""A file that is slow on every worker is told from a worker that is slow on every file."""
+
+import random
+from collections import defaultdict
+from statistics import median, median_low
+
+import pytest
+
+WORKERS = ["w0", "w1", "w2", "w3"]
+EVENTS = 1000
+
+
+def times(files, workers, chunks, noise, slow, seed=0):
+    """Seconds of chunks ``(file, worker, seconds)``, of which some take longer."""
+    draw = random.Random(seed)
+    for file in files:
+        for _ in range(chunks):
+            worker = draw.choice(workers)
+            factor = slow.get(file, 1.0) * slow.get(worker, 1.0)
+            yield file, worker, factor * draw.lognormvariate(0.0, noise)
+
+
+@pytest.fixture
+def slowness(open_trace, worker, chunk, run):
+    """Slowness of files and workers of a trace of some chunks, and which are called slow."""
+
+    def slowness(chunks):
+        chunks = list(chunks)
+        records = [worker(name) for name in sorted({name for _, name, _ in chunks})]
+        for number, (file, name, seconds) in enumerate(chunks):
+            entries = {"entry_start": number * EVENTS, "entry_stop": (number + 1) * EVENTS}
+            dataset = file.partition("_")[0]
+            records.append(chunk(f"c{number}", dataset=dataset, filename=file, **entries))
+            records += run(f"c{number}", float(number), number + seconds, worker=name)
+        trace = open_trace(*records, stop_t=1e4)
+        told = trace.sql(
+            "SELECT filename, slowness, is_slow FROM files "
+            "UNION ALL SELECT worker, slowness, is_slow FROM workers"
+        ).fetchall()
+        return {name: value for name, value, _ in told}, {name for name, _, bad in told if bad}
+
+    return slowness
+
+
+def by_hand(chunks):
+    """Median polish in plain Python: slowness of files and of workers."""
+    by_dataset = defaultdict(list)
+    for file, _, seconds in chunks:
+        by_dataset[file.partition("_")[0]].append(seconds)
+    ratios = [
+        (file, name, seconds / median(by_dataset[file.partition("_")[0]]))
+        for file, name, seconds in chunks
+    ]
+
+    def medians(place, others):
+        found = defaultdict(list)
+        for row in ratios:
+            found[row[place]].append(row[2] / others.get(row[1 - place], 1.0))
+        return {name: median(values) for name, values in found.items()}
+
+    workers = medians(1, {})
+    files = medians(0, workers)
+    workers = medians(1, files)
+    files = medians(0, workers)
+    of_dataset = defaultdict(list)
+    for file, value in files.items():
+        of_dataset[file.partition("_")[0]].append(value)
+    usual = median_low(workers.values())
+    return {
+        **{
+            f: value / median_low(of_dataset[f.partition("_")[0]]) for f, value in files.items()
+        },
+        **{name: value / usual for name, value in workers.items()},
+    }
+
+
+FILES = [f"{dataset}_{i}.root" for dataset in ("DY", "TT") for i in range(6)]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
+def test_one_slow_file_and_one_slow_worker_are_singled_out_and_nothing_else(slowness, noise):
+    slow = {"TT_3.root": 3.0, "w2": 2.0}
+
+    found, called_slow = slowness(times(FILES, WORKERS, 20, noise, slow))
+
+    assert called_slow == set(slow)
+    assert found["TT_3.root"] == pytest.approx(3.0, rel=0.01 + noise)
+    assert found["w2"] == pytest.approx(2.0, rel=0.01 + noise / 2)
+    others = [value for name, value in found.items() if name not in slow]
+    assert len(others) == 14
+    assert others == pytest.approx([1.0] * 14, abs=0.01 + noise)
+
+
+def test_it_is_tukeys_median_polish(slowness):
+    chunks = list(times(FILES, WORKERS, 9, 0.3, {"DY_1.root": 2.0, "w1": 1.7}, seed=5))
+
+    found, _ = slowness(chunks)
+
+    assert found == pytest.approx(by_hand(chunks))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_chance_singles_out_nothing(slowness, seed):
+    _, called_slow = slowness(times(FILES * 5, WORKERS, 4, 0.5, {}, seed))
+
+    assert called_slow == set()
+
+
+def test_a_dataset_that_takes_longer_makes_no_file_slow(slowness):
+    heavy = {f"TT_{i}.root": 5.0 for i in range(6)}
+
+    found, called_slow = slowness(times(FILES, WORKERS, 20, 0.1, heavy))
+
+    assert called_slow == set()
+    assert found["TT_0.root"] == pytest.approx(1.0, abs=0.2)
+
+
+def test_what_cannot_be_told_apart_is_not_told(slowness):
+    chunks = [
+        *times(["DY_0.root", "DY_1.root"], ["w0", "w1"], 10, 0.0, {}),
+        *times(["DY_2.root"], ["w2"], 10, 0.0, {"DY_2.root": 9.0}),  # the file, or w2?
+        *times(["TT_0.root"], ["w0", "w1"], 10, 0.0, {"TT_0.root": 9.0}),  # or all of TT?
+    ]
+
+    found, called_slow = slowness(chunks)
+
+    assert called_slow == set()
+    assert found == {
+        "DY_0.root": 1.0,
+        "DY_1.root": 1.0,
+        "DY_2.root": None,
+        "TT_0.root": None,
+        "w0": 1.0,
+        "w1": 1.0,
+        "w2": None,
+    }
+
+
+def test_two_chunks_are_too_few_to_call_a_file_slow(slowness):
+    few = [("DY_9.root", "w0", 5.0), ("DY_9.root", "w1", 5.0)]
+
+    found, called_slow = slowness([*times(FILES, WORKERS, 10, 0.0, {}), *few])
+
+    assert found["DY_9.root"] == pytest.approx(5.0)
+    assert called_slow == set()

@@ -1,0 +1,118 @@
+"""What tasks do for coffea: told by what depends on what."""
+
+import pytest
+
+
+@pytest.fixture
+def analysis(task, chunk):
+    """A Runner's graph: two files are asked for their entries, four chunks processed."""
+    files = ["automatic_retries-f1", "automatic_retries-f2"]
+    chunks = [f"Proc-{i}" for i in range(4)]
+    return [
+        *(chunk(key, dataset="DY", filename=key) for key in files),
+        *(task(key) for key in files),
+        task("reduce-f", dependencies=files),
+        task("lambda-p", dependencies=[]),
+        *(chunk(key, entry_start=0, entry_stop=10) for key in chunks),
+        *(task(key, dependencies=["lambda-p"]) for key in chunks),
+        task("reduce-1", dependencies=chunks[:2]),
+        task("reduce-2", dependencies=chunks[2:]),
+        task("reduce-12", dependencies=["reduce-1", "reduce-2"]),
+        # Of somebody else: the same prefixes, but nothing that leads to a chunk.
+        task("lambda-x"),
+        task("reduce-x", dependencies=["lambda-x"]),
+        task("sum-x", dependencies=["reduce-12"]),
+    ]
+
+
+def test_roles_of_tasks(rows, analysis):
+    assert dict(rows("SELECT key, role FROM tasks", *analysis)) == {
+        "automatic_retries-f1": "file metadata",
+        "automatic_retries-f2": "file metadata",
+        "reduce-f": "file metadata",
+        "lambda-p": "processor broadcast",
+        "Proc-0": "chunk",
+        "Proc-1": "chunk",
+        "Proc-2": "chunk",
+        "Proc-3": "chunk",
+        "reduce-1": "merge",
+        "reduce-2": "merge",
+        "reduce-12": "merge",
+        "lambda-x": None,
+        "reduce-x": None,
+        "sum-x": None,
+    }
+
+
+def test_merging_can_be_weighed_against_processing(rows, analysis, run, move):
+    chunks = [record for i in range(4) for record in run(f"Proc-{i}", 1.0, 2.0)]
+    merges = [record for key in ("1", "2", "12") for record in run(f"reduce-{key}", 2.0, 4.0)]
+
+    assert rows(
+        "SELECT role, prefixes, tasks, task_runs, failed_attempts, compute_seconds, "
+        "compute_share, mean_compute_seconds, max_compute_seconds, output_bytes, first_t, "
+        "last_t FROM task_roles",
+        *analysis,
+        *chunks,
+        *merges,
+        move(5.0, "sum-x", "waiting>processing", worker="w1"),
+        move(6.0, "sum-x", "processing>erred", "task-erred-6.0"),
+    ) == [
+        ("merge", "reduce", 3, 3, 0, 6.0, 0.6, 2.0, 2.0, 24, 2.0, 4.0),
+        ("chunk", "Proc", 4, 4, 0, 4.0, 0.4, 1.0, 1.0, 32, 1.0, 2.0),
+        (
+            "file metadata", "automatic_retries, reduce", 3, 0, 0, None, None, None, None, None,
+            None, None,
+        ),
+        ("processor broadcast", "lambda", 1, 0, 0, *[None] * 7),
+        (None, None, 3, 1, 1, None, None, None, None, None, 5.0, 6.0),
+    ]  # fmt: skip
+
+
+def test_merging_is_a_number_of_the_run(rows, analysis, run):
+    assert rows(
+        "SELECT chunk_seconds, merge_seconds FROM run",
+        *analysis,
+        *run("Proc-0", 1.0, 2.0),
+        *run("reduce-1", 2.0, 5.0),
+        *run("reduce-f", 2.0, 5.0),
+    ) == [(1.0, 3.0)]
+
+
+def test_a_prefix_that_does_not_tell_roles_apart_has_both(rows, analysis):
+    assert dict(rows("SELECT prefix, roles FROM prefixes", *analysis)) == {
+        "Proc": "chunk",
+        "automatic_retries": "file metadata",
+        "lambda": "processor broadcast",
+        "reduce": "file metadata, merge",
+        "sum": None,
+    }
+
+
+def test_without_compression_chunks_have_the_prefix_of_file_metadata(rows, task, chunk):
+    assert rows(
+        "SELECT prefix, role FROM tasks ORDER BY key",
+        chunk("automatic_retries-1"),
+        task("automatic_retries-1"),
+        chunk("automatic_retries-2", entry_start=0, entry_stop=10),
+        task("automatic_retries-2"),
+    ) == [("automatic_retries", "file metadata"), ("automatic_retries", "chunk")]
+
+
+def test_what_a_task_of_dask_awkward_depends_on_is_no_broadcast(rows, task, chunk):
+    assert rows(
+        "SELECT key, role FROM tasks ORDER BY key",
+        task("constant"),
+        task("hist-1", dependencies=["constant"]),
+        chunk("hist-1", run_id=1, entry_start=0, entry_stop=10, until="read"),
+    ) == [("constant", None), ("hist-1", "chunk")]
+
+
+def test_a_run_without_coffea_has_no_roles(rows, task, run):
+    assert rows(
+        "SELECT role, prefixes, tasks, task_runs, compute_seconds, compute_share "
+        "FROM task_roles",
+        task("reduce-1"),
+        task("reduce-2", dependencies=["reduce-1"]),
+        *run("reduce-1", 1.0, 2.0),
+    ) == [(None, None, 2, 1, 1.0, 1.0)]

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
+from roast_recorder import profiles
 from roast_recorder.rows import (
     FINE_METRICS,
+    PROFILES,
     RECORD,
     TASK,
     WORKER_SAMPLE,
@@ -204,6 +206,17 @@ def _fine_metrics(row: Row) -> Iterator[Record]:
         )
 
 
+def _profiles(row: Row) -> Iterator[Record]:
+    """Give a record for each prefix, and of what was left out."""
+    _, t, worker, server_id, _, packed = row
+    for fields in profiles.unpack(packed):
+        kind = "loss" if "reason" in fields else "profile"
+        about = {"kind": kind, "t": t}
+        if kind == "profile":
+            about |= {"worker": worker, "server_id": server_id}
+        yield _present({**about, **fields})
+
+
 def _record(row: Row) -> Iterable[Record]:
     _, t, kind, fields = row
     return (_present({"kind": kind, "t": t, **fields}),)
@@ -213,5 +226,6 @@ _EXPANDERS: dict[int, Callable[[Row], Iterable[Record]]] = {
     TASK: _task,
     WORKER_SAMPLE: _worker_sample,
     FINE_METRICS: _fine_metrics,
+    PROFILES: _profiles,
     RECORD: _record,
 }

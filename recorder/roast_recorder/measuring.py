@@ -394,15 +394,21 @@ def _watch_memory_for(measurement: Measurement) -> None:
 
 def _look_at_memory() -> None:
     """Raise the peaks of all measurements until nothing is measured any more."""
-    state, idle_looks = here(), 0
+    idle_looks = 0
     while idle_looks < MEMORY_LINGER_LOOKS:
         sleep(MEMORY_INTERVAL_SECONDS)
-        running = list(state.measured.values())
-        idle_looks = 0 if running else idle_looks + 1
-        if running:
-            now = memory_bytes()
-            for measurement in running:
-                measurement.memory_peak = max(measurement.memory_peak, now)
+        idle_looks = 0 if _raise_peaks() else idle_looks + 1
+
+
+def _raise_peaks() -> bool:
+    """Look once; tell whether anything is measured."""
+    # Beyond this call nothing may be held: a measurement holds its file.
+    running = list(here().measured.values())
+    if running:
+        now = memory_bytes()
+        for measurement in running:
+            measurement.memory_peak = max(measurement.memory_peak, now)
+    return bool(running)
 
 
 # -- what coffea and uproot tell -------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The chunk meters of all workers, as the recorder on the scheduler sees them."""
+"""The meters on all workers, as the recorder on the scheduler sees them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Callable
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from roast_recorder.buffer import FACTS, SAMPLES
 from roast_recorder.measuring import as_record, loss_of_sections
-from roast_recorder.rows import RECORD, Row
-from roast_recorder.worker import TOPIC
+from roast_recorder.rows import PROFILES, RECORD, Row
+from roast_recorder.worker import METER_NAME, TOPIC
 
 if TYPE_CHECKING:
     from distributed import Scheduler
@@ -23,18 +24,18 @@ ANSWER_TIMEOUT_SECONDS = 3.0
 
 
 class Meters:
-    """Sends a chunk meter to every worker, and takes what they tell.
+    """Sends a meter to every worker, and takes what they tell.
 
     Parameters
     ----------
     scheduler : Scheduler
     trace_id : str
     pickled : bytes or None
-        A :class:`roast_recorder.worker.ChunkMeter`. None if chunks are not measured.
+        A :class:`roast_recorder.worker.WorkerMeter`. None if nothing is to be metered.
     kinds : set of str
         Kinds of records that are wanted.
     append : callable
-        Takes a row.
+        Takes a row, and which of what waits it is to be dropped with.
     """
 
     def __init__(
@@ -43,10 +44,10 @@ class Meters:
         trace_id: str,
         pickled: bytes | None,
         kinds: frozenset[str],
-        append: Callable[[Row], None],
+        append: Callable[[Row, int], None],
     ) -> None:
         self._scheduler = scheduler
-        self._name = f"roast-recorder-{trace_id}"
+        self._name = METER_NAME.format(trace_id=trace_id)
         self._topic = TOPIC.format(trace_id=trace_id)
         self._pickled = pickled
         self._kinds = kinds | {"loss"}
@@ -81,21 +82,33 @@ class Meters:
         bool
             Whether it was meant for recorders: for this one or for another.
         """
-        if not topic.startswith(TOPIC.format(trace_id="")):
+        # Not all topics are texts: Dask has logged restarts under None.
+        if not str(topic).startswith(TOPIC.format(trace_id="")):
             return False
         if topic == self._topic:
-            t = time()
-            told = json.loads(told["measured"])
-            rows = [("chunk", as_record(told["chunk"]))] if told["chunk"] else []
-            rows += [("section", as_record(section)) for section in told["sections"]]
-            if told["more_sections"]:
-                rows.append(("loss", loss_of_sections(told)))
-            for kind, fields in rows:
-                if kind in self._kinds:
-                    self._append((RECORD, t, kind, fields))
+            if "profiles" in told:
+                self._hear_profiles(**told)
+            else:
+                self._hear_measured(json.loads(told["measured"]))
             # Dask would keep it for whoever asks.
             _forget_events(self._scheduler, topic)
         return True
+
+    def _hear_profiles(self, profiles: bytes, records: int, worker: str) -> None:
+        if "profile" in self._kinds:
+            server = self._scheduler.workers.get(worker)
+            server_id = server and server.server_id
+            self._append((PROFILES, time(), worker, server_id, records, profiles), SAMPLES)
+
+    def _hear_measured(self, told: dict[str, Any]) -> None:
+        t = time()
+        rows = [("chunk", as_record(told["chunk"]))] if told["chunk"] else []
+        rows += [("section", as_record(section)) for section in told["sections"]]
+        if told["more_sections"]:
+            rows.append(("loss", loss_of_sections(told)))
+        for kind, fields in rows:
+            if kind in self._kinds:
+                self._append((RECORD, t, kind, fields), FACTS)
 
     async def _ask(self, asking: Any) -> None:
         """Ask all workers, but wait only so long for the slow ones."""

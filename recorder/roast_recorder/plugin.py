@@ -29,8 +29,10 @@ from roast_recorder.buffer import (
     Buffer,
 )
 from roast_recorder.meters import Meters
-from roast_recorder.rows import FINE_METRICS, RECORD, TASK, Row, plain
+from roast_recorder.profiles import pack, profiler_of_scheduler
+from roast_recorder.rows import FINE_METRICS, PROFILES, RECORD, TASK, Row, plain
 from roast_recorder.sampler import sample_row
+from roast_recorder.worker import METER_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +70,7 @@ class RecorderPlugin(SchedulerPlugin):
     settings : dict
         As :class:`roast_recorder.settings.Settings` gives them.
     meter : bytes or None
-        A pickled :class:`roast_recorder.worker.ChunkMeter` for every worker.
+        A pickled :class:`roast_recorder.worker.WorkerMeter` for every worker.
     """
 
     def __init__(
@@ -106,6 +108,10 @@ class RecorderPlugin(SchedulerPlugin):
         self._last_pull_waits = asyncio.Event()
         self._nobody_left = asyncio.Event()
         self._when_nobody_is_left: Callable[[], None] | None = None
+        self._profiler = None
+        if "profile" in self._kinds:
+            self._profiler = profiler_of_scheduler(scheduler, time())
+        self._profiled = monotonic()
         self._meters = Meters(scheduler, self._trace_id, self._meter, self._kinds, self._append)
         self._attach_hooks()
         self._write_who_is_there()
@@ -164,6 +170,7 @@ class RecorderPlugin(SchedulerPlugin):
             return
         with contextlib.suppress(Exception):
             self._sample()
+            self._take_profile()
         self._attached = False
         self._ending = ending
         for stop_listening in self._stop_listening:
@@ -387,7 +394,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._see_who_is_left(scheduler)
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """Record an event of any topic, and what workers tell of chunks."""
+        """Record an event of any topic, and what meters tell."""
         if self._meters.hear(topic, msg):
             return
         worker = msg.get("worker") if isinstance(msg, dict) else None
@@ -484,13 +491,14 @@ class RecorderPlugin(SchedulerPlugin):
             self._buffer.append(row, FACTS)
 
     async def _hear_workers(self) -> None:
-        """Ask every worker for the heartbeat that it would send next.
+        """Ask every worker for the heartbeat and the profiles that it would send next.
 
-        What a worker measured since its last one is lost otherwise.
+        What a worker measured since the last ones is lost otherwise.
         """
-        if "fine_metric" not in self._kinds or not self._scheduler.workers:
+        wanted = not self._kinds.isdisjoint({"fine_metric", "profile"})
+        if not wanted or not self._scheduler.workers:
             return
-        function = cloudpickle.dumps(_heartbeat_now())
+        function = cloudpickle.dumps(_say_now(METER_NAME.format(trace_id=self._trace_id)))
         asked = [
             asyncio.create_task(self._hear(worker, function))
             for worker in list(self._scheduler.workers)
@@ -513,9 +521,9 @@ class RecorderPlugin(SchedulerPlugin):
 
     # -- rows ----------------------------------------------------------------------------
 
-    def _append(self, row: Row) -> None:
+    def _append(self, row: Row, lane: int = FACTS) -> None:
         if self._attached:
-            self._buffer.append(row)
+            self._buffer.append(row, lane)
 
     def _record(self, kind: str, **fields: Any) -> None:
         if kind != "environment" or kind in self._kinds:
@@ -597,10 +605,19 @@ class RecorderPlugin(SchedulerPlugin):
         for worker in self._scheduler.workers.values():
             append(sample_row(worker, t), SAMPLES)
 
+    def _take_profile(self) -> None:
+        """Take what the profiler saw of the scheduler's own event loop."""
+        self._profiled = monotonic()
+        if self._profiler and (records := self._profiler.take()):
+            row = (PROFILES, time(), None, self._scheduler.id, len(records), pack(records))
+            self._append(row, SAMPLES)
+
     async def _tick(self) -> None:
         while True:
             try:
                 self._sample()
+                if monotonic() - self._profiled >= self._settings["profile_interval_seconds"]:
+                    self._take_profile()
             except Exception:
                 logger.exception("roast: a sample could not be taken")
             if self._orphaned:
@@ -684,13 +701,16 @@ def _ignore(*_args: Any, **_details: Any) -> None:
     """Take a transition that comes after the end of recording."""
 
 
-def _heartbeat_now() -> Callable[..., Any]:
+def _say_now(meter_name: str) -> Callable[..., Any]:
     """Make a function that travels to workers by value, whatever they have installed."""
 
-    async def heartbeat_now(dask_worker: Any) -> None:
+    async def say_now(dask_worker: Any) -> None:
         await dask_worker.heartbeat()
+        meter = dask_worker.plugins.get(meter_name)
+        if meter is not None:
+            await meter.tell_the_rest(dask_worker)
 
-    return heartbeat_now
+    return say_now
 
 
 def operation_name(operation: str, trace_id: str) -> str:

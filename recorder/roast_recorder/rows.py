@@ -41,6 +41,9 @@ WORKER_SAMPLE: Final = 2
 RECORD: Final = 3
 #: ``(FINE_METRICS, t, worker, server_id, deltas)``: one row makes a record of each delta
 FINE_METRICS: Final = 4
+#: ``(PROFILES, t, worker, server_id, records, packed)``: so many records, as
+#: :func:`roast_recorder.profiles.pack` packs them
+PROFILES: Final = 5
 
 Row = tuple[Any, ...]
 
@@ -153,16 +156,26 @@ def split_transitions(transitions: list[Any]) -> Iterator[tuple[Any, ...]]:
         start = stop
 
 
+_KINDS = {
+    TASK: "task",
+    WORKER_SAMPLE: "worker_sample",
+    FINE_METRICS: "fine_metric",
+    PROFILES: "profile",
+}
+
+
 def kind_of(row: Row) -> str:
     """Name the kind of record that a row becomes."""
     if row[0] == RECORD:
         return str(row[2])
-    return {TASK: "task", WORKER_SAMPLE: "worker_sample", FINE_METRICS: "fine_metric"}[row[0]]
+    return _KINDS[row[0]]
 
 
 def records_in(row: Row) -> int:
     """Count the records that a row becomes."""
-    return len(row[4]) if row[0] == FINE_METRICS else 1
+    if row[0] == FINE_METRICS:
+        return len(row[4])
+    return int(row[4]) if row[0] == PROFILES else 1
 
 
 def census(transitions: list[Any], rows: Iterable[Row]) -> dict[str, list[float]]:
@@ -172,7 +185,7 @@ def census(transitions: list[Any], rows: Iterable[Row]) -> dict[str, list[float]
     -------
     dict
         For each kind of record: how many, first and last ``t``. A row of fine metrics
-        counts as many as it has deltas.
+        counts as many as it has deltas, one of profiles as many as are packed in it.
     """
     found: dict[str, list[float]] = {}
     for t, *_ in split_transitions(transitions):

@@ -20,8 +20,16 @@ OPTIONAL_KINDS: Final = (
     "fine_metric",
     "chunk",
     "section",
+    "profile",
     "event",
     "environment",
+)
+
+#: Settings that are times between two doings.
+INTERVALS: Final = (
+    "flush_interval_seconds",
+    "sample_interval_seconds",
+    "profile_interval_seconds",
 )
 
 #: Where Dask's configuration holds the settings.
@@ -39,6 +47,8 @@ class Settings:
     sample_interval_seconds : float
         Time between two samples of each worker. Workers report every 0.5 s at the most,
         so shorter intervals repeat values.
+    profile_interval_seconds : float
+        How often workers hand over what Dask's profiler saw; one that dies loses as much.
     buffer_limit_bytes : int
         Most memory that records may take on the scheduler while they cannot be written as
         fast as they come. What goes beyond is dropped, samples first, and counted.
@@ -72,6 +82,7 @@ class Settings:
 
     flush_interval_seconds: float = 0.5
     sample_interval_seconds: float = 1.0
+    profile_interval_seconds: float = 10.0
     buffer_limit_bytes: int = 64 * 2**20
     kinds: tuple[str, ...] = OPTIONAL_KINDS
     measure_chunks: bool = True
@@ -89,7 +100,7 @@ class Settings:
             value = getattr(self, field.name)
             if getattr(value, "ndim", None) == 0:  # a number of numpy's
                 object.__setattr__(self, field.name, value.item())
-        for name in ("flush_interval_seconds", "sample_interval_seconds"):
+        for name in INTERVALS:
             self._check_number(name)
         for name in ("buffer_limit_bytes", "segment_limit_bytes", "segment_limit_seconds"):
             self._check_number(name)

@@ -21,13 +21,17 @@ _registry = threading.Lock()
 
 
 def pickled_meter(trace_id: str, settings: Settings) -> bytes | None:
-    """Pickle what measures chunks on workers, or give None if nothing is to be measured."""
-    if not settings.measure_chunks or {"chunk", "section"}.isdisjoint(settings.kinds):
+    """Pickle what goes to every worker, or give None if it has nothing to do there."""
+    chunks = settings.measure_chunks and not {"chunk", "section"}.isdisjoint(settings.kinds)
+    profiles = "profile" in settings.kinds
+    if not chunks and not profiles:
         return None
     # Importing distributed takes a second.
-    from roast_recorder.worker import ChunkMeter
+    from roast_recorder.worker import WorkerMeter
 
-    return dumps_by_value(ChunkMeter(trace_id))
+    interval = settings.profile_interval_seconds if profiles else None
+    meter = WorkerMeter(trace_id, chunks=chunks, profile_interval_seconds=interval)
+    return dumps_by_value(meter)
 
 
 def dumps_by_value(plugin: Any) -> bytes:

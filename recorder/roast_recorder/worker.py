@@ -1,4 +1,4 @@
-"""The recorder on a worker: it tells the scheduler of every chunk that was made there.
+"""The recorder on a worker: it tells the scheduler of chunks, and what the profiler saw.
 
 It comes from the scheduler to all workers, to those that come later as well, and goes when
 the recording ends. It travels by value, so workers need nothing installed.
@@ -6,8 +6,11 @@ the recording ends. It travels by value, so workers need nothing installed.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
+from random import random
+from time import time
 from typing import TYPE_CHECKING, Any
 
 import distributed.worker
@@ -15,37 +18,86 @@ from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from roast_recorder.hooks import listen, stop_listening
+from roast_recorder.profiles import Profiler, pack, profiler_of_worker
 
 if TYPE_CHECKING:
     from distributed import Worker
 
-#: Workers speak of chunks to the recorder of one trace on the topic of this name.
-TOPIC = "roast-chunks-{trace_id}"
+#: Workers speak to the recorder of one trace on the topic of this name.
+TOPIC = "roast-worker-{trace_id}"
+
+#: What the meter of one trace is called among the plugins of a worker.
+METER_NAME = "roast-recorder-{trace_id}"
 
 
-class ChunkMeter(WorkerPlugin):
-    """Measures the chunks of one worker for one recorder.
+class WorkerMeter(WorkerPlugin):
+    """Measures the chunks of one worker, and gathers its profiles, for one recorder.
 
     Parameters
     ----------
     trace_id : str
+    chunks : bool
+        Whether chunks and sections are measured.
+    profile_interval_seconds : float or None
+        How often profiles are sent. None: never.
     """
 
-    def __init__(self, trace_id: str) -> None:
-        self.name = f"roast-recorder-{trace_id}"
+    def __init__(
+        self, trace_id: str, *, chunks: bool, profile_interval_seconds: float | None
+    ) -> None:
+        self.name = METER_NAME.format(trace_id=trace_id)
         self._topic = TOPIC.format(trace_id=trace_id)
+        self._chunks = chunks
+        self._profile_interval_seconds = profile_interval_seconds
+        self._profiler: Profiler | None = None
+        self._gathering: asyncio.Task[None] | None = None
 
     def setup(self, worker: Worker) -> None:
         """Begin to listen."""
-        listen(self._name_on(worker), _tells_scheduler(worker, self._topic))
+        if self._chunks:
+            listen(self._name_on(worker), _tells_scheduler(worker, self._topic))
+        if self._profile_interval_seconds is not None:
+            self._profiler = profiler_of_worker(worker, time() + worker.scheduler_delay)
+            self._gathering = asyncio.get_running_loop().create_task(self._gather(worker))
 
     def teardown(self, worker: Worker) -> None:
-        """Stop to listen."""
+        """Stop to listen; say what is left to be said."""
         stop_listening(self._name_on(worker))
+        if self._gathering is not None:
+            self._gathering.cancel()
+        if told := self._last_profiles(worker):
+            worker.log_event(self._topic, told)
+
+    async def tell_the_rest(self, worker: Worker) -> None:
+        """Tell the scheduler of the last profiles, and return when it knows."""
+        if told := self._last_profiles(worker):
+            scheduler: Any = worker.scheduler
+            await scheduler.log_event(topic=self._topic, msg=told)
 
     def _name_on(self, worker: Worker) -> str:
         # Several workers can share a process.
         return f"{self.name}-{worker.id}"
+
+    async def _gather(self, worker: Worker) -> None:
+        interval = self._profile_interval_seconds or 0.0
+        # A thousand workers must not speak all at once.
+        await asyncio.sleep(interval * random())  # noqa: S311
+        while self._profiler is not None:
+            if records := self._profiler.take():
+                worker.log_event(self._topic, _told(worker, records))
+            await asyncio.sleep(interval)
+
+    def _last_profiles(self, worker: Worker) -> dict[str, Any] | None:
+        profiler, self._profiler = self._profiler, None
+        if profiler is None:
+            return None
+        now = time() + worker.scheduler_delay
+        records = profiler.take(going_on=(now, dict(worker.profile_keys)))
+        return _told(worker, records) if records else None
+
+
+def _told(worker: Worker, records: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"profiles": pack(records), "records": len(records), "worker": worker.address}
 
 
 def _tells_scheduler(worker: Worker, topic: str) -> Callable[[dict[str, Any]], None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
 from roast_schemas.records import KINDS, SCHEMA_VERSION, Json
@@ -28,7 +29,7 @@ class FieldDescription:
         Name in the trace.
     type : Any
         Python type: ``str``, ``int``, ``float``, ``bool``, ``Json``, or a list, dict or
-        TypedDict of them.
+        TypedDict of them; in a list, also ``X | None``.
     unit : Unit
     meaning : str
     required : bool
@@ -77,6 +78,8 @@ def duckdb_type(python_type: Any) -> str:
     TypeError
         If the declarations use a type that has no translation.
     """
+    if (certain := _without_null(python_type)) is not None:
+        return duckdb_type(certain)
     if python_type in _DUCKDB_TYPES:
         return _DUCKDB_TYPES[python_type]
     if get_origin(python_type) is list:
@@ -167,6 +170,9 @@ def _field_schema(field: FieldDescription) -> dict[str, Any]:
 def _type_schema(python_type: Any) -> dict[str, Any]:
     if python_type is Json:
         return {}
+    if (certain := _without_null(python_type)) is not None:
+        schema = _type_schema(certain)
+        return {**schema, "type": [schema["type"], "null"]}
     if python_type in _JSON_TYPES:
         return {"type": _JSON_TYPES[python_type]}
     if get_origin(python_type) is list:
@@ -181,6 +187,13 @@ def _type_schema(python_type: Any) -> dict[str, Any]:
         "properties": {f.name: _field_schema(f) for f in _fields(python_type)},
         "additionalProperties": False,
     }
+
+
+def _without_null(python_type: Any) -> Any:
+    """Give the other type of ``X | None``; None of other types."""
+    if get_origin(python_type) is not UnionType:
+        return None
+    return next(part for part in get_args(python_type) if part is not NoneType)
 
 
 def _kind_markdown(kind: Kind) -> str:

@@ -21,7 +21,7 @@ meaning or a removed field the major one):
 * 2.0: ``section`` and measured attempts at a ``chunk`` are written. What was measured of
   either is grouped in ``measured``, what a worker says of itself in ``metrics``, versions in
   ``versions``: plain ``read_json`` of DuckDB takes a line for a struct only while lines have
-  a tenth of all top-level names in the mean (:data:`MAX_NAMES`).
+  a tenth of all top-level names in the mean (:data:`MAX_NAMES`). ``profile`` is written.
 """
 
 from __future__ import annotations
@@ -275,10 +275,46 @@ class FineMetric(Record, total=False):
     delta: Annotated[float, Field("what was added", Unit.SEE_UNIT_FIELD)]
 
 
-class Profile(Record, total=False):
-    """A worker's statistical profile over a stretch of time.
+class ProfileFrame(TypedDict, total=False):
+    """A function."""
 
-    Reserved: recorders of schema version 2.0 do not write it.
+    name: Annotated[str, Field("name of the function")]
+    filename: Annotated[str, Field("file of its code")]
+    line_number: Annotated[int, Field("line at which its code begins", Unit.COUNT)]
+
+
+class ProfileSlice(TypedDict, total=False):
+    """A cycle of Dask's profiler."""
+
+    start_t: StartT
+    stop_t: StopT
+    nodes: Annotated[list[int], Field("nodes that occur in it, by number from 0")]
+    counts: Annotated[list[int], Field("Dask's count of each of them", Unit.COUNT)]
+
+
+class ProfileTree(TypedDict, total=False):
+    """Dask's trees of call counts of some cycles, laid over each other.
+
+    A node is a function that was called from another one; node 0 is the root, of no
+    function, and a parent comes before its children. Dask counts a sample in the nodes
+    that lead to the innermost function, and not in the node of that one: it is there, with
+    0 counts if it never called anything that was seen.
+    """
+
+    frames: Annotated[list[ProfileFrame], Field("functions")]
+    parents: Annotated[list[int | None], Field("of each node its parent; null of the root")]
+    node_frames: Annotated[
+        list[int | None], Field("of each node its function, by number from 0")
+    ]
+    line_numbers: Annotated[list[int | None], Field("of each node the line first seen in it")]
+    slices: Annotated[list[ProfileSlice], Field("cycles in which anything was sampled")]
+
+
+class Profile(Record, total=False):
+    """What threads were at when the profiler of a worker looked, for tasks of a prefix.
+
+    One record covers some cycles of Dask's profiler, each of them once. The record of the
+    scheduler has no worker and no prefix: what its event loop was at.
     """
 
     worker: Worker
@@ -287,7 +323,7 @@ class Profile(Record, total=False):
     start_t: StartT
     stop_t: StopT
     interval_seconds: Annotated[float, Field("time between two samples", Unit.SECONDS)]
-    tree: Annotated[Json, Field("Dask's tree of call counts")]
+    tree: Annotated[ProfileTree, Field("what was called from where, and how often")]
 
 
 class Branch(TypedDict, total=False):

@@ -3,6 +3,7 @@
 import threading
 import time
 import traceback
+import weakref
 
 import pytest
 
@@ -12,6 +13,7 @@ from roast_recorder.hooks import listen, stop_listening
 from roast_recorder.measuring import (
     MAX_EXCEPTION_LENGTH,
     MAX_SECTIONS,
+    MEMORY_INTERVAL_SECONDS,
     Measurement,
     current,
     loss_of_sections,
@@ -471,6 +473,26 @@ def test_the_thread_that_looks_at_memory_comes_again_when_it_is_needed(told, mon
     assert here().watcher is not first
     here().watcher.join(20)
     assert len(told) == 2
+
+
+def test_a_file_is_let_go_when_its_chunk_has_ended(told, monkeypatch):
+    monkeypatch.setattr(measuring, "MEMORY_LINGER_LOOKS", 1_000_000)
+
+    def process(table):
+        open_events(table=table)
+        current().touches("Jet_pt", table, None)
+        time.sleep(4 * MEMORY_INTERVAL_SECONDS)  # somebody looks at the memory meanwhile
+
+    table = Table()
+    file = weakref.ref(table)
+    measure(process, table)
+    del table
+
+    until = time.monotonic() + 20
+    while file() is not None and time.monotonic() < until:
+        time.sleep(0.01)
+    assert file() is None
+    assert len(told) == 1
 
 
 def test_a_measurement_begins_with_the_memory_that_is_there():

@@ -16,6 +16,7 @@ from roast_recorder.measuring import MAX_SECTIONS
 from roast_recorder.meters import Meters
 from roast_recorder.settings import Settings
 from roast_recorder.travel import pickled_meter
+from roast_recorder.worker import TOPIC
 
 pytestmark = pytest.mark.cluster
 
@@ -31,8 +32,11 @@ class Recorder(SchedulerPlugin):
         self.rows = []
         self.heard = []
         self._scheduler = scheduler
-        pickled = pickled_meter(trace_id, Settings()) if measures else None
-        self.meters = Meters(scheduler, trace_id, pickled, frozenset(kinds), self.rows.append)
+        pickled = pickled_meter(trace_id, Settings(kinds=kinds)) if measures else None
+        self.meters = Meters(scheduler, trace_id, pickled, frozenset(kinds), self.append)
+
+    def append(self, row, *_how):
+        self.rows.append(row)
 
     def log_event(self, topic, msg):
         self.heard.append((topic, self.meters.hear(topic, msg)))
@@ -80,9 +84,13 @@ def what_is_left(client, cluster):
 
     return (
         [name for name in cluster.scheduler.worker_plugins if "roast" in name],
-        [topic for topic in client.get_events() if "roast" in topic],
+        topics_of_roast(client),
         {worker: left for worker, left in client.run(on_worker).items() if left},
     )
+
+
+def topics_of_roast(client):
+    return [topic for topic in client.get_events() if "roast" in str(topic)]
 
 
 def chunk(number=0, sections=0, fails=False):
@@ -217,7 +225,7 @@ def test_dask_keeps_nothing_of_it(record, client):
     client.gather(client.map(chunk, range(50), pure=False))
 
     assert len(recorder.told()) == 50
-    assert [topic for topic in client.get_events() if "roast" in topic] == []
+    assert topics_of_roast(client) == []
 
 
 def test_what_others_log_is_none_of_it(record, client):
@@ -228,6 +236,13 @@ def test_what_others_log_is_none_of_it(record, client):
     assert ("theirs", False) in recorder.heard
     assert recorder.rows == []
     assert [message for _, message in client.get_events("theirs")] == [{"measured": "{}"}]
+
+
+@pytest.mark.parametrize("topic", [None, 7, ("a", 1), "", "roast", "chunks"])
+def test_whatever_others_log_under_is_none_of_it(cluster, topic):
+    meters = Recorder(cluster.scheduler, "t").meters
+
+    assert meters.hear(topic, {"measured": "{}"}) is False
 
 
 # -- recorders -------------------------------------------------------------------------------
@@ -243,8 +258,8 @@ def test_two_recorders_are_told_of_the_same_chunks(record, client):
     # To either, what the other is told is meant for a recorder, and not for its trace.
     assert {heard for topic, heard in first.heard if "roast" in topic} == {True}
     assert {topic for topic, _ in first.heard if "roast" in topic} == {
-        "roast-chunks-one",
-        "roast-chunks-two",
+        TOPIC.format(trace_id="one"),
+        TOPIC.format(trace_id="two"),
     }
 
 
@@ -312,13 +327,17 @@ def test_a_worker_that_joins_later_measures(record, client, cluster):
     wait_until(lambda: set(cluster.scheduler.workers) == before)
 
 
-def test_a_worker_that_is_restarted_measures(record, client, cluster):
+@pytest.mark.parametrize("how", ["restart_workers", "restart"])
+def test_a_worker_that_is_restarted_measures(record, client, cluster, how):
     first = set(cluster.scheduler.workers)
     recorder = record("t")
 
-    client.restart_workers([min(first)], timeout=60)
+    if how == "restart_workers":
+        client.restart_workers([min(first)], timeout=60)
+    else:
+        client.restart(timeout=60)
     client.wait_for_workers(2, timeout=60)
-    [again] = set(cluster.scheduler.workers) - first
+    again = min(set(cluster.scheduler.workers) - first)
     client.submit(chunk, workers=[again], pure=False).result()
 
     assert [told["worker"] for told in recorder.told()] == [again]
@@ -380,11 +399,10 @@ def test_functions_on_workers_are_theirs_again_afterwards(client, cluster, tmp_p
     assert what_is_left(client, cluster) == ([], [], {})
 
 
-def test_workers_that_are_not_to_measure_are_left_alone(client, cluster, tmp_path):
+def test_workers_that_are_not_to_measure_are_left_alone(client, tmp_path):
     pytest.importorskip("uproot")
     with roast_recorder.record(client, tmp_path / "trace.jsonl", measure_chunks=False):
         assert set(client.run(replaced).values()) == {False}
-        assert what_is_left(client, cluster) == ([], [], {})
 
 
 SEVERAL_IN_ONE_PROCESS = """

@@ -21,6 +21,7 @@ from distributed.protocol import Serialized, serialize
 
 from roast_recorder import expand, plugin, rows
 from roast_recorder.plugin import RecorderPlugin, operation_name
+from roast_recorder.profiles import pack
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
 from roast_schemas.describe import json_schema
 
@@ -643,8 +644,10 @@ def kinds_recorded(*kinds):
         beat(scheduler, digests=BESIDE, extensions={"spans": WITH_SPAN})
         scheduler.log_event("topic", "message")
         told = {"chunk": None, "sections": [{"key": "a", "name": "cuts"}], "more_sections": 0}
-        topic = f"roast-chunks-{recorder._trace_id}"
+        topic = f"roast-worker-{recorder._trace_id}"
         scheduler.log_event(topic, {"measured": json.dumps(told)})
+        seen = {"profiles": pack([{"prefix": "a"}]), "records": 1, "worker": "tcp://w"}
+        scheduler.log_event(topic, seen)
         simulated.finish_tasks(scheduler)
         records = await stopped(recorder)
         assert of_kind("worker_added", records)

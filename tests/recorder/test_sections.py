@@ -158,6 +158,7 @@ def test_a_copy_that_travels_is_one_of_its_own(told, pickler):
 
     with part:
         copy = pickle.loads(pickler.dumps(part))
+        assert vars(copy) == vars(section("jets"))  # nobody is in it
         with copy:
             pass
 

@@ -212,7 +212,7 @@ def test_a_disk_that_hangs_does_not_hang_the_last_step(
     for process in others:
         process.kill()
         process.wait()
-    assert first.poll() is not None
+    assert first.wait(timeout=10) == -signal.SIGKILL
     assert others == []
 
 

@@ -188,6 +188,32 @@ def running(runs: pl.DataFrame, start_t: float, stop_t: float) -> pl.DataFrame:
     return _mean_steps(steps, start_t, stop_t)
 
 
+def one_at_a_time(runs: pl.DataFrame) -> pl.DataFrame:
+    """End each task where the next one on its thread begins, if it seems to go on.
+
+    A thread computes one task at a time. Workers tell times on the scheduler's clock,
+    which they estimate anew at each heartbeat: two tasks in turn can seem to overlap by
+    as much as the estimates differ.
+
+    Parameters
+    ----------
+    runs : polars.DataFrame
+        worker, thread, compute_start_t, compute_stop_t; only the thread may be null.
+
+    Returns
+    -------
+    polars.DataFrame
+        The same, in another order.
+    """
+    following = pl.col("compute_start_t").shift(-1).over("worker", "thread")
+    stop = pl.min_horizontal("compute_stop_t", following)
+    return runs.sort("compute_start_t").with_columns(
+        compute_stop_t=pl.when(pl.col("thread").is_null())
+        .then("compute_stop_t")
+        .otherwise(stop)
+    )
+
+
 def capacity(workers: pl.DataFrame, start_t: float, stop_t: float) -> pl.DataFrame:
     """Count the threads of the workers that are there at each time.
 
@@ -595,7 +621,7 @@ def _worker_marks(lanes: pl.DataFrame, workers: pl.DataFrame, axis: TimeAxis) ->
 
 
 def _curve(timed: pl.DataFrame, workers: pl.DataFrame, axis: TimeAxis) -> list[Scatter]:
-    busy = running(timed, axis.start_t, axis.stop_t)
+    busy = running(one_at_a_time(timed), axis.start_t, axis.stop_t)
     threads = capacity(workers, axis.start_t, axis.stop_t)
     line = {"shape": "hv", "width": 1.2}
     return [

@@ -2,7 +2,13 @@ import polars as pl
 
 from roast_analyze.figures import palette
 from roast_analyze.figures.layout import TimeAxis
-from roast_analyze.figures.timeline import capacity, lane_label, running, timeline
+from roast_analyze.figures.timeline import (
+    capacity,
+    lane_label,
+    one_at_a_time,
+    running,
+    timeline,
+)
 
 AXIS = TimeAxis(0.0, 10.0)
 COLOURS = {"load": "#111111", "sum": "#222222"}
@@ -137,6 +143,28 @@ def test_running_counts_the_tasks_that_overlap(runs):
     steps = running(told, 0.0, 10.0)
 
     assert steps.rows() == [(1.0, 1.0), (2.0, 2.0), (3.0, 1.0), (4.0, 0.0)]
+
+
+def test_two_tasks_on_a_thread_do_not_overlap_however_their_clocks_differ():
+    told = pl.DataFrame(
+        {
+            "worker": ["w1", "w1", "w1", "w1", "w2", "w2"],
+            "thread": [1, 1, 2, 2, None, None],
+            "compute_start_t": [0.0, 1.9, 0.0, 5.0, 0.0, 1.0],
+            "compute_stop_t": [2.0, 4.0, 3.0, 6.0, 2.0, 3.0],
+        }
+    )
+
+    ended = one_at_a_time(told).sort("worker", "thread", "compute_start_t")
+
+    assert ended.select("thread", "compute_start_t", "compute_stop_t").rows() == [
+        (1, 0.0, 1.9),
+        (1, 1.9, 4.0),
+        (2, 0.0, 3.0),
+        (2, 5.0, 6.0),
+        (None, 0.0, 2.0),  # nobody knows that these were on one thread
+        (None, 1.0, 3.0),
+    ]
 
 
 def test_running_of_many_tasks_keeps_their_time(runs):

@@ -29,7 +29,7 @@ WELL, NO, WRONG = 0, 1, 2
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
 
 #: Commands that are named; without a name the summary is meant.
-COMMANDS: Final = ("sql", "view", "check")
+COMMANDS: Final = ("sql", "view", "export", "check")
 
 _EXTRA: Final = ("duckdb", "jinja2", "plotly", "polars", "pyarrow", "rich", "zstandard")
 

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from roast_analyze.flamegraph import Flamegraph
+
 #: Topics, in the order in which views are listed.
-TOPICS = ("trace", "tasks", "workers", "coffea", "spans")
+TOPICS = ("trace", "tasks", "workers", "coffea", "spans", "profiles")
 
 _NEEDS = "-- Needs: "
 
@@ -161,6 +163,43 @@ class Trace:
     def views(self) -> list[View]:
         """List the public views with what they mean."""
         return _views(self._connection)
+
+    def flamegraph(
+        self,
+        worker: str | None = None,
+        prefix: str | None = None,
+        start: float | None = None,
+        stop: float | None = None,
+        baseline: Flamegraph | None = None,
+    ) -> Flamegraph:
+        """Show where the time went inside tasks, by the samples of Dask's profiler.
+
+        Parameters
+        ----------
+        worker : str, optional
+            Address or name of a worker, or ``scheduler`` for the scheduler's own event loop.
+        prefix : str, optional
+            Key prefix of the tasks.
+        start, stop : float, optional
+            Stretch of time in seconds since the start of the recording. A slice of the
+            profile belongs to it if its middle does.
+        baseline : Flamegraph, optional
+            One to compare with: of another trace, worker or stretch of time.
+
+        Returns
+        -------
+        Flamegraph
+            ``.stacks`` is a polars frame, ``.figure`` a plotly figure.
+
+        Raises
+        ------
+        TraceError
+            If there is no such worker, prefix or stretch of time.
+        """
+        from roast_analyze.flamegraph import Flamegraph, stacks_of
+
+        stacks = stacks_of(self, worker=worker, prefix=prefix, start=start, stop=stop)
+        return Flamegraph(stacks, None if baseline is None else baseline.stacks)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the report: one HTML page that needs nothing else.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from roast_recorder import profiles
 from roast_recorder.rows import (
     FINE_METRICS,
     PROFILES,
@@ -18,6 +17,7 @@ from roast_recorder.rows import (
     kind_of,
     records_in,
     split_transitions,
+    unpack,
 )
 from roast_recorder.sampler import SAMPLE_FIELDS, WORKER_METRICS
 
@@ -209,7 +209,7 @@ def _fine_metrics(row: Row) -> Iterator[Record]:
 def _profiles(row: Row) -> Iterator[Record]:
     """Give a record for each prefix, and of what was left out."""
     _, t, worker, server_id, _, packed = row
-    for fields in profiles.unpack(packed):
+    for fields in unpack(packed):
         kind = "loss" if "reason" in fields else "profile"
         about = {"kind": kind, "t": t}
         if kind == "profile":

@@ -32,6 +32,8 @@ class Here(ModuleType):
         ``measurement`` is that of the chunk that the thread is at, if any.
     measured : dict
         Measurements that are going on in any thread, by identity.
+    profiled_for : set
+        Names of those for whom Dask's profiler notes where samples end.
     watcher : threading.Thread or None
         Looks at the process's memory while anything is measured.
     process : psutil.Process or None
@@ -45,6 +47,7 @@ class Here(ModuleType):
     carriers: dict[str, Callable[[Any], Any]]
     local: threading.local
     measured: dict[int, Any]
+    profiled_for: set[str]
     watcher: threading.Thread | None
     process: Any
     lock: Any
@@ -60,6 +63,7 @@ def here() -> Any:
         made.carriers = {}
         made.local = threading.local()
         made.measured = {}
+        made.profiled_for = set()
         made.watcher = None
         made.process = None
         made.lock = threading.RLock()

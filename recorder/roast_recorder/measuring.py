@@ -32,6 +32,9 @@ MAX_SECTIONS = 1_000
 #: Text of an exception beyond this many characters is left out.
 MAX_EXCEPTION_LENGTH = 10_000
 
+#: What the source of a file counts from its opening on.
+_COUNTERS = ("num_requested_bytes", "num_requests")
+
 #: Names of fields that lie together in a record.
 _MEASURED = tuple(Measured.__annotations__)
 
@@ -62,6 +65,7 @@ class Measurement:
         self._table: Any = None
         self._file: Any = None
         self._mapping: Any = None
+        self._counted_before: dict[str, int | None] = {}
         self._access_log: Any = None
         self._accessed_before = 0
         self._branches: dict[str, Any] = {}
@@ -102,6 +106,9 @@ class Measurement:
         self._ready = perf_counter()
         self._table = table
         self._file = file
+        if not timed:
+            # A file that was open before has been read before.
+            self._counted_before = {name: _counter(file, name) for name in _COUNTERS}
         self._fields.pop("from_checkpoint", None)
         self._fields["events"] = events
         self._fields["entry_start"], self._fields["entry_stop"] = map(int, entries)
@@ -145,7 +152,11 @@ class Measurement:
 
     def bytes_read(self) -> int | None:
         """Give the bytes that were requested from the file so far."""
-        return _counter(self._file, "num_requested_bytes")
+        return self._counted("num_requested_bytes")
+
+    def _counted(self, name: str) -> int | None:
+        now = _counter(self._file, name)
+        return None if now is None else now - (self._counted_before.get(name) or 0)
 
     def add_section(self, section: Record) -> None:
         """Take a passage through a named section."""
@@ -205,7 +216,7 @@ class Measurement:
         return {
             "source": source_of(table),
             "bytes_read": self.bytes_read(),
-            "requests": _counter(self._file, "num_requests"),
+            "requests": self._counted("num_requests"),
             "file_branches": count_branches(table),
             "file_bytes": _size_of(self._file) or _size_of(table),
         }

@@ -29,8 +29,8 @@ from roast_recorder.buffer import (
     Buffer,
 )
 from roast_recorder.meters import Meters
-from roast_recorder.profiles import pack, profiler_of_scheduler
-from roast_recorder.rows import FINE_METRICS, PROFILES, RECORD, TASK, Row, plain
+from roast_recorder.profiles import profiler_of_scheduler
+from roast_recorder.rows import FINE_METRICS, PROFILES, RECORD, TASK, Row, pack, plain
 from roast_recorder.sampler import sample_row
 from roast_recorder.worker import METER_NAME
 

@@ -2,18 +2,24 @@
 
 Every second Dask closes a cycle: a tree of call counts for each prefix. Nothing is sampled
 here. The cycles of some seconds are laid over each other, so that their functions are
-named once, and stay apart: in a cycle it can often be told which function a sample ended
-in, and in their sum no more.
+named once, and stay apart.
+
+Dask counts a sample in all functions of its stack but the innermost one, and so loses what
+matters most. While anybody records, the function of Dask's that counts a sample also notes
+in the tree, beside the counts, where it ended.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 from time import time
 from typing import TYPE_CHECKING, Any
+
+from distributed import profile
+
+from roast_recorder.here import here
 
 if TYPE_CHECKING:
     from distributed import Scheduler, Worker
@@ -26,6 +32,9 @@ Cycle = tuple[float, Mapping[Any, Tree]]
 
 #: Nodes that a record has; cycles that would add more are left out and counted.
 MAX_NODES = 20_000
+
+#: What a node of Dask's trees also has: how many samples ended there.
+INNERMOST = "roast_innermost"
 
 #: Dask's scheduler is looked at once in a cycle; the newest is perhaps not done.
 SETTLED_SECONDS = 0.1
@@ -117,7 +126,7 @@ class Layers:
     def add(self, tree: Tree, start_t: float, stop_t: float) -> None:
         """Lay one more tree over the others."""
         times = {"start_t": start_t, "stop_t": stop_t}
-        nodes, counts = [0], [tree["count"]]
+        nodes, counts, innermost = [0], [tree["count"]], [0]
         waiting = [(0, child) for child in tree["children"].values()]
         while waiting:
             parent, child = waiting.pop()
@@ -127,9 +136,15 @@ class Layers:
             node = self._node(parent, child)
             nodes.append(node)
             counts.append(child["count"])
+            innermost.append(child.get(INNERMOST, 0))
             waiting += [(node, grandchild) for grandchild in child["children"].values()]
-        if tree["count"]:
-            self.slices.append({**times, "nodes": nodes, "counts": counts})
+        if not tree["count"]:
+            return
+        piece = {**times, "nodes": nodes, "counts": counts}
+        # A cycle in which the recording began has samples of before.
+        if sum(innermost) == tree["count"]:
+            piece["innermost"] = innermost
+        self.slices.append(piece)
 
     def _node(self, parent: int, tree: Tree) -> int:
         identifier = tree["identifier"]
@@ -180,15 +195,41 @@ class Layers:
         }
 
 
-def pack(records: list[dict[str, Any]]) -> bytes:
-    """Make profiles small and opaque on their way through a scheduler."""
-    return zlib.compress(json.dumps(records).encode(), 1)
+def note_innermost(name: str) -> None:
+    """Have Dask's profiler note where samples end, in this process.
+
+    Parameters
+    ----------
+    name : str
+        For whom.
+    """
+    state = here()
+    with state.lock:
+        state.profiled_for.add(name)
+        if not hasattr(profile.process, "roast_original"):
+            profile.process = _noting(profile.process)
 
 
-def unpack(packed: bytes) -> list[dict[str, Any]]:
-    """Undo :func:`pack`."""
-    records: list[dict[str, Any]] = json.loads(zlib.decompress(packed))
-    return records
+def note_no_longer(name: str) -> None:
+    """Leave Dask's profiler as it was when the last one goes for whom it notes."""
+    state = here()
+    with state.lock:
+        state.profiled_for.discard(name)
+        if not state.profiled_for:
+            profile.process = getattr(profile.process, "roast_original", profile.process)
+
+
+def _noting(original: Any) -> Any:
+    @functools.wraps(original)
+    def process(frame: Any, child: Any, state: Tree, **keywords: Any) -> Any:
+        node = original(frame, child, state, **keywords)
+        # It calls itself for the functions around; then the child is a frame.
+        if child is True and node is not None:
+            node[INNERMOST] = node.get(INNERMOST, 0) + 1
+        return node
+
+    process.roast_original = original  # type: ignore[attr-defined]
+    return process
 
 
 def profiler_of_worker(worker: Worker, since: float) -> Profiler:

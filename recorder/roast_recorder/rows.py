@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import marshal
 import zlib
 from collections.abc import Iterable, Iterator
@@ -42,7 +43,7 @@ RECORD: Final = 3
 #: ``(FINE_METRICS, t, worker, server_id, deltas)``: one row makes a record of each delta
 FINE_METRICS: Final = 4
 #: ``(PROFILES, t, worker, server_id, records, packed)``: so many records, as
-#: :func:`roast_recorder.profiles.pack` packs them
+#: :func:`pack` packs them
 PROFILES: Final = 5
 
 Row = tuple[Any, ...]
@@ -141,6 +142,17 @@ def decompress(batch: bytes) -> bytes:
 
         return zstandard.ZstdDecompressor().decompress(batch)
     return zlib.decompress(batch)
+
+
+def pack(records: list[dict[str, Any]]) -> bytes:
+    """Make records small and opaque on their way through a scheduler."""
+    return zlib.compress(json.dumps(records).encode(), 1)
+
+
+def unpack(packed: bytes) -> list[dict[str, Any]]:
+    """Undo :func:`pack`."""
+    records: list[dict[str, Any]] = json.loads(zlib.decompress(packed))
+    return records
 
 
 def split_transitions(transitions: list[Any]) -> Iterator[tuple[Any, ...]]:

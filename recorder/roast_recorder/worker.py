@@ -18,7 +18,13 @@ from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from roast_recorder.hooks import listen, stop_listening
-from roast_recorder.profiles import Profiler, pack, profiler_of_worker
+from roast_recorder.profiles import (
+    Profiler,
+    note_innermost,
+    note_no_longer,
+    profiler_of_worker,
+)
+from roast_recorder.rows import pack
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -57,12 +63,14 @@ class WorkerMeter(WorkerPlugin):
         if self._chunks:
             listen(self._name_on(worker), _tells_scheduler(worker, self._topic))
         if self._profile_interval_seconds is not None:
+            note_innermost(self._name_on(worker))
             self._profiler = profiler_of_worker(worker, time() + worker.scheduler_delay)
             self._gathering = asyncio.get_running_loop().create_task(self._gather(worker))
 
     def teardown(self, worker: Worker) -> None:
         """Stop to listen; say what is left to be said."""
         stop_listening(self._name_on(worker))
+        note_no_longer(self._name_on(worker))
         if self._gathering is not None:
             self._gathering.cancel()
         if told := self._last_profiles(worker):

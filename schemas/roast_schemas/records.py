@@ -290,6 +290,9 @@ class ProfileSlice(TypedDict, total=False):
     stop_t: StopT
     nodes: Annotated[list[int], Field("nodes that occur in it, by number from 0")]
     counts: Annotated[list[int], Field("Dask's count of each of them", Unit.COUNT)]
+    innermost: Annotated[
+        list[int], Field("samples that ended in each of them, if that is known", Unit.COUNT)
+    ]
 
 
 class ProfileTree(TypedDict, total=False):
@@ -298,7 +301,8 @@ class ProfileTree(TypedDict, total=False):
     A node is a function that was called from another one; node 0 is the root, of no
     function, and a parent comes before its children. Dask counts a sample in the nodes
     that lead to the innermost function, and not in the node of that one: it is there, with
-    0 counts if it never called anything that was seen.
+    0 counts if it never called anything that was seen. ``innermost`` of a slice says how
+    many samples ended in a node; the first cycle of a recording may lack it.
     """
 
     frames: Annotated[list[ProfileFrame], Field("functions")]

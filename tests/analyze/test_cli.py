@@ -123,7 +123,7 @@ def test_a_wrong_call_ends_with_2_and_says_why_in_the_last_line(
     [
         (["chekc", "{trace}"], "there is no command 'chekc'; did you mean 'check'?"),
         (["viwe", "{trace}", "tasks"], "there is no command 'viwe'; did you mean 'view'?"),
-        (["explode", "{trace}"], "there is no command 'explode'; there are sql, view, check"),
+        (["zzz", "{trace}"], "there is no command 'zzz'; there are sql, view, export, check"),
         (["a.jsonl", "b.jsonl"], "one trace at a time, not 'a.jsonl' and 'b.jsonl'"),
         (["check", "a.jsonl", "b.jsonl"], "one trace at a time, not 'a.jsonl' and 'b.jsonl'"),
         (["sql", "{trace}", "SELECT 1; SELECT 2"], "one query at a time, not 2"),

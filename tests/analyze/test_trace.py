@@ -90,7 +90,15 @@ PUBLIC = {
     "median_seconds max_seconds cpu_seconds bytes_read mean_memory_delta_bytes "
     "min_memory_delta_bytes max_memory_delta_bytes compute_share trace_id",
     "spans": "span_id name path parent_id t trace_id",
+    "activities": "worker server_id context span_id prefix seconds cpu_seconds noncpu_seconds "
+    "serialize_seconds deserialize_seconds compress_seconds decompress_seconds disk_seconds "
+    "network_seconds failed_seconds other_seconds memory_read_bytes disk_read_bytes "
+    "disk_write_bytes trace_id",
+    "fine_metric_deltas": "t worker server_id context span_id prefix activity unit delta "
+    "trace_id",
     "fine_metrics": "worker server_id context span_id prefix activity unit value trace_id",
+    "profile_stacks": "worker prefix start_t stop_t stack samples seconds undecided_samples "
+    "counted_samples frames lines server_id interval_seconds trace_id",
     "transfers": "start_t stop_t source destination bytes keys trace_id",
     "failures": "t what key worker exception attempt prefix traceback detail trace_id",
     "events": "t topic worker payload trace_id",
@@ -226,6 +234,106 @@ def test_every_kind_of_query_is_answered(open_trace, worker, query):
 def test_an_unknown_view_says_what_may_be_meant(empty, name, said):
     with pytest.raises(UnknownView, match=re.escape(said)):
         empty.frame(name)
+
+
+# -- flame graphs ------------------------------------------------------------------------
+
+
+def profile(worker, prefix, start_t, **times):
+    """A slice in which `f` called nothing but functions with so many samples."""
+    names = ["f", *times]
+    frames = [{"name": name, "filename": "a.py", "line_number": 1} for name in names]
+    slices = [
+        {"start_t": start_t + i, "stop_t": start_t + i + 1, "nodes": [0, 1, i + 2],
+         "counts": [n, n, 0]}
+        for i, n in enumerate(times.values())
+    ]  # fmt: skip
+    tree = {
+        "frames": frames,
+        "parents": [None, 0, *([1] * len(times))],
+        "node_frames": [None, *range(len(names))],
+        "line_numbers": [None] * (len(names) + 1),
+        "slices": slices,
+    }
+    record = {"kind": "profile", "t": start_t + len(times), "worker": worker, "prefix": prefix}
+    times_of = {"start_t": start_t, "stop_t": start_t + len(times), "interval_seconds": 0.01}
+    return {**record, **times_of, "tree": tree}
+
+
+@pytest.fixture
+def profiled(open_trace, worker, task):
+    return open_trace(
+        worker("w1"),
+        worker("w2"),
+        task("load-1"),
+        task("sum-1"),
+        profile("w1", "load", 10.0, a=100, b=50),
+        profile("w2", "load", 10.0, a=20),
+        profile("w1", "sum", 12.0, c=30),
+        profile(None, None, 10.0, loop=1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({}, {"a": 120, "b": 50, "c": 30}),
+        ({"worker": "w1"}, {"a": 100, "b": 50, "c": 30}),
+        ({"prefix": "load"}, {"a": 120, "b": 50}),
+        ({"worker": "w1", "prefix": "sum"}, {"c": 30}),
+        ({"start": 10.0, "stop": 11.0}, {"a": 120}),
+        ({"start": 10.4, "stop": 11.4}, {"a": 120}),
+        ({"start": 10.6, "stop": 12.0}, {"b": 50}),
+        ({"start": 11.0}, {"b": 50, "c": 30}),
+        ({"stop": 1.0}, {}),
+        ({"worker": "scheduler"}, {"f": 1}),
+    ],
+    ids=str,
+)
+def test_a_flame_graph_of_a_part(profiled, part, expected):
+    flamegraph = profiled.flamegraph(**part)
+
+    certain = flamegraph.stacks.filter(pl.col("samples") > 0)
+    found = {
+        stack[-1].split()[0]: samples
+        for stack, samples in zip(certain["stack"], certain["samples"], strict=True)
+    }
+    assert found == expected
+    assert len(flamegraph.figure.data) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"worker": "w3"}, "no worker is 'w3'"),
+        ({"prefix": "laod"}, "did you mean 'load'?"),
+        ({"start": 5.0, "stop": 4.0}, "is not before"),
+    ],
+    ids=str,
+)
+def test_a_part_that_is_not_there_is_one_line(profiled, part, said):
+    with pytest.raises(TraceError, match=re.escape(said)) as caught:
+        profiled.flamegraph(**part)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_flame_graphs_are_compared(profiled):
+    compared = profiled.flamegraph("w1", baseline=profiled.flamegraph("w2"))
+
+    told = compared.difference().select("function", "share", "baseline_share").rows()
+    assert [(name.split()[0], *shares) for name, *shares in told] == [
+        ("b", pytest.approx(50 / 180), 0.0),
+        ("c", pytest.approx(30 / 180), 0.0),
+        ("f", 1.0, 1.0),
+        ("a", pytest.approx(100 / 180), 1.0),
+    ]
+    assert compared.figure.data[0].marker.showscale
+    with pytest.raises(TraceError, match="there is no baseline"):
+        profiled.flamegraph().difference()
+
+
+# -- what is refused ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

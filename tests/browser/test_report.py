@@ -17,6 +17,7 @@ SECTIONS = [
     "chunks",
     "workers",
     "tasks",
+    "inside",
     "memory",
     "failures",
     "environment",

@@ -332,6 +332,19 @@ def test_all_that_is_known_of_a_chunk(told, path):
     assert "open_seconds" not in chunk  # that was before
 
 
+def test_bytes_are_those_that_were_read_meanwhile_not_since_the_file_was_opened(told, path):
+    events = read(path)
+    process = track(lambda events: int(ak.sum(events.x)))
+
+    process(events)
+    process(events)
+
+    first, second = (one["chunk"] for one in told)
+    # Opening was before, and what has been read stays in memory.
+    assert first["bytes_read"] == sum(one["compressed_bytes"] for one in first["branches"]) > 0
+    assert (second["bytes_read"], second["requests"], second["branches"]) == (0, 0, [])
+
+
 def test_columns_are_told_if_somebody_notes_them_and_only_those_of_the_chunk(told, path):
     log = []
     events = read(path, access_log=log)

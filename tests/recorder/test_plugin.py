@@ -21,7 +21,7 @@ from distributed.protocol import Serialized, serialize
 
 from roast_recorder import expand, plugin, rows
 from roast_recorder.plugin import RecorderPlugin, operation_name
-from roast_recorder.profiles import pack
+from roast_recorder.rows import pack
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
 from roast_schemas.describe import json_schema
 

@@ -13,7 +13,15 @@ from distributed import Client, LocalCluster, profile
 
 import roast_recorder
 from roast_recorder import profiles
-from roast_recorder.profiles import Layers, Profiler, pack, profiler_of_scheduler, unpack
+from roast_recorder.profiles import (
+    INNERMOST,
+    Layers,
+    Profiler,
+    note_innermost,
+    note_no_longer,
+    profiler_of_scheduler,
+)
+from roast_recorder.rows import pack, unpack
 
 # Workers can't import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -192,6 +200,44 @@ def paths_in(state, path=()):
     return found
 
 
+def test_where_samples_end_is_noted_while_anybody_records():
+    original = profile.process
+    state = profile.create()
+
+    def inner():
+        profile.process(sys._getframe(), True, state)
+
+    def outer():
+        inner()
+        profile.process(sys._getframe(), True, state)
+
+    note_innermost("one")
+    note_innermost("two")
+    note_no_longer("one")
+    outer()
+    note_no_longer("two")
+    left = profile.process
+    [record] = profiler([(1.0, {"x": state})]).take()
+
+    told = record["tree"]
+    [piece] = told["slices"]
+    named = {
+        told["frames"][told["node_frames"][node]]["name"]: samples
+        for node, samples in zip(piece["nodes"], piece["innermost"], strict=True)
+        if samples
+    }
+    assert named == {"inner": 1, "outer": 1}
+    assert left is original
+
+
+def test_a_cycle_with_samples_of_before_does_not_say_where_they_ended():
+    known = {**tree(0, name="f"), INNERMOST: 1}
+
+    [record] = profiler([(1.0, {"x": tree(2, known)}), (2.0, {"x": tree(1, known)})]).take()
+
+    assert [piece.get("innermost") for piece in record["tree"]["slices"]] == [None, [0, 1]]
+
+
 def test_a_scheduler_without_a_profiler_has_no_profile():
     scheduler = SimpleNamespace(io_loop=SimpleNamespace())
 
@@ -240,6 +286,20 @@ def samples_by_worker(lines):
     return dict(found)
 
 
+def shares_of(lines):
+    """By the function in which samples ended, where that is known."""
+    found = Counter()
+    for line in lines:
+        told = line["tree"]
+        for piece in told["slices"]:
+            for node, samples in zip(
+                piece["nodes"], piece.get("innermost") or [0] * len(piece["nodes"]), strict=True
+            ):
+                if samples:
+                    found[told["frames"][told["node_frames"][node]]["name"]] += samples
+    return {name: found[name] / found.total() for name in ("spin_a", "spin_b")}
+
+
 @pytest.mark.cluster
 def test_samples_are_those_of_the_workers_own_history_however_often_they_are_read(
     tmp_path, read_lines
@@ -263,6 +323,7 @@ def test_samples_are_those_of_the_workers_own_history_however_often_they_are_rea
     assert min(expected.values()) > 50
     lines = [line for line in read_lines(paths[1.0]) if line["kind"] == "profile"]
     assert {line["prefix"] for line in lines} == {"spin"}
+    assert shares_of(lines) == pytest.approx({"spin_a": 0.75, "spin_b": 0.25}, abs=0.06)
     names = {frame["name"] for line in lines for frame in line["tree"]["frames"]}
     assert {"spin", "spin_a", "spin_b"} <= names
 

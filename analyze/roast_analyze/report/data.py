@@ -10,7 +10,7 @@ the figures choose from them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -37,6 +37,12 @@ EVENT_ROWS: Final = 200
 VALUE_CHARACTERS: Final = 240
 #: Most rows of the tables of facts, topics and losses.
 FACT_ROWS: Final = 500
+#: Most rows of the table of functions.
+FUNCTION_ROWS: Final = 200
+#: Most stretches into which the samples are put by time, and most of them times the
+#: workers and prefixes that have any: a run with many of these is cut into fewer.
+PROFILE_BINS: Final = 60
+PROFILE_CELLS: Final = 30_000
 
 _RUN_COLUMNS: Final = (
     "key, prefix, attempt, worker, thread, outcome, processing_t, end_t, "
@@ -46,6 +52,19 @@ _RUN_COLUMNS: Final = (
 _CHUNK_RUN_COLUMNS: Final = (
     "key, dataset AS prefix, attempt, worker, thread, outcome, processing_t, end_t, "
     "start_t AS compute_start_t, stop_t AS compute_stop_t, compute_seconds"
+)
+#: The workers' own samples; those of the scheduler if it is all that there is.
+_FUNCTIONS: Final = (
+    "WITH sampled AS (SELECT stack, seconds, samples + undecided_samples AS samples "
+    "FROM profile_stacks WHERE samples + undecided_samples > 0 AND (worker IS NULL) = "
+    "(NOT EXISTS (FROM profile_stacks WHERE worker IS NOT NULL))), "
+    "seen AS (SELECT unnest(list_distinct(stack)) AS function, stack[-1] AS innermost, "
+    "seconds, samples FROM sampled) "
+    "SELECT function, coalesce(sum(seconds) FILTER (function = innermost), 0) AS self_seconds, "
+    "sum(seconds) AS total_seconds, "
+    "self_seconds / (SELECT sum(seconds) FROM sampled) AS self_share, "
+    "total_seconds / (SELECT sum(seconds) FROM sampled) AS total_share, "
+    "sum(samples)::BIGINT AS samples FROM seen GROUP BY function"
 )
 _CHUNK_COLUMNS: Final = (
     "dataset, filename, entry_start, entry_stop, events, attempt, worker, outcome, "
@@ -164,6 +183,30 @@ class Listing:
 
 
 @dataclass(frozen=True)
+class Profiles:
+    """Samples of what threads were at, put together by time.
+
+    Parameters
+    ----------
+    start_t, bin_seconds : float
+        Where the first stretch of time begins, seconds since the epoch, and how long each
+        one is.
+    bins : int
+        How many there are.
+    stacks : polars.DataFrame
+        One row a distinct stack: ``frames``, a list of structs of name, filename and
+        line_number, the outermost first; ``parts``, a list of structs of worker, prefix,
+        interval_seconds, bin, samples and undecided: how often it was seen there, and how
+        often in a function that it calls directly, but not known in which.
+    """
+
+    start_t: float = 0.0
+    bin_seconds: float = 0.0
+    bins: int = 0
+    stacks: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+
+@dataclass(frozen=True)
 class ReportData:
     """Everything that the page is made of.
 
@@ -189,6 +232,10 @@ class ReportData:
         The slowest of those that are slow for themselves.
     comparable_files, comparable_workers : int
         Files and workers of which it can be told whether they are slow for themselves.
+    profiles : Profiles
+        Samples of the statistical profilers.
+    functions : Listing
+        Functions by the time that was sampled in them.
     comments : dict
         View to column to what the column means.
     """
@@ -221,6 +268,8 @@ class ReportData:
     topics: Listing
     environment: Listing
     loss: Listing
+    profiles: Profiles
+    functions: Listing
     comments: dict[str, dict[str, str]]
 
 
@@ -302,6 +351,14 @@ def gather(trace: Trace) -> ReportData:
         topics=_topics(trace),
         environment=_environment(trace),
         loss=_listing(trace, "loss", "records DESC NULLS LAST", FACT_ROWS),
+        profiles=_profiles(trace),
+        functions=_query(
+            trace,
+            "profile_stacks",
+            _FUNCTIONS,
+            "self_seconds DESC, total_seconds DESC, function",
+            FUNCTION_ROWS,
+        ),
         comments={
             view.name: {column.name: column.comment for column in view.columns}
             for view in trace.views()
@@ -410,6 +467,31 @@ def _workers(trace: Trace) -> Listing:
         "try_cast(name AS BIGINT) NULLS LAST, added_t, worker",
         GROUP_ROWS,
     )
+
+
+def _profiles(trace: Trace) -> Profiles:
+    """Put samples together by stack, worker, prefix and stretch of time."""
+    start_t, stop_t, cycle, groups = trace.sql(
+        "SELECT min(start_t), max(stop_t), median(stop_t - start_t), "
+        "count(DISTINCT (worker, prefix)) FROM profile_stacks "
+        "WHERE samples + undecided_samples > 0"
+    ).fetchall()[0]
+    if start_t is None or stop_t is None:
+        return Profiles()
+    span = max(stop_t - start_t, 1e-9)
+    # No shorter than what one look covers: there would be holes between.
+    most = min(PROFILE_BINS, PROFILE_CELLS // groups, int(span / max(cycle, 1e-9)))
+    bins = max(most, 1)
+    stacks = trace.sql(
+        "WITH binned AS (SELECT frames, worker, prefix, interval_seconds, "
+        "greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), $bins - 1), 0)::INT "
+        "AS bin, sum(samples)::BIGINT AS samples, sum(undecided_samples)::BIGINT AS undecided "
+        "FROM profile_stacks WHERE samples + undecided_samples > 0 GROUP BY ALL) "
+        "SELECT frames, list(struct_pack(worker, prefix, interval_seconds, bin, samples, "
+        "undecided)) AS parts FROM binned GROUP BY frames",
+        {"start": start_t, "width": span / bins, "bins": bins},
+    ).pl()
+    return Profiles(start_t, span / bins, bins, stacks)
 
 
 def _failures(trace: Trace) -> Listing:

@@ -11,7 +11,7 @@ import base64
 import gzip
 import hashlib
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -28,6 +28,7 @@ from roast_analyze.figures import samples as sample_figures
 from roast_analyze.figures import timeline as timeline_figures
 from roast_analyze.figures.labels import visible
 from roast_analyze.figures.layout import TimeAxis
+from roast_analyze.report import flame as flame_graphs
 from roast_analyze.report import quantities as q
 from roast_analyze.report import sentences, tables
 from roast_analyze.report.tables import Field, Table
@@ -49,6 +50,7 @@ _SPENT_ON_CHUNKS_QUERY: Final = (
     "sum(chunks.compute_seconds) FILTER (outcome <> 'memory') AS wasted "
     "FROM run, chunks GROUP BY core_seconds"
 )
+_PROFILE_HINT: Final = "dask.config.set({'distributed.worker.profile.enabled': True})"
 _RECORD_HINT: Final = 'with roast_recorder.record(client, "trace.jsonl"): …'
 
 
@@ -126,6 +128,7 @@ class Section:
     sentences: tuple[str, ...] = ()
     plots: tuple[Plot, ...] = ()
     tables: tuple[Table, ...] = ()
+    flame: flame_graphs.Flame | None = None
     empty: str = ""
     hint: str = ""
 
@@ -171,7 +174,7 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
     title : str, optional
         Heading; the trace's name if not given.
     """
-    script, (library, library_hash) = _asset("report.js"), _plotly()
+    script, (library, library_hash) = _asset("report.js") + _asset("flame.js"), _plotly()
     hashes = f"'sha256-{_sha256(script)}' 'sha256-{library_hash}'"
     name = visible(data.trace_name)
     return Page(
@@ -184,7 +187,7 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
         command=f"roast-analyze {shlex.quote(name)} --html",
         verdict=_verdict(data),
         sections=_sections(data),
-        style=Markup(_asset("report.css")),  # noqa: S704 - a file of this package
+        style=Markup(_asset("report.css") + _asset("flame.css")),  # noqa: S704 - a file of this package
         script=Markup(script),  # noqa: S704 - a file of this package
         policy=(
             f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
@@ -219,6 +222,7 @@ def _sections(data: ReportData) -> tuple[Section, ...]:
         _chunks(data, axis),
         _workers(data),
         _tasks(data, colours),
+        _inside(data),
         _memory(data, axis),
         _failures(data),
         _environment(data),
@@ -430,6 +434,30 @@ def _tasks(data: ReportData, colours: dict[str | None, str]) -> Section:
     if data.roles.total:
         shown.insert(0, _table(data, "roles", "What they do for coffea", data.roles, _ROLES))
     return _with(section, sentences.tasks(data), plots=(plot,), tables=tuple(shown))
+
+
+def _inside(data: ReportData) -> Section:
+    section = Section("inside", "Inside tasks", "Inside tasks")
+    if data.profiles.stacks.is_empty():
+        return _empty(
+            section,
+            "No profile is in this trace, so that it is not known what the code of the tasks "
+            "was at. Profiles are recorded, unless they are left out of the kinds to record, "
+            "when Dask's profiler is on as the workers start:",
+            _PROFILE_HINT,
+        )
+    graph = flame_graphs.build(
+        data.profiles,
+        start_t=data.run.start_t or 0.0,
+        names={
+            row["worker"]: timeline_figures.lane_label(row)
+            for row in data.workers.rows.iter_rows(named=True)
+        },
+        command=_view(data, "profile_stacks"),
+    )
+    shown = _table(data, "functions", "By function, whole run", data.functions, _FUNCTIONS)
+    told = _with(section, sentences.inside(data, graph), tables=(shown,))
+    return replace(told, flame=graph)
 
 
 def _memory(data: ReportData, axis: TimeAxis) -> Section:
@@ -678,6 +706,14 @@ _ROLES: Final = (
     Field("disk_seconds", "disk", "seconds", optional=True),
     Field("output_bytes", "results", "bytes"),
 )
+_FUNCTIONS: Final = (
+    Field("function", "function"),
+    Field("self_seconds", "itself", "seconds"),
+    Field("self_share", "of all", "share"),
+    Field("total_seconds", "with what it calls", "seconds"),
+    Field("total_share", "of all", "share"),
+    Field("samples", "samples", "count"),
+)
 _FAILURES: Final = (
     Field("t", "at", "since"),
     Field("what", "what", "outcome"),
@@ -719,6 +755,7 @@ _CHOSEN: Final = {
     "sections": "those that took the longest",
     "costs": "those with the most chunks",
     "workers": "those that came first",
+    "functions": "those that took the most themselves",
     "failures": "the first",
     "events": "the first",
     "topics": "those with the most events",

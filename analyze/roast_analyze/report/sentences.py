@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from roast_analyze.figures.chunks import ChunkPlot
     from roast_analyze.figures.timeline import Timeline
     from roast_analyze.report.data import ReportData, Run
+    from roast_analyze.report.flame import Flame
 
 #: Most datasets whose cost of a chunk is told in a sentence.
 COSTS_TOLD: Final = 4
@@ -374,6 +375,32 @@ def tasks(data: ReportData) -> str:
             f" {_name(top['prefix'])} took {q.share((top['compute_seconds'] or 0) / total)} of "
             f"all computing: {q.counted(top['task_runs'], 'attempt')}, "
             f"{q.seconds(top['median_compute_seconds'])} in the median."
+        )
+    return text
+
+
+def inside(data: ReportData, graph: Flame) -> str:
+    """Say what the samples are, which function took the most, and what is not known."""
+    text = (
+        f"Dask's profilers looked {q.counted(graph.samples, 'time')} at what threads were at. "
+        "A function is as wide as the time that was seen in it and in what it calls."
+    )
+    rows = data.functions.rows
+    if rows.height:
+        top = rows.row(0, named=True)
+        text += (
+            f" The most itself took {_name(top['function'])}, {q.share(top['self_share'])} of "
+            "it all."
+        )
+    if graph.undecided:
+        text += (
+            f" {q.counted(graph.undecided, 'sample lies', 'samples lie')} in one of several "
+            "functions, it is not known in which: Dask does not count the innermost one."
+        )
+    if graph.rare:
+        text += (
+            f" The stacks of {q.counted(graph.rare, 'sample')} are cut off at nodes named "
+            "(rare), to keep this page small."
         )
     return text
 

@@ -82,7 +82,7 @@ def test_the_query_of_a_listing_gives_its_rows(open_trace, worker, task, run):
     gathered = data.gather(trace)
     listings = [value for value in vars(gathered).values() if isinstance(value, data.Listing)]
 
-    assert len(listings) == 17
+    assert len(listings) == 18
     for listing in listings:
         assert trace.sql(listing.query).pl().equals(listing.rows), listing.query
 

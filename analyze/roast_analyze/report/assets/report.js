@@ -20,6 +20,7 @@
     button.textContent = isDark() ? "Light" : "Dark";
     button.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`);
     drawn.forEach(recolour);
+    document.dispatchEvent(new Event("roast-theme"));
   };
   const drawn = [];
   if (["light", "dark"].includes(store.get())) root.dataset.theme = store.get();
@@ -262,7 +263,8 @@
       setTimeout(() => { action.textContent = label; }, 1500);
       return undefined;
     }
-    const rows = block.classList.contains("plot") ? figureRows(block)
+    const rows = block.shownRows ? block.shownRows()
+      : block.classList.contains("plot") ? figureRows(block)
       : block.classList.contains("spent") ? spentRows(block) : tableRows(block, true);
     download(`${block.dataset.name}.csv`, asCsv(rows));
     return undefined;
@@ -303,6 +305,7 @@
   addEventListener("beforeprint", () => {
     themeBefore = root.dataset.theme;
     root.dataset.theme = "light";
+    document.dispatchEvent(new Event("roast-theme"));
     for (const canvas of drawn) {
       Plotly.relayout(canvas, { ...themed(canvas.layout), width: PRINT_WIDTH_PX, autosize: false });
     }
@@ -310,6 +313,7 @@
   addEventListener("afterprint", () => {
     if (themeBefore) root.dataset.theme = themeBefore;
     else delete root.dataset.theme;
+    document.dispatchEvent(new Event("roast-theme"));
     for (const canvas of drawn) {
       Plotly.relayout(canvas, { ...themed(canvas.layout), width: null, autosize: true });
     }

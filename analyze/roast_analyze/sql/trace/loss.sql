@@ -1,4 +1,4 @@
--- Needs: nothing
+-- Needs: _profiles
 -- Three who know of losses: the reader (raw.damage), the recorder (records of kind loss,
 -- repeated as sums in the trailer) and the trailer's count of what it wrote. A line that
 -- cannot be read is missing from the trailer's count too, so it is taken off there.
@@ -145,6 +145,17 @@ everything AS (
         segment
     FROM numbers
     WHERE segment - previous > 1
+    UNION ALL
+    SELECT
+        'damaged profiles',
+        count(*),
+        'kind ''profile'': the tree is none, or its slices do not fit it',
+        max(t),
+        trace_id,
+        segment
+    FROM _profiles
+    WHERE NOT is_whole
+    GROUP BY trace_id, segment
     UNION ALL
     SELECT
         coalesce(reason, 'dropped while recording'),

@@ -1,0 +1,403 @@
+"""Trace events for Perfetto: what every thread computed, as a JSON array.
+
+The format is Chrome's, which https://ui.perfetto.dev and chrome://tracing open
+(https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). A process
+is a worker. Its lanes are its threads, one lane each, with a slice per task that computed
+(category ``task``, named by prefix, or by dataset and file if it is a chunk), and as many
+lanes for transfers to it as there were at a time (``transfer``). Chunks that were measured
+without a cluster are slices of the category ``chunk``. Numbers of processes and threads
+(``pid``, ``tid``) are all different. Times are in whole microseconds since the recording
+began.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from roast_analyze.export.lanes import Slice, laid_out
+from roast_analyze.export.rows import rows
+from roast_analyze.export.scope import recording_start
+from roast_analyze.figures.labels import shortened, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import IO
+
+    from roast_analyze.export.scope import Scope
+    from roast_analyze.trace import Trace
+
+Event = dict[str, Any]
+Row = dict[str, Any]
+
+#: Worker, thread and slice.
+_Placed = tuple[str | None, int | None, Slice]
+
+#: By how much tasks of a thread seem to overlap, in microseconds: workers tell times on the
+#: scheduler's clock, which they estimate anew at each heartbeat. The sample traces have 0.1 s.
+JITTER: Final = 200_000
+
+#: Task runs that are sorted at a time, whole workers each.
+GROUP_RUNS: Final = 200_000
+
+#: Colours of chrome://tracing by rank of the prefix. Perfetto colours by name.
+_COLOURS: Final = (
+    "thread_state_runnable",
+    "rail_response",
+    "thread_state_iowait",
+    "rail_animation",
+    "thread_state_running",
+    "olive",
+    "rail_load",
+    "rail_idle",
+    "cq_build_attempt_runnig",  # so spelt in its list of colours
+    "generic_work",
+)
+_COLOUR_OF_FAILURE: Final = "terrible"
+_COLOUR_OF_TRANSFER: Final = "grey"
+_FAILED: Final = ("erred", "retried")
+
+#: Instants further from the start than this, in seconds, are not believed.
+_LONGEST: Final = 1e9
+
+_TASKS: Final = """
+WITH picked AS (
+    SELECT
+        key, prefix, attempt, worker, thread, outcome, typename, nbytes, exception,
+        compute_seconds, transfer_seconds, deserialize_seconds, disk_seconds, queued_seconds,
+        compute_start_t AS start, compute_stop_t AS stop
+    FROM task_runs
+    WHERE compute_start_t IS NOT NULL AND {condition}
+),
+read AS (
+    SELECT
+        key, attempt, count(*) AS chunks, first(dataset) AS dataset,
+        first(filename) AS filename, first(treename) AS treename,
+        min(entry_start) AS entry_start, max(entry_stop) AS entry_stop,
+        sum(events)::BIGINT AS events, sum(bytes_read)::BIGINT AS bytes_read
+    FROM chunks
+    WHERE key IN (SELECT key FROM picked)
+    GROUP BY key, attempt
+)
+SELECT picked.*, read.* EXCLUDE (key, attempt)
+FROM picked LEFT JOIN read ON picked.key = read.key AND picked.attempt = read.attempt
+ORDER BY worker, thread, start, stop, picked.key
+"""
+
+_CHUNKS_ALONE: Final = """
+SELECT
+    key, worker, thread, outcome, exception, dataset, filename, treename, entry_start,
+    entry_stop, events, bytes_read, compute_seconds, 1 AS chunks,
+    start_t AS start, stop_t AS stop
+FROM chunks
+WHERE start_t IS NOT NULL AND key NOT IN (SELECT key FROM task_runs) AND {condition}
+ORDER BY worker, thread, start, stop, key
+"""
+
+_TRANSFERS: Final = """
+SELECT
+    destination AS worker, source, bytes, cardinality(keys)::BIGINT AS results,
+    map_keys(keys)[1] AS key,
+    start_t AS start, stop_t AS stop
+FROM transfers
+WHERE start_t IS NOT NULL AND {condition}
+ORDER BY worker, start, stop
+"""
+
+# What a worker says with the end of a task: where it fetched what the task needed.
+_FETCHES: Final = """
+WITH parts AS (
+    SELECT worker, key, unnest(startstops, max_depth := 1) AS part
+    FROM raw.transition
+    WHERE "start" = 'processing' AND startstops IS NOT NULL AND {worker_condition}
+)
+SELECT
+    worker, key AS for_task, part.source AS source,
+    part.start AS start, part.stop AS stop
+FROM parts
+WHERE part.action = 'transfer' AND part.start IS NOT NULL AND {condition}
+ORDER BY worker, start, stop
+"""
+
+_SAMPLES: Final = """
+SELECT
+    t, worker, memory_bytes, managed_bytes, spilled_bytes, cpu_percent, processing, executing,
+    ready
+FROM worker_samples
+WHERE t IS NOT NULL AND {condition}
+"""
+
+#: Counters of a worker: a name, and what it counts.
+_COUNTERS: Final = {
+    "memory": {
+        "process_bytes": "memory_bytes",
+        "managed_bytes": "managed_bytes",
+        "spilled_bytes": "spilled_bytes",
+    },
+    "CPU": {"percent": "cpu_percent"},
+    "queue": {"processing": "processing", "executing": "executing", "ready": "ready"},
+}
+
+
+def write(trace: Trace, scope: Scope, file: IO[str]) -> None:
+    """Write the trace events of a part of a trace.
+
+    Parameters
+    ----------
+    trace : Trace
+    scope : Scope
+    file : text file
+    """
+    separator = "[\n"
+    for event in events(trace, scope):
+        file.write(separator + json.dumps(event, allow_nan=False, separators=(",", ":")))
+        separator = ",\n"
+    file.write("[]\n" if separator == "[\n" else "\n]\n")
+
+
+def events(trace: Trace, scope: Scope) -> Iterator[Event]:
+    """Give the trace events of a part of a trace, in no order of time."""
+    processes = _Processes(dict(_worker_names(trace)))
+    clock = _Clock(recording_start(trace))
+    colours = _colours(trace)
+    if scope.scheduler:
+        return
+    for group in _groups(trace, scope):
+        query = _Query(trace, group)
+        for runs in (query.of_tasks(), query.of_chunks_alone()):
+            yield from _lanes(processes, _computed(runs, clock, colours), "thread", JITTER)
+        yield from _lanes(processes, _moved(query.of_transfers(), clock), "transfer")
+        yield from _counters(processes, query.of_samples(), clock)
+
+
+def _worker_names(trace: Trace) -> Iterator[tuple[str, str | None]]:
+    yield from trace.sql("SELECT worker, name FROM workers").fetchall()
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """Tells microseconds since the recording began."""
+
+    start_t: float
+
+    def microseconds(self, t: float) -> int:
+        return round(1e6 * min(max(0.0, t - self.start_t), _LONGEST))
+
+    def slice(self, start_t: float, stop_t: float | None, what: Event) -> Slice:
+        """Give a slice, long enough to be seen."""
+        start = self.microseconds(start_t)
+        stop = start if stop_t is None else self.microseconds(stop_t)
+        return Slice(start, max(stop, start + 1), what)
+
+
+def _groups(trace: Trace, scope: Scope) -> list[Scope]:
+    """Cut a part into groups of workers; what is of no worker is in the first."""
+    counted = trace.sql(
+        "SELECT worker, sum(task_runs) FROM workers GROUP BY worker ORDER BY worker"
+    ).fetchall()
+    groups: list[list[str]] = []
+    room = 0
+    for address, runs in counted:
+        if scope.workers is not None and address not in scope.workers:
+            continue
+        if not groups or runs > room:
+            groups.append([])
+            room = GROUP_RUNS
+        groups[-1].append(address)
+        room -= runs
+    if len(groups) < 2:
+        return [scope]
+    return [replace(scope, workers=tuple(group)) for group in groups]
+
+
+@dataclass(frozen=True)
+class _Query:
+    """Asks for the rows of a group of workers."""
+
+    trace: Trace
+    scope: Scope
+
+    def of_tasks(self) -> Iterator[Row]:
+        condition = self.scope.condition(begin="compute_start_t", end="compute_stop_t")
+        return self._rows(_TASKS.format(condition=condition.sql), condition.parameters)
+
+    def of_chunks_alone(self) -> Iterator[Row]:
+        condition = self.scope.condition(
+            prefix="$prefix IS NULL", begin="start_t", end="stop_t"
+        )
+        return self._rows(_CHUNKS_ALONE.format(condition=condition.sql), condition.parameters)
+
+    def of_transfers(self) -> Iterator[Row]:
+        [(recorded,)] = self.trace.sql("SELECT count(*) FROM transfers").fetchall()
+        of_key = "IN (SELECT key FROM tasks WHERE prefix = $prefix)"
+        if recorded:
+            condition = self.scope.condition(
+                workers=("destination",),
+                prefix="len(list_intersect(map_keys(keys), "
+                "(SELECT list(key) FROM tasks WHERE prefix = $prefix))) > 0",
+                begin="start_t",
+                end="stop_t",
+            )
+            query = _TRANSFERS.format(condition=condition.sql)
+            return self._rows(query, condition.parameters)
+        of_worker = self.scope.condition(prefix=f"key {of_key}")
+        in_time = self.scope.condition(
+            workers=(), prefix=None, begin="part.start", end="part.stop"
+        )
+        query = _FETCHES.format(worker_condition=of_worker.sql, condition=in_time.sql)
+        return self._rows(query, of_worker.parameters | in_time.parameters)
+
+    def of_samples(self) -> Iterator[Row]:
+        condition = self.scope.condition(prefix=None, begin="t", end="t")
+        return self._rows(_SAMPLES.format(condition=condition.sql), condition.parameters)
+
+    def _rows(self, query: str, parameters: dict[str, object]) -> Iterator[Row]:
+        return rows(self.trace, query, parameters)
+
+
+@dataclass
+class _Processes:
+    """Numbers for workers and their lanes, each given once, and the events that name them."""
+
+    names: dict[str, str | None]
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    pids: dict[str | None, int] = field(default_factory=dict)
+    tids: dict[tuple[object, ...], int] = field(default_factory=dict)
+    threads: dict[int, list[object]] = field(default_factory=dict)
+    unsaid: list[Event] = field(default_factory=list)
+
+    def introduced(self) -> Iterator[Event]:
+        """Give the events that name what was numbered since the last time."""
+        said, self.unsaid = self.unsaid, []
+        return iter(said)
+
+    def pid(self, worker: str | None) -> int:
+        """Give the number of a worker."""
+        if worker not in self.pids:
+            pid = self.pids[worker] = next(self.numbers)
+            self.unsaid += (
+                _naming("process_name", pid, pid, name=self._process_name(worker)),
+                _naming("process_sort_index", pid, pid, sort_index=pid),
+            )
+        return self.pids[worker]
+
+    def tid(self, worker: str | None, kind: str, thread: object, lane: int) -> tuple[int, int]:
+        """Give the numbers of a worker and of one of its lanes."""
+        pid = self.pid(worker)
+        place = (pid, kind, thread, lane)
+        if place not in self.tids:
+            tid = self.tids[place] = next(self.numbers)
+            self.unsaid += (
+                _naming("thread_name", pid, tid, name=self._lane_name(pid, kind, thread, lane)),
+                _naming("thread_sort_index", pid, tid, sort_index=tid),
+            )
+        return pid, self.tids[place]
+
+    def _process_name(self, worker: str | None) -> str:
+        if worker is None:
+            return "worker not known"
+        name = self.names.get(worker)
+        return _text(f"worker {worker}" if name in (None, worker) else f"{name} {worker}")
+
+    def _lane_name(self, pid: int, kind: str, thread: object, lane: int) -> str:
+        if kind == "transfer":
+            return f"transfers {lane + 1}"
+        if thread is None:
+            return f"thread not known {lane + 1}"
+        known = self.threads.setdefault(pid, [])
+        if thread not in known:
+            known.append(thread)
+        number = known.index(thread) + 1
+        return f"thread {number}, at the same time" if lane else f"thread {number}"
+
+
+def _naming(meta: str, pid: int, tid: int, **what: object) -> Event:
+    return {"ph": "M", "name": meta, "pid": pid, "tid": tid, "ts": 0, "args": what}
+
+
+def _colours(trace: Trace) -> dict[str | None, str]:
+    ranked = trace.sql(
+        "SELECT prefix FROM prefixes ORDER BY compute_seconds DESC NULLS LAST, prefix"
+    ).fetchall()
+    return dict(zip((name for (name,) in ranked), itertools.cycle(_COLOURS), strict=False))
+
+
+def _computed(
+    runs: Iterable[Row], clock: _Clock, colours: dict[str | None, str]
+) -> Iterator[_Placed]:
+    for run in runs:
+        times = run.pop("start"), run.pop("stop")
+        place = run.pop("worker"), run.pop("thread")
+        chunks = run.pop("chunks")
+        prefix = run.get("prefix")
+        colour = colours.get(prefix, _COLOURS[0])
+        what = {
+            "cat": "task" if "prefix" in run else "chunk",
+            "name": _chunk_name(run, chunks) if chunks else _text(prefix or run["key"]),
+            "cname": _COLOUR_OF_FAILURE if run["outcome"] in _FAILED else colour,
+            "args": _arguments(run),
+        }
+        yield *place, clock.slice(*times, what)
+
+
+def _moved(transfers: Iterable[Row], clock: _Clock) -> Iterator[_Placed]:
+    for transfer in transfers:
+        times = transfer.pop("start"), transfer.pop("stop")
+        worker, source = transfer.pop("worker"), transfer["source"]
+        what = {
+            "cat": "transfer",
+            "name": "transfer" if source is None else _text(f"from {source}"),
+            "cname": _COLOUR_OF_TRANSFER,
+            "args": _arguments(transfer),
+        }
+        yield worker, None, clock.slice(*times, what)
+
+
+def _chunk_name(run: Row, chunks: int) -> str:
+    file = (run["filename"] or "").rstrip("/").rpartition("/")[2]
+    entries = ""
+    if chunks > 1:
+        entries = f"{chunks} chunks"
+    elif run["entry_start"] is not None and run["entry_stop"] is not None:
+        entries = f"{run['entry_start']}–{run['entry_stop']}"
+    parts = [part for part in (run["dataset"], file, entries) if part]
+    return _text(" · ".join(parts) if parts else "chunk")
+
+
+def _text(text: str) -> str:
+    return shortened(" ".join(visible(text).split())) or "?"
+
+
+def _arguments(row: Row) -> dict[str, Any]:
+    """Give what is known of a row, fit for JSON."""
+    return {
+        name: visible(value) if isinstance(value, str) else value
+        for name, value in row.items()
+        if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    }
+
+
+def _lanes(
+    processes: _Processes, slices: Iterator[_Placed], kind: str, tolerance: int = 0
+) -> Iterator[Event]:
+    """Give slices, sorted by worker and thread, as events on lanes."""
+    for (worker, thread), together in itertools.groupby(slices, key=lambda placed: placed[:2]):
+        jitter = 0 if thread is None else tolerance
+        for lane, slice_ in laid_out((slice_ for _, _, slice_ in together), jitter):
+            pid, tid = processes.tid(worker, kind, thread, lane)
+            yield from processes.introduced()
+            times = {"ts": slice_.start, "dur": slice_.stop - slice_.start}
+            yield {"ph": "X", "pid": pid, "tid": tid, **times, **slice_.what}
+
+
+def _counters(processes: _Processes, samples: Iterable[Row], clock: _Clock) -> Iterator[Event]:
+    for sample in samples:
+        place = {"pid": processes.pid(sample["worker"]), "ts": clock.microseconds(sample["t"])}
+        yield from processes.introduced()
+        for name, series in _COUNTERS.items():
+            values = _arguments({label: sample[column] for label, column in series.items()})
+            if values:
+                yield {"ph": "C", **place, "name": name, "args": values}

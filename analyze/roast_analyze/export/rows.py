@@ -1,0 +1,44 @@
+"""Rows of a query, a batch at a time, so that memory does not grow with their number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+
+from roast_analyze.errors import QueryError, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from roast_analyze.trace import Trace
+
+BATCH_ROWS: Final = 10_000
+
+
+def batches(
+    trace: Trace, query: str, parameters: Mapping[str, object] | None = None
+) -> pa.RecordBatchReader:
+    """Ask a question whose answer is computed while it is read.
+
+    The answer ends when another question is asked of the trace.
+
+    Raises
+    ------
+    QueryError
+        If DuckDB refuses it.
+    """
+    try:
+        return trace.sql(query, parameters or None).to_arrow_reader(BATCH_ROWS)
+    except duckdb.Error as error:
+        raise QueryError(one_line(error)) from None
+
+
+def rows(
+    trace: Trace, query: str, parameters: Mapping[str, object] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Give the rows of an answer as dicts, as :func:`batches` does."""
+    for batch in batches(trace, query, parameters):
+        yield from batch.to_pylist()

@@ -1,0 +1,190 @@
+"""Which part of a trace is meant: some workers, a prefix, a stretch of time."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.errors import TraceError
+
+if TYPE_CHECKING:
+    from roast_analyze.trace import Trace
+
+#: The scheduler among the profiles, where it has no worker.
+SCHEDULER: Final = "scheduler"
+
+#: Most names that a message lists.
+_NAMES_SHOWN: Final = 8
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An SQL expression and the values of its parameters."""
+
+    sql: str
+    parameters: dict[str, object]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A part of a trace.
+
+    Parameters
+    ----------
+    workers : tuple of str, optional
+        Addresses; all workers if None.
+    prefix : str, optional
+        Key prefix; all prefixes if None.
+    start_t, stop_t : float, optional
+        Stretch of time in seconds since the epoch, from start_t and before stop_t. What
+        overlaps it belongs to it.
+    scheduler : bool
+        Whether the profile of the scheduler is meant, and no worker.
+    """
+
+    workers: tuple[str, ...] | None = None
+    prefix: str | None = None
+    start_t: float | None = None
+    stop_t: float | None = None
+    scheduler: bool = False
+
+    def condition(
+        self,
+        *,
+        workers: tuple[str, ...] = ("worker",),
+        prefix: str | None = "prefix = $prefix",
+        begin: str | None = None,
+        end: str | None = None,
+    ) -> Condition:
+        """Give the condition that rows of this part meet.
+
+        Parameters
+        ----------
+        workers : tuple of str
+            Columns of addresses, one of which must be that of a worker; none if the rows
+            are of no worker.
+        prefix : str, optional
+            Expression over ``$prefix`` that holds for the rows of a prefix.
+        begin, end : str, optional
+            Columns of the instants between which a row is; null is without an end.
+        """
+        parts: list[str] = []
+        parameters: dict[str, object] = {}
+        if self.scheduler and workers:
+            parts.extend(f"{column} IS NULL" for column in workers)
+        elif self.workers is not None and workers:
+            names = {f"worker_{i}": address for i, address in enumerate(self.workers)}
+            listed = ", ".join(f"${name}" for name in names)
+            parts.append(
+                "(" + " OR ".join(f"{column} IN ({listed})" for column in workers) + ")"
+            )
+            parameters |= names
+        if self.prefix is not None and prefix:
+            parts.append(f"({prefix})")
+            parameters["prefix"] = self.prefix
+        if self.start_t is not None and end:
+            parts.append(f"coalesce({end} >= $start_t, true)")
+            parameters["start_t"] = self.start_t
+        if self.stop_t is not None and begin:
+            parts.append(f"coalesce({begin} < $stop_t, true)")
+            parameters["stop_t"] = self.stop_t
+        return Condition(" AND ".join(parts) or "true", parameters)
+
+
+def part_of(
+    trace: Trace,
+    *,
+    worker: str | None = None,
+    prefix: str | None = None,
+    start: float | None = None,
+    stop: float | None = None,
+) -> Scope:
+    """Find a part of a trace by what the user calls it.
+
+    Parameters
+    ----------
+    trace : Trace
+    worker : str, optional
+        Address or name, or ``scheduler``.
+    prefix : str, optional
+    start, stop : float, optional
+        Seconds since the start of the recording.
+
+    Raises
+    ------
+    TraceError
+        If there is no such worker, prefix or stretch of time.
+    """
+    start_t = recording_start(trace)
+    _check_stretch(trace, start, stop)
+    workers = None if worker is None else _addresses(trace, worker)
+    if prefix is not None:
+        _check_prefix(trace, prefix)
+    return Scope(
+        workers=workers,
+        prefix=prefix,
+        start_t=None if start is None else start_t + start,
+        stop_t=None if stop is None else start_t + stop,
+        scheduler=workers == (),
+    )
+
+
+def recording_start(trace: Trace) -> float:
+    """Give the start of the recording, in seconds since the epoch."""
+    [(start_t,)] = trace.sql("SELECT coalesce(min(start_t), 0) FROM run").fetchall()
+    return float(start_t)
+
+
+def _check_stretch(trace: Trace, start: float | None, stop: float | None) -> None:
+    for option, value in (("--start", start), ("--stop", stop)):
+        if value is not None and not math.isfinite(value):
+            raise TraceError(f"{option} {value} is no time; give seconds since the start")
+    if start is not None and stop is not None and start >= stop:
+        raise TraceError(f"--start {start:g} is not before --stop {stop:g}")
+    [(length,)] = trace.sql("SELECT coalesce(max(wall_seconds), 0) FROM run").fetchall()
+    if start is not None and start > length:
+        raise TraceError(f"--start {start:g} is after the recording, which has {length:.6g} s")
+    if stop is not None and stop <= 0:
+        raise TraceError(f"--stop {stop:g} is before the recording; give a number above 0")
+
+
+def _addresses(trace: Trace, worker: str) -> tuple[str, ...]:
+    """Give the addresses that are meant; none are those of the scheduler."""
+    known = trace.sql(
+        "SELECT worker, name FROM workers UNION SELECT worker, NULL FROM raw.profile "
+        "WHERE worker IS NOT NULL AND worker NOT IN (SELECT worker FROM workers) ORDER BY ALL"
+    ).fetchall()
+    found = sorted({address for address, name in known if worker in (address, name)})
+    if found:
+        return tuple(found)
+    if worker == SCHEDULER:
+        return ()
+    names = [name if name is not None else address for address, name in known]
+    raise TraceError(f"no worker is {worker!r}; {_hint(worker, names)}")
+
+
+def _check_prefix(trace: Trace, prefix: str) -> None:
+    known = trace.sql(
+        "SELECT prefix FROM prefixes WHERE prefix IS NOT NULL "
+        "UNION SELECT prefix FROM raw.profile WHERE prefix IS NOT NULL ORDER BY ALL"
+    ).fetchall()
+    names = [name for (name,) in known]
+    if prefix not in names:
+        raise TraceError(f"no task has the prefix {prefix!r}; {_hint(prefix, names)}")
+
+
+def _hint(name: str, names: list[str]) -> str:
+    from roast_analyze.figures.labels import shortened, visible
+
+    if not names:
+        return "there is none in this trace"
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    listed = ", ".join(
+        " ".join(shortened(visible(n), 60).split()) for n in names[:_NAMES_SHOWN]
+    )
+    more = len(names) - _NAMES_SHOWN
+    return f"there are {listed}" + (f" and {more} more" if more > 0 else "")

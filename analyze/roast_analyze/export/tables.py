@@ -1,0 +1,163 @@
+"""The public views as tables: Parquet files, or a database of DuckDB.
+
+A part of a trace is, of each view, the rows of the worker, of the prefix (or of a key with
+it) and of the stretch of time. Views that have no such column stay whole, and so do those of
+the recording itself. What a view and its columns mean goes along.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import duckdb
+
+from roast_analyze.errors import NotWritable, one_line
+from roast_analyze.export.files import replacing
+from roast_analyze.export.rows import batches
+from roast_analyze.export.scope import Condition
+from roast_analyze.segment import quoted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from roast_analyze.export.scope import Scope
+    from roast_analyze.trace import Trace, View
+
+#: Views of the recording itself.
+_WHOLE: Final = ("trace_info", "run", "environment", "loss")
+
+#: Columns between which a row of a view is; the first that it has.
+_TIMES: Final = (
+    ("processing_t", "end_t"),
+    ("start_t", "stop_t"),
+    ("added_t", "removed_t"),
+    ("submitted_t", "submitted_t"),
+    ("t", "t"),
+)
+_OF_KEY: Final = "key IN (SELECT key FROM tasks WHERE prefix = $prefix)"
+
+
+def write_parquet(trace: Trace, scope: Scope, folder: Path) -> None:
+    """Write each view to a Parquet file of its name.
+
+    The meaning of a view is in the metadata of its file as ``comment``, those of its columns
+    as ``column_comments``, a JSON object; also in the metadata of the Arrow fields.
+
+    Parameters
+    ----------
+    trace : Trace
+    scope : Scope
+    folder : Path
+        Made if it is not there; files of these names are replaced.
+
+    Raises
+    ------
+    NotWritable
+        If it cannot be written.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise NotWritable(f"{str(folder)!r} cannot be made: {error.strerror}") from None
+    for view in trace.views():
+        reader = _rows_of(trace, scope, view)
+        schema = _with_comments(reader.schema, view)
+        with (
+            replacing(folder / f"{view.name}.parquet") as unfinished,
+            pq.ParquetWriter(unfinished, schema, compression="zstd") as writer,
+        ):
+            for batch in reader:
+                writer.write_batch(batch.cast(schema))
+
+
+def write_duckdb(trace: Trace, scope: Scope, path: Path) -> None:
+    """Write the views as tables of a database.
+
+    Parameters
+    ----------
+    trace : Trace
+    scope : Scope
+    path : Path
+        File of the database; an older one is replaced.
+
+    Raises
+    ------
+    NotWritable
+        If it cannot be written.
+    """
+    with replacing(path) as unfinished:
+        unfinished.unlink(missing_ok=True)  # of a run that was killed
+        try:
+            with duckdb.connect(unfinished) as database:
+                database.execute("SET enable_progress_bar = false")
+                for view in trace.views():
+                    _create_table(database, view)
+                    database.register("_rows", _rows_of(trace, scope, view))
+                    database.execute(f"INSERT INTO {quoted(view.name)} FROM _rows")
+                    database.unregister("_rows")
+        except duckdb.IOException as error:
+            raise NotWritable(f"{str(path)!r} cannot be written: {one_line(error)}") from None
+
+
+def _rows_of(trace: Trace, scope: Scope, view: View) -> pa.RecordBatchReader:
+    condition = _condition(scope, view)
+    query = f"SELECT * FROM {quoted(view.name)} WHERE {condition.sql}"  # noqa: S608
+    return batches(trace, query, condition.parameters)
+
+
+def _condition(scope: Scope, view: View) -> Condition:
+    if view.name in _WHOLE:
+        return Condition("true", {})
+    columns = {column.name for column in view.columns}
+    if view.name == "transfers":
+        workers: tuple[str, ...] = ("source", "destination")
+        prefix: str | None = (
+            "len(list_intersect(map_keys(keys), "
+            "(SELECT list(key) FROM tasks WHERE prefix = $prefix))) > 0"
+        )
+    else:
+        workers = ("worker",) if "worker" in columns else ()
+        prefix = _OF_KEY if "key" in columns else None
+        prefix = "prefix = $prefix" if "prefix" in columns else prefix
+    begin, end = next((times for times in _TIMES if columns.issuperset(times)), (None, None))
+    return scope.condition(workers=workers, prefix=prefix, begin=begin, end=end)
+
+
+def _with_comments(schema: pa.Schema, view: View) -> pa.Schema:
+    import pyarrow as pa
+
+    comments = {column.name: column.comment for column in view.columns}
+    is_json = {column.name for column in view.columns if column.type == "JSON"}
+    if not hasattr(pa, "json_"):  # pyarrow < 19: it stays text
+        is_json = set()
+    fields = [
+        pa.field(
+            field.name,
+            pa.json_(pa.string()) if field.name in is_json else field.type,
+            metadata={"comment": comments[field.name]},
+        )
+        for field in schema
+    ]
+    return pa.schema(
+        fields, metadata={"comment": view.comment, "column_comments": json.dumps(comments)}
+    )
+
+
+def _create_table(database: duckdb.DuckDBPyConnection, view: View) -> None:
+    name = quoted(view.name)
+    columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in view.columns)
+    database.execute(f"CREATE TABLE {name} ({columns})")
+    database.execute(f"COMMENT ON TABLE {name} IS {_literal(view.comment)}")
+    for column in view.columns:
+        database.execute(
+            f"COMMENT ON COLUMN {name}.{quoted(column.name)} IS {_literal(column.comment)}"
+        )
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,179 @@
+-- Needs: _profiles
+-- Dask counts a sample in all functions of a stack but the innermost one. The recorder notes
+-- in which one it ended, but for the cycle in which it came. There, what a node counts beyond
+-- its children (its excess) are samples in which one of the children of that cycle was
+-- innermost:
+--
+-- * with one child they are its own;
+-- * of several children, one that has no counts is there because it was innermost, at least
+--   once: that sample is certain, and the rest of the excess is undecided;
+-- * without a child they are the node's own: it was counted though it was innermost, as low
+--   level profiling does.
+--
+-- The scheduler's counts hold the innermost function too, so that an excess is the node's.
+--
+-- Paths are of numbers until the last step, which goes record by record: a record's tree is
+-- large, and a join would copy it into every row.
+CREATE VIEW profile_stacks AS
+WITH RECURSIVE whole AS MATERIALIZED (
+    SELECT record FROM _profiles WHERE is_whole
+),
+nodes AS MATERIALIZED (
+    SELECT
+        profile.rowid AS record,
+        unnest(range(len(tree.parents))) AS node,
+        unnest(tree.parents) AS parent
+    FROM raw.profile AS profile
+    WHERE profile.rowid IN (SELECT record FROM whole)
+),
+paths AS (
+    SELECT record, node, []::BIGINT[] AS path
+    FROM nodes
+    WHERE node = 0
+    UNION ALL
+    SELECT nodes.record, nodes.node, list_append(paths.path, nodes.node + 1)
+    FROM paths
+    INNER JOIN nodes ON paths.record = nodes.record AND paths.node = nodes.parent
+    -- Dask cuts its stacks at 100; a tree that is no stack at all shall not fill the memory.
+    WHERE len(paths.path) < 400
+),
+slices AS (
+    SELECT
+        profile.rowid AS record,
+        worker IS NULL AS of_scheduler,
+        tree.parents AS parents,
+        unnest(range(len(tree.slices))) + 1 AS slice,
+        unnest(tree.slices) AS cycle
+    FROM raw.profile AS profile
+    WHERE profile.rowid IN (SELECT record FROM whole)
+),
+counts AS (
+    SELECT
+        record,
+        of_scheduler,
+        slice,
+        unnest(cycle.nodes) AS node,
+        unnest(list_select(parents, list_transform(cycle.nodes, lambda node: node + 1))) AS parent,
+        unnest(cycle.counts) AS samples,
+        unnest(cycle.innermost) AS innermost
+    FROM slices
+),
+children AS (
+    SELECT
+        record,
+        slice,
+        parent AS node,
+        count(*) AS children,
+        count(*) FILTER (samples = 0) AS uncounted,
+        sum(samples)::BIGINT AS samples
+    FROM counts
+    GROUP BY record, slice, parent
+),
+excesses AS (
+    SELECT
+        counts.record,
+        of_scheduler,
+        slice,
+        node,
+        parent,
+        counts.samples,
+        innermost,
+        greatest(counts.samples - coalesce(children.samples, 0), 0) AS excess,
+        CASE WHEN of_scheduler THEN 0 ELSE coalesce(children.children, 0) END AS children,
+        CASE WHEN uncounted <= excess THEN uncounted ELSE 0 END AS certain
+    FROM counts
+    LEFT JOIN children USING (record, slice, node)
+),
+decided AS (
+    SELECT
+        here.record,
+        here.slice,
+        here.node,
+        CASE
+            WHEN here.innermost IS NOT NULL THEN here.innermost
+            ELSE CASE WHEN here.children = 0 THEN here.excess ELSE 0 END
+                + CASE
+                    WHEN above.children = 1 THEN above.excess
+                    WHEN above.children > 1 AND here.samples = 0 THEN least(above.certain, 1)
+                    ELSE 0
+                END
+        END AS samples,
+        CASE
+            WHEN here.innermost IS NULL AND here.children > 1 THEN here.excess - here.certain
+            ELSE 0
+        END AS undecided,
+        here.excess AS counted
+    FROM excesses AS here
+    LEFT JOIN excesses AS above
+        ON here.record = above.record AND here.slice = above.slice AND here.parent = above.node
+),
+by_record AS (
+    SELECT
+        record,
+        list({
+            slice: slice, path: path, samples: samples, undecided: undecided, counted: counted
+        }) AS stacks
+    FROM decided
+    INNER JOIN paths USING (record, node)
+    WHERE samples > 0 OR undecided > 0 OR counted > 0
+    GROUP BY record
+),
+labelled AS (
+    SELECT
+        worker,
+        prefix,
+        tree.slices AS slices,
+        tree.line_numbers AS lines,
+        list_transform(tree.node_frames, lambda frame: coalesce(frame + 1, 0)) AS places,
+        list_select(tree.frames, places) AS frames,
+        list_select(
+            list_transform(
+                tree.frames,
+                lambda frame: coalesce(frame.name, '?') || ' (' || coalesce(frame.filename, '?')
+                || coalesce(':' || frame.line_number, '') || ')'
+            ),
+            places
+        ) AS labels,
+        stacks,
+        server_id,
+        interval_seconds,
+        trace_id
+    FROM raw.profile AS profile
+    INNER JOIN by_record ON profile.rowid = record
+),
+found AS (
+    SELECT * EXCLUDE (stacks), unnest(stacks) AS it
+    FROM labelled
+)
+SELECT
+    worker,
+    prefix,
+    slices[it.slice].start_t AS start_t,
+    slices[it.slice].stop_t AS stop_t,
+    list_select(labels, it.path) AS stack,
+    it.samples AS samples,
+    (it.samples + it.undecided) * interval_seconds AS seconds,
+    it.undecided AS undecided_samples,
+    it.counted AS counted_samples,
+    list_select(frames, it.path) AS frames,
+    list_select(lines, it.path) AS lines,
+    server_id,
+    interval_seconds,
+    trace_id
+FROM found;
+
+COMMENT ON VIEW profile_stacks IS 'What threads were at when the profiler looked: one row per worker, prefix, slice (a cycle of Dask''s profiler) and stack of functions. A stack''s samples are those in which its last function was innermost. Dask does not count the innermost function, but the one that called it; the recorder notes it, but for the cycle in which the recording began. Where that leaves several functions, the samples stand as undecided at the stack that called them, so that samples and undecided samples together are all there were. Profiles that are no trees are left out, and counted in loss.';
+COMMENT ON COLUMN profile_stacks.worker IS 'Address of the worker; null of the scheduler''s own event loop.';
+COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the slice, in seconds since the epoch.';
+COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the slice, in seconds since the epoch.';
+COMMENT ON COLUMN profile_stacks.stack IS 'Functions from the outermost to the innermost one, as name (file:line), with the line at which the function begins. Empty for samples that are undecided between outermost functions.';
+COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one.';
+COMMENT ON COLUMN profile_stacks.seconds IS 'Time of its samples and its undecided samples.';
+COMMENT ON COLUMN profile_stacks.undecided_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
+COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of those that it calls: exclusive samples, if the innermost function is taken to be counted.';
+COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack, in parts.';
+COMMENT ON COLUMN profile_stacks.lines IS 'Lines that were first seen in each of them, in the same record.';
+COMMENT ON COLUMN profile_stacks.server_id IS 'Identity of the process.';
+COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Time between two samples of a thread.';
+COMMENT ON COLUMN profile_stacks.trace_id IS 'Identity of the recording.';

@@ -1,0 +1,54 @@
+-- Needs: fine_metrics
+CREATE VIEW activities AS
+SELECT
+    worker,
+    server_id,
+    context,
+    span_id,
+    prefix,
+    sum(value) FILTER (unit = 'seconds') AS seconds,
+    sum(value) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
+    sum(value) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
+    sum(value) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
+    sum(value) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
+    sum(value) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
+    sum(value) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
+    sum(value) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
+    sum(value) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
+    sum(value) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
+    sum(value) FILTER (
+        unit = 'seconds'
+        AND coalesce(activity, '') NOT IN (
+            'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
+            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled'
+        )
+    ) AS other_seconds,
+    try_cast(sum(value) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
+    try_cast(sum(value) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
+    try_cast(sum(value) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
+    trace_id
+FROM fine_metrics
+GROUP BY trace_id, worker, server_id, context, span_id, prefix
+ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
+
+COMMENT ON VIEW activities IS 'What the time of workers went into, by Dask''s fine performance metrics: one row per worker, context, span and prefix. Sum it up by any of them; idle time is not in it. Empty if none were recorded.';
+COMMENT ON COLUMN activities.worker IS 'Address of the worker.';
+COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
+COMMENT ON COLUMN activities.span_id IS 'Span that the work belongs to.';
+COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
+COMMENT ON COLUMN activities.cpu_seconds IS 'Time on a CPU in the threads of tasks.';
+COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in the threads of tasks: input and output, waiting, the lock of the interpreter.';
+COMMENT ON COLUMN activities.serialize_seconds IS 'Time to serialise.';
+COMMENT ON COLUMN activities.deserialize_seconds IS 'Time to deserialise.';
+COMMENT ON COLUMN activities.compress_seconds IS 'Time to compress.';
+COMMENT ON COLUMN activities.decompress_seconds IS 'Time to decompress.';
+COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write what is spilled.';
+COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
+COMMENT ON COLUMN activities.failed_seconds IS 'Time of tasks that failed, whatever it went into.';
+COMMENT ON COLUMN activities.other_seconds IS 'Time of everything else, users'' own activities among it.';
+COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs that were in memory.';
+COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes of inputs that were read from disk.';
+COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes that were spilled.';
+COMMENT ON COLUMN activities.trace_id IS 'Identity of the recording.';

@@ -1,0 +1,121 @@
+"""Profiles for speedscope: valid by its own schema, and the right seconds."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+SCHEMA = json.loads((Path(__file__).parent / "speedscope/file-format-schema.json").read_text())
+
+
+@pytest.fixture
+def speedscope(export):
+    """Export a trace for speedscope; gives the file, checked."""
+
+    def speedscope(path: Path, *options: object) -> dict:
+        file = json.loads(export(path, "speedscope", *options))
+        jsonschema.validate(file, SCHEMA)
+        for profile in file["profiles"]:
+            assert len(profile["samples"]) == len(profile["weights"])
+            assert sum(profile["weights"]) == pytest.approx(profile["endValue"])
+            used = [frame for sample in profile["samples"] for frame in sample]
+            assert all(0 <= frame < len(file["shared"]["frames"]) for frame in used)
+        return file
+
+    return speedscope
+
+
+def stacks(file: dict, number: int = 0) -> list[tuple[list[str], float]]:
+    """Names of the functions of each sample, with its weight."""
+    profile = file["profiles"][number]
+    frames = [frame["name"] for frame in file["shared"]["frames"]]
+    return [
+        ([frames[frame] for frame in sample], pytest.approx(weight))
+        for sample, weight in zip(profile["samples"], profile["weights"], strict=True)
+    ]
+
+
+def test_a_profile_a_worker(speedscope, write_trace, worker, profile):
+    path = write_trace(
+        worker("w1", name="first"),
+        profile("w1", functions=("main", "f"), counts=(3, 5)),
+        profile("w2", functions=("main", "g"), counts=(2,)),
+        profile(None, None, functions=("loop",), counts=(7,)),
+    )
+
+    file = speedscope(path)
+
+    assert [p["name"] for p in file["profiles"]] == ["first w1", "w2", "scheduler"]
+    assert {p["unit"] for p in file["profiles"]} == {"seconds"}
+    assert stacks(file, 0) == [(["main", "f"], 0.03), (["main", "f"], 0.05)]
+    assert stacks(file, 1) == [(["main", "g"], 0.02)]
+    assert {"name": "main", "file": "/lib/code.py", "line": 10} in file["shared"]["frames"]
+
+
+def test_samples_are_in_the_order_of_time(speedscope, write_trace, profile):
+    path = write_trace(
+        profile(functions=("late",), start_t=8.0),
+        profile(functions=("early",), start_t=2.0),
+        profile(prefix="b", functions=("middle",), start_t=5.0),
+    )
+
+    assert [names for names, _ in stacks(speedscope(path))] == [["early"], ["middle"], ["late"]]
+
+
+def test_undecided_samples_stay_with_the_caller(speedscope, write_trace, profile):
+    tree = {
+        "frames": [{"name": n, "filename": "f.py", "line_number": 1} for n in ("m", "f", "g")],
+        "parents": [None, 0, 1, 1],
+        "node_frames": [None, 0, 1, 2],
+        "line_numbers": [None, 1, 1, 1],
+        "slices": [{"start_t": 1, "stop_t": 2, "nodes": [0, 1, 2, 3], "counts": [9, 9, 0, 0]}],
+    }
+
+    file = speedscope(write_trace(profile(tree=tree)))
+
+    found = {tuple(names): weight for names, weight in stacks(file)}
+    assert found == {("m", "f"): 0.01, ("m", "g"): 0.01, ("m",): 0.07}
+
+
+def test_without_an_interval_samples_are_counted(speedscope, write_trace, profile):
+    file = speedscope(write_trace(profile(interval_seconds=None, counts=(4,))))
+
+    assert file["profiles"][0]["unit"] == "none"
+    assert file["profiles"][0]["weights"] == [4]
+
+
+@pytest.mark.parametrize(
+    ("options", "functions"),
+    [
+        (["--worker", "w2"], ["c"]),
+        (["--worker", "scheduler"], ["loop"]),
+        (["--prefix", "y"], ["b"]),
+        (["--start", 5], ["b", "c", "loop"]),
+        (["--stop", 5], ["a"]),
+    ],
+)
+def test_a_part_of_a_trace(speedscope, write_trace, worker, profile, options, functions):
+    path = write_trace(
+        worker("w1"),
+        worker("w2"),
+        profile("w1", "x", ("a",), start_t=1.0),
+        profile("w1", "y", ("b",), start_t=5.0),
+        profile("w2", "x", ("c",), start_t=6.0),
+        profile(None, None, ("loop",), start_t=6.0),
+    )
+
+    file = speedscope(path, *options)
+    assert sorted(frame["name"] for frame in file["shared"]["frames"]) == functions
+
+
+HOSTILE = 'x"\\\x00\n\u202e;é𝄞' + "y" * 50_000
+
+
+def test_hostile_text(speedscope, write_trace, worker, profile):
+    path = write_trace(
+        worker(HOSTILE, name=HOSTILE), profile(HOSTILE, HOSTILE, (HOSTILE, HOSTILE, ""))
+    )
+
+    [found] = speedscope(path)["profiles"]
+    assert len(found["samples"]) == 1

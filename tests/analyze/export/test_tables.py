@@ -1,0 +1,150 @@
+"""Views as Parquet files and as tables of a database, with what they mean."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from roast_analyze import Trace
+from roast_analyze.cli import main
+from roast_analyze.trace import documented_views
+
+ROOT = Path(__file__).parents[3]
+SAMPLES = ["coffea", "coffea_failures", "image_pipeline", "shuffle_reduce"]
+
+
+#: Times are decimal numbers: times this, they do not lie where a rounding begins.
+ODD = 2**0.5
+
+
+def rows_of(relation: duckdb.DuckDBPyRelation) -> list[str]:
+    """Rows as text, in an order of their own; sums of floats differ in their last digits."""
+    rows = relation.fetchall()
+    return sorted(
+        repr([f"{value * ODD:.9g}" if isinstance(value, float) else value for value in row])
+        for row in rows
+    )
+
+
+@pytest.fixture(params=SAMPLES)
+def sample(request):
+    return ROOT / "sample_traces" / f"{request.param}.jsonl.zst"
+
+
+def test_views_come_back_as_they_are(sample, tmp_path):
+    folder, file = tmp_path / "tables", tmp_path / "trace.duckdb"
+
+    code = main(["export", str(sample), "--parquet", str(folder), "--duckdb", str(file)])
+
+    assert code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tables", "trace.duckdb"]
+    assert len(list(folder.iterdir())) == len(documented_views())
+    with Trace(sample) as trace, duckdb.connect(file, read_only=True) as database:
+        for view in trace.views():
+            rows = rows_of(trace.view(view.name))
+            assert rows_of(database.sql(f"FROM {view.name}")) == rows
+            parquet = database.sql(f"FROM '{folder / view.name}.parquet'")
+            assert rows_of(parquet) == rows
+            types = [(column.name, column.type) for column in view.columns]
+            assert list(zip(parquet.columns, map(str, parquet.types), strict=True)) == types
+
+
+def test_what_tables_mean(write_trace, tmp_path):
+    file = tmp_path / "trace.duckdb"
+    main(["export", str(write_trace()), "--duckdb", str(file)])
+
+    with duckdb.connect(file, read_only=True) as database:
+        tables = dict(
+            database.sql("SELECT table_name, comment FROM duckdb_tables()").fetchall()
+        )
+        columns = {
+            (table, column): (type_, comment)
+            for table, column, type_, comment in database.sql(
+                "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() "
+                "WHERE NOT internal"
+            ).fetchall()
+        }
+    views = documented_views()
+    assert tables == {view.name: view.comment for view in views}
+    assert columns == {(v.name, c.name): (c.type, c.comment) for v in views for c in v.columns}
+
+
+def test_what_parquet_files_mean(write_trace, tmp_path):
+    main(["export", str(write_trace()), "--parquet", str(tmp_path / "p")])
+
+    for view in documented_views():
+        path = tmp_path / "p" / f"{view.name}.parquet"
+        metadata = pq.read_metadata(path).metadata
+        assert metadata[b"comment"].decode() == view.comment
+        comments = {column.name: column.comment for column in view.columns}
+        assert json.loads(metadata[b"column_comments"]) == comments
+        fields = pq.read_schema(path)
+        assert {f.name: f.metadata[b"comment"].decode() for f in fields} == comments
+
+
+def test_columns_are_packed_with_zstd(write_trace, task, tmp_path):
+    main(["export", str(write_trace(task("a"))), "--parquet", str(tmp_path / "p")])
+
+    rows = pq.read_metadata(tmp_path / "p" / "tasks.parquet").row_group(0)
+    assert {rows.column(i).compression for i in range(rows.num_columns)} == {"ZSTD"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--worker", "w1"], {"task_runs": 2, "workers": 1, "tasks": 3, "run": 1}),
+        (["--prefix", "a"], {"task_runs": 2, "workers": 2, "tasks": 2, "transitions": 4}),
+        (["--start", "4.5"], {"task_runs": 1, "workers": 2, "transitions": 2}),
+        (["--worker", "scheduler"], {"task_runs": 0, "workers": 0, "run": 1}),
+    ],
+)
+def test_a_part_of_a_trace(write_trace, worker, task, run, tmp_path, options, expected):
+    path = write_trace(
+        worker("w1"),
+        worker("w2"),
+        *(task(key) for key in ("a-1", "a-2", "b-1")),
+        *run("a-1", 1.0, 2.0, "w1"),
+        *run("b-1", 3.0, 4.0, "w1"),
+        *run("a-2", 5.0, 6.0, "w2"),
+    )
+    file = tmp_path / "part.duckdb"
+
+    assert main(["export", str(path), "--duckdb", str(file), *options]) == 0
+
+    with duckdb.connect(file, read_only=True) as database:
+        counts = {
+            name: database.sql(f"SELECT count(*) FROM {name}").fetchall()[0][0]
+            for name in expected
+        }
+    assert counts == expected
+
+
+@pytest.mark.parametrize("options", [["--worker", "w1"], ["--prefix", "a"], ["--stop", "1"]])
+def test_every_view_can_be_cut(write_trace, worker, task, run, tmp_path, options):
+    path = write_trace(worker("w1"), task("a-1"), *run("a-1", 1.0, 2.0, "w1"))
+
+    assert main(["export", str(path), "--parquet", str(tmp_path / "p"), *options]) == 0
+
+
+def test_a_database_takes_the_place_of_an_older_one(write_trace, task, tmp_path):
+    file = tmp_path / "trace.duckdb"
+    for key in ("a", "b"):
+        assert main(["export", str(write_trace(task(key))), "--duckdb", str(file)]) == 0
+
+    with duckdb.connect(file, read_only=True) as database:
+        assert database.sql("SELECT key FROM tasks").fetchall() == [("b",)]
+
+
+def test_hostile_text(write_trace, task, tmp_path):
+    key = "x'\"\x00\n\u202e;é𝄞" + "y" * 50_000
+    path = write_trace(task(key, annotations={"a": key}))
+    folder, file = tmp_path / "p", tmp_path / "d.duckdb"
+
+    assert main(["export", str(path), "--parquet", str(folder), "--duckdb", str(file)]) == 0
+
+    with Trace(path) as trace, duckdb.connect(file, read_only=True) as database:
+        rows = trace.view("tasks").fetchall()
+        assert database.sql("FROM tasks").fetchall() == rows
+        assert database.sql(f"FROM '{folder}/tasks.parquet'").fetchall() == rows

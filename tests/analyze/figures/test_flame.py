@@ -1,0 +1,66 @@
+import polars as pl
+import pytest
+
+from roast_analyze.figures import palette
+from roast_analyze.figures.flame import NODE_LIMIT, flame
+
+NAMES = ["id", "parent", "depth", "name", "self_seconds", "total_seconds", "total_samples"]
+
+
+def frame(*rows: tuple) -> pl.DataFrame:
+    """Nodes from ``(id, parent, depth, name, own samples, all samples)``."""
+    told = [
+        (i, parent, depth, name, own / 100, total / 100, total)
+        for i, parent, depth, name, own, total in rows
+    ]
+    nodes = pl.DataFrame(told, schema=NAMES, orient="row", infer_schema_length=None)
+    of_root = pl.col("depth") == 0
+    return nodes.with_columns(
+        undecided_samples=0,
+        filename=pl.when(~of_root).then(pl.lit("a.py")),
+        line_number=pl.when(~of_root).then(3),
+    )
+
+
+TREE = frame((0, None, 0, None, 0, 400), (1, 0, 1, "a<b>", 300, 300), (2, 0, 1, "c", 100, 100))
+
+
+def test_a_node_is_as_wide_as_its_samples_and_tells_its_time():
+    (icicle,) = flame(TREE).data
+
+    assert icicle.labels == ("all", "a&lt;b&gt;", "c")
+    assert icicle.parents == ("", "0", "0")
+    assert icicle.values == (400, 300, 100)
+    place, own, share, undecided, total, _ = icicle.customdata[1]
+    assert (place, own, share, undecided, total) == ("a.py:3", 3.0, 0.75, 0, 3.0)
+    assert icicle.marker.colors[0] == palette.OTHER
+    assert icicle.marker.colors[1] == icicle.marker.colors[2]
+
+
+def test_the_colour_of_a_comparison_is_the_difference_of_shares():
+    before = frame((0, None, 0, None, 0, 10), (1, 0, 1, "c", 5, 5), (2, 0, 1, "d", 5, 5))
+
+    (icicle,) = flame(TREE, before).data
+
+    assert icicle.marker.colors == pytest.approx((0.0, 0.75, -0.25))
+    assert (icicle.marker.cmin, icicle.marker.cmax) == (-0.75, 0.75)
+
+
+def test_of_many_nodes_the_widest_are_drawn_with_all_above_them():
+    n = 3000
+    chain = frame(
+        (0, None, 0, None, 0, n), *((i, i - 1, i, f"f{i}", 1, n - i + 1) for i in range(1, n))
+    )
+
+    (icicle,) = flame(chain).data
+
+    assert len(icicle.ids) == NODE_LIMIT
+    assert {parent for parent in icicle.parents if parent} <= set(icicle.ids)
+
+
+@pytest.mark.parametrize("nodes", [frame((0, None, 0, None, 0, 0)), TREE.clear()])
+def test_nothing_sampled_is_said(nodes):
+    figure = flame(nodes)
+
+    assert figure.data == ()
+    assert figure.layout.annotations[0].text == "nothing was sampled"

@@ -1,0 +1,55 @@
+"""What the time of workers went into, and when."""
+
+import pytest
+
+METRIC = {"kind": "fine_metric", "worker": "w1", "context": "execute", "prefix": "add"}
+
+
+def metric(activity, delta, unit="seconds", t=1.0, **fields):
+    return {**METRIC, "t": t, "activity": activity, "unit": unit, "delta": delta, **fields}
+
+
+def test_every_second_is_in_one_column(open_trace):
+    names = {
+        "thread-cpu": "cpu",
+        "thread-noncpu": "noncpu",
+        "serialize": "serialize",
+        "deserialize": "deserialize",
+        "compress": "compress",
+        "decompress": "decompress",
+        "disk-read": "disk",
+        "disk-write": "disk",
+        "network": "network",
+        "failed": "failed",
+        "executor": "other",
+        "my own": "other",
+    }
+    metrics = [metric(name, 2.0**i) for i, name in enumerate(names)]
+
+    [row] = open_trace(*metrics, *metrics).frame("activities").to_dicts()
+
+    expected = {}
+    for i, name in enumerate(names.values()):
+        expected[f"{name}_seconds"] = expected.get(f"{name}_seconds", 0) + 2 * 2.0**i
+    assert {name: row[name] for name in expected} == expected
+    assert row["seconds"] == sum(expected.values()) == pytest.approx(2 * (2.0**12 - 1))
+
+
+def test_bytes_are_apart_and_what_was_not_told_is_null(open_trace):
+    frame = open_trace(
+        metric("disk-write", 7.0, "bytes"), metric("network", 1.0, worker="w2", prefix=None)
+    ).frame("activities")
+
+    assert frame.select("worker", "seconds", "network_seconds", "disk_write_bytes").rows() == [
+        ("w2", 1.0, 1.0, None),
+        ("w1", None, None, 7),
+    ]
+
+
+def test_deltas_come_in_the_order_of_time(rows):
+    query = "SELECT t, worker, activity, delta FROM fine_metric_deltas"
+
+    assert rows(query, metric("compress", 1.0, t=3.0), metric("network", 2.0, t=2.0)) == [
+        (2.0, "w1", "network", 2.0),
+        (3.0, "w1", "compress", 1.0),
+    ]

@@ -1,0 +1,122 @@
+"""Fine metrics: sums over the workers are what the scheduler itself has of its spans."""
+
+import sys
+import time
+from collections import defaultdict
+
+import cloudpickle
+import pytest
+from distributed import Client, LocalCluster, span
+
+import roast_recorder
+
+pytestmark = pytest.mark.cluster
+
+# Workers can't import tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+def load(number):
+    return bytes(200_000) + bytes([number])
+
+
+def sift(data):
+    time.sleep(0.02)
+    return sum(data[:1000])
+
+
+def total(*parts):
+    return sum(parts)
+
+
+def run(client, number):
+    """A span in a span, of three prefixes, on whichever workers there are."""
+    with span(f"analysis {number}"):
+        data = client.map(load, range(number, number + 12), pure=False)
+        with span("sifting"):
+            sifted = client.map(sift, data, pure=False)
+        return client.submit(total, *sifted).result()
+
+
+def scheduler_told(cluster):
+    """What the scheduler has summed up, by span, and by metric."""
+    extension = cluster.scheduler.extensions["spans"]
+    return {
+        root.id: {
+            name: value
+            for name, value in root.cumulative_worker_metrics.items()
+            # What Dask makes up for the time of which nobody knows.
+            if name[:2] != ("execute", "N/A")
+        }
+        for root in extension.root_spans
+    }
+
+
+def trace_told(lines):
+    """The same of a trace: sums over workers, heartbeats and the spans in a span."""
+    parents = {line["span_id"]: line.get("parent_id") for line in lines if is_a(line, "span")}
+
+    def root(span_id):
+        return root(parents[span_id]) if parents[span_id] else span_id
+
+    found = defaultdict(lambda: defaultdict(float))
+    for line in lines:
+        if is_a(line, "fine_metric") and "span_id" in line:
+            name = tuple(line[part] for part in ("context", "prefix", "activity", "unit"))
+            found[root(line["span_id"])][name] += line["delta"]
+    return {span_id: dict(metrics) for span_id, metrics in found.items()}
+
+
+def is_a(line, kind):
+    return line["kind"] == kind
+
+
+def test_sums_are_the_schedulers_own_though_workers_come_and_go(tmp_path, read_lines):
+    path = tmp_path / "t.jsonl"
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        with roast_recorder.record(client, path):
+            run(client, 1)
+            cluster.scale(3)
+            client.wait_for_workers(3)
+            run(client, 2)
+            client.retire_workers([next(iter(cluster.scheduler.workers))])
+            run(client, 3)
+        expected = scheduler_told(cluster)
+
+    found = trace_told(read_lines(path))
+    assert len(expected) == 3
+    assert found.keys() == expected.keys()
+    for span_id, metrics in expected.items():
+        assert found[span_id] == pytest.approx(metrics, abs=1e-6)
+    assert {name[1] for metrics in expected.values() for name in metrics} >= {
+        "load",
+        "sift",
+        "total",
+    }
+    workers = {line["worker"] for line in read_lines(path) if is_a(line, "fine_metric")}
+    assert len(workers) == 3
+
+
+def test_sums_with_adaptive_scaling(tmp_path, read_lines):
+    path = tmp_path / "t.jsonl"
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        with roast_recorder.record(client, path):
+            cluster.adapt(minimum=1, maximum=3, interval="100ms", wait_count=2)
+            run(client, 1)
+            run(client, 2)
+        expected = scheduler_told(cluster)
+
+    found = trace_told(read_lines(path))
+    assert found.keys() == expected.keys()
+    for span_id, metrics in expected.items():
+        assert found[span_id] == pytest.approx(metrics, abs=1e-6)

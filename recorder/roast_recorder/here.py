@@ -36,8 +36,8 @@ class Here(ModuleType):
         Names of those for whom Dask's profiler notes where samples end.
     watcher : threading.Thread or None
         Looks at the process's memory while anything is measured.
-    process : psutil.Process or None
-        This one; a fork has another.
+    memory_reader : tuple
+        A process, of which a fork is another one, and what reads its memory.
     lock : threading.RLock
         Held while listeners come and go.
     """
@@ -49,7 +49,7 @@ class Here(ModuleType):
     measured: dict[int, Any]
     profiled_for: set[str]
     watcher: threading.Thread | None
-    process: Any
+    memory_reader: tuple[int | None, Any]
     lock: Any
 
 
@@ -65,7 +65,7 @@ def here() -> Any:
         made.measured = {}
         made.profiled_for = set()
         made.watcher = None
-        made.process = None
+        made.memory_reader = None, None
         made.lock = threading.RLock()
         # Of two threads that come here at once, one's is taken.
         found = sys.modules.setdefault(_NAME, made)

@@ -55,6 +55,7 @@ def stop_listening(name: str) -> None:
         state.listeners.pop(name, None)
         if state.listeners:
             return
+        state.memory_reader = None, None
         for finder in _finders():
             sys.meta_path.remove(finder)
         while state.patched:

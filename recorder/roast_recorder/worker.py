@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable
 from random import random
 from time import time
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 #: Workers speak to the recorder of one trace on the topic of this name.
 TOPIC = "roast-worker-{trace_id}"
+
+#: How long a chunk waits to be told of if its task goes on.
+SEND_INTERVAL_SECONDS = 0.5
 
 #: What the meter of one trace is called among the plugins of a worker.
 METER_NAME = "roast-recorder-{trace_id}"
@@ -56,31 +60,53 @@ class WorkerMeter(WorkerPlugin):
         self._chunks = chunks
         self._profile_interval_seconds = profile_interval_seconds
         self._profiler: Profiler | None = None
-        self._gathering: asyncio.Task[None] | None = None
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._worker: Worker | None = None
+        self._doing: list[asyncio.Task[None]] = []
 
     def setup(self, worker: Worker) -> None:
         """Begin to listen."""
+        self._worker = worker
+        do = asyncio.get_running_loop().create_task
         if self._chunks:
-            listen(self._name_on(worker), _tells_scheduler(worker, self._topic))
+            listen(self._name_on(worker), _hears_chunks(worker, self._waiting))
+            self._doing.append(do(self._send_now_and_then()))
         if self._profile_interval_seconds is not None:
             note_innermost(self._name_on(worker))
             self._profiler = profiler_of_worker(worker, time() + worker.scheduler_delay)
-            self._gathering = asyncio.get_running_loop().create_task(self._gather(worker))
+            self._doing.append(do(self._gather(worker)))
 
     def teardown(self, worker: Worker) -> None:
         """Stop to listen; say what is left to be said."""
         stop_listening(self._name_on(worker))
         note_no_longer(self._name_on(worker))
-        if self._gathering is not None:
-            self._gathering.cancel()
+        for doing in self._doing:
+            doing.cancel()
+        self._send()
         if told := self._last_profiles(worker):
             worker.log_event(self._topic, told)
+
+    def transition(self, key: Any, start: str, finish: str, **_others: Any) -> None:  # noqa: ARG002
+        """Tell of the chunk that a task has made, before the scheduler hears of its end."""
+        if self._waiting:
+            self._send()
 
     async def tell_the_rest(self, worker: Worker) -> None:
         """Tell the scheduler of the last profiles, and return when it knows."""
         if told := self._last_profiles(worker):
             scheduler: Any = worker.scheduler
             await scheduler.log_event(topic=self._topic, msg=told)
+
+    def _send(self) -> None:
+        while self._waiting and self._worker is not None:
+            # As text: names that Dask cannot send would cost the worker its connection.
+            text = json.dumps(self._waiting.popleft(), default=str)
+            self._worker.log_event(self._topic, {"measured": text})
+
+    async def _send_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(SEND_INTERVAL_SECONDS)
+            self._send()
 
     def _name_on(self, worker: Worker) -> str:
         # Several workers can share a process.
@@ -108,13 +134,15 @@ def _told(worker: Worker, records: list[dict[str, Any]]) -> dict[str, Any]:
     return {"profiles": pack(records), "records": len(records), "worker": worker.address}
 
 
-def _tells_scheduler(worker: Worker, topic: str) -> Callable[[dict[str, Any]], None]:
-    """Make a listener that sends what it hears to the scheduler, as an event.
+def _hears_chunks(
+    worker: Worker, waiting: deque[dict[str, Any]]
+) -> Callable[[dict[str, Any]], None]:
+    """Make a listener that has what it hears wait to be sent.
 
-    An event is sent at once and arrives before the end of the task, also if that fails.
+    To wake the event loop at once would have the task wait for it.
     """
 
-    def tell(measured: dict[str, Any]) -> None:
+    def hear(measured: dict[str, Any]) -> None:
         try:
             here = get_worker()
         except ValueError:
@@ -145,8 +173,6 @@ def _tells_scheduler(worker: Worker, topic: str) -> Callable[[dict[str, Any]], N
             # The scheduler has read it off the task.
             chunk.pop("usermeta", None)
         sections = list(map(complete, measured["sections"]))
-        # As text: names that Dask cannot send would cost the worker its connection.
-        text = json.dumps({**measured, "chunk": chunk, "sections": sections}, default=str)
-        worker.log_event(topic, {"measured": text})
+        waiting.append({**measured, "chunk": chunk, "sections": sections})
 
-    return tell
+    return hear

@@ -9,6 +9,8 @@ from itertools import accumulate
 
 import pytest
 
+from roast_analyze import Trace
+
 pytestmark = pytest.mark.browser
 
 START = 0.0
@@ -398,6 +400,33 @@ def test_without_profiles_the_section_says_so(open_page, report):
 
 STACKS = 50_000
 SLICES = 20
+
+
+def test_a_recorded_run_is_searched_zoomed_and_brushed(open_page, report, coffea_trace):
+    with Trace(coffea_trace) as trace:
+        ((samples, of_analysis),) = trace.sql(
+            """
+            SELECT sum(n)::INT, sum(n) FILTER (
+                list_bool_or(list_transform(frames, lambda f: f.filename LIKE '%dijet.py'))
+            )::INT
+            FROM (
+                SELECT *, samples + undecided_samples AS n
+                FROM profile_stacks
+                WHERE worker IS NOT NULL
+            )
+            """
+        ).fetchall()
+    page = open_page(report(coffea_trace, "coffea_failures"))
+    page.locator("figure.flame[data-state=drawn]").scroll_into_view_if_needed()
+
+    assert f"{samples:,} samples." in shown(page)
+    page.locator(".flame input").fill("dijet.py")
+    assert f"in {100 * of_analysis / samples:.0f} % of the time" in shown(page)
+    click(page, 0.5, 3)
+    assert page.locator(".flame-crumbs li").count() == 4
+    drag(page, 0.3, 0.6)
+    part = int(shown(page).split(", ")[1].split(" ")[0].replace(",", ""))
+    assert 0 < part < samples
 
 
 def many_stacks() -> list[dict]:

@@ -19,7 +19,7 @@ from roast_schemas.describe import json_schema, records_markdown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roast_analyze.trace import View
+    from roast_analyze.views import View
 
 HERE = Path(__file__).parent
 

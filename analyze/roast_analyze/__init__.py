@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from roast_analyze.trace import Column, Trace, View
+    from roast_analyze.trace import Trace
+    from roast_analyze.views import Column, View
 
 __all__ = ["Column", "Trace", "View"]
 
@@ -22,7 +23,7 @@ __all__ = ["Column", "Trace", "View"]
 def __getattr__(name: str) -> Any:
     # Importing DuckDB takes longer than `roast-analyze --help` should.
     if name in __all__:
-        from roast_analyze import trace
+        from roast_analyze import trace, views
 
-        return getattr(trace, name)
+        return getattr(trace if name == "Trace" else views, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,67 +1,25 @@
-"""A trace, opened: named views over its records, and answers to queries.
-
-The views are the files ``sql/<topic>/<name>.sql``. Each begins with a line
-``-- Needs: a, b`` that names the files that must come before it. Names that begin with
-``_`` are building blocks that only other files use; the others are public, and their
-columns and comments are an interface.
-"""
+"""A trace, opened: named views over its records, and answers to queries."""
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from graphlib import TopologicalSorter
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import duckdb
 
-from roast_analyze.errors import NotATrace, QueryError, UnknownView, one_line
+from roast_analyze.errors import NotATrace, QueryError, one_line
 from roast_analyze.load import create_tables, read_trace
+from roast_analyze.views import create_views, describe_views, known_view
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
     from types import TracebackType
 
     import polars as pl
 
     from roast_analyze.flamegraph import Flamegraph
-
-#: Topics, in the order in which views are listed.
-TOPICS = ("trace", "tasks", "workers", "coffea", "spans", "profiles")
-
-_NEEDS = "-- Needs: "
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a view: its name, its DuckDB type and what it means."""
-
-    name: str
-    type: str
-    comment: str
-
-
-@dataclass(frozen=True)
-class View:
-    """A public view: its name, what a row of it is, and its columns in order."""
-
-    name: str
-    comment: str
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True)
-class _Definition:
-    """A file below ``sql/``."""
-
-    name: str
-    sql: str
-    needs: tuple[str, ...]
+    from roast_analyze.views import View
 
 
 class Trace:
@@ -91,7 +49,7 @@ class Trace:
         self._connection = _connect()
         try:
             _read(self._connection, self.path)
-            _create_views(self._connection)
+            create_views(self._connection)
             self._close_to_the_outside()
         except BaseException:
             self._connection.close()
@@ -147,7 +105,7 @@ class Trace:
         UnknownView
             If no view has the name.
         """
-        return self.sql(f"FROM {_known(name)}")
+        return self.sql(f"FROM {known_view(name)}")
 
     def frame(self, view: str) -> pl.DataFrame:
         """Give a view as a polars frame.
@@ -162,7 +120,7 @@ class Trace:
 
     def views(self) -> list[View]:
         """List the public views with what they mean."""
-        return _views(self._connection)
+        return describe_views(self._connection)
 
     def flamegraph(
         self,
@@ -243,14 +201,8 @@ def documented_views() -> list[View]:
     """List the public views with what they mean, without a trace."""
     with _connect() as connection:
         create_tables(connection)
-        _create_views(connection)
-        return _views(connection)
-
-
-@cache
-def view_names() -> tuple[str, ...]:
-    """Name the public views, in the order in which they are listed."""
-    return tuple(Path(file.name).stem for file in _sql_files() if not file.name.startswith("_"))
+        create_views(connection)
+        return describe_views(connection)
 
 
 def _refuse_what_is_no_query(statements: list[duckdb.Statement]) -> None:
@@ -282,58 +234,3 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         read_trace(connection, path)
     except duckdb.Error as error:
         raise NotATrace(f"{str(path)!r} cannot be read: {one_line(error)}") from None
-
-
-def _create_views(connection: duckdb.DuckDBPyConnection) -> None:
-    for definition in _definitions():
-        connection.execute(definition.sql)
-
-
-def _views(connection: duckdb.DuckDBPyConnection) -> list[View]:
-    comments = dict(
-        connection.execute(
-            "SELECT view_name, coalesce(comment, '') FROM duckdb_views() WHERE NOT internal"
-        ).fetchall()
-    )
-    columns: dict[str, list[Column]] = {name: [] for name in comments}
-    for view, *column in connection.execute(
-        "SELECT table_name, column_name, data_type, coalesce(comment, '') "
-        "FROM duckdb_columns() WHERE list_contains($views, table_name) "
-        "AND schema_name = 'main' ORDER BY table_name, column_index",
-        {"views": list(comments)},
-    ).fetchall():
-        columns[view].append(Column(*column))
-    return [View(name, comments[name], tuple(columns[name])) for name in view_names()]
-
-
-def _known(view: str) -> str:
-    if view in view_names():
-        return view
-    near = difflib.get_close_matches(view, view_names(), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(view_names())}"
-    raise UnknownView(f"no view is named {view!r}; {hint}")
-
-
-@cache
-def _definitions() -> tuple[_Definition, ...]:
-    """Read the files below ``sql/``, each after those that it needs."""
-    definitions = {d.name: d for d in map(_read_definition, _sql_files())}
-    graph = {name: definition.needs for name, definition in definitions.items()}
-    return tuple(definitions[name] for name in TopologicalSorter(graph).static_order())
-
-
-def _sql_files() -> list[Traversable]:
-    folder = files("roast_analyze").joinpath("sql")
-    return [
-        file
-        for topic in TOPICS
-        for file in sorted(folder.joinpath(topic).iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".sql")
-    ]
-
-
-def _read_definition(file: Traversable) -> _Definition:
-    sql = file.read_text(encoding="utf-8")
-    needs = sql.partition("\n")[0].removeprefix(_NEEDS)
-    names = () if needs == "nothing" else tuple(needs.split(", "))
-    return _Definition(Path(file.name).stem, sql, names)

@@ -11,7 +11,8 @@ import pytest
 import roast_analyze
 from roast_analyze import Trace
 from roast_analyze.errors import QueryError, TraceError, UnknownView
-from roast_analyze.trace import documented_views, view_names
+from roast_analyze.trace import documented_views
+from roast_analyze.views import view_names
 
 ROOT = Path(__file__).parents[2]
 SQL = ROOT / "analyze" / "roast_analyze" / "sql"

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from roast_analyze.export.scope import Scope
-    from roast_analyze.trace import Trace, View
+    from roast_analyze.trace import Trace
+    from roast_analyze.views import View
 
 #: Views of the recording itself.
 _WHOLE: Final = ("trace_info", "run", "environment", "loss")

@@ -13,6 +13,15 @@ import pytest
 import zstandard
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_ones_own(tmp_path_factory) -> Iterator[Path]:
+    """Keep the tables of traces, also those that commands read, away from the user's cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROAST_CACHE_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def read_lines():
     """Read a trace without anything of ours: a list of dicts."""

@@ -20,7 +20,7 @@ ALLOWED = {
     },
     "analyze/roast_analyze": {
         "roast_schemas", "duckdb", "polars", "pyarrow", "plotly", "jinja2", "rich", "zstandard",
-        "markupsafe",
+        "markupsafe", "numpy", "orjson", "platformdirs", "psutil", "xxhash",
     },
 }  # fmt: skip
 
@@ -30,6 +30,8 @@ FORBIDDEN = {
                 "roast_analyze.trace", "roast_analyze.load"],
     "report": ["rich", "roast_analyze.commands", "roast_analyze.cli"],
     "commands": ["roast_analyze.cli"],
+    "database.py": ["polars", "plotly", "rich", "roast_analyze.trace", "roast_analyze.report",
+                    "roast_analyze.commands"],
     "trace.py": ["plotly", "rich", "roast_analyze.commands", "roast_analyze.cli"],
     "load.py": ["polars", "plotly", "rich", "roast_analyze.trace", "roast_analyze.report",
                 "roast_analyze.commands", "roast_analyze.cli"],

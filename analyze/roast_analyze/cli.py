@@ -31,7 +31,10 @@ _DUCKDB_INTERRUPTED: Final = "Query interrupted"
 #: Commands that are named; without a name the summary is meant.
 COMMANDS: Final = ("sql", "view", "export", "check")
 
-_EXTRA: Final = ("duckdb", "jinja2", "plotly", "polars", "pyarrow", "rich", "zstandard")
+_EXTRA: Final = (
+    "duckdb", "jinja2", "numpy", "platformdirs", "plotly", "polars", "psutil", "pyarrow",
+    "rich", "xxhash", "zstandard",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,6 +7,7 @@ prints it as it is and exits with 2::
     ├── TraceNotFound      nothing lies at the path
     ├── NotATrace          something lies there, but no trace that can be read
     ├── SchemaTooNew       recorded by a newer roast than this one
+    ├── NoRoom             too little memory, or disk, for what is to be done
     ├── UnknownView        no view has the name
     ├── QueryError         DuckDB refuses a query
     ├── NotWritable        an output cannot be written
@@ -35,6 +36,10 @@ class NotATrace(TraceError):
 
 class SchemaTooNew(TraceError):
     """The trace was recorded with a newer major version of the schema."""
+
+
+class NoRoom(TraceError):
+    """There is too little memory, or too little room on a disk."""
 
 
 class UnknownView(TraceError):

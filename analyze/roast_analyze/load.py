@@ -1,9 +1,10 @@
 """Segments of a trace into typed tables.
 
 :func:`load_segment` is a function of one segment alone: it appends the records of a file
-to one table per kind in the schema ``raw``, in the order of the file (``rowid`` keeps it),
-one row to ``raw.segments`` and, for every way in which the file is damaged, one row to
-``raw.damage``. Nothing is left out without being counted there.
+to one table per kind in the schema ``raw``, in the order of the file (``rowid`` keeps it).
+Nothing is left out without being counted: an :class:`Account` says what was read and what
+could not be, and :func:`write_accounts` makes rows of ``raw.segments`` and ``raw.damage``
+of it.
 
 The table of a kind has the fields that :mod:`roast_schemas.records` declares, but for
 ``kind``, and then ``segment`` and ``trace_id``.
@@ -11,34 +12,50 @@ The table of a kind has the fields that :mod:`roast_schemas.records` declares, b
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import duckdb
+import orjson
+
+from roast_analyze.content import Breaks, Content
 from roast_analyze.damage import Damage
-from roast_analyze.errors import INSTALL_COMMAND, NotATrace, SchemaTooNew, TraceNotFound
-from roast_analyze.segment import Segment, quoted
+from roast_analyze.errors import INSTALL_COMMAND, NotATrace, one_line
+from roast_analyze.lines import (
+    MAX_LINE_BYTES,
+    Lines,
+    SortedBlock,
+    blocks,
+    each_line,
+    selected,
+    sort_lines,
+    without_blank_lines,
+)
+from roast_analyze.segment import Segment, schema_versions
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import duckdb_columns, kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    import duckdb
+    from roast_analyze.inputs import Identity, LeftOut, Part
 
-#: Names of the files that a folder is searched for.
-SUFFIXES = (".jsonl", ".jsonl.zst", ".jsonl.gz")
+_Item = TypeVar("_Item")
 
-#: A kind with more records than this is read from the file by itself, at the price of one
-#: more pass over it: DuckDB then parses only the fields of that kind. The others are read
-#: in one pass together, into a table as wide as all of them. On a trace of 1.5 GB and
-#: 5 million transitions this takes half the time, and a quarter of the memory, of reading
-#: everything at once.
-ABUNDANT_RECORDS = 50_000
+#: Unknown kinds beyond so many are counted together.
+UNKNOWN_KINDS_NAMED: Final = 20
 
-_TABLES = """
+#: The kernel takes no more pieces than this in one call.
+_PIECES_AT_ONCE: Final = 1024
+
+_TABLES: Final = """
 CREATE SCHEMA raw;
 CREATE TABLE raw.segments (
     path VARCHAR, has_header BOOLEAN, has_trailer BOOLEAN, records BIGINT,
@@ -51,71 +68,103 @@ CREATE TABLE raw.damage (
 """
 
 
-@dataclass(frozen=True)
-class Identity:
-    """What a segment is a part of: trace and place in it."""
-
-    trace_id: str
-    segment: int
-
-
-def read_trace(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Load every segment of a trace into new tables.
+@dataclass
+class Account:
+    """What was read of a segment so far, and what could not be.
 
     Parameters
     ----------
-    connection : duckdb.DuckDBPyConnection
-    path : Path
-        A file, or a folder of segments whose names count up.
-
-    Raises
-    ------
-    TraceNotFound, NotATrace, SchemaTooNew
-        As :mod:`roast_analyze.errors` tells them apart.
+    lines : int
+        Lines that are not blank.
+    records_by_kind : dict of str to int
+        Lines that name a kind, known or not.
+    incomplete : dict of str to int
+        Records among them without a field that their kind must have.
+    unreadable : int
+        Lines that are no JSON, or name no kind.
+    first_unreadable, last_unreadable : int or None
+        Numbers of such lines, from 1.
+    too_long : int
+        Lines that are longer than any record.
+    breaks : Breaks
+        Where the compression is broken.
     """
-    create_tables(connection)
-    with TemporaryDirectory(prefix="roast-") as scratch:
-        segments = [
-            Segment(connection, segment, Path(scratch) / f"{number}.jsonl")
-            for number, segment in enumerate(segment_paths(path))
+
+    lines: int = 0
+    records_by_kind: dict[str, int] = field(default_factory=dict)
+    incomplete: dict[str, int] = field(default_factory=dict)
+    unreadable: int = 0
+    first_unreadable: int | None = None
+    last_unreadable: int | None = None
+    too_long: int = 0
+    breaks: Breaks = field(default_factory=Breaks)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Account:
+        """Make one of what :func:`dataclasses.asdict` gave."""
+        return cls(**{**values, "breaks": Breaks(**values["breaks"])})
+
+    @property
+    def whole_records(self) -> int:
+        """Records of known kinds that have what they must have."""
+        known = sum(n for kind, n in self.records_by_kind.items() if kind in kinds())
+        return known - sum(self.incomplete.values())
+
+    def damage(self) -> Iterator[Damage]:
+        """Say in words how the segment is not whole."""
+        yield from self.breaks.damage()
+        if self.too_long:
+            detail = f"longer than {MAX_LINE_BYTES // 2**20} MiB, which no record is"
+            yield Damage("overlong lines", self.too_long, detail)
+        count = self.unreadable
+        if count and self.last_unreadable == self.lines:
+            detail = f"line {self.last_unreadable}; the file was cut off there"
+            yield Damage("last line unreadable", 1, detail)
+            count -= 1
+        if count:
+            detail = f"the first is line {self.first_unreadable}, not counting blank lines"
+            yield Damage("unreadable lines", count, detail)
+        yield from self._unknown_kinds()
+        for kind, records in sorted(self.incomplete.items()):
+            detail = f"kind {kind!r} needs {', '.join(_required_names(kind))}"
+            yield Damage("incomplete records", records, detail)
+
+    def _unknown_kinds(self) -> Iterator[Damage]:
+        unknown = [
+            (kind, n)
+            for kind, n in sorted(self.records_by_kind.items(), key=lambda item: -item[1])
+            if kind not in kinds()
         ]
-        _refuse_what_is_no_trace(path, segments)
-        full = [segment for segment in segments if segment.census.lines]
-        for segment, identity in zip(full, _identities(path, full), strict=True):
-            load_segment(connection, segment, identity)
-        for segment in segments:
-            if not segment.census.lines:
-                _write_empty(connection, segment, identity.trace_id)
+        for kind, count in unknown[:UNKNOWN_KINDS_NAMED]:
+            yield Damage("unknown kind", count, f"kind {kind[:100]!r}")
+        if rest := unknown[UNKNOWN_KINDS_NAMED:]:
+            yield Damage("unknown kind", sum(n for _, n in rest), f"{len(rest)} more kinds")
 
 
-def segment_paths(path: Path) -> list[Path]:
-    """List the segments of a trace, in order.
+@dataclass(frozen=True)
+class Progress:
+    """How far a segment was read, so that reading can go on when it has grown.
 
-    Raises
-    ------
-    TraceNotFound
-        If nothing lies at the path.
-    NotATrace
-        If it is neither a file nor a folder with segments in it.
+    Parameters
+    ----------
+    place : int
+        Where reading can begin again.
+    account : Account
+        Of what comes before that place.
+    rows_behind : int
+        Rows of what was read behind that place: a line or frame that was cut. With any,
+        reading cannot go on: they would be there twice, and rows that are removed change
+        the places of others, which tables tell apart by.
     """
-    try:
-        if path.is_file():
-            return [path]
-        if path.is_dir():
-            return _segments_in(path)
-        exists = path.exists()
-    except OSError as error:
-        raise NotATrace(f"{str(path)!r} cannot be read: {error.strerror}") from None
-    if exists:
-        raise NotATrace(f"{str(path)!r} is neither a file nor a folder; name a trace")
-    raise TraceNotFound(f"there is no {str(path)!r}; name a trace file or a folder of segments")
 
+    place: int = 0
+    account: Account = field(default_factory=Account)
+    rows_behind: int = 0
 
-def trace_name(path: Path) -> str:
-    """Give the name of a trace without the ending that says how it is stored."""
-    name = path.absolute().name
-    ending = next((s for s in sorted(SUFFIXES, key=len)[::-1] if name.endswith(s)), "")
-    return name.removesuffix(ending) or name
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Progress:
+        """Make one of what :func:`dataclasses.asdict` gave."""
+        return cls(values["place"], Account.from_dict(values["account"]), values["rows_behind"])
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
@@ -131,113 +180,355 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def load_segment(
-    connection: duckdb.DuckDBPyConnection, segment: Segment, identity: Identity
-) -> None:
-    """Append one segment to the tables.
+    connection: duckdb.DuckDBPyConnection,
+    segment: Segment,
+    identity: Identity,
+    begin: Progress,
+    report: Callable[[int], None],
+) -> tuple[Account, Progress]:
+    """Append one segment, or what it has grown by, to the tables.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        Where :func:`create_tables` was called.
+        Where :func:`create_tables` was called; no transaction is open.
     segment : Segment
     identity : Identity
         What the segment is a part of.
+    begin : Progress
+        How far it was read before.
+    report : callable
+        Is told now and then how many bytes of the file have been read.
+
+    Returns
+    -------
+    Account
+        What was read of all of it.
+    Progress
+        From where to go on when it has grown.
 
     Raises
     ------
-    SchemaTooNew
-        If it was recorded with a newer major version of the schema.
+    NotATrace
+        If the file cannot be read.
+    duckdb.Error
+        If there is no room on the disk, or in memory.
     """
-    damage = [*segment.census.damage, *_header_damage(segment)]
-    loading = _Loading(connection, segment, identity)
-    damage += loading.load_kinds()
-    loading.write_segment()
-    for found in damage:
-        loading.write_damage(found)
+    try:
+        return _load(connection, segment, identity, begin, report, each_line_checked=False)
+    except (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InterruptException):
+        raise
+    except duckdb.Error:
+        # A line that DuckDB neither reads nor passes over; which one, it does not say.
+        pass
+    try:
+        return _load(connection, segment, identity, begin, report, each_line_checked=True)
+    except (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InterruptException):
+        raise
+    except duckdb.Error as error:
+        raise NotATrace(f"{str(segment.path)!r} cannot be read: {one_line(error)}") from None
+
+
+def write_accounts(
+    connection: duckdb.DuckDBPyConnection,
+    accounts: Iterable[tuple[Part, Account]],
+    left_out: Iterable[LeftOut],
+) -> None:
+    """Fill ``raw.segments`` and ``raw.damage``, in place of what was there.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Where all of the segments are loaded.
+    accounts : iterable of (Part, Account)
+    left_out : iterable of LeftOut
+    """
+    connection.execute("DELETE FROM raw.segments; DELETE FROM raw.damage")
+    extents = _extents(connection)
+    for part, account in accounts:
+        known = {kind: n for kind, n in account.records_by_kind.items() if kind in kinds()}
+        identity = part.identity
+        start_t, stop_t = extents.get((identity.trace_id, identity.segment), (None, None))
+        connection.execute(
+            "INSERT INTO raw.segments SELECT $path, $has_header, $has_trailer, $records, "
+            "map($kinds, $counts), $unreadable, $start_t, $stop_t, $segment, $trace_id",
+            {
+                "path": str(part.segment.path),
+                "has_header": part.segment.header is not None,
+                "has_trailer": "trailer" in known,
+                "records": sum(known.values()),
+                "kinds": list(account.records_by_kind),
+                "counts": list(account.records_by_kind.values()),
+                "unreadable": account.unreadable,
+                "start_t": start_t,
+                "stop_t": stop_t,
+                **vars(identity),
+            },
+        )
+        for found in (*account.damage(), *_header_damage(part.segment)):
+            _write_damage(connection, found, **vars(identity))
+    for file in left_out:
+        _write_damage(connection, file.damage, file.trace_id, file.segment)
+
+
+def _extents(
+    connection: duckdb.DuckDBPyConnection,
+) -> dict[tuple[str, int], tuple[float | None, float | None]]:
+    """Find the first and last instant of each segment."""
+    tables = " UNION ALL ".join(
+        f"SELECT trace_id, segment, min(t) AS start_t, max(t) AS stop_t "  # noqa: S608
+        f"FROM raw.{quoted(kind)} GROUP BY ALL"
+        for kind in kinds()
+    )
+    rows = connection.execute(
+        f"SELECT trace_id, segment, min(start_t), max(stop_t) FROM ({tables}) GROUP BY ALL"  # noqa: S608
+    ).fetchall()
+    return {(trace_id, segment): (start, stop) for trace_id, segment, start, stop in rows}
+
+
+def _write_damage(
+    connection: duckdb.DuckDBPyConnection, damage: Damage, trace_id: str, segment: int | None
+) -> None:
+    connection.execute(
+        "INSERT INTO raw.damage VALUES ($reason, $records, $detail, $segment, $trace_id)",
+        {**vars(damage), "segment": segment, "trace_id": trace_id},
+    )
+
+
+def quoted(name: str) -> str:
+    """Write a name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _load(
+    connection: duckdb.DuckDBPyConnection,
+    segment: Segment,
+    identity: Identity,
+    begin: Progress,
+    report: Callable[[int], None],
+    *,
+    each_line_checked: bool,
+) -> tuple[Account, Progress]:
+    place, account_there = begin.place, begin.account
+    account = deepcopy(begin.account)
+    with (
+        segment.path.open("rb", buffering=0) as file,
+        TemporaryDirectory(prefix="roast-") as scratch,
+        transaction(connection),
+    ):
+        loading = _Loading(connection, identity, account, Path(scratch), each_line_checked)
+        content = Content(
+            file, segment.compression, place, segment.nbytes, replace(account.breaks)
+        )
+        for read in _one_ahead(_read_blocks(content)):
+            loading.load(read.lines)
+            account.breaks = read.breaks
+            if read.end is not None:
+                place, account_there = read.end, deepcopy(account)
+                loading.rows = 0
+            report(read.place)
+        account.breaks = content.breaks
+    return account, Progress(place, account_there, loading.rows)
+
+
+@dataclass(frozen=True)
+class _ReadBlock:
+    """A block, taken apart, and how far the file was read when it came.
+
+    Parameters
+    ----------
+    lines : SortedBlock
+    end : int or None
+        As :class:`roast_analyze.lines.Block` has it.
+    place : int
+        How far the file was read.
+    breaks : Breaks
+        Where its compression was broken so far.
+    """
+
+    lines: SortedBlock
+    end: int | None
+    place: int
+    breaks: Breaks
+
+
+def _read_blocks(content: Content) -> Iterator[_ReadBlock]:
+    for block in blocks(content, anywhere=content.compression == "uncompressed"):
+        place = content.file.tell()
+        yield _ReadBlock(sort_lines(block), block.end, place, replace(content.breaks))
+
+
+def _one_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+    """Give items while a thread makes the next one: DuckDB leaves Python's lock to it."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        following = thread.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = thread.submit(next, items, None)
+            yield item
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Let what is done meanwhile be done at once: each statement alone waits for the disk."""
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        # DuckDB has ended a transaction in which something failed.
+        with suppress(duckdb.Error):
+            connection.rollback()
+        raise
+    connection.commit()
 
 
 class _Loading:
-    """One segment on its way into the tables."""
+    """Blocks of one segment on their way into the tables."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, segment: Segment, identity: Identity
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        identity: Identity,
+        account: Account,
+        scratch: Path,
+        each_line_checked: bool,
     ) -> None:
         self._connection = connection
-        self._segment = segment
         self._identity = identity
-        self._known = segment.census.known
-        self._rare = [kind for kind, n in self._known.items() if n <= ABUNDANT_RECORDS]
+        self._account = account
+        self._scratch = scratch
+        self._each_line_checked = each_line_checked
+        #: Rows that were appended; set back by who wants to know of the next ones.
+        self.rows = 0
 
-    def load_kinds(self) -> Iterator[Damage]:
-        self._stage_rare_kinds()
-        for kind in self._known:
-            yield from self._load_kind(kind)
-        self._connection.execute("DROP TABLE rare")
+    def load(self, found: SortedBlock) -> None:
+        """Append the records of a block, and count what cannot be."""
+        for kind, all_lines in found.by_kind.items():
+            lines = all_lines if kind else without_blank_lines(all_lines)
+            if self._each_line_checked:
+                lines = self._without_unreadable_lines(lines)
+            if kind:
+                self._load_kind(kind, lines)
+            else:
+                self._load_mixed(lines)
+        self._account.lines += found.lines
+        self._account.too_long += found.too_long
 
-    def _stage_rare_kinds(self) -> None:
-        names = {"kind"} | {name for kind in self._rare for name in _field_names(kind)}
-        table, parameters = self._segment.rows({n: duckdb_columns()[n] for n in sorted(names)})
-        self._connection.execute(
-            f"CREATE TEMP TABLE rare AS FROM {table} WHERE list_contains($kinds, kind)",
-            {**parameters, "kinds": self._rare},
-        )
+    def _load_kind(self, kind: str, lines: Lines) -> None:
+        """Append lines that begin as records of a kind do."""
+        if not lines.nbytes:
+            return
+        table, parameters = self._table(lines, _field_names(kind))
+        inserted = self._insert(kind, table, parameters)
+        if inserted < len(lines.numbers):
+            self._load_mixed(lines, but=kind)
+        else:
+            _add(self._account.records_by_kind, kind, inserted)
 
-    def _load_kind(self, kind: str) -> Iterator[Damage]:
-        """Append the records of a kind; count those without a field that they must have."""
-        parameters: dict[str, object] = {}
-        table = "rare"
-        if kind not in self._rare:
-            columns = {name: duckdb_columns()[name] for name in _field_names(kind)}
-            table, parameters = self._segment.rows(columns)
-        inserted = self._connection.execute(
+    def _load_mixed(self, lines: Lines, but: str | None = None) -> None:
+        """Append lines of any kind, of which the whole ones of a kind are there already."""
+        if not lines.nbytes:
+            return
+        names = {name for kind in kinds() for name in _field_names(kind)}
+        table, parameters = self._table(lines, sorted(names))
+        self._connection.execute(f"CREATE TEMP TABLE mixed AS FROM {table}", parameters)
+        for kind, records in self._connection.execute(
+            "SELECT kind, count(*) FROM mixed WHERE kind IS NOT NULL GROUP BY kind"
+        ).fetchall():
+            _add(self._account.records_by_kind, kind, records)
+            if kind in kinds():
+                whole = self._count_whole(kind) if kind == but else self._insert(kind, "mixed")
+                _add(self._account.incomplete, kind, records - whole)
+        for (place,) in self._connection.execute(
+            "SELECT place FROM (SELECT kind, row_number() OVER () - 1 AS place FROM mixed) "
+            "WHERE kind IS NULL ORDER BY place"
+        ).fetchall():
+            self._note_unreadable(int(lines.numbers[place]))
+        self._connection.execute("DROP TABLE mixed")
+
+    def _insert(
+        self, kind: str, table: str, parameters: dict[str, object] | None = None
+    ) -> int:
+        """Append the whole records of a kind; give their number."""
+        inserted: int = self._connection.execute(
             # Only names of the schema's own declarations are written into the text.
             f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
             f"SELECT {', '.join(map(quoted, _table_columns(kind)))}, $segment, $trace_id "
             f"FROM {table} WHERE kind = $kind AND {_is_whole(kind)}",
-            {**parameters, "kind": kind, **vars(self._identity)},
+            {**(parameters or {}), "kind": kind, **vars(self._identity)},
         ).fetchall()[0][0]
-        if (incomplete := self._known[kind] - inserted) > 0:
-            required = ", ".join(_required_names(kind))
-            detail = f"kind {kind!r} needs {required}"
-            yield Damage("incomplete records", incomplete, detail)
+        self.rows += inserted
+        return inserted
 
-    def write_damage(self, damage: Damage) -> None:
-        self._connection.execute(
-            "INSERT INTO raw.damage VALUES ($reason, $records, $detail, $segment, $trace_id)",
-            {**vars(damage), **vars(self._identity)},
+    def _count_whole(self, kind: str) -> int:
+        count: int = self._connection.execute(
+            f"SELECT count(*) FROM mixed WHERE kind = $kind AND {_is_whole(kind)}",  # noqa: S608
+            {"kind": kind},
+        ).fetchall()[0][0]
+        return count
+
+    def _table(self, lines: Lines, names: list[str]) -> tuple[str, dict[str, object]]:
+        """Give lines as an SQL table function, and its parameters.
+
+        A field that a line lacks, or has in another type, is null; a line that cannot be
+        read is a row of nulls.
+        """
+        path = self._scratch / "lines.jsonl"
+        # Written over, not anew: the pages of the file are there already.
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            for begin in range(0, len(lines.runs), _PIECES_AT_ONCE):
+                _write_all(file, lines.runs[begin : begin + _PIECES_AT_ONCE])
+            os.ftruncate(file, lines.nbytes)
+        finally:
+            os.close(file)
+        types = ", ".join(f"{quoted(name)}: '{duckdb_columns()[name]}'" for name in names)
+        sql = (
+            f"read_json($path, format = 'newline_delimited', columns = {{{types}}}, "
+            "records = true, compression = 'uncompressed', ignore_errors = true)"
         )
+        # DuckDB takes a path for a pattern; each special sign in brackets means itself.
+        return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(path))}
 
-    def write_segment(self) -> None:
-        census = self._segment.census
-        self._connection.execute(
-            "INSERT INTO raw.segments SELECT $path, $has_header, $has_trailer, $records, "
-            "map($kinds, $counts), $unreadable, $start_t, $stop_t, $segment, $trace_id",
-            {
-                "path": str(self._segment.path),
-                "has_header": self._segment.header is not None,
-                "has_trailer": "trailer" in self._known,
-                "records": sum(self._known.values()),
-                "kinds": list(census.records_by_kind),
-                "counts": list(census.records_by_kind.values()),
-                "unreadable": census.unreadable,
-                "start_t": census.start_t,
-                "stop_t": census.stop_t,
-                **vars(self._identity),
-            },
-        )
+    def _without_unreadable_lines(self, lines: Lines) -> Lines:
+        """Leave out lines that are no JSON object with a kind, and count them."""
+        readable = [_is_record(line) for line in each_line(lines)]
+        for number, kept in zip(lines.numbers.tolist(), readable, strict=True):
+            if not kept:
+                self._note_unreadable(number)
+        return selected(lines, readable)
+
+    def _note_unreadable(self, place: int) -> None:
+        account = self._account
+        number = account.lines + place + 1
+        account.unreadable += 1
+        account.first_unreadable = min(account.first_unreadable or number, number)
+        account.last_unreadable = max(account.last_unreadable or number, number)
 
 
-def _write_empty(
-    connection: duckdb.DuckDBPyConnection, segment: Segment, trace_id: str
-) -> None:
-    """Count a file without a line; nobody knows which segment it is, or whether it is one."""
-    detail = "; ".join(
-        [f"{segment.path.name} is empty", *(d.detail for d in segment.census.damage)]
-    )
-    connection.execute(
-        "INSERT INTO raw.damage VALUES ('empty file', NULL, $detail, NULL, $trace_id)",
-        {"detail": detail, "trace_id": trace_id},
-    )
+def _write_all(file: int, pieces: list[memoryview]) -> None:
+    """Write pieces one after another; the kernel may take fewer bytes than it is given."""
+    written = os.writev(file, pieces)
+    for piece in pieces:
+        if written >= len(piece):
+            written -= len(piece)
+            continue
+        rest = piece[written:]
+        while rest:
+            rest = rest[os.write(file, rest) :]
+        written = 0
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(record, dict) and isinstance(record.get("kind"), str)
+
+
+def _add(counts: dict[str, int], name: str, count: int) -> None:
+    if count:
+        counts[name] = counts.get(name, 0) + count
 
 
 def _header_damage(segment: Segment) -> Iterator[Damage]:
@@ -245,74 +536,17 @@ def _header_damage(segment: Segment) -> Iterator[Damage]:
         yield Damage("no header", None, "what recorded it, and with which settings, is lost")
         return
     version = segment.header.schema_version
-    if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", version):
+    versions = schema_versions(version)
+    if versions is None:
         yield Damage("unknown schema version", None, f"{version[:100]!r} is no version")
         return
-    theirs, ours = (tuple(map(int, v.split("."))) for v in (version, SCHEMA_VERSION))
-    if theirs[0] > ours[0]:
-        raise SchemaTooNew(
-            f"{str(segment.path)!r} has schema version {version}, but this roast reads up to "
-            f"{SCHEMA_VERSION}; upgrade it: {INSTALL_COMMAND}"
-        )
+    theirs, ours = versions
     if theirs[0] < ours[0]:
         detail = f"version {version} read as {SCHEMA_VERSION}: what has moved is not found"
         yield Damage("older schema version", None, detail)
     elif theirs > ours:
         detail = f"version {version} read as {SCHEMA_VERSION}; upgrade: {INSTALL_COMMAND}"
         yield Damage("newer schema version", None, detail)
-
-
-def _identities(path: Path, segments: list[Segment]) -> Iterator[Identity]:
-    """Tell what the segments are; one without header goes with its neighbours."""
-    headers = [segment.header for segment in segments if segment.header]
-    trace_id = headers[0].trace_id if headers else trace_name(path)
-    number = 0
-    for segment in segments:
-        number = segment.header.segment if segment.header else number + 1
-        yield Identity(trace_id, number)
-
-
-def _segments_in(folder: Path) -> list[Path]:
-    found = [
-        entry
-        for entry in folder.iterdir()
-        if entry.name.endswith(SUFFIXES) and not entry.name.startswith(".") and entry.is_file()
-    ]
-    if not found:
-        endings = ", ".join(SUFFIXES)
-        raise NotATrace(
-            f"no trace lies in the folder {str(folder)!r}; segments end in {endings}"
-        )
-    return sorted(found, key=_counting_order)
-
-
-def _counting_order(path: Path) -> list[tuple[int, str]]:
-    """Order names as people count: 2 before 10."""
-    parts = re.findall(r"[0-9]+|[^0-9]+", path.name)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
-
-
-def _refuse_what_is_no_trace(path: Path, segments: list[Segment]) -> None:
-    wanted = "name a trace that roast recorded"
-    if not any(segment.census.lines for segment in segments):
-        raise NotATrace(f"{str(path)!r} is empty; {wanted}")
-    if all(segment.census.start_t is None for segment in segments):
-        raise NotATrace(f"{str(path)!r} is no trace: no line of it is a record; {wanted}")
-    first: dict[tuple[str, int], Segment] = {}
-    for segment in segments:
-        if segment.header is None:
-            continue
-        header = segment.header
-        if first and header.trace_id not in {trace_id for trace_id, _ in first}:
-            raise NotATrace(
-                f"{str(path)!r} holds several traces; name one, such as {str(segment.path)!r}"
-            )
-        earlier = first.setdefault((header.trace_id, header.segment), segment)
-        if earlier is not segment:
-            raise NotATrace(
-                f"segment {header.segment} is there twice: {str(earlier.path)!r} and "
-                f"{str(segment.path)!r}; remove one"
-            )
 
 
 def _is_whole(kind: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roast_analyze.errors import NotWritable
-from roast_analyze.load import segment_paths
+from roast_analyze.inputs import segment_paths
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,29 +1,25 @@
-"""A segment file as DuckDB reads it: lines to rows, and a first look at what is in them.
+"""A segment file: what it is a part of, told by its header.
 
-DuckDB reads what it can and gives a row of NULLs for a line that it cannot read; a file
-that it refuses as a whole goes through :mod:`roast_analyze.salvage` first. Either way
-:class:`Census` tells what there is and what is damaged.
+Only the beginning of a file is looked at here; :mod:`roast_analyze.load` reads all of it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-import duckdb
+import orjson
 
-from roast_analyze.damage import Damage
-from roast_analyze.errors import NotATrace, one_line
-from roast_analyze.salvage import begins_with_mark, compression_of, salvage
-from roast_schemas.describe import duckdb_columns, kinds
+from roast_analyze.content import Content, compression_of
+from roast_analyze.errors import INSTALL_COMMAND, NotATrace, SchemaTooNew
+from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-#: Unknown kinds beyond so many are counted together.
-UNKNOWN_KINDS_NAMED = 20
+#: A header further behind than this is not looked for.
+_PEEK_BYTES: Final = 2**20
 
 
 @dataclass(frozen=True)
@@ -35,163 +31,101 @@ class Header:
     schema_version: str
 
 
-@dataclass
-class Census:
-    """What a first look at a segment shows.
+@dataclass(frozen=True)
+class Segment:
+    """A segment file, as it is found.
 
     Parameters
     ----------
-    records_by_kind : dict of str to int
-        Lines that name a kind, known or not.
-    start_t, stop_t : float or None
-        First and last finite ``t`` of the records of known kinds.
-    unreadable : int
-        Lines that are no JSON, or name no kind.
-    damage : list of Damage
+    path : Path
+    nbytes : int
+        Size of the file when it was looked at; nothing behind is read.
+    stamp : tuple of int
+        Device, inode and time of the last change in nanoseconds: a file of the same size
+        and stamp is the same.
+    compression : str
+        ``zstd``, ``gzip`` or ``uncompressed``.
+    header : Header or None
+    empty : bool
+        There is not a line in it.
     """
 
-    records_by_kind: dict[str, int]
-    start_t: float | None
-    stop_t: float | None
-    unreadable: int
-    damage: list[Damage] = field(default_factory=list)
-
-    @property
-    def known(self) -> dict[str, int]:
-        """Records of the kinds that the schema declares."""
-        return {name: n for name, n in self.records_by_kind.items() if name in kinds()}
-
-    @property
-    def lines(self) -> int:
-        """Lines that are not blank."""
-        return sum(self.records_by_kind.values()) + self.unreadable
+    path: Path
+    nbytes: int
+    stamp: tuple[int, int, int]
+    compression: str
+    header: Header | None
+    empty: bool
 
 
-class Segment:
-    """A readable segment file.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-    path : Path
-    copy : Path
-        Where a repaired copy of the file may be written; it must outlive the segment.
-
-    Attributes
-    ----------
-    path : Path
-    census : Census
-    header : Header or None
+def look_at(path: Path) -> Segment:
+    """Look at the beginning of a file.
 
     Raises
     ------
     NotATrace
-        If the file cannot be read at all.
+        If it cannot be read.
+    SchemaTooNew
+        If it was recorded with a newer major version of the schema.
     """
+    try:
+        str(path.resolve()).encode()  # DuckDB takes UTF-8 only
+        with path.open("rb") as file:
+            status = path.stat()
+            compression = compression_of(file)
+            beginning = bytearray()
+            for piece in Content(file, compression, 0, status.st_size):
+                beginning += piece.data
+                if len(beginning) >= _PEEK_BYTES:
+                    break
+    except OSError as error:
+        raise NotATrace(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except UnicodeEncodeError:
+        raise NotATrace(f"the name {str(path)!r} is not UTF-8; rename the file") from None
+    header = _find_header(beginning)
+    if header:
+        _refuse_newer_schema(path, header.schema_version)
+    stamp = (status.st_dev, status.st_ino, status.st_mtime_ns)
+    empty = not beginning.strip(b"\r\n")
+    return Segment(path, status.st_size, stamp, compression, header, empty)
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, copy: Path) -> None:
-        self.path = path
-        self._connection = connection
+
+def schema_versions(version: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Give a version of the schema and ours as numbers, or None if it is no version."""
+    if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", version):
+        return None
+    theirs, ours = (tuple(map(int, v.split("."))) for v in (version, SCHEMA_VERSION))
+    return theirs, ours
+
+
+def _find_header(beginning: bytearray) -> Header | None:
+    for line in bytes(beginning[:_PEEK_BYTES]).split(b"\n"):
+        if b'"header"' not in line:
+            continue
         try:
-            self._use(path)
-            if begins_with_mark(path):
-                self._repair(copy)
-            else:
-                self.census = self._take_census()
-        except OSError as error:
-            raise NotATrace(f"{str(path)!r} cannot be read: {error.strerror}") from None
-        except UnicodeEncodeError:
-            raise NotATrace(f"the name {str(path)!r} is not UTF-8; rename the file") from None
-        except duckdb.Error:
-            self._repair(copy)
-        self.header = self._find_header()
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if header := _as_header(record):
+            return header
+    return None
 
-    def rows(self, columns: dict[str, str]) -> tuple[str, dict[str, object]]:
-        """Give the lines as an SQL table function, and its parameters.
 
-        Parameters
-        ----------
-        columns : dict of str to str
-            Fields to read and their DuckDB types. A field that a line lacks, or has in
-            another type, is null.
-        """
-        types = ", ".join(f"{quoted(name)}: '{type_}'" for name, type_ in columns.items())
-        sql = (
-            f"read_json($path, format = 'newline_delimited', columns = {{{types}}}, "
-            "records = true, compression = $compression, ignore_errors = true)"
+def _as_header(record: Any) -> Header | None:
+    if not isinstance(record, dict) or record.get("kind") != "header":
+        return None
+    names: dict[str, Any] = {
+        "t": (int, float), "trace_id": str, "segment": int, "schema_version": str
+    }  # fmt: skip
+    if not all(isinstance(record.get(name), types) for name, types in names.items()):
+        return None
+    return Header(record["trace_id"], record["segment"], record["schema_version"])
+
+
+def _refuse_newer_schema(path: Path, version: str) -> None:
+    versions = schema_versions(version)
+    if versions and versions[0][0] > versions[1][0]:
+        raise SchemaTooNew(
+            f"{str(path)!r} has schema version {version}, but this roast reads up to "
+            f"{SCHEMA_VERSION}; upgrade it: {INSTALL_COMMAND}"
         )
-        return sql, {"path": self._pattern, "compression": self._compression}
-
-    def _use(self, path: Path) -> None:
-        self._compression = compression_of(path)
-        # DuckDB takes a path for a pattern; each special sign in brackets means itself.
-        self._pattern = re.sub(r"([*?\[])", r"[\1]", str(path.resolve()))
-        self._pattern.encode()  # DuckDB takes UTF-8 only
-
-    def _repair(self, copy: Path) -> None:
-        try:
-            damage = salvage(self.path, copy)
-            self._use(copy)
-            self.census = self._take_census()
-        except (OSError, duckdb.Error) as error:
-            raise NotATrace(f"{str(self.path)!r} cannot be read: {one_line(error)}") from None
-        self.census.damage += damage
-
-    def _take_census(self) -> Census:
-        rows = self._query(
-            "SELECT kind, count(*), min(t) FILTER (isfinite(t)), max(t) FILTER (isfinite(t)) "
-            "FROM {table} GROUP BY kind ORDER BY count(*) DESC, kind",
-            {"kind": "VARCHAR", "t": "DOUBLE"},
-        )
-        known = [row for row in rows if row[0] in kinds()]
-        census = Census(
-            records_by_kind={kind: n for kind, n, *_ in rows if kind is not None},
-            start_t=min((row[2] for row in known if row[2] is not None), default=None),
-            stop_t=max((row[3] for row in known if row[3] is not None), default=None),
-            unreadable=sum(n for kind, n, *_ in rows if kind is None),
-        )
-        census.damage += [*self._unreadable_lines(census.unreadable), *_unknown_kinds(census)]
-        return census
-
-    def _find_header(self) -> Header | None:
-        if "header" not in self.census.records_by_kind:
-            return None
-        names = ("kind", "t", "trace_id", "segment", "schema_version")
-        rows = self._query(
-            "SELECT trace_id, segment, schema_version FROM {table} WHERE kind = 'header' "
-            "AND COLUMNS(*) IS NOT NULL AND isfinite(t) LIMIT 1",
-            {name: duckdb_columns()[name] for name in names},
-        )
-        return Header(*rows[0]) if rows else None
-
-    def _unreadable_lines(self, count: int) -> Iterator[Damage]:
-        if not count:
-            return
-        first, last, lines = self._query(
-            "SELECT min(line) FILTER (kind IS NULL), max(line) FILTER (kind IS NULL), "
-            "max(line) FROM (SELECT kind, row_number() OVER () AS line FROM {table})",
-            {"kind": "VARCHAR"},
-        )[0]
-        if last == lines:
-            yield Damage("last line unreadable", 1, f"line {last}; the file was cut off there")
-            count -= 1
-        if count:
-            detail = f"the first is line {first}, not counting blank lines"
-            yield Damage("unreadable lines", count, detail)
-
-    def _query(self, sql: str, columns: dict[str, str]) -> list[Any]:
-        table, parameters = self.rows(columns)
-        return self._connection.execute(sql.format(table=table), parameters).fetchall()
-
-
-def quoted(name: str) -> str:
-    """Write a name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _unknown_kinds(census: Census) -> Iterator[Damage]:
-    unknown = [(kind, n) for kind, n in census.records_by_kind.items() if kind not in kinds()]
-    for kind, count in unknown[:UNKNOWN_KINDS_NAMED]:
-        yield Damage("unknown kind", count, f"kind {kind[:100]!r}")
-    if rest := unknown[UNKNOWN_KINDS_NAMED:]:
-        yield Damage("unknown kind", sum(n for _, n in rest), f"{len(rest)} more kinds")

@@ -9,33 +9,47 @@ from typing import TYPE_CHECKING, Self
 
 import duckdb
 
-from roast_analyze.errors import NotATrace, QueryError, one_line
-from roast_analyze.load import create_tables, read_trace
-from roast_analyze.views import create_views, describe_views, known_view
+from roast_analyze.database import documented_database, open_database
+from roast_analyze.errors import NoRoom, NotATrace, QueryError, TraceNotFound, one_line
+from roast_analyze.memory import limit_bytes
+from roast_analyze.views import describe_views, known_view
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     import polars as pl
 
+    from roast_analyze.database import Listener
     from roast_analyze.flamegraph import Flamegraph
     from roast_analyze.views import View
 
 
 class Trace:
-    """A recorded trace, open for questions.
+    """A recorded trace, or several, open for questions.
 
-    The whole trace is read into memory when it is opened. After that nothing that is asked
+    A trace is parsed once: typed tables of a large one lie in a cache, where the next
+    opening finds them, and grow as the trace grows. Once it is open nothing that is asked
     can touch a file: the database is closed to the outside.
 
     Parameters
     ----------
-    path : path-like
-        A trace file (``.jsonl``, ``.jsonl.zst``, ``.jsonl.gz``) or a folder of segments.
+    *paths : path-like
+        Trace files (``.jsonl``, ``.jsonl.zst``, ``.jsonl.gz``), folders of segments, or
+        patterns for either. Several traces are told apart by the column ``trace_id``.
+    cache : bool, optional
+        Keep the tables of a large trace for the next time.
+    memory_limit : str or int, optional
+        What the database may take of the memory, such as ``"1GiB"``; it uses the disk for
+        more. If not given, 60 % of what is free, and at most 4 GiB.
+    listener : callable, optional
+        Is told while the trace is read what is being done, and how much of that, from 0
+        to 1.
 
     Attributes
     ----------
     path : Path
+        The first of the paths.
+    paths : tuple of Path
 
     Raises
     ------
@@ -44,12 +58,19 @@ class Trace:
         :mod:`roast_analyze.errors` tell which.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._connection = _connect()
+    def __init__(
+        self,
+        *paths: str | os.PathLike[str],
+        cache: bool = True,
+        memory_limit: str | int | None = None,
+        listener: Listener = lambda _stage, _share: None,
+    ) -> None:
+        if not paths:
+            raise TraceNotFound("no trace is named; name a trace file or a folder of segments")
+        self.paths = tuple(Path(path) for path in paths)
+        self.path = self.paths[0]
+        self._connection = _opened(self.paths, cache, limit_bytes(memory_limit), listener)
         try:
-            _read(self._connection, self.path)
-            create_views(self._connection)
             self._close_to_the_outside()
         except BaseException:
             self._connection.close()
@@ -194,14 +215,12 @@ class Trace:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Trace({str(self.path)!r})"
+        return f"Trace({', '.join(repr(str(path)) for path in self.paths)})"
 
 
 def documented_views() -> list[View]:
     """List the public views with what they mean, without a trace."""
-    with _connect() as connection:
-        create_tables(connection)
-        create_views(connection)
+    with documented_database() as connection:
         return describe_views(connection)
 
 
@@ -220,17 +239,15 @@ def _refuse_what_is_no_query(statements: list[duckdb.Statement]) -> None:
             raise QueryError(f"{name} is no query; ask with SELECT, DESCRIBE or SUMMARIZE")
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:")
-    connection.execute("SET enable_progress_bar = false")
-    # This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
-    # versions (duckdb/duckdb#23677, #24363, #24710).
-    connection.execute("SET disabled_optimizers = 'top_n_window_elimination'")
-    return connection
-
-
-def _read(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _opened(
+    paths: tuple[Path, ...], cache: bool, memory_bytes: int, listener: Listener
+) -> duckdb.DuckDBPyConnection:
     try:
-        read_trace(connection, path)
+        return open_database(paths, cache=cache, memory_bytes=memory_bytes, listener=listener)
+    except duckdb.OutOfMemoryException as error:
+        raise NoRoom(
+            f"reading {str(paths[0])!r} takes more than {memory_bytes / 2**20:.0f} MiB of "
+            f"memory: {one_line(error)}; allow more with --memory-limit"
+        ) from None
     except duckdb.Error as error:
-        raise NotATrace(f"{str(path)!r} cannot be read: {one_line(error)}") from None
+        raise NotATrace(f"{str(paths[0])!r} cannot be read: {one_line(error)}") from None

@@ -9,6 +9,7 @@ columns and comments are an interface.
 from __future__ import annotations
 
 import difflib
+import hashlib
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -16,17 +17,22 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
+
 from roast_analyze.errors import UnknownView
+from roast_schemas.describe import kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from importlib.resources.abc import Traversable
-
-    import duckdb
 
 #: Topics, in the order in which views are listed.
 TOPICS = ("trace", "tasks", "workers", "coffea", "spans", "profiles")
 
 _NEEDS = "-- Needs: "
+
+#: The modules that make tables of files.
+_READERS = ("content.py", "lines.py", "load.py")
 
 
 @dataclass(frozen=True)
@@ -62,10 +68,22 @@ def view_names() -> tuple[str, ...]:
     return tuple(Path(file.name).stem for file in _sql_files() if not file.name.startswith("_"))
 
 
-def create_views(connection: duckdb.DuckDBPyConnection) -> None:
+def create_views(
+    connection: duckdb.DuckDBPyConnection,
+    report: Callable[[float], None] = lambda _share: None,
+) -> None:
     """Create the views, building blocks included, over the tables of the schema ``raw``."""
-    for definition in _definitions():
+    definitions = _definitions()
+    for i, definition in enumerate(definitions):
+        report(i / len(definitions))
         connection.execute(definition.sql)
+
+
+def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Undo :func:`create_views`."""
+    for definition in reversed(_definitions()):
+        kind = definition.sql[definition.sql.index("\nCREATE ") + 8 :].split(maxsplit=1)[0]
+        connection.execute(f"DROP {kind} {definition.name}")
 
 
 def describe_views(connection: duckdb.DuckDBPyConnection) -> list[View]:
@@ -99,6 +117,14 @@ def known_view(view: str) -> str:
     near = difflib.get_close_matches(view, view_names(), n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(view_names())}"
     raise UnknownView(f"no view is named {view!r}; {hint}")
+
+
+@cache
+def definitions_digest() -> str:
+    """Digest all that decides how a trace becomes a database, but for the trace."""
+    code = (files("roast_analyze").joinpath(name).read_text("utf-8") for name in _READERS)
+    parts = [duckdb.__version__, repr(kinds()), *code, *(d.sql for d in _definitions())]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 @cache

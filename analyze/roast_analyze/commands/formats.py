@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import duckdb
 
 from roast_analyze.errors import NotWritable, QueryError, one_line
-from roast_analyze.segment import quoted
+from roast_analyze.load import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

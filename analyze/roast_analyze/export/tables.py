@@ -16,7 +16,7 @@ from roast_analyze.errors import NotWritable, one_line
 from roast_analyze.export.files import replacing
 from roast_analyze.export.rows import batches
 from roast_analyze.export.scope import Condition
-from roast_analyze.segment import quoted
+from roast_analyze.load import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,30 +1,36 @@
--- Needs: _roles, _seconds, _tasks
+-- Needs: _keys, _roles, _seconds
 -- An attempt at a task begins when its key becomes `processing` and ends with the next
--- transition of the key that starts there. One window over the transitions finds both; the
--- rest is joined by place (rowid), so that no window drags wide rows along.
+-- transition of the key that starts there. Most keys are attempted once, and are done with
+-- by what _keys says of them; one window over the transitions of the others finds both.
 CREATE TABLE _task_runs AS
-WITH steps AS (
+WITH others AS (
+    SELECT trace_id, key
+    FROM _keys
+    WHERE has_attempts AND NOT is_simple
+),
+steps AS (
     SELECT
-        rowid AS seq,
-        key,
-        t,
-        finish = 'processing' AS begins,
-        "start" = 'processing' AS ends,
-        CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
-        trace_id
-    FROM raw.transition
-    WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
+        transition.rowid AS seq,
+        transition.key,
+        transition.t,
+        transition.finish = 'processing' AS begins,
+        transition.start = 'processing' AS ends,
+        CASE WHEN transition.finish = 'waiting' THEN transition.t END AS waiting_t,
+        transition.trace_id
+    FROM raw.transition AS transition
+    SEMI JOIN others USING (trace_id, key)
+    WHERE transition.finish IN ('processing', 'waiting') OR transition.start = 'processing'
     UNION ALL
     -- What was being processed when recording began, before all transitions.
     SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
     FROM raw.task
     WHERE state = 'processing' AND worker IS NOT NULL
 ),
-attempts AS (
+windows AS (
     SELECT
         seq,
         key,
-        t AS processing_t,
+        t,
         count(*) FILTER (begins) OVER so_far AS attempt,
         lead(seq) OVER in_order AS next_seq,
         lead(ends) OVER in_order AS next_ends,
@@ -43,10 +49,50 @@ submissions AS (
         task.prefix,
         task.span_id,
         task.rowid AS seq,
-        CASE WHEN task.rowid = first.seq THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
+        CASE WHEN task.rowid = keys.submission THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
         task.trace_id
     FROM raw.task AS task
-    INNER JOIN _tasks AS first USING (trace_id, key)
+    INNER JOIN _keys AS keys USING (trace_id, key)
+    WHERE keys.has_attempts AND NOT keys.is_simple
+),
+attempts AS (
+    SELECT
+        beginning AS seq,
+        ending,
+        key,
+        1 AS attempt,
+        processing_t,
+        waiting_t,
+        worker,
+        run_id,
+        submission,
+        prefix,
+        span_id,
+        trace_id
+    FROM _keys
+    WHERE is_simple
+    UNION ALL
+    SELECT
+        windows.seq,
+        CASE WHEN windows.next_ends THEN windows.next_seq END AS ending,
+        windows.key,
+        windows.attempt,
+        -- Of what was there already nobody knows when it began.
+        beginning.t AS processing_t,
+        windows.waiting_t,
+        coalesce(beginning.worker, there.worker) AS worker,
+        coalesce(beginning.run_id, there.run_id) AS run_id,
+        submissions.seq AS submission,
+        submissions.prefix,
+        submissions.span_id,
+        windows.trace_id
+    FROM windows
+    LEFT JOIN raw.transition AS beginning ON windows.seq = beginning.rowid
+    LEFT JOIN raw.task AS there ON -1 - windows.seq = there.rowid
+    ASOF LEFT JOIN submissions
+        ON windows.trace_id = submissions.trace_id
+        AND windows.key = submissions.key
+        AND windows.t >= submissions.from_t
 ),
 departures AS (
     SELECT DISTINCT worker, stimulus_id, trace_id
@@ -55,11 +101,11 @@ departures AS (
 )
 SELECT
     attempts.key,
-    submission.prefix,
+    attempts.prefix,
     roles.role,
     attempts.attempt,
     -- Work stealing moves a task without a transition: who reported the end is right.
-    coalesce(ending.worker, beginning.worker, there.worker) AS worker,
+    coalesce(ending.worker, attempts.worker) AS worker,
     ending.thread,
     CASE
         WHEN ending.finish IS NULL THEN 'unfinished'
@@ -76,8 +122,7 @@ SELECT
             ) THEN 'lost'
         ELSE 'cancelled'
     END AS outcome,
-    -- Of what was there already nobody knows when it began.
-    beginning.t AS processing_t,
+    attempts.processing_t,
     list_min(list_transform(
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.start
     )) AS compute_start_t,
@@ -88,28 +133,24 @@ SELECT
     _seconds(ending.startstops, 'transfer') AS transfer_seconds,
     _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
     _seconds(ending.startstops, 'disk-') AS disk_seconds,
-    beginning.t - attempts.waiting_t AS queued_seconds,
+    attempts.processing_t - attempts.waiting_t AS queued_seconds,
     ending.nbytes,
     ending.typename,
-    submission.span_id,
+    attempts.span_id,
     ending.exception,
     ending.traceback,
-    coalesce(ending.run_id, beginning.run_id, there.run_id) AS run_id,
+    coalesce(ending.run_id, attempts.run_id) AS run_id,
     ending.t AS end_t,
     regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
-    submission.seq AS submission,
+    attempts.submission,
     attempts.seq,
     attempts.trace_id
-FROM attempts
-LEFT JOIN _roles AS roles USING (trace_id, key)
-LEFT JOIN raw.transition AS beginning ON attempts.seq = beginning.rowid
-LEFT JOIN raw.task AS there ON -1 - attempts.seq = there.rowid
-LEFT JOIN raw.transition AS ending ON attempts.next_ends AND attempts.next_seq = ending.rowid
+-- The wide rows are what is read along; what they are joined with is small, and kept.
+FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
+RIGHT JOIN attempts ON ending.seq = attempts.ending
+LEFT JOIN _roles AS roles
+    ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key
 LEFT JOIN departures AS departure
     ON attempts.trace_id = departure.trace_id
     AND ending.stimulus_id = departure.stimulus_id
-    AND coalesce(ending.worker, beginning.worker, there.worker) = departure.worker
-ASOF LEFT JOIN submissions AS submission
-    ON attempts.trace_id = submission.trace_id
-    AND attempts.key = submission.key
-    AND attempts.processing_t >= submission.from_t;
+    AND coalesce(ending.worker, attempts.worker) = departure.worker;

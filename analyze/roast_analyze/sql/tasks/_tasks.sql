@@ -1,9 +1,9 @@
--- Needs: nothing
+-- Needs: _keys
 -- A key is submitted again when the scheduler has forgotten it; the first record describes it.
-CREATE TABLE _tasks AS
+CREATE VIEW _tasks AS
 SELECT
-    rowid AS seq,
-    *,
-    count(*) OVER (PARTITION BY trace_id, key) AS submissions
-FROM raw.task
-QUALIFY row_number() OVER (PARTITION BY trace_id, key ORDER BY rowid) = 1;
+    task.rowid AS seq,
+    task.*,
+    keys.submissions
+FROM raw.task AS task
+INNER JOIN _keys AS keys ON task.rowid = keys.submission;

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Self
 
 import duckdb
 
-from roast_analyze.errors import NotATrace, QueryError, one_line
+from roast_analyze import own_views
+from roast_analyze.errors import NotATrace, one_line
 from roast_analyze.load import create_tables, read_trace
+from roast_analyze.queries import Queries, close_to_the_outside
+from roast_analyze.segment import quoted
 from roast_analyze.views import create_views, describe_views, known_view
 
 if TYPE_CHECKING:
@@ -18,20 +21,28 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from roast_analyze.errors import QueryError
     from roast_analyze.flamegraph import Flamegraph
     from roast_analyze.views import View
 
 
 class Trace:
-    """A recorded trace, open for questions.
+    """A recorded trace, open for questions, from any thread.
 
     The whole trace is read into memory when it is opened. After that nothing that is asked
-    can touch a file: the database is closed to the outside.
+    can touch a file, unless it is `unsafe`.
 
     Parameters
     ----------
     path : path-like
         A trace file (``.jsonl``, ``.jsonl.zst``, ``.jsonl.gz``) or a folder of segments.
+    views : sequence of path-like, optional
+        Folders whose ``.sql`` files become views beside ours; a broken one is an error. If
+        not given, the user's own: those of the environment variable ``ROAST_VIEWS``, or
+        ``~/.config/roast/views``; there a broken one is left out with a warning.
+    unsafe : bool
+        Whether queries may read and write files, use the network, load extensions and change
+        what is there. For queries that you trust, such as one that joins a CSV file.
 
     Attributes
     ----------
@@ -44,25 +55,25 @@ class Trace:
         :mod:`roast_analyze.errors` tell which.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        views: Sequence[str | os.PathLike[str]] | None = None,
+        unsafe: bool = False,
+    ) -> None:
         self.path = Path(path)
         self._connection = _connect()
         try:
             _read(self._connection, self.path)
             create_views(self._connection)
-            self._close_to_the_outside()
+            if not unsafe:
+                close_to_the_outside(self._connection)
+            self._own_views = own_views.create(self._connection, views, safe=not unsafe)
         except BaseException:
             self._connection.close()
             raise
-
-    def _close_to_the_outside(self) -> None:
-        """Let queries see the trace and nothing else: no files, no Python variables."""
-        for setting in (
-            "enable_external_access = false",
-            "python_enable_replacements = false",
-            "lock_configuration = true",
-        ):
-            self._connection.execute(f"SET {setting}")
+        self._queries = Queries(self._connection, self._describe_views, safe=not unsafe)
 
     def sql(
         self,
@@ -71,31 +82,40 @@ class Trace:
     ) -> duckdb.DuckDBPyRelation:
         """Ask a question in DuckDB's SQL.
 
+        The answer is computed when it is turned into something, each time anew.
+
         Parameters
         ----------
         query : str
             A statement that gives rows, such as ``SELECT … FROM task_runs``.
         parameters : mapping or sequence, optional
-            Values for ``$name`` or ``?`` in the query.
+            Values for ``$name`` or ``?`` in the query, one for each.
 
         Returns
         -------
         duckdb.DuckDBPyRelation
-            Turn it into what you need: ``.pl()``, ``.df()``, ``.fetchall()``, ….
+            Turn it into what you need: ``.pl()``, ``.df()``, ``.to_arrow_table()``,
+            ``.fetchall()``, …. If that fails or is interrupted, ask again.
 
         Raises
         ------
         QueryError
-            If it is not one query, or DuckDB refuses it.
+            If it is not one query, a parameter is missing or not used, or DuckDB refuses it.
+            What goes wrong later, while the answer is computed, is a ``duckdb.Error``, of
+            which :meth:`explained` makes one.
         """
-        try:
-            _refuse_what_is_no_query(self._connection.extract_statements(query))
-            relation = self._connection.sql(query, params=parameters)
-        except duckdb.Error as error:
-            raise QueryError(one_line(error)) from None
-        if relation is None:
-            raise QueryError(f"the query gives no rows: {query[:100]!r}")
-        return relation
+        return self._queries.ask(query, parameters)
+
+    def explained(self, error: duckdb.Error, query: str = "") -> QueryError:
+        """Say of an error that came while an answer was computed what was wrong, and where.
+
+        Parameters
+        ----------
+        error : duckdb.Error
+        query : str, optional
+            What was asked.
+        """
+        return self._queries.explained(error, query)
 
     def view(self, name: str) -> duckdb.DuckDBPyRelation:
         """Give a view as a relation.
@@ -105,7 +125,7 @@ class Trace:
         UnknownView
             If no view has the name.
         """
-        return self.sql(f"FROM {known_view(name)}")
+        return self.sql(f"FROM {quoted(known_view(name, self._own_views))}")
 
     def frame(self, view: str) -> pl.DataFrame:
         """Give a view as a polars frame.
@@ -119,8 +139,9 @@ class Trace:
         return frame
 
     def views(self) -> list[View]:
-        """List the public views with what they mean."""
-        return describe_views(self._connection)
+        """List the public views with what they mean, ours before the user's own."""
+        with self._queries.connect() as connection:
+            return self._describe_views(connection)
 
     def flamegraph(
         self,
@@ -180,7 +201,7 @@ class Trace:
 
     def close(self) -> None:
         """Let go of the memory. Relations of this trace can no longer be used."""
-        self._connection.close()
+        self._queries.close()
 
     def __enter__(self) -> Self:
         return self
@@ -196,6 +217,14 @@ class Trace:
     def __repr__(self) -> str:
         return f"Trace({str(self.path)!r})"
 
+    def _repr_html_(self) -> str:
+        from roast_analyze.notebook import page_of
+
+        return page_of(self)
+
+    def _describe_views(self, connection: duckdb.DuckDBPyConnection) -> list[View]:
+        return describe_views(connection, self._own_views)
+
 
 def documented_views() -> list[View]:
     """List the public views with what they mean, without a trace."""
@@ -203,21 +232,6 @@ def documented_views() -> list[View]:
         create_tables(connection)
         create_views(connection)
         return describe_views(connection)
-
-
-def _refuse_what_is_no_query(statements: list[duckdb.Statement]) -> None:
-    if len(statements) > 1:
-        raise QueryError(f"one query at a time, not {len(statements)}")
-    # DESCRIBE, SHOW and the like count as SELECT, PIVOT as MULTI.
-    queries = (
-        duckdb.StatementType.SELECT,
-        duckdb.StatementType.EXPLAIN,
-        duckdb.StatementType.MULTI,
-    )
-    for statement in statements:
-        if statement.type not in queries:
-            name = statement.type.name.replace("_", " ")
-            raise QueryError(f"{name} is no query; ask with SELECT, DESCRIBE or SUMMARIZE")
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

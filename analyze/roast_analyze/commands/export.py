@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.commands.opening import add_trace, open_trace
+from roast_analyze.commands.opening import add_trace, add_views, open_trace
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
@@ -46,13 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prefix", help="tasks with this key prefix only")
     parser.add_argument("--start", metavar="SECONDS", type=float, help="from this time on")
     parser.add_argument("--stop", metavar="SECONDS", type=float, help="before this time")
+    add_views(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write what was chosen."""
     targets = {name: getattr(options, name) for name in FORMATS if getattr(options, name)}
     _check(options.trace, targets)
-    with open_trace(options.trace) as trace:
+    with open_trace(options.trace, views=options.views) as trace:
         from roast_analyze.export.scope import part_of
 
         scope = part_of(

@@ -13,6 +13,14 @@ import pytest
 import zstandard
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_views_of_the_users_own():
+    """What whoever runs the tests has in a folder of views is none of theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROAST_VIEWS", "")
+        yield
+
+
 @pytest.fixture(scope="session")
 def read_lines():
     """Read a trace without anything of ours: a list of dicts."""

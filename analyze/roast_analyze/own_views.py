@@ -12,12 +12,14 @@ import os
 import re
 import warnings
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import duckdb
 
 from roast_analyze.errors import BrokenView, ViewLeftOut
+from roast_analyze.queries import BEFORE, is_query
 from roast_analyze.query_errors import explained, missing_table
 from roast_analyze.segment import quoted
 from roast_analyze.views import describe_views
@@ -28,15 +30,11 @@ if TYPE_CHECKING:
 #: Environment variable with folders, separated as in PATH; if it is empty there are none.
 VARIABLE: Final = "ROAST_VIEWS"
 
-_QUERIES: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)
-
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MEANING: Final = re.compile(r"\A(?:\s*--[^\n]*\n)*")
-_BEFORE: Final = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 _VIEW: Final = r'("?)([A-Za-z_]\w*)\1(?![\w."])'
-_CREATE: Final = re.compile(rf"{_BEFORE}CREATE\s+VIEW\s+{_VIEW}", re.IGNORECASE | re.DOTALL)
+_CREATE: Final = re.compile(rf"{BEFORE}CREATE\s+VIEW\s+{_VIEW}", re.IGNORECASE | re.DOTALL)
 _COMMENT: Final = re.compile(
-    rf'{_BEFORE}COMMENT\s+ON\s+(?:VIEW\s+{_VIEW}|COLUMN\s+("?)([A-Za-z_]\w*)\3\s*\.)',
+    rf'{BEFORE}COMMENT\s+ON\s+(?:VIEW\s+{_VIEW}|COLUMN\s+("?)([A-Za-z_]\w*)\3\s*\.)',
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -183,7 +181,7 @@ class _Maker:
         statements = self._connection.extract_statements(file.text)
         if not statements:
             raise file.broken("there is no query in it")
-        if len(statements) == 1 and statements[0].type in _QUERIES:
+        if len(statements) == 1 and is_query(statements[0]):
             name = self._free_name(file.name, file)
             yield f"CREATE VIEW {quoted(name)} AS\n{file.text}", name
             yield f"COMMENT ON VIEW {quoted(name)} IS {_literal(_meaning(file))}", None
@@ -220,10 +218,9 @@ class _Maker:
 
 def _meaning(file: _File) -> str:
     """Put the comment lines at the beginning of a file together."""
-    lines = (
-        line.strip().lstrip("-").strip() for line in _MEANING.match(file.text)[0].split("\n")
-    )
-    return " ".join(filter(None, lines))
+    lines = (line.strip() for line in file.text.splitlines())
+    comments = takewhile(lambda line: not line or line.startswith("--"), lines)
+    return " ".join(filter(None, (line.lstrip("-").strip() for line in comments)))
 
 
 def _literal(text: str) -> str:

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
     Parameters = Mapping[str, object] | Sequence[object] | None
 
+#: What can stand before the first word of a statement.
+BEFORE: Final = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+
+_FIRST_WORD: Final = re.compile(rf"{BEFORE}(\w+)", re.DOTALL)
+
 #: Statements that give rows: DESCRIBE, SHOW and the like count as SELECT, PIVOT as MULTI.
 _QUERIES: Final = (
     duckdb.StatementType.SELECT,
@@ -136,12 +141,19 @@ class Queries:
         _check_parameters(used, parameters)
 
 
+def is_query(statement: duckdb.Statement) -> bool:
+    """Tell whether a statement gives rows and does nothing else."""
+    try:
+        return statement.type in _QUERIES
+    except ValueError:  # DuckDB has types that its Python part does not know
+        return False
+
+
 def _refuse_what_is_no_query(statements: list[duckdb.Statement]) -> None:
     for statement in statements:
-        if statement.type not in _QUERIES:
-            first_word = re.match(r"\s*([A-Za-z]+)\b", statement.query)
-            name = first_word[1] if first_word else statement.type.name.replace("_", " ")
-            raise forbidden(name.upper())
+        if not is_query(statement):
+            first_word = _FIRST_WORD.match(statement.query)
+            raise forbidden(first_word[1].upper() if first_word else "such a statement")
     if len(statements) > 1:
         raise QueryError(f"one query at a time, not {len(statements)}")
 

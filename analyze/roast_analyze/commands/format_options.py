@@ -41,10 +41,11 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 
 
 def _row_count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
+    if not text.isdecimal():
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"{text!r} is no number of rows, such as 20, or 0 for all")
+    return int(text)
 
 
 def check_output(options: argparse.Namespace) -> None:

@@ -41,9 +41,7 @@ def add_views(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_trace(
-    path: Path, *, views: Sequence[Path] | None = (), unsafe: bool = False
-) -> Trace:
+def open_trace(path: Path, *, views: Sequence[Path] | None = (), unsafe: bool = False) -> Trace:
     """Open a trace.
 
     Parameters

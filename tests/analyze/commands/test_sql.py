@@ -191,35 +191,27 @@ def test_a_table_has_so_many_rows_and_other_formats_all(capsys, write_trace):
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "said", "drawn"),
     [
         (
             "SELECT key,\n  kye\nFROM tasks",
-            [
-                'line 2, column 3: Binder Error: Referenced column "kye" not found in FROM '
-                'clause! Candidate bindings: "key", "role", "client", "prefix"',
-                "    kye",
-                "    ^",
-            ],
+            "line 2, column 3: Binder Error: Referenced column",
+            "    kye\n    ^\n",
         ),
-        (
-            "SELECT 1 AS a,\n  error('late') AS b",
-            ["Invalid Input Error: late"],
-        ),
+        ("SELECT 1 AS a,\n  error('late') AS b", "Invalid Input Error: late", ""),
         (
             "SELECT count(*) AS n,\n  any_value(key)::INTEGER AS i\nFROM tasks",
-            [
-                "line 2, column 17: Conversion Error: Could not convert string 'a' to INT32 "
-                "when casting from source column any_value(key)",
-                "    any_value(key)::INTEGER AS i",
-                "                  ^",
-            ],
+            "line 2, column 17: Conversion Error: Could not convert string 'a' to INT32",
+            "    any_value(key)::INTEGER AS i\n                  ^\n",
         ),
     ],
 )
-def test_an_error_points_at_the_place(capsys, write_trace, task, query, said):
+def test_an_error_points_at_the_place(capsys, write_trace, task, query, said, drawn):
     assert main(["sql", str(write_trace(task("a"))), query]) == 2
-    assert capsys.readouterr().err == f"roast-analyze: {'\n'.join(said)}\n"
+
+    first, _, rest = capsys.readouterr().err.partition("\n")
+    assert first.startswith(f"roast-analyze: {said}")
+    assert rest == drawn
 
 
 @pytest.mark.parametrize(

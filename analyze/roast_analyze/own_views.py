@@ -56,7 +56,7 @@ class _File:
 
 def create(
     connection: duckdb.DuckDBPyConnection,
-    folders: Sequence[str | os.PathLike[str]] | None,
+    folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
     *,
     safe: bool,
 ) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def create(
     ----------
     connection : duckdb.DuckDBPyConnection
         Where our views are, closed to the outside if it is to be safe.
-    folders : sequence of path-like or None
+    folders : path-like, sequence of path-like, or None
         If None, the user's own: those of the environment variable, or the one below the
         user's configuration. Of these, what is broken is left out with a warning.
     safe : bool
@@ -77,7 +77,13 @@ def create(
     BrokenView
         If a folder that was named, or a file in it, cannot be used.
     """
-    files, problems = _read(_default_folders() if folders is None else map(Path, folders))
+    if folders is None:
+        places = _default_folders()
+    elif isinstance(folders, str | os.PathLike):
+        places = [Path(folders)]
+    else:
+        places = [Path(folder) for folder in folders]
+    files, problems = _read(places)
     maker = _Maker(connection, safe=safe)
     problems += maker.make(files)
     for problem in problems:
@@ -99,7 +105,7 @@ def _default_folders() -> list[Path]:
         return []
 
 
-def _read(folders: Iterator[Path] | list[Path]) -> tuple[list[_File], list[BrokenView]]:
+def _read(folders: list[Path]) -> tuple[list[_File], list[BrokenView]]:
     """Read the files of folders; what cannot be read is a problem."""
     files: list[_File] = []
     problems: list[BrokenView] = []

@@ -121,8 +121,9 @@ class Queries:
     def explained(self, error: duckdb.Error, query: str) -> QueryError:
         """Say what was wrong with a query, and where."""
         with self.connect() as connection:
-            placed = _with_its_place(error, query, connection)
-            return explained(placed, query, self._views(connection), safe=self._safe)
+            placed, lines_before = _with_its_place(error, query, connection)
+            views = self._views(connection)
+            return explained(placed, query, views, safe=self._safe, lines_before=lines_before)
 
     def close(self) -> None:
         """Close all connections; what runs on them is interrupted."""
@@ -186,17 +187,20 @@ def _listed(names: set[str]) -> str:
 
 def _with_its_place(
     error: duckdb.Error, query: str, connection: duckdb.DuckDBPyConnection
-) -> duckdb.Error:
-    """Ask for the place of an error; relations do not tell it, prepared statements do."""
+) -> tuple[duckdb.Error, int]:
+    """Ask for the place of an error; relations do not tell it, prepared statements do.
+
+    Gives the error that tells it, and how many lines stood before the query there.
+    """
     if "\n\nLINE " in str(error):
-        return error
+        return error, 0
     try:
         if len(connection.extract_statements(query)) == 1:
             connection.execute(f"PREPARE placed AS\n{query}")
     except duckdb.Error as placed:
         if str(placed).startswith(str(error)):
-            return placed
-    return error
+            return placed, 1
+    return error, 0
 
 
 def _close(connection: duckdb.DuckDBPyConnection) -> None:

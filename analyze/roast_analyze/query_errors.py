@@ -76,7 +76,9 @@ def forbidden(wanted: str) -> QueryError:
     )
 
 
-def explained(error: Exception, query: str, views: Sequence[View], *, safe: bool) -> QueryError:
+def explained(
+    error: Exception, query: str, views: Sequence[View], *, safe: bool, lines_before: int = 0
+) -> QueryError:
     """Say what was wrong with a query.
 
     Parameters
@@ -89,6 +91,8 @@ def explained(error: Exception, query: str, views: Sequence[View], *, safe: bool
         Those that the query may have meant.
     safe : bool
         Whether the query was to see the trace alone.
+    lines_before : int
+        Lines that stood before the query in what DuckDB was given.
     """
     said = str(error)
     if safe and (wanted := _forbidden_wish(said)):
@@ -96,7 +100,7 @@ def explained(error: Exception, query: str, views: Sequence[View], *, safe: bool
     message = visible(one_line(error))
     if suggestion := _suggestion(said, query, views):
         message = f"{message.rstrip('!')}; {suggestion}"
-    place = place_in(said, query)
+    place = place_in(said, query, lines_before)
     if place is None:
         return QueryError(message)
     where = f"line {place.line}" + (f", column {place.column}" if place.column else "")
@@ -109,11 +113,11 @@ def missing_table(said: str) -> str | None:
     return found[1] if found else None
 
 
-def place_in(said: str, query: str) -> Place | None:
+def place_in(said: str, query: str, lines_before: int = 0) -> Place | None:
     """Find the place that DuckDB draws in the text of a query.
 
-    What DuckDB ran may have had more lines than the query, before and after it; so the line is
-    known by its text, and by its number only if there are several of that text.
+    A query can have become a part of another one, with lines before it that nobody knows of.
+    So if the text of the line does not stand where it should, it is looked for.
     """
     drawing = _DRAWING.search(said)
     if drawing is None:
@@ -123,7 +127,7 @@ def place_in(said: str, query: str) -> Place | None:
     part = excerpt.removeprefix("...").removesuffix("...").rstrip("\r")
     lines = query.split("\n")
     matching = [i for i, line in enumerate(lines) if part in line]
-    index = int(number) - 1
+    index = int(number) - 1 - lines_before
     if index not in matching:
         if len(matching) != 1:
             return None

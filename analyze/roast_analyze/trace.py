@@ -36,7 +36,7 @@ class Trace:
     ----------
     path : path-like
         A trace file (``.jsonl``, ``.jsonl.zst``, ``.jsonl.gz``) or a folder of segments.
-    views : sequence of path-like, optional
+    views : path-like or sequence of path-like, optional
         Folders whose ``.sql`` files become views beside ours; a broken one is an error. If
         not given, the user's own: those of the environment variable ``ROAST_VIEWS``, or
         ``~/.config/roast/views``; there a broken one is left out with a warning.
@@ -59,7 +59,7 @@ class Trace:
         self,
         path: str | os.PathLike[str],
         *,
-        views: Sequence[str | os.PathLike[str]] | None = None,
+        views: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
         unsafe: bool = False,
     ) -> None:
         self.path = Path(path)

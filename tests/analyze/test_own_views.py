@@ -204,8 +204,9 @@ def test_the_folders_that_the_environment_names(path, folder, monkeypatch):
 
     with Trace(path) as trace:
         assert [view.name for view in own(trace)] == ["a", "b"]
-    with Trace(path, views=[second]) as trace:
-        assert [view.name for view in own(trace)] == ["b"]
+    for named in ([second], second, str(second)):
+        with Trace(path, views=named) as trace:
+            assert [view.name for view in own(trace)] == ["b"]
 
 
 def test_there_what_is_broken_is_left_out_with_a_warning(path, folder, monkeypatch):

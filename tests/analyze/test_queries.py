@@ -78,6 +78,12 @@ NO_MEDAIN = (
             "  ^",
         ),
         (
+            "SELECT 1\nUNION\nSELECT kye FROM tasks\nUNION\nSELECT kye FROM tasks",
+            "line 3, column 8", NO_KYE,
+            "SELECT kye FROM tasks",
+            "       ^",
+        ),
+        (
             "-- a comment\nFROM taks", "line 2, column 6",
             'Catalog Error: Table with name taks does not exist! Did you mean "tasks"?',
             "FROM taks",

@@ -38,7 +38,7 @@ _FORBIDDEN: Final = tuple(
         (r"stored_secrets|Secret Storage", "reading secrets"),
         (r'Cannot access (?:file|directory) "(.*?)" - file system', "opening {!r}"),
         (r'Cannot change configuration option "*(\w+)', "changing the setting {!r}"),
-        (r"launched in read-only mode|data-modifying statement", "changing what is there"),
+        (r"(?:launched|attached) in read-only mode|data-modifying", "changing what is there"),
     )
 )
 

@@ -22,6 +22,14 @@ def cache_of_ones_own(tmp_path_factory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_views_of_the_users_own():
+    """What whoever runs the tests has in a folder of views is none of theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROAST_VIEWS", "")
+        yield
+
+
 @pytest.fixture(scope="session")
 def read_lines():
     """Read a trace without anything of ours: a list of dicts."""

@@ -11,9 +11,11 @@ printed is made of its answers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+# As in the module cli: typing itself would take longer than a start should.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from roast_analyze.trace import Trace
     from roast_analyze.views import Column, View
 

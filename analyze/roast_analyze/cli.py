@@ -7,21 +7,20 @@ the value and the way out.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import difflib
 import os
 import sys
-from importlib import import_module, metadata
-from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.errors import INSTALL_COMMAND, MissingExtra, TraceError
-from roast_analyze.interrupt import INTERRUPTED, listening
+from roast_analyze.usage import HELP
 
+# Importing typing, argparse and the like takes longer than Python's own start, so that each is
+# imported where it is used. Type checkers know the name and take it for true.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
     from pathlib import Path
-    from typing import TextIO
+    from typing import Any, Final, TextIO
 
 WELL, NO, WRONG = 0, 1, 2
 
@@ -46,14 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Words of the command line after the name; those of this process if not given.
     """
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError):
+        if hasattr(stream, "reconfigure"):
             # A trace may hold what the terminal's encoding lacks.
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            stream.reconfigure(errors="backslashreplace")
     code = WELL
     try:
-        with listening():
-            code = _run(sys.argv[1:] if arguments is None else list(arguments))
-            sys.stdout.flush()
+        code = _run(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
     except TraceError as error:
         return _complain(error)
     except BrokenPipeError:
@@ -61,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _silence(sys.stdout)
         return code
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _interrupted()
     except RuntimeError as error:
         if str(error) == _DUCKDB_INTERRUPTED:
-            return INTERRUPTED
+            return _interrupted()
         raise
     except OSError as error:
         return _complain(error)
@@ -72,11 +70,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(error: Exception) -> int:
+    from roast_analyze.figures.labels import visible
+
     try:
-        print(f"roast-analyze: {error}", file=sys.stderr, flush=True)
+        # What a trace says can be in it.
+        print(visible(f"roast-analyze: {error}"), file=sys.stderr, flush=True)
     except BrokenPipeError:
         _silence(sys.stderr)
     return WRONG
+
+
+def _interrupted() -> int:
+    from roast_analyze.interrupt import INTERRUPTED
+
+    return INTERRUPTED
 
 
 def _silence(stream: TextIO) -> None:
@@ -86,18 +93,21 @@ def _silence(stream: TextIO) -> None:
 
 def _run(words: list[str]) -> int:
     named = words[0] if words and words[0] in COMMANDS else None
+    if named is None and not {"-h", "--help"}.isdisjoint(words):
+        print(HELP, end="")
+        return WELL
+    from importlib import import_module
+
+    from roast_analyze.interrupt import listening
+
     command: Any = import_module(f"roast_analyze.commands.{named or 'summary'}")
-    parser = _parser(command, named)
-    options, rest = parser.parse_known_args(words[1:] if named else words)
-    if rest:
-        if named is None and options.trace is not None:
-            _refuse_misspelt_command(options.trace)
-        if named in (None, "check") and not any(word.startswith("-") for word in rest):
-            traces = " and ".join(repr(str(trace)) for trace in (options.trace, *rest))
-            raise TraceError(f"one trace at a time, not {traces}")
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options = _parsed(command, named, words[1:] if named else words)
+    if named is None and options.version:
+        _print_version()
+        return WELL
     try:
-        return int(command.run(options))
+        with listening():
+            return int(command.run(options))
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRA:
             raise
@@ -106,48 +116,51 @@ def _run(words: list[str]) -> int:
         ) from None
 
 
+def _parsed(command: Any, named: str | None, words: list[str]) -> argparse.Namespace:
+    parser = _parser(command, named)
+    options, rest = parser.parse_known_intermixed_args(words)
+    if rest:
+        if named is None and options.trace is not None:
+            _refuse_misspelt_command(options.trace)
+        if named in (None, "check") and not any(word.startswith("-") for word in rest):
+            traces = " and ".join(repr(str(trace)) for trace in (options.trace, *rest))
+            raise TraceError(f"one trace at a time, not {traces}")
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
+
+
 def _refuse_misspelt_command(word: Path) -> None:
     """Refuse the first of several words if it looks more like a command than like a trace."""
     name = str(word)
     if word.exists() or word.suffix or word.name != name:
         return
+    import difflib
+
     near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
     raise TraceError(f"there is no command {name!r}; {hint}")
 
 
 def _parser(command: Any, named: str | None) -> argparse.ArgumentParser:
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog=f"roast-analyze {named}" if named else "roast-analyze",
         description=command.__doc__,
-        epilog=None if named else _list_of_commands(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=named is not None,
     )
     if named is None:
-        parser.add_argument("--version", action=_Version, help="print the version and exit")
+        parser.add_argument("--version", action="store_true")
     command.add_arguments(parser)
     return parser
 
 
-class _Version(argparse.Action):
-    """Prints the version; it is looked up only when somebody asks."""
+def _print_version() -> None:
+    from importlib import metadata
 
-    def __init__(self, option_strings: list[str], dest: str, **others: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **others)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_others: Any) -> None:
-        try:
-            version = metadata.version("roast-trace")
-        except metadata.PackageNotFoundError:
-            version = "(not installed)"
-        print(f"roast-trace {version}")
-        parser.exit()
-
-
-def _list_of_commands() -> str:
-    lines = ["other commands:"]
-    for name in COMMANDS:
-        command = import_module(f"roast_analyze.commands.{name}")
-        lines.append(f"  {name:7} {(command.__doc__ or '').partition(chr(10))[0]}")
-    lines.append("\n`roast-analyze COMMAND --help` explains them.")
-    return "\n".join(lines)
+    try:
+        version = metadata.version("roast-trace")
+    except metadata.PackageNotFoundError:
+        version = "(not installed)"
+    print(f"roast-trace {version}")

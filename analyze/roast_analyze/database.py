@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import duckdb
 
 from roast_analyze.cache import Entry, Loaded
-from roast_analyze.errors import NoRoom, NotATrace, one_line
+from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, one_line
 from roast_analyze.inputs import find_inputs
 from roast_analyze.load import (
     Progress,
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 #: Name of the database of a trace within a connection.
 NAME: Final = "trace"
+
+#: Name of the database beside it, in memory: the other one may be read-only.
+BESIDE: Final = "memory"
 
 #: Traces with less than this in their files are read faster than a cache is looked after.
 #: What is compressed counts as so many times its size.
@@ -83,7 +86,8 @@ def open_database(
     Returns
     -------
     duckdb.DuckDBPyConnection
-        Its default database is that of the traces. It can still reach files.
+        It finds names in the database of the traces, :data:`NAME`, and then in an empty one,
+        :data:`BESIDE`. It can still reach files.
 
     Raises
     ------
@@ -98,6 +102,7 @@ def open_database(
             _load(connection, inputs, {}, listener)
         elif not cache or not _attach_cached(connection, inputs, memory_bytes, listener):
             _attach_temporary(connection, inputs, memory_bytes, listener)
+        connection.execute(f"SET search_path = '{NAME},{BESIDE}'")
     except BaseException:
         connection.close()
         raise
@@ -195,7 +200,7 @@ def _attach_cached(
     warnings.warn(
         f"the cache {str(entry.folder.parent)!r} cannot be used ({one_line(problem)}); "
         "reading without it",
-        RuntimeWarning,
+        CacheNotUsed,
         stacklevel=2,
     )
     return False

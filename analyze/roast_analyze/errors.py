@@ -1,7 +1,8 @@
 """What can go wrong between a trace and its reader.
 
-Every message is one line that names the value and says the way out; the command line
-prints it as it is and exits with 2::
+The first line of every message names the value and says the way out; only that of a query
+is followed by others, which show the place. The command line prints it as it is and exits
+with 2::
 
     TraceError
     ├── TraceNotFound      nothing lies at the path
@@ -9,9 +10,12 @@ prints it as it is and exits with 2::
     ├── SchemaTooNew       recorded by a newer roast than this one
     ├── NoRoom             too little memory, or disk, for what is to be done
     ├── UnknownView        no view has the name
-    ├── QueryError         DuckDB refuses a query
+    ├── QueryError         a query is refused, by DuckDB or before it
+    ├── BrokenView         a file of the user's own views makes none
     ├── NotWritable        an output cannot be written
     └── MissingExtra       a library of the [analyze] extra is not installed
+
+A view of the user's own that nobody asked for is no error, but a warning: ViewLeftOut.
 """
 
 # ruff: noqa: N818 - the names say what is wrong; all of them are errors
@@ -47,7 +51,19 @@ class UnknownView(TraceError):
 
 
 class QueryError(TraceError):
-    """DuckDB refuses a query."""
+    """A query is refused, by DuckDB or before it."""
+
+
+class BrokenView(TraceError):
+    """A file of the user's own views makes none."""
+
+
+class CacheNotUsed(UserWarning):
+    """The tables of a trace could not be kept, or not be found: it was read without."""
+
+
+class ViewLeftOut(UserWarning):
+    """A file in the folder of the user's own views makes none, and is left out."""
 
 
 class NotWritable(TraceError):

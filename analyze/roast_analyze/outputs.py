@@ -8,26 +8,27 @@ from roast_analyze.errors import NotWritable
 from roast_analyze.inputs import segment_paths
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 
-def refuse_to_overwrite(trace: Path, target: Path) -> None:
-    """Refuse an output that is a file of the trace, also by another name or a link.
+def refuse_to_overwrite(traces: Iterable[Path], target: Path) -> None:
+    """Refuse an output that is a file of a trace, also by another name or a link.
 
     Parameters
     ----------
-    trace : Path
-        A trace file, or a folder of segments.
+    traces : iterable of Path
+        Trace files, folders of segments, or patterns.
     target : Path
         File to be written; it need not be there.
 
     Raises
     ------
     NotWritable
-        If the target is a segment of the trace.
+        If the target is a segment of one of them.
     TraceNotFound, NotATrace
         If there is no trace.
     """
-    for segment in segment_paths(trace):
+    for segment in (path for trace in traces for path in segment_paths(trace)):
         if target.exists() and target.samefile(segment):
             raise NotWritable(f"{str(target)!r} is the trace itself; name another file")

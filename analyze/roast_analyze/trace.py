@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Self
 
 import duckdb
 
+from roast_analyze import own_views
 from roast_analyze.database import documented_database, open_database
-from roast_analyze.errors import NoRoom, NotATrace, QueryError, TraceNotFound, one_line
+from roast_analyze.errors import NoRoom, NotATrace, TraceNotFound, one_line
+from roast_analyze.load import quoted
 from roast_analyze.memory import limit_bytes
+from roast_analyze.queries import Queries, close_to_the_outside
 from roast_analyze.views import describe_views, known_view
 
 if TYPE_CHECKING:
@@ -20,16 +23,17 @@ if TYPE_CHECKING:
     import polars as pl
 
     from roast_analyze.database import Listener
+    from roast_analyze.errors import QueryError
     from roast_analyze.flamegraph import Flamegraph
     from roast_analyze.views import View
 
 
 class Trace:
-    """A recorded trace, or several, open for questions.
+    """A recorded trace, or several, open for questions, from any thread.
 
     A trace is parsed once: typed tables of a large one lie in a cache, where the next
     opening finds them, and grow as the trace grows. Once it is open nothing that is asked
-    can touch a file: the database is closed to the outside.
+    can touch a file, unless it is `unsafe`.
 
     Parameters
     ----------
@@ -41,6 +45,13 @@ class Trace:
     memory_limit : str or int, optional
         What the database may take of the memory, such as ``"1GiB"``; it uses the disk for
         more. If not given, 60 % of what is free, and at most 4 GiB.
+    views : path-like or sequence of path-like, optional
+        Folders whose ``.sql`` files become views beside ours; a broken one is an error. If
+        not given, the user's own: those of the environment variable ``ROAST_VIEWS``, or
+        ``~/.config/roast/views``; there a broken one is left out with a warning.
+    unsafe : bool
+        Whether queries may read and write files, use the network, load extensions and change
+        what is there. For queries that you trust, such as one that joins a CSV file.
     listener : callable, optional
         Is told while the trace is read what is being done, and how much of that, from 0
         to 1.
@@ -63,6 +74,8 @@ class Trace:
         *paths: str | os.PathLike[str],
         cache: bool = True,
         memory_limit: str | int | None = None,
+        views: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+        unsafe: bool = False,
         listener: Listener = lambda _stage, _share: None,
     ) -> None:
         if not paths:
@@ -71,19 +84,13 @@ class Trace:
         self.path = self.paths[0]
         self._connection = _opened(self.paths, cache, limit_bytes(memory_limit), listener)
         try:
-            self._close_to_the_outside()
+            if not unsafe:
+                close_to_the_outside(self._connection)
+            self._own_views = own_views.create(self._connection, views, safe=not unsafe)
         except BaseException:
             self._connection.close()
             raise
-
-    def _close_to_the_outside(self) -> None:
-        """Let queries see the trace and nothing else: no files, no Python variables."""
-        for setting in (
-            "enable_external_access = false",
-            "python_enable_replacements = false",
-            "lock_configuration = true",
-        ):
-            self._connection.execute(f"SET {setting}")
+        self._queries = Queries(self._connection, self._describe_views, safe=not unsafe)
 
     def sql(
         self,
@@ -92,31 +99,40 @@ class Trace:
     ) -> duckdb.DuckDBPyRelation:
         """Ask a question in DuckDB's SQL.
 
+        The answer is computed when it is turned into something, each time anew.
+
         Parameters
         ----------
         query : str
             A statement that gives rows, such as ``SELECT … FROM task_runs``.
         parameters : mapping or sequence, optional
-            Values for ``$name`` or ``?`` in the query.
+            Values for ``$name`` or ``?`` in the query, one for each.
 
         Returns
         -------
         duckdb.DuckDBPyRelation
-            Turn it into what you need: ``.pl()``, ``.df()``, ``.fetchall()``, ….
+            Turn it into what you need: ``.pl()``, ``.df()``, ``.to_arrow_table()``,
+            ``.fetchall()``, …. If that fails or is interrupted, ask again.
 
         Raises
         ------
         QueryError
-            If it is not one query, or DuckDB refuses it.
+            If it is not one query, a parameter is missing or not used, or DuckDB refuses it.
+            What goes wrong later, while the answer is computed, is a ``duckdb.Error``, of
+            which :meth:`explained` makes one.
         """
-        try:
-            _refuse_what_is_no_query(self._connection.extract_statements(query))
-            relation = self._connection.sql(query, params=parameters)
-        except duckdb.Error as error:
-            raise QueryError(one_line(error)) from None
-        if relation is None:
-            raise QueryError(f"the query gives no rows: {query[:100]!r}")
-        return relation
+        return self._queries.ask(query, parameters)
+
+    def explained(self, error: duckdb.Error, query: str = "") -> QueryError:
+        """Say of an error that came while an answer was computed what was wrong, and where.
+
+        Parameters
+        ----------
+        error : duckdb.Error
+        query : str, optional
+            What was asked.
+        """
+        return self._queries.explained(error, query)
 
     def view(self, name: str) -> duckdb.DuckDBPyRelation:
         """Give a view as a relation.
@@ -126,7 +142,7 @@ class Trace:
         UnknownView
             If no view has the name.
         """
-        return self.sql(f"FROM {known_view(name)}")
+        return self.sql(f"FROM {quoted(known_view(name, self._own_views))}")
 
     def frame(self, view: str) -> pl.DataFrame:
         """Give a view as a polars frame.
@@ -140,8 +156,9 @@ class Trace:
         return frame
 
     def views(self) -> list[View]:
-        """List the public views with what they mean."""
-        return describe_views(self._connection)
+        """List the public views with what they mean, ours before the user's own."""
+        with self._queries.connect() as connection:
+            return self._describe_views(connection)
 
     def flamegraph(
         self,
@@ -201,7 +218,7 @@ class Trace:
 
     def close(self) -> None:
         """Let go of the memory. Relations of this trace can no longer be used."""
-        self._connection.close()
+        self._queries.close()
 
     def __enter__(self) -> Self:
         return self
@@ -217,26 +234,19 @@ class Trace:
     def __repr__(self) -> str:
         return f"Trace({', '.join(repr(str(path)) for path in self.paths)})"
 
+    def _repr_html_(self) -> str:
+        from roast_analyze.notebook import page_of
+
+        return page_of(self)
+
+    def _describe_views(self, connection: duckdb.DuckDBPyConnection) -> list[View]:
+        return describe_views(connection, self._own_views)
+
 
 def documented_views() -> list[View]:
     """List the public views with what they mean, without a trace."""
     with documented_database() as connection:
         return describe_views(connection)
-
-
-def _refuse_what_is_no_query(statements: list[duckdb.Statement]) -> None:
-    if len(statements) > 1:
-        raise QueryError(f"one query at a time, not {len(statements)}")
-    # DESCRIBE, SHOW and the like count as SELECT, PIVOT as MULTI.
-    queries = (
-        duckdb.StatementType.SELECT,
-        duckdb.StatementType.EXPLAIN,
-        duckdb.StatementType.MULTI,
-    )
-    for statement in statements:
-        if statement.type not in queries:
-            name = statement.type.name.replace("_", " ")
-            raise QueryError(f"{name} is no query; ask with SELECT, DESCRIBE or SUMMARIZE")
 
 
 def _opened(

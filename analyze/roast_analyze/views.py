@@ -23,11 +23,14 @@ from roast_analyze.errors import UnknownView
 from roast_schemas.describe import kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from importlib.resources.abc import Traversable
 
 #: Topics, in the order in which views are listed.
 TOPICS = ("trace", "tasks", "workers", "coffea", "spans", "profiles")
+
+#: Topic of the views that come from users' own files, the last in the list.
+YOURS = "yours"
 
 _NEEDS = "-- Needs: "
 
@@ -46,9 +49,10 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """A public view: its name, what a row of it is, and its columns in order."""
+    """A public view: its name, topic, what a row of it is, and its columns in order."""
 
     name: str
+    topic: str
     comment: str
     columns: tuple[Column, ...]
 
@@ -64,8 +68,8 @@ class _Definition:
 
 @cache
 def view_names() -> tuple[str, ...]:
-    """Name the public views, in the order in which they are listed."""
-    return tuple(Path(file.name).stem for file in _sql_files() if not file.name.startswith("_"))
+    """Name our public views, in the order in which they are listed."""
+    return tuple(_topics())
 
 
 def create_views(
@@ -86,8 +90,19 @@ def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f"DROP {kind} {definition.name}")
 
 
-def describe_views(connection: duckdb.DuckDBPyConnection) -> list[View]:
-    """List the public views with what they mean, as the database tells it."""
+def describe_views(
+    connection: duckdb.DuckDBPyConnection, own: Sequence[str] = ()
+) -> list[View]:
+    """List the public views with what they mean, as the database tells it.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Where :func:`create_views` was called.
+    own : sequence of str, optional
+        Names of users' views to list after ours.
+    """
+    topics = {**_topics(), **dict.fromkeys(own, YOURS)}
     comments = dict(
         connection.execute(
             "SELECT view_name, coalesce(comment, '') FROM duckdb_views() WHERE NOT internal"
@@ -101,22 +116,47 @@ def describe_views(connection: duckdb.DuckDBPyConnection) -> list[View]:
         {"views": list(comments)},
     ).fetchall():
         columns[view].append(Column(*column))
-    return [View(name, comments[name], tuple(columns[name])) for name in view_names()]
+    return [
+        View(name, topic, comments[name], tuple(columns[name]))
+        for name, topic in topics.items()
+    ]
 
 
-def known_view(view: str) -> str:
+def known_view(view: str, own: Sequence[str] = ()) -> str:
     """Give the name of a public view back.
+
+    Parameters
+    ----------
+    view : str
+    own : sequence of str, optional
+        Names of users' views that are there beside ours.
 
     Raises
     ------
     UnknownView
         If no view has the name.
     """
-    if view in view_names():
+    names = (*view_names(), *own)
+    if view in names:
         return view
-    near = difflib.get_close_matches(view, view_names(), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(view_names())}"
-    raise UnknownView(f"no view is named {view!r}; {hint}")
+    raise UnknownView(f"no view is named {view!r}; {near_miss(view, names)}")
+
+
+def near_miss(name: str, names: Sequence[str]) -> str:
+    """Say which of some names may be meant by one that is none of them."""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+
+
+@cache
+def _topics() -> dict[str, str]:
+    """Give the topic of each of our public views."""
+    return {
+        Path(file.name).stem: topic
+        for topic in TOPICS
+        for file in _sql_files(topic)
+        if not file.name.startswith("_")
+    }
 
 
 @cache
@@ -130,19 +170,16 @@ def definitions_digest() -> str:
 @cache
 def _definitions() -> tuple[_Definition, ...]:
     """Read the files below ``sql/``, each after those that it needs."""
-    definitions = {d.name: d for d in map(_read_definition, _sql_files())}
+    files_of_all = (file for topic in TOPICS for file in _sql_files(topic))
+    definitions = {d.name: d for d in map(_read_definition, files_of_all)}
     graph = {name: definition.needs for name, definition in definitions.items()}
     return tuple(definitions[name] for name in TopologicalSorter(graph).static_order())
 
 
-def _sql_files() -> list[Traversable]:
-    folder = files("roast_analyze").joinpath("sql")
-    return [
-        file
-        for topic in TOPICS
-        for file in sorted(folder.joinpath(topic).iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".sql")
-    ]
+def _sql_files(topic: str) -> list[Traversable]:
+    folder = files("roast_analyze").joinpath("sql", topic)
+    entries = sorted(folder.iterdir(), key=lambda file: file.name)
+    return [file for file in entries if file.name.endswith(".sql")]
 
 
 def _read_definition(file: Traversable) -> _Definition:

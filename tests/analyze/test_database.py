@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from roast_analyze import Trace, cache, database
-from roast_analyze.errors import TraceError
+from roast_analyze.errors import CacheNotUsed, TraceError
 
 QUERIES = (
     "SELECT key, attempt, outcome FROM task_runs ORDER BY ALL",
@@ -319,7 +319,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "file" / "cache"))
     path = write_trace(*records(0, 5))
 
-    with pytest.warns(RuntimeWarning, match="cannot be used .*; reading without it"):
+    with pytest.warns(CacheNotUsed, match="cannot be used .*; reading without it"):
         found = answers(path)
 
     assert found == truth(path)
@@ -341,7 +341,7 @@ def test_a_full_disk_under_the_cache(monkeypatch, small_disk, write_trace, recor
     monkeypatch.setenv("ROAST_CACHE_DIR", str(small_disk))
     path = write_trace(*records(0, 5))
 
-    with pytest.warns(RuntimeWarning, match="cannot be used .*; reading without it"):
+    with pytest.warns(CacheNotUsed, match="cannot be used .*; reading without it"):
         found = answers(path)
 
     assert found == truth(path)

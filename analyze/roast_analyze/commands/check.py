@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the verdict."""
-    with open_trace(options.trace) as trace:
+    with open_trace(options) as trace:
         losses = trace.sql("SELECT reason, records, detail FROM loss").fetchall()
         # The verdict holds, whether or not somebody reads to the end why.
         with contextlib.suppress(BrokenPipeError):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.commands.opening import add_trace, open_trace
+from roast_analyze.commands.opening import add_trace, add_views, named_traces, open_trace
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
@@ -39,20 +39,21 @@ _OF_PROFILES: Final = ("speedscope", "folded")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
-    add_trace(parser)
+    add_trace(parser, several=True)
     for name, (metavar, meaning) in FORMATS.items():
         parser.add_argument(f"--{name}", metavar=metavar, type=Path, help=meaning)
     parser.add_argument("--worker", help="one worker only: its address or name, or scheduler")
     parser.add_argument("--prefix", help="tasks with this key prefix only")
     parser.add_argument("--start", metavar="SECONDS", type=float, help="from this time on")
     parser.add_argument("--stop", metavar="SECONDS", type=float, help="before this time")
+    add_views(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write what was chosen."""
     targets = {name: getattr(options, name) for name in FORMATS if getattr(options, name)}
-    _check(options.trace, targets)
-    with open_trace(options.trace) as trace:
+    _check(named_traces(options), targets)
+    with open_trace(options, views=options.views) as trace:
         from roast_analyze.export.scope import part_of
 
         scope = part_of(
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(trace: Path, targets: dict[str, Path]) -> None:
+def _check(traces: list[Path], targets: dict[str, Path]) -> None:
     """Refuse what cannot be written, before minutes of reading."""
     from roast_analyze.export.files import STDOUT, check_place
     from roast_analyze.outputs import refuse_to_overwrite
@@ -84,7 +85,7 @@ def _check(trace: Path, targets: dict[str, Path]) -> None:
         if target in STDOUT and name not in _TEXT:
             raise TraceError(f"--{name} is not for stdout; name a file")
         if target not in STDOUT:
-            refuse_to_overwrite(trace, target)
+            refuse_to_overwrite(traces, target)
     meant = [Path("-") if target in STDOUT else target.resolve() for target in targets.values()]
     if len(set(meant)) < len(meant):
         raise TraceError("two formats cannot go to one file; name another one")

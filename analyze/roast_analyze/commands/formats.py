@@ -1,8 +1,8 @@
 """Rows out of the database into the formats that other programs, and people, read.
 
-``table`` is for people: what does not fit into the terminal is laid out one column a line,
-and long results are cut with a word about it. The others are for programs and are whole;
-on a terminal control characters become signs that can be seen, pipes and files get them as
+``table`` is for people: what does not fit into the terminal is laid out one column a line.
+The others are for programs. If there are more rows than wanted, that is said on stderr.
+On a terminal control characters become signs that can be seen, pipes and files get them as
 they are. In ``csv`` and ``markdown`` lists and structures are JSON; in ``json`` and
 ``jsonl`` a number that JSON lacks (NaN, infinity) is null.
 """
@@ -18,9 +18,7 @@ import sys
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any, Final
 
-import duckdb
-
-from roast_analyze.errors import NotWritable, QueryError, one_line
+from roast_analyze.errors import NotWritable
 from roast_analyze.load import quoted
 
 if TYPE_CHECKING:
@@ -29,16 +27,15 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyRelation
 
-#: More rows than this nobody reads in a terminal.
-TABLE_ROWS: Final = 1000
-
 _BATCH_ROWS: Final = 10_000
 _TIME_WITH_ZONE: Final = "TIMESTAMP WITH TIME ZONE"
 
 Row = tuple[Any, ...]
 
 
-def write(relation: DuckDBPyRelation, name: str, output: Path | None) -> None:
+def write(
+    relation: DuckDBPyRelation, name: str, output: Path | None, limit: int | None = None
+) -> None:
     """Write the rows of a relation.
 
     Parameters
@@ -48,26 +45,32 @@ def write(relation: DuckDBPyRelation, name: str, output: Path | None) -> None:
         One of the formats above.
     output : Path or None
         File to write over; None is stdout.
+    limit : int, optional
+        Most rows to write; all if None.
 
     Raises
     ------
-    QueryError
+    duckdb.Error
         If the query fails while it runs.
     NotWritable
         If the file cannot be written.
     """
-    try:
-        relation = _writable_columns(relation)
-        if name == "parquet":
-            _write_parquet(relation, output)
-        else:
-            _write_text(relation, name, output)
-    except duckdb.Error as error:
-        raise QueryError(one_line(error)) from None
+    relation = _writable_columns(relation)
+    if limit is not None:
+        relation = relation.limit(limit + 1)  # one more tells that there are more
+    if name == "parquet":
+        is_cut = _write_parquet(relation, output, limit)
+    else:
+        rows = _rows(relation)
+        _write_text(relation, itertools.islice(rows, limit), name, output)
+        is_cut = limit is not None and next(rows, None) is not None
+    if is_cut:
+        print(f"only the first {limit} rows; --limit 0 gives all", file=sys.stderr)
 
 
-def _write_text(relation: DuckDBPyRelation, name: str, output: Path | None) -> None:
-    rows = _rows(relation)
+def _write_text(
+    relation: DuckDBPyRelation, rows: Iterator[Row], name: str, output: Path | None
+) -> None:
     if output is None:
         file: Any = _Visible(sys.stdout) if sys.stdout.isatty() else sys.stdout
         _WRITERS[name](relation.columns, rows, file)
@@ -125,7 +128,7 @@ def _writable(output: Path) -> Iterator[None]:
 def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
     from roast_analyze.commands import terminal
 
-    shown = [row for _, row in zip(range(TABLE_ROWS), rows, strict=False)]
+    shown = list(rows)
     texts = [[terminal.cell(_text(value)).plain for value in row] for row in shown]
     names = [terminal.cell(column).plain for column in columns]
     widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(names)]
@@ -139,8 +142,6 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
         file.write(line.rstrip() + "\n")
     if not shown:
         print("(0 rows)", file=sys.stderr)
-    if next(rows, None) is not None:
-        print(f"only the first {TABLE_ROWS} rows; --format csv gives all", file=sys.stderr)
 
 
 def _lines_of_rows(
@@ -197,12 +198,14 @@ def _write_markdown(columns: list[str], rows: Iterator[Row], file: IO[str]) -> N
         file.write(line(row) + " |\n")
 
 
-def _write_parquet(relation: DuckDBPyRelation, output: Path | None) -> None:
+def _write_parquet(relation: DuckDBPyRelation, output: Path | None, limit: int | None) -> bool:
+    """Write the rows, and tell whether there are more of them."""
     if output is None:
         raise NotWritable("parquet is not for the terminal; name a file with -o FILE")
     frame = relation.pl()
     with _writable(output):
-        frame.write_parquet(output)
+        frame[:limit].write_parquet(output)
+    return limit is not None and len(frame) > limit
 
 
 _WRITERS: Final[dict[str, Callable[[list[str], Iterator[Row], IO[str]], None]]] = {

@@ -1,62 +1,193 @@
-"""Opening the trace that a command was given, with a sign of life if it takes long."""
+"""Opening the trace that a command was given, with a sign of life if it takes long.
+
+What was left out on the way, or done without, is said on stderr.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import shutil
 import sys
 import threading
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from roast_analyze.database import Listener
     from roast_analyze.trace import Trace
+
+#: The name under which a trace is read from standard input.
+STDIN: Final = "-"
 
 #: Shorter waits need no explanation.
 PATIENCE_SECONDS = 2.0
 
+_COPIED_BYTES: Final = 2**20
 
-def add_trace(parser: argparse.ArgumentParser) -> None:
-    """Declare the argument TRACE."""
+
+def add_trace(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Declare the argument TRACE, and how traces are read.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    several : bool
+        Whether the command can take more than one trace.
+    """
     parser.add_argument(
-        "trace", metavar="TRACE", type=Path, help="a trace file, or a folder of segments"
+        "trace",
+        metavar="TRACE",
+        type=Path,
+        help="a trace file, a folder of segments, a pattern for either in quotes, or - for "
+        "stdin",
+    )
+    if several:
+        parser.add_argument(
+            "--with",
+            metavar="TRACE",
+            action="append",
+            default=[],
+            type=Path,
+            dest="others",
+            help="open another trace too; trace_id tells them apart; can be given again",
+        )
+    add_reading(parser)
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of how traces are read."""
+    parser.add_argument(
+        "--no-cache",
+        action="store_false",
+        dest="cache",
+        help="parse the trace anew, and keep nothing of it",
+    )
+    parser.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="what the database may take of the memory, such as 1GiB; more goes to the disk "
+        "(default: 60 %% of what is free, at most 4GiB)",
     )
 
 
-def open_trace(path: Path) -> Trace:
-    """Open a trace.
+def named_traces(options: argparse.Namespace) -> list[Path]:
+    """List the traces that a command was given, but for standard input."""
+    traces = [options.trace, *getattr(options, "others", ())]
+    return [trace for trace in traces if str(trace) != STDIN]
+
+
+def add_views(parser: argparse.ArgumentParser) -> None:
+    """Declare the option --views, for commands in which the user's own views can be meant."""
+    parser.add_argument(
+        "--views",
+        metavar="DIR",
+        action="append",
+        type=Path,
+        help="folder of .sql files that become views too, instead of $ROAST_VIEWS or "
+        "~/.config/roast/views; can be given again",
+    )
+
+
+def open_trace(
+    options: argparse.Namespace, *, views: Sequence[Path] | None = (), unsafe: bool = False
+) -> Trace:
+    """Open the traces that a command was given.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        With what :func:`add_trace` declared.
+    views : sequence of Path or None
+        Folders of the user's own views; where they usually are if None.
+    unsafe : bool
+        Whether queries may do more than read the trace.
 
     Raises
     ------
     TraceError
         As :class:`roast_analyze.trace.Trace` does.
     """
-    with _sign_of_life(f"reading {path.name}"):
+    with _progress(options.trace.name) as listener, _warnings_said():
         from roast_analyze.trace import Trace
 
-        return Trace(path)
+        paths = [options.trace, *getattr(options, "others", ())]
+        cache = options.cache
+        if STDIN in map(str, paths):
+            kept = _standard_input()
+            paths = [kept if str(path) == STDIN else path for path in paths]
+            cache = False
+        return Trace(
+            *paths,
+            cache=cache,
+            memory_limit=options.memory_limit,
+            views=views,
+            unsafe=unsafe,
+            listener=listener,
+        )
+
+
+def _standard_input() -> Path:
+    """Write what comes from standard input to a file, which is there until the process ends."""
+    folder = TemporaryDirectory(prefix="roast-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "stdin.jsonl"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file, _COPIED_BYTES)
+    return path
 
 
 @contextlib.contextmanager
-def _sign_of_life(text: str) -> Iterator[None]:
-    """Turn a spinner on stderr, after a while and only if somebody can see it."""
-    if not sys.stderr.isatty():
+def _warnings_said() -> Iterator[None]:
+    """Say on stderr what was left out, or done without; leave other warnings be."""
+    from roast_analyze.errors import CacheNotUsed, ViewLeftOut
+    from roast_analyze.figures.labels import visible
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ViewLeftOut)
+        warnings.simplefilter("always", CacheNotUsed)
         yield
+    for warning in caught:
+        if issubclass(warning.category, ViewLeftOut | CacheNotUsed):
+            print(f"roast-analyze: {visible(str(warning.message))}", file=sys.stderr)
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
+@contextlib.contextmanager
+def _progress(name: str) -> Iterator[Listener]:
+    """Show how far opening has come, after a while and only if somebody can see it."""
+    if not sys.stderr.isatty():
+        yield lambda _stage, _share: None
         return
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.text import Text
 
     from roast_analyze.figures.labels import visible
 
-    status = Console(stderr=True).status(Text(visible(text)))
-    timer = threading.Timer(PATIENCE_SECONDS, status.start)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = progress.add_task(Text(visible(f"{name}: reading")).markup, total=1.0)
+
+    def listener(stage: str, share: float) -> None:
+        progress.update(
+            bar, description=Text(visible(f"{name}: {stage}")).markup, completed=share
+        )
+
+    timer = threading.Timer(PATIENCE_SECONDS, progress.start)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield listener
     finally:
         timer.cancel()
         timer.join()
-        status.stop()
+        progress.stop()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from roast_analyze.commands.opening import open_trace
+from roast_analyze.commands.opening import STDIN, add_reading, named_traces, open_trace
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.report.quantities import (
     UNKNOWN,
@@ -41,8 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TRACE",
         nargs="?",
         type=Path,
-        help="a trace file, or a folder of segments",
+        help="a trace file, a folder of segments, or - for stdin",
     )
+    add_reading(parser)
     parser.add_argument(
         "--html",
         metavar="FILE",
@@ -65,14 +66,14 @@ def run(options: argparse.Namespace) -> int:
     if options.title is not None and options.html is None:
         raise TraceError(f"--title {options.title!r} is for the report; add --html")
     if options.html is None:
-        _print_summary(options.trace)
+        _print_summary(options)
     else:
-        _write_report(options.trace, options.html, options.title)
+        _write_report(options)
     return 0
 
 
-def _print_summary(path: Path) -> None:
-    with open_trace(path) as trace:
+def _print_summary(options: argparse.Namespace) -> None:
+    with open_trace(options) as trace:
         from roast_analyze.commands.terminal import print_out
 
         print_out(*_parts(trace))
@@ -81,13 +82,13 @@ def _print_summary(path: Path) -> None:
 # -- the report --------------------------------------------------------------------------
 
 
-def _write_report(path: Path, html: Path | bool, title: str | None) -> None:
+def _write_report(options: argparse.Namespace) -> None:
     """Write the report where `html` says, or beside the trace."""
-    target = html if isinstance(html, Path) else _beside(path)
-    _check_target(target, path)
-    with open_trace(path) as trace:
+    target = options.html if isinstance(options.html, Path) else _beside(options.trace)
+    _check_target(target, named_traces(options))
+    with open_trace(options) as trace:
         try:
-            written = trace.report(target, title=title)
+            written = trace.report(target, title=options.title)
         except OSError as error:
             reason = error.strerror or error
             raise NotWritable(f"{str(target)!r} cannot be written: {reason}") from None
@@ -96,13 +97,15 @@ def _write_report(path: Path, html: Path | bool, title: str | None) -> None:
 
 def _beside(trace: Path) -> Path:
     """Name the report after the trace, without the ending that says how it is stored."""
+    if str(trace) == STDIN:
+        raise TraceError("the trace comes from stdin; name the report: --html FILE")
     name = trace.absolute().name
     for ending in (".zst", ".gz", ".jsonl"):
         name = name.removesuffix(ending) or name
     return trace.absolute().parent / f"{name}.html"
 
 
-def _check_target(target: Path, trace: Path) -> None:
+def _check_target(target: Path, traces: list[Path]) -> None:
     """Refuse early what could not be written after minutes of reading."""
     if target.is_dir():
         raise NotWritable(f"{str(target)!r} is a folder; name a file for the report")
@@ -112,7 +115,7 @@ def _check_target(target: Path, trace: Path) -> None:
         )
     from roast_analyze.outputs import refuse_to_overwrite
 
-    refuse_to_overwrite(trace, target)
+    refuse_to_overwrite(traces, target)
 
 
 # -- the summary -------------------------------------------------------------------------

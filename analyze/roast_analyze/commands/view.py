@@ -1,5 +1,7 @@
 """Print a named view, or the list of them with what they mean.
 
+The topic `yours` is that of your own views: the .sql files of a folder.
+
 For example:
 
     roast-analyze view trace.jsonl
@@ -9,10 +11,17 @@ For example:
 
 from __future__ import annotations
 
+import sys
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from roast_analyze.commands.format_options import add_format, check_output, chosen_format
-from roast_analyze.commands.opening import add_trace, open_trace
+from roast_analyze.commands.format_options import (
+    add_format,
+    check_output,
+    chosen_format,
+    chosen_limit,
+)
+from roast_analyze.commands.opening import add_trace, add_views, open_trace
 
 if TYPE_CHECKING:
     import argparse
@@ -24,35 +33,57 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
-    add_trace(parser)
+    add_trace(parser, several=True)
     parser.add_argument("name", metavar="NAME", nargs="?", help="the view; all are listed else")
     parser.add_argument(
         "--describe", action="store_true", help="print the columns and what they mean"
     )
     add_format(parser)
+    add_views(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the view, its columns, or the list of views."""
     check_output(options)
-    with open_trace(options.trace) as trace:
+    with open_trace(options, views=options.views) as trace:
+        import duckdb
+
         from roast_analyze.commands.formats import write
 
         if options.describe:
             rows = _columns(trace, options.name)
         elif options.name:
             rows = trace.view(options.name)
+        elif chosen_format(options) == "table" and not options.output and sys.stdout.isatty():
+            _print_list(trace)
+            return 0
         else:
             rows = _list(trace)
-        write(rows, chosen_format(options), options.output)
+        try:
+            write(rows, chosen_format(options), options.output, chosen_limit(options))
+        except duckdb.Error as error:
+            raise trace.explained(error) from None
     return 0
+
+
+def _print_list(trace: Trace) -> None:
+    """Print the list for people, by topic."""
+    from roast_analyze.commands.terminal import print_out, table
+
+    for topic, views in groupby(trace.views(), key=lambda view: view.topic):
+        rows = [(view.name, view.comment) for view in views]
+        print_out(table(["view", "a row is, or what it tells"], rows, title=topic), "")
 
 
 def _list(trace: Trace) -> DuckDBPyRelation:
     views = trace.views()
     return trace.sql(
-        "SELECT unnest($names) AS view, unnest($comments) AS meaning",
-        {"names": [v.name for v in views], "comments": [v.comment for v in views]},
+        "SELECT unnest($names) AS view, unnest($topics) AS topic, unnest($comments) AS meaning",
+        {
+            "names": [view.name for view in views],
+            "topics": [view.topic for view in views],
+            "comments": [view.comment for view in views],
+        },
     )
 
 

@@ -23,8 +23,6 @@ def batches(
 ) -> pa.RecordBatchReader:
     """Ask a question whose answer is computed while it is read.
 
-    The answer ends when another question is asked of the trace.
-
     Raises
     ------
     QueryError

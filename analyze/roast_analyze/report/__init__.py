@@ -46,7 +46,7 @@ def write_report(trace: Trace, path: Path, *, title: str | None = None) -> Path:
     from roast_analyze.report.page import build, render
 
     if trace.path.exists():
-        refuse_to_overwrite(trace.path, path)
+        refuse_to_overwrite(trace.paths, path)
     html = render(build(gather(trace), title=title))
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(html, encoding="utf-8", newline="\n")

@@ -22,10 +22,10 @@ VALUES = """
 """
 
 
-def written(query: str, name: str, output=None) -> None:
+def written(query: str, name: str, output=None, limit=None) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        formats.write(connection.sql(query), name, output)
+        formats.write(connection.sql(query), name, output, limit)
 
 
 def test_json_has_the_nearest_value_of_every_type(capsys):
@@ -104,22 +104,44 @@ def test_columns_of_one_name_stay_apart(capsys):
     assert json.loads(capsys.readouterr().out) == [{"a": 1, "a_1": 2, "A_2": 3}]
 
 
-def test_a_table_shows_its_first_rows_and_says_so(capsys, monkeypatch):
-    monkeypatch.setattr(formats, "TABLE_ROWS", 2)
+FIRST_TWO = {
+    "table": "a\n─\n1\n2\n",
+    "csv": "a\n1\n2\n",
+    "json": '[\n{"a": 1},\n{"a": 2}\n]\n',
+    "jsonl": '{"a": 1}\n{"a": 2}\n',
+    "markdown": "| a |\n| --- |\n| 1 |\n| 2 |\n",
+}
 
-    written("SELECT unnest([1, 2, 3]) AS a", "table")
+
+@pytest.mark.parametrize("name", FIRST_TWO)
+def test_only_so_many_rows_and_a_word_about_the_rest(capsys, name):
+    written("SELECT unnest([1, 2, 3]) AS a", name, limit=2)
 
     captured = capsys.readouterr()
-    assert captured.out == "a\n─\n1\n2\n"
-    assert captured.err == "only the first 2 rows; --format csv gives all\n"
+    assert captured.out == FIRST_TWO[name]
+    assert captured.err == "only the first 2 rows; --limit 0 gives all\n"
 
 
-def test_a_table_of_just_as_many_rows_says_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(formats, "TABLE_ROWS", 3)
+def test_only_so_many_rows_of_parquet(capsys, tmp_path):
+    written("SELECT unnest([1, 2, 3]) AS a", "parquet", tmp_path / "x.parquet", limit=2)
 
-    written("SELECT unnest([1, 2, 3]) AS a", "table")
+    assert pl.read_parquet(tmp_path / "x.parquet").rows() == [(1,), (2,)]
+    assert capsys.readouterr().err == "only the first 2 rows; --limit 0 gives all\n"
 
-    assert capsys.readouterr().err == ""
+
+@pytest.mark.parametrize("name", FIRST_TWO)
+def test_of_just_as_many_rows_nothing_is_said(capsys, name):
+    written("SELECT unnest([1, 2]) AS a", name, limit=2)
+
+    captured = capsys.readouterr()
+    assert captured.out == FIRST_TWO[name]
+    assert captured.err == ""
+
+
+def test_the_first_rows_are_those_of_the_order(capsys):
+    written("SELECT range AS a FROM range(100_000) ORDER BY a DESC", "csv", limit=2)
+
+    assert capsys.readouterr().out == "a\n99999\n99998\n"
 
 
 def test_a_table_in_a_pipe_is_as_wide_as_it_needs_to_be(capsys):

@@ -16,19 +16,19 @@ def test_a_long_wait_is_explained_where_somebody_sees_it(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(opening, "PATIENCE_SECONDS", 0.0)
 
-    with opening._sign_of_life("reading \x1b[31mx"):
+    with opening._progress("\x1b[31mx"):
         until = time.monotonic() + 10
         while "reading" not in terminal.getvalue() and time.monotonic() < until:
             time.sleep(0.01)
 
-    assert "reading ␛[31mx" in terminal.getvalue()
+    assert "␛[31mx: reading" in terminal.getvalue()
 
 
 def test_a_short_wait_is_not(monkeypatch):
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
     monkeypatch.setattr(opening, "PATIENCE_SECONDS", 60.0)
 
-    with opening._sign_of_life("reading x"):
+    with opening._progress("x"):
         pass
 
     assert "reading" not in terminal.getvalue()
@@ -38,7 +38,7 @@ def test_nothing_is_written_where_nobody_sees_it(monkeypatch):
     monkeypatch.setattr("sys.stderr", file := io.StringIO())
     monkeypatch.setattr(opening, "PATIENCE_SECONDS", 0.0)
 
-    with opening._sign_of_life("reading x"):
+    with opening._progress("x"):
         time.sleep(0.05)
 
     assert file.getvalue() == ""

@@ -128,6 +128,21 @@ def test_every_view_can_be_cut(write_trace, worker, task, run, tmp_path, options
     assert main(["export", str(path), "--parquet", str(tmp_path / "p"), *options]) == 0
 
 
+def test_views_of_the_users_own_go_along_with_their_meaning(write_trace, task, tmp_path):
+    (tmp_path / "views").mkdir()
+    (tmp_path / "views" / "keys.sql").write_text("-- The keys.\nSELECT key FROM tasks")
+    folder, file = tmp_path / "p", tmp_path / "d.duckdb"
+    words = ["export", str(write_trace(task("a"))), "--views", str(tmp_path / "views")]
+
+    assert main([*words, "--parquet", str(folder), "--duckdb", str(file)]) == 0
+
+    assert pq.read_metadata(folder / "keys.parquet").metadata[b"comment"] == b"The keys."
+    with duckdb.connect(file, read_only=True) as database:
+        assert database.sql("FROM keys").fetchall() == [("a",)]
+        found = "SELECT comment FROM duckdb_tables() WHERE table_name = 'keys'"
+        assert database.sql(found).fetchall() == [("The keys.",)]
+
+
 def test_a_database_takes_the_place_of_an_older_one(write_trace, task, tmp_path):
     file = tmp_path / "trace.duckdb"
     for key in ("a", "b"):

@@ -1,0 +1,232 @@
+"""Users' own views: folders of SQL files, what is in them, and what is refused."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from roast_analyze import Column, Trace, View
+from roast_analyze.errors import BrokenView, ViewLeftOut
+
+SLOW = """\
+-- Attempts that took long: one row per attempt,
+-- the slowest first.
+
+SELECT key, compute_seconds FROM task_runs WHERE compute_seconds > 1 ORDER BY 2 DESC
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Write a folder of views, by name; gives its path."""
+
+    def folder(name: str = "views", **files: str) -> Path:
+        (tmp_path / name).mkdir()
+        for stem, text in files.items():
+            (tmp_path / name / f"{stem}.sql").write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return folder
+
+
+@pytest.fixture
+def path(write_trace, run):
+    return write_trace(*run("a", 1.0, 2.0), *run("b", 1.0, 4.0), *run("c", 1.0, 3.0))
+
+
+def own(trace: Trace) -> list[View]:
+    return [view for view in trace.views() if view.topic == "yours"]
+
+
+# -- what becomes of files ---------------------------------------------------------------
+
+
+def test_a_query_becomes_a_view_of_the_name_of_the_file(path, folder):
+    with Trace(path, views=[folder(slow=SLOW)]) as trace:
+        assert trace.frame("slow").rows() == [("b", 3.0), ("c", 2.0)]
+        assert trace.sql("SELECT count(*) FROM slow").fetchall() == [(2,)]
+        assert own(trace) == [
+            View(
+                "slow",
+                "yours",
+                "Attempts that took long: one row per attempt, the slowest first.",
+                (Column("key", "VARCHAR", ""), Column("compute_seconds", "DOUBLE", "")),
+            )
+        ]
+
+
+def test_statements_create_views_with_their_meaning(path, folder):
+    text = """
+        /* Two views, */ CREATE VIEW longest AS SELECT max(compute_seconds) AS s FROM task_runs;
+        -- and what one of them means.
+        COMMENT ON VIEW longest IS 'The run''s longest attempt.';
+        comment on column "longest".s is 'How long it took.';
+        create view shortest as select min(compute_seconds) as s from task_runs;
+    """
+    with Trace(path, views=[folder(extremes=text)]) as trace:
+        assert own(trace) == [
+            View(
+                "longest",
+                "yours",
+                "The run's longest attempt.",
+                (Column("s", "DOUBLE", "How long it took."),),
+            ),
+            View("shortest", "yours", "", (Column("s", "DOUBLE", ""),)),
+        ]
+
+
+def test_views_need_each_other_in_any_order_and_over_folders(path, folder):
+    first = folder("first", a="FROM b SELECT n + 1 AS n", c="SELECT 1 AS n")
+    second = folder("second", b="FROM c SELECT n + 1 AS n", d="FROM a SELECT n + 1 AS n")
+
+    with Trace(path, views=[first, second]) as trace:
+        assert trace.frame("d").item() == 4
+        assert [view.name for view in own(trace)] == ["a", "b", "c", "d"]
+
+
+def test_building_blocks_are_not_listed(path, folder):
+    with Trace(path, views=[folder(_block="SELECT 1 AS n", built="FROM _block")]) as trace:
+        assert [view.name for view in own(trace)] == ["built"]
+        assert trace.frame("built").item() == 1
+
+
+def test_a_mark_that_editors_leave_and_other_files_do_not_matter(path, folder):
+    views = folder(one="\ufeffSELECT 1 AS n")
+    (views / "README.md").write_text("no view")
+    (views / "empty.sql.bak").write_text("no view")
+
+    with Trace(path, views=[views]) as trace:
+        assert [view.name for view in own(trace)] == ["one"]
+
+
+# -- what is refused ---------------------------------------------------------------------
+
+ALONE = "is neither a query alone, nor CREATE VIEW name AS …, nor a COMMENT ON what was created"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"tasks": "SELECT 1"}, "tasks.sql': roast has a view 'tasks' itself"),
+        ({"Tasks": "SELECT 1"}, "Tasks.sql': roast has a view 'Tasks' itself"),
+        ({"a": "CREATE VIEW _tasks AS SELECT 1"}, "a.sql': roast has a view '_tasks' itself"),
+        (
+            {"a": "CREATE VIEW b AS SELECT 1", "b": "SELECT 2"},
+            "a.sql' makes a view 'b' too; rename one",
+        ),
+        (
+            {"a": "-- c\nSELECT\n  kye FROM tasks"},
+            """a.sql': line 3, column 3: Binder Error: Referenced column "kye" not found""",
+        ),
+        (
+            {"a": "CREATE VIEW a AS SELECT 1;\nCREATE VIEW b AS\nFROM taks"},
+            "a.sql': line 3, column 6: Catalog Error: Table with name taks does not exist!",
+        ),
+        (
+            {"a": "SELEC 1"},
+            "a.sql': line 1, column 1: Parser Error: syntax error at or near \"S",
+        ),
+        ({"a": ""}, "a.sql': there is no query in it"),
+        ({"a": "-- nothing"}, "a.sql': there is no query in it"),
+        ({"a-b": "SELECT 1"}, "'a-b' is no name for a view; use letters, digits and _"),
+        ({"a": "SELECT 1; SELECT 2"}, f"'SELECT 1;' {ALONE}"),
+        ({"a": "DROP VIEW tasks"}, f"'DROP VIEW tasks' {ALONE}"),
+        ({"a": "COPY tasks TO 'x'"}, ALONE),
+        ({"a": "SET threads = 1"}, ALONE),
+        ({"a": "UPDATE EXTENSIONS"}, ALONE),
+        ({"a": "CREATE TABLE a AS SELECT 1"}, ALONE),
+        ({"a": "CREATE MACRO a() AS 1"}, ALONE),
+        ({"a": "CREATE TEMP VIEW a AS SELECT 1"}, ALONE),
+        ({"a": "CREATE OR REPLACE VIEW tasks AS SELECT 1"}, ALONE),
+        ({"a": "CREATE VIEW raw.a AS SELECT 1"}, ALONE),
+        ({"a": 'CREATE VIEW "raw"."a" AS SELECT 1'}, ALONE),
+        ({"a": "COMMENT ON VIEW tasks IS 'x'"}, ALONE),
+        ({"a": "CREATE VIEW a AS SELECT 1; COMMENT ON COLUMN tasks.key IS 'x'"}, ALONE),
+        (
+            {"a": "FROM read_text('/etc/passwd')"},
+            "a.sql': opening '/etc/passwd' is not allowed",
+        ),
+        ({"a": "WITH a AS (DELETE FROM raw.task RETURNING *) FROM a"}, "not allowed"),
+        ({"a": "FROM a"}, "Table with name a does not exist"),
+        ({"a": "FROM b", "b": "FROM a"}, "Table with name b does not exist"),
+        ({"a": "FROM b", "b": "FROM nowhere"}, "b.sql': line 1, column 6: "),
+    ],
+)
+def test_a_broken_file_is_named_with_what_is_wrong(path, folder, files, said):
+    with pytest.raises(BrokenView) as caught:
+        Trace(path, views=[folder(**files)])
+
+    assert said in str(caught.value).splitlines()[0]
+
+
+def test_what_cannot_be_read_is_named(path, folder, tmp_path):
+    (folder() / "a.sql").write_bytes(b"SELECT '\xff'")
+
+    for place, said in [
+        (tmp_path / "views", "a.sql' is not UTF-8; save it as that"),
+        (tmp_path / "nowhere", "nowhere' is no folder of views (No such file or directory)"),
+        (path, "is no folder of views (Not a directory)"),
+    ]:
+        with pytest.raises(BrokenView) as caught:
+            Trace(path, views=[place])
+        assert said in str(caught.value)
+
+
+def test_a_file_may_read_others_if_it_is_trusted(path, folder, tmp_path):
+    (tmp_path / "x.csv").write_text("a\n7\n")
+    views = folder(x=f"FROM '{tmp_path}/x.csv'")
+
+    with Trace(path, views=[views], unsafe=True) as trace:
+        assert trace.frame("x").item() == 7
+
+
+# -- the user's own folder ---------------------------------------------------------------
+
+
+def test_the_folder_of_the_users_configuration(path, tmp_path, monkeypatch):
+    monkeypatch.delenv("ROAST_VIEWS")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with Trace(path) as trace:
+        assert own(trace) == []
+
+    views = tmp_path / "config" / "roast" / "views"
+    views.mkdir(parents=True)
+    (views / "slow.sql").write_text(SLOW)
+    with Trace(path) as trace:
+        assert [view.name for view in own(trace)] == ["slow"]
+    with Trace(path, views=[]) as trace:
+        assert own(trace) == []
+
+
+def test_the_folders_that_the_environment_names(path, folder, monkeypatch):
+    first, second = folder("first", a="SELECT 1"), folder("second", b="SELECT 2")
+    monkeypatch.setenv("ROAST_VIEWS", f"{first}:{second}")
+
+    with Trace(path) as trace:
+        assert [view.name for view in own(trace)] == ["a", "b"]
+    for named in ([second], second, str(second)):
+        with Trace(path, views=named) as trace:
+            assert [view.name for view in own(trace)] == ["b"]
+
+
+def test_there_what_is_broken_is_left_out_with_a_warning(path, folder, monkeypatch):
+    views = folder(good="SELECT 1", bad="SELECT kye FROM tasks", worse="FROM bad")
+    monkeypatch.setenv("ROAST_VIEWS", f"{views}:nowhere")
+
+    with pytest.warns(ViewLeftOut) as caught, Trace(path) as trace:
+        assert [view.name for view in own(trace)] == ["good"]
+
+    assert [str(warning.message).split(": ")[1] for warning in caught] == [
+        "'nowhere' is no folder of views (No such file or directory); name one with .sql files",
+        f"'{views}/bad.sql'",
+        f"'{views}/worse.sql'",
+    ]
+    assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
+
+
+def test_nothing_is_said_if_nothing_is_wrong(path, folder, monkeypatch):
+    monkeypatch.setenv("ROAST_VIEWS", str(folder(slow=SLOW)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Trace(path).close()

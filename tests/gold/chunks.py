@@ -32,7 +32,7 @@ MEASURED = {
 
 #: What an attempt at a chunk has from the attempt at its task.
 RUN = (
-    "attempt", "thread", "exception", "compute_seconds", "queued_seconds", "transfer_seconds",
+    "attempt", "compute_seconds", "queued_seconds", "transfer_seconds",
     "processing_t", "end_t",
 )  # fmt: skip
 
@@ -73,17 +73,17 @@ def chunk_attempts(recording: Recording) -> list[Row]:
 
 
 def _descriptions(recording: Recording) -> dict[str, dict]:
-    """Give what chunks are, by key, as told when their tasks entered the graph."""
-    told = [
-        line
-        for line in recording.of("chunk")
-        if line.get("run_id") is None and line.get("entry_start") is not None
-    ]
-    by_key = grouped(told, lambda line: line["key"])
-    for key, lines in by_key.items():
+    """Give what chunks are, by key, as told when their tasks entered the graph.
+
+    If that was not recorded, what was measured of any attempt says it too.
+    """
+    told = [line for line in recording.of("chunk") if line.get("entry_start") is not None]
+    by_key = {}
+    for key, lines in grouped(told, lambda line: line["key"]).items():
         if len({tuple(line.get(name) for name in IDENTITY) for line in lines}) > 1:
             raise NotImplementedError(f"several chunks in {key!r}")
-    return {key: lines[0] for key, lines in by_key.items()}
+        by_key[key] = next((line for line in lines if line.get("run_id") is None), lines[0])
+    return by_key
 
 
 def _readings(recording: Recording) -> dict[tuple, dict]:
@@ -110,7 +110,8 @@ def _with_task(run: Row, reading: dict, description: dict) -> Row:
         # What was measured knows where; the scheduler may not know of a steal.
         "worker": reading.get("worker") or run["worker"],
         "outcome": "skipped" if swallowed else run["outcome"],
-        "exception": run["exception"] or reading.get("exception"),
+        "thread": _first_known("thread", run, reading),
+        "exception": _first_known("exception", run, reading),
         "output_bytes": run["nbytes"],
         "has_task": True,
     }

@@ -61,21 +61,24 @@ def processes(recording: Recording) -> list[Process]:
 
 
 def _removal(process: Process, came: list[Process], recording: Recording) -> dict | None:
-    """Find the first removal of the address from when it came until the next one came."""
+    """Find the first removal that names the process, or its address while it was its own.
+
+    The address is its own from when it came until the next one came.
+    """
+    since = process.added["t"]
     later = [
         other.added["t"]
         for other in came
-        if other.address == process.address and other.added["t"] > process.added["t"]
+        if other.address == process.address and other.added["t"] > since
     ]
     until = min(later, default=float("inf"))
-    return next(
-        (
-            line
-            for line in recording.of("worker_removed")
-            if line.get("worker") == process.address and process.added["t"] <= line["t"] < until
-        ),
-        None,
-    )
+
+    def is_it(line: dict) -> bool:
+        if line.get("server_id") and process.added.get("server_id"):
+            return line["server_id"] == process.added["server_id"]
+        return line.get("worker") == process.address and since <= line["t"] < until
+
+    return next((line for line in recording.of("worker_removed") if is_it(line)), None)
 
 
 def _said(process: Process, recording: Recording) -> dict | None:

@@ -28,7 +28,11 @@ def sections(recording: Recording) -> list[Row]:
 
 
 def _by_run(rows: list[Row]) -> dict[tuple, Row]:
-    return {(row["key"], row["run_id"]): row for row in rows if row["run_id"] is not None}
+    by_run: dict[tuple, Row] = {}
+    for row in rows:
+        if row["run_id"] is not None:
+            by_run.setdefault((row["key"], row["run_id"]), row)
+    return by_run
 
 
 def _passage(line: dict, chunk: Row, runs: dict[tuple, Row]) -> Row:

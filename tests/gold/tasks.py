@@ -130,6 +130,7 @@ def attempts(recording: Recording) -> list[Attempt]:
             is_open[key] = False
         if line["finish"] == "waiting":
             waiting_t[key] = line["t"]
+            is_open[key] = False
         if line["finish"] == "processing":
             begin(line)
     return order
@@ -285,7 +286,8 @@ def _prefix(prefix: str | None, entered: list[Row], runs: list[Row]) -> Row:
         "prefix": prefix,
         "tasks": len(entered),
         "task_runs": len(runs),
-        **outcomes(runs, "memory", "erred", "retried", "lost", "cancelled", "unfinished"),
+        **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
+        **outcomes(runs, "cancelled", "unfinished"),
         **compute_times(runs),
         "median_compute_seconds": median(column(runs, "compute_seconds")),
         "output_bytes": total(column(runs, "nbytes")),

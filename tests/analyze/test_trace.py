@@ -39,9 +39,10 @@ PUBLIC = {
     "task_runs": "key prefix attempt worker thread outcome processing_t compute_start_t "
     "compute_stop_t compute_seconds transfer_seconds deserialize_seconds disk_seconds "
     "queued_seconds nbytes typename span_id exception traceback run_id end_t role trace_id",
-    "prefixes": "prefix tasks task_runs memory erred retried lost cancelled unfinished "
-    "compute_seconds mean_compute_seconds median_compute_seconds max_compute_seconds "
-    "transfer_seconds deserialize_seconds disk_seconds output_bytes roles trace_id",
+    "prefixes": "prefix tasks task_runs memory erred retried lost rescheduled cancelled "
+    "unfinished compute_seconds mean_compute_seconds median_compute_seconds "
+    "max_compute_seconds transfer_seconds deserialize_seconds disk_seconds output_bytes roles "
+    "trace_id",
     "task_roles": "role prefixes tasks task_runs failed_attempts compute_seconds "
     "compute_share mean_compute_seconds max_compute_seconds transfer_seconds "
     "deserialize_seconds disk_seconds output_bytes first_t last_t trace_id",

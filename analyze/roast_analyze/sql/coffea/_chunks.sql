@@ -15,11 +15,14 @@ WITH identity AS (
         chunk.entry_stop
     FROM raw.chunk AS chunk
     SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
-    WHERE chunk.run_id IS NULL AND chunk.entry_start IS NOT NULL
-    QUALIFY row_number() OVER (
-        PARTITION BY trace_id, key, dataset, filename, treename, entry_start, entry_stop
-        ORDER BY record
-    ) = 1
+    WHERE chunk.entry_start IS NOT NULL
+    -- If what a chunk is was not recorded by itself, what was measured of any attempt says it.
+    QUALIFY bool_and(chunk.run_id IS NOT NULL) OVER (PARTITION BY trace_id, key)
+            IS NOT DISTINCT FROM (chunk.run_id IS NOT NULL)
+        AND row_number() OVER (
+            PARTITION BY trace_id, key, dataset, filename, treename, entry_start, entry_stop
+            ORDER BY chunk.run_id IS NOT NULL, record
+        ) = 1
 ),
 -- What is not told agrees with everything.
 recognised AS (
@@ -45,6 +48,8 @@ with_measurement AS (
     FROM run
     INNER JOIN _measured AS measured USING (trace_id, key, run_id)
     LEFT JOIN recognised USING (measured)
+    -- Where records are out of order two attempts can seem to be one; it was measured once.
+    QUALIFY row_number() OVER (PARTITION BY measured.measured ORDER BY run.seq) = 1
 ),
 -- Without a cluster an attempt is what was measured, and the next one at its key follows it.
 -- If the task is there and just this attempt at it is missing, its number is not known.
@@ -204,4 +209,5 @@ FROM judged
 ASOF LEFT JOIN _workers AS process
     ON judged.trace_id = process.trace_id
     AND judged.worker = process.worker
-    AND judged.processing_t >= process.from_t;
+    -- What had begun before the recording was the first process's of the address.
+    AND coalesce(judged.processing_t, '-infinity') >= process.from_t;

@@ -108,8 +108,8 @@ ORDER BY seconds DESC, dataset;
 COMMENT ON VIEW chunk_costs IS 'What a chunk costs by its size, and which size to choose: one row per dataset, the costliest first. The model is seconds = fixed_seconds + seconds_per_event * events, of computing times of first results; failed attempts and results from a checkpoint do not count. It knows nothing of memory, which grows with the size, and not what a worker does beside computing.';
 COMMENT ON COLUMN chunk_costs.dataset IS 'Name of the dataset.';
 COMMENT ON COLUMN chunk_costs.chunks IS 'Chunks that the model was made of.';
-COMMENT ON COLUMN chunk_costs.outliers IS 'Of these, chunks so far off the line (4 standard deviations, judged by the median) that it was fitted again without them; if that were more than a quarter, none is left out. Null if no line was fitted.';
-COMMENT ON COLUMN chunk_costs.sizes IS 'Different numbers of events of these chunks; a line needs 3.';
+COMMENT ON COLUMN chunk_costs.outliers IS 'Of these, chunks so far off the line (4 standard deviations, judged by the median, and 1 % of the median time at least) that it was fitted again without them; if that were more than a quarter, none is left out. Null if no line was fitted.';
+COMMENT ON COLUMN chunk_costs.sizes IS 'Different numbers of events of these chunks; a line needs 3, and 5 chunks.';
 COMMENT ON COLUMN chunk_costs.median_events IS 'Events of a chunk as they were, in the median.';
 COMMENT ON COLUMN chunk_costs.largest_file_events IS 'Events of the largest file as far as chunks of it are known; no chunk is larger than its file.';
 COMMENT ON COLUMN chunk_costs.method IS 'fit: a line by least squares, taken if its fixed time is known to a half or is surely under 5 % of a chunk. opening: else, if it was measured, the median time of opening a file stands for the fixed time, which is at least that. Null: there is no model, and note says why.';
@@ -121,6 +121,6 @@ COMMENT ON COLUMN chunk_costs.relative_error IS 'How far the model is off, as a 
 COMMENT ON COLUMN chunk_costs.fixed_share IS 'Part of the computing time that was fixed cost.';
 COMMENT ON COLUMN chunk_costs.min_events IS 'From this size on the fixed time is at most 5 % of a chunk: 19 * fixed_seconds / seconds_per_event, with the upper bound (2 standard errors) of a fixed time that is surely small.';
 COMMENT ON COLUMN chunk_costs.max_events IS 'Up to this size each thread has at least 4 chunks to do, so that none waits long for the last ones: (computing time of all datasets / peak threads / 4 - fixed_seconds) / seconds_per_event. Null if threads are not known.';
-COMMENT ON COLUMN chunk_costs.recommended_events IS 'Size to choose (chunksize of a Runner): median_events if it lies between min_events and max_events, else the nearer bound, to two digits. If no size satisfies both: sqrt(2 * fixed_seconds * computing time per thread) / seconds_per_event, which makes fixed time and waiting for the last chunk shortest together. Never more than largest_file_events.';
+COMMENT ON COLUMN chunk_costs.recommended_events IS 'Size to choose (chunksize of a Runner): median_events if it lies between min_events and max_events, else the nearer bound, to two digits within the bounds. If no size satisfies both: sqrt(2 * fixed_seconds * computing time per thread) / seconds_per_event, which makes fixed time and waiting for the last chunk shortest together. Never more than largest_file_events.';
 COMMENT ON COLUMN chunk_costs.note IS 'What the recommendation changes and how sure it is, or why there is none.';
 COMMENT ON COLUMN chunk_costs.trace_id IS 'Identity of the recording.';

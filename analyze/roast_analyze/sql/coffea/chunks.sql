@@ -55,7 +55,7 @@ LEFT JOIN raw.chunk AS identity ON identity.rowid = chunk.identity_record
 LEFT JOIN raw.chunk AS measured ON measured.rowid = chunk.measured_record
 ORDER BY chunk.trace_id, chunk.seq NULLS LAST, chunk.start_t, chunk.part;
 
-COMMENT ON VIEW chunks IS 'Attempts at coffea chunks: one row per attempt, the same attempt as in task_runs. Without a cluster there are no tasks, and attempts are those that were measured. A task of dask-awkward that reads several chunks has a row for each. What was not measured is null.';
+COMMENT ON VIEW chunks IS 'Attempts at coffea chunks: one row per attempt, the same attempt as in task_runs. Without a cluster there are no tasks, and attempts are those that were measured. A task of dask-awkward that reads several chunks has a row for each. What a chunk is was told when its task entered the graph, else by what was measured of any attempt. What was not measured is null.';
 COMMENT ON COLUMN chunks.key IS 'Key of the task that processes the chunk; without a cluster, one that the recorder gave it.';
 COMMENT ON COLUMN chunks.attempt IS 'Number of the attempt within its key, from 1; null if the trace has lost the attempt itself.';
 COMMENT ON COLUMN chunks.dataset IS 'Dataset that the file belongs to.';

@@ -73,7 +73,7 @@ ORDER BY compute_seconds DESC NULLS LAST, totals.dataset;
 COMMENT ON VIEW datasets IS 'Totals by dataset: one row per dataset, the costliest first. Sums are over what was measured, and null if nothing was.';
 COMMENT ON COLUMN datasets.dataset IS 'Name of the dataset.';
 COMMENT ON COLUMN datasets.files IS 'Files of which a chunk was tried.';
-COMMENT ON COLUMN datasets.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once.';
+COMMENT ON COLUMN datasets.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once, one whose key entered the graph anew counts again.';
 COMMENT ON COLUMN datasets.chunk_attempts IS 'All attempts at chunks.';
 COMMENT ON COLUMN datasets.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
 COMMENT ON COLUMN datasets.bytes_read IS 'Bytes that all attempts read; null if not measured.';

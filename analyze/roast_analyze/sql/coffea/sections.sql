@@ -5,11 +5,11 @@ WITH attempts AS (
         trace_id,
         key,
         run_id,
-        any_value(attempt) AS attempt,
+        first(attempt ORDER BY seq NULLS LAST) AS attempt,
         -- Of a task that reads several chunks nobody knows which one it was.
         CASE WHEN count(DISTINCT dataset) = 1 THEN any_value(dataset) END AS dataset,
         CASE WHEN count(DISTINCT filename) = 1 THEN any_value(filename) END AS filename,
-        any_value(outcome) AS outcome
+        first(outcome ORDER BY seq NULLS LAST) AS outcome
     FROM _chunks
     WHERE run_id IS NOT NULL
     GROUP BY trace_id, key, run_id
@@ -19,6 +19,7 @@ runs AS (
     FROM _task_runs
     SEMI JOIN raw.section USING (trace_id, key)
     WHERE run_id IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY trace_id, key, run_id ORDER BY seq) = 1
 )
 SELECT
     section.key,

@@ -55,7 +55,7 @@ FULL JOIN done
 ORDER BY compute_seconds DESC NULLS LAST, role;
 
 COMMENT ON VIEW task_roles IS 'Totals by what tasks do for coffea, such as processing against merging: one row per role, the costliest first.';
-COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of results of chunks), file metadata (asking files for their entries, and merging the answers), processor broadcast; null for all other tasks. Told by what depends on what, not by prefixes.';
+COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of results of chunks), file metadata (asking files for their entries, and merging the answers), processor broadcast; null for all other tasks. Told by what depends on what: of all that takes results of chunks or files, tasks with coffea''s prefix reduce merge them.';
 COMMENT ON COLUMN task_roles.prefixes IS 'Key prefixes of these tasks; null for the other tasks.';
 COMMENT ON COLUMN task_roles.tasks IS 'Keys that entered the graph.';
 COMMENT ON COLUMN task_roles.task_runs IS 'Attempts at them.';

@@ -1,12 +1,19 @@
 -- Needs: fine_metrics
+-- Dask tells twice what p2p (shuffling, rechunking) does within tasks: in the context p2p as
+-- `foreground`, and in execute with p2p- before the activity. The second one knows the tasks.
 CREATE VIEW activities AS
+WITH metrics AS (
+    SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
+    FROM fine_metrics
+    WHERE context IS DISTINCT FROM 'p2p' OR prefix IS DISTINCT FROM 'foreground'
+)
 SELECT
     worker,
     server_id,
     context,
     span_id,
     prefix,
-    sum(value) FILTER (unit = 'seconds') AS seconds,
+    sum(value) FILTER (unit = 'seconds' AND activity IS DISTINCT FROM 'idle') AS seconds,
     sum(value) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
     sum(value) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
     sum(value) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
@@ -20,23 +27,23 @@ SELECT
         unit = 'seconds'
         AND coalesce(activity, '') NOT IN (
             'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
-            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled'
+            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled', 'idle'
         )
     ) AS other_seconds,
     try_cast(sum(value) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
     try_cast(sum(value) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
     try_cast(sum(value) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
     trace_id
-FROM fine_metrics
+FROM metrics
 GROUP BY trace_id, worker, server_id, context, span_id, prefix
 ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
 
-COMMENT ON VIEW activities IS 'What the time of workers went into, by Dask''s fine performance metrics: one row per worker, context, span and prefix. Sum it up by any of them; idle time is not in it. Empty if none were recorded.';
+COMMENT ON VIEW activities IS 'What the time of workers went into, by Dask''s fine performance metrics: one row per worker, context, span and prefix. Sum it up by any of them: idle time is not in it, and what Dask tells twice, as p2p and as tasks that execute, is there as execute. A time or size is null if there was none of it. Empty if none were recorded.';
 COMMENT ON COLUMN activities.worker IS 'Address of the worker.';
 COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
+COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (in the background) or memory-monitor.';
 COMMENT ON COLUMN activities.span_id IS 'Span that the work belongs to.';
-COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks; of p2p, which of its background tasks.';
 COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
 COMMENT ON COLUMN activities.cpu_seconds IS 'Time on a CPU in the threads of tasks.';
 COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in the threads of tasks: input and output, waiting, the lock of the interpreter.';
@@ -44,11 +51,11 @@ COMMENT ON COLUMN activities.serialize_seconds IS 'Time to serialise.';
 COMMENT ON COLUMN activities.deserialize_seconds IS 'Time to deserialise.';
 COMMENT ON COLUMN activities.compress_seconds IS 'Time to compress.';
 COMMENT ON COLUMN activities.decompress_seconds IS 'Time to decompress.';
-COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write what is spilled.';
+COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write on disk what is spilled, or what a shuffle keeps there.';
 COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
-COMMENT ON COLUMN activities.failed_seconds IS 'Time of tasks that failed, whatever it went into.';
+COMMENT ON COLUMN activities.failed_seconds IS 'Time of tasks that failed or were cancelled, whatever it went into.';
 COMMENT ON COLUMN activities.other_seconds IS 'Time of everything else, users'' own activities among it.';
 COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs that were in memory.';
-COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes of inputs that were read from disk.';
-COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes that were spilled.';
+COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes that were read from disk.';
+COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes that were written to disk.';
 COMMENT ON COLUMN activities.trace_id IS 'Identity of the recording.';

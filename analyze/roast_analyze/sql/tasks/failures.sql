@@ -78,5 +78,5 @@ COMMENT ON COLUMN failures.exception IS 'Text of the exception.';
 COMMENT ON COLUMN failures.attempt IS 'Number of the attempt within its key.';
 COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN failures.traceback IS 'Text of the traceback.';
-COMMENT ON COLUMN failures.detail IS 'What else is known: why a worker went, what went with it.';
+COMMENT ON COLUMN failures.detail IS 'What else is known: why a worker went and what went with it, why Dask gave a task up, which entries were skipped.';
 COMMENT ON COLUMN failures.trace_id IS 'Identity of the recording.';

@@ -18,7 +18,7 @@ FROM _tasks
 LEFT JOIN _roles AS roles USING (trace_id, key)
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key.';
+COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key, as it was when it first entered one.';
 COMMENT ON COLUMN tasks.key IS 'Key of the task.';
 COMMENT ON COLUMN tasks.prefix IS 'Key prefix: what kind of task it is.';
 COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one layer of a graph.';

@@ -6,7 +6,7 @@ FROM raw.environment
 QUALIFY row_number() OVER (PARTITION BY trace_id, t, section, name, value ORDER BY rowid) = 1
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact.';
+COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact; what several segments repeat is one.';
 COMMENT ON COLUMN environment.section IS 'What the fact is about.';
 COMMENT ON COLUMN environment.name IS 'Name of the fact.';
 COMMENT ON COLUMN environment.value IS 'The fact: text as it is, anything else as JSON.';

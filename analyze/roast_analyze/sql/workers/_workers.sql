@@ -12,14 +12,23 @@ WITH added AS (
     ) = 1
 ),
 removed AS (
-    -- The removal that ended a process is the first one after it came.
-    SELECT added.trace_id, added.seq, removal.t, removal.stimulus_id
-    FROM raw.worker_removed AS removal
-    ASOF INNER JOIN added
-        ON removal.trace_id = added.trace_id
-        AND removal.worker = added.worker
-        AND removal.t >= added.t
-    QUALIFY row_number() OVER (PARTITION BY added.seq ORDER BY removal.rowid) = 1
+    -- The removal that ended a process is the first one that names it; if none does, the
+    -- first one of its address after it came.
+    SELECT trace_id, seq, t, stimulus_id
+    FROM (
+        SELECT added.trace_id, added.seq, removal.rowid AS removal, removal.t, removal.stimulus_id
+        FROM raw.worker_removed AS removal
+        INNER JOIN added USING (trace_id, server_id)
+        UNION ALL
+        SELECT added.trace_id, added.seq, removal.rowid, removal.t, removal.stimulus_id
+        FROM raw.worker_removed AS removal
+        ASOF INNER JOIN added
+            ON removal.trace_id = added.trace_id
+            AND removal.worker = added.worker
+            AND removal.t >= added.t
+        WHERE removal.server_id IS NULL OR added.server_id IS NULL
+    )
+    QUALIFY row_number() OVER (PARTITION BY trace_id, seq ORDER BY removal) = 1
 ),
 unknown AS (
     SELECT trace_id, worker FROM _task_runs WHERE worker IS NOT NULL

@@ -10,7 +10,8 @@ WITH runs AS (
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
-        AND run.processing_t >= process.from_t
+        -- What had begun before the recording was the first process's of the address.
+        AND coalesce(run.processing_t, '-infinity') >= process.from_t
     GROUP BY process.process
 ),
 chunk_runs AS (
@@ -88,7 +89,7 @@ LEFT JOIN samples USING (process)
 LEFT JOIN _slowness AS slowness USING (process)
 ORDER BY workers.process;
 
-COMMENT ON VIEW workers IS 'Worker processes and what they did: one row per process, in the order in which they came.';
+COMMENT ON VIEW workers IS 'Worker processes and what they did: one row per process, in the order in which they came. First come addresses that ran or measured something, or were sampled, but of which nobody told that they came. An address means the process that came last, before any came the first one.';
 COMMENT ON COLUMN workers.worker IS 'Address; a later process can have it again.';
 COMMENT ON COLUMN workers.name IS 'Name, which a restarted worker keeps.';
 COMMENT ON COLUMN workers.host IS 'Host that it ran on.';
@@ -96,7 +97,7 @@ COMMENT ON COLUMN workers.nthreads IS 'Threads that compute.';
 COMMENT ON COLUMN workers.memory_limit_bytes IS 'Memory it may use; null if there is no limit.';
 COMMENT ON COLUMN workers.added_t IS 'When it came, or when recording began, in seconds since the epoch; null if not recorded.';
 COMMENT ON COLUMN workers.removed_t IS 'When it went, in seconds since the epoch; null if it was there to the end.';
-COMMENT ON COLUMN workers.removal_reason IS 'Why it went, as Dask names it.';
+COMMENT ON COLUMN workers.removal_reason IS 'Why it went, as Dask names it: its stimulus_id without the time.';
 COMMENT ON COLUMN workers.task_runs IS 'Attempts that ran on it, or were sent to it.';
 COMMENT ON COLUMN workers.compute_seconds IS 'Their computing time; without a cluster, that of the chunks.';
 COMMENT ON COLUMN workers.output_bytes IS 'Size of their results.';

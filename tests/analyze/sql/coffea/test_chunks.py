@@ -242,6 +242,29 @@ def test_an_attempt_that_died_with_its_worker_has_no_measurement_but_a_row(rows,
     ]
 
 
+def test_what_another_attempt_measured_tells_what_the_chunk_is(rows, chunk, run, move):
+    """The record of what the chunk is was lost: so would have been the attempt."""
+    assert rows(
+        "SELECT attempt, outcome, filename, entry_start, bytes_read FROM chunks",
+        move(1.0, "a", "waiting>processing", worker="w1", run_id=1),
+        move(2.0, "a", "processing>released", "handle-worker-cleanup-2.0"),
+        *run("a", 3.0, 4.0, run_id=2),
+        chunk("a", run_id=2, filename="f.root", entry_start=0, entry_stop=10, bytes_read=9),
+    ) == [(1, "lost", "f.root", 0, None), (2, "memory", "f.root", 0, 9)]
+
+
+def test_what_was_measured_counts_once_where_two_attempts_seem_to_be_one(rows, chunk, move):
+    """The end of the first attempt came after the beginning of the second one."""
+    assert rows(
+        "SELECT attempt, outcome, bytes_read FROM chunks",
+        chunk("a", **IDENTITY),
+        move(1.0, "a", "waiting>processing", worker="w1", run_id=1),
+        move(3.0, "a", "waiting>processing", worker="w1", run_id=2),
+        move(2.0, "a", "processing>released", "task-erred-2.0", worker="w1", run_id=1),
+        chunk("a", **{**MEASURED, "run_id": 1}),
+    ) == [(1, "unfinished", 1000), (2, "retried", None)]
+
+
 def test_a_swallowed_exception_makes_a_skipped_chunk_of_a_task_that_ended_well(
     rows, chunk, run
 ):

@@ -53,6 +53,17 @@ def test_of_a_task_that_reads_two_files_nobody_knows_which_one_it_was(
     ) == [(1, "DY", None)]
 
 
+def test_a_section_is_one_row_where_two_attempts_seem_to_be_one(rows, move, section):
+    """The end of the first attempt came after the beginning of the second one."""
+    assert rows(
+        "SELECT key, attempt FROM sections",
+        move(1.0, "a", "waiting>processing", worker="w1", run_id=1),
+        move(3.0, "a", "waiting>processing", worker="w1", run_id=2),
+        move(2.0, "a", "processing>released", "task-erred-2.0", worker="w1", run_id=1),
+        section("a", "jets", 1.0, 2.0),
+    ) == [("a", 1)]
+
+
 def test_a_section_without_a_cluster(rows, chunk, section):
     about = {"dataset": "DY", "filename": "f.root", "entry_start": 0, "entry_stop": 10}
 

@@ -21,6 +21,7 @@ def test_every_second_is_in_one_column(open_trace):
         "disk-write": "disk",
         "network": "network",
         "failed": "failed",
+        "cancelled": "failed",
         "executor": "other",
         "my own": "other",
     }
@@ -32,7 +33,33 @@ def test_every_second_is_in_one_column(open_trace):
     for i, name in enumerate(names.values()):
         expected[f"{name}_seconds"] = expected.get(f"{name}_seconds", 0) + 2 * 2.0**i
     assert {name: row[name] for name in expected} == expected
-    assert row["seconds"] == sum(expected.values()) == pytest.approx(2 * (2.0**12 - 1))
+    assert row["seconds"] == sum(expected.values()) == pytest.approx(2 * (2.0**13 - 1))
+
+
+def test_idle_time_is_left_out(open_trace):
+    background = {"context": "p2p", "prefix": "background-comms"}
+
+    [row] = (
+        open_trace(metric("idle", 5.0, **background), metric("send", 2.0, **background))
+        .frame("activities")
+        .to_dicts()
+    )
+
+    assert (row["seconds"], row["other_seconds"]) == (2.0, 2.0)
+
+
+def test_what_dask_tells_twice_of_a_shuffle_counts_once(open_trace):
+    """As foreground of p2p, and of the tasks: `ShuffleRun._capture_metrics` means it so."""
+    frame = open_trace(
+        metric("thread-cpu", 1.0),
+        metric("p2p-disk-read", 0.5),
+        metric("disk-read", 0.5, context="p2p", prefix="foreground"),
+        metric("p2p-disk-read", 64.0, "bytes"),
+        metric("disk-read", 64.0, "bytes", context="p2p", prefix="foreground"),
+    ).frame("activities")
+
+    columns = ("context", "prefix", "seconds", "disk_seconds", "disk_read_bytes")
+    assert frame.select(columns).rows() == [("execute", "add", 1.5, 0.5, 64)]
 
 
 def test_bytes_are_apart_and_what_was_not_told_is_null(open_trace):

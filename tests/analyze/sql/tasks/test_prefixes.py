@@ -19,6 +19,24 @@ def test_totals_the_costliest_first(rows, task, run, move):
     ]
 
 
+def test_every_attempt_is_counted_by_how_it_ended(rows, task, move):
+    ends = [
+        ("memory", "task-finished-2.0"),
+        ("erred", "task-erred-2.0"),
+        ("released", "reschedule-2.0"),
+        ("released", "handle-worker-cleanup-2.0"),
+        ("released", "client-releases-keys-2.0"),
+    ]
+
+    assert rows(
+        "SELECT task_runs, memory, erred, retried, lost, rescheduled, cancelled, unfinished "
+        "FROM prefixes",
+        *(task(f"add-{n}") for n in range(len(ends))),
+        *(move(1.0, f"add-{n}", "waiting>processing", worker="w1") for n in range(len(ends))),
+        *(move(2.0, f"add-{n}", f"processing>{to}", why) for n, (to, why) in enumerate(ends)),
+    ) == [(5, 1, 1, 0, 1, 1, 1, 0)]
+
+
 def test_a_prefix_that_never_ran_and_runs_without_a_prefix_are_rows_too(rows, task, run):
     assert rows(
         "SELECT prefix, tasks, task_runs FROM prefixes",

@@ -36,6 +36,33 @@ def test_a_process_that_takes_over_an_address_is_another_row(rows, worker, gone,
     ) == [("old", 0.0, 3.0, 1, 100), ("new", 4.0, None, 2, 50)]
 
 
+def test_a_removal_that_names_its_process_holds_though_the_clock_went_back(rows, worker, gone):
+    assert rows(
+        "SELECT server_id, removed_t, removal_reason FROM workers",
+        worker("w1", 1000.0, server_id="old"),
+        {**gone("w1", 500.0, "retire-workers-500.0"), "server_id": "old"},
+        worker("w1", 501.0, server_id="new"),
+        {**gone("w1", 502.0, "handle-worker-cleanup-502.0"), "server_id": "new"},
+    ) == [("old", 500.0, "retire-workers"), ("new", 502.0, "handle-worker-cleanup")]
+
+
+def test_what_had_begun_before_the_recording_counts(rows, worker, task, move, chunk):
+    """Of an address that is used again, the first process had it then."""
+    there = {**task("a"), "state": "processing", "worker": "w1", "run_id": 7, "t": 0.5}
+    parts = [{"action": "compute", "start": 0.0, "stop": 2.0}]
+    end = {"worker": "w1", "run_id": 7, "startstops": parts, "nbytes": 5}
+
+    assert rows(
+        "SELECT server_id, task_runs, compute_seconds, output_bytes, chunks, chunk_seconds "
+        "FROM workers",
+        worker("w1", 0.5, server_id="old"),
+        there,
+        chunk("a", entry_start=0, entry_stop=10),
+        move(2.0, "a", "processing>memory", "task-finished-2.0", **end),
+        worker("w1", 9.0, server_id="new"),
+    ) == [("old", 1, 2.0, 5, 1, 2.0), ("new", 0, 0.0, 0, 0, None)]
+
+
 def test_a_worker_recorded_twice_is_one_process(rows, worker):
     assert rows(
         "SELECT worker, added_t FROM workers",

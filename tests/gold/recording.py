@@ -1,0 +1,67 @@
+"""A trace as plain Python has it: the lines of one file, decoded, in the order of the file.
+
+Nothing here, or in the modules beside it, uses roast's own code or a database: they say in
+the shortest Python what the views mean, and the views are held against them.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import TypeVar
+
+import zstandard
+
+#: A row of a view, by column.
+Row = dict[str, object]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The lines of a trace of one segment, and the path of its file."""
+
+    path: Path
+    lines: list[dict]
+
+    @classmethod
+    def read(cls, path: Path) -> "Recording":
+        """Decode a file."""
+        data = path.read_bytes()
+        if path.suffix == ".zst":
+            decompressor = zstandard.ZstdDecompressor()
+            data = decompressor.stream_reader(data, read_across_frames=True).read()
+        return cls(path, [json.loads(line) for line in data.splitlines()])
+
+    @cached_property
+    def _by_kind(self) -> dict[str, list[dict]]:
+        by_kind = defaultdict(list)
+        for line in self.lines:
+            by_kind[line["kind"]].append(line)
+        return dict(by_kind)
+
+    def of(self, kind: str) -> list[dict]:
+        """Give the records of a kind, in the order of the file."""
+        return self._by_kind.get(kind, [])
+
+    @property
+    def trace_id(self) -> str:
+        """Identity of the recording: what the header says, else the name of the file."""
+        headers = self.of("header")
+        return headers[0]["trace_id"] if headers else self.path.name.split(".")[0]
+
+
+def once(work_out: Callable[[Recording], T]) -> Callable[[Recording], T]:
+    """Work something out once per recording."""
+    known: dict[Recording, T] = {}
+
+    @wraps(work_out)
+    def remembered(recording: Recording) -> T:
+        if recording not in known:
+            known[recording] = work_out(recording)
+        return known[recording]
+
+    return remembered

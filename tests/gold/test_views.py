@@ -1,0 +1,67 @@
+"""Every view of every sample trace is, row by row, what plain Python makes of the lines."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from gold import (
+    chunks,
+    costs,
+    datasets,
+    failures,
+    profiles,
+    sections,
+    spans,
+    tasks,
+    trace,
+    workers,
+)
+from gold.comparison import differences
+from gold.recording import Recording, Row
+
+from roast_analyze import Trace
+from roast_analyze.views import view_names
+
+SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*.jsonl.zst"))
+
+GOLD: dict[str, Callable[[Recording], list[Row]]] = {
+    function.__name__: function
+    for function in (
+        trace.environment, trace.events, trace.loss, trace.run, trace.trace_info,
+        failures.failures, tasks.prefixes, tasks.task_runs, tasks.tasks, tasks.transitions,
+        workers.cluster_samples, workers.transfers, workers.worker_samples, workers.workers,
+        chunks.branches, chunks.chunk_branches, costs.chunk_costs, chunks.chunks,
+        datasets.datasets, datasets.files, sections.section_totals, sections.sections,
+        tasks.task_roles, spans.activities, spans.fine_metric_deltas, spans.fine_metrics,
+        spans.spans, profiles.profile_stacks,
+    )
+}  # fmt: skip
+
+#: Views that say in which order their rows come.
+IN_ORDER = {
+    "branches", "chunk_costs", "datasets", "files", "prefixes", "section_totals", "task_roles",
+    "workers",
+}  # fmt: skip
+
+
+def test_every_view_has_its_function():
+    assert set(GOLD) == set(view_names())
+
+
+@pytest.fixture(scope="module", params=SAMPLES, ids=lambda path: path.name.split(".")[0])
+def sample(request) -> Iterator[tuple[Trace, Recording]]:
+    with Trace(request.param) as opened:
+        yield opened, Recording.read(request.param)
+
+
+@pytest.mark.parametrize("view", view_names())
+def test_view(sample, view):
+    opened, recording = sample
+
+    assert differences_of(view, opened, recording) == []
+
+
+def differences_of(view: str, opened: Trace, recording: Recording) -> list[str]:
+    """Every view has the identity of the recording beside what its rows are about."""
+    expected = [row | {"trace_id": recording.trace_id} for row in GOLD[view](recording)]
+    return differences(opened.view(view), expected, in_order=view in IN_ORDER)

@@ -99,6 +99,7 @@ SELECT
     regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
     submission.seq AS submission,
     attempts.seq,
+    ending.rowid AS end_seq,
     attempts.trace_id
 FROM attempts
 LEFT JOIN _roles AS roles USING (trace_id, key)

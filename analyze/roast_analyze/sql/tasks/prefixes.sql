@@ -19,6 +19,7 @@ done AS (
         count(*) FILTER (outcome = 'erred') AS erred,
         count(*) FILTER (outcome = 'retried') AS retried,
         count(*) FILTER (outcome = 'lost') AS lost,
+        count(*) FILTER (outcome = 'rescheduled') AS rescheduled,
         count(*) FILTER (outcome = 'cancelled') AS cancelled,
         count(*) FILTER (outcome = 'unfinished') AS unfinished,
         sum(compute_seconds) AS compute_seconds,
@@ -40,6 +41,7 @@ SELECT
     coalesce(erred, 0) AS erred,
     coalesce(retried, 0) AS retried,
     coalesce(lost, 0) AS lost,
+    coalesce(rescheduled, 0) AS rescheduled,
     coalesce(cancelled, 0) AS cancelled,
     coalesce(unfinished, 0) AS unfinished,
     compute_seconds,
@@ -65,6 +67,7 @@ COMMENT ON COLUMN prefixes.memory IS 'Attempts that ended well.';
 COMMENT ON COLUMN prefixes.erred IS 'Attempts that failed for good.';
 COMMENT ON COLUMN prefixes.retried IS 'Attempts that failed and were tried again.';
 COMMENT ON COLUMN prefixes.lost IS 'Attempts whose worker went away.';
+COMMENT ON COLUMN prefixes.rescheduled IS 'Attempts that asked for another worker.';
 COMMENT ON COLUMN prefixes.cancelled IS 'Attempts that nobody wanted any more.';
 COMMENT ON COLUMN prefixes.unfinished IS 'Attempts that outlast the trace.';
 COMMENT ON COLUMN prefixes.compute_seconds IS 'Computing time of all attempts.';

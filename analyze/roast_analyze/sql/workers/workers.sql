@@ -10,7 +10,7 @@ WITH runs AS (
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
-        AND run.processing_t >= process.from_t
+        AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
     GROUP BY process.process
 ),
 chunk_runs AS (

@@ -65,7 +65,7 @@ def copy(tmp_path_factory, read_lines):
 
 
 SETS = {
-    "three samples": lambda copy: [
+    "three samples": lambda _: [
         SAMPLES / f"{name}.jsonl.zst" for name in ("shuffle_reduce", "coffea", "image_pipeline")
     ],
     "chunks and their copy": lambda copy: [

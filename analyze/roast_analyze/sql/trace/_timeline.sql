@@ -24,19 +24,20 @@ FROM (
             WHEN bucket_seconds IS NOT NULL THEN error(
                 'a bucket takes more than 0 s, not ' || bucket_seconds
             )
-            ELSE magnitude * CASE
-                WHEN extent <= 400 * magnitude THEN 1
-                WHEN extent <= 800 * magnitude THEN 2
-                WHEN extent <= 2000 * magnitude THEN 5
+            -- Dividing, so that 5 / 1000 is just 0.005.
+            ELSE CASE
+                WHEN extent * per <= 400 THEN 1
+                WHEN extent * per <= 800 THEN 2
+                WHEN extent * per <= 2000 THEN 5
                 ELSE 10
-            END
+            END / per
         END AS width
     FROM (
         SELECT
             trace_id,
             start_t,
             stop_t - start_t AS extent,
-            10.0 ** floor(log10((stop_t - start_t) / 400)) AS magnitude
+            10.0 ** -floor(log10((stop_t - start_t) / 400)) AS per
         FROM _recording
         WHERE stop_t > start_t
     )

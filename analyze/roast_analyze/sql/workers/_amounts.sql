@@ -1,16 +1,17 @@
 -- Needs: _stretches, _timeline
--- How much of what there was in each bucket: amount times seconds, exactly. A stretch raises
--- the level where it begins and lowers it where it ends; in a bucket the level that it begins
--- with holds on, but for what the changes in the bucket add from their instant to its end. So
--- the work grows with the number of stretches, however many buckets they cross.
+-- How much of what there was in each bucket: amount times seconds, exactly; by process, or of
+-- all together as process 0. A stretch raises the level where it begins and lowers it where it
+-- ends; in a bucket the level that it begins with holds on, but for what the changes in the
+-- bucket add from their instant to its end. So the work grows with the number of stretches,
+-- however many buckets they cross.
 --
 -- A stretch is cut off where the recording begins and ends; one without an end lasts.
-CREATE MACRO _amounts(bucket_seconds) AS TABLE
+CREATE MACRO _amounts(bucket_seconds, by_process) AS TABLE
 WITH timeline AS (FROM _timeline(bucket_seconds)),
 stretches AS (
     SELECT
         stretch.trace_id,
-        process,
+        CASE WHEN by_process THEN process ELSE 0 END AS process,
         what,
         amount,
         greatest(least(stretch.start_t - timeline.start_t, extent), 0) AS begin_at,

@@ -20,7 +20,7 @@ totals AS (
             WHEN presence IS NULL THEN 0
             ELSE sum(amount) FILTER (what = 'threads')
         END AS threads
-    FROM _amounts(bucket_seconds)
+    FROM _amounts(bucket_seconds, false)
     GROUP BY trace_id, bucket
 )
 SELECT

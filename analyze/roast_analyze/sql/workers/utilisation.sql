@@ -9,7 +9,7 @@ WITH totals AS (
         coalesce(sum(amount) FILTER (what = 'failed'), 0) AS failed_seconds,
         coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
         coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
-    FROM _amounts(bucket_seconds)
+    FROM _amounts(bucket_seconds, true)
     WHERE process > 0
     GROUP BY process, bucket
 )

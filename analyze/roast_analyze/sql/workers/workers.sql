@@ -10,7 +10,8 @@ WITH runs AS (
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
-        AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
+        -- What had begun before the recording was the first process's of the address.
+        AND coalesce(run.processing_t, '-infinity') >= process.from_t
     GROUP BY process.process
 ),
 chunk_runs AS (

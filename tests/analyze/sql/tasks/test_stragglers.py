@@ -21,7 +21,8 @@ def usual(task, run):
 def test_factor_and_excess_the_most_excess_first(rows, usual, task, run):
     assert rows(
         "SELECT key, prefix, attempt, worker, thread, outcome, compute_seconds, "
-        "median_seconds, factor, excess_seconds, prefix_runs, compute_start_t, compute_stop_t FROM stragglers",
+        "median_seconds, factor, excess_seconds, prefix_runs, compute_start_t, compute_stop_t "
+        "FROM stragglers",
         *usual(),
         task("add-slow"),
         *run("add-slow", 1.0, 6.0),

@@ -144,8 +144,8 @@ def _created_beside(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     connection.execute(f"CREATE SCHEMA {BESIDE}.raw")
     for (table,) in tables:
         connection.execute(
-            f"CREATE VIEW {BESIDE}.raw.{quoted(table)} AS "
-            f"SELECT rowid, * FROM {NAME}.raw.{quoted(table)}"  # noqa: S608 - our names
+            f"CREATE VIEW {BESIDE}.raw.{quoted(table)} AS "  # noqa: S608 - our own names
+            f"SELECT rowid, * FROM {NAME}.raw.{quoted(table)}"
         )
     connection.execute(f"SET search_path = '{BESIDE},{NAME}'")
     try:

@@ -41,8 +41,20 @@ PUBLIC = {
     "queued_seconds nbytes typename span_id exception traceback run_id end_t role trace_id",
     "prefixes": "prefix tasks task_runs memory erred retried lost rescheduled cancelled "
     "unfinished compute_seconds mean_compute_seconds median_compute_seconds "
-    "max_compute_seconds transfer_seconds deserialize_seconds disk_seconds output_bytes roles "
-    "trace_id",
+    "max_compute_seconds transfer_seconds deserialize_seconds disk_seconds output_bytes "
+    "roles trace_id",
+    "task_groups": "task_group prefix tasks task_runs memory erred retried lost "
+    "rescheduled cancelled unfinished compute_seconds mean_compute_seconds "
+    "median_compute_seconds max_compute_seconds transfer_seconds deserialize_seconds "
+    "disk_seconds output_bytes workers submitted_t first_t last_t wall_seconds trace_id",
+    "latencies": "key prefix attempt worker outcome processing_t dependency_seconds "
+    "slot_seconds dispatch_seconds fetch_seconds thread_wait_seconds execute_seconds "
+    "report_seconds processing_seconds run_id trace_id",
+    "stragglers": "key prefix attempt worker thread outcome compute_seconds median_seconds "
+    "factor excess_seconds prefix_runs compute_start_t compute_stop_t dataset filename "
+    "entry_start entry_stop run_id trace_id",
+    "dependencies": "key dependency prefix dependency_prefix bytes worker "
+    "dependency_worker is_moved has_transfer trace_id",
     "task_roles": "role prefixes tasks task_runs failed_attempts compute_seconds "
     "compute_share mean_compute_seconds max_compute_seconds transfer_seconds "
     "deserialize_seconds disk_seconds output_bytes first_t last_t trace_id",
@@ -59,6 +71,10 @@ PUBLIC = {
     "cluster_samples": "t workers nthreads cpu_percent memory_bytes memory_limit_bytes "
     "managed_bytes spilled_bytes processing executing ready occupancy_seconds stored_bytes "
     "trace_id",
+    "concurrency": "t seconds executing transferring processing queued no_worker waiting "
+    "workers nthreads compute_seconds thread_seconds trace_id",
+    "utilisation": "t seconds worker name compute_seconds failed_seconds transfer_seconds "
+    "thread_seconds idle_seconds utilisation server_id trace_id",
     "chunks": "key attempt dataset filename treename entry_start entry_stop events "
     "bytes_read columns_read branches_read process_seconds open_seconds cpu_seconds worker "
     "outcome output_bytes events_per_second exception compute_seconds processing_t end_t "
@@ -92,6 +108,12 @@ PUBLIC = {
     "median_seconds max_seconds cpu_seconds bytes_read mean_memory_delta_bytes "
     "min_memory_delta_bytes max_memory_delta_bytes compute_share trace_id",
     "spans": "span_id name path parent_id t trace_id",
+    "span_totals": "span_id name path parent_id tasks task_runs failed_attempts "
+    "compute_seconds transfer_seconds output_bytes metric_seconds cpu_seconds "
+    "noncpu_seconds first_t last_t wall_seconds descendants total_tasks total_task_runs "
+    "total_failed_attempts total_compute_seconds total_transfer_seconds "
+    "total_output_bytes total_metric_seconds total_cpu_seconds total_noncpu_seconds "
+    "total_first_t total_last_t total_wall_seconds trace_id",
     "activities": "worker server_id context span_id prefix seconds cpu_seconds noncpu_seconds "
     "serialize_seconds deserialize_seconds compress_seconds decompress_seconds disk_seconds "
     "network_seconds failed_seconds other_seconds memory_read_bytes disk_read_bytes "

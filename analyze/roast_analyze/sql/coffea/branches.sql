@@ -17,7 +17,12 @@ SELECT
 FROM chunk_branches
 GROUP BY trace_id, dataset, branch
 WINDOW whole AS (PARTITION BY trace_id)
-ORDER BY read_seconds DESC NULLS LAST, compressed_bytes DESC NULLS LAST, dataset, branch;
+ORDER BY
+    trace_id,
+    read_seconds DESC NULLS LAST,
+    compressed_bytes DESC NULLS LAST,
+    dataset,
+    branch;
 
 COMMENT ON VIEW branches IS 'What branches cost: one row per dataset and branch, the costliest first. All attempts at chunks count. Empty if chunks were not measured.';
 COMMENT ON COLUMN branches.dataset IS 'Dataset that the files belong to.';

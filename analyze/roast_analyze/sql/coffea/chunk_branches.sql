@@ -29,11 +29,15 @@ FROM (
         chunk.outcome,
         chunk.run_id,
         chunk.trace_id,
+        chunk.seq,
+        chunk.start_t,
+        chunk.part,
         unnest(record.measured.branches) AS read
     FROM _chunks AS chunk
     INNER JOIN _readings AS reading USING (measured)
     INNER JOIN raw.chunk AS record ON record.rowid = reading.record
-);
+)
+ORDER BY trace_id, seq NULLS LAST, start_t, part, read.branch;
 
 COMMENT ON VIEW chunk_branches IS 'What attempts at chunks read of the branches of their files: one row per attempt and branch. A basket, cluster or row group that spans several chunks is read for each of them, and counts in each. Empty if chunks were not measured.';
 COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';

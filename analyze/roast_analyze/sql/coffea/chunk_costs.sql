@@ -103,7 +103,7 @@ SELECT
     END AS note,
     trace_id
 FROM told
-ORDER BY seconds DESC, dataset;
+ORDER BY trace_id, seconds DESC, dataset;
 
 COMMENT ON VIEW chunk_costs IS 'What a chunk costs by its size, and which size to choose: one row per dataset, the costliest first. The model is seconds = fixed_seconds + seconds_per_event * events, of computing times of first results; failed attempts and results from a checkpoint do not count. It knows nothing of memory, which grows with the size, and not what a worker does beside computing.';
 COMMENT ON COLUMN chunk_costs.dataset IS 'Name of the dataset.';

@@ -68,7 +68,7 @@ SELECT
 FROM totals
 LEFT JOIN shares
     ON totals.trace_id = shares.trace_id AND totals.dataset IS NOT DISTINCT FROM shares.dataset
-ORDER BY compute_seconds DESC NULLS LAST, totals.dataset;
+ORDER BY totals.trace_id, compute_seconds DESC NULLS LAST, totals.dataset;
 
 COMMENT ON VIEW datasets IS 'Totals by dataset: one row per dataset, the costliest first. Sums are over what was measured, and null if nothing was.';
 COMMENT ON COLUMN datasets.dataset IS 'Name of the dataset.';

@@ -58,7 +58,12 @@ LEFT JOIN _slowness AS slowness
     AND totals.dataset IS NOT DISTINCT FROM slowness.dataset
     AND totals.filename IS NOT DISTINCT FROM slowness.filename
     AND totals.treename IS NOT DISTINCT FROM slowness.treename
-ORDER BY compute_seconds DESC NULLS LAST, totals.dataset, totals.filename, totals.treename;
+ORDER BY
+    totals.trace_id,
+    compute_seconds DESC NULLS LAST,
+    totals.dataset,
+    totals.filename,
+    totals.treename;
 
 COMMENT ON VIEW files IS 'Totals by file: one row per dataset, file and tree, the costliest first. Sums are over what was measured, and null if nothing was.';
 COMMENT ON COLUMN files.dataset IS 'Dataset that the file belongs to.';

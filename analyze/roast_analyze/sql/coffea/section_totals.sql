@@ -33,7 +33,7 @@ FROM totals
 LEFT JOIN computing
     ON totals.trace_id = computing.trace_id
     AND totals.dataset IS NOT DISTINCT FROM computing.dataset
-ORDER BY totals.seconds DESC NULLS LAST, totals.dataset, totals.name;
+ORDER BY totals.trace_id, totals.seconds DESC NULLS LAST, totals.dataset, totals.name;
 
 COMMENT ON VIEW section_totals IS 'Totals by named part: one row per dataset and name, the costliest first. Parts can lie in each other, so that they need not add up. Empty if nothing was named.';
 COMMENT ON COLUMN section_totals.dataset IS 'Dataset of the chunks; null for other tasks.';

@@ -52,7 +52,7 @@ SELECT
 FROM submitted
 FULL JOIN done
     ON submitted.trace_id = done.trace_id AND submitted.role IS NOT DISTINCT FROM done.role
-ORDER BY compute_seconds DESC NULLS LAST, role;
+ORDER BY trace_id, compute_seconds DESC NULLS LAST, role;
 
 COMMENT ON VIEW task_roles IS 'Totals by what tasks do for coffea, such as processing against merging: one row per role, the costliest first.';
 COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of results of chunks), file metadata (asking files for their entries, and merging the answers), processor broadcast; null for all other tasks. Told by what depends on what: of all that takes results of chunks or files, tasks with coffea''s prefix reduce merge them.';

@@ -112,7 +112,7 @@ by_record AS (
         record,
         list({
             slice: slice, path: path, samples: samples, undecided: undecided, counted: counted
-        }) AS stacks
+        } ORDER BY slice, path) AS stacks
     FROM decided
     INNER JOIN paths USING (record, node)
     WHERE samples > 0 OR undecided > 0 OR counted > 0
@@ -138,8 +138,13 @@ labelled AS (
         server_id,
         interval_seconds,
         trace_id
-    FROM raw.profile AS profile
-    INNER JOIN by_record ON profile.rowid = record
+    FROM (
+        -- In order while a record is still one row.
+        SELECT *
+        FROM raw.profile AS profile
+        INNER JOIN by_record ON profile.rowid = record
+        ORDER BY trace_id, record
+    )
 ),
 found AS (
     SELECT * EXCLUDE (stacks), unnest(stacks) AS it

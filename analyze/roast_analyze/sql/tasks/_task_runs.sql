@@ -144,6 +144,7 @@ SELECT
     regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
     attempts.submission,
     attempts.seq,
+    ending.seq AS end_seq,
     attempts.trace_id
 -- The wide rows are what is read along; what they are joined with is small, and kept.
 FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending

@@ -57,7 +57,7 @@ SELECT
 FROM submitted
 FULL JOIN done
     ON submitted.trace_id = done.trace_id AND submitted.prefix IS NOT DISTINCT FROM done.prefix
-ORDER BY compute_seconds DESC NULLS LAST, prefix;
+ORDER BY trace_id, compute_seconds DESC NULLS LAST, prefix;
 
 COMMENT ON VIEW prefixes IS 'Totals by kind of task: one row per key prefix, the costliest first.';
 COMMENT ON COLUMN prefixes.prefix IS 'Key prefix; null for attempts whose task was not recorded.';

@@ -1,4 +1,6 @@
 -- Needs: nothing
+-- As they lie in the files, trace by trace, which is the scheduler's order: sorting them would
+-- take longer than all else that is asked of them.
 CREATE VIEW transitions AS
 SELECT
     t,
@@ -34,5 +36,5 @@ COMMENT ON COLUMN transitions.startstops IS 'Parts of the attempt: action, start
 COMMENT ON COLUMN transitions.cause IS 'Key of the task whose failure made this one fail.';
 COMMENT ON COLUMN transitions.exception IS 'Text of the exception.';
 COMMENT ON COLUMN transitions.traceback IS 'Text of the traceback.';
-COMMENT ON COLUMN transitions.seq IS 'Place in the trace: the scheduler''s order.';
+COMMENT ON COLUMN transitions.seq IS 'Place in the scheduler''s order: within a trace, what is smaller came first.';
 COMMENT ON COLUMN transitions.trace_id IS 'Identity of the recording.';

@@ -181,7 +181,8 @@ SELECT
     reason,
     records::BIGINT AS records,
     CASE
-        WHEN (SELECT count(*) FROM raw.segments) > 1 THEN concat_ws(': ', 'segment ' || segment, detail)
+        WHEN trace_id IN (SELECT trace_id FROM raw.segments GROUP BY trace_id HAVING count(*) > 1)
+            THEN concat_ws(': ', 'segment ' || segment, detail)
         ELSE detail
     END AS detail,
     t,

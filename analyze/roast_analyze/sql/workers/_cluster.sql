@@ -1,33 +1,10 @@
--- Needs: _workers
+-- Needs: _presence, _recording
 -- What workers there were, and how many threads at a time: one row per trace.
 CREATE TABLE _cluster AS
-WITH recording AS (
-    SELECT
-        trace_id,
-        min(start_t) AS start_t,
-        max(stop_t) AS stop_t
-    FROM raw.segments
-    GROUP BY trace_id
-),
-sampled_threads AS (
-    SELECT trace_id, worker, max(nthreads) AS nthreads
-    FROM raw.worker_sample
-    GROUP BY trace_id, worker
-),
-presence AS (
-    SELECT
-        workers.trace_id,
-        coalesce(workers.nthreads, sampled_threads.nthreads) AS nthreads,
-        coalesce(workers.added_t, recording.start_t) AS from_t,
-        coalesce(workers.removed_t, recording.stop_t) AS to_t
-    FROM _workers AS workers
-    INNER JOIN recording USING (trace_id)
-    LEFT JOIN sampled_threads USING (trace_id, worker)
-),
-changes AS (
-    SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM presence
+WITH changes AS (
+    SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM _presence
     UNION ALL
-    SELECT trace_id, to_t, -1, -nthreads FROM presence
+    SELECT trace_id, to_t, -1, -nthreads FROM _presence
 ),
 levels AS (
     -- Changes of one instant count together, so that a worker that replaces another one
@@ -50,7 +27,7 @@ cores AS (
         count(*) AS workers,
         sum(greatest(to_t - from_t, 0)) AS worker_seconds,
         sum(nthreads * greatest(to_t - from_t, 0)) AS core_seconds
-    FROM presence
+    FROM _presence
     GROUP BY trace_id
 )
 SELECT
@@ -62,6 +39,6 @@ SELECT
     coalesce(peaks.nthreads, 0)::BIGINT AS peak_nthreads,
     cores.worker_seconds,
     cores.core_seconds
-FROM recording
+FROM _recording AS recording
 LEFT JOIN cores USING (trace_id)
 LEFT JOIN peaks USING (trace_id);

@@ -1,0 +1,144 @@
+-- Needs: _task_runs, _tasks, activities, spans
+-- A task belongs to one span, and so do its metrics; what a parent has in all is added up over
+-- the spans below it, each counted once.
+CREATE VIEW span_totals AS
+WITH RECURSIVE named AS (
+    SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path)) AS place FROM spans
+),
+parts AS (
+    SELECT trace_id, span_id, count(*) AS tasks FROM _tasks GROUP BY trace_id, span_id
+    UNION ALL BY NAME
+    SELECT
+        trace_id,
+        span_id,
+        count(*) AS task_runs,
+        count(*) FILTER (outcome IN ('erred', 'retried', 'lost')) AS failed_attempts,
+        sum(compute_seconds) AS compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(nbytes) AS output_bytes,
+        min(processing_t) AS first_t,
+        max(end_t) AS last_t
+    FROM _task_runs
+    GROUP BY trace_id, span_id
+    UNION ALL BY NAME
+    SELECT
+        trace_id,
+        span_id,
+        sum(seconds) AS metric_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(noncpu_seconds) AS noncpu_seconds
+    FROM activities
+    GROUP BY trace_id, span_id
+    UNION ALL BY NAME
+    SELECT trace_id, span_id FROM spans
+    UNION ALL BY NAME
+    SELECT trace_id, parent_id AS span_id FROM spans WHERE parent_id IS NOT NULL
+),
+own AS (
+    SELECT
+        trace_id,
+        span_id,
+        coalesce(sum(tasks), 0)::BIGINT AS tasks,
+        coalesce(sum(task_runs), 0)::BIGINT AS task_runs,
+        coalesce(sum(failed_attempts), 0)::BIGINT AS failed_attempts,
+        sum(compute_seconds) AS compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(output_bytes)::BIGINT AS output_bytes,
+        sum(metric_seconds) AS metric_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(noncpu_seconds) AS noncpu_seconds,
+        min(first_t) AS first_t,
+        max(last_t) AS last_t
+    FROM parts
+    GROUP BY trace_id, span_id
+),
+-- Each span with itself and all above it. Distinct, so that parents in a circle come to an end.
+ancestry AS (
+    SELECT trace_id, span_id, span_id AS ancestor FROM own
+    UNION
+    SELECT ancestry.trace_id, ancestry.span_id, spans.parent_id
+    FROM ancestry
+    INNER JOIN spans
+        ON ancestry.trace_id = spans.trace_id AND ancestry.ancestor = spans.span_id
+    WHERE spans.parent_id IS NOT NULL
+),
+totals AS (
+    SELECT
+        ancestry.trace_id,
+        ancestry.ancestor,
+        count(*) - 1 AS descendants,
+        sum(tasks)::BIGINT AS tasks,
+        sum(task_runs)::BIGINT AS task_runs,
+        sum(failed_attempts)::BIGINT AS failed_attempts,
+        sum(compute_seconds) AS compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(output_bytes)::BIGINT AS output_bytes,
+        sum(metric_seconds) AS metric_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(noncpu_seconds) AS noncpu_seconds,
+        min(first_t) AS first_t,
+        max(last_t) AS last_t
+    FROM ancestry
+    INNER JOIN own
+        ON ancestry.trace_id = own.trace_id AND ancestry.span_id IS NOT DISTINCT FROM own.span_id
+    GROUP BY ancestry.trace_id, ancestry.ancestor
+)
+SELECT
+    own.span_id,
+    named.name,
+    named.path,
+    named.parent_id,
+    own.* EXCLUDE (trace_id, span_id),
+    own.last_t - own.first_t AS wall_seconds,
+    totals.descendants,
+    totals.tasks AS total_tasks,
+    totals.task_runs AS total_task_runs,
+    totals.failed_attempts AS total_failed_attempts,
+    totals.compute_seconds AS total_compute_seconds,
+    totals.transfer_seconds AS total_transfer_seconds,
+    totals.output_bytes AS total_output_bytes,
+    totals.metric_seconds AS total_metric_seconds,
+    totals.cpu_seconds AS total_cpu_seconds,
+    totals.noncpu_seconds AS total_noncpu_seconds,
+    totals.first_t AS total_first_t,
+    totals.last_t AS total_last_t,
+    totals.last_t - totals.first_t AS total_wall_seconds,
+    own.trace_id
+FROM own
+INNER JOIN totals
+    ON own.trace_id = totals.trace_id AND own.span_id IS NOT DISTINCT FROM totals.ancestor
+LEFT JOIN named
+    ON own.trace_id = named.trace_id AND own.span_id = named.span_id
+ORDER BY own.trace_id, named.place NULLS LAST, own.span_id;
+
+COMMENT ON VIEW span_totals IS 'What each span held: one row per span, in the order in which they began. Columns without total_ are of the span alone and add up to the whole run; those with total_ are of the span and all spans within it. A last row without span_id is what belongs to no span, such as transfers in the metrics of workers.';
+COMMENT ON COLUMN span_totals.span_id IS 'Identity of the span; null for what belongs to none.';
+COMMENT ON COLUMN span_totals.name IS 'Name of the span; null if its record is missing.';
+COMMENT ON COLUMN span_totals.path IS 'Names from the outermost span to this one.';
+COMMENT ON COLUMN span_totals.parent_id IS 'Span around this one.';
+COMMENT ON COLUMN span_totals.tasks IS 'Keys that entered the graph in it.';
+COMMENT ON COLUMN span_totals.task_runs IS 'Attempts at its tasks.';
+COMMENT ON COLUMN span_totals.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
+COMMENT ON COLUMN span_totals.compute_seconds IS 'Computing time of all attempts.';
+COMMENT ON COLUMN span_totals.transfer_seconds IS 'Time of fetching dependencies from other workers.';
+COMMENT ON COLUMN span_totals.output_bytes IS 'Size of all results.';
+COMMENT ON COLUMN span_totals.metric_seconds IS 'Time that workers account for in it, by Dask''s fine metrics (see activities).';
+COMMENT ON COLUMN span_totals.cpu_seconds IS 'CPU time of threads, of metric_seconds.';
+COMMENT ON COLUMN span_totals.noncpu_seconds IS 'Time in which threads waited, of metric_seconds.';
+COMMENT ON COLUMN span_totals.first_t IS 'When its first attempt was sent to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN span_totals.last_t IS 'When the scheduler heard of the end of its last attempt, in seconds since the epoch.';
+COMMENT ON COLUMN span_totals.wall_seconds IS 'Time from first_t to last_t; spans run side by side, so these do not add up.';
+COMMENT ON COLUMN span_totals.descendants IS 'Spans within it, at any depth.';
+COMMENT ON COLUMN span_totals.total_tasks IS 'As tasks, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_task_runs IS 'As task_runs, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_failed_attempts IS 'As failed_attempts, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_compute_seconds IS 'As compute_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_transfer_seconds IS 'As transfer_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_output_bytes IS 'As output_bytes, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_metric_seconds IS 'As metric_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_cpu_seconds IS 'As cpu_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_noncpu_seconds IS 'As noncpu_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_first_t IS 'As first_t, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_last_t IS 'As last_t, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_wall_seconds IS 'As wall_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.trace_id IS 'Identity of the recording.';

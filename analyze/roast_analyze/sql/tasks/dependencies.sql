@@ -1,0 +1,72 @@
+-- Needs: _task_runs, _tasks
+CREATE VIEW dependencies AS
+WITH edges AS (
+    SELECT seq AS task, trace_id, key, prefix, unnest(dependencies) AS dependency
+    FROM _tasks
+),
+-- The attempt that the result was taken for: the last one that ended well, or the last one.
+takers AS (
+    SELECT
+        trace_id,
+        key,
+        max_by(
+            {seq: seq, end_seq: end_seq, worker: worker}, (outcome = 'memory', attempt)
+        ) AS run
+    FROM _task_runs
+    GROUP BY trace_id, key
+),
+taken AS (
+    SELECT
+        edges.*,
+        takers.run.worker AS worker,
+        takers.run.end_seq AS end_seq,
+        -- What was never sent to a worker would take what is there in the end.
+        coalesce(takers.run.seq, 9223372036854775807) AS taken_seq
+    FROM edges
+    LEFT JOIN takers USING (trace_id, key)
+),
+results AS (
+    SELECT trace_id, key, end_seq, worker, nbytes
+    FROM _task_runs
+    WHERE outcome = 'memory'
+)
+SELECT
+    taken.key,
+    taken.dependency,
+    taken.prefix,
+    there.prefix AS dependency_prefix,
+    result.nbytes AS bytes,
+    taken.worker,
+    result.worker AS dependency_worker,
+    taken.worker <> result.worker AS is_moved,
+    CASE
+        WHEN len(ending.startstops) > 0 AND result.worker IS NOT NULL THEN list_contains(
+            list_transform(
+                list_filter(ending.startstops, lambda part: part.action = 'transfer'),
+                lambda part: part.source
+            ),
+            result.worker
+        )
+    END AS has_transfer,
+    taken.trace_id
+FROM taken
+LEFT JOIN _tasks AS there
+    ON taken.trace_id = there.trace_id AND taken.dependency = there.key
+LEFT JOIN raw.transition AS ending ON taken.end_seq = ending.rowid
+ASOF LEFT JOIN results AS result
+    ON taken.trace_id = result.trace_id
+    AND taken.dependency = result.key
+    AND taken.taken_seq > result.end_seq
+ORDER BY taken.trace_id, taken.task, taken.dependency;
+
+COMMENT ON VIEW dependencies IS 'Edges of the graph: one row per task and dependency, with where the two ran. Of several attempts at a task it is the last one that ended well, or else the last one; of its dependency the result that was there then.';
+COMMENT ON COLUMN dependencies.key IS 'Key of the task that takes the result.';
+COMMENT ON COLUMN dependencies.dependency IS 'Key of the task whose result it takes.';
+COMMENT ON COLUMN dependencies.prefix IS 'Key prefix of the task.';
+COMMENT ON COLUMN dependencies.dependency_prefix IS 'Key prefix of the dependency; null if it was not recorded as a task.';
+COMMENT ON COLUMN dependencies.bytes IS 'Size of the result; null if nobody saw it being computed, as of scattered data.';
+COMMENT ON COLUMN dependencies.worker IS 'Address of the worker that the task ran on, or was sent to.';
+COMMENT ON COLUMN dependencies.dependency_worker IS 'Address of the worker that computed the result.';
+COMMENT ON COLUMN dependencies.is_moved IS 'Whether the two differ, so that the result had to be moved; several tasks on one worker share what was moved once.';
+COMMENT ON COLUMN dependencies.has_transfer IS 'Whether the task itself tells of a transfer from that worker. Dask tells of each transfer with one of the tasks that need it, and may fetch a copy from another worker; null if the task reported no times.';
+COMMENT ON COLUMN dependencies.trace_id IS 'Identity of the recording.';

@@ -1,0 +1,76 @@
+-- Needs: _stretches, _timeline
+-- How much of what there was in each bucket: amount times seconds, exactly; by process, or of
+-- all together as process 0. A stretch raises the level where it begins and lowers it where it
+-- ends; in a bucket the level that it begins with holds on, but for what the changes in the
+-- bucket add from their instant to its end. So the work grows with the number of stretches,
+-- however many buckets they cross.
+--
+-- A stretch is cut off where the recording begins and ends; one without an end lasts.
+CREATE MACRO _amounts(bucket_seconds, by_process) AS TABLE
+WITH timeline AS (FROM _timeline(bucket_seconds)),
+stretches AS (
+    SELECT
+        stretch.trace_id,
+        CASE WHEN by_process THEN process ELSE 0 END AS process,
+        what,
+        amount,
+        greatest(least(stretch.start_t - timeline.start_t, extent), 0) AS begin_at,
+        greatest(least(coalesce(stop_t - timeline.start_t, extent), extent), begin_at) AS end_at,
+        width,
+        extent,
+        buckets
+    FROM _stretches AS stretch
+    INNER JOIN timeline USING (trace_id)
+    WHERE amount IS NOT NULL AND begin_at < end_at
+),
+changes AS (
+    SELECT
+        trace_id,
+        process,
+        what,
+        bucket,
+        sum(change) AS change,
+        sum(change * (least((bucket + 1) * width, extent) - change_at)) AS within
+    FROM (
+        SELECT
+            trace_id,
+            process,
+            what,
+            width,
+            extent,
+            unnest([amount, -amount]) AS change,
+            unnest([begin_at, end_at]) AS change_at,
+            -- An end at the border of two buckets belongs to the first.
+            unnest([
+                least(floor(begin_at / width), buckets - 1),
+                greatest(ceil(end_at / width) - 1, 0)
+            ])::BIGINT AS bucket
+        FROM stretches
+    )
+    GROUP BY trace_id, process, what, bucket
+),
+buckets AS (
+    SELECT trace_id, process, what, unnest(range(min(bucket), max(bucket) + 1)) AS bucket
+    FROM changes
+    GROUP BY trace_id, process, what
+)
+SELECT
+    process,
+    what,
+    bucket,
+    timeline.start_t + bucket * width AS t,
+    least(width, extent - bucket * width) AS seconds,
+    greatest(
+        coalesce(sum(change) OVER before, 0) * least(width, extent - bucket * width)
+        + coalesce(within, 0),
+        0
+    ) AS amount,
+    trace_id
+FROM buckets
+LEFT JOIN changes USING (trace_id, process, what, bucket)
+INNER JOIN timeline USING (trace_id)
+WINDOW before AS (
+    PARTITION BY trace_id, process, what
+    ORDER BY bucket
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+);

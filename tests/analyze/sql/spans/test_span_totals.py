@@ -1,0 +1,112 @@
+"""What each span held, by itself and with the spans within it."""
+
+import pytest
+
+METRIC = {
+    "kind": "fine_metric", "t": 1.0, "worker": "w1", "context": "execute", "prefix": "add",
+    "unit": "seconds",
+}  # fmt: skip
+
+
+def span(span_id, parent_id=None, t=0.0, path=None):
+    path = path or [span_id]
+    return {
+        "kind": "span", "t": t, "span_id": span_id, "parent_id": parent_id, "span_name": path,
+    }  # fmt: skip
+
+
+def metric(span_id, activity, delta):
+    return {**METRIC, "span_id": span_id, "activity": activity, "delta": delta}
+
+
+@pytest.fixture
+def nested(task, run, move):
+    """`outer` holds `inner` and `other`, and `inner` holds `leaf`."""
+    return [
+        span("outer"),
+        span("inner", "outer", 0.25, ["outer", "inner"]),
+        span("leaf", "inner", 0.5, ["outer", "inner", "leaf"]),
+        span("other", "outer", 0.75, ["outer", "other"]),
+        task("a", span_id="outer"),
+        task("b", span_id="inner"),
+        task("c", span_id="leaf"),
+        task("d", span_id="leaf"),
+        *run("a", 1.0, 2.0),
+        *run("b", 2.0, 4.0),
+        *run("c", 3.0, 7.0),
+        move(8.0, "d", "waiting>processing", worker="w1"),
+        move(9.0, "d", "processing>released", "handle-worker-cleanup-9.0"),
+        metric("outer", "thread-cpu", 0.5),
+        metric("inner", "thread-noncpu", 1.0),
+        metric("leaf", "thread-cpu", 2.0),
+        metric("leaf", "deserialize", 4.0),
+    ]
+
+
+def test_spans_alone_add_up_to_the_run(rows, nested):
+    assert rows(
+        "SELECT span_id, path, parent_id, tasks, task_runs, failed_attempts, compute_seconds, "
+        "output_bytes, metric_seconds, cpu_seconds, noncpu_seconds, first_t, last_t, "
+        "wall_seconds FROM span_totals",
+        *nested,
+    ) == [
+        ("outer", ["outer"], None, 1, 1, 0, 1.0, 8, 0.5, 0.5, None, 1.0, 2.0, 1.0),
+        ("inner", ["outer", "inner"], "outer", 1, 1, 0, 2.0, 8, 1.0, None, 1.0, 2.0, 4.0, 2.0),
+        (
+            "leaf", ["outer", "inner", "leaf"], "inner",
+            2, 2, 1, 4.0, 8, 6.0, 2.0, None, 3.0, 9.0, 6.0,
+        ),
+        (
+            "other", ["outer", "other"], "outer",
+            0, 0, 0, None, None, None, None, None, None, None, None,
+        ),
+    ]  # fmt: skip
+
+
+def test_with_the_spans_within_them(rows, nested):
+    assert rows(
+        "SELECT span_id, descendants, total_tasks, total_task_runs, total_failed_attempts, "
+        "total_compute_seconds, total_output_bytes, total_metric_seconds, total_cpu_seconds, "
+        "total_noncpu_seconds, total_first_t, total_last_t, total_wall_seconds "
+        "FROM span_totals",
+        *nested,
+    ) == [
+        ("outer", 3, 4, 4, 1, 7.0, 24, 7.5, 2.5, 1.0, 1.0, 9.0, 8.0),
+        ("inner", 1, 3, 3, 1, 6.0, 16, 7.0, 2.0, 1.0, 2.0, 9.0, 7.0),
+        ("leaf", 0, 2, 2, 1, 4.0, 8, 6.0, 2.0, None, 3.0, 9.0, 6.0),
+        ("other", 0, 0, 0, 0, None, None, None, None, None, None, None, None),
+    ]
+
+
+def test_what_belongs_to_no_span_is_the_last_row(rows, task, run):
+    assert rows(
+        "SELECT span_id, tasks, task_runs, compute_seconds, metric_seconds, "
+        "total_compute_seconds, total_metric_seconds, descendants FROM span_totals",
+        span("s"),
+        task("a"),
+        *run("a", 1.0, 2.0),
+        {**metric(None, "network", 3.0), "context": "gather-dep", "prefix": None},
+    ) == [("s", 0, 0, None, None, None, None, 0), (None, 1, 1, 1.0, 3.0, 1.0, 3.0, 0)]
+
+
+def test_spans_whose_record_is_missing_are_there_without_a_name(rows, task):
+    assert rows(
+        "SELECT span_id, name, tasks, total_tasks FROM span_totals",
+        span("child", "lost parent"),
+        task("a", span_id="child"),
+        task("b", span_id="unknown"),
+    ) == [
+        ("child", "child", 1, 1),
+        ("lost parent", None, 0, 1),
+        ("unknown", None, 1, 1),
+    ]
+
+
+def test_parents_in_a_circle_come_to_an_end(rows, task):
+    assert rows(
+        "SELECT span_id, tasks, total_tasks, descendants FROM span_totals",
+        span("a", "b"),
+        span("b", "a", 1.0),
+        task("x", span_id="a"),
+        task("y", span_id="b"),
+    ) == [("a", 1, 2, 1), ("b", 1, 2, 1)]

@@ -1,0 +1,98 @@
+"""Edges of the graph, and which results had to be moved."""
+
+EDGES = "SELECT key, dependency, bytes, worker, dependency_worker, is_moved, has_transfer"
+
+
+def test_results_that_were_there_and_results_that_were_moved(rows, task, run, move):
+    parts = [
+        {"action": "transfer", "start": 3.0, "stop": 3.5, "source": "w2"},
+        {"action": "compute", "start": 4.0, "stop": 5.0},
+    ]
+
+    assert rows(
+        EDGES + ", prefix, dependency_prefix FROM dependencies",
+        task("load-1"),
+        task("load-2"),
+        task("sum-1", dependencies=["load-1", "load-2"]),
+        *run("load-1", 1.0, 2.0, worker="w1", nbytes=100),
+        *run("load-2", 1.0, 2.0, worker="w2", nbytes=200),
+        move(2.5, "sum-1", "waiting>processing", worker="w1"),
+        move(5.0, "sum-1", "processing>memory", worker="w1", startstops=parts),
+    ) == [
+        ("sum-1", "load-1", 100, "w1", "w1", False, False, "sum", "load"),
+        ("sum-1", "load-2", 200, "w1", "w2", True, True, "sum", "load"),
+    ]
+
+
+def test_a_transfer_that_another_task_tells_of(rows, task, run):
+    """`load-1` was fetched once to w2, for two tasks there."""
+    fetched = [
+        {"action": "transfer", "start": 2.0, "stop": 2.5, "source": "w1"},
+        {"action": "compute", "start": 3.0, "stop": 4.0},
+    ]
+
+    assert rows(
+        "SELECT key, is_moved, has_transfer FROM dependencies",
+        task("load-1"),
+        task("sum-1", dependencies=["load-1"]),
+        task("sum-2", dependencies=["load-1"]),
+        *run("load-1", 1.0, 2.0, worker="w1"),
+        *run("sum-1", 2.0, 4.0, worker="w2", startstops=fetched),
+        *run("sum-2", 2.0, 4.0, worker="w2"),
+    ) == [("sum-1", True, True), ("sum-2", True, False)]
+
+
+def test_a_result_that_was_computed_again_is_the_one_that_was_there_then(rows, task, run, move):
+    assert rows(
+        EDGES + " FROM dependencies",
+        task("load-1"),
+        task("sum-1", dependencies=["load-1"]),
+        task("sum-2", dependencies=["load-1"]),
+        *run("load-1", 1.0, 2.0, worker="w1", nbytes=10),
+        *run("sum-1", 2.0, 3.0, worker="w1"),
+        move(3.0, "load-1", "memory>released", "handle-worker-cleanup-3.0"),
+        *run("load-1", 4.0, 5.0, worker="w2", nbytes=20),
+        *run("sum-2", 5.0, 6.0, worker="w1"),
+    ) == [
+        ("sum-1", "load-1", 10, "w1", "w1", False, False),
+        ("sum-2", "load-1", 20, "w1", "w2", True, False),
+    ]
+
+
+def test_of_several_attempts_the_last_good_one_took_it(rows, task, run, move):
+    assert rows(
+        "SELECT worker, is_moved FROM dependencies",
+        task("load-1"),
+        task("sum-1", dependencies=["load-1"]),
+        *run("load-1", 1.0, 2.0, worker="w1"),
+        *run("sum-1", 2.0, 3.0, worker="w1"),
+        move(3.0, "sum-1", "memory>released"),
+        *run("sum-1", 4.0, 5.0, worker="w2"),
+        move(6.0, "sum-1", "waiting>processing", worker="w3"),
+    ) == [("w2", True)]
+
+
+def test_if_none_was_good_it_is_the_last_one(rows, task, run, move):
+    assert rows(
+        "SELECT worker, is_moved, has_transfer FROM dependencies",
+        task("load-1"),
+        task("sum-1", dependencies=["load-1"]),
+        *run("load-1", 1.0, 2.0, worker="w1"),
+        move(3.0, "sum-1", "waiting>processing", worker="w1"),
+        move(4.0, "sum-1", "processing>released", "handle-worker-cleanup-4.0"),
+        move(5.0, "sum-1", "waiting>processing", worker="w3"),
+    ) == [("w3", True, None)]
+
+
+def test_what_never_ran_has_edges_too(rows, task, run):
+    assert rows(
+        EDGES + ", dependency_prefix FROM dependencies",
+        task("load-1"),
+        task("sum-1", dependencies=["load-1"]),
+        task("sum-2", dependencies=["scattered", "sum-1"]),
+        *run("load-1", 1.0, 2.0, worker="w1"),
+    ) == [
+        ("sum-1", "load-1", 8, None, "w1", None, None, "load"),
+        ("sum-2", "scattered", None, None, None, None, None, None),
+        ("sum-2", "sum-1", None, None, None, None, None, "sum"),
+    ]

@@ -1,0 +1,110 @@
+"""Attempts that took far longer than is usual for their prefix."""
+
+import pytest
+
+
+@pytest.fixture
+def usual(task, run):
+    """Ten tasks of a prefix that computed 1 to 3 s: 2 s is the median."""
+    times = [1.0, 1.0, 1.5, 2.0, 2.0, 2.0, 2.0, 2.5, 3.0, 3.0]
+
+    def usual(prefix="add", times=times):
+        return [
+            record
+            for n, seconds in enumerate(times)
+            for record in (task(f"{prefix}-{n}"), *run(f"{prefix}-{n}", 1.0, 1.0 + seconds))
+        ]
+
+    return usual
+
+
+def test_factor_and_excess_the_most_excess_first(rows, usual, task, run):
+    assert rows(
+        "SELECT key, prefix, attempt, worker, thread, outcome, compute_seconds, "
+        "median_seconds, factor, excess_seconds, prefix_runs, compute_start_t, compute_stop_t "
+        "FROM stragglers",
+        *usual(),
+        task("add-slow"),
+        *run("add-slow", 1.0, 6.0),
+        task("add-slower"),
+        *run("add-slower", 2.0, 12.0, worker="w2"),
+    ) == [
+        ("add-slower", "add", 1, "w2", 1, "memory", 10.0, 2.0, 5.0, 8.0, 12, 2.0, 12.0),
+        ("add-slow", "add", 1, "w1", 1, "memory", 5.0, 2.0, 2.5, 3.0, 12, 1.0, 6.0),
+    ]
+
+
+def test_a_prefix_is_compared_with_itself(rows, usual, task, run):
+    assert rows(
+        "SELECT key, median_seconds FROM stragglers",
+        *usual(),
+        *usual("sub", [20.0] * 10),
+        task("sub-slow"),
+        *run("sub-slow", 0.0, 39.9),
+        task("add-slow"),
+        *run("add-slow", 0.0, 4.0),
+    ) == [("add-slow", 2.0)]
+
+
+def test_few_attempts_have_no_usual_time(rows, usual, task, run):
+    slow = [task("add-slow"), *run("add-slow", 0.0, 50.0)]
+    query = "SELECT key, prefix_runs FROM stragglers"
+
+    assert rows(query, *usual(times=[2.0] * 8), *slow) == []
+    assert rows(query, *usual(times=[2.0] * 9), *slow) == [("add-slow", 10)]
+
+
+def test_failed_attempts_can_be_slow_but_are_not_what_is_usual(rows, usual, move):
+    failed = {"states": "processing>erred", "stimulus_id": "task-erred-9.0"}
+    parts = [{"action": "compute", "start": 1.0, "stop": 9.0}]
+    attempts = [
+        (
+            move(1.0, f"add-{n}", "waiting>processing", worker="w1"),
+            move(9.0, f"add-{n}", **failed, worker="w1", startstops=parts),
+        )
+        for n in range(10)
+    ]
+
+    assert rows(
+        "SELECT DISTINCT outcome, median_seconds, factor, count(*) OVER () FROM stragglers",
+        *usual(),
+        *(record for pair in attempts for record in pair),
+    ) == [("erred", 2.0, 4.0, 10)]
+
+
+def test_another_factor_can_be_asked_for(rows, usual):
+    query = "SELECT key, factor FROM stragglers_by(1.5)"
+
+    assert rows(query, *usual()) == [("add-8", 1.5), ("add-9", 1.5)]
+
+
+def test_tasks_of_no_time_are_all_alike(rows, usual):
+    query = "SELECT key, median_seconds, factor FROM stragglers"
+
+    assert rows(query, *usual(times=[0.0] * 10)) == []
+    assert rows(query, *usual(times=[0.0] * 10 + [1.0])) == [("add-10", 0.0, None)]
+
+
+def test_of_a_chunk_the_file_is_told(rows, usual, task, run, chunk):
+    place = {"dataset": "zz", "filename": "zz.root", "entry_start": 100, "entry_stop": 200}
+
+    assert rows(
+        "SELECT dataset, filename, entry_start, entry_stop FROM stragglers",
+        *usual(),
+        task("add-slow"),
+        chunk("add-slow", treename="Events", **place),
+        *run("add-slow", 0.0, 10.0),
+    ) == [("zz", "zz.root", 100, 200)]
+
+
+def test_of_several_files_none_is_told(rows, usual, task, run, chunk):
+    first = {"dataset": "zz", "filename": "1.root", "entry_start": 0, "entry_stop": 5}
+
+    assert rows(
+        "SELECT key, dataset, filename, entry_start, entry_stop FROM stragglers",
+        *usual(),
+        task("add-slow"),
+        chunk("add-slow", **first),
+        chunk("add-slow", **{**first, "filename": "2.root"}),
+        *run("add-slow", 0.0, 10.0),
+    ) == [("add-slow", "zz", None, None, None)]

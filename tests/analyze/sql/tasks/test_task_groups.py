@@ -1,0 +1,74 @@
+"""Totals by task group."""
+
+
+def test_totals_the_costliest_first(rows, task, run, move):
+    parts = [
+        {"action": "transfer", "start": 3.0, "stop": 3.5, "source": "w1"},
+        {"action": "deserialize", "start": 3.5, "stop": 3.75},
+        {"action": "disk-read", "start": 3.75, "stop": 4.0},
+        {"action": "compute", "start": 4.0, "stop": 10.0},
+    ]
+
+    assert rows(
+        "SELECT task_group, prefix, tasks, task_runs, memory, lost, compute_seconds, "
+        "mean_compute_seconds, median_compute_seconds, max_compute_seconds, transfer_seconds, "
+        "deserialize_seconds, disk_seconds, output_bytes, workers, submitted_t, first_t, "
+        "last_t, wall_seconds FROM task_groups",
+        task("add-1", 0.5, group="add-a"),
+        task("add-2", 0.25, group="add-a"),
+        task("add-3", 0.75, group="add-a"),
+        task("add-4", 0.5, group="add-b"),
+        *run("add-1", 1.0, 2.0),
+        *run("add-2", 1.5, 3.5),
+        move(2.0, "add-3", "waiting>processing", worker="w1"),
+        move(2.5, "add-3", "processing>released", "handle-worker-cleanup-2.5"),
+        move(3.0, "add-3", "waiting>processing", worker="w2"),
+        move(11.0, "add-3", "processing>memory", worker="w2", nbytes=4, startstops=parts),
+    ) == [
+        (
+            "add-a", "add", 3, 4, 3, 1, 9.0, 3.0, 2.0, 6.0, 0.5, 0.25, 0.25, 20, 2,
+            0.25, 1.0, 11.0, 10.0,
+        ),
+        (
+            "add-b", "add", 1, 0, 0, 0, None, None, None, None, None, None, None, None, 0,
+            0.5, None, None, None,
+        ),
+    ]  # fmt: skip
+
+
+def test_attempts_are_counted_by_outcome(rows, task, move):
+    ends = [
+        ("memory", "task-finished-2.0"),
+        ("erred", "task-erred-2.0"),
+        ("released", "reschedule-2.0"),
+        ("released", "handle-worker-cleanup-2.0"),
+        ("released", "client-releases-keys-2.0"),
+    ]
+
+    assert rows(
+        "SELECT task_runs, memory, erred, retried, lost, rescheduled, cancelled, unfinished "
+        "FROM task_groups",
+        *(task(f"add-{n}", group="add") for n in range(7)),
+        *(move(1.0, f"add-{n}", "waiting>processing", worker="w1") for n in range(7)),
+        *(move(2.0, f"add-{n}", f"processing>{to}", why) for n, (to, why) in enumerate(ends)),
+        move(2.0, "add-5", "processing>released", "task-erred-2.0", exception="E()"),
+    ) == [(7, 1, 1, 1, 1, 1, 1, 1)]
+
+
+def test_an_attempt_counts_where_its_key_was_submitted_then(rows, task, run):
+    assert rows(
+        "SELECT task_group, tasks, task_runs, compute_seconds FROM task_groups",
+        task("add-1", 0.0, group="first"),
+        *run("add-1", 1.0, 2.0),
+        task("add-1", 3.0, group="second"),
+        *run("add-1", 4.0, 7.0),
+    ) == [("second", 0, 1, 3.0), ("first", 1, 1, 1.0)]
+
+
+def test_what_is_of_no_group_is_a_row_too(rows, task, run):
+    assert rows(
+        "SELECT task_group, prefix, tasks, task_runs FROM task_groups",
+        task("add-1"),
+        *run("add-1", 1.0, 2.0),
+        *run("nameless", 1.0, 2.0),
+    ) == [(None, "add", 1, 2)]

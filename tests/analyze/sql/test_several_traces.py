@@ -1,0 +1,121 @@
+"""Several traces in one database: every view gives what it gives for each of them alone.
+
+Keys, addresses of workers, spans and numbers of attempts occur in more than one trace; only
+`trace_id` tells them apart. In a trace and its copy all of them are the same.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from roast_analyze.load import Identity, create_tables, load_segment, segment_paths
+from roast_analyze.segment import Segment
+from roast_analyze.trace import _connect
+from roast_analyze.views import create_views, view_names
+
+SAMPLES = Path(__file__).parents[3] / "sample_traces"
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """Open traces, each a list of segments, in one database."""
+    opened = []
+
+    def open_(*traces):
+        connection = _connect()
+        opened.append(connection)
+        # One thread adds floats up in one order.
+        connection.execute("SET threads = 1")
+        create_tables(connection)
+        scratch = tmp_path_factory.mktemp("scratch")
+        for trace in traces:
+            for path in segment_paths(trace):
+                segment = Segment(connection, path, scratch / path.name)
+                header = segment.header
+                load_segment(connection, segment, Identity(header.trace_id, header.segment))
+        create_views(connection)
+        return connection
+
+    yield open_
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory, read_lines):
+    """Copy a trace to another identity, in so many segments, and without its last record."""
+
+    def copy(path: Path, trace_id: str, segments: int = 1) -> Path:
+        folder = tmp_path_factory.mktemp("copy")
+        header, *lines = read_lines(path)
+        trailer = lines.pop()
+        assert (header["kind"], trailer["kind"]) == ("header", "trailer")
+        lines.pop()
+        size = len(lines) // segments + 1
+        for i in range(segments):
+            begin = {**header, "trace_id": trace_id, "segment": i + 1}
+            end = [{**trailer, "segment": i + 1}] if i + 1 == segments else []
+            body = [begin, *lines[i * size : (i + 1) * size], *end]
+            text = "".join(json.dumps(line) + "\n" for line in body)
+            (folder / f"{i + 1}.jsonl").write_text(text)
+        return folder
+
+    return copy
+
+
+SETS = {
+    "three samples": lambda _: [
+        SAMPLES / f"{name}.jsonl.zst" for name in ("shuffle_reduce", "coffea", "image_pipeline")
+    ],
+    "chunks and their copy": lambda copy: [
+        copy(SAMPLES / "coffea_failures.jsonl.zst", name) for name in ("b", "a")
+    ],
+    "workers lost, and their copy in two segments": lambda copy: [
+        copy(SAMPLES / "shuffle_reduce.jsonl.zst", "a"),
+        copy(SAMPLES / "shuffle_reduce.jsonl.zst", "b", segments=2),
+    ],
+}
+
+
+@pytest.fixture(scope="module", params=SETS)
+def databases(request, copy, database):
+    """The traces together, and each of them alone."""
+    traces = SETS[request.param](copy)
+    return database(*traces), [database(trace) for trace in traces]
+
+
+#: What a view tells within a trace only.
+ORDER_WITHIN = {"transitions": "row_number() OVER (PARTITION BY trace_id ORDER BY seq) AS seq"}
+
+
+def rows_of(connection, view):
+    """Rows of a view, each as text: lists and structs in them have no order."""
+    replaced = f"REPLACE ({ORDER_WITHIN[view]})" if view in ORDER_WITHIN else ""
+    rows = connection.sql(f"SELECT * {replaced} FROM {view}").fetchall()
+    return [repr(shown(row)) for row in rows]
+
+
+def shown(value):
+    """Leave out of floats what depends on the order in which they were added up."""
+    if isinstance(value, float):
+        return float(f"{value:.13g}")
+    return tuple(map(shown, value)) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize("view", view_names())
+def test_together_is_the_union_of_each_alone(databases, view):
+    together, alone = databases
+
+    expected = [row for connection in alone for row in rows_of(connection, view)]
+    assert sorted(rows_of(together, view)) == sorted(expected)
+
+
+@pytest.mark.parametrize("view", view_names())
+def test_rows_come_trace_by_trace(databases, view):
+    together, _ = databases
+
+    traces = [trace for (trace,) in together.sql(f"SELECT trace_id FROM {view}").fetchall()]
+    assert traces == sorted(traces, key=traces.index)  # each in one piece
+    if view != "transitions":
+        assert traces == sorted(traces)

@@ -1,0 +1,123 @@
+"""How many tasks were in which state at a time. A recording begins at 0 s."""
+
+import re
+
+import duckdb
+import pytest
+
+COUNTS = "t, seconds, executing, processing, queued, waiting, workers, nthreads"
+
+
+def computed(*times):
+    return [{"action": "compute", "start": start, "stop": stop} for start, stop in times]
+
+
+def test_time_in_each_state_is_divided_between_buckets(rows, worker, move):
+    assert rows(
+        f"SELECT {COUNTS} FROM concurrency_by(5)",
+        worker("w1", 1.0, nthreads=2),
+        move(0.0, "a", "released>waiting"),
+        move(2.0, "a", "waiting>queued"),
+        move(4.0, "a", "queued>processing", worker="w1"),
+        move(12.0, "a", "processing>memory", worker="w1", startstops=computed((5.0, 11.0))),
+        stop_t=20.0,
+    ) == [
+        (0.0, 5.0, 0.0, 0.2, 0.4, 0.4, 0.8, 1.6),
+        (5.0, 5.0, 1.0, 1.0, 0.0, 0.0, 1.0, 2.0),
+        (10.0, 5.0, 0.2, 0.4, 0.0, 0.0, 1.0, 2.0),
+        (15.0, 5.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0),
+    ]
+
+
+def test_tasks_are_added_up_and_a_border_belongs_to_nobody_twice(rows, run):
+    assert rows(
+        "SELECT executing, compute_seconds FROM concurrency_by(4)",
+        *run("a", 0.0, 4.0),
+        *run("b", 2.0, 8.0),
+        *run("c", 5.0, 6.0),
+        stop_t=8.0,
+    ) == [(1.5, 6.0), (1.25, 5.0)]
+
+
+def test_the_last_bucket_ends_with_the_recording(rows, run):
+    assert rows(
+        "SELECT t, seconds, executing FROM concurrency_by(5)",
+        *run("a", 11.0, 12.0),
+        stop_t=12.0,
+    ) == [(0.0, 5.0, 0.0), (5.0, 5.0, 0.0), (10.0, 2.0, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("stop_t", "width", "buckets"),
+    [
+        (0.001, 5e-6, 200), (1.0, 0.005, 200), (40.0, 0.1, 400), (41.0, 0.2, 205),
+        (80.0, 0.2, 400), (81.0, 0.5, 162), (200.0, 0.5, 400), (201.0, 1.0, 201),
+        (3600.0, 10.0, 360), (86400.0, 500.0, 173),
+    ],
+)  # fmt: skip
+def test_there_are_some_hundred_buckets_of_a_round_width(rows, stop_t, width, buckets):
+    query = "SELECT max(seconds), count(*) FROM concurrency"
+
+    assert rows(query, stop_t=stop_t) == [(pytest.approx(width), buckets)]
+
+
+def test_a_recording_of_one_instant_has_no_bucket(rows):
+    assert rows("FROM concurrency", stop_t=0.0) == []
+
+
+def test_what_had_begun_and_what_does_not_end(rows, task, move):
+    assert rows(
+        "SELECT processing, waiting, no_worker FROM concurrency_by(5)",
+        {**task("there"), "state": "processing", "worker": "w1"},
+        {**task("waits"), "state": "waiting"},
+        move(5.0, "waits", "waiting>no-worker"),
+        move(7.5, "there", "processing>memory", worker="w1"),
+        stop_t=10.0,
+    ) == [(1.0, 1.0, 0.0), (0.5, 0.0, 1.0)]
+
+
+def test_a_transition_that_is_missing_leaves_no_task_behind(rows, move):
+    """The end of the first attempt was lost: the task cannot be processed twice at a time."""
+    assert rows(
+        "SELECT processing FROM concurrency_by(5)",
+        move(0.0, "a", "waiting>processing", worker="w1"),
+        move(5.0, "a", "waiting>processing", worker="w1"),
+        move(10.0, "a", "processing>memory", worker="w1"),
+        stop_t=15.0,
+    ) == [(1.0,), (1.0,), (0.0,)]
+
+
+def test_what_lies_outside_of_the_recording_is_cut_off(rows, move, task):
+    assert rows(
+        "SELECT executing, transferring FROM concurrency_by(5)",
+        {**task("a"), "state": "processing", "worker": "w1"},
+        move(
+            4.0, "a", "processing>memory", worker="w1",
+            startstops=[
+                {"action": "transfer", "start": -9.0, "stop": -7.0},
+                *computed((-7.0, 2.0), (4.0, 11.0)),
+            ],
+        ),
+        stop_t=10.0,
+    ) == [(0.6, 0.0), (1.0, 0.0)]  # fmt: skip
+
+
+def test_chunks_without_a_cluster_are_executed_too(rows, chunk):
+    assert rows(
+        "SELECT executing, workers, nthreads FROM concurrency_by(5)",
+        chunk("k", run_id=1, worker="pid-7", start_t=2.0, stop_t=6.0, events=3),
+        stop_t=10.0,
+    ) == [(0.6, 1.0, None), (0.2, 1.0, None)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        ("0", "a bucket takes more than 0 s, not 0"),
+        ("-1.5", "a bucket takes more than 0 s, not -1.5"),
+        ("1e-9", "a bucket of 1e-09 s makes more than a million of them"),
+    ],
+)
+def test_a_width_that_is_none_is_refused(rows, seconds, said):
+    with pytest.raises(duckdb.InvalidInputException, match=re.escape(said)):
+        rows(f"FROM concurrency_by({seconds})")

@@ -1,4 +1,4 @@
-"""Write what is generated from the declarations: README.md and trace.schema.json.
+"""Write what is generated from the declarations: README.md, trace.schema.json, roast.sql.
 
 Run it after a change of a record, a view or a comment; with ``--check`` it writes nothing
 and exits with 1 if a file is stale.
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from roast_analyze.shell_script import shell_script
 from roast_analyze.trace import documented_views
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import json_schema, records_markdown
@@ -67,7 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def generated() -> dict[Path, str]:
     """Give what the files have to hold, by path."""
     schema = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
-    return {HERE / "README.md": _readme(), HERE / "trace.schema.json": schema}
+    return {
+        HERE / "README.md": _readme(),
+        HERE / "trace.schema.json": schema,
+        HERE / "roast.sql": shell_script(),
+    }
 
 
 def _holds(path: Path, text: str) -> bool:

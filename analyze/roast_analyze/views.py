@@ -64,8 +64,13 @@ def view_names() -> tuple[str, ...]:
 
 def create_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the views, building blocks included, over the tables of the schema ``raw``."""
-    for definition in _definitions():
-        connection.execute(definition.sql)
+    for statements in view_statements():
+        connection.execute(statements)
+
+
+def view_statements() -> tuple[str, ...]:
+    """Give the text of every file of views, building blocks included, in an order that works."""
+    return tuple(definition.sql for definition in _definitions())
 
 
 def describe_views(connection: duckdb.DuckDBPyConnection) -> list[View]:

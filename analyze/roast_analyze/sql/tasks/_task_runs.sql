@@ -26,8 +26,7 @@ attempts AS (
         key,
         t AS processing_t,
         count(*) FILTER (begins) OVER so_far AS attempt,
-        lead(seq) OVER in_order AS next_seq,
-        lead(ends) OVER in_order AS next_ends,
+        CASE WHEN lead(ends) OVER in_order THEN lead(seq) OVER in_order END AS ending_seq,
         last_value(waiting_t IGNORE NULLS) OVER so_far AS waiting_t,
         trace_id
     FROM steps
@@ -104,7 +103,7 @@ FROM attempts
 LEFT JOIN _roles AS roles USING (trace_id, key)
 LEFT JOIN raw.transition AS beginning ON attempts.seq = beginning.rowid
 LEFT JOIN raw.task AS there ON -1 - attempts.seq = there.rowid
-LEFT JOIN raw.transition AS ending ON attempts.next_ends AND attempts.next_seq = ending.rowid
+LEFT JOIN raw.transition AS ending ON attempts.ending_seq = ending.rowid
 LEFT JOIN departures AS departure
     ON attempts.trace_id = departure.trace_id
     AND ending.stimulus_id = departure.stimulus_id

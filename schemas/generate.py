@@ -34,6 +34,14 @@ and [trace.schema.json](trace.schema.json) is the JSON Schema of a line. [Views]
 what `roast_analyze.Trace` and `roast-analyze sql` make of them; they are declared in
 [analyze/roast_analyze/sql](../analyze/roast_analyze/sql).
 
+[roast.sql](roast.sql) lays the views over a trace in a plain DuckDB, with nothing of ours
+installed; its head says how:
+
+```sh duckdb
+duckdb -c "SET VARIABLE trace = 'trace.jsonl.zst'" -c ".read schemas/roast.sql" \\
+       -c "FROM prefixes"
+```
+
 Instants are seconds since 1970-01-01 UTC on the scheduler's clock. Absent and null mean the
 same.
 """

@@ -69,7 +69,7 @@ def create_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def view_statements() -> tuple[str, ...]:
-    """Give the text of every file of views, building blocks included, in an order that works."""
+    """Give the text of every file below ``sql/``, each after those that it needs."""
     return tuple(definition.sql for definition in _definitions())
 
 

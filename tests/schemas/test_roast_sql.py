@@ -292,11 +292,11 @@ def test_a_segment_without_header_goes_with_its_neighbours(library, folder, head
 
 
 def test_no_header_at_all_in_a_folder(library, records, tmp_path):
-    text = "".join(json.dumps(record) + "\n" for record in records).encode()
     folder = tmp_path / "run"
     folder.mkdir()
-    for number in (1, 2):
-        (folder / f"{number}.jsonl").write_bytes(text)
+    for number, some in enumerate((records[:500], records[500:])):
+        text = "".join(json.dumps(record) + "\n" for record in some)
+        (folder / f"{number}.jsonl").write_text(text)
 
     assert differences(library, folder, folder) == []
 
@@ -376,7 +376,8 @@ def test_a_segment_that_is_there_twice(folder, segment, records):
 def test_views_and_columns_have_their_comments(ask):
     [(_, views), (_, columns)] = ask(
         FAILURES,
-        "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal",
+        "SELECT view_name, comment FROM duckdb_views() "
+        "WHERE NOT internal AND NOT starts_with(view_name, '_')",
         "SELECT table_name, column_name, comment FROM duckdb_columns() "
         "WHERE schema_name = 'main' AND comment IS NOT NULL",
     )

@@ -20,18 +20,21 @@
 -- Start DuckDB with a file (`duckdb run.duckdb`) to keep all of it; not one that has tables of
 -- yours, because those of the same name are replaced.
 --
--- Tried with the DuckDB versions 1.4, 1.5 and 2.0; every test runs it in the shell of 1.5 and
--- in the library of 2.0. It holds the text of the trace in memory while it reads.
+-- Tried with DuckDB 1.4, 1.5 and 2.0; tests run it in the shell of 1.5 and in the library of
+-- 2.0. While it reads, it holds the text of the trace in memory; what goes beyond
+-- `memory_limit` is on disk.
 --
--- Lines that cannot be read are left out and counted in the view `loss`. What it does not do,
--- and `roast-analyze` does: read on behind a damaged place in a compressed file or in a file
--- that was cut off while it was compressed, skip lines of more than 16 MiB or a byte-order
--- mark, and recognise compression where the name of the file does not tell it.
+-- Lines that cannot be read are left out and counted in the view `loss`, and a .zst file that
+-- was cut off is read to its last whole line. What it does not do, and `roast-analyze` does:
+-- read on behind a damaged place of a compressed file, read a .gz file that was cut off, leave out
+-- lines of more than 16 MiB or a byte-order mark, and recognise compression where the name of
+-- the file does not tell it.
 
 -- -- What to read ----------------------------------------------------------------------------
 
 -- This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
--- versions (duckdb/duckdb#23677, #24363, #24710). DuckDB 1.4 does not know it.
+-- versions (duckdb/duckdb#23677, #24363, #24710). DuckDB 1.4 does not know it. Tables that are
+-- made here need it off, and the views do not: those of a kept database work without it.
 SET VARIABLE roast_optimizers = (
     SELECT concat_ws(',', nullif(current_setting('disabled_optimizers'), ''), string_agg(name))
     FROM duckdb_optimizers()
@@ -42,7 +45,10 @@ SET disabled_optimizers = getvariable('roast_optimizers');
 SET VARIABLE roast_names = (
     SELECT CASE
         WHEN getvariable('trace') IS NULL
-            THEN error('no trace is named; say SET VARIABLE trace = ''trace.jsonl.zst''; and read this file again')
+            THEN error(
+                'no trace is named; say SET VARIABLE trace = ''trace.jsonl.zst''; '
+                || 'and read this file again'
+            )
         WHEN json_type(named) = 'ARRAY' THEN named ->> '$[*]'
         ELSE [named ->> '$']
     END
@@ -163,7 +169,8 @@ WITH headers AS (
             unnest([
                 json_transform(
                     json,
-                    '{"t": "DOUBLE", "trace_id": "VARCHAR", "segment": "BIGINT", "schema_version": "VARCHAR"}'
+                    '{"t": "DOUBLE", "trace_id": "VARCHAR", "segment": "BIGINT",
+                    "schema_version": "VARCHAR"}'
                 )
             ]) AS header
         FROM _lines
@@ -878,7 +885,7 @@ RESET VARIABLE roast_columns;
 CREATE OR REPLACE VIEW environment AS
 SELECT section, name, value ->> '$' AS value, t, trace_id
 FROM raw.environment
-QUALIFY row_number() OVER (PARTITION BY trace_id, t, section, name, value ORDER BY rowid) = 1
+WHERE rowid IN (SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value)
 ORDER BY trace_id, rowid;
 
 COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact.';
@@ -1000,11 +1007,11 @@ SELECT
 FROM raw.segments AS segments
 LEFT JOIN (
     FROM raw.header
-    QUALIFY row_number() OVER (PARTITION BY trace_id, segment ORDER BY rowid) = 1
+    WHERE rowid IN (SELECT min(rowid) FROM raw.header GROUP BY trace_id, segment)
 ) AS header USING (trace_id, segment)
 LEFT JOIN (
     FROM raw.trailer
-    QUALIFY row_number() OVER (PARTITION BY trace_id, segment ORDER BY rowid) = 1
+    WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
 ) AS trailer USING (trace_id, segment)
 ORDER BY segments.trace_id, segments.segment;
 
@@ -1234,7 +1241,7 @@ COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'Identity of the recording.';
 CREATE OR REPLACE VIEW spans AS
 SELECT span_id, span_name[-1] AS name, span_name AS path, parent_id, t, trace_id
 FROM raw.span
-QUALIFY row_number() OVER (PARTITION BY trace_id, span_id ORDER BY rowid) = 1
+WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
 ORDER BY trace_id, rowid;
 
 COMMENT ON VIEW spans IS 'Dask spans, the named parts of the work: one row per span. Empty if none were recorded.';

@@ -214,20 +214,21 @@ def test_a_trace_that_grows_is_read_anew(tmp_path, segment, records):
     assert (before, after) == ([(102,)], [(len(records) + 2,)])
 
 
-def test_a_database_keeps_it(tmp_path):
+def test_a_database_keeps_it_for_later_sessions(tmp_path):
     database = str(tmp_path / "run.duckdb")
-    commands = [f"SET VARIABLE trace = {literal(FAILURES)}", ".read schemas/roast.sql"]
-    arguments = [part for command in commands for part in ("-c", command)]
-    subprocess.run([SHELL, database, *arguments], check=True, cwd=ROOT)
+    commands = [
+        "-c",
+        f"SET VARIABLE trace = {literal(FAILURES)}",
+        "-c",
+        ".read schemas/roast.sql",
+    ]
+    subprocess.run([SHELL, database, *commands], check=True, cwd=ROOT)
 
-    done = subprocess.run(
-        [SHELL, database, "-csv", "-noheader", "-c", "SELECT tasks FROM run"],
-        capture_output=True,
-        text=True,
-    )
+    def later(_trace: Path, *queries: str) -> list[tuple[list[str], list[tuple]]]:
+        with duckdb.connect(database) as connection:
+            return [_answer(connection, query) for query in queries]
 
-    with Trace(FAILURES) as trace:
-        assert done.stdout.split() == [str(trace.sql("SELECT tasks FROM run").fetchall()[0][0])]
+    assert differences(later, FAILURES, FAILURES) == []
 
 
 # -- damaged traces ----------------------------------------------------------------------

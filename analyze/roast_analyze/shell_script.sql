@@ -42,6 +42,10 @@ SET VARIABLE roast_optimizers = (
 );
 SET disabled_optimizers = getvariable('roast_optimizers');
 
+-- The order of records is that of the files. No join is made on the way of records into tables,
+-- nor IN with a list, of which DuckDB 2 makes one: a join does not keep the order.
+SET preserve_insertion_order = true;
+
 SET VARIABLE roast_names = (
     SELECT CASE
         WHEN getvariable('trace') IS NULL

@@ -184,6 +184,26 @@ def test_other_files_of_a_folder_are_left_alone(library, folder):
     assert differences(library, folder, folder) == []
 
 
+def test_records_keep_the_order_of_the_files(ask, segment, tmp_path):
+    # Enough for several threads: DuckDB gives up the order if a query allows it to.
+    events = [
+        {"kind": ("event", "loss")[n % 3 == 0], "t": float(n), "topic": "x"}
+        for n in range(60_000)
+    ]
+    folder = tmp_path / "run"
+    segment(folder / "1.jsonl", events[:50_000], 1)
+    segment(folder / "2.jsonl.zst", events[50_000:], 2)
+
+    [(_, answer), (_, losses)] = ask(
+        folder,
+        "SELECT t, segment FROM raw.event ORDER BY rowid",
+        "SELECT t FROM raw.loss ORDER BY rowid",
+    )
+
+    assert answer == [(n, 1 if n < 50_000 else 2) for n in range(60_000) if n % 3]
+    assert losses == [(n,) for n in range(0, 60_000, 3)]
+
+
 OF_TRACES = ["run", "task_runs", "chunks", "workers", "prefixes", "worker_samples", "events"]
 
 

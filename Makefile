@@ -33,7 +33,7 @@ lint: $(VENV)/installed-test  ## formatting, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-docs: $(VENV)/installed-test  ## renew what is generated: schemas/README.md, schemas/trace.schema.json
+docs: $(VENV)/installed-test  ## renew what is generated: README.md, trace.schema.json, roast.sql of schemas
 	$(BIN)/python schemas/generate.py
 
 samples: $(VENV)/installed-test  ## record the sample traces anew

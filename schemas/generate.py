@@ -1,4 +1,4 @@
-"""Write what is generated from the declarations: README.md and trace.schema.json.
+"""Write what is generated from the declarations: README.md, trace.schema.json, roast.sql.
 
 Run it after a change of a record, a view or a comment; with ``--check`` it writes nothing
 and exits with 1 if a file is stale.
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from roast_analyze.shell_script import shell_script
 from roast_analyze.trace import documented_views
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import json_schema, records_markdown
@@ -32,6 +33,14 @@ object a line; they are declared in [roast_schemas/records.py](roast_schemas/rec
 and [trace.schema.json](trace.schema.json) is the JSON Schema of a line. [Views](#views) are
 what `roast_analyze.Trace` and `roast-analyze sql` make of them; they are declared in
 [analyze/roast_analyze/sql](../analyze/roast_analyze/sql).
+
+[roast.sql](roast.sql) lays the views over a trace in a plain DuckDB, with nothing of ours
+installed; its head says how:
+
+```sh duckdb
+duckdb -c "SET VARIABLE trace = 'trace.jsonl.zst'" -c ".read schemas/roast.sql" \\
+       -c "FROM prefixes"
+```
 
 Instants are seconds since 1970-01-01 UTC on the scheduler's clock. Absent and null mean the
 same.
@@ -67,7 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def generated() -> dict[Path, str]:
     """Give what the files have to hold, by path."""
     schema = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
-    return {HERE / "README.md": _readme(), HERE / "trace.schema.json": schema}
+    return {
+        HERE / "README.md": _readme(),
+        HERE / "trace.schema.json": schema,
+        HERE / "roast.sql": shell_script(),
+    }
 
 
 def _holds(path: Path, text: str) -> bool:

@@ -1,6 +1,8 @@
 """Every SQL query and every file that the documentation names works."""
 
 import re
+import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,13 @@ from roast_analyze import Trace  # noqa: E402 - after the check that it can be
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "sample_traces" / "coffea.jsonl.zst"
-DOCUMENTS = ["README.md", "analyze/README.md", "recorder/README.md", "sample_traces/README.md"]
+DOCUMENTS = [
+    "README.md",
+    "analyze/README.md",
+    "recorder/README.md",
+    "sample_traces/README.md",
+    "schemas/README.md",
+]
 
 
 FENCE = "^```{}\n(.*?)^```"
@@ -48,6 +56,21 @@ def test_a_query_for_plain_duckdb_runs(query):
     query = query.replace("trace.jsonl.zst", str(SAMPLE))
 
     assert dict(duckdb.sql(query).fetchall())["header"] == 1
+
+
+@pytest.mark.parametrize("command", blocks("sh duckdb"))
+def test_a_command_of_the_duckdb_shell_runs(command):
+    shell = Path(find_spec("duckdb_cli").origin).parent
+    done = subprocess.run(
+        ["sh", "-ec", command.replace("trace.jsonl.zst", str(SAMPLE))],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={"PATH": f"{shell}:/usr/bin:/bin"},
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "DijetProcessor" in done.stdout
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

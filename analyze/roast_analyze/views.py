@@ -83,6 +83,11 @@ def create_views(
         connection.execute(definition.sql)
 
 
+def view_statements() -> tuple[str, ...]:
+    """Give the text of every file below ``sql/``, each after those that it needs."""
+    return tuple(definition.sql for definition in _definitions())
+
+
 def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Undo :func:`create_views`."""
     for definition in reversed(_definitions()):

@@ -40,6 +40,9 @@ _TIMES: Final = (
 )
 _OF_KEY: Final = "key IN (SELECT key FROM tasks WHERE prefix = $prefix)"
 
+#: What DuckDB 2 writes otherwise, no earlier DuckDB opens.
+_STORAGE_VERSION: Final = "v1.0.0"
+
 
 def write_parquet(trace: Trace, scope: Scope, folder: Path) -> None:
     """Write each view to a Parquet file of its name.
@@ -94,7 +97,9 @@ def write_duckdb(trace: Trace, scope: Scope, path: Path) -> None:
     with replacing(path) as unfinished:
         unfinished.unlink(missing_ok=True)  # of a run that was killed
         try:
-            with duckdb.connect(unfinished) as database:
+            with duckdb.connect(
+                unfinished, config={"storage_compatibility_version": _STORAGE_VERSION}
+            ) as database:
                 database.execute("SET enable_progress_bar = false")
                 for view in trace.views():
                     _create_table(database, view)

@@ -1,6 +1,8 @@
 """Views as Parquet files and as tables of a database, with what they mean."""
 
 import json
+import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
@@ -69,6 +71,27 @@ def test_what_tables_mean(write_trace, tmp_path):
     views = documented_views()
     assert tables == {view.name: view.comment for view in views}
     assert columns == {(v.name, c.name): (c.type, c.comment) for v in views for c in v.columns}
+
+
+def test_a_shell_of_an_older_duckdb_opens_both(write_trace, task, tmp_path):
+    folder, file = tmp_path / "tables", tmp_path / "trace.duckdb"
+    trace = str(write_trace(task("a"), task("b")))
+    main(["export", trace, "--parquet", str(folder), "--duckdb", str(file)])
+    shell = Path(find_spec("duckdb_cli").origin).with_name("duckdb")
+    tasks = "(SELECT comment FROM duckdb_tables() WHERE table_name = 'tasks')"
+    commands = [
+        f"SELECT count(*), {tasks} FROM tasks",
+        f"SELECT count(*) FROM '{folder}/tasks.parquet'",
+    ]
+
+    done = subprocess.run(
+        [shell, "-readonly", file, "-list", "-noheader", "-c", "; ".join(commands)],
+        capture_output=True,
+        text=True,
+    )
+
+    comments = {view.name: view.comment for view in documented_views()}
+    assert (done.stderr, done.stdout) == ("", f"2|{comments['tasks']}\n2\n")
 
 
 def test_what_parquet_files_mean(write_trace, tmp_path):

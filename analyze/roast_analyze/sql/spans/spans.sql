@@ -2,7 +2,7 @@
 CREATE VIEW spans AS
 SELECT span_id, span_name[-1] AS name, span_name AS path, parent_id, t, trace_id
 FROM raw.span
-QUALIFY row_number() OVER (PARTITION BY trace_id, span_id ORDER BY rowid) = 1
+WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
 ORDER BY trace_id, rowid;
 
 COMMENT ON VIEW spans IS 'Dask spans, the named parts of the work: one row per span. Empty if none were recorded.';

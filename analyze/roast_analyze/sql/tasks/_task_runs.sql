@@ -32,8 +32,7 @@ windows AS (
         key,
         t,
         count(*) FILTER (begins) OVER so_far AS attempt,
-        lead(seq) OVER in_order AS next_seq,
-        lead(ends) OVER in_order AS next_ends,
+        CASE WHEN lead(ends) OVER in_order THEN lead(seq) OVER in_order END AS ending_seq,
         last_value(waiting_t IGNORE NULLS) OVER so_far AS waiting_t,
         trace_id
     FROM steps
@@ -74,7 +73,7 @@ attempts AS (
     UNION ALL
     SELECT
         windows.seq,
-        CASE WHEN windows.next_ends THEN windows.next_seq END AS ending,
+        windows.ending_seq AS ending,
         windows.key,
         windows.attempt,
         -- Of what was there already nobody knows when it began.

@@ -3,7 +3,7 @@
 CREATE VIEW environment AS
 SELECT section, name, value ->> '$' AS value, t, trace_id
 FROM raw.environment
-QUALIFY row_number() OVER (PARTITION BY trace_id, t, section, name, value ORDER BY rowid) = 1
+WHERE rowid IN (SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value)
 ORDER BY trace_id, rowid;
 
 COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact; what several segments repeat is one.';

@@ -21,11 +21,11 @@ SELECT
 FROM raw.segments AS segments
 LEFT JOIN (
     FROM raw.header
-    QUALIFY row_number() OVER (PARTITION BY trace_id, segment ORDER BY rowid) = 1
+    WHERE rowid IN (SELECT min(rowid) FROM raw.header GROUP BY trace_id, segment)
 ) AS header USING (trace_id, segment)
 LEFT JOIN (
     FROM raw.trailer
-    QUALIFY row_number() OVER (PARTITION BY trace_id, segment ORDER BY rowid) = 1
+    WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
 ) AS trailer USING (trace_id, segment)
 ORDER BY segments.trace_id, segments.segment;
 

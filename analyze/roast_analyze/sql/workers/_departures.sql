@@ -12,7 +12,8 @@ WITH said AS (
         json_array_length(payload, '$."lost-computed-tasks"') AS lost_results,
         json_array_length(payload, '$."lost-scattered-tasks"') AS lost_data
     FROM raw.event
-    WHERE topic = 'all' AND payload ->> '$.action' = 'remove-worker'
+    -- In brackets, because DuckDB 1 binds = more tightly.
+    WHERE topic = 'all' AND (payload ->> '$.action') = 'remove-worker'
     QUALIFY row_number() OVER (
         PARTITION BY trace_id, coalesce(worker, payload ->> '$.worker'), payload ->> '$.stimulus_id'
         ORDER BY rowid

@@ -1,0 +1,3914 @@
+-- Written by `python schemas/generate.py`: change the declarations.
+--
+-- The views of roast over a trace as it was recorded, in any DuckDB, with nothing else
+-- installed. Name the trace, read this file, ask:
+--
+--     duckdb
+--     SET VARIABLE trace = 'trace.jsonl.zst';
+--     .read schemas/roast.sql
+--     FROM run;
+--
+-- or in one go
+--
+--     duckdb -c "SET VARIABLE trace = 'trace.jsonl.zst'" -c ".read schemas/roast.sql" -c "FROM run"
+--
+-- A trace is a file (.jsonl, .jsonl.zst, .jsonl.gz), a folder of segments or a pattern
+-- ('folder/*.jsonl*'); several are a list (['a.jsonl', 'b.jsonl']) or what a pattern finds.
+-- `trace_id` tells them apart. Reading the file again reads the trace anew, and another one if
+-- `trace` has changed. The views and what their columns mean are in `duckdb_views()` and
+-- `duckdb_columns()`, and in schemas/README.md; the records are tables of the schema `raw`.
+-- Start DuckDB with a file (`duckdb run.duckdb`) to keep all of it; not one that has tables of
+-- yours, because those of the same name are replaced.
+--
+-- Tried with DuckDB 1.4, 1.5 and 2.0; tests run it in the shell of 1.5 and in the library of
+-- 2.0. While it reads, it holds the text of the trace in memory; what goes beyond
+-- `memory_limit` is on disk.
+--
+-- Lines that cannot be read are left out and counted in the view `loss`, and a .zst file that
+-- was cut off is read to its last whole line. What it does not do, and `roast-analyze` does:
+-- read on behind a damaged place of a compressed file, read a .gz file that was cut off, leave out
+-- lines of more than 16 MiB or a byte-order mark, and recognise compression where the name of
+-- the file does not tell it.
+
+-- -- What to read ----------------------------------------------------------------------------
+
+-- This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
+-- versions (duckdb/duckdb#23677, #24363, #24710). DuckDB 1.4 does not know it. Tables that are
+-- made here need it off, and the views do not: those of a kept database work without it.
+SET VARIABLE roast_optimizers = (
+    SELECT concat_ws(',', nullif(current_setting('disabled_optimizers'), ''), string_agg(name))
+    FROM duckdb_optimizers()
+    WHERE name = 'top_n_window_elimination'
+);
+SET disabled_optimizers = getvariable('roast_optimizers');
+
+-- The order of records is that of the files. No join is made on the way of records into tables,
+-- nor IN with a list, of which DuckDB 2 makes one: a join does not keep the order.
+SET preserve_insertion_order = true;
+
+SET VARIABLE roast_names = (
+    SELECT CASE
+        WHEN getvariable('trace') IS NULL
+            THEN error(
+                'no trace is named; say SET VARIABLE trace = ''trace.jsonl.zst''; '
+                || 'and read this file again'
+            )
+        WHEN json_type(named) = 'ARRAY' THEN named ->> '$[*]'
+        ELSE [named ->> '$']
+    END
+    FROM (SELECT to_json(getvariable('trace')) AS named)
+);
+
+-- DuckDB takes a path for a pattern; each special sign in brackets means itself.
+CREATE OR REPLACE TEMP MACRO _literal(names) AS
+    list_transform(names, lambda name: regexp_replace(name, '([*?\[])', '[\1]', 'g'));
+
+-- What has the very name; if anything has not, what matches it, or lies in the folder.
+CREATE OR REPLACE TEMP TABLE _files AS
+WITH same AS (
+    SELECT file AS path FROM glob(_literal(getvariable('roast_names')))
+),
+found AS (
+    SELECT path, true AS is_named FROM same
+    UNION ALL
+    SELECT file, false
+    FROM glob(getvariable('roast_names'))
+    WHERE (SELECT count(*) FROM same) < len(getvariable('roast_names'))
+    UNION ALL
+    SELECT file, false
+    FROM glob(
+        list_transform(_literal(getvariable('roast_names')), lambda name: rtrim(name, '/') || '/*')
+    )
+    WHERE regexp_matches(file, '/[^./][^/]*\.jsonl(\.zst|\.gz)?$')
+)
+SELECT
+    -- As people count: 2 before 10.
+    row_number() OVER (
+        ORDER BY list_transform(
+            regexp_extract_all(path, '[0-9]+|[^0-9]+'),
+            lambda part: {'number': coalesce(try_cast(part AS HUGEINT), -1), 'text': part}
+        )
+    ) - 1 AS file,
+    path,
+    bool_or(is_named) AS is_named,
+    regexp_extract(path, '([^/]*)/[^/]*$', 1) AS folder,
+    regexp_replace(path, '^.*/', '') AS name
+FROM found
+GROUP BY path;
+
+SET VARIABLE roast_files = (
+    SELECT CASE
+        WHEN count(*) = 0
+            THEN error(
+                'there is no ''' || array_to_string(getvariable('roast_names'), ''', ''')
+                || '''; name a trace file, a folder of segments or a pattern'
+            )
+        ELSE _literal(list(path ORDER BY file))
+    END
+    FROM _files
+);
+
+-- -- The lines, once -------------------------------------------------------------------------
+
+-- Lines that are no JSON are null; rowid counts the others too, but not blank lines.
+-- An expression in unnest([…]) is computed once, whatever is asked of it.
+CREATE OR REPLACE TEMP TABLE _lines AS
+SELECT json, record.kind, record.t, file
+FROM (
+    SELECT
+        json,
+        unnest([try(json_transform(json, '{"kind": "VARCHAR", "t": "DOUBLE"}'))]) AS record,
+        file_index::BIGINT AS file
+    FROM read_json_objects(
+        getvariable('roast_files'), format = 'newline_delimited', ignore_errors = true
+    )
+);
+
+CREATE OR REPLACE TEMP TABLE _kinds AS
+FROM (
+    VALUES
+        ('header', 'kind, t, schema_version, trace_id, segment'),
+        ('trailer', 'kind, t, segment, records_by_kind, dropped_by_kind'),
+        ('environment', 'kind, t, section, name'),
+        ('task', 'kind, t, key'),
+        ('transition', 'kind, t, key, start, finish'),
+        ('worker_added', 'kind, t, name'),
+        ('worker_removed', 'kind, t'),
+        ('client_added', 'kind, t'),
+        ('client_removed', 'kind, t'),
+        ('worker_sample', 'kind, t'),
+        ('span', 'kind, t'),
+        ('fine_metric', 'kind, t'),
+        ('profile', 'kind, t'),
+        ('chunk', 'kind, t, key'),
+        ('section', 'kind, t, key, name'),
+        ('worker_transition', 'kind, t, key, start, finish'),
+        ('transfer', 'kind, t'),
+        ('event', 'kind, t, topic'),
+        ('loss', 'kind, t')
+) AS kinds (kind, required);
+
+CREATE OR REPLACE TEMP TABLE _census AS
+SELECT
+    file,
+    kind,
+    kind IN (SELECT kind FROM _kinds) AS is_known,
+    count(*) AS records,
+    min(t) FILTER (isfinite(t)) AS start_t,
+    max(t) FILTER (isfinite(t)) AS stop_t,
+    min(rowid) AS first_line,
+    max(rowid) AS last_line
+FROM _lines
+GROUP BY file, kind;
+
+-- Which file is which segment of which trace. One without header goes with the others of its
+-- folder, if they are of one trace, and follows the segment before it.
+CREATE OR REPLACE TEMP TABLE _segments AS
+WITH headers AS (
+    SELECT file, unnest(header)
+    FROM (
+        SELECT
+            rowid AS line,
+            file,
+            unnest([
+                json_transform(
+                    json,
+                    '{"t": "DOUBLE", "trace_id": "VARCHAR", "segment": "BIGINT",
+                    "schema_version": "VARCHAR"}'
+                )
+            ]) AS header
+        FROM _lines
+        WHERE kind = 'header'
+    )
+    WHERE isfinite(header.t)
+        AND header.trace_id IS NOT NULL
+        AND header.segment IS NOT NULL
+        AND header.schema_version IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY file ORDER BY line) = 1
+),
+folders AS (
+    SELECT folder, count(DISTINCT trace_id) AS traces, any_value(trace_id) AS trace_id
+    FROM _files
+    LEFT JOIN headers USING (file)
+    GROUP BY folder
+),
+identities AS (
+    SELECT
+        files.file,
+        headers.file IS NOT NULL AS has_header,
+        headers.schema_version,
+        headers.segment AS said,
+        CASE
+            WHEN headers.file IS NOT NULL THEN headers.trace_id
+            WHEN folders.traces = 1 THEN folders.trace_id
+            WHEN folders.traces = 0 AND NOT files.is_named AND files.folder <> '' THEN files.folder
+            ELSE regexp_replace(files.name, '(.)\.jsonl(\.zst|\.gz)?$', '\1')
+        END AS trace_id
+    FROM _files AS files
+    INNER JOIN folders USING (folder)
+    LEFT JOIN headers USING (file)
+    WHERE files.file IN (SELECT file FROM _census)
+),
+following AS (
+    SELECT *, count(said) OVER (PARTITION BY trace_id ORDER BY file) AS headers_before
+    FROM identities
+)
+SELECT
+    file,
+    has_header,
+    schema_version,
+    trace_id,
+    coalesce(max(said) OVER same - 1, 0) + row_number() OVER in_order AS segment
+FROM following
+WINDOW
+    same AS (PARTITION BY trace_id, headers_before),
+    in_order AS (PARTITION BY trace_id, headers_before ORDER BY file);
+
+SET VARIABLE roast_refusal = (
+    SELECT error(reason)
+    FROM (
+        SELECT 'the trace is empty; name one that roast recorded' AS reason
+        WHERE NOT EXISTS (FROM _census)
+        UNION ALL
+        SELECT 'no line is a record; name a trace that roast recorded'
+        FROM _census
+        HAVING count(*) > 0 AND count(start_t) FILTER (is_known) = 0
+        UNION ALL
+        SELECT
+            'schema version ' || schema_version || ' is newer than what this file reads, which is '
+            || '2.0; take the file of a newer roast'
+        FROM _segments
+        WHERE try_cast(regexp_extract(schema_version, '^([0-9]+)\.[0-9]+$', 1) AS HUGEINT) > 2
+        UNION ALL
+        SELECT
+            'segment ' || segment || ' is there twice: '
+            || string_agg('''' || path || '''', ' and ' ORDER BY file) || '; name one of them'
+        FROM _segments
+        INNER JOIN _files USING (file)
+        GROUP BY trace_id, segment
+        HAVING count(*) > 1
+    )
+    LIMIT 1
+);
+
+-- -- Records, as tables ----------------------------------------------------------------------
+
+CREATE SCHEMA IF NOT EXISTS raw;
+
+SET VARIABLE roast_segments = (
+    SELECT list({'segment': segment, 'trace_id': trace_id} ORDER BY file)
+    FROM _files
+    LEFT JOIN _segments USING (file)
+);
+
+-- Names and types of a table's columns.
+CREATE OR REPLACE TEMP MACRO _columns_of(kind) AS (
+    SELECT json_group_object(column_name, data_type)
+    FROM duckdb_columns()
+    WHERE database_name = current_database() AND schema_name = 'raw' AND table_name = kind
+);
+
+-- Records with the fields that `roast_columns` names; what has another type is null. Where
+-- a line says its own segment and trace_id, those that count are in `place`.
+CREATE OR REPLACE TEMP MACRO _records_of(wanted) AS TABLE
+SELECT unnest(record), place
+FROM (
+    SELECT
+        unnest([json_transform(json, getvariable('roast_columns'))]) AS record,
+        getvariable('roast_segments')[file + 1] AS place
+    FROM _lines
+    WHERE kind = wanted
+);
+
+-- The beginning of a segment.
+CREATE OR REPLACE TABLE raw.header (
+    "t" DOUBLE,
+    "schema_version" VARCHAR,
+    "versions" JSON,
+    "scheduler" VARCHAR,
+    "scheduler_id" VARCHAR,
+    "settings" JSON,
+    "utc_offset_seconds" DOUBLE,
+    "clock_offset_seconds" DOUBLE,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('header');
+INSERT INTO raw.header BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('header')
+WHERE "t" IS NOT NULL
+    AND "schema_version" IS NOT NULL
+    AND "trace_id" IS NOT NULL
+    AND "segment" IS NOT NULL
+    AND isfinite(t);
+
+-- The end of a segment that ended in order.
+CREATE OR REPLACE TABLE raw.trailer (
+    "t" DOUBLE,
+    "reason" VARCHAR,
+    "records_by_kind" MAP(VARCHAR, BIGINT),
+    "dropped_by_kind" MAP(VARCHAR, BIGINT),
+    "redacted_values" BIGINT,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('trailer');
+INSERT INTO raw.trailer BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('trailer')
+WHERE "t" IS NOT NULL
+    AND "segment" IS NOT NULL
+    AND "records_by_kind" IS NOT NULL
+    AND "dropped_by_kind" IS NOT NULL
+    AND isfinite(t);
+
+-- A fact about the software, the machines or the set-up of the run.
+CREATE OR REPLACE TABLE raw.environment (
+    "t" DOUBLE,
+    "section" VARCHAR,
+    "name" VARCHAR,
+    "value" JSON,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('environment');
+INSERT INTO raw.environment BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('environment')
+WHERE "t" IS NOT NULL
+    AND "section" IS NOT NULL
+    AND "name" IS NOT NULL
+    AND isfinite(t);
+
+-- A task entering the graph, or already there when recording began.
+CREATE OR REPLACE TABLE raw.task (
+    "t" DOUBLE,
+    "key" VARCHAR,
+    "prefix" VARCHAR,
+    "group" VARCHAR,
+    "dependencies" VARCHAR[],
+    "priority" DOUBLE[],
+    "annotations" JSON,
+    "span_id" VARCHAR,
+    "client" VARCHAR,
+    "state" VARCHAR,
+    "stimulus_id" VARCHAR,
+    "worker" VARCHAR,
+    "run_id" BIGINT,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('task');
+INSERT INTO raw.task BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('task')
+WHERE "t" IS NOT NULL
+    AND "key" IS NOT NULL
+    AND isfinite(t);
+
+-- A task changed its state on the scheduler, told as the scheduler told it.
+CREATE OR REPLACE TABLE raw.transition (
+    "t" DOUBLE,
+    "key" VARCHAR,
+    "start" VARCHAR,
+    "finish" VARCHAR,
+    "stimulus_id" VARCHAR,
+    "worker" VARCHAR,
+    "run_id" BIGINT,
+    "thread" BIGINT,
+    "nbytes" BIGINT,
+    "typename" VARCHAR,
+    "startstops" STRUCT("action" VARCHAR, "start" DOUBLE, "stop" DOUBLE, "source" VARCHAR)[],
+    "cause" VARCHAR,
+    "exception" VARCHAR,
+    "traceback" VARCHAR,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('transition');
+INSERT INTO raw.transition BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('transition')
+WHERE "t" IS NOT NULL
+    AND "key" IS NOT NULL
+    AND "start" IS NOT NULL
+    AND "finish" IS NOT NULL
+    AND isfinite(t);
+
+-- A worker came to the scheduler, or was there when recording began.
+CREATE OR REPLACE TABLE raw.worker_added (
+    "t" DOUBLE,
+    "worker" VARCHAR,
+    "server_id" VARCHAR,
+    "name" VARCHAR,
+    "host" VARCHAR,
+    "pid" BIGINT,
+    "nthreads" BIGINT,
+    "memory_limit" BIGINT,
+    "nanny" VARCHAR,
+    "local_directory" VARCHAR,
+    "resources" JSON,
+    "versions" JSON,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('worker_added');
+INSERT INTO raw.worker_added BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('worker_added')
+WHERE "t" IS NOT NULL
+    AND "name" IS NOT NULL
+    AND isfinite(t);
+
+-- A worker left the scheduler.
+CREATE OR REPLACE TABLE raw.worker_removed (
+    "t" DOUBLE,
+    "worker" VARCHAR,
+    "server_id" VARCHAR,
+    "stimulus_id" VARCHAR,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('worker_removed');
+INSERT INTO raw.worker_removed BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('worker_removed')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- A client came to the scheduler, or was there when recording began.
+CREATE OR REPLACE TABLE raw.client_added (
+    "t" DOUBLE,
+    "client" VARCHAR,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('client_added');
+INSERT INTO raw.client_added BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('client_added')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- A client left the scheduler.
+CREATE OR REPLACE TABLE raw.client_removed (
+    "t" DOUBLE,
+    "client" VARCHAR,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('client_removed');
+INSERT INTO raw.client_removed BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('client_removed')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- What the scheduler knew of a worker at a tick.
+CREATE OR REPLACE TABLE raw.worker_sample (
+    "t" DOUBLE,
+    "worker" VARCHAR,
+    "server_id" VARCHAR,
+    "memory_limit" BIGINT,
+    "nthreads" BIGINT,
+    "processing" BIGINT,
+    "executing" BIGINT,
+    "occupancy" DOUBLE,
+    "nbytes" BIGINT,
+    "last_seen" DOUBLE,
+    "metrics" STRUCT("cpu" DOUBLE, "memory" BIGINT, "managed_bytes" BIGINT, "spilled_memory" BIGINT, "spilled_disk" BIGINT, "ready" BIGINT, "event_loop_interval" DOUBLE, "num_fds" BIGINT, "incoming_bytes" BIGINT, "outgoing_bytes" BIGINT, "host_net_read_bps" DOUBLE, "host_net_write_bps" DOUBLE, "host_disk_read_bps" DOUBLE, "host_disk_write_bps" DOUBLE),
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('worker_sample');
+INSERT INTO raw.worker_sample BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('worker_sample')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- A Dask span: a named part of the client's work, when its first task entered.
+CREATE OR REPLACE TABLE raw.span (
+    "t" DOUBLE,
+    "span_id" VARCHAR,
+    "span_name" VARCHAR[],
+    "parent_id" VARCHAR,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('span');
+INSERT INTO raw.span BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('span')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- What a worker added to one of its metrics since its last heartbeat. Within tasks a metric has a span and a prefix. A failed task's activities are one: ``failed``. Sums over workers are the scheduler's own totals of a span.
+CREATE OR REPLACE TABLE raw.fine_metric (
+    "t" DOUBLE,
+    "worker" VARCHAR,
+    "server_id" VARCHAR,
+    "context" VARCHAR,
+    "span_id" VARCHAR,
+    "prefix" VARCHAR,
+    "activity" VARCHAR,
+    "unit" VARCHAR,
+    "delta" DOUBLE,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('fine_metric');
+INSERT INTO raw.fine_metric BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('fine_metric')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- What threads were at when the profiler of a worker looked, for tasks of a prefix. One record covers some cycles of Dask's profiler, each of them once. The record of the scheduler has no worker and no prefix: what its event loop was at.
+CREATE OR REPLACE TABLE raw.profile (
+    "t" DOUBLE,
+    "worker" VARCHAR,
+    "server_id" VARCHAR,
+    "prefix" VARCHAR,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "interval_seconds" DOUBLE,
+    "tree" STRUCT("frames" STRUCT("name" VARCHAR, "filename" VARCHAR, "line_number" BIGINT)[], "parents" BIGINT[], "node_frames" BIGINT[], "line_numbers" BIGINT[], "slices" STRUCT("start_t" DOUBLE, "stop_t" DOUBLE, "nodes" BIGINT[], "counts" BIGINT[], "innermost" BIGINT[])[]),
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('profile');
+INSERT INTO raw.profile BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('profile')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- A coffea chunk, or a file that coffea asks for its entries (without entries then). Two records speak of one: without ``run_id``, written when its task enters the graph, what the chunk is; with ``run_id``, told by the worker, what an attempt at it did. Without a cluster there are no tasks: the recorder makes the key, and counts the attempts.
+CREATE OR REPLACE TABLE raw.chunk (
+    "t" DOUBLE,
+    "key" VARCHAR,
+    "run_id" BIGINT,
+    "dataset" VARCHAR,
+    "filename" VARCHAR,
+    "treename" VARCHAR,
+    "entry_start" BIGINT,
+    "entry_stop" BIGINT,
+    "file_uuid" VARCHAR,
+    "usermeta" JSON,
+    "worker" VARCHAR,
+    "thread" BIGINT,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "from_checkpoint" BOOLEAN),
+    "nbytes" BIGINT,
+    "exception" VARCHAR,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('chunk');
+INSERT INTO raw.chunk BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('chunk')
+WHERE "t" IS NOT NULL
+    AND "key" IS NOT NULL
+    AND isfinite(t);
+
+-- A part of a task that the user named, passed through once.
+CREATE OR REPLACE TABLE raw.section (
+    "t" DOUBLE,
+    "key" VARCHAR,
+    "run_id" BIGINT,
+    "name" VARCHAR,
+    "worker" VARCHAR,
+    "thread" BIGINT,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "from_checkpoint" BOOLEAN),
+    "exception" VARCHAR,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('section');
+INSERT INTO raw.section BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('section')
+WHERE "t" IS NOT NULL
+    AND "key" IS NOT NULL
+    AND "name" IS NOT NULL
+    AND isfinite(t);
+
+-- A task changed its state on a worker (opt-in). Reserved: recorders of schema version 2.0 do not write it.
+CREATE OR REPLACE TABLE raw.worker_transition (
+    "t" DOUBLE,
+    "worker" VARCHAR,
+    "key" VARCHAR,
+    "start" VARCHAR,
+    "finish" VARCHAR,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('worker_transition');
+INSERT INTO raw.worker_transition BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('worker_transition')
+WHERE "t" IS NOT NULL
+    AND "key" IS NOT NULL
+    AND "start" IS NOT NULL
+    AND "finish" IS NOT NULL
+    AND isfinite(t);
+
+-- Results moved from one worker to another (opt-in). Reserved: recorders of schema version 2.0 do not write it.
+CREATE OR REPLACE TABLE raw.transfer (
+    "t" DOUBLE,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "source" VARCHAR,
+    "destination" VARCHAR,
+    "nbytes" BIGINT,
+    "keys" MAP(VARCHAR, BIGINT),
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('transfer');
+INSERT INTO raw.transfer BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('transfer')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- A Dask event: what the scheduler, a worker, a client or the user logged.
+CREATE OR REPLACE TABLE raw.event (
+    "t" DOUBLE,
+    "topic" VARCHAR,
+    "worker" VARCHAR,
+    "payload" JSON,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('event');
+INSERT INTO raw.event BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('event')
+WHERE "t" IS NOT NULL
+    AND "topic" IS NOT NULL
+    AND isfinite(t);
+
+-- Something that the recorder had to leave out.
+CREATE OR REPLACE TABLE raw.loss (
+    "t" DOUBLE,
+    "reason" VARCHAR,
+    "record_kind" VARCHAR,
+    "records" BIGINT,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "detail" VARCHAR,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('loss');
+INSERT INTO raw.loss BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('loss')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- -- Segments, and what is damaged -----------------------------------------------------------
+
+CREATE OR REPLACE TABLE raw.segments AS
+SELECT
+    regexp_replace(regexp_replace(path, '/(\.?/)+', '/', 'g'), '^\./', '') AS path,
+    has_header,
+    coalesce(bool_or(kind = 'trailer'), false) AS has_trailer,
+    coalesce(sum(records) FILTER (is_known), 0)::BIGINT AS records,
+    map(
+        coalesce(list(kind ORDER BY records DESC, kind) FILTER (kind IS NOT NULL), []),
+        coalesce(list(records ORDER BY records DESC, kind) FILTER (kind IS NOT NULL), [])
+    )::MAP(VARCHAR, BIGINT) AS records_by_kind,
+    coalesce(sum(records) FILTER (kind IS NULL), 0)::BIGINT AS unreadable,
+    min(start_t) FILTER (is_known) AS start_t,
+    max(stop_t) FILTER (is_known) AS stop_t,
+    segment,
+    trace_id
+FROM _segments
+INNER JOIN _files USING (file)
+INNER JOIN _census USING (file)
+GROUP BY file, path, has_header, segment, trace_id
+ORDER BY file;
+
+CREATE OR REPLACE TABLE raw.damage AS
+WITH kept AS (
+    SELECT 'header' AS kind, segment, trace_id, count(*) AS records FROM raw.header GROUP BY ALL
+    UNION ALL
+    SELECT 'trailer' AS kind, segment, trace_id, count(*) AS records FROM raw.trailer GROUP BY ALL
+    UNION ALL
+    SELECT 'environment' AS kind, segment, trace_id, count(*) AS records FROM raw.environment GROUP BY ALL
+    UNION ALL
+    SELECT 'task' AS kind, segment, trace_id, count(*) AS records FROM raw.task GROUP BY ALL
+    UNION ALL
+    SELECT 'transition' AS kind, segment, trace_id, count(*) AS records FROM raw.transition GROUP BY ALL
+    UNION ALL
+    SELECT 'worker_added' AS kind, segment, trace_id, count(*) AS records FROM raw.worker_added GROUP BY ALL
+    UNION ALL
+    SELECT 'worker_removed' AS kind, segment, trace_id, count(*) AS records FROM raw.worker_removed GROUP BY ALL
+    UNION ALL
+    SELECT 'client_added' AS kind, segment, trace_id, count(*) AS records FROM raw.client_added GROUP BY ALL
+    UNION ALL
+    SELECT 'client_removed' AS kind, segment, trace_id, count(*) AS records FROM raw.client_removed GROUP BY ALL
+    UNION ALL
+    SELECT 'worker_sample' AS kind, segment, trace_id, count(*) AS records FROM raw.worker_sample GROUP BY ALL
+    UNION ALL
+    SELECT 'span' AS kind, segment, trace_id, count(*) AS records FROM raw.span GROUP BY ALL
+    UNION ALL
+    SELECT 'fine_metric' AS kind, segment, trace_id, count(*) AS records FROM raw.fine_metric GROUP BY ALL
+    UNION ALL
+    SELECT 'profile' AS kind, segment, trace_id, count(*) AS records FROM raw.profile GROUP BY ALL
+    UNION ALL
+    SELECT 'chunk' AS kind, segment, trace_id, count(*) AS records FROM raw.chunk GROUP BY ALL
+    UNION ALL
+    SELECT 'section' AS kind, segment, trace_id, count(*) AS records FROM raw.section GROUP BY ALL
+    UNION ALL
+    SELECT 'worker_transition' AS kind, segment, trace_id, count(*) AS records FROM raw.worker_transition GROUP BY ALL
+    UNION ALL
+    SELECT 'transfer' AS kind, segment, trace_id, count(*) AS records FROM raw.transfer GROUP BY ALL
+    UNION ALL
+    SELECT 'event' AS kind, segment, trace_id, count(*) AS records FROM raw.event GROUP BY ALL
+    UNION ALL
+    SELECT 'loss' AS kind, segment, trace_id, count(*) AS records FROM raw.loss GROUP BY ALL
+),
+places AS (
+    SELECT
+        file,
+        min(first_line) - 1 AS line_before,
+        max(last_line) AS last_line,
+        max(last_line) FILTER (kind IS NULL) AS last_unreadable,
+        min(first_line) FILTER (kind IS NULL) AS first_unreadable,
+        sum(records) FILTER (kind IS NULL) AS unreadable
+    FROM _census
+    GROUP BY file
+),
+unknown AS (
+    SELECT
+        file,
+        kind,
+        records,
+        row_number() OVER (PARTITION BY file ORDER BY records DESC, kind) AS place
+    FROM _census
+    WHERE kind IS NOT NULL AND NOT is_known
+),
+versions AS (
+    SELECT
+        file,
+        schema_version,
+        regexp_full_match(schema_version, '[0-9]{1,9}\.[0-9]{1,9}') AS is_version,
+        CASE
+            WHEN is_version
+                THEN list_transform(string_split(schema_version, '.'), lambda part: part::BIGINT)
+        END AS version
+    FROM _segments
+    WHERE has_header
+),
+damage AS (
+    SELECT
+        file,
+        1 AS step,
+        0 AS place,
+        'last line unreadable' AS reason,
+        1 AS records,
+        'line ' || (last_line - line_before) || '; the file was cut off there' AS detail
+    FROM places
+    WHERE last_line = last_unreadable
+    UNION ALL
+    SELECT
+        file,
+        2,
+        0,
+        'unreadable lines',
+        unreadable - (last_line = last_unreadable)::BIGINT AS others,
+        'the first is line ' || (first_unreadable - line_before) || ', not counting blank lines'
+    FROM places
+    WHERE others > 0
+    UNION ALL
+    SELECT file, 3, place, 'unknown kind', records, 'kind ''' || left(kind, 100) || ''''
+    FROM unknown
+    WHERE place <= 20
+    UNION ALL
+    SELECT file, 4, 0, 'unknown kind', sum(records), count(*) || ' more kinds'
+    FROM unknown
+    WHERE place > 20
+    GROUP BY file
+    UNION ALL
+    SELECT
+        file, 5, 0, 'no header', NULL, 'what recorded it, and with which settings, is lost'
+    FROM _segments
+    WHERE NOT has_header
+    UNION ALL
+    SELECT
+        file,
+        5,
+        0,
+        'unknown schema version',
+        NULL,
+        '''' || left(schema_version, 100) || ''' is no version'
+    FROM versions
+    WHERE NOT is_version
+    UNION ALL
+    SELECT
+        file,
+        5,
+        0,
+        'older schema version',
+        NULL,
+        'version ' || schema_version || ' read as 2.0: what has moved is not found'
+    FROM versions
+    WHERE version[1] < 2
+    UNION ALL
+    SELECT
+        file,
+        5,
+        0,
+        'newer schema version',
+        NULL,
+        'version ' || schema_version || ' read as 2.0; upgrade: pip install -U ''roast-trace[analyze]'''
+    FROM versions
+    WHERE version[1] = 2 AND version[2] > 0
+    UNION ALL
+    SELECT
+        file,
+        6,
+        row_number() OVER (PARTITION BY file ORDER BY census.records DESC, kind),
+        'incomplete records',
+        census.records - coalesce(kept.records, 0) AS lost,
+        'kind ''' || kind || ''' needs ' || required
+    FROM _census AS census
+    INNER JOIN _kinds USING (kind)
+    INNER JOIN _segments USING (file)
+    LEFT JOIN kept USING (kind, segment, trace_id)
+    WHERE lost > 0
+)
+SELECT reason, records::BIGINT AS records, detail, segment, trace_id
+FROM (
+    SELECT file, step, place, reason, records, detail, segment, trace_id
+    FROM damage
+    INNER JOIN _segments USING (file)
+    UNION ALL
+    -- Nobody knows which segment it is, or whether it is one.
+    SELECT
+        file,
+        7,
+        0,
+        'empty file',
+        NULL,
+        name || ' is empty',
+        NULL,
+        (SELECT arg_max(trace_id, file) FROM _segments)
+    FROM _files
+    WHERE file NOT IN (SELECT file FROM _segments)
+)
+ORDER BY step = 7, file, step, place;
+
+DROP TABLE _lines;
+DROP TABLE _files;
+DROP TABLE _kinds;
+DROP TABLE _census;
+DROP TABLE _segments;
+DROP MACRO _literal;
+DROP MACRO _columns_of;
+DROP MACRO TABLE _records_of;
+RESET VARIABLE roast_optimizers;
+RESET VARIABLE roast_names;
+RESET VARIABLE roast_files;
+RESET VARIABLE roast_refusal;
+RESET VARIABLE roast_segments;
+RESET VARIABLE roast_columns;
+
+-- -- Views -----------------------------------------------------------------------------------
+
+-- Each segment of a folder repeats the facts of the first, so that it can be read alone.
+CREATE OR REPLACE VIEW environment AS
+SELECT section, name, value ->> '$' AS value, t, trace_id
+FROM raw.environment
+WHERE rowid IN (SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value)
+ORDER BY trace_id, rowid;
+
+COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact.';
+COMMENT ON COLUMN environment.section IS 'What the fact is about.';
+COMMENT ON COLUMN environment.name IS 'Name of the fact.';
+COMMENT ON COLUMN environment.value IS 'The fact: text as it is, anything else as JSON.';
+COMMENT ON COLUMN environment.t IS 'When it was recorded, in seconds since the epoch.';
+COMMENT ON COLUMN environment.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW events AS
+SELECT t, topic, worker, payload, trace_id
+FROM raw.event
+ORDER BY trace_id, rowid;
+
+COMMENT ON VIEW events IS 'What the scheduler, a worker, a client or the user logged: one row per Dask event and topic.';
+COMMENT ON COLUMN events.t IS 'When it was logged, in seconds since the epoch.';
+COMMENT ON COLUMN events.topic IS 'Topic that it was logged under.';
+COMMENT ON COLUMN events.worker IS 'Address of the worker that it is about or comes from.';
+COMMENT ON COLUMN events.payload IS 'The message, as JSON.';
+COMMENT ON COLUMN events.trace_id IS 'Identity of the recording.';
+
+-- Records of profiles, and whether their trees are trees: a parent before its children, a function for
+-- every node but the root, and slices whose nodes are there, each once, with its parent. The
+-- sizes are bounded so that no sum overflows.
+CREATE OR REPLACE VIEW _profiles AS
+SELECT
+    rowid AS record,
+    t,
+    segment,
+    trace_id,
+    coalesce(
+        len(tree.node_frames) = len(tree.parents)
+        AND list_count(tree.frames) = len(tree.frames)
+        AND list_bool_and(list_transform(
+            tree.parents,
+            lambda parent, place: CASE
+                WHEN place = 1 THEN parent IS NULL
+                ELSE coalesce(parent BETWEEN 0 AND place - 2, false)
+            END
+        ))
+        AND list_bool_and(list_transform(
+            tree.node_frames,
+            lambda frame, place: place = 1
+            OR coalesce(frame BETWEEN 0 AND len(tree.frames) - 1, false)
+        ))
+        AND coalesce(
+            list_bool_and(list_transform(
+                tree.slices,
+                lambda slice: coalesce(
+                    len(slice.counts) = len(slice.nodes)
+                    AND list_unique(slice.nodes) = len(slice.nodes)
+                    AND list_count(slice.counts) = len(slice.counts)
+                    AND (
+                        slice.innermost IS NULL
+                        OR (
+                            len(slice.innermost) = len(slice.nodes)
+                            AND list_count(slice.innermost) = len(slice.innermost)
+                            AND list_min(slice.innermost) >= 0
+                            AND list_max(slice.innermost) < 1000000000
+                        )
+                    )
+                    AND coalesce(
+                        list_min(slice.nodes) >= 0
+                        AND list_max(slice.nodes) < len(tree.parents)
+                        AND list_min(slice.counts) >= 0
+                        AND list_max(slice.counts) < 1000000000
+                        AND list_has_all(
+                            slice.nodes,
+                            list_filter(
+                                list_select(
+                                    tree.parents,
+                                    list_transform(slice.nodes, lambda node: coalesce(node + 1, 0))
+                                ),
+                                lambda parent: parent IS NOT NULL
+                            )
+                        ),
+                        len(slice.nodes) = 0
+                    ),
+                    false
+                )
+            )),
+            true
+        ),
+        false
+    ) AS is_whole
+FROM raw.profile;
+
+-- Whether an attempt at a chunk came to nothing through no will of the user's.
+CREATE OR REPLACE MACRO _failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
+
+-- A key is submitted again when the scheduler has forgotten it; the first record describes it.
+CREATE OR REPLACE TABLE _tasks AS
+SELECT
+    rowid AS seq,
+    *,
+    count(*) OVER (PARTITION BY trace_id, key) AS submissions
+FROM raw.task
+QUALIFY row_number() OVER (PARTITION BY trace_id, key ORDER BY rowid) = 1;
+
+CREATE OR REPLACE VIEW trace_info AS
+SELECT
+    segments.segment,
+    header.schema_version,
+    segments.start_t,
+    segments.stop_t,
+    segments.has_trailer AS clean_end,
+    header.versions ->> 'dask' AS dask_version,
+    header.versions ->> 'distributed' AS distributed_version,
+    header.versions ->> 'python' AS python_version,
+    header.versions ->> 'roast-trace' AS recorder_version,
+    header.scheduler,
+    header.utc_offset_seconds,
+    header.clock_offset_seconds,
+    header.settings,
+    segments.records,
+    trailer.redacted_values,
+    segments.path,
+    segments.trace_id
+FROM raw.segments AS segments
+LEFT JOIN (
+    FROM raw.header
+    WHERE rowid IN (SELECT min(rowid) FROM raw.header GROUP BY trace_id, segment)
+) AS header USING (trace_id, segment)
+LEFT JOIN (
+    FROM raw.trailer
+    WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
+) AS trailer USING (trace_id, segment)
+ORDER BY segments.trace_id, segments.segment;
+
+COMMENT ON VIEW trace_info IS 'The files that make up the trace: one row per segment.';
+COMMENT ON COLUMN trace_info.segment IS 'Number of the segment, from 1.';
+COMMENT ON COLUMN trace_info.schema_version IS 'Version of the record schema; null if the header is missing.';
+COMMENT ON COLUMN trace_info.start_t IS 'First record, in seconds since the epoch.';
+COMMENT ON COLUMN trace_info.stop_t IS 'Last record, in seconds since the epoch.';
+COMMENT ON COLUMN trace_info.clean_end IS 'Whether the segment ends with a trailer: recording ended in order.';
+COMMENT ON COLUMN trace_info.dask_version IS 'Version of dask on the scheduler.';
+COMMENT ON COLUMN trace_info.distributed_version IS 'Version of distributed on the scheduler.';
+COMMENT ON COLUMN trace_info.python_version IS 'Version of Python on the scheduler.';
+COMMENT ON COLUMN trace_info.recorder_version IS 'Version of roast that recorded.';
+COMMENT ON COLUMN trace_info.scheduler IS 'Address of the scheduler.';
+COMMENT ON COLUMN trace_info.utc_offset_seconds IS 'Local time of the scheduler minus UTC.';
+COMMENT ON COLUMN trace_info.clock_offset_seconds IS 'Clock of the process that wrote the file minus the clock of the scheduler.';
+COMMENT ON COLUMN trace_info.settings IS 'Settings of the recorder, as JSON.';
+COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.';
+COMMENT ON COLUMN trace_info.redacted_values IS 'Secrets that were replaced by <redacted> in the trace until the end of this segment; null if it did not end in order.';
+COMMENT ON COLUMN trace_info.path IS 'File that was read.';
+COMMENT ON COLUMN trace_info.trace_id IS 'Identity of the recording.';
+
+-- Keys that chunk records speak of. One that is known from the scheduler, and of which
+-- nobody tells entries, is a file that coffea asks for its entries: no chunk.
+CREATE OR REPLACE TABLE _coffea_keys AS
+SELECT
+    trace_id,
+    key,
+    CASE
+        WHEN bool_or(entry_start IS NOT NULL OR measured.events IS NOT NULL)
+            OR NOT bool_or(run_id IS NULL) THEN 'chunk'
+        ELSE 'file metadata'
+    END AS role,
+    coalesce(bool_or(measured.until = 'read'), false) AS goes_on
+FROM raw.chunk
+GROUP BY trace_id, key;
+
+-- Time of the parts whose action begins so: null without any part, 0 without such a part.
+CREATE OR REPLACE MACRO _seconds(startstops, action_prefix) AS CASE
+    WHEN len(startstops) > 0 THEN coalesce(
+        list_sum(list_transform(
+            list_filter(startstops, lambda part: starts_with(part.action, action_prefix)),
+            lambda part: part.stop - part.start
+        )),
+        0
+    )
+END;
+
+CREATE OR REPLACE VIEW transitions AS
+SELECT
+    t,
+    key,
+    "start",
+    finish,
+    stimulus_id,
+    worker,
+    run_id,
+    thread,
+    nbytes,
+    typename,
+    startstops,
+    cause,
+    exception,
+    traceback,
+    rowid AS seq,
+    trace_id
+FROM raw.transition;
+
+COMMENT ON VIEW transitions IS 'Scheduler transitions as they were recorded: one row per change of state of a task.';
+COMMENT ON COLUMN transitions.t IS 'When, in seconds since the epoch.';
+COMMENT ON COLUMN transitions.key IS 'Key of the task.';
+COMMENT ON COLUMN transitions.start IS 'State before.';
+COMMENT ON COLUMN transitions.finish IS 'State after.';
+COMMENT ON COLUMN transitions.stimulus_id IS 'What made Dask do this.';
+COMMENT ON COLUMN transitions.worker IS 'Worker that the task was sent to, or that reported its end.';
+COMMENT ON COLUMN transitions.run_id IS 'Number that Dask gave the attempt.';
+COMMENT ON COLUMN transitions.thread IS 'Thread that computed, within its worker.';
+COMMENT ON COLUMN transitions.nbytes IS 'Size of the result.';
+COMMENT ON COLUMN transitions.typename IS 'Type of the result.';
+COMMENT ON COLUMN transitions.startstops IS 'Parts of the attempt: action, start, stop, source.';
+COMMENT ON COLUMN transitions.cause IS 'Key of the task whose failure made this one fail.';
+COMMENT ON COLUMN transitions.exception IS 'Text of the exception.';
+COMMENT ON COLUMN transitions.traceback IS 'Text of the traceback.';
+COMMENT ON COLUMN transitions.seq IS 'Place in the trace: the scheduler''s order.';
+COMMENT ON COLUMN transitions.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW worker_samples AS
+SELECT
+    t,
+    worker,
+    metrics.cpu AS cpu_percent,
+    metrics.memory AS memory_bytes,
+    nullif(memory_limit, 0) AS memory_limit_bytes,
+    metrics.managed_bytes,
+    metrics.spilled_disk AS spilled_bytes,
+    nthreads,
+    processing,
+    executing,
+    metrics.ready,
+    occupancy AS occupancy_seconds,
+    nbytes AS stored_bytes,
+    last_seen AS last_seen_t,
+    metrics.event_loop_interval AS event_loop_interval_seconds,
+    metrics.num_fds,
+    metrics.incoming_bytes,
+    metrics.outgoing_bytes,
+    metrics.host_net_read_bps,
+    metrics.host_net_write_bps,
+    metrics.host_disk_read_bps,
+    metrics.host_disk_write_bps,
+    server_id,
+    trace_id
+FROM raw.worker_sample
+ORDER BY trace_id, rowid;
+
+COMMENT ON VIEW worker_samples IS 'What the scheduler knew of the workers over time: one row per worker and tick.';
+COMMENT ON COLUMN worker_samples.t IS 'The tick, in seconds since the epoch; the same for all workers.';
+COMMENT ON COLUMN worker_samples.worker IS 'Address of the worker.';
+COMMENT ON COLUMN worker_samples.cpu_percent IS 'CPU use of the process; 100 is one core.';
+COMMENT ON COLUMN worker_samples.memory_bytes IS 'Memory of the process.';
+COMMENT ON COLUMN worker_samples.memory_limit_bytes IS 'Memory it may use; null if there is no limit.';
+COMMENT ON COLUMN worker_samples.managed_bytes IS 'Results it holds in memory.';
+COMMENT ON COLUMN worker_samples.spilled_bytes IS 'Results it has spilled, as they lie on disk.';
+COMMENT ON COLUMN worker_samples.nthreads IS 'Threads that compute.';
+COMMENT ON COLUMN worker_samples.processing IS 'Tasks that the scheduler has assigned to it.';
+COMMENT ON COLUMN worker_samples.executing IS 'Tasks that it is computing.';
+COMMENT ON COLUMN worker_samples.ready IS 'Tasks that wait for a thread.';
+COMMENT ON COLUMN worker_samples.occupancy_seconds IS 'Work that Dask expects to be queued there.';
+COMMENT ON COLUMN worker_samples.stored_bytes IS 'Results it holds, as the scheduler counts them.';
+COMMENT ON COLUMN worker_samples.last_seen_t IS 'Its last heartbeat, in seconds since the epoch: the age of what the row says.';
+COMMENT ON COLUMN worker_samples.event_loop_interval_seconds IS 'Mean interval of its event loop; 0.02 is idle, more is a blocked loop.';
+COMMENT ON COLUMN worker_samples.num_fds IS 'Open file descriptors.';
+COMMENT ON COLUMN worker_samples.incoming_bytes IS 'Size of the transfers coming in.';
+COMMENT ON COLUMN worker_samples.outgoing_bytes IS 'Size of the transfers going out.';
+COMMENT ON COLUMN worker_samples.host_net_read_bps IS 'Network traffic into its host, in bytes per second.';
+COMMENT ON COLUMN worker_samples.host_net_write_bps IS 'Network traffic out of its host, in bytes per second.';
+COMMENT ON COLUMN worker_samples.host_disk_read_bps IS 'Disk reads of its host, in bytes per second.';
+COMMENT ON COLUMN worker_samples.host_disk_write_bps IS 'Disk writes of its host, in bytes per second.';
+COMMENT ON COLUMN worker_samples.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN worker_samples.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW transfers AS
+SELECT start_t, stop_t, source, destination, nbytes AS bytes, keys, trace_id
+FROM raw.transfer
+ORDER BY trace_id, rowid;
+
+COMMENT ON VIEW transfers IS 'Results that moved from one worker to another: one row per transfer. Empty unless the recorder was asked for it.';
+COMMENT ON COLUMN transfers.start_t IS 'When it began, in seconds since the epoch.';
+COMMENT ON COLUMN transfers.stop_t IS 'When it ended, in seconds since the epoch.';
+COMMENT ON COLUMN transfers.source IS 'Address of the worker that sent.';
+COMMENT ON COLUMN transfers.destination IS 'Address of the worker that received.';
+COMMENT ON COLUMN transfers.bytes IS 'Size of what was moved.';
+COMMENT ON COLUMN transfers.keys IS 'Size of what was moved, by key.';
+COMMENT ON COLUMN transfers.trace_id IS 'Identity of the recording.';
+
+-- How far the middle half of some values lies apart, in units of their median.
+CREATE OR REPLACE MACRO _spread(value) AS CASE
+    WHEN count(value) > 1
+        THEN (quantile_cont(value, 0.75) - quantile_cont(value, 0.25)) / nullif(median(value), 0)
+END;
+
+-- A time that is less than nothing because clocks differ is none; greatest() passes over null.
+CREATE OR REPLACE MACRO _not_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
+
+-- The sum of what is known: of nothing it is 0, of nothing known it is null.
+CREATE OR REPLACE MACRO _total(list) AS CASE WHEN len(list) = 0 THEN 0 ELSE list_sum(list) END;
+
+-- A number of events in two digits: rounded up (1), down (-1), or to the nearest (0).
+CREATE OR REPLACE MACRO _two_digits(n, direction) AS CASE
+    WHEN n >= 1 THEN round(n / 10 ** (floor(log10(n)) - 1) + 0.4999 * direction)
+        * 10 ** (floor(log10(n)) - 1)
+END;
+
+CREATE OR REPLACE VIEW fine_metrics AS
+SELECT
+    worker,
+    server_id,
+    context,
+    span_id,
+    prefix,
+    activity,
+    unit,
+    sum(delta) AS value,
+    trace_id
+FROM raw.fine_metric
+GROUP BY trace_id, worker, server_id, context, span_id, prefix, activity, unit
+ORDER BY trace_id, unit, value DESC;
+
+COMMENT ON VIEW fine_metrics IS 'Dask''s fine performance metrics: one total per worker, span, prefix, activity and unit. Empty if none were recorded.';
+COMMENT ON COLUMN fine_metrics.worker IS 'Address of the worker.';
+COMMENT ON COLUMN fine_metrics.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN fine_metrics.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
+COMMENT ON COLUMN fine_metrics.span_id IS 'Span that the work belongs to.';
+COMMENT ON COLUMN fine_metrics.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN fine_metrics.activity IS 'What was done.';
+COMMENT ON COLUMN fine_metrics.unit IS 'Unit of the value.';
+COMMENT ON COLUMN fine_metrics.value IS 'Sum over the recording; spans hold only their own, not what lies in them.';
+COMMENT ON COLUMN fine_metrics.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW fine_metric_deltas AS
+SELECT
+    t,
+    worker,
+    server_id,
+    context,
+    span_id,
+    prefix,
+    activity,
+    unit,
+    delta,
+    trace_id
+FROM raw.fine_metric
+ORDER BY trace_id, t, rowid;
+
+COMMENT ON VIEW fine_metric_deltas IS 'Dask''s fine performance metrics over time: one row per heartbeat of a worker and what it added. Sums of it are fine_metrics. Empty if none were recorded.';
+COMMENT ON COLUMN fine_metric_deltas.t IS 'When it arrived, in seconds since the epoch.';
+COMMENT ON COLUMN fine_metric_deltas.worker IS 'Address of the worker.';
+COMMENT ON COLUMN fine_metric_deltas.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN fine_metric_deltas.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
+COMMENT ON COLUMN fine_metric_deltas.span_id IS 'Span that the work belongs to.';
+COMMENT ON COLUMN fine_metric_deltas.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN fine_metric_deltas.activity IS 'What was done.';
+COMMENT ON COLUMN fine_metric_deltas.unit IS 'Unit of the delta.';
+COMMENT ON COLUMN fine_metric_deltas.delta IS 'What was added since the last heartbeat.';
+COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW spans AS
+SELECT span_id, span_name[-1] AS name, span_name AS path, parent_id, t, trace_id
+FROM raw.span
+WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
+ORDER BY trace_id, rowid;
+
+COMMENT ON VIEW spans IS 'Dask spans, the named parts of the work: one row per span. Empty if none were recorded.';
+COMMENT ON COLUMN spans.span_id IS 'Identity of the span.';
+COMMENT ON COLUMN spans.name IS 'Its own name.';
+COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';
+COMMENT ON COLUMN spans.parent_id IS 'Identity of the span around it.';
+COMMENT ON COLUMN spans.t IS 'When it was first seen, in seconds since the epoch.';
+COMMENT ON COLUMN spans.trace_id IS 'Identity of the recording.';
+
+-- Three who know of losses: the reader (raw.damage), the recorder (records of kind loss,
+-- repeated as sums in the trailer) and the trailer's count of what it wrote. A line that
+-- cannot be read is missing from the trailer's count too, so it is taken off there.
+-- A file that was joined to another has several headers and trailers: the first one counts.
+CREATE OR REPLACE VIEW loss AS
+WITH first_trailer AS (
+    FROM raw.trailer
+    WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
+),
+said AS (
+    SELECT
+        trace_id,
+        segment,
+        t,
+        unnest(map_keys(records_by_kind)) AS kind,
+        unnest(map_values(records_by_kind)) AS records
+    FROM first_trailer
+),
+held AS (
+    SELECT
+        trace_id,
+        segment,
+        stop_t AS t,
+        unnest(map_keys(records_by_kind)) AS kind,
+        unnest(map_values(records_by_kind)) AS records
+    FROM raw.segments
+),
+-- Unknown kinds are counted as such by the reader.
+surplus AS (
+    SELECT
+        trace_id,
+        segment,
+        held.t,
+        kind,
+        held.records - CASE
+            WHEN kind IN ('header', 'trailer') THEN 1
+            ELSE coalesce(said.records, 0)
+        END AS records
+    FROM held
+    LEFT JOIN said USING (trace_id, segment, kind)
+    WHERE
+        kind IN ('header', 'trailer')
+        OR (
+            kind IN (SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw')
+            AND EXISTS (
+                SELECT 1
+                FROM first_trailer
+                WHERE first_trailer.trace_id = held.trace_id AND first_trailer.segment = held.segment
+            )
+        )
+),
+missing AS (
+    SELECT
+        said.trace_id,
+        said.segment,
+        max(said.t) AS t,
+        sum(greatest(said.records - coalesce(segments.records_by_kind[said.kind], 0), 0))
+            - any_value(segments.unreadable) AS records,
+        string_agg(
+            said.kind || ' ' || said.records - coalesce(segments.records_by_kind[said.kind], 0),
+            ', ' ORDER BY said.kind
+        ) FILTER (said.records > coalesce(segments.records_by_kind[said.kind], 0)) AS kinds
+    FROM said
+    INNER JOIN raw.segments AS segments USING (trace_id, segment)
+    GROUP BY said.trace_id, said.segment
+),
+dropped AS (
+    SELECT
+        trace_id,
+        max(t) AS t,
+        kind,
+        sum(records) AS records
+    FROM (
+        SELECT
+            trace_id,
+            t,
+            unnest(map_keys(dropped_by_kind)) AS kind,
+            unnest(map_values(dropped_by_kind)) AS records
+        FROM raw.trailer
+    )
+    GROUP BY trace_id, kind
+),
+explained AS (
+    -- What was removed with an older segment had been written, and no trailer counts it.
+    SELECT trace_id, record_kind AS kind, sum(records) AS records
+    FROM raw.loss
+    WHERE NOT starts_with(coalesce(reason, ''), 'an older segment')
+    GROUP BY trace_id, record_kind
+),
+numbers AS (
+    SELECT
+        trace_id,
+        segment,
+        coalesce(lag(segment) OVER (PARTITION BY trace_id ORDER BY segment), 0) AS previous
+    FROM raw.segments
+),
+everything AS (
+    SELECT damage.reason, damage.records, damage.detail, segments.stop_t AS t, trace_id, segment
+    FROM raw.damage AS damage
+    LEFT JOIN raw.segments AS segments USING (trace_id, segment)
+    UNION ALL
+    SELECT
+        'no trailer',
+        NULL,
+        'the recording did not end in order: it was killed, its client closed, the scheduler '
+        || 'died, or it still runs; what came after the last record is unknown',
+        stop_t,
+        trace_id,
+        segment
+    FROM raw.segments
+    WHERE NOT has_trailer
+    UNION ALL
+    SELECT
+        'records missing',
+        records,
+        'the trailer counts more than the file holds: ' || kinds,
+        t,
+        trace_id,
+        segment
+    FROM missing
+    WHERE records > 0
+    UNION ALL
+    SELECT
+        'more records than were written',
+        sum(records),
+        'the file holds more than its trailer counts, as if it were joined to another: '
+            || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
+        max(t),
+        trace_id,
+        segment
+    FROM surplus
+    WHERE records > 0
+    GROUP BY trace_id, segment
+    UNION ALL
+    SELECT
+        'segment missing',
+        NULL,
+        CASE
+            WHEN segment - previous = 2 THEN 'segment ' || (segment - 1)
+            ELSE 'segments ' || (previous + 1) || ' to ' || (segment - 1)
+        END,
+        NULL,
+        trace_id,
+        segment
+    FROM numbers
+    WHERE segment - previous > 1
+    UNION ALL
+    SELECT
+        'damaged profiles',
+        count(*),
+        'kind ''profile'': the tree is none, or its slices do not fit it',
+        max(t),
+        trace_id,
+        segment
+    FROM _profiles
+    WHERE NOT is_whole
+    GROUP BY trace_id, segment
+    UNION ALL
+    SELECT
+        coalesce(reason, 'dropped while recording'),
+        records,
+        concat_ws(': ', record_kind, detail),
+        t,
+        trace_id,
+        segment
+    FROM raw.loss
+    UNION ALL
+    SELECT
+        'dropped while recording',
+        dropped.records - coalesce(explained.records, 0),
+        dropped.kind,
+        dropped.t,
+        dropped.trace_id,
+        NULL
+    FROM dropped
+    LEFT JOIN explained USING (trace_id, kind)
+    WHERE dropped.records > coalesce(explained.records, 0)
+)
+SELECT
+    reason,
+    records::BIGINT AS records,
+    CASE
+        WHEN (SELECT count(*) FROM raw.segments) > 1 THEN concat_ws(': ', 'segment ' || segment, detail)
+        ELSE detail
+    END AS detail,
+    t,
+    trace_id
+FROM everything
+ORDER BY trace_id, segment NULLS LAST, t, reason;
+
+COMMENT ON VIEW loss IS 'Every way in which the trace is not whole; no row means that it is whole.';
+COMMENT ON COLUMN loss.reason IS 'What is lost, or why.';
+COMMENT ON COLUMN loss.records IS 'Records that are missing; null if nobody can know how many.';
+COMMENT ON COLUMN loss.detail IS 'Where, or of which kind.';
+COMMENT ON COLUMN loss.t IS 'When it was noticed, in seconds since the epoch; for damage of a file its last record.';
+COMMENT ON COLUMN loss.trace_id IS 'Identity of the recording.';
+
+-- Dask counts a sample in all functions of a stack but the innermost one. The recorder notes
+-- in which one it ended, but for the cycle in which it came. There, what a node counts beyond
+-- its children (its excess) are samples in which one of the children of that cycle was
+-- innermost:
+--
+-- * with one child they are its own;
+-- * of several children, one that has no counts is there because it was innermost, at least
+--   once: that sample is certain, and the rest of the excess is undecided;
+-- * without a child they are the node's own: it was counted though it was innermost, as low
+--   level profiling does.
+--
+-- The scheduler's counts hold the innermost function too, so that an excess is the node's.
+--
+-- Paths are of numbers until the last step, which goes record by record: a record's tree is
+-- large, and a join would copy it into every row.
+CREATE OR REPLACE VIEW profile_stacks AS
+WITH RECURSIVE whole AS MATERIALIZED (
+    SELECT record FROM _profiles WHERE is_whole
+),
+nodes AS MATERIALIZED (
+    SELECT
+        profile.rowid AS record,
+        unnest(range(len(tree.parents))) AS node,
+        unnest(tree.parents) AS parent
+    FROM raw.profile AS profile
+    WHERE profile.rowid IN (SELECT record FROM whole)
+),
+paths AS (
+    SELECT record, node, []::BIGINT[] AS path
+    FROM nodes
+    WHERE node = 0
+    UNION ALL
+    SELECT nodes.record, nodes.node, list_append(paths.path, nodes.node + 1)
+    FROM paths
+    INNER JOIN nodes ON paths.record = nodes.record AND paths.node = nodes.parent
+    -- Dask cuts its stacks at 100; a tree that is no stack at all shall not fill the memory.
+    WHERE len(paths.path) < 400
+),
+slices AS (
+    SELECT
+        profile.rowid AS record,
+        worker IS NULL AS of_scheduler,
+        tree.parents AS parents,
+        unnest(range(len(tree.slices))) + 1 AS slice,
+        unnest(tree.slices) AS cycle
+    FROM raw.profile AS profile
+    WHERE profile.rowid IN (SELECT record FROM whole)
+),
+counts AS (
+    SELECT
+        record,
+        of_scheduler,
+        slice,
+        unnest(cycle.nodes) AS node,
+        unnest(list_select(parents, list_transform(cycle.nodes, lambda node: node + 1))) AS parent,
+        unnest(cycle.counts) AS samples,
+        unnest(cycle.innermost) AS innermost
+    FROM slices
+),
+children AS (
+    SELECT
+        record,
+        slice,
+        parent AS node,
+        count(*) AS children,
+        count(*) FILTER (samples = 0) AS uncounted,
+        sum(samples)::BIGINT AS samples
+    FROM counts
+    GROUP BY record, slice, parent
+),
+excesses AS (
+    SELECT
+        counts.record,
+        of_scheduler,
+        slice,
+        node,
+        parent,
+        counts.samples,
+        innermost,
+        greatest(counts.samples - coalesce(children.samples, 0), 0) AS excess,
+        CASE WHEN of_scheduler THEN 0 ELSE coalesce(children.children, 0) END AS children,
+        CASE WHEN uncounted <= excess THEN uncounted ELSE 0 END AS certain
+    FROM counts
+    LEFT JOIN children USING (record, slice, node)
+),
+decided AS (
+    SELECT
+        here.record,
+        here.slice,
+        here.node,
+        CASE
+            WHEN here.innermost IS NOT NULL THEN here.innermost
+            ELSE CASE WHEN here.children = 0 THEN here.excess ELSE 0 END
+                + CASE
+                    WHEN above.children = 1 THEN above.excess
+                    WHEN above.children > 1 AND here.samples = 0 THEN least(above.certain, 1)
+                    ELSE 0
+                END
+        END AS samples,
+        CASE
+            WHEN here.innermost IS NULL AND here.children > 1 THEN here.excess - here.certain
+            ELSE 0
+        END AS undecided,
+        here.excess AS counted
+    FROM excesses AS here
+    LEFT JOIN excesses AS above
+        ON here.record = above.record AND here.slice = above.slice AND here.parent = above.node
+),
+by_record AS (
+    SELECT
+        record,
+        list({
+            slice: slice, path: path, samples: samples, undecided: undecided, counted: counted
+        }) AS stacks
+    FROM decided
+    INNER JOIN paths USING (record, node)
+    WHERE samples > 0 OR undecided > 0 OR counted > 0
+    GROUP BY record
+),
+labelled AS (
+    SELECT
+        worker,
+        prefix,
+        tree.slices AS slices,
+        tree.line_numbers AS lines,
+        list_transform(tree.node_frames, lambda frame: coalesce(frame + 1, 0)) AS places,
+        list_select(tree.frames, places) AS frames,
+        list_select(
+            list_transform(
+                tree.frames,
+                lambda frame: coalesce(frame.name, '?') || ' (' || coalesce(frame.filename, '?')
+                || coalesce(':' || frame.line_number, '') || ')'
+            ),
+            places
+        ) AS labels,
+        stacks,
+        server_id,
+        interval_seconds,
+        trace_id
+    FROM raw.profile AS profile
+    INNER JOIN by_record ON profile.rowid = record
+),
+found AS (
+    SELECT * EXCLUDE (stacks), unnest(stacks) AS it
+    FROM labelled
+)
+SELECT
+    worker,
+    prefix,
+    slices[it.slice].start_t AS start_t,
+    slices[it.slice].stop_t AS stop_t,
+    list_select(labels, it.path) AS stack,
+    it.samples AS samples,
+    (it.samples + it.undecided) * interval_seconds AS seconds,
+    it.undecided AS undecided_samples,
+    it.counted AS counted_samples,
+    list_select(frames, it.path) AS frames,
+    list_select(lines, it.path) AS lines,
+    server_id,
+    interval_seconds,
+    trace_id
+FROM found;
+
+COMMENT ON VIEW profile_stacks IS 'What threads were at when the profiler looked: one row per worker, prefix, slice (a cycle of Dask''s profiler) and stack of functions. A stack''s samples are those in which its last function was innermost. Dask does not count the innermost function, but the one that called it; the recorder notes it, but for the cycle in which the recording began. Where that leaves several functions, the samples stand as undecided at the stack that called them, so that samples and undecided samples together are all there were. Profiles that are no trees are left out, and counted in loss.';
+COMMENT ON COLUMN profile_stacks.worker IS 'Address of the worker; null of the scheduler''s own event loop.';
+COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the slice, in seconds since the epoch.';
+COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the slice, in seconds since the epoch.';
+COMMENT ON COLUMN profile_stacks.stack IS 'Functions from the outermost to the innermost one, as name (file:line), with the line at which the function begins. Empty for samples that are undecided between outermost functions.';
+COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one.';
+COMMENT ON COLUMN profile_stacks.seconds IS 'Time of its samples and its undecided samples.';
+COMMENT ON COLUMN profile_stacks.undecided_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
+COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of those that it calls: exclusive samples, if the innermost function is taken to be counted.';
+COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack, in parts.';
+COMMENT ON COLUMN profile_stacks.lines IS 'Lines that were first seen in each of them, in the same record.';
+COMMENT ON COLUMN profile_stacks.server_id IS 'Identity of the process.';
+COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Time between two samples of a thread.';
+COMMENT ON COLUMN profile_stacks.trace_id IS 'Identity of the recording.';
+
+-- What tasks do for coffea. A prefix does not tell: that of a chunk is the name of the
+-- processor, or `automatic_retries` as that of a file's metadata is, and merges of either are
+-- `reduce`. So it is followed what depends on what, from the keys of chunks and files.
+CREATE OR REPLACE TABLE _roles AS
+WITH RECURSIVE edges AS (
+    SELECT trace_id, key, unnest(dependencies) AS dependency
+    FROM _tasks
+    WHERE prefix = 'reduce' AND EXISTS (FROM _coffea_keys)
+),
+merged AS (
+    SELECT trace_id, key, role FROM _coffea_keys
+    UNION
+    SELECT edges.trace_id, edges.key, merged.role
+    FROM merged
+    INNER JOIN edges
+        ON merged.trace_id = edges.trace_id AND merged.key = edges.dependency
+),
+merges AS (
+    SELECT
+        trace_id,
+        key,
+        CASE WHEN bool_or(role = 'chunk') THEN 'merge' ELSE 'file metadata' END AS role
+    FROM merged
+    ANTI JOIN _coffea_keys USING (trace_id, key)
+    GROUP BY trace_id, key
+),
+inputs AS (
+    SELECT DISTINCT task.trace_id, unnest(task.dependencies) AS key
+    FROM _tasks AS task
+    -- dask-awkward broadcasts no processor.
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk' AND NOT goes_on) AS chunks
+        USING (trace_id, key)
+),
+broadcasts AS (
+    SELECT trace_id, key, 'processor broadcast' AS role
+    FROM _tasks AS task
+    SEMI JOIN inputs USING (trace_id, key)
+    ANTI JOIN _coffea_keys USING (trace_id, key)
+    WHERE coalesce(len(task.dependencies), 0) = 0
+)
+SELECT trace_id, key, role FROM _coffea_keys
+UNION ALL
+FROM merges
+UNION ALL
+FROM broadcasts;
+
+-- Records of what a worker measured, and the attempt at a chunk that each belongs to. A task
+-- of dask-awkward can read several chunks, and one of them more than once; a record that was
+-- delivered twice has the same beginning, and the later one counts.
+CREATE OR REPLACE TABLE _readings AS
+WITH records AS (
+    SELECT
+        chunk.rowid AS record,
+        trace_id,
+        key,
+        chunk.run_id,
+        chunk.dataset,
+        chunk.filename,
+        chunk.treename,
+        chunk.entry_start,
+        chunk.entry_stop,
+        chunk.start_t
+    FROM raw.chunk AS chunk
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
+    WHERE chunk.run_id IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY trace_id, key, chunk.run_id, dataset, filename, treename, entry_start,
+            entry_stop, start_t
+        ORDER BY record DESC
+    ) = 1
+)
+SELECT
+    record,
+    min(record) OVER (
+        PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
+    ) AS measured
+FROM records;
+
+CREATE OR REPLACE VIEW cluster_samples AS
+SELECT
+    t,
+    count(*) AS workers,
+    sum(nthreads)::BIGINT AS nthreads,
+    sum(cpu_percent) AS cpu_percent,
+    sum(memory_bytes)::BIGINT AS memory_bytes,
+    sum(memory_limit_bytes)::BIGINT AS memory_limit_bytes,
+    sum(managed_bytes)::BIGINT AS managed_bytes,
+    sum(spilled_bytes)::BIGINT AS spilled_bytes,
+    sum(processing)::BIGINT AS processing,
+    sum(executing)::BIGINT AS executing,
+    sum(ready)::BIGINT AS ready,
+    sum(occupancy_seconds) AS occupancy_seconds,
+    sum(stored_bytes)::BIGINT AS stored_bytes,
+    trace_id
+FROM worker_samples
+GROUP BY trace_id, t
+ORDER BY trace_id, t;
+
+COMMENT ON VIEW cluster_samples IS 'The workers summed up over time: one row per tick.';
+COMMENT ON COLUMN cluster_samples.t IS 'The tick, in seconds since the epoch.';
+COMMENT ON COLUMN cluster_samples.workers IS 'Workers at the tick.';
+COMMENT ON COLUMN cluster_samples.nthreads IS 'Their threads.';
+COMMENT ON COLUMN cluster_samples.cpu_percent IS 'Their CPU use; 100 is one core.';
+COMMENT ON COLUMN cluster_samples.memory_bytes IS 'Memory of their processes.';
+COMMENT ON COLUMN cluster_samples.memory_limit_bytes IS 'Memory they may use; workers without a limit are not in it.';
+COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results they hold in memory.';
+COMMENT ON COLUMN cluster_samples.spilled_bytes IS 'Results they have spilled, as they lie on disk.';
+COMMENT ON COLUMN cluster_samples.processing IS 'Tasks that the scheduler has assigned to them.';
+COMMENT ON COLUMN cluster_samples.executing IS 'Tasks that they are computing.';
+COMMENT ON COLUMN cluster_samples.ready IS 'Tasks that wait for a thread.';
+COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Work that Dask expects to be queued there.';
+COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results they hold, as the scheduler counts them.';
+COMMENT ON COLUMN cluster_samples.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW activities AS
+SELECT
+    worker,
+    server_id,
+    context,
+    span_id,
+    prefix,
+    sum(value) FILTER (unit = 'seconds') AS seconds,
+    sum(value) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
+    sum(value) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
+    sum(value) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
+    sum(value) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
+    sum(value) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
+    sum(value) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
+    sum(value) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
+    sum(value) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
+    sum(value) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
+    sum(value) FILTER (
+        unit = 'seconds'
+        AND coalesce(activity, '') NOT IN (
+            'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
+            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled'
+        )
+    ) AS other_seconds,
+    try_cast(sum(value) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
+    try_cast(sum(value) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
+    try_cast(sum(value) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
+    trace_id
+FROM fine_metrics
+GROUP BY trace_id, worker, server_id, context, span_id, prefix
+ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
+
+COMMENT ON VIEW activities IS 'What the time of workers went into, by Dask''s fine performance metrics: one row per worker, context, span and prefix. Sum it up by any of them; idle time is not in it. Empty if none were recorded.';
+COMMENT ON COLUMN activities.worker IS 'Address of the worker.';
+COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
+COMMENT ON COLUMN activities.span_id IS 'Span that the work belongs to.';
+COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
+COMMENT ON COLUMN activities.cpu_seconds IS 'Time on a CPU in the threads of tasks.';
+COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in the threads of tasks: input and output, waiting, the lock of the interpreter.';
+COMMENT ON COLUMN activities.serialize_seconds IS 'Time to serialise.';
+COMMENT ON COLUMN activities.deserialize_seconds IS 'Time to deserialise.';
+COMMENT ON COLUMN activities.compress_seconds IS 'Time to compress.';
+COMMENT ON COLUMN activities.decompress_seconds IS 'Time to decompress.';
+COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write what is spilled.';
+COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
+COMMENT ON COLUMN activities.failed_seconds IS 'Time of tasks that failed, whatever it went into.';
+COMMENT ON COLUMN activities.other_seconds IS 'Time of everything else, users'' own activities among it.';
+COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs that were in memory.';
+COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes of inputs that were read from disk.';
+COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes that were spilled.';
+COMMENT ON COLUMN activities.trace_id IS 'Identity of the recording.';
+
+-- An attempt at a task begins when its key becomes `processing` and ends with the next
+-- transition of the key that starts there. One window over the transitions finds both; the
+-- rest is joined by place (rowid), so that no window drags wide rows along.
+CREATE OR REPLACE TABLE _task_runs AS
+WITH steps AS (
+    SELECT
+        rowid AS seq,
+        key,
+        t,
+        finish = 'processing' AS begins,
+        "start" = 'processing' AS ends,
+        CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
+        trace_id
+    FROM raw.transition
+    WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
+    UNION ALL
+    -- What was being processed when recording began, before all transitions.
+    SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
+    FROM raw.task
+    WHERE state = 'processing' AND worker IS NOT NULL
+),
+attempts AS (
+    SELECT
+        seq,
+        key,
+        t AS processing_t,
+        count(*) FILTER (begins) OVER so_far AS attempt,
+        CASE WHEN lead(ends) OVER in_order THEN lead(seq) OVER in_order END AS ending_seq,
+        last_value(waiting_t IGNORE NULLS) OVER so_far AS waiting_t,
+        trace_id
+    FROM steps
+    WINDOW
+        in_order AS (PARTITION BY trace_id, key ORDER BY seq),
+        so_far AS (PARTITION BY trace_id, key ORDER BY seq ROWS UNBOUNDED PRECEDING)
+    QUALIFY begins
+),
+submissions AS (
+    -- The first submission also describes attempts that began before it was recorded.
+    SELECT
+        task.key,
+        task.prefix,
+        task.span_id,
+        task.rowid AS seq,
+        CASE WHEN task.rowid = first.seq THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
+        task.trace_id
+    FROM raw.task AS task
+    INNER JOIN _tasks AS first USING (trace_id, key)
+),
+departures AS (
+    SELECT DISTINCT worker, stimulus_id, trace_id
+    FROM raw.worker_removed
+    WHERE stimulus_id IS NOT NULL
+)
+SELECT
+    attempts.key,
+    submission.prefix,
+    roles.role,
+    attempts.attempt,
+    -- Work stealing moves a task without a transition: who reported the end is right.
+    coalesce(ending.worker, beginning.worker, there.worker) AS worker,
+    ending.thread,
+    CASE
+        WHEN ending.finish IS NULL THEN 'unfinished'
+        WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
+        -- Who failed has said so; when a failure makes the client let go of other tasks,
+        -- theirs end with the same stimulus and without a word of their own.
+        WHEN starts_with(ending.stimulus_id, 'task-erred')
+            AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
+        WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
+        WHEN departure.worker IS NOT NULL
+            OR regexp_matches(
+                ending.stimulus_id,
+                '^(handle-worker-cleanup|retire-workers?|remove-worker|worker-|close-|check-worker-ttl)'
+            ) THEN 'lost'
+        ELSE 'cancelled'
+    END AS outcome,
+    -- Of what was there already nobody knows when it began.
+    beginning.t AS processing_t,
+    list_min(list_transform(
+        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.start
+    )) AS compute_start_t,
+    list_max(list_transform(
+        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
+    )) AS compute_stop_t,
+    _seconds(ending.startstops, 'compute') AS compute_seconds,
+    _seconds(ending.startstops, 'transfer') AS transfer_seconds,
+    _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
+    _seconds(ending.startstops, 'disk-') AS disk_seconds,
+    beginning.t - attempts.waiting_t AS queued_seconds,
+    ending.nbytes,
+    ending.typename,
+    submission.span_id,
+    ending.exception,
+    ending.traceback,
+    coalesce(ending.run_id, beginning.run_id, there.run_id) AS run_id,
+    ending.t AS end_t,
+    regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
+    submission.seq AS submission,
+    attempts.seq,
+    attempts.trace_id
+FROM attempts
+LEFT JOIN _roles AS roles USING (trace_id, key)
+LEFT JOIN raw.transition AS beginning ON attempts.seq = beginning.rowid
+LEFT JOIN raw.task AS there ON -1 - attempts.seq = there.rowid
+LEFT JOIN raw.transition AS ending ON attempts.ending_seq = ending.rowid
+LEFT JOIN departures AS departure
+    ON attempts.trace_id = departure.trace_id
+    AND ending.stimulus_id = departure.stimulus_id
+    AND coalesce(ending.worker, beginning.worker, there.worker) = departure.worker
+ASOF LEFT JOIN submissions AS submission
+    ON attempts.trace_id = submission.trace_id
+    AND attempts.key = submission.key
+    AND attempts.processing_t >= submission.from_t;
+
+CREATE OR REPLACE VIEW tasks AS
+SELECT
+    key,
+    prefix,
+    "group" AS task_group,
+    span_id,
+    dependencies,
+    len(dependencies) AS n_dependencies,
+    priority,
+    annotations,
+    t AS submitted_t,
+    client,
+    submissions,
+    roles.role,
+    trace_id
+FROM _tasks
+LEFT JOIN _roles AS roles USING (trace_id, key)
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key.';
+COMMENT ON COLUMN tasks.key IS 'Key of the task.';
+COMMENT ON COLUMN tasks.prefix IS 'Key prefix: what kind of task it is.';
+COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one layer of a graph.';
+COMMENT ON COLUMN tasks.span_id IS 'Span that it belongs to.';
+COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it takes.';
+COMMENT ON COLUMN tasks.n_dependencies IS 'Number of these.';
+COMMENT ON COLUMN tasks.priority IS 'Priority; the smaller goes first.';
+COMMENT ON COLUMN tasks.annotations IS 'Dask annotations, as JSON.';
+COMMENT ON COLUMN tasks.submitted_t IS 'When it first entered the graph, in seconds since the epoch.';
+COMMENT ON COLUMN tasks.client IS 'Client that submitted it.';
+COMMENT ON COLUMN tasks.submissions IS 'How many times the key entered the graph.';
+COMMENT ON COLUMN tasks.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
+COMMENT ON COLUMN tasks.trace_id IS 'Identity of the recording.';
+
+-- What workers measured of attempts at chunks: one row per task attempt and chunk.
+CREATE OR REPLACE TABLE _measured AS
+WITH told AS (
+    SELECT
+        reading.measured,
+        reading.record,
+        chunk.* EXCLUDE (measured),
+        unnest(chunk.measured),
+        list_filter(
+            chunk.measured.branches,
+            lambda read: read.compressed_bytes IS NOT NULL AND read.uncompressed_bytes IS NOT NULL
+        ) AS sized
+    FROM _readings AS reading
+    INNER JOIN raw.chunk AS chunk ON chunk.rowid = reading.record
+)
+SELECT
+    measured,
+    max(record) AS last_record,
+    any_value(trace_id) AS trace_id,
+    any_value(key) AS key,
+    any_value(run_id) AS run_id,
+    any_value(dataset) AS dataset,
+    any_value(filename) AS filename,
+    any_value(treename) AS treename,
+    any_value(entry_start) AS entry_start,
+    any_value(entry_stop) AS entry_stop,
+    any_value(file_uuid) AS file_uuid,
+    last(worker ORDER BY record) AS worker,
+    last(thread ORDER BY record) AS thread,
+    min(start_t) AS start_t,
+    max(stop_t) AS stop_t,
+    sum(stop_t - start_t) AS seconds,
+    last(until ORDER BY record) AS measured_until,
+    last(source ORDER BY record) AS source,
+    max(events) AS events,
+    sum(open_seconds) AS open_seconds,
+    sum(process_seconds) AS process_seconds,
+    sum(read_seconds) AS read_seconds,
+    sum(cpu_seconds) AS cpu_seconds,
+    sum(bytes_read)::BIGINT AS bytes_read,
+    sum(requests)::BIGINT AS requests,
+    -- One reading is the rule; the list is then where it was recorded.
+    CASE WHEN count(*) > 1 THEN list_sort(list_distinct(flatten(list(columns)))) END AS columns,
+    CASE
+        WHEN count(*) > 1 THEN len(list_distinct(flatten(list(columns))))
+        ELSE any_value(len(columns))
+    END AS columns_read,
+    CASE
+        WHEN count(*) > 1 THEN len(list_distinct(flatten(list(
+            list_transform(branches, lambda read: read.branch)
+        ))))
+        ELSE any_value(len(branches))
+    END AS branches_read,
+    max(file_branches) AS file_branches,
+    max(file_bytes) AS file_bytes,
+    sum(_total(list_transform(branches, lambda read: read.compressed_bytes)))::BIGINT
+        AS compressed_bytes,
+    sum(_total(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
+        AS uncompressed_bytes,
+    -- Of branches of which both are known: what a ratio can be made of.
+    sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
+        AS packed_bytes,
+    sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
+        AS unpacked_bytes,
+    first(memory_before ORDER BY record) AS memory_before_bytes,
+    last(memory_after ORDER BY record) AS memory_after_bytes,
+    max(memory_peak) AS memory_peak_bytes,
+    coalesce(bool_and(from_checkpoint), false) AS from_checkpoint,
+    last(nbytes ORDER BY record) AS nbytes,
+    last(exception ORDER BY record) AS exception
+FROM told
+GROUP BY measured;
+
+CREATE OR REPLACE VIEW prefixes AS
+WITH submitted AS (
+    SELECT
+        trace_id,
+        prefix,
+        count(*) AS tasks,
+        string_agg(DISTINCT roles.role, ', ' ORDER BY roles.role) AS roles
+    FROM _tasks
+    LEFT JOIN _roles AS roles USING (trace_id, key)
+    GROUP BY trace_id, prefix
+),
+done AS (
+    SELECT
+        trace_id,
+        prefix,
+        count(*) AS task_runs,
+        count(*) FILTER (outcome = 'memory') AS memory,
+        count(*) FILTER (outcome = 'erred') AS erred,
+        count(*) FILTER (outcome = 'retried') AS retried,
+        count(*) FILTER (outcome = 'lost') AS lost,
+        count(*) FILTER (outcome = 'cancelled') AS cancelled,
+        count(*) FILTER (outcome = 'unfinished') AS unfinished,
+        sum(compute_seconds) AS compute_seconds,
+        avg(compute_seconds) AS mean_compute_seconds,
+        median(compute_seconds) AS median_compute_seconds,
+        max(compute_seconds) AS max_compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(deserialize_seconds) AS deserialize_seconds,
+        sum(disk_seconds) AS disk_seconds,
+        sum(nbytes)::BIGINT AS output_bytes
+    FROM _task_runs
+    GROUP BY trace_id, prefix
+)
+SELECT
+    coalesce(submitted.prefix, done.prefix) AS prefix,
+    coalesce(tasks, 0) AS tasks,
+    coalesce(task_runs, 0) AS task_runs,
+    coalesce(memory, 0) AS memory,
+    coalesce(erred, 0) AS erred,
+    coalesce(retried, 0) AS retried,
+    coalesce(lost, 0) AS lost,
+    coalesce(cancelled, 0) AS cancelled,
+    coalesce(unfinished, 0) AS unfinished,
+    compute_seconds,
+    mean_compute_seconds,
+    median_compute_seconds,
+    max_compute_seconds,
+    transfer_seconds,
+    deserialize_seconds,
+    disk_seconds,
+    output_bytes,
+    roles,
+    coalesce(submitted.trace_id, done.trace_id) AS trace_id
+FROM submitted
+FULL JOIN done
+    ON submitted.trace_id = done.trace_id AND submitted.prefix IS NOT DISTINCT FROM done.prefix
+ORDER BY compute_seconds DESC NULLS LAST, prefix;
+
+COMMENT ON VIEW prefixes IS 'Totals by kind of task: one row per key prefix, the costliest first.';
+COMMENT ON COLUMN prefixes.prefix IS 'Key prefix; null for attempts whose task was not recorded.';
+COMMENT ON COLUMN prefixes.tasks IS 'Keys that entered the graph.';
+COMMENT ON COLUMN prefixes.task_runs IS 'Attempts at them.';
+COMMENT ON COLUMN prefixes.memory IS 'Attempts that ended well.';
+COMMENT ON COLUMN prefixes.erred IS 'Attempts that failed for good.';
+COMMENT ON COLUMN prefixes.retried IS 'Attempts that failed and were tried again.';
+COMMENT ON COLUMN prefixes.lost IS 'Attempts whose worker went away.';
+COMMENT ON COLUMN prefixes.cancelled IS 'Attempts that nobody wanted any more.';
+COMMENT ON COLUMN prefixes.unfinished IS 'Attempts that outlast the trace.';
+COMMENT ON COLUMN prefixes.compute_seconds IS 'Computing time of all attempts.';
+COMMENT ON COLUMN prefixes.mean_compute_seconds IS 'Mean computing time of an attempt.';
+COMMENT ON COLUMN prefixes.median_compute_seconds IS 'Median computing time of an attempt.';
+COMMENT ON COLUMN prefixes.max_compute_seconds IS 'Longest computing time of an attempt.';
+COMMENT ON COLUMN prefixes.transfer_seconds IS 'Time of fetching dependencies from other workers.';
+COMMENT ON COLUMN prefixes.deserialize_seconds IS 'Time of deserializing the tasks.';
+COMMENT ON COLUMN prefixes.disk_seconds IS 'Time of spilling and reading back.';
+COMMENT ON COLUMN prefixes.output_bytes IS 'Size of all results.';
+COMMENT ON COLUMN prefixes.roles IS 'What such tasks do for coffea, as in task_roles: several if the prefix does not tell them apart, null if nothing.';
+COMMENT ON COLUMN prefixes.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW task_runs AS
+SELECT
+    key,
+    prefix,
+    attempt,
+    worker,
+    thread,
+    outcome,
+    processing_t,
+    compute_start_t,
+    compute_stop_t,
+    compute_seconds,
+    transfer_seconds,
+    deserialize_seconds,
+    disk_seconds,
+    queued_seconds,
+    nbytes,
+    typename,
+    span_id,
+    exception,
+    traceback,
+    run_id,
+    end_t,
+    role,
+    trace_id
+FROM _task_runs
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW task_runs IS 'Attempts at tasks: one row each time that a key was sent to a worker.';
+COMMENT ON COLUMN task_runs.key IS 'Key of the task.';
+COMMENT ON COLUMN task_runs.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
+COMMENT ON COLUMN task_runs.attempt IS 'Number of the attempt within its key, from 1.';
+COMMENT ON COLUMN task_runs.worker IS 'Address of the worker that it ran on, or was sent to if it never ended.';
+COMMENT ON COLUMN task_runs.thread IS 'Thread that computed, within its worker.';
+COMMENT ON COLUMN task_runs.outcome IS 'How it ended: memory (well), erred (the task failed for good), retried (it failed and was tried again), lost (its worker went away), rescheduled (it asked for another worker), cancelled (nobody wanted it any more), unfinished (the trace ends first).';
+COMMENT ON COLUMN task_runs.processing_t IS 'When the scheduler sent it to the worker, in seconds since the epoch.';
+COMMENT ON COLUMN task_runs.compute_start_t IS 'When the computation began, in seconds since the epoch.';
+COMMENT ON COLUMN task_runs.compute_stop_t IS 'When the computation ended, in seconds since the epoch.';
+COMMENT ON COLUMN task_runs.compute_seconds IS 'Time of the computation; null if the worker reported no times.';
+COMMENT ON COLUMN task_runs.transfer_seconds IS 'Time of fetching dependencies from other workers; transfers overlap, so it can exceed the wall time.';
+COMMENT ON COLUMN task_runs.deserialize_seconds IS 'Time of deserializing the task.';
+COMMENT ON COLUMN task_runs.disk_seconds IS 'Time of reading spilled results from disk, and writing them.';
+COMMENT ON COLUMN task_runs.queued_seconds IS 'Time on the scheduler before processing_t: from its latest transition to waiting, so it covers waiting for dependencies, for a slot and for a worker.';
+COMMENT ON COLUMN task_runs.nbytes IS 'Size of the result, as sizeof of Dask measures it.';
+COMMENT ON COLUMN task_runs.typename IS 'Type of the result.';
+COMMENT ON COLUMN task_runs.span_id IS 'Span that the task belonged to then.';
+COMMENT ON COLUMN task_runs.exception IS 'Text of the exception.';
+COMMENT ON COLUMN task_runs.traceback IS 'Text of the traceback.';
+COMMENT ON COLUMN task_runs.run_id IS 'Number that Dask gave the attempt.';
+COMMENT ON COLUMN task_runs.end_t IS 'When the scheduler heard of the end, in seconds since the epoch; null if unfinished.';
+COMMENT ON COLUMN task_runs.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
+COMMENT ON COLUMN task_runs.trace_id IS 'Identity of the recording.';
+
+-- Worker processes. An address can be used again, so each process has the stretch of time
+-- [from_t, next from_t) of its address, by which runs and samples find it (ASOF). The first
+-- process of an address owns it since ever. An address that ran tasks or chunks or was sampled but was
+-- never recorded as added is a process of which nothing more is known.
+CREATE OR REPLACE TABLE _workers AS
+WITH added AS (
+    SELECT rowid AS seq, *
+    FROM raw.worker_added
+    QUALIFY row_number() OVER (
+        PARTITION BY trace_id, worker, coalesce(server_id, rowid::VARCHAR) ORDER BY rowid
+    ) = 1
+),
+removed AS (
+    -- The removal that ended a process is the first one after it came.
+    SELECT added.trace_id, added.seq, removal.t, removal.stimulus_id
+    FROM raw.worker_removed AS removal
+    ASOF INNER JOIN added
+        ON removal.trace_id = added.trace_id
+        AND removal.worker = added.worker
+        AND removal.t >= added.t
+    QUALIFY row_number() OVER (PARTITION BY added.seq ORDER BY removal.rowid) = 1
+),
+unknown AS (
+    SELECT trace_id, worker FROM _task_runs WHERE worker IS NOT NULL
+    UNION
+    SELECT trace_id, worker FROM raw.worker_sample WHERE worker IS NOT NULL
+    UNION
+    SELECT trace_id, worker FROM raw.chunk WHERE worker IS NOT NULL
+    EXCEPT
+    SELECT trace_id, worker FROM added
+)
+SELECT
+    row_number() OVER (ORDER BY trace_id, seq NULLS FIRST, worker) AS process,
+    *
+FROM (
+    SELECT
+        added.seq,
+        added.worker,
+        added.name,
+        added.host,
+        added.nthreads,
+        nullif(added.memory_limit, 0) AS memory_limit_bytes,
+        added.t AS added_t,
+        removed.t AS removed_t,
+        removed.stimulus_id AS removal_stimulus_id,
+        added.server_id,
+        CASE
+            WHEN row_number() OVER (PARTITION BY added.trace_id, worker ORDER BY added.seq) = 1
+                THEN '-infinity'::DOUBLE
+            ELSE added.t
+        END AS from_t,
+        added.trace_id
+    FROM added
+    LEFT JOIN removed USING (trace_id, seq)
+    UNION ALL BY NAME
+    SELECT worker, '-infinity'::DOUBLE AS from_t, trace_id FROM unknown
+);
+
+CREATE OR REPLACE VIEW task_roles AS
+WITH submitted AS (
+    SELECT
+        trace_id,
+        roles.role,
+        string_agg(DISTINCT task.prefix, ', ' ORDER BY task.prefix)
+            FILTER (roles.role IS NOT NULL) AS prefixes,
+        count(*) AS tasks
+    FROM _tasks AS task
+    LEFT JOIN _roles AS roles USING (trace_id, key)
+    GROUP BY trace_id, roles.role
+),
+done AS (
+    SELECT
+        trace_id,
+        role,
+        count(*) AS task_runs,
+        count(*) FILTER (outcome IN ('erred', 'retried', 'lost')) AS failed_attempts,
+        sum(compute_seconds) AS compute_seconds,
+        avg(compute_seconds) AS mean_compute_seconds,
+        max(compute_seconds) AS max_compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(deserialize_seconds) AS deserialize_seconds,
+        sum(disk_seconds) AS disk_seconds,
+        sum(nbytes)::BIGINT AS output_bytes,
+        min(processing_t) AS first_t,
+        max(end_t) AS last_t
+    FROM _task_runs
+    GROUP BY trace_id, role
+)
+SELECT
+    coalesce(submitted.role, done.role) AS role,
+    submitted.prefixes,
+    coalesce(submitted.tasks, 0) AS tasks,
+    coalesce(done.task_runs, 0) AS task_runs,
+    coalesce(done.failed_attempts, 0) AS failed_attempts,
+    done.compute_seconds,
+    done.compute_seconds / nullif(
+        sum(done.compute_seconds) OVER (PARTITION BY coalesce(submitted.trace_id, done.trace_id)),
+        0
+    ) AS compute_share,
+    done.mean_compute_seconds,
+    done.max_compute_seconds,
+    done.transfer_seconds,
+    done.deserialize_seconds,
+    done.disk_seconds,
+    done.output_bytes,
+    done.first_t,
+    done.last_t,
+    coalesce(submitted.trace_id, done.trace_id) AS trace_id
+FROM submitted
+FULL JOIN done
+    ON submitted.trace_id = done.trace_id AND submitted.role IS NOT DISTINCT FROM done.role
+ORDER BY compute_seconds DESC NULLS LAST, role;
+
+COMMENT ON VIEW task_roles IS 'Totals by what tasks do for coffea, such as processing against merging: one row per role, the costliest first.';
+COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of results of chunks), file metadata (asking files for their entries, and merging the answers), processor broadcast; null for all other tasks. Told by what depends on what, not by prefixes.';
+COMMENT ON COLUMN task_roles.prefixes IS 'Key prefixes of these tasks; null for the other tasks.';
+COMMENT ON COLUMN task_roles.tasks IS 'Keys that entered the graph.';
+COMMENT ON COLUMN task_roles.task_runs IS 'Attempts at them.';
+COMMENT ON COLUMN task_roles.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
+COMMENT ON COLUMN task_roles.compute_seconds IS 'Computing time of all attempts.';
+COMMENT ON COLUMN task_roles.compute_share IS 'Part of the computing time of all attempts at tasks.';
+COMMENT ON COLUMN task_roles.mean_compute_seconds IS 'Mean computing time of an attempt.';
+COMMENT ON COLUMN task_roles.max_compute_seconds IS 'Longest computing time of an attempt.';
+COMMENT ON COLUMN task_roles.transfer_seconds IS 'Time of fetching dependencies from other workers.';
+COMMENT ON COLUMN task_roles.deserialize_seconds IS 'Time of deserializing the tasks.';
+COMMENT ON COLUMN task_roles.disk_seconds IS 'Time of spilling and reading back.';
+COMMENT ON COLUMN task_roles.output_bytes IS 'Size of all results.';
+COMMENT ON COLUMN task_roles.first_t IS 'When the first was sent to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN task_roles.last_t IS 'When the last ended, in seconds since the epoch.';
+COMMENT ON COLUMN task_roles.trace_id IS 'Identity of the recording.';
+
+-- What workers there were, and how many threads at a time: one row per trace.
+CREATE OR REPLACE TABLE _cluster AS
+WITH recording AS (
+    SELECT
+        trace_id,
+        min(start_t) AS start_t,
+        max(stop_t) AS stop_t
+    FROM raw.segments
+    GROUP BY trace_id
+),
+sampled_threads AS (
+    SELECT trace_id, worker, max(nthreads) AS nthreads
+    FROM raw.worker_sample
+    GROUP BY trace_id, worker
+),
+presence AS (
+    SELECT
+        workers.trace_id,
+        coalesce(workers.nthreads, sampled_threads.nthreads) AS nthreads,
+        coalesce(workers.added_t, recording.start_t) AS from_t,
+        coalesce(workers.removed_t, recording.stop_t) AS to_t
+    FROM _workers AS workers
+    INNER JOIN recording USING (trace_id)
+    LEFT JOIN sampled_threads USING (trace_id, worker)
+),
+changes AS (
+    SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM presence
+    UNION ALL
+    SELECT trace_id, to_t, -1, -nthreads FROM presence
+),
+levels AS (
+    -- Changes of one instant count together, so that a worker that replaces another one
+    -- is not a peak.
+    SELECT
+        trace_id,
+        sum(sum(workers)) OVER (PARTITION BY trace_id ORDER BY t) AS workers,
+        sum(sum(nthreads)) OVER (PARTITION BY trace_id ORDER BY t) AS nthreads
+    FROM changes
+    GROUP BY trace_id, t
+),
+peaks AS (
+    SELECT trace_id, max(workers) AS workers, max(nthreads) AS nthreads
+    FROM levels
+    GROUP BY trace_id
+),
+cores AS (
+    SELECT
+        trace_id,
+        count(*) AS workers,
+        sum(greatest(to_t - from_t, 0)) AS worker_seconds,
+        sum(nthreads * greatest(to_t - from_t, 0)) AS core_seconds
+    FROM presence
+    GROUP BY trace_id
+)
+SELECT
+    recording.trace_id,
+    recording.start_t,
+    recording.stop_t,
+    coalesce(cores.workers, 0) AS workers,
+    coalesce(peaks.workers, 0)::BIGINT AS peak_workers,
+    coalesce(peaks.nthreads, 0)::BIGINT AS peak_nthreads,
+    cores.worker_seconds,
+    cores.core_seconds
+FROM recording
+LEFT JOIN cores USING (trace_id)
+LEFT JOIN peaks USING (trace_id);
+
+-- Workers that went away, why, and whether Dask expected it. Its own word in the event
+-- `remove-worker` decides; without one, a broken connection counts as unexpected.
+CREATE OR REPLACE TABLE _departures AS
+WITH said AS (
+    SELECT
+        trace_id,
+        coalesce(worker, payload ->> '$.worker') AS worker,
+        payload ->> '$.stimulus_id' AS stimulus_id,
+        (payload ->> '$.expected') = 'true' AS expected,
+        json_array_length(payload, '$."processing-tasks"') AS processing_tasks,
+        json_array_length(payload, '$."lost-computed-tasks"') AS lost_results,
+        json_array_length(payload, '$."lost-scattered-tasks"') AS lost_data
+    FROM raw.event
+    -- In brackets, because DuckDB 1 binds = more tightly.
+    WHERE topic = 'all' AND (payload ->> '$.action') = 'remove-worker'
+    QUALIFY row_number() OVER (
+        PARTITION BY trace_id, coalesce(worker, payload ->> '$.worker'), payload ->> '$.stimulus_id'
+        ORDER BY rowid
+    ) = 1
+)
+SELECT
+    workers.process,
+    workers.worker,
+    workers.removed_t,
+    regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '') AS reason,
+    coalesce(
+        said.expected, NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'), true
+    ) AS expected,
+    said.processing_tasks,
+    said.lost_results,
+    said.lost_data,
+    workers.trace_id
+FROM _workers AS workers
+LEFT JOIN said
+    ON workers.trace_id = said.trace_id
+    AND workers.worker = said.worker
+    AND workers.removal_stimulus_id = said.stimulus_id
+WHERE workers.removed_t IS NOT NULL;
+
+-- Attempts at chunks. Three who know of them: the scheduler knows the attempts at a task
+-- (_task_runs), records without run_id say what a chunk is, and those with run_id what an
+-- attempt did (_measured). Without a cluster there are only the last ones.
+CREATE OR REPLACE TABLE _chunks AS
+WITH identity AS (
+    SELECT
+        chunk.rowid AS record,
+        trace_id,
+        key,
+        chunk.dataset,
+        chunk.filename,
+        chunk.treename,
+        chunk.entry_start,
+        chunk.entry_stop
+    FROM raw.chunk AS chunk
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
+    WHERE chunk.run_id IS NULL AND chunk.entry_start IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY trace_id, key, dataset, filename, treename, entry_start, entry_stop
+        ORDER BY record
+    ) = 1
+),
+-- What is not told agrees with everything.
+recognised AS (
+    SELECT measured.measured, min(identity.record) AS record
+    FROM _measured AS measured
+    INNER JOIN identity
+        ON measured.trace_id = identity.trace_id
+        AND measured.key = identity.key
+        AND coalesce(measured.dataset = identity.dataset, true)
+        AND coalesce(measured.filename = identity.filename, true)
+        AND coalesce(measured.treename = identity.treename, true)
+        AND coalesce(measured.entry_start = identity.entry_start, true)
+        AND coalesce(measured.entry_stop = identity.entry_stop, true)
+    GROUP BY measured.measured
+),
+run AS (
+    SELECT run.*
+    FROM _task_runs AS run
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
+),
+with_measurement AS (
+    SELECT run.seq, measured.measured, recognised.record
+    FROM run
+    INNER JOIN _measured AS measured USING (trace_id, key, run_id)
+    LEFT JOIN recognised USING (measured)
+),
+-- Without a cluster an attempt is what was measured, and the next one at its key follows it.
+-- If the task is there and just this attempt at it is missing, its number is not known.
+alone AS (
+    SELECT
+        measured.measured,
+        CASE WHEN ran.key IS NULL THEN dense_rank() OVER in_order END AS attempt,
+        min(measured.start_t) OVER (PARTITION BY trace_id, key, measured.run_id) < max(
+            measured.start_t
+        ) OVER (PARTITION BY trace_id, key) AS is_followed
+    FROM (
+        SELECT *, min(start_t) OVER (PARTITION BY trace_id, key, run_id) AS begin_t
+        FROM _measured
+        ANTI JOIN with_measurement USING (measured)
+    ) AS measured
+    LEFT JOIN (SELECT DISTINCT trace_id, key FROM run) AS ran USING (trace_id, key)
+    WINDOW in_order AS (PARTITION BY trace_id, key ORDER BY begin_t, measured.run_id)
+),
+unmeasured AS (
+    SELECT run.seq, identity.record
+    FROM run
+    INNER JOIN identity USING (trace_id, key)
+    ANTI JOIN with_measurement USING (seq)
+    UNION ALL
+    -- What a task of several chunks did not come to.
+    SELECT run.seq, identity.record
+    FROM run
+    SEMI JOIN with_measurement USING (seq)
+    INNER JOIN identity USING (trace_id, key)
+    INNER JOIN (
+        SELECT trace_id, key FROM identity GROUP BY trace_id, key HAVING count(*) > 1
+    ) AS several USING (trace_id, key)
+    ANTI JOIN with_measurement AS known
+        ON run.seq = known.seq AND identity.record = known.record
+),
+parts AS (
+    SELECT seq, measured, record FROM with_measurement
+    UNION ALL
+    SELECT seq, NULL, record FROM unmeasured
+    UNION ALL
+    SELECT NULL, measured, record FROM alone LEFT JOIN recognised USING (measured)
+),
+numbered AS (
+    SELECT
+        *,
+        count(*) OVER (PARTITION BY seq) AS chunks_in_task,
+        row_number() OVER (PARTITION BY seq ORDER BY measured NULLS LAST, record) AS part
+    FROM parts
+),
+attempts AS (
+    SELECT
+        coalesce(run.trace_id, measured.trace_id) AS trace_id,
+        coalesce(run.key, measured.key) AS key,
+        run.seq,
+        run.seq IS NOT NULL AS has_task,
+        run.submission,
+        coalesce(run.run_id, measured.run_id) AS run_id,
+        coalesce(run.attempt, alone.attempt) AS attempt,
+        -- A task that was stolen ran elsewhere than where it was sent.
+        coalesce(measured.worker, run.worker) AS worker,
+        coalesce(run.thread, measured.thread) AS thread,
+        CASE
+            WHEN run.outcome = 'memory' AND measured.exception IS NOT NULL THEN 'skipped'
+            WHEN run.seq IS NOT NULL THEN run.outcome
+            WHEN measured.exception IS NULL THEN 'memory'
+            WHEN alone.is_followed THEN 'retried'
+            ELSE 'erred'
+        END AS outcome,
+        coalesce(measured.dataset, identity.dataset) AS dataset,
+        coalesce(measured.filename, identity.filename) AS filename,
+        coalesce(measured.treename, identity.treename) AS treename,
+        coalesce(measured.entry_start, identity.entry_start) AS entry_start,
+        coalesce(measured.entry_stop, identity.entry_stop) AS entry_stop,
+        coalesce(measured.file_uuid, said.file_uuid) AS file_uuid,
+        numbered.record AS identity_record,
+        numbered.measured,
+        measured.last_record AS measured_record,
+        numbered.part,
+        CASE WHEN run.seq IS NULL THEN 1 ELSE numbered.chunks_in_task END AS chunks_in_task,
+        measured.events AS measured_events,
+        measured.from_checkpoint,
+        measured.source,
+        measured.measured_until,
+        measured.seconds AS measured_seconds,
+        measured.open_seconds,
+        measured.read_seconds,
+        measured.process_seconds,
+        measured.cpu_seconds,
+        measured.bytes_read,
+        measured.requests,
+        measured.columns,
+        measured.columns_read,
+        measured.branches_read,
+        measured.file_branches,
+        measured.file_bytes,
+        measured.compressed_bytes,
+        measured.uncompressed_bytes,
+        measured.packed_bytes,
+        measured.unpacked_bytes,
+        measured.memory_before_bytes,
+        measured.memory_after_bytes,
+        measured.memory_peak_bytes,
+        CASE
+            WHEN run.seq IS NULL THEN measured.nbytes
+            -- Shares that add up to the whole.
+            ELSE run.nbytes // numbered.chunks_in_task
+                + (numbered.part <= run.nbytes % numbered.chunks_in_task)::BIGINT
+        END AS output_bytes,
+        coalesce(run.exception, measured.exception) AS exception,
+        CASE
+            WHEN run.seq IS NOT NULL THEN run.compute_seconds / numbered.chunks_in_task
+            WHEN measured.measured_until IS DISTINCT FROM 'read' THEN measured.seconds
+        END AS compute_seconds,
+        run.queued_seconds,
+        run.transfer_seconds / numbered.chunks_in_task AS transfer_seconds,
+        CASE WHEN run.seq IS NULL THEN measured.start_t ELSE run.processing_t END AS processing_t,
+        CASE WHEN run.seq IS NULL THEN measured.stop_t ELSE run.end_t END AS end_t,
+        measured.start_t,
+        measured.stop_t
+    FROM numbered
+    LEFT JOIN run USING (seq)
+    LEFT JOIN _measured AS measured USING (measured)
+    LEFT JOIN alone USING (measured)
+    LEFT JOIN identity USING (record)
+    LEFT JOIN raw.chunk AS said ON said.rowid = numbered.record
+),
+judged AS (
+    SELECT
+        * REPLACE (
+            -- A task of dask-awkward goes on with what it has read.
+            CASE
+                WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
+                    THEN _not_negative(compute_seconds - measured_seconds)
+                ELSE process_seconds
+            END AS process_seconds
+        ),
+        _not_negative(measured_seconds - cpu_seconds) AS wait_seconds,
+        CASE
+            WHEN outcome = 'memory' AND from_checkpoint IS NOT TRUE
+                THEN coalesce(measured_events, entry_stop - entry_start)
+        END AS events,
+        -- A result that was lost with its worker is computed again, and is still one chunk; a
+        -- key that was submitted again is another one. Without a cluster no result is lost.
+        outcome = 'memory' AND row_number() OVER (
+            PARTITION BY trace_id, key, submission, has_task,
+                CASE WHEN NOT has_task AND attempt IS NOT NULL THEN measured END,
+                outcome, dataset, filename, treename, entry_start, entry_stop
+            ORDER BY seq, start_t, part
+        ) = 1 AS is_first_result
+    FROM attempts
+)
+SELECT
+    judged.*,
+    CASE WHEN chunks_in_task = 1 THEN compute_seconds / nullif(events, 0) END AS event_seconds,
+    process.process
+FROM judged
+ASOF LEFT JOIN _workers AS process
+    ON judged.trace_id = process.trace_id
+    AND judged.worker = process.worker
+    AND judged.processing_t >= process.from_t;
+
+CREATE OR REPLACE VIEW failures AS
+SELECT
+    end_t AS t,
+    CASE outcome
+        WHEN 'erred' THEN 'task erred'
+        WHEN 'retried' THEN 'attempt retried'
+        ELSE 'attempt lost'
+    END AS what,
+    key,
+    worker,
+    exception,
+    attempt,
+    prefix,
+    traceback,
+    CASE
+        WHEN outcome = 'lost' THEN 'its worker went away: ' || end_reason
+        WHEN outcome = 'erred' AND NOT starts_with(end_reason, 'task-erred')
+            THEN 'Dask gave it up: ' || end_reason
+    END AS detail,
+    trace_id
+FROM _task_runs
+WHERE outcome IN ('erred', 'retried', 'lost')
+UNION ALL
+-- What no task tells: its exception was swallowed, or there was no task.
+SELECT
+    chunk.end_t,
+    CASE chunk.outcome
+        WHEN 'skipped' THEN 'chunk skipped'
+        WHEN 'retried' THEN 'attempt retried'
+        ELSE 'chunk erred'
+    END,
+    chunk.key,
+    chunk.worker,
+    chunk.exception,
+    chunk.attempt,
+    run.prefix,
+    NULL,
+    concat_ws(
+        ', ',
+        chunk.dataset,
+        chunk.filename,
+        'entries ' || chunk.entry_start || ' to ' || chunk.entry_stop
+    ),
+    chunk.trace_id
+FROM _chunks AS chunk
+LEFT JOIN _task_runs AS run USING (seq)
+WHERE chunk.outcome = 'skipped'
+    OR (NOT chunk.has_task AND chunk.outcome IN ('erred', 'retried'))
+UNION ALL
+SELECT
+    removed_t,
+    'worker lost',
+    NULL,
+    worker,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    concat_ws(
+        ', ',
+        reason,
+        nullif(processing_tasks, 0) || ' tasks were there',
+        nullif(lost_results, 0) || ' results to compute again',
+        nullif(lost_data, 0) || ' pieces of data lost for good'
+    ),
+    trace_id
+FROM _departures
+WHERE NOT expected
+ORDER BY trace_id, t, key NULLS LAST, attempt;
+
+COMMENT ON VIEW failures IS 'What went wrong: one row per failed, lost or skipped attempt and per worker lost unexpectedly.';
+COMMENT ON COLUMN failures.t IS 'When the scheduler heard of it, in seconds since the epoch.';
+COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (its exception was swallowed: skipbadfiles), chunk erred (without a cluster), worker lost.';
+COMMENT ON COLUMN failures.key IS 'Key of the task; null for a worker.';
+COMMENT ON COLUMN failures.worker IS 'Address of the worker.';
+COMMENT ON COLUMN failures.exception IS 'Text of the exception.';
+COMMENT ON COLUMN failures.attempt IS 'Number of the attempt within its key.';
+COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
+COMMENT ON COLUMN failures.traceback IS 'Text of the traceback.';
+COMMENT ON COLUMN failures.detail IS 'What else is known: why a worker went, what went with it.';
+COMMENT ON COLUMN failures.trace_id IS 'Identity of the recording.';
+
+-- What a chunk costs by its size, by dataset: a fixed time and a time an event. The line is
+-- fitted by least squares, what lies far off it is left out, and it is fitted again. If it
+-- cannot tell the fixed time, because sizes are too alike, the time of opening stands in.
+CREATE OR REPLACE TABLE _costs AS
+WITH results AS (
+    SELECT trace_id, dataset, events, compute_seconds AS seconds, open_seconds
+    FROM _chunks
+    WHERE is_first_result AND chunks_in_task = 1 AND events > 0 AND compute_seconds > 0
+),
+rough AS (
+    SELECT
+        trace_id,
+        dataset,
+        regr_intercept(seconds, events) AS fixed_seconds,
+        regr_slope(seconds, events) AS event_seconds,
+        -- Times that are off by less are not off.
+        0.01 * median(seconds) AS tolerance
+    FROM results
+    GROUP BY trace_id, dataset
+    HAVING count(DISTINCT events) > 2
+),
+residuals AS (
+    SELECT
+        results.*,
+        rough.tolerance,
+        results.seconds - rough.fixed_seconds - rough.event_seconds * results.events AS residual
+    FROM results
+    INNER JOIN rough
+        ON results.trace_id = rough.trace_id
+        AND results.dataset IS NOT DISTINCT FROM rough.dataset
+),
+near AS (
+    SELECT
+        *,
+        -- Of a normal distribution, 4 standard deviations.
+        abs(residual - median(residual) OVER same)
+            <= greatest(4 * 1.4826 * mad(residual) OVER same, tolerance) AS is_near
+    FROM residuals
+    WINDOW same AS (PARTITION BY trace_id, dataset)
+),
+kept AS (
+    SELECT *
+    FROM near
+    WINDOW same AS (PARTITION BY trace_id, dataset)
+    -- If many are far off, it is the line that is.
+    QUALIFY is_near OR count(*) FILTER (NOT is_near) OVER same > 0.25 * count(*) OVER same
+),
+line AS (
+    SELECT
+        trace_id,
+        dataset,
+        count(*) AS chunks,
+        regr_intercept(seconds, events) AS line_fixed_seconds,
+        regr_slope(seconds, events) AS line_event_seconds,
+        regr_r2(seconds, events) AS r2,
+        -- Its standard error, of the textbook.
+        sqrt(
+            greatest(
+                regr_syy(seconds, events)
+                - regr_slope(seconds, events) * regr_sxy(seconds, events),
+                0
+            )
+            / (count(*) - 2)
+            * (1 / count(*) + regr_avgx(seconds, events) ** 2 / regr_sxx(seconds, events))
+        ) AS fixed_error
+    FROM kept
+    GROUP BY trace_id, dataset
+    HAVING count(*) > 4 AND count(DISTINCT events) > 2
+),
+opening AS (
+    SELECT
+        trace_id,
+        dataset,
+        count(*) AS chunks,
+        count(DISTINCT events) AS sizes,
+        median(events) AS median_events,
+        max(events) AS most_events,
+        sum(seconds) AS seconds,
+        CASE WHEN count(open_seconds) = count(*) THEN median(open_seconds) END AS open_seconds,
+        CASE
+            WHEN count(open_seconds) = count(*) THEN median((seconds - open_seconds) / events)
+        END AS open_event_seconds
+    FROM results
+    GROUP BY trace_id, dataset
+),
+chosen AS (
+    SELECT
+        opening.* EXCLUDE (open_event_seconds),
+        opening.chunks - line.chunks AS outliers,
+        line.line_fixed_seconds,
+        line.fixed_error,
+        line.line_event_seconds,
+        line.r2,
+        -- What the fixed time may well be.
+        greatest(line_fixed_seconds, 0) + 2 * line.fixed_error AS fixed_bound,
+        -- Events that make up less of a chunk's time than this are no reason for its size.
+        0.01 * opening.seconds / opening.chunks / opening.median_events AS least_event_seconds,
+        line_event_seconds > least_event_seconds AS grows,
+        CASE
+            WHEN grows AND line_fixed_seconds > 2 * line.fixed_error THEN 'fit'
+            -- Surely small is known, too.
+            WHEN grows
+                AND greatest(fixed_bound, -line_fixed_seconds)
+                    < 0.05 * line_event_seconds * opening.median_events THEN 'fit'
+            WHEN coalesce(line_fixed_seconds, 0) >= -2 * coalesce(line.fixed_error, 0)
+                AND opening.chunks > 4
+                AND open_event_seconds > least_event_seconds THEN 'opening'
+        END AS method,
+        CASE method
+            WHEN 'fit' THEN greatest(line_fixed_seconds, 0)
+            WHEN 'opening' THEN opening.open_seconds
+        END AS fixed_seconds,
+        CASE method
+            WHEN 'fit' THEN line_event_seconds
+            WHEN 'opening' THEN open_event_seconds
+        END AS event_seconds,
+        -- What a chunk's size has to make up for: of a small fixed time, all that it may be.
+        CASE
+            WHEN method = 'fit' AND line_fixed_seconds <= 2 * line.fixed_error THEN fixed_bound
+            ELSE fixed_seconds
+        END AS burden_seconds
+    FROM opening
+    LEFT JOIN line
+        ON opening.trace_id = line.trace_id
+        AND opening.dataset IS NOT DISTINCT FROM line.dataset
+),
+errors AS (
+    SELECT
+        results.trace_id,
+        results.dataset,
+        median(
+            abs(results.seconds - chosen.fixed_seconds - chosen.event_seconds * results.events)
+            / results.seconds
+        ) AS relative_error
+    FROM results
+    INNER JOIN chosen
+        ON results.trace_id = chosen.trace_id
+        AND results.dataset IS NOT DISTINCT FROM chosen.dataset
+    WHERE chosen.method IS NOT NULL
+    GROUP BY results.trace_id, results.dataset
+)
+SELECT chosen.*, errors.relative_error
+FROM chosen
+LEFT JOIN errors
+    ON chosen.trace_id = errors.trace_id
+    AND chosen.dataset IS NOT DISTINCT FROM errors.dataset;
+
+CREATE OR REPLACE VIEW chunk_branches AS
+SELECT
+    key,
+    attempt,
+    read.branch,
+    read.compressed_bytes,
+    read.uncompressed_bytes,
+    read.read_seconds,
+    dataset,
+    filename,
+    treename,
+    entry_start,
+    entry_stop,
+    worker,
+    outcome,
+    run_id,
+    trace_id
+FROM (
+    SELECT
+        chunk.key,
+        chunk.attempt,
+        chunk.dataset,
+        chunk.filename,
+        chunk.treename,
+        chunk.entry_start,
+        chunk.entry_stop,
+        chunk.worker,
+        chunk.outcome,
+        chunk.run_id,
+        chunk.trace_id,
+        unnest(record.measured.branches) AS read
+    FROM _chunks AS chunk
+    INNER JOIN _readings AS reading USING (measured)
+    INNER JOIN raw.chunk AS record ON record.rowid = reading.record
+);
+
+COMMENT ON VIEW chunk_branches IS 'What attempts at chunks read of the branches of their files: one row per attempt and branch. A basket, cluster or row group that spans several chunks is read for each of them, and counts in each. Empty if chunks were not measured.';
+COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';
+COMMENT ON COLUMN chunk_branches.attempt IS 'Number of the attempt within its key.';
+COMMENT ON COLUMN chunk_branches.branch IS 'Name of the branch.';
+COMMENT ON COLUMN chunk_branches.compressed_bytes IS 'Size in the file of the baskets, clusters or row groups that overlap the chunk.';
+COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these when decompressed.';
+COMMENT ON COLUMN chunk_branches.read_seconds IS 'Time to read, decompress and interpret them.';
+COMMENT ON COLUMN chunk_branches.dataset IS 'Dataset that the file belongs to.';
+COMMENT ON COLUMN chunk_branches.filename IS 'File that was read.';
+COMMENT ON COLUMN chunk_branches.treename IS 'Tree or table within the file.';
+COMMENT ON COLUMN chunk_branches.entry_start IS 'First entry of the chunk.';
+COMMENT ON COLUMN chunk_branches.entry_stop IS 'Entry after its last.';
+COMMENT ON COLUMN chunk_branches.worker IS 'Address of the worker.';
+COMMENT ON COLUMN chunk_branches.outcome IS 'How the attempt ended, as in chunks.';
+COMMENT ON COLUMN chunk_branches.run_id IS 'Number of the attempt, as in chunks.';
+COMMENT ON COLUMN chunk_branches.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW chunks AS
+SELECT
+    chunk.key,
+    chunk.attempt,
+    chunk.dataset,
+    chunk.filename,
+    chunk.treename,
+    chunk.entry_start,
+    chunk.entry_stop,
+    chunk.events,
+    chunk.bytes_read,
+    chunk.columns_read,
+    chunk.branches_read,
+    chunk.process_seconds,
+    chunk.open_seconds,
+    chunk.cpu_seconds,
+    chunk.worker,
+    chunk.outcome,
+    chunk.output_bytes,
+    chunk.events / nullif(chunk.compute_seconds, 0) AS events_per_second,
+    chunk.exception,
+    chunk.compute_seconds,
+    chunk.processing_t,
+    chunk.end_t,
+    chunk.file_uuid,
+    coalesce(identity.usermeta, measured.usermeta) AS usermeta,
+    chunk.run_id,
+    chunk.read_seconds,
+    chunk.wait_seconds,
+    chunk.queued_seconds,
+    chunk.transfer_seconds,
+    chunk.start_t,
+    chunk.stop_t,
+    chunk.thread,
+    chunk.bytes_read / nullif(chunk.compute_seconds, 0) AS bytes_per_second,
+    chunk.requests,
+    chunk.source,
+    coalesce(chunk.columns, measured.measured.columns) AS columns,
+    chunk.file_branches,
+    chunk.branches_read / nullif(chunk.file_branches, 0) AS branch_share,
+    chunk.file_bytes,
+    chunk.compressed_bytes,
+    chunk.uncompressed_bytes,
+    chunk.unpacked_bytes / nullif(chunk.packed_bytes, 0) AS compression_ratio,
+    chunk.memory_before_bytes,
+    chunk.memory_after_bytes,
+    chunk.memory_peak_bytes,
+    chunk.from_checkpoint,
+    chunk.measured_until,
+    chunk.chunks_in_task,
+    chunk.trace_id
+FROM _chunks AS chunk
+LEFT JOIN raw.chunk AS identity ON identity.rowid = chunk.identity_record
+LEFT JOIN raw.chunk AS measured ON measured.rowid = chunk.measured_record
+ORDER BY chunk.trace_id, chunk.seq NULLS LAST, chunk.start_t, chunk.part;
+
+COMMENT ON VIEW chunks IS 'Attempts at coffea chunks: one row per attempt, the same attempt as in task_runs. Without a cluster there are no tasks, and attempts are those that were measured. A task of dask-awkward that reads several chunks has a row for each. What was not measured is null.';
+COMMENT ON COLUMN chunks.key IS 'Key of the task that processes the chunk; without a cluster, one that the recorder gave it.';
+COMMENT ON COLUMN chunks.attempt IS 'Number of the attempt within its key, from 1; null if the trace has lost the attempt itself.';
+COMMENT ON COLUMN chunks.dataset IS 'Dataset that the file belongs to.';
+COMMENT ON COLUMN chunks.filename IS 'File that is read, as coffea names it.';
+COMMENT ON COLUMN chunks.treename IS 'Tree or table within the file.';
+COMMENT ON COLUMN chunks.entry_start IS 'First entry of the chunk.';
+COMMENT ON COLUMN chunks.entry_stop IS 'Entry after its last.';
+COMMENT ON COLUMN chunks.events IS 'Events processed: as measured, else the entries of the chunk. Null if the attempt did not end well, or its result came from a checkpoint.';
+COMMENT ON COLUMN chunks.bytes_read IS 'Bytes requested from the source, all that opening the file takes included.';
+COMMENT ON COLUMN chunks.columns_read IS 'Number of columns that were read.';
+COMMENT ON COLUMN chunks.branches_read IS 'Number of branches that were read.';
+COMMENT ON COLUMN chunks.process_seconds IS 'Time in the processor, reading included. Of a task of dask-awkward: its computing time less that of the reading; null if it reads several chunks.';
+COMMENT ON COLUMN chunks.open_seconds IS 'Time until there were events: opening the file, its metadata, preloading.';
+COMMENT ON COLUMN chunks.cpu_seconds IS 'CPU time of the thread from start_t to stop_t; null if the task went on with the chunk after that (dask-awkward).';
+COMMENT ON COLUMN chunks.worker IS 'Address of the worker that it ran on, or was sent to; without a cluster, the process.';
+COMMENT ON COLUMN chunks.outcome IS 'How the attempt ended, as in task_runs; skipped if its exception was swallowed (skipbadfiles), so that the task ended well without a result.';
+COMMENT ON COLUMN chunks.output_bytes IS 'Size of the result; of a task that reads several chunks, an equal share.';
+COMMENT ON COLUMN chunks.events_per_second IS 'events / compute_seconds.';
+COMMENT ON COLUMN chunks.exception IS 'Text of the exception.';
+COMMENT ON COLUMN chunks.compute_seconds IS 'Computing time of the attempt, as in task_runs; of a task that reads several chunks, an equal share. Without a cluster: from start_t to stop_t.';
+COMMENT ON COLUMN chunks.processing_t IS 'When it was sent to the worker, in seconds since the epoch; without a cluster, when it began.';
+COMMENT ON COLUMN chunks.end_t IS 'When the scheduler heard of its end, in seconds since the epoch; without a cluster, when it ended.';
+COMMENT ON COLUMN chunks.file_uuid IS 'UUID that the file carries.';
+COMMENT ON COLUMN chunks.usermeta IS 'Metadata that the user gave the dataset, as JSON.';
+COMMENT ON COLUMN chunks.run_id IS 'Number that Dask gave the attempt; without a cluster, the recorder.';
+COMMENT ON COLUMN chunks.read_seconds IS 'Time of reading, decompressing and interpreting columns.';
+COMMENT ON COLUMN chunks.wait_seconds IS 'Time from start_t to stop_t in which the thread used no CPU: waiting for the source, for locks, for its turn.';
+COMMENT ON COLUMN chunks.queued_seconds IS 'Time on the scheduler before processing_t, as in task_runs.';
+COMMENT ON COLUMN chunks.transfer_seconds IS 'Time of fetching dependencies, such as the processor, from other workers; of a task that reads several chunks, an equal share.';
+COMMENT ON COLUMN chunks.start_t IS 'When the worker began to measure, in seconds since the epoch.';
+COMMENT ON COLUMN chunks.stop_t IS 'When the worker had done what measured_until says, in seconds since the epoch.';
+COMMENT ON COLUMN chunks.thread IS 'Thread that computed, within its worker.';
+COMMENT ON COLUMN chunks.bytes_per_second IS 'bytes_read / compute_seconds.';
+COMMENT ON COLUMN chunks.requests IS 'Requests made to the source.';
+COMMENT ON COLUMN chunks.source IS 'What was read: TTree, RNTuple or Parquet.';
+COMMENT ON COLUMN chunks.columns IS 'Columns that were read, as coffea names them.';
+COMMENT ON COLUMN chunks.file_branches IS 'Branches in the file.';
+COMMENT ON COLUMN chunks.branch_share IS 'branches_read / file_branches.';
+COMMENT ON COLUMN chunks.file_bytes IS 'Size of the whole file.';
+COMMENT ON COLUMN chunks.compressed_bytes IS 'Size in the file of what was read of its branches.';
+COMMENT ON COLUMN chunks.uncompressed_bytes IS 'Size of that when decompressed.';
+COMMENT ON COLUMN chunks.compression_ratio IS 'Uncompressed by compressed bytes, of the branches of which both are known.';
+COMMENT ON COLUMN chunks.memory_before_bytes IS 'Memory of the process before.';
+COMMENT ON COLUMN chunks.memory_after_bytes IS 'Memory of the process after.';
+COMMENT ON COLUMN chunks.memory_peak_bytes IS 'Most memory of the process meanwhile, that of other threads included.';
+COMMENT ON COLUMN chunks.from_checkpoint IS 'Whether the result was loaded from a checkpoint, and nothing read or processed.';
+COMMENT ON COLUMN chunks.measured_until IS 'What ends at stop_t: processed, or read if the task goes on with what it has read (dask-awkward).';
+COMMENT ON COLUMN chunks.chunks_in_task IS 'Chunks that the task reads: more than 1 in dask-awkward only.';
+COMMENT ON COLUMN chunks.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW datasets AS
+WITH files AS (
+    SELECT
+        trace_id,
+        dataset,
+        filename,
+        max(file_bytes) AS file_bytes,
+        sum(bytes_read) FILTER (is_first_result) AS bytes_read
+    FROM _chunks
+    GROUP BY trace_id, dataset, filename, treename
+),
+shares AS (
+    SELECT
+        trace_id,
+        dataset,
+        sum(bytes_read) FILTER (file_bytes IS NOT NULL)
+            / nullif(sum(file_bytes) FILTER (bytes_read IS NOT NULL), 0) AS byte_share
+    FROM files
+    GROUP BY trace_id, dataset
+),
+totals AS (
+    SELECT
+        dataset,
+        count(DISTINCT filename) AS files,
+        count(*) FILTER (is_first_result) AS chunks,
+        count(*) AS chunk_attempts,
+        CASE
+            WHEN count(*) FILTER (is_first_result) = 0 THEN 0
+            ELSE sum(events) FILTER (is_first_result)
+        END::BIGINT AS events,
+        sum(bytes_read)::BIGINT AS bytes_read,
+        sum(compute_seconds) AS compute_seconds,
+        sum(events) FILTER (is_first_result)
+            / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
+            AS events_per_second,
+        sum(output_bytes)::BIGINT AS output_bytes,
+        count(*) FILTER (_failed(outcome)) AS failed_attempts,
+        sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
+            AS bytes_per_second,
+        sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
+            AS compute_share,
+        median(compute_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
+        max(compute_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
+        _spread(event_seconds) AS spread,
+        arg_max(filename, event_seconds) AS slowest_file,
+        sum(process_seconds) AS process_seconds,
+        sum(open_seconds) AS open_seconds,
+        sum(read_seconds) AS read_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(wait_seconds) AS wait_seconds,
+        sum(requests)::BIGINT AS requests,
+        sum(compressed_bytes)::BIGINT AS compressed_bytes,
+        sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+        sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
+        avg(branches_read / nullif(file_branches, 0)) FILTER (is_first_result) AS branch_share,
+        count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
+        trace_id
+    FROM _chunks
+    GROUP BY trace_id, dataset
+)
+SELECT
+    totals.* EXCLUDE (branch_share, checkpointed_chunks, trace_id),
+    branch_share,
+    shares.byte_share,
+    checkpointed_chunks,
+    totals.trace_id
+FROM totals
+LEFT JOIN shares
+    ON totals.trace_id = shares.trace_id AND totals.dataset IS NOT DISTINCT FROM shares.dataset
+ORDER BY compute_seconds DESC NULLS LAST, totals.dataset;
+
+COMMENT ON VIEW datasets IS 'Totals by dataset: one row per dataset, the costliest first. Sums are over what was measured, and null if nothing was.';
+COMMENT ON COLUMN datasets.dataset IS 'Name of the dataset.';
+COMMENT ON COLUMN datasets.files IS 'Files of which a chunk was tried.';
+COMMENT ON COLUMN datasets.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once.';
+COMMENT ON COLUMN datasets.chunk_attempts IS 'All attempts at chunks.';
+COMMENT ON COLUMN datasets.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
+COMMENT ON COLUMN datasets.bytes_read IS 'Bytes that all attempts read; null if not measured.';
+COMMENT ON COLUMN datasets.compute_seconds IS 'Computing time of all attempts.';
+COMMENT ON COLUMN datasets.events_per_second IS 'events / compute_seconds: the rate of one thread, failed and repeated attempts included, results from a checkpoint not.';
+COMMENT ON COLUMN datasets.output_bytes IS 'Size of all results.';
+COMMENT ON COLUMN datasets.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN datasets.bytes_per_second IS 'bytes_read by the computing time of the attempts that measured it: the rate of one thread.';
+COMMENT ON COLUMN datasets.compute_share IS 'Part of the computing time of all attempts at chunks.';
+COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
+COMMENT ON COLUMN datasets.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
+COMMENT ON COLUMN datasets.spread IS 'How unlike the chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event.';
+COMMENT ON COLUMN datasets.process_seconds IS 'Time in the processor, of all attempts.';
+COMMENT ON COLUMN datasets.open_seconds IS 'Time until there were events, of all attempts.';
+COMMENT ON COLUMN datasets.read_seconds IS 'Time of reading columns, of all attempts.';
+COMMENT ON COLUMN datasets.cpu_seconds IS 'CPU time of the threads, of all attempts.';
+COMMENT ON COLUMN datasets.wait_seconds IS 'Time without CPU of the threads, of all attempts.';
+COMMENT ON COLUMN datasets.requests IS 'Requests that all attempts made.';
+COMMENT ON COLUMN datasets.compressed_bytes IS 'Size in the files of what all attempts read of branches.';
+COMMENT ON COLUMN datasets.uncompressed_bytes IS 'Size of that when decompressed.';
+COMMENT ON COLUMN datasets.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
+COMMENT ON COLUMN datasets.branch_share IS 'Part of the branches of a file that was read, in the mean over the chunks.';
+COMMENT ON COLUMN datasets.byte_share IS 'Bytes that processed chunks read, as a part of the size of their files; opening a file anew for each chunk counts each time.';
+COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
+COMMENT ON COLUMN datasets.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW sections AS
+WITH attempts AS (
+    SELECT
+        trace_id,
+        key,
+        run_id,
+        any_value(attempt) AS attempt,
+        -- Of a task that reads several chunks nobody knows which one it was.
+        CASE WHEN count(DISTINCT dataset) = 1 THEN any_value(dataset) END AS dataset,
+        CASE WHEN count(DISTINCT filename) = 1 THEN any_value(filename) END AS filename,
+        any_value(outcome) AS outcome
+    FROM _chunks
+    WHERE run_id IS NOT NULL
+    GROUP BY trace_id, key, run_id
+),
+runs AS (
+    SELECT trace_id, key, run_id, attempt, outcome
+    FROM _task_runs
+    SEMI JOIN raw.section USING (trace_id, key)
+    WHERE run_id IS NOT NULL
+)
+SELECT
+    section.key,
+    section.name,
+    section.stop_t - section.start_t AS seconds,
+    section.measured.cpu_seconds,
+    section.measured.memory_delta AS memory_delta_bytes,
+    section.measured.bytes_read,
+    section.start_t,
+    section.stop_t,
+    section.worker,
+    section.thread,
+    section.run_id,
+    coalesce(attempts.attempt, runs.attempt) AS attempt,
+    coalesce(attempts.outcome, runs.outcome) AS outcome,
+    attempts.dataset,
+    attempts.filename,
+    section.exception,
+    section.trace_id
+FROM raw.section AS section
+LEFT JOIN attempts USING (trace_id, key, run_id)
+LEFT JOIN runs USING (trace_id, key, run_id)
+ORDER BY section.trace_id, section.rowid;
+
+COMMENT ON VIEW sections IS 'Parts of chunks, or of other tasks, that the user named: one row each time that a part was passed through. Empty if nothing was named.';
+COMMENT ON COLUMN sections.key IS 'Key of the task.';
+COMMENT ON COLUMN sections.name IS 'Name that the user gave.';
+COMMENT ON COLUMN sections.seconds IS 'Wall time.';
+COMMENT ON COLUMN sections.cpu_seconds IS 'CPU time of the thread.';
+COMMENT ON COLUMN sections.memory_delta_bytes IS 'Memory of the process after minus before; other threads count too.';
+COMMENT ON COLUMN sections.bytes_read IS 'Bytes requested from the source.';
+COMMENT ON COLUMN sections.start_t IS 'When it began, in seconds since the epoch.';
+COMMENT ON COLUMN sections.stop_t IS 'When it ended, in seconds since the epoch.';
+COMMENT ON COLUMN sections.worker IS 'Address of the worker.';
+COMMENT ON COLUMN sections.thread IS 'Thread, within its worker.';
+COMMENT ON COLUMN sections.run_id IS 'Number that Dask gave the attempt; without a cluster, the recorder.';
+COMMENT ON COLUMN sections.attempt IS 'Number of the attempt within its key, as in task_runs and chunks.';
+COMMENT ON COLUMN sections.outcome IS 'How the attempt ended, as in chunks, or in task_runs if it is no chunk.';
+COMMENT ON COLUMN sections.dataset IS 'Dataset of the chunk; null if it is none, or the task reads several datasets.';
+COMMENT ON COLUMN sections.filename IS 'File of the chunk; null if it is none, or the task reads several files.';
+COMMENT ON COLUMN sections.exception IS 'Text of the exception that left it.';
+COMMENT ON COLUMN sections.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW run AS
+WITH runs AS (
+    SELECT
+        trace_id,
+        max(end_t) - min(processing_t) AS busy_seconds,
+        sum(compute_seconds) AS compute_seconds,
+        count(outcome) AS task_runs,
+        count(*) FILTER (outcome = 'memory') AS memory,
+        count(*) FILTER (outcome = 'erred') AS erred,
+        count(*) FILTER (outcome = 'retried') AS retried,
+        count(*) FILTER (outcome = 'lost') AS lost,
+        count(*) FILTER (outcome = 'rescheduled') AS rescheduled,
+        count(*) FILTER (outcome = 'cancelled') AS cancelled,
+        count(*) FILTER (outcome = 'unfinished') AS unfinished,
+        sum(nbytes) AS output_bytes,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(compute_seconds) FILTER (role = 'merge') AS merge_seconds
+    FROM (
+        SELECT
+            trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role
+        FROM _task_runs
+        UNION ALL BY NAME
+        SELECT trace_id, processing_t, end_t, compute_seconds, output_bytes AS nbytes
+        FROM _chunks
+        WHERE NOT has_task
+    )
+    GROUP BY trace_id
+),
+submitted AS (
+    SELECT trace_id, count(*) AS tasks FROM _tasks GROUP BY trace_id
+),
+chunk_runs AS (
+    SELECT
+        trace_id,
+        count(*) FILTER (is_first_result) AS chunks,
+        count(*) AS chunk_attempts,
+        count(*) FILTER (_failed(outcome)) AS failed_chunks,
+        count(*) FILTER (outcome = 'skipped') AS skipped,
+        count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
+        sum(events) FILTER (is_first_result) AS events,
+        max(end_t) - min(processing_t) AS chunk_wall_seconds,
+        sum(compute_seconds) AS chunk_seconds,
+        sum(process_seconds) AS process_seconds,
+        avg(process_seconds) FILTER (is_first_result) AS mean_process_seconds,
+        sum(events) FILTER (is_first_result AND process_seconds IS NOT NULL)
+            / nullif(sum(process_seconds), 0) AS events_per_process_second,
+        sum(open_seconds) AS open_seconds,
+        sum(read_seconds) AS read_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(wait_seconds) AS wait_seconds,
+        sum(bytes_read) AS bytes_read,
+        max(memory_peak_bytes) AS peak_memory_bytes,
+        sum(compressed_bytes) AS compressed_bytes,
+        sum(uncompressed_bytes) AS uncompressed_bytes,
+        sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio
+    FROM _chunks
+    GROUP BY trace_id
+),
+memory AS (
+    SELECT trace_id, max(memory_bytes) AS peak_memory_bytes
+    FROM cluster_samples
+    GROUP BY trace_id
+),
+worker_memory AS (
+    SELECT
+        trace_id,
+        max(metrics.memory) AS peak_worker_memory_bytes,
+        round(avg(metrics.memory))::BIGINT AS mean_worker_memory_bytes
+    FROM raw.worker_sample
+    GROUP BY trace_id
+),
+failed AS (
+    SELECT trace_id, count(*) AS failures FROM failures GROUP BY trace_id
+),
+lost_records AS (
+    SELECT trace_id, sum(records) AS lost_records FROM loss GROUP BY trace_id
+)
+SELECT
+    cluster.start_t,
+    cluster.stop_t,
+    cluster.stop_t - cluster.start_t AS wall_seconds,
+    runs.busy_seconds,
+    cluster.workers,
+    cluster.peak_workers,
+    cluster.peak_nthreads,
+    cluster.core_seconds,
+    runs.compute_seconds,
+    runs.compute_seconds / nullif(cluster.core_seconds, 0) AS core_efficiency,
+    coalesce(submitted.tasks, 0) AS tasks,
+    coalesce(runs.task_runs, 0) AS task_runs,
+    coalesce(runs.memory, 0) AS memory,
+    coalesce(runs.erred, 0) AS erred,
+    coalesce(runs.retried, 0) AS retried,
+    coalesce(runs.lost, 0) AS lost,
+    coalesce(runs.rescheduled, 0) AS rescheduled,
+    coalesce(runs.cancelled, 0) AS cancelled,
+    coalesce(runs.unfinished, 0) AS unfinished,
+    coalesce(failed.failures, 0) AS failures,
+    coalesce(chunk_runs.chunks, 0) AS chunks,
+    coalesce(chunk_runs.chunk_attempts, 0) AS chunk_attempts,
+    CASE WHEN coalesce(chunk_runs.chunks, 0) = 0 THEN 0 ELSE chunk_runs.events END::BIGINT AS events,
+    chunk_runs.events / nullif(chunk_runs.chunk_wall_seconds, 0) AS events_per_second,
+    chunk_runs.chunk_wall_seconds,
+    chunk_runs.bytes_read::BIGINT AS bytes_read,
+    runs.output_bytes::BIGINT AS output_bytes,
+    runs.transfer_seconds,
+    memory.peak_memory_bytes,
+    coalesce(lost_records.lost_records, 0)::BIGINT AS lost_records,
+    coalesce(chunk_runs.failed_chunks, 0) AS failed_chunks,
+    coalesce(chunk_runs.skipped, 0) AS skipped,
+    coalesce(chunk_runs.checkpointed_chunks, 0) AS checkpointed_chunks,
+    chunk_runs.chunk_seconds,
+    runs.merge_seconds,
+    chunk_runs.process_seconds,
+    chunk_runs.mean_process_seconds,
+    chunk_runs.open_seconds,
+    chunk_runs.read_seconds,
+    chunk_runs.cpu_seconds,
+    chunk_runs.wait_seconds,
+    chunk_runs.events_per_process_second,
+    chunk_runs.events / nullif(cluster.core_seconds, 0) AS events_per_core_second,
+    chunk_runs.bytes_read / nullif(chunk_runs.chunk_wall_seconds, 0) AS bytes_per_second,
+    chunk_runs.compressed_bytes::BIGINT AS compressed_bytes,
+    chunk_runs.uncompressed_bytes::BIGINT AS uncompressed_bytes,
+    chunk_runs.compression_ratio,
+    runs.compute_seconds / nullif(runs.busy_seconds, 0) AS speedup,
+    cluster.worker_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_workers,
+    cluster.core_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_nthreads,
+    greatest(worker_memory.peak_worker_memory_bytes, chunk_runs.peak_memory_bytes)
+        AS peak_worker_memory_bytes,
+    worker_memory.mean_worker_memory_bytes,
+    cluster.trace_id
+FROM _cluster AS cluster
+LEFT JOIN runs USING (trace_id)
+LEFT JOIN submitted USING (trace_id)
+LEFT JOIN chunk_runs USING (trace_id)
+LEFT JOIN memory USING (trace_id)
+LEFT JOIN worker_memory USING (trace_id)
+LEFT JOIN failed USING (trace_id)
+LEFT JOIN lost_records USING (trace_id)
+ORDER BY cluster.trace_id;
+
+COMMENT ON VIEW run IS 'The headline: one row per trace.';
+COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
+COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
+COMMENT ON COLUMN run.wall_seconds IS 'Length of the recording.';
+COMMENT ON COLUMN run.busy_seconds IS 'From the first task that was sent to a worker to the last that ended; without a cluster, the same of chunks.';
+COMMENT ON COLUMN run.workers IS 'Worker processes ever seen.';
+COMMENT ON COLUMN run.peak_workers IS 'Most workers at one time.';
+COMMENT ON COLUMN run.peak_nthreads IS 'Most threads at one time.';
+COMMENT ON COLUMN run.core_seconds IS 'What the cluster offered: threads times the time that their workers were there, within the recording.';
+COMMENT ON COLUMN run.compute_seconds IS 'Computing time of all attempts, failed ones included; without a cluster, of those at chunks.';
+COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
+COMMENT ON COLUMN run.tasks IS 'Keys that entered the graph.';
+COMMENT ON COLUMN run.task_runs IS 'Attempts at them.';
+COMMENT ON COLUMN run.memory IS 'Attempts that ended well.';
+COMMENT ON COLUMN run.erred IS 'Attempts that failed for good.';
+COMMENT ON COLUMN run.retried IS 'Attempts that failed and were tried again.';
+COMMENT ON COLUMN run.lost IS 'Attempts whose worker went away.';
+COMMENT ON COLUMN run.rescheduled IS 'Attempts that asked for another worker.';
+COMMENT ON COLUMN run.cancelled IS 'Attempts that nobody wanted any more.';
+COMMENT ON COLUMN run.unfinished IS 'Attempts that outlast the trace.';
+COMMENT ON COLUMN run.failures IS 'Rows in failures.';
+COMMENT ON COLUMN run.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once.';
+COMMENT ON COLUMN run.chunk_attempts IS 'All attempts at chunks.';
+COMMENT ON COLUMN run.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
+COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: the rate of the whole cluster.';
+COMMENT ON COLUMN run.chunk_wall_seconds IS 'From the first chunk that was sent to a worker to the last that ended.';
+COMMENT ON COLUMN run.bytes_read IS 'Bytes that all attempts at chunks read; null if not measured.';
+COMMENT ON COLUMN run.output_bytes IS 'Size of all results.';
+COMMENT ON COLUMN run.transfer_seconds IS 'Time of fetching dependencies from other workers.';
+COMMENT ON COLUMN run.peak_memory_bytes IS 'Most memory of all worker processes together, at a tick.';
+COMMENT ON COLUMN run.lost_records IS 'Records known to be missing from the trace; the view loss says why.';
+COMMENT ON COLUMN run.failed_chunks IS 'Attempts at chunks that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN run.skipped IS 'Attempts at chunks whose exception was swallowed (skipbadfiles), so that their task ended well without a result.';
+COMMENT ON COLUMN run.checkpointed_chunks IS 'Of chunks, those whose result came from a checkpoint.';
+COMMENT ON COLUMN run.chunk_seconds IS 'Computing time of all attempts at chunks.';
+COMMENT ON COLUMN run.merge_seconds IS 'Computing time of merging the results of chunks.';
+COMMENT ON COLUMN run.process_seconds IS 'Time in the processor of all attempts at chunks, reading included; null if not measured.';
+COMMENT ON COLUMN run.mean_process_seconds IS 'Mean time in the processor of a chunk that was processed.';
+COMMENT ON COLUMN run.open_seconds IS 'Time until there were events, of all attempts at chunks.';
+COMMENT ON COLUMN run.read_seconds IS 'Time of reading columns, of all attempts at chunks.';
+COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of the threads, of all attempts at chunks.';
+COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of the threads, of all attempts at chunks.';
+COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: the rate of one thread that does nothing else.';
+COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: what a core that was offered made of it, idle or not.';
+COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: the rate of the whole cluster.';
+COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of what all attempts at chunks read of branches.';
+COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of that when decompressed.';
+COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
+COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: threads that computed at a time, on average.';
+COMMENT ON COLUMN run.mean_workers IS 'Workers at a time, in the mean over the recording.';
+COMMENT ON COLUMN run.mean_nthreads IS 'Threads at a time, in the mean over the recording.';
+COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Most memory of one worker process, at a tick or during a chunk that was measured.';
+COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Memory of a worker process, in the mean over workers and ticks.';
+COMMENT ON COLUMN run.trace_id IS 'Identity of the recording.';
+
+-- Files and workers told apart: how many times as long as usual the chunks of a file took
+-- whichever worker had them, and those of a worker whichever file they were of. A chunk's
+-- time, by what its dataset and size make one expect, is taken for the product of the two;
+-- medians are taken off in turns (Tukey's median polish, of ratios). What cannot be told
+-- apart counts as usual: a file that one worker had, a worker that had one file.
+CREATE OR REPLACE TABLE _slowness AS
+WITH expected AS (
+    SELECT
+        chunk.trace_id,
+        chunk.dataset,
+        chunk.filename,
+        chunk.treename,
+        chunk.process,
+        chunk.compute_seconds / CASE
+            WHEN cost.method IS NULL
+                THEN chunk.events * median(chunk.event_seconds) OVER same_dataset
+            ELSE cost.fixed_seconds + cost.event_seconds * chunk.events
+        END AS ratio
+    FROM _chunks AS chunk
+    LEFT JOIN _costs AS cost
+        ON chunk.trace_id = cost.trace_id
+        AND chunk.dataset IS NOT DISTINCT FROM cost.dataset
+    WHERE chunk.event_seconds > 0 AND chunk.process IS NOT NULL
+    WINDOW same_dataset AS (PARTITION BY chunk.trace_id, chunk.dataset)
+),
+ratios AS (
+    SELECT
+        trace_id,
+        process,
+        dense_rank() OVER (ORDER BY trace_id, dataset, filename, treename) AS file,
+        dense_rank() OVER (ORDER BY trace_id, dataset) AS of_dataset,
+        ratio / median(ratio) OVER (PARTITION BY trace_id, dataset) AS ratio,
+        dataset,
+        filename,
+        treename
+    FROM expected
+),
+files AS (
+    SELECT
+        file,
+        count(*) AS chunks,
+        any_value(trace_id) AS trace_id,
+        any_value(of_dataset) AS of_dataset,
+        any_value(dataset) AS dataset,
+        any_value(filename) AS filename,
+        any_value(treename) AS treename
+    FROM ratios
+    GROUP BY file
+    -- One of a kind is what is usual.
+    QUALIFY count(DISTINCT process) > 1 AND count(*) OVER (PARTITION BY any_value(of_dataset)) > 1
+),
+workers AS (
+    SELECT process, count(*) AS chunks, any_value(trace_id) AS trace_id
+    FROM ratios
+    GROUP BY process
+    HAVING count(DISTINCT file) > 1
+),
+workers_1 AS (
+    SELECT process, median(ratio) AS slowness
+    FROM ratios
+    SEMI JOIN workers USING (process)
+    GROUP BY process
+),
+files_1 AS (
+    SELECT file, median(ratio / coalesce(workers_1.slowness, 1)) AS slowness
+    FROM ratios
+    SEMI JOIN files USING (file)
+    LEFT JOIN workers_1 USING (process)
+    GROUP BY file
+),
+workers_2 AS (
+    SELECT process, median(ratio / coalesce(files_1.slowness, 1)) AS slowness
+    FROM ratios
+    SEMI JOIN workers USING (process)
+    LEFT JOIN files_1 USING (file)
+    GROUP BY process
+),
+files_2 AS (
+    SELECT file, median(ratio / coalesce(workers_2.slowness, 1)) AS slowness
+    FROM ratios
+    SEMI JOIN files USING (file)
+    LEFT JOIN workers_2 USING (process)
+    GROUP BY file
+),
+-- What is left when both are taken off, as a standard deviation of logarithms.
+noise AS (
+    SELECT
+        ratios.trace_id,
+        1.4826 * mad(
+            ln(ratio / coalesce(files_2.slowness, 1) / coalesce(workers_2.slowness, 1))
+        ) AS sigma
+    FROM ratios
+    LEFT JOIN files_2 USING (file)
+    LEFT JOIN workers_2 USING (process)
+    GROUP BY ratios.trace_id
+),
+-- Usual is the median, of an even number the lower one: of two, the faster one.
+told AS (
+    SELECT
+        files.trace_id,
+        files.dataset,
+        files.filename,
+        files.treename,
+        NULL::BIGINT AS process,
+        files.chunks,
+        files_2.slowness / quantile_disc(files_2.slowness, 0.5)
+            OVER (PARTITION BY files.of_dataset) AS slowness
+    FROM files
+    INNER JOIN files_2 USING (file)
+    UNION ALL
+    SELECT
+        workers.trace_id,
+        NULL,
+        NULL,
+        NULL,
+        workers.process,
+        workers.chunks,
+        workers_2.slowness / quantile_disc(workers_2.slowness, 0.5)
+            OVER (PARTITION BY workers.trace_id) AS slowness
+    FROM workers
+    INNER JOIN workers_2 USING (process)
+    QUALIFY count(*) OVER (PARTITION BY workers.trace_id) > 1
+)
+SELECT
+    told.*,
+    -- Half as long again, of three chunks at least, and by far more than chance makes: the
+    -- standard error of a median of normal values is 1.2533 times that of their mean.
+    slowness >= 1.5
+        AND chunks > 2
+        AND ln(slowness) > 4 * 1.2533 * noise.sigma / sqrt(chunks) AS is_slow
+FROM told
+INNER JOIN noise USING (trace_id);
+
+CREATE OR REPLACE VIEW chunk_costs AS
+WITH files AS (
+    SELECT trace_id, dataset, max(entry_stop) AS largest_file_events
+    FROM _chunks
+    GROUP BY trace_id, dataset
+),
+known AS (
+    SELECT
+        cost.*,
+        files.largest_file_events,
+        nullif(cluster.peak_nthreads, 0) AS threads,
+        -- All datasets share the threads.
+        sum(cost.seconds) OVER (PARTITION BY cost.trace_id) / threads AS thread_seconds
+    FROM _costs AS cost
+    LEFT JOIN files
+        ON cost.trace_id = files.trace_id AND cost.dataset IS NOT DISTINCT FROM files.dataset
+    LEFT JOIN _cluster AS cluster ON cost.trace_id = cluster.trace_id
+),
+bounds AS (
+    SELECT
+        *,
+        -- fixed / (fixed + events * event) = 5 %
+        19 * burden_seconds / event_seconds AS least_events,
+        (thread_seconds / 4 - fixed_seconds) / event_seconds AS most_balanced_events,
+        -- With longer chunks a thread spends less on fixed costs and waits longer at the end,
+        -- half a chunk on average; here both grow and shrink at the same rate.
+        sqrt(2 * burden_seconds * thread_seconds) / event_seconds AS compromise_events
+    FROM known
+),
+wanted AS (
+    SELECT
+        *,
+        CASE
+            WHEN method IS NULL THEN NULL
+            WHEN least_events > most_balanced_events THEN _two_digits(compromise_events, 0)
+            WHEN median_events < least_events THEN _two_digits(least_events, 1)
+            WHEN median_events > most_balanced_events THEN _two_digits(most_balanced_events, -1)
+            ELSE median_events
+        END AS wanted_events,
+        -- least() passes over nulls.
+        CASE
+            WHEN wanted_events IS NOT NULL THEN least(wanted_events, largest_file_events)
+        END AS recommended_events
+    FROM bounds
+),
+told AS (
+    SELECT
+        *,
+        printf(
+            '%.2g %%',
+            100 * fixed_seconds / (fixed_seconds + recommended_events * event_seconds)
+        ) AS fixed_then
+    FROM wanted
+)
+SELECT
+    dataset,
+    chunks,
+    outliers,
+    sizes,
+    round(median_events)::BIGINT AS median_events,
+    largest_file_events,
+    method,
+    coalesce(fixed_seconds, line_fixed_seconds) AS fixed_seconds,
+    CASE WHEN method IS DISTINCT FROM 'opening' THEN fixed_error END AS fixed_error_seconds,
+    coalesce(event_seconds, line_event_seconds) AS seconds_per_event,
+    CASE WHEN method IS DISTINCT FROM 'opening' THEN r2 END AS r2,
+    relative_error,
+    fixed_seconds * chunks / seconds AS fixed_share,
+    round(least_events)::BIGINT AS min_events,
+    round(most_balanced_events)::BIGINT AS max_events,
+    round(recommended_events)::BIGINT AS recommended_events,
+    CASE
+        WHEN method IS NULL THEN CASE
+            WHEN chunks < 5 THEN 'no model: fewer than 5 chunks'
+            WHEN line_event_seconds IS NULL
+                THEN 'no model: chunks of fewer than 3 sizes, and no measured opening'
+            WHEN NOT grows THEN 'no model: time does not grow with the events'
+            WHEN line_fixed_seconds < -2 * fixed_error
+                THEN 'no model: time grows faster than the events'
+            ELSE printf('no model: the fixed time may be anything up to %.2g s', fixed_bound)
+        END
+        ELSE concat_ws(
+            '; ',
+            CASE
+                WHEN recommended_events IS NULL THEN 'too little work to tell'
+                WHEN recommended_events < wanted_events
+                    THEN 'whole files, which are smaller than is best: the fixed time stays ' || fixed_then
+                WHEN least_events > most_balanced_events
+                    THEN 'a compromise, little work for many threads: the fixed time is ' || fixed_then
+                WHEN recommended_events > median_events
+                    THEN 'larger chunks: the fixed time is then ' || fixed_then
+                WHEN recommended_events < median_events
+                    THEN 'smaller chunks: each thread then has 4'
+                ELSE 'as it is: the fixed time is ' || fixed_then
+            END,
+            CASE WHEN method = 'opening' THEN 'only opening counts as fixed' END,
+            CASE WHEN threads IS NULL THEN 'threads are not known' END,
+            CASE
+                WHEN recommended_events > 2 * most_events THEN 'no chunk was as large as that'
+            END
+        )
+    END AS note,
+    trace_id
+FROM told
+ORDER BY seconds DESC, dataset;
+
+COMMENT ON VIEW chunk_costs IS 'What a chunk costs by its size, and which size to choose: one row per dataset, the costliest first. The model is seconds = fixed_seconds + seconds_per_event * events, of computing times of first results; failed attempts and results from a checkpoint do not count. It knows nothing of memory, which grows with the size, and not what a worker does beside computing.';
+COMMENT ON COLUMN chunk_costs.dataset IS 'Name of the dataset.';
+COMMENT ON COLUMN chunk_costs.chunks IS 'Chunks that the model was made of.';
+COMMENT ON COLUMN chunk_costs.outliers IS 'Of these, chunks so far off the line (4 standard deviations, judged by the median) that it was fitted again without them; if that were more than a quarter, none is left out. Null if no line was fitted.';
+COMMENT ON COLUMN chunk_costs.sizes IS 'Different numbers of events of these chunks; a line needs 3.';
+COMMENT ON COLUMN chunk_costs.median_events IS 'Events of a chunk as they were, in the median.';
+COMMENT ON COLUMN chunk_costs.largest_file_events IS 'Events of the largest file as far as chunks of it are known; no chunk is larger than its file.';
+COMMENT ON COLUMN chunk_costs.method IS 'fit: a line by least squares, taken if its fixed time is known to a half or is surely under 5 % of a chunk. opening: else, if it was measured, the median time of opening a file stands for the fixed time, which is at least that. Null: there is no model, and note says why.';
+COMMENT ON COLUMN chunk_costs.fixed_seconds IS 'What a chunk costs whatever its size. Without a method: what the line says, if there is one.';
+COMMENT ON COLUMN chunk_costs.fixed_error_seconds IS 'Standard error of the fitted fixed time.';
+COMMENT ON COLUMN chunk_costs.seconds_per_event IS 'What an event costs on top of that.';
+COMMENT ON COLUMN chunk_costs.r2 IS 'Part of the variance that the line explains; it is small when sizes are alike, however good the model.';
+COMMENT ON COLUMN chunk_costs.relative_error IS 'How far the model is off, as a part of a chunk''s time, in the median over all chunks, outliers too.';
+COMMENT ON COLUMN chunk_costs.fixed_share IS 'Part of the computing time that was fixed cost.';
+COMMENT ON COLUMN chunk_costs.min_events IS 'From this size on the fixed time is at most 5 % of a chunk: 19 * fixed_seconds / seconds_per_event, with the upper bound (2 standard errors) of a fixed time that is surely small.';
+COMMENT ON COLUMN chunk_costs.max_events IS 'Up to this size each thread has at least 4 chunks to do, so that none waits long for the last ones: (computing time of all datasets / peak threads / 4 - fixed_seconds) / seconds_per_event. Null if threads are not known.';
+COMMENT ON COLUMN chunk_costs.recommended_events IS 'Size to choose (chunksize of a Runner): median_events if it lies between min_events and max_events, else the nearer bound, to two digits. If no size satisfies both: sqrt(2 * fixed_seconds * computing time per thread) / seconds_per_event, which makes fixed time and waiting for the last chunk shortest together. Never more than largest_file_events.';
+COMMENT ON COLUMN chunk_costs.note IS 'What the recommendation changes and how sure it is, or why there is none.';
+COMMENT ON COLUMN chunk_costs.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW branches AS
+SELECT
+    dataset,
+    branch,
+    count(*) AS chunk_attempts,
+    count(DISTINCT filename) AS files,
+    sum(compressed_bytes)::BIGINT AS compressed_bytes,
+    sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+    sum(uncompressed_bytes) FILTER (compressed_bytes IS NOT NULL)
+        / nullif(sum(compressed_bytes) FILTER (uncompressed_bytes IS NOT NULL), 0)
+        AS compression_ratio,
+    sum(read_seconds) AS read_seconds,
+    sum(compressed_bytes) / sum(sum(compressed_bytes)) OVER whole AS byte_share,
+    sum(read_seconds) / nullif(sum(sum(read_seconds)) OVER whole, 0) AS read_share,
+    trace_id
+FROM chunk_branches
+GROUP BY trace_id, dataset, branch
+WINDOW whole AS (PARTITION BY trace_id)
+ORDER BY read_seconds DESC NULLS LAST, compressed_bytes DESC NULLS LAST, dataset, branch;
+
+COMMENT ON VIEW branches IS 'What branches cost: one row per dataset and branch, the costliest first. All attempts at chunks count. Empty if chunks were not measured.';
+COMMENT ON COLUMN branches.dataset IS 'Dataset that the files belong to.';
+COMMENT ON COLUMN branches.branch IS 'Name of the branch.';
+COMMENT ON COLUMN branches.chunk_attempts IS 'Attempts at chunks that read it.';
+COMMENT ON COLUMN branches.files IS 'Files that it was read from.';
+COMMENT ON COLUMN branches.compressed_bytes IS 'Size in the files of what was read of it; what several chunks needed counts for each.';
+COMMENT ON COLUMN branches.uncompressed_bytes IS 'Size of that when decompressed.';
+COMMENT ON COLUMN branches.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
+COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpret it.';
+COMMENT ON COLUMN branches.byte_share IS 'Part of the compressed bytes of all branches of all datasets.';
+COMMENT ON COLUMN branches.read_share IS 'Part of the reading time of all branches of all datasets.';
+COMMENT ON COLUMN branches.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW section_totals AS
+WITH computing AS (
+    SELECT trace_id, dataset, sum(compute_seconds) AS compute_seconds
+    FROM _chunks
+    GROUP BY trace_id, dataset
+),
+totals AS (
+    SELECT
+        dataset,
+        name,
+        count(*) AS passes,
+        count(DISTINCT (key, run_id)) AS attempts,
+        count(exception) AS failures,
+        sum(seconds) AS seconds,
+        avg(seconds) AS mean_seconds,
+        median(seconds) AS median_seconds,
+        max(seconds) AS max_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(bytes_read)::BIGINT AS bytes_read,
+        round(avg(memory_delta_bytes))::BIGINT AS mean_memory_delta_bytes,
+        min(memory_delta_bytes) AS min_memory_delta_bytes,
+        max(memory_delta_bytes) AS max_memory_delta_bytes,
+        trace_id
+    FROM sections
+    GROUP BY trace_id, dataset, name
+)
+SELECT
+    totals.* EXCLUDE (trace_id),
+    totals.seconds / nullif(computing.compute_seconds, 0) AS compute_share,
+    totals.trace_id
+FROM totals
+LEFT JOIN computing
+    ON totals.trace_id = computing.trace_id
+    AND totals.dataset IS NOT DISTINCT FROM computing.dataset
+ORDER BY totals.seconds DESC NULLS LAST, totals.dataset, totals.name;
+
+COMMENT ON VIEW section_totals IS 'Totals by named part: one row per dataset and name, the costliest first. Parts can lie in each other, so that they need not add up. Empty if nothing was named.';
+COMMENT ON COLUMN section_totals.dataset IS 'Dataset of the chunks; null for other tasks.';
+COMMENT ON COLUMN section_totals.name IS 'Name that the user gave.';
+COMMENT ON COLUMN section_totals.passes IS 'How often it was passed through.';
+COMMENT ON COLUMN section_totals.attempts IS 'Attempts at tasks that passed through it.';
+COMMENT ON COLUMN section_totals.failures IS 'How often an exception left it.';
+COMMENT ON COLUMN section_totals.seconds IS 'Wall time of all passes.';
+COMMENT ON COLUMN section_totals.mean_seconds IS 'Mean wall time of a pass.';
+COMMENT ON COLUMN section_totals.median_seconds IS 'Median wall time of a pass.';
+COMMENT ON COLUMN section_totals.max_seconds IS 'Longest wall time of a pass.';
+COMMENT ON COLUMN section_totals.cpu_seconds IS 'CPU time of all passes.';
+COMMENT ON COLUMN section_totals.bytes_read IS 'Bytes requested from the source in all passes.';
+COMMENT ON COLUMN section_totals.mean_memory_delta_bytes IS 'Memory of the process after minus before, in the mean.';
+COMMENT ON COLUMN section_totals.min_memory_delta_bytes IS 'The least of these.';
+COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'The most of these.';
+COMMENT ON COLUMN section_totals.compute_share IS 'seconds, as a part of the computing time of all attempts at chunks of the dataset.';
+COMMENT ON COLUMN section_totals.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW workers AS
+WITH runs AS (
+    SELECT
+        process.process,
+        count(*) AS task_runs,
+        sum(run.compute_seconds) AS compute_seconds,
+        sum(run.nbytes)::BIGINT AS output_bytes
+    FROM _task_runs AS run
+    ASOF INNER JOIN _workers AS process
+        ON run.trace_id = process.trace_id
+        AND run.worker = process.worker
+        AND run.processing_t >= process.from_t
+    GROUP BY process.process
+),
+chunk_runs AS (
+    SELECT
+        process,
+        count(*) FILTER (outcome = 'memory') AS chunks,
+        sum(compute_seconds) FILTER (NOT has_task) AS alone_seconds,
+        sum(output_bytes) FILTER (NOT has_task) AS alone_output_bytes,
+        count(*) FILTER (_failed(outcome)) AS failed_chunks,
+        CASE
+            WHEN count(*) FILTER (outcome = 'memory') = 0 THEN 0
+            ELSE sum(events)
+        END::BIGINT AS events,
+        sum(bytes_read)::BIGINT AS bytes_read,
+        sum(compute_seconds) AS chunk_seconds,
+        sum(events) / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
+            AS events_per_second,
+        sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
+            AS bytes_per_second,
+        median(compute_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
+        max(compute_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
+        _spread(event_seconds) AS spread,
+        arg_max(filename, event_seconds) AS slowest_file,
+        max(memory_peak_bytes) AS peak_memory_bytes
+    FROM _chunks
+    WHERE process IS NOT NULL
+    GROUP BY process
+),
+samples AS (
+    SELECT process.process, max(sample.metrics.memory) AS peak_memory_bytes
+    FROM raw.worker_sample AS sample
+    ASOF INNER JOIN _workers AS process
+        ON sample.trace_id = process.trace_id
+        AND sample.worker = process.worker
+        AND sample.t >= process.from_t
+    GROUP BY process.process
+)
+SELECT
+    workers.worker,
+    workers.name,
+    workers.host,
+    workers.nthreads,
+    workers.memory_limit_bytes,
+    workers.added_t,
+    workers.removed_t,
+    departures.reason AS removal_reason,
+    coalesce(runs.task_runs, 0) AS task_runs,
+    coalesce(runs.compute_seconds, 0) + coalesce(chunk_runs.alone_seconds, 0) AS compute_seconds,
+    (coalesce(runs.output_bytes, 0) + coalesce(chunk_runs.alone_output_bytes, 0))::BIGINT
+        AS output_bytes,
+    greatest(samples.peak_memory_bytes, chunk_runs.peak_memory_bytes) AS peak_memory_bytes,
+    coalesce(chunk_runs.chunks, 0) AS chunks,
+    CASE WHEN chunk_runs.process IS NULL THEN 0 ELSE chunk_runs.events END AS events,
+    chunk_runs.bytes_read,
+    workers.server_id,
+    coalesce(chunk_runs.failed_chunks, 0) AS failed_chunks,
+    chunk_runs.chunk_seconds,
+    chunk_runs.chunk_seconds
+        / nullif(sum(chunk_runs.chunk_seconds) OVER (PARTITION BY workers.trace_id), 0)
+        AS chunk_share,
+    chunk_runs.events_per_second,
+    chunk_runs.bytes_per_second,
+    chunk_runs.median_chunk_seconds,
+    chunk_runs.max_chunk_seconds,
+    chunk_runs.spread,
+    chunk_runs.slowest_file,
+    slowness.slowness,
+    slowness.is_slow,
+    workers.trace_id
+FROM _workers AS workers
+LEFT JOIN _departures AS departures USING (process)
+LEFT JOIN runs USING (process)
+LEFT JOIN chunk_runs USING (process)
+LEFT JOIN samples USING (process)
+LEFT JOIN _slowness AS slowness USING (process)
+ORDER BY workers.process;
+
+COMMENT ON VIEW workers IS 'Worker processes and what they did: one row per process, in the order in which they came.';
+COMMENT ON COLUMN workers.worker IS 'Address; a later process can have it again.';
+COMMENT ON COLUMN workers.name IS 'Name, which a restarted worker keeps.';
+COMMENT ON COLUMN workers.host IS 'Host that it ran on.';
+COMMENT ON COLUMN workers.nthreads IS 'Threads that compute.';
+COMMENT ON COLUMN workers.memory_limit_bytes IS 'Memory it may use; null if there is no limit.';
+COMMENT ON COLUMN workers.added_t IS 'When it came, or when recording began, in seconds since the epoch; null if not recorded.';
+COMMENT ON COLUMN workers.removed_t IS 'When it went, in seconds since the epoch; null if it was there to the end.';
+COMMENT ON COLUMN workers.removal_reason IS 'Why it went, as Dask names it.';
+COMMENT ON COLUMN workers.task_runs IS 'Attempts that ran on it, or were sent to it.';
+COMMENT ON COLUMN workers.compute_seconds IS 'Their computing time; without a cluster, that of the chunks.';
+COMMENT ON COLUMN workers.output_bytes IS 'Size of their results.';
+COMMENT ON COLUMN workers.peak_memory_bytes IS 'Most memory of the process at any tick, or during a chunk that was measured.';
+COMMENT ON COLUMN workers.chunks IS 'Chunks that ended well on it.';
+COMMENT ON COLUMN workers.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
+COMMENT ON COLUMN workers.bytes_read IS 'Bytes that chunks read on it; null if it was not measured.';
+COMMENT ON COLUMN workers.server_id IS 'Identity of the process.';
+COMMENT ON COLUMN workers.failed_chunks IS 'Attempts at chunks that erred, were retried, were lost, or were skipped on it.';
+COMMENT ON COLUMN workers.chunk_seconds IS 'Computing time of all attempts at chunks on it.';
+COMMENT ON COLUMN workers.chunk_share IS 'Part of the computing time of all attempts at chunks.';
+COMMENT ON COLUMN workers.events_per_second IS 'events / chunk_seconds: the rate of one thread, failed attempts included, results from a checkpoint not.';
+COMMENT ON COLUMN workers.bytes_per_second IS 'bytes_read by the computing time of the attempts that measured it: the rate of one thread.';
+COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median computing time of a chunk that ended well on it.';
+COMMENT ON COLUMN workers.max_chunk_seconds IS 'Longest computing time of a chunk that ended well on it.';
+COMMENT ON COLUMN workers.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event.';
+COMMENT ON COLUMN workers.slowness IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
+COMMENT ON COLUMN workers.is_slow IS 'Whether slowness is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
+COMMENT ON COLUMN workers.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW files AS
+WITH totals AS (
+    SELECT
+        dataset,
+        filename,
+        treename,
+        count(*) FILTER (is_first_result) AS chunks,
+        count(*) AS chunk_attempts,
+        CASE
+            WHEN count(*) FILTER (is_first_result) = 0 THEN 0
+            ELSE sum(events) FILTER (is_first_result)
+        END::BIGINT AS events,
+        sum(bytes_read)::BIGINT AS bytes_read,
+        sum(compute_seconds) AS compute_seconds,
+        sum(events) FILTER (is_first_result)
+            / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
+            AS events_per_second,
+        count(DISTINCT worker) AS workers,
+        count(*) FILTER (_failed(outcome)) AS failed_attempts,
+        sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
+            AS bytes_per_second,
+        sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
+            AS compute_share,
+        median(compute_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
+        max(compute_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
+        _spread(event_seconds) AS spread,
+        arg_max(worker, event_seconds) AS slowest_worker,
+        sum(process_seconds) AS process_seconds,
+        sum(open_seconds) AS open_seconds,
+        sum(read_seconds) AS read_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(wait_seconds) AS wait_seconds,
+        sum(requests)::BIGINT AS requests,
+        any_value(source) AS source,
+        max(file_bytes) AS file_bytes,
+        sum(bytes_read) FILTER (is_first_result) / nullif(max(file_bytes), 0) AS byte_share,
+        max(file_branches) AS file_branches,
+        max(branches_read) AS branches_read,
+        max(branches_read) / nullif(max(file_branches), 0) AS branch_share,
+        sum(compressed_bytes)::BIGINT AS compressed_bytes,
+        sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+        sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
+        count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
+        trace_id
+    FROM _chunks
+    GROUP BY trace_id, dataset, filename, treename
+)
+SELECT
+    totals.* EXCLUDE (trace_id),
+    slowness.slowness,
+    slowness.is_slow,
+    totals.trace_id
+FROM totals
+LEFT JOIN _slowness AS slowness
+    ON slowness.process IS NULL
+    AND totals.trace_id = slowness.trace_id
+    AND totals.dataset IS NOT DISTINCT FROM slowness.dataset
+    AND totals.filename IS NOT DISTINCT FROM slowness.filename
+    AND totals.treename IS NOT DISTINCT FROM slowness.treename
+ORDER BY compute_seconds DESC NULLS LAST, totals.dataset, totals.filename, totals.treename;
+
+COMMENT ON VIEW files IS 'Totals by file: one row per dataset, file and tree, the costliest first. Sums are over what was measured, and null if nothing was.';
+COMMENT ON COLUMN files.dataset IS 'Dataset that the file belongs to.';
+COMMENT ON COLUMN files.filename IS 'The file, as coffea names it.';
+COMMENT ON COLUMN files.treename IS 'Tree or table within the file.';
+COMMENT ON COLUMN files.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once.';
+COMMENT ON COLUMN files.chunk_attempts IS 'All attempts at chunks.';
+COMMENT ON COLUMN files.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
+COMMENT ON COLUMN files.bytes_read IS 'Bytes that all attempts read; null if not measured.';
+COMMENT ON COLUMN files.compute_seconds IS 'Computing time of all attempts.';
+COMMENT ON COLUMN files.events_per_second IS 'events / compute_seconds: the rate of one thread, failed and repeated attempts included, results from a checkpoint not.';
+COMMENT ON COLUMN files.workers IS 'Addresses of workers that it was tried on.';
+COMMENT ON COLUMN files.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN files.bytes_per_second IS 'bytes_read by the computing time of the attempts that measured it: the rate of one thread.';
+COMMENT ON COLUMN files.compute_share IS 'Part of the computing time of all attempts at chunks.';
+COMMENT ON COLUMN files.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
+COMMENT ON COLUMN files.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
+COMMENT ON COLUMN files.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN files.slowest_worker IS 'Worker of its chunk with the most seconds per event.';
+COMMENT ON COLUMN files.process_seconds IS 'Time in the processor, of all attempts.';
+COMMENT ON COLUMN files.open_seconds IS 'Time until there were events, of all attempts.';
+COMMENT ON COLUMN files.read_seconds IS 'Time of reading columns, of all attempts.';
+COMMENT ON COLUMN files.cpu_seconds IS 'CPU time of the threads, of all attempts.';
+COMMENT ON COLUMN files.wait_seconds IS 'Time without CPU of the threads, of all attempts.';
+COMMENT ON COLUMN files.requests IS 'Requests that all attempts made.';
+COMMENT ON COLUMN files.source IS 'What was read: TTree, RNTuple or Parquet.';
+COMMENT ON COLUMN files.file_bytes IS 'Size of the file.';
+COMMENT ON COLUMN files.byte_share IS 'Bytes that its processed chunks read, as a part of its size; opening it anew for each chunk counts each time.';
+COMMENT ON COLUMN files.file_branches IS 'Branches in the file.';
+COMMENT ON COLUMN files.branches_read IS 'Most branches that a chunk of it read.';
+COMMENT ON COLUMN files.branch_share IS 'branches_read / file_branches.';
+COMMENT ON COLUMN files.compressed_bytes IS 'Size in the file of what all attempts read of branches; what several chunks needed counts for each.';
+COMMENT ON COLUMN files.uncompressed_bytes IS 'Size of that when decompressed.';
+COMMENT ON COLUMN files.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
+COMMENT ON COLUMN files.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
+COMMENT ON COLUMN files.slowness IS 'How many times as long as those of the dataset''s median file its chunks took whichever worker had them: the median over its chunks, by what dataset, size and worker make one expect. Null if it cannot be told from the worker or the dataset: fewer than two workers, or one file in the dataset.';
+COMMENT ON COLUMN files.is_slow IS 'Whether slowness is at least 1.5, of 3 chunks at least, and 4 standard errors above 1. Chunks of a file tend to run at the same time: if everything was slow then, so is the file.';
+COMMENT ON COLUMN files.trace_id IS 'Identity of the recording.';
+

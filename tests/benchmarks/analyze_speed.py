@@ -309,10 +309,10 @@ def _print_results(options: argparse.Namespace, folder: Path, scratch: Path) -> 
     names = [name for row in compared for name in (row.name, row.inner) if name]
     limit = f", memory limit {options.memory_limit}" if options.memory_limit else ""
     print(
-        f"{os.cpu_count()} CPUs{limit}; {options.workers} workers; {'; '.join(sizes)}. "
-        "Wall time of whole processes, ratio to the first row, CPU time, peak memory; growth of "
-        f"the wall time from {GROWTH_FROM_TASKS:,} tasks on. The page cache is warm; a cold roast has no cache "
-        "of its own.\n"
+        f"{os.cpu_count()} CPUs{limit}; {options.workers} workers; {'; '.join(sizes)}.\n"
+        "Wall time of whole processes, ratio to the first row, CPU time, peak memory; growth "
+        f"of the wall time from {GROWTH_FROM_TASKS:,} tasks on.\n"
+        "The page cache is warm; a cold roast has no cache of its own.\n"
     )
     print("\n".join(table(costs, names)))
 

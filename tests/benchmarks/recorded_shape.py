@@ -110,7 +110,6 @@ class TaskShape:
     group: str
     dependencies: tuple[int, ...]
     dependents: tuple[int, ...]
-    order: int
     annotations: str | None
     retries: int
     span_id: str
@@ -272,7 +271,6 @@ def _tasks(by_kind: dict[str, list[Record]]) -> Iterator[TaskShape]:
                 if dependency in places
             ),
             dependents=tuple(dependents[key]),
-            order=int(task["priority"][-1]),
             annotations=None if annotations is None else as_json(annotations),
             retries=int((annotations or {}).get("retries") or 0),
             span_id=task["span_id"],

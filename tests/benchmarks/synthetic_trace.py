@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from recorded_shape import Record, as_json
 
@@ -121,8 +120,3 @@ def parts_as_json(parts: Iterable[tuple[str, float, float, str | None]]) -> str:
         + (f',"source":"{source}"}}' if source else "}")
         for action, start, stop, source in parts
     )
-
-
-def metrics_as_json(metrics: Record, **own: Any) -> str:
-    """Write what a worker says of itself: recorded metrics, with its own in their places."""
-    return as_json({**metrics, **own})

@@ -28,17 +28,17 @@ def test_growth_leaves_out_what_is_mostly_the_start_of_python():
 
 def test_the_table_compares_with_its_first_row():
     costs = {
-        100_000: {"scan": Cost(2.0, 4.0, 9 * 2**20), "ours": Cost(3.0, 3.5, 2**23)},
+        100_000: {"a": Cost(2.0, 4.0, 9 * 2**20), "ours": Cost(3.0, 3.5, 2**23)},
         1_000_000: {
-            "scan": Cost(20.0, 40.0, 9 * 2**20),
+            "a": Cost(20.0, 8.0, 9 * 2**20),
             "ours": Cost(1.0, 1.0, 0, "", "no room"),
         },
     }
 
-    assert list(analyze_speed.table(costs, ["scan", "ours"])) == [
+    assert list(analyze_speed.table(costs, ["a", "ours"])) == [
         "| | 100,000 tasks | 1,000,000 tasks | growth |",
         "| --- | ---: | ---: | ---: |",
-        "| scan | 2.00 s, 1.00 ×, 4.0 s CPU, 9 MiB | 20.00 s, 1.00 ×, 40.0 s CPU, 9 MiB | n^1.00 |",
+        "| a | 2.00 s, 1.00 ×, 4.0 s CPU, 9 MiB | 20.00 s, 1.00 ×, 8.0 s CPU, 9 MiB | n^1.00 |",
         "| ours | 3.00 s, 1.50 ×, 3.5 s CPU, 8 MiB | failed: no room | – |",
     ]
 

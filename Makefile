@@ -54,8 +54,8 @@ benchmark-recorder: $(VENV)/installed-benchmark  ## what recording costs: CPU, m
 benchmark-chunks: $(VENV)/installed-all  ## what measuring a coffea chunk costs (5 minutes)
 	$(BIN)/python tests/benchmarks/chunk_cost.py
 
-benchmark-analyze: $(VENV)/installed-benchmark  ## what the analysis costs beside other readers, and how it grows (MINUTES minutes) [TASKS="10_000 … 10_000_000"]
-	$(BIN)/python tests/benchmarks/analyze_speed.py $(if $(TASKS),--tasks $(TASKS))
+benchmark-analyze: $(VENV)/installed-benchmark  ## what the analysis costs beside other readers, and how it grows (MINUTES minutes) [TASKS="10_000 … 10_000_000" HTA=python]
+	$(BIN)/python tests/benchmarks/analyze_speed.py $(if $(TASKS),--tasks $(TASKS)) $(if $(HTA),--hta-python $(HTA))
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
 	$(BIN)/python tests/benchmarks/campaign.py

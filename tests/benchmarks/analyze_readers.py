@@ -44,7 +44,7 @@ def orjson_loop(trace: Path) -> None:
     import orjson
 
     kinds: Counter[str] = Counter()
-    with _opened(trace) as lines:
+    with opened(trace) as lines:
         for line in lines:
             kinds[orjson.loads(line)["kind"]] += 1
 
@@ -68,6 +68,17 @@ def polars_scan(trace: Path) -> None:
     )
 
 
+def hta_totals(events: Path) -> None:
+    """Parse Chrome's trace events with HolisticTraceAnalysis, and ask for totals by name.
+
+    Runs in a Python that has it; nothing of ours is there.
+    """
+    from hta.trace_analysis import TraceAnalysis
+
+    analysis = TraceAnalysis(trace_files={0: str(events)})
+    analysis.t.get_trace(0).groupby("name")["dur"].agg(["count", "sum"])
+
+
 def roast_aggregate(trace: Path, memory_limit: str | None = None) -> None:
     """Open a trace and ask for totals of ``task_runs``; print how long the question took."""
     from roast_analyze import Trace
@@ -81,7 +92,8 @@ def roast_aggregate(trace: Path, memory_limit: str | None = None) -> None:
         print(time.perf_counter() - start)
 
 
-def _opened(trace: Path) -> Any:
+def opened(trace: Path) -> Any:
+    """Open a plain or zstd file for its lines."""
     if trace.suffix == ".zst":
         import zstandard
 
@@ -89,7 +101,9 @@ def _opened(trace: Path) -> Any:
     return trace.open("rb")
 
 
-READERS = {reader.__name__: reader for reader in (duckdb_scan, orjson_loop, polars_scan)}
+READERS = {
+    reader.__name__: reader for reader in (duckdb_scan, orjson_loop, polars_scan, hta_totals)
+}
 
 
 def main() -> None:

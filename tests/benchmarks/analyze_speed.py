@@ -47,18 +47,21 @@ class Row:
     ----------
     name : str
     command : callable
-        From trace and scratch folder to the words of the command line.
+        From trace and scratch folder to the words of the command line, Python first.
     cache : str
         ``fresh``: an empty cache each time; ``kept``: one that is there; ``none``: it has
         nothing to do with it.
     inner : str
         Name of a row for the seconds that the process prints itself, if it does.
+    prepare : callable, optional
+        Called once with trace and scratch folder before anything is measured.
     """
 
     name: str
     command: Callable[[Path, Path], list[str]]
     cache: str = "none"
     inner: str = ""
+    prepare: Callable[[Path, Path], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,23 +75,24 @@ class Cost:
     failure: str = ""
 
 
-def rows(memory_limit: str | None) -> list[Row]:
+def rows(memory_limit: str | None, hta_python: str | None = None) -> list[Row]:
     """List what is measured; the first is what the others are compared with."""
 
     def here(name: str, *more: str) -> Callable[[Path, Path], list[str]]:
-        return lambda trace, _: [str(READERS), name, str(trace), *more]
+        return lambda trace, _: [sys.executable, str(READERS), name, str(trace), *more]
 
     def ours(*words: str) -> Callable[[Path, Path], list[str]]:
         def command(trace: Path, scratch: Path) -> list[str]:
             places = {"TRACE": str(trace), "REPORT": str(scratch / "report.html")}
             limit = _memory_option(words[0], memory_limit)
-            return ["-m", "roast_analyze", *(places.get(w, w) for w in words), *limit]
+            filled = [places.get(word, word) for word in words]
+            return [sys.executable, "-m", "roast_analyze", *filled, *limit]
 
         return command
 
     limit = ("--memory-limit", memory_limit) if memory_limit else ()
     first = ours("sql", "TRACE", FIRST_QUERY, "--format", "csv")
-    return [
+    compared = [
         Row("DuckDB's typed scan", here("duckdb_scan")),
         Row("plain orjson loop", here("orjson_loop")),
         Row("polars' scan", here("polars_scan")),
@@ -104,6 +108,21 @@ def rows(memory_limit: str | None) -> list[Row]:
         Row("roast: summary, warm", ours("TRACE"), "kept"),
         Row("roast: report, cold", ours("TRACE", "--html", "REPORT"), "fresh"),
     ]
+    return compared if hta_python is None else [*compared, _hta_row(hta_python)]
+
+
+def _hta_row(python: str) -> Row:
+    """HolisticTraceAnalysis on the same computations and transfers; it needs another file."""
+
+    def prepare(trace: Path, scratch: Path) -> None:
+        from chrome_events import write_chrome_events
+
+        write_chrome_events(trace, scratch / "events.json")
+
+    def command(_: Path, scratch: Path) -> list[str]:
+        return [python, str(READERS), "hta_totals", str(scratch / "events.json")]
+
+    return Row("HTA: totals by name, converted before", command, prepare=prepare)
 
 
 def _memory_option(command: str, memory_limit: str | None) -> list[str]:
@@ -133,21 +152,24 @@ class Measurement:
         self._scratch = scratch
         self._kept = scratch / "kept"
         self._primed: set[str] = set()
+        self._is_cacheless = False  # a version of ours that keeps no cache needs no priming
         self.costs: defaultdict[str, list[Cost]] = defaultdict(list)
 
     def take(self, row: Row) -> None:
         """Measure a row once."""
-        if row.cache == "kept" and row.name not in self._primed:
+        if row.cache == "kept" and row.name not in self._primed and not self._is_cacheless:
             self._primed.add(row.name)
             self._process(row, self._kept)
+            self._is_cacheless = not self._kept.exists()
         with tempfile.TemporaryDirectory(dir=self._scratch) as fresh:
             cost = self._process(row, self._kept if row.cache == "kept" else Path(fresh))
         self.costs[row.name].append(cost)
+        _say(f"{self._trace.name}: {row.name}: {cost.failure or _cell(cost, cost)}")
         if row.inner and not cost.failure:
             self.costs[row.inner].append(Cost(float(cost.printed), 0.0, 0))
 
     def _process(self, row: Row, cache: Path) -> Cost:
-        command = [sys.executable, *row.command(self._trace, self._scratch)]
+        command = row.command(self._trace, self._scratch)
         environment = {**os.environ, "ROAST_CACHE_DIR": str(cache)}
         with (
             tempfile.TemporaryFile(dir=self._scratch) as out,
@@ -179,11 +201,12 @@ def measured(
     _read_once(trace)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         measurement = Measurement(trace, Path(folder))
+        for row in compared:
+            if row.prepare:
+                row.prepare(trace, Path(folder))
         for repetition in range(repetitions):
             for row in compared[:: -1 if repetition % 2 else 1]:
-                _say(f"{trace.name}: {row.name} ({repetition + 1} of {repetitions})")
                 measurement.take(row)
-    _say("")
     return {name: _median(costs) for name, costs in measurement.costs.items()}
 
 
@@ -205,9 +228,8 @@ def _read_once(trace: Path) -> None:
 
 
 def _say(text: str) -> None:
-    """Show how far it is, to somebody who looks."""
-    if sys.stderr.isatty():
-        print(f"\x1b[2K\r{text}", end="", file=sys.stderr, flush=True)
+    """Show how far it is, apart from the table."""
+    print(text, file=sys.stderr, flush=True)
 
 
 # What is printed
@@ -282,6 +304,9 @@ def main() -> None:
     parser.add_argument("--memory-limit", metavar="SIZE", help="passed to roast-analyze")
     parser.add_argument("--rows", nargs="+", metavar="WORD", help="rows with one of the words")
     parser.add_argument("--repetitions", type=int, help="3 up to 100,000 tasks, then 1")
+    parser.add_argument(
+        "--hta-python", metavar="PYTHON", help="a Python with HolisticTraceAnalysis"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="roast-benchmark-") as scratch:
         folder = options.folder or Path(scratch)
@@ -290,12 +315,13 @@ def main() -> None:
 
 
 def _print_results(options: argparse.Namespace, folder: Path, scratch: Path) -> None:
-    compared = rows(options.memory_limit)
+    compared = rows(options.memory_limit, options.hta_python)
     if options.rows:
         wanted = compared[1:]
         compared = compared[:1] + [
             row for row in wanted if any(word in row.name for word in options.rows)
         ]
+    load = os.getloadavg()[0]
     costs: dict[int, dict[str, Cost]] = {}
     sizes = []
     for tasks in sorted(options.tasks):
@@ -309,7 +335,8 @@ def _print_results(options: argparse.Namespace, folder: Path, scratch: Path) -> 
     names = [name for row in compared for name in (row.name, row.inner) if name]
     limit = f", memory limit {options.memory_limit}" if options.memory_limit else ""
     print(
-        f"{os.cpu_count()} CPUs{limit}; {options.workers} workers; {'; '.join(sizes)}.\n"
+        f"{os.cpu_count()} CPUs, load {load:.1f} when it began{limit}; {options.workers} "
+        f"workers; {'; '.join(sizes)}.\n"
         "Wall time of whole processes, ratio to the first row, CPU time, peak memory; growth "
         f"of the wall time from {GROWTH_FROM_TASKS:,} tasks on.\n"
         "The page cache is warm; a cold roast has no cache of its own.\n"

@@ -54,7 +54,7 @@ benchmark-recorder: $(VENV)/installed-benchmark  ## what recording costs: CPU, m
 benchmark-chunks: $(VENV)/installed-all  ## what measuring a coffea chunk costs (5 minutes)
 	$(BIN)/python tests/benchmarks/chunk_cost.py
 
-benchmark-analyze: $(VENV)/installed-benchmark  ## what the analysis costs beside other readers, and how it grows (MINUTES minutes) [TASKS="10_000 … 10_000_000" HTA=python]
+benchmark-analyze: $(VENV)/installed-benchmark  ## what the analysis costs beside other readers, and how it grows (15 minutes) [TASKS="10_000 … 10_000_000" HTA=python]
 	$(BIN)/python tests/benchmarks/analyze_speed.py $(if $(TASKS),--tasks $(TASKS)) $(if $(HTA),--hta-python $(HTA))
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)

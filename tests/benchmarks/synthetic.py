@@ -42,6 +42,7 @@ def make_trace(
     seed: int = 1,
     fit: Sequence[Path] = DEFAULT_FIT,
     graph_tasks: int = 20_000,
+    tasks_per_lost_worker: int = 100_000,
     segment_bytes: int = 256 * 2**20,
 ) -> Made:
     """Write a synthetic trace.
@@ -54,7 +55,7 @@ def make_trace(
         Recorded traces, each a file. Their graphs take turns.
     segment_bytes : int
         Size of the text of a segment, if the path is a folder.
-    tasks, workers, threads, seed, graph_tasks
+    tasks, workers, threads, seed, graph_tasks, tasks_per_lost_worker
         As in :class:`synthetic_cluster.Plan`.
 
     Returns
@@ -68,7 +69,7 @@ def make_trace(
         If a run that is to be fitted computed nothing.
     """
     shapes = [read_shape(recorded) for recorded in fit]
-    plan = Plan(tasks, workers, threads, seed, graph_tasks)
+    plan = Plan(tasks, workers, threads, seed, graph_tasks, tasks_per_lost_worker)
     return Cluster(shapes, path, plan, segment_bytes).run()
 
 
@@ -88,6 +89,7 @@ def main() -> None:
     parser.add_argument(
         "--graph-tasks", type=int, default=20_000, help="submitted at once, about"
     )
+    parser.add_argument("--tasks-per-lost-worker", type=int, default=100_000)
     options = parser.parse_args()
     if min(options.tasks, options.workers, options.threads) < 1:
         parser.error("--tasks, --workers and --threads count from 1")
@@ -99,6 +101,7 @@ def main() -> None:
         seed=options.seed,
         fit=options.fit,
         graph_tasks=options.graph_tasks,
+        tasks_per_lost_worker=options.tasks_per_lost_worker,
         segment_bytes=options.segment_bytes,
     )
     print(as_json({**vars(made), "records": dict(made.records), "runs": dict(made.runs)}))

@@ -29,7 +29,6 @@ from synthetic_workers import Attempt, Worker
 STRAGGLER_SHARE = 0.003  # tasks that take many times as long as others of their prefix
 STRAGGLER_SHAPE = 1.2  # of the Pareto distribution of how many times
 STRAGGLER_LIMIT = 60.0
-TASKS_PER_LOST_WORKER = 100_000
 
 # Seconds that things take, in the mean.
 TRANSITION_SECONDS = 25e-6
@@ -62,6 +61,8 @@ class Plan:
         Other seeds give other traces of the same kind.
     graph_tasks : int
         Tasks that are submitted at once, about.
+    tasks_per_lost_worker : int
+        Tasks that are computed in the mean until another worker is lost.
     """
 
     tasks: int
@@ -69,6 +70,7 @@ class Plan:
     threads: int
     seed: int
     graph_tasks: int
+    tasks_per_lost_worker: int
 
 
 @dataclass
@@ -187,7 +189,9 @@ class Cluster:
         self._unresolved = 0
         self._unforgotten = 0
         self._done = 0
-        self._next_loss = min(plan.tasks, TASKS_PER_LOST_WORKER) * self._rng.uniform(0.3, 0.7)
+        self._next_loss = self._rng.uniform(0.3, 0.7) * min(
+            plan.tasks, plan.tasks_per_lost_worker
+        )
         for _ in range(plan.workers):
             self._add_worker()
 
@@ -480,7 +484,7 @@ class Cluster:
         self._resolve(task.copy)
         self._done += 1
         if self._done >= self._next_loss:
-            self._next_loss += TASKS_PER_LOST_WORKER * self._rng.uniform(0.5, 1.5)
+            self._next_loss += self._plan.tasks_per_lost_worker * self._rng.uniform(0.5, 1.5)
             self._at(self._now, self._lose_worker)
         return stimulus
 
@@ -548,10 +552,10 @@ class Cluster:
         results = [task for task in worker.results if not self._has_replica(task)]
         for task in results:
             self._move(task, "released", stimulus)
-        for task in results:
-            self._compute_again(task, stimulus)
         for task in runs:
             self._wait_again(task, stimulus)
+        for task in results:
+            self._compute_again(task, stimulus)
         departed = {"worker": worker.address, "server_id": worker.server_id}
         self._trace.record("worker_removed", self._now, {**departed, "stimulus_id": stimulus})
         self._tell_of_loss(worker, runs, results, stimulus)
@@ -580,11 +584,11 @@ class Cluster:
             self._compute_again(dependency, stimulus)
         for dependent in task.dependents():
             if dependent.state == "waiting":
-                dependent.missing += 1
+                dependent.count_missing()
         self._wait_again(task, stimulus)
 
     def _wait_again(self, task: Task, stimulus: str) -> None:
-        task.missing = sum(held.state != "memory" for held in task.dependencies())
+        task.count_missing()
         self._move(task, "waiting", stimulus)
         if not task.missing:
             self._find_place(task, stimulus)

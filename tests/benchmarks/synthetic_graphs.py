@@ -186,6 +186,10 @@ class Task:
         tasks = self.copy.tasks
         return (tasks[place] for place in self.model.dependents if place < len(tasks))
 
+    def count_missing(self) -> None:
+        """Count anew how many dependencies are not in memory."""
+        self.missing = sum(held.state != "memory" for held in self.dependencies())
+
     def draw_fate(self, rng: random.Random) -> None:
         """Draw how often it fails, and whether it is rescheduled."""
         kind, retries = self.model.kind, self.model.retries

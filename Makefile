@@ -8,7 +8,7 @@ DEMO_DIR ?= roast-demo
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floor lint docs samples experiment screenshots benchmark-recorder benchmark-chunks campaign clean
+.PHONY: help demo test test-floor lint docs samples experiment screenshots benchmark-recorder benchmark-chunks benchmark-analyze campaign clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ benchmark-recorder: $(VENV)/installed-benchmark  ## what recording costs: CPU, m
 
 benchmark-chunks: $(VENV)/installed-all  ## what measuring a coffea chunk costs (5 minutes)
 	$(BIN)/python tests/benchmarks/chunk_cost.py
+
+benchmark-analyze: $(VENV)/installed-benchmark  ## what the analysis costs beside other readers, and how it grows (15 minutes) [TASKS="10_000 … 10_000_000" HTA=python]
+	$(BIN)/python tests/benchmarks/analyze_speed.py $(if $(TASKS),--tasks $(TASKS)) $(if $(HTA),--hta-python $(HTA))
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
 	$(BIN)/python tests/benchmarks/campaign.py

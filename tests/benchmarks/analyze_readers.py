@@ -1,0 +1,122 @@
+"""What :mod:`analyze_speed` measures, one a process: ``analyze_readers.py NAME TRACE``.
+
+Each reads a whole trace in the way that its name says, and needs nothing that it does not
+use: the start of the process is a part of what is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+AGGREGATE = "SELECT prefix, count(*), sum(compute_seconds) FROM task_runs GROUP BY prefix"
+
+
+def duckdb_scan(trace: Path) -> None:
+    """Count rows, values of every column, and bytes of every text, by kind."""
+    import duckdb
+
+    from roast_schemas.describe import duckdb_columns
+
+    columns = duckdb_columns()
+    types = ", ".join(f"'{name}': '{type_}'" for name, type_ in columns.items())
+    # That every column is asked for has every column parsed.
+    asked = ", ".join(
+        f'sum(strlen("{name}"))' if type_ == "VARCHAR" else f'count("{name}")'
+        for name, type_ in columns.items()
+        if name != "kind"
+    )
+    with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute(
+            f"SELECT kind, count(*), {asked} FROM read_json($trace, "
+            f"format = 'newline_delimited', columns = {{{types}}}) GROUP BY kind",
+            {"trace": str(trace)},
+        ).fetchall()
+
+
+def orjson_loop(trace: Path) -> None:
+    """Parse every line, and count by kind."""
+    import orjson
+
+    kinds: Counter[str] = Counter()
+    with opened(trace) as lines:
+        for line in lines:
+            kinds[orjson.loads(line)["kind"]] += 1
+
+
+def polars_scan(trace: Path) -> None:
+    """Count rows and values of every column by kind, as the DuckDB scan does."""
+    import duckdb
+    import polars as pl
+
+    from roast_schemas.describe import duckdb_columns
+
+    # Polars has no maps: what would be one stays text.
+    nulls = ", ".join(
+        f'NULL::{"VARCHAR" if type_.startswith("MAP") else type_} AS "{name}"'
+        for name, type_ in duckdb_columns().items()
+    )
+    schema = duckdb.sql(f"SELECT {nulls}").pl().schema
+    counts = pl.all().exclude("kind").count()
+    pl.scan_ndjson(trace, schema=schema).group_by("kind").agg(pl.len(), counts).collect(
+        engine="streaming"
+    )
+
+
+def hta_totals(events: Path) -> None:
+    """Parse Chrome's trace events with HolisticTraceAnalysis, and ask for totals by name.
+
+    Runs in a Python that has it; nothing of ours is there.
+    """
+    from hta.trace_analysis import TraceAnalysis
+
+    analysis = TraceAnalysis(trace_files={0: str(events)})
+    analysis.t.get_trace(0).groupby("name")["dur"].agg(["count", "sum"])
+
+
+def roast_aggregate(trace: Path, memory_limit: str | None = None) -> None:
+    """Open a trace and ask for totals of ``task_runs``; print how long the question took."""
+    from roast_analyze import Trace
+
+    limit: dict[str, Any] = {}
+    if memory_limit and "memory_limit" in inspect.signature(Trace).parameters:
+        limit["memory_limit"] = memory_limit
+    with Trace(trace, **limit) as opened:
+        start = time.perf_counter()
+        opened.sql(AGGREGATE).fetchall()
+        print(time.perf_counter() - start)
+
+
+def opened(trace: Path) -> Any:
+    """Open a plain or zstd file for its lines."""
+    if trace.suffix == ".zst":
+        import zstandard
+
+        return zstandard.open(trace, "rb")
+    return trace.open("rb")
+
+
+READERS = {
+    reader.__name__: reader for reader in (duckdb_scan, orjson_loop, polars_scan, hta_totals)
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("reader", choices=[*READERS, roast_aggregate.__name__])
+    parser.add_argument("trace", type=Path)
+    parser.add_argument("--memory-limit")
+    options = parser.parse_args()
+    if options.reader in READERS:
+        READERS[options.reader](options.trace)
+    else:
+        roast_aggregate(options.trace, options.memory_limit)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,348 @@
+"""How long the analysis takes, and how it grows: ``make benchmark-analyze``.
+
+One table in one run: DuckDB's own typed scan of the same file, a plain loop, polars' reader,
+and ours. Every figure is a process of its own, the start of Python included, and its peak
+memory is what the system says of it. The files are synthetic traces (see :mod:`synthetic`),
+made where they are not there yet.
+
+Cold means that there is no cache of ours: each time a fresh folder is ``ROAST_CACHE_DIR``.
+Warm means that one is there. The system's page cache is warm for everyone: each file is read
+once before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FIRST_QUERY = "SELECT start, finish, count(*) FROM transitions GROUP BY ALL"
+READERS = Path(__file__).with_name("analyze_readers.py")
+
+#: Growth is told from this number of tasks on: below, starting Python is most of it.
+GROWTH_FROM_TASKS = 100_000
+REPEATED_UP_TO_TASKS = 100_000
+REPETITIONS = 3
+
+
+# How it is measured
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that is measured.
+
+    Parameters
+    ----------
+    name : str
+    command : callable
+        From trace and scratch folder to the words of the command line, Python first.
+    cache : str
+        ``fresh``: an empty cache each time; ``kept``: one that is there; ``none``: it has
+        nothing to do with it.
+    inner : str
+        Name of a row for the seconds that the process prints itself, if it does.
+    prepare : callable, optional
+        Called once with trace and scratch folder before anything is measured.
+    """
+
+    name: str
+    command: Callable[[Path, Path], list[str]]
+    cache: str = "none"
+    inner: str = ""
+    prepare: Callable[[Path, Path], None] | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a process took; `failure` is its last word if it failed."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    printed: str = ""
+    failure: str = ""
+
+
+def rows(memory_limit: str | None, hta_python: str | None = None) -> list[Row]:
+    """List what is measured; the first is what the others are compared with."""
+
+    def here(name: str, *more: str) -> Callable[[Path, Path], list[str]]:
+        return lambda trace, _: [sys.executable, str(READERS), name, str(trace), *more]
+
+    def ours(*words: str) -> Callable[[Path, Path], list[str]]:
+        def command(trace: Path, scratch: Path) -> list[str]:
+            places = {"TRACE": str(trace), "REPORT": str(scratch / "report.html")}
+            limit = _memory_option(words[0], memory_limit)
+            filled = [places.get(word, word) for word in words]
+            return [sys.executable, "-m", "roast_analyze", *filled, *limit]
+
+        return command
+
+    limit = ("--memory-limit", memory_limit) if memory_limit else ()
+    first = ours("sql", "TRACE", FIRST_QUERY, "--format", "csv")
+    compared = [
+        Row("DuckDB's typed scan", here("duckdb_scan")),
+        Row("plain orjson loop", here("orjson_loop")),
+        Row("polars' scan", here("polars_scan")),
+        Row("roast: first query, cold", first, "fresh"),
+        Row("roast: first query, warm", first, "kept"),
+        Row(
+            "roast: totals of task_runs, warm",
+            here("roast_aggregate", *limit),
+            "kept",
+            inner="… the query alone, once open",
+        ),
+        Row("roast: summary, cold", ours("TRACE"), "fresh"),
+        Row("roast: summary, warm", ours("TRACE"), "kept"),
+        Row("roast: report, cold", ours("TRACE", "--html", "REPORT"), "fresh"),
+    ]
+    return compared if hta_python is None else [*compared, _hta_row(hta_python)]
+
+
+def _hta_row(python: str) -> Row:
+    """HolisticTraceAnalysis on the same computations and transfers; it needs another file."""
+
+    def prepare(trace: Path, scratch: Path) -> None:
+        from chrome_events import write_chrome_events
+
+        write_chrome_events(trace, scratch / "events.json")
+
+    def command(_: Path, scratch: Path) -> list[str]:
+        return [python, str(READERS), "hta_totals", str(scratch / "events.json")]
+
+    return Row("HTA: totals by name, converted before", command, prepare=prepare)
+
+
+def _memory_option(command: str, memory_limit: str | None) -> list[str]:
+    """Give the option as far as this version of ours has it."""
+    if memory_limit is None:
+        return []
+    words = [command] if command in ("sql", "view", "export", "check") else []
+    shown = subprocess.run(
+        [sys.executable, "-m", "roast_analyze", *words, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ["--memory-limit", memory_limit] if "--memory-limit" in shown.stdout else []
+
+
+class Measurement:
+    """Costs of all rows on one trace, with a folder for caches and reports.
+
+    Parameters
+    ----------
+    trace, scratch : path
+    """
+
+    def __init__(self, trace: Path, scratch: Path) -> None:
+        self._trace = trace
+        self._scratch = scratch
+        self._kept = scratch / "kept"
+        self._primed: set[str] = set()
+        self._is_cacheless = False  # a version of ours that keeps no cache needs no priming
+        self.costs: defaultdict[str, list[Cost]] = defaultdict(list)
+
+    def take(self, row: Row) -> None:
+        """Measure a row once."""
+        if row.cache == "kept" and row.name not in self._primed and not self._is_cacheless:
+            self._primed.add(row.name)
+            self._process(row, self._kept)
+            self._is_cacheless = not self._kept.exists()
+        with tempfile.TemporaryDirectory(dir=self._scratch) as fresh:
+            cost = self._process(row, self._kept if row.cache == "kept" else Path(fresh))
+        self.costs[row.name].append(cost)
+        _say(f"{self._trace.name}: {row.name}: {cost.failure or _cell(cost, cost)}")
+        if row.inner and not cost.failure:
+            self.costs[row.inner].append(Cost(float(cost.printed), 0.0, 0))
+
+    def _process(self, row: Row, cache: Path) -> Cost:
+        command = row.command(self._trace, self._scratch)
+        environment = {**os.environ, "ROAST_CACHE_DIR": str(cache)}
+        with (
+            tempfile.TemporaryFile(dir=self._scratch) as out,
+            tempfile.TemporaryFile(dir=self._scratch) as said,
+        ):
+            start = time.perf_counter()
+            process = subprocess.Popen(command, stdout=out, stderr=said, env=environment)
+            # Of this child alone, which the resource module would add to the others.
+            _, status, usage = os.wait4(process.pid, 0)
+            seconds = time.perf_counter() - start
+            process.returncode = os.waitstatus_to_exitcode(status)
+            printed, words = _text_of(out), _text_of(said)
+        failure = ""
+        if process.returncode:
+            failure = (words.splitlines() or [f"exit code {process.returncode}"])[-1]
+        cpu_seconds = usage.ru_utime + usage.ru_stime
+        return Cost(seconds, cpu_seconds, usage.ru_maxrss * 1024, printed, failure)
+
+
+def _text_of(file: Any) -> str:
+    file.seek(0)
+    return file.read(10_000).decode(errors="replace").strip()
+
+
+def measured(
+    trace: Path, compared: list[Row], repetitions: int, scratch: Path
+) -> dict[str, Cost]:
+    """Give the median cost of each row: forwards, backwards, so that noise is shared."""
+    _read_once(trace)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        measurement = Measurement(trace, Path(folder))
+        for row in compared:
+            if row.prepare:
+                row.prepare(trace, Path(folder))
+        for repetition in range(repetitions):
+            for row in compared[:: -1 if repetition % 2 else 1]:
+                measurement.take(row)
+    return {name: _median(costs) for name, costs in measurement.costs.items()}
+
+
+def _median(costs: list[Cost]) -> Cost:
+    failed = [cost for cost in costs if cost.failure]
+    return failed[0] if failed else Cost(
+        statistics.median(cost.seconds for cost in costs),
+        statistics.median(cost.cpu_seconds for cost in costs),
+        max(cost.peak_bytes for cost in costs),
+    )  # fmt: skip
+
+
+def _read_once(trace: Path) -> None:
+    files = sorted(trace.iterdir()) if trace.is_dir() else [trace]
+    for file in files:
+        with file.open("rb") as content:
+            while content.read(2**24):
+                pass
+
+
+def _say(text: str) -> None:
+    """Show how far it is, apart from the table."""
+    print(text, file=sys.stderr, flush=True)
+
+
+# What is printed
+
+
+def growth(seconds_by_tasks: dict[int, float]) -> float | None:
+    """Give b of seconds = a · tasks^b: the slope of the logarithms, by least squares."""
+    points = [
+        (math.log(tasks), math.log(seconds))
+        for tasks, seconds in seconds_by_tasks.items()
+        if tasks >= GROWTH_FROM_TASKS
+    ]
+    if len(points) < 2:
+        return None
+    return statistics.linear_regression(*zip(*points, strict=True)).slope
+
+
+def table(costs: dict[int, dict[str, Cost]], names: Iterable[str]) -> Iterator[str]:
+    """Give the lines of the table: wall time, ratio to the baseline, CPU time, memory."""
+    sizes = sorted(costs)
+    names = list(names)
+    yield "| | " + " | ".join(f"{tasks:,} tasks" for tasks in sizes) + " | growth |"
+    yield "| --- |" + " ---: |" * (len(sizes) + 1)
+    for name in names:
+        of_row = {tasks: costs[tasks][name] for tasks in sizes if name in costs[tasks]}
+        cells = [
+            _cell(of_row[tasks], costs[tasks][names[0]]) if tasks in of_row else "–"
+            for tasks in sizes
+        ]
+        exponent = growth({n: cost.seconds for n, cost in of_row.items() if not cost.failure})
+        shown = "–" if exponent is None else f"n^{exponent:.2f}"
+        yield f"| {name} | " + " | ".join(cells) + f" | {shown} |"
+
+
+def _cell(cost: Cost, baseline: Cost) -> str:
+    if cost.failure:
+        return f"failed: {cost.failure[:60].replace('|', '/')}"
+    parts = [f"{cost.seconds:.2f} s", f"{cost.seconds / baseline.seconds:.2f} ×"]
+    if cost.peak_bytes:
+        parts += [f"{cost.cpu_seconds:.1f} s CPU", f"{cost.peak_bytes / 2**20:,.0f} MiB"]
+    return ", ".join(parts)
+
+
+def ensure_trace(folder: Path, tasks: int, workers: int, ending: str) -> Path:
+    """Give the trace of so many tasks; make it if it is not there."""
+    path = folder / f"synthetic-{tasks}-{workers}{ending}"
+    if not path.exists():
+        from synthetic import make_trace
+
+        _say(f"making {path.name}")
+        unfinished = path.with_name(f"unfinished-{path.name}")
+        make_trace(unfinished, tasks=tasks, workers=workers)
+        unfinished.rename(path)
+    return path
+
+
+def _describe(trace: Path) -> str:
+    files = list(trace.iterdir()) if trace.is_dir() else [trace]
+    return f"{sum(file.stat().st_size for file in files) / 2**20:,.0f} MiB"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--tasks", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], metavar="N"
+    )
+    parser.add_argument("--workers", type=int, default=500)
+    parser.add_argument(
+        "--folder", type=Path, help="keep the traces there: 2.6 GB for each million tasks"
+    )
+    parser.add_argument("--ending", default=".jsonl", help=".jsonl.zst takes a tenth of it")
+    parser.add_argument("--memory-limit", metavar="SIZE", help="passed to roast-analyze")
+    parser.add_argument("--rows", nargs="+", metavar="WORD", help="rows with one of the words")
+    parser.add_argument("--repetitions", type=int, help="3 up to 100,000 tasks, then 1")
+    parser.add_argument(
+        "--hta-python", metavar="PYTHON", help="a Python with HolisticTraceAnalysis"
+    )
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="roast-benchmark-") as scratch:
+        folder = options.folder or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        _print_results(options, folder, Path(scratch))
+
+
+def _print_results(options: argparse.Namespace, folder: Path, scratch: Path) -> None:
+    compared = rows(options.memory_limit, options.hta_python)
+    if options.rows:
+        wanted = compared[1:]
+        compared = compared[:1] + [
+            row for row in wanted if any(word in row.name for word in options.rows)
+        ]
+    load = os.getloadavg()[0]
+    costs: dict[int, dict[str, Cost]] = {}
+    sizes = []
+    for tasks in sorted(options.tasks):
+        trace = ensure_trace(folder, tasks, options.workers, options.ending)
+        sizes.append(f"{tasks:,} tasks are {_describe(trace)}")
+        few = tasks <= REPEATED_UP_TO_TASKS
+        repetitions = options.repetitions or (REPETITIONS if few else 1)
+        costs[tasks] = measured(trace, compared, repetitions, scratch)
+        if options.folder is None:
+            shutil.rmtree(trace) if trace.is_dir() else trace.unlink()
+    names = [name for row in compared for name in (row.name, row.inner) if name]
+    limit = f", memory limit {options.memory_limit}" if options.memory_limit else ""
+    print(
+        f"{os.cpu_count()} CPUs, load {load:.1f} when it began{limit}; {options.workers} "
+        f"workers; {'; '.join(sizes)}.\n"
+        "Wall time of whole processes, ratio to the first row, CPU time, peak memory; growth "
+        f"of the wall time from {GROWTH_FROM_TASKS:,} tasks on.\n"
+        "The page cache is warm; a cold roast has no cache of its own.\n"
+    )
+    print("\n".join(table(costs, names)))
+
+
+if __name__ == "__main__":
+    main()

@@ -885,6 +885,12 @@ RESET VARIABLE roast_columns;
 
 -- -- Views -----------------------------------------------------------------------------------
 
+-- When a trace begins and ends: one row per trace.
+CREATE OR REPLACE VIEW _recording AS
+SELECT trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
+FROM raw.segments
+GROUP BY trace_id;
+
 -- Each segment of a folder repeats the facts of the first, so that it can be read alone.
 CREATE OR REPLACE VIEW environment AS
 SELECT section, name, value ->> '$' AS value, t, trace_id
@@ -892,7 +898,7 @@ FROM raw.environment
 WHERE rowid IN (SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value)
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact.';
+COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact; what several segments repeat is one.';
 COMMENT ON COLUMN environment.section IS 'What the fact is about.';
 COMMENT ON COLUMN environment.name IS 'Name of the fact.';
 COMMENT ON COLUMN environment.value IS 'The fact: text as it is, anything else as JSON.';
@@ -980,15 +986,6 @@ FROM raw.profile;
 -- Whether an attempt at a chunk came to nothing through no will of the user's.
 CREATE OR REPLACE MACRO _failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
 
--- A key is submitted again when the scheduler has forgotten it; the first record describes it.
-CREATE OR REPLACE TABLE _tasks AS
-SELECT
-    rowid AS seq,
-    *,
-    count(*) OVER (PARTITION BY trace_id, key) AS submissions
-FROM raw.task
-QUALIFY row_number() OVER (PARTITION BY trace_id, key ORDER BY rowid) = 1;
-
 CREATE OR REPLACE VIEW trace_info AS
 SELECT
     segments.segment,
@@ -1038,6 +1035,69 @@ COMMENT ON COLUMN trace_info.redacted_values IS 'Secrets that were replaced by <
 COMMENT ON COLUMN trace_info.path IS 'File that was read.';
 COMMENT ON COLUMN trace_info.trace_id IS 'Identity of the recording.';
 
+-- What was seen of each key: one pass over the names of all tasks, which nothing else needs
+-- to compare again. Nearly all keys are simple: one attempt, of which this tells the
+-- beginning, and by its place (rowid) the end.
+CREATE OR REPLACE TABLE _keys AS
+WITH steps AS (
+    SELECT
+        trace_id,
+        key,
+        rowid AS seq,
+        finish = 'processing' AS begins,
+        "start" = 'processing' AS ends,
+        CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
+        CASE WHEN finish = 'processing' THEN t END AS processing_t,
+        CASE WHEN finish = 'processing' THEN worker END AS worker,
+        CASE WHEN finish = 'processing' THEN run_id END AS run_id,
+        false AS submits,
+        false AS was_there,
+        NULL AS prefix,
+        NULL AS span_id
+    FROM raw.transition
+    WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
+    UNION ALL
+    SELECT
+        trace_id,
+        key,
+        rowid AS seq,
+        false AS begins,
+        false AS ends,
+        NULL AS waiting_t,
+        NULL AS processing_t,
+        NULL AS worker,
+        NULL AS run_id,
+        true AS submits,
+        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there,
+        prefix,
+        span_id
+    FROM raw.task
+)
+SELECT
+    trace_id,
+    key,
+    count(*) FILTER (submits) AS submissions,
+    min(seq) FILTER (submits) AS submission,
+    min(seq) FILTER (begins) AS beginning,
+    min(seq) FILTER (ends) AS ending,
+    arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
+    any_value(processing_t) AS processing_t,
+    any_value(worker) AS worker,
+    any_value(run_id) AS run_id,
+    any_value(prefix) AS prefix,
+    any_value(span_id) AS span_id,
+    count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
+    -- One attempt, whose end is the only one, after all waiting, of the only submission.
+    NOT bool_or(was_there)
+        AND count(*) FILTER (begins) = 1
+        AND count(*) FILTER (ends) <= 1
+        AND count(*) FILTER (submits) <= 1
+        AND coalesce(min(seq) FILTER (ends) > min(seq) FILTER (begins), true)
+        AND coalesce(max(seq) FILTER (waiting_t IS NOT NULL) < min(seq) FILTER (begins), true)
+        AS is_simple
+FROM steps
+GROUP BY trace_id, key;
+
 -- Keys that chunk records speak of. One that is known from the scheduler, and of which
 -- nobody tells entries, is a file that coffea asks for its entries: no chunk.
 CREATE OR REPLACE TABLE _coffea_keys AS
@@ -1064,6 +1124,27 @@ CREATE OR REPLACE MACRO _seconds(startstops, action_prefix) AS CASE
     )
 END;
 
+-- How long tasks were in the states that come before a result: from a transition into the state
+-- to the next one of the key, whichever that is. What was there when recording began has been in
+-- its state since then.
+CREATE OR REPLACE VIEW _task_states AS
+SELECT
+    key,
+    state,
+    t AS from_t,
+    lead(t) OVER in_order AS until_t,
+    lead(seq) OVER in_order AS until_seq,
+    trace_id
+FROM (
+    SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
+    UNION ALL
+    SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
+)
+WINDOW in_order AS (PARTITION BY trace_id, key ORDER BY seq)
+QUALIFY state IN ('waiting', 'queued', 'no-worker', 'processing');
+
+-- As they lie in the files, trace by trace, which is the scheduler's order: sorting them would
+-- take longer than all else that is asked of them.
 CREATE OR REPLACE VIEW transitions AS
 SELECT
     t,
@@ -1099,7 +1180,7 @@ COMMENT ON COLUMN transitions.startstops IS 'Parts of the attempt: action, start
 COMMENT ON COLUMN transitions.cause IS 'Key of the task whose failure made this one fail.';
 COMMENT ON COLUMN transitions.exception IS 'Text of the exception.';
 COMMENT ON COLUMN transitions.traceback IS 'Text of the traceback.';
-COMMENT ON COLUMN transitions.seq IS 'Place in the trace: the scheduler''s order.';
+COMMENT ON COLUMN transitions.seq IS 'Place in the scheduler''s order: within a trace, what is smaller came first.';
 COMMENT ON COLUMN transitions.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW worker_samples AS
@@ -1171,14 +1252,14 @@ COMMENT ON COLUMN transfers.bytes IS 'Size of what was moved.';
 COMMENT ON COLUMN transfers.keys IS 'Size of what was moved, by key.';
 COMMENT ON COLUMN transfers.trace_id IS 'Identity of the recording.';
 
+-- A time that is less than nothing because clocks differ is none; greatest() passes over null.
+CREATE OR REPLACE MACRO _not_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
+
 -- How far the middle half of some values lies apart, in units of their median.
 CREATE OR REPLACE MACRO _spread(value) AS CASE
     WHEN count(value) > 1
         THEN (quantile_cont(value, 0.75) - quantile_cont(value, 0.25)) / nullif(median(value), 0)
 END;
-
--- A time that is less than nothing because clocks differ is none; greatest() passes over null.
-CREATE OR REPLACE MACRO _not_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
 
 -- The sum of what is known: of nothing it is 0, of nothing known it is null.
 CREATE OR REPLACE MACRO _total(list) AS CASE WHEN len(list) = 0 THEN 0 ELSE list_sum(list) END;
@@ -1204,12 +1285,12 @@ FROM raw.fine_metric
 GROUP BY trace_id, worker, server_id, context, span_id, prefix, activity, unit
 ORDER BY trace_id, unit, value DESC;
 
-COMMENT ON VIEW fine_metrics IS 'Dask''s fine performance metrics: one total per worker, span, prefix, activity and unit. Empty if none were recorded.';
+COMMENT ON VIEW fine_metrics IS 'Dask''s fine performance metrics: one total per worker, span, prefix, activity and unit. What p2p does within tasks is told twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if none were recorded.';
 COMMENT ON COLUMN fine_metrics.worker IS 'Address of the worker.';
 COMMENT ON COLUMN fine_metrics.server_id IS 'Identity of the worker process.';
 COMMENT ON COLUMN fine_metrics.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
 COMMENT ON COLUMN fine_metrics.span_id IS 'Span that the work belongs to.';
-COMMENT ON COLUMN fine_metrics.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN fine_metrics.prefix IS 'Key prefix of the tasks; of p2p, foreground or which of its background tasks.';
 COMMENT ON COLUMN fine_metrics.activity IS 'What was done.';
 COMMENT ON COLUMN fine_metrics.unit IS 'Unit of the value.';
 COMMENT ON COLUMN fine_metrics.value IS 'Sum over the recording; spans hold only their own, not what lies in them.';
@@ -1230,13 +1311,13 @@ SELECT
 FROM raw.fine_metric
 ORDER BY trace_id, t, rowid;
 
-COMMENT ON VIEW fine_metric_deltas IS 'Dask''s fine performance metrics over time: one row per heartbeat of a worker and what it added. Sums of it are fine_metrics. Empty if none were recorded.';
+COMMENT ON VIEW fine_metric_deltas IS 'Dask''s fine performance metrics over time: one row per heartbeat of a worker and what it added. Sums of it are fine_metrics. What p2p does within tasks is told twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if none were recorded.';
 COMMENT ON COLUMN fine_metric_deltas.t IS 'When it arrived, in seconds since the epoch.';
 COMMENT ON COLUMN fine_metric_deltas.worker IS 'Address of the worker.';
 COMMENT ON COLUMN fine_metric_deltas.server_id IS 'Identity of the worker process.';
 COMMENT ON COLUMN fine_metric_deltas.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
 COMMENT ON COLUMN fine_metric_deltas.span_id IS 'Span that the work belongs to.';
-COMMENT ON COLUMN fine_metric_deltas.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN fine_metric_deltas.prefix IS 'Key prefix of the tasks; of p2p, foreground or which of its background tasks.';
 COMMENT ON COLUMN fine_metric_deltas.activity IS 'What was done.';
 COMMENT ON COLUMN fine_metric_deltas.unit IS 'Unit of the delta.';
 COMMENT ON COLUMN fine_metric_deltas.delta IS 'What was added since the last heartbeat.';
@@ -1255,6 +1336,50 @@ COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';
 COMMENT ON COLUMN spans.parent_id IS 'Identity of the span around it.';
 COMMENT ON COLUMN spans.t IS 'When it was first seen, in seconds since the epoch.';
 COMMENT ON COLUMN spans.trace_id IS 'Identity of the recording.';
+
+-- A recording cut into buckets of time: of so many seconds, or if that is null of 1, 2 or 5
+-- times a power of ten, so that there are more than 150 and at most 400. The last one ends
+-- with the recording. One row per trace; a recording of one instant has no bucket.
+CREATE OR REPLACE MACRO _timeline(bucket_seconds) AS TABLE
+SELECT
+    trace_id,
+    start_t,
+    extent,
+    width,
+    CASE
+        WHEN extent / width > 1e6 THEN error(
+            'a bucket of ' || bucket_seconds || ' s makes more than a million of them'
+        )
+        ELSE ceil(extent / width)
+    END::BIGINT AS buckets
+FROM (
+    SELECT
+        trace_id,
+        start_t,
+        extent,
+        CASE
+            WHEN bucket_seconds > 0 THEN bucket_seconds::DOUBLE
+            WHEN bucket_seconds IS NOT NULL THEN error(
+                'a bucket takes more than 0 s, not ' || bucket_seconds
+            )
+            -- Dividing, so that 5 / 1000 is just 0.005.
+            ELSE CASE
+                WHEN extent * per <= 400 THEN 1
+                WHEN extent * per <= 800 THEN 2
+                WHEN extent * per <= 2000 THEN 5
+                ELSE 10
+            END / per
+        END AS width
+    FROM (
+        SELECT
+            trace_id,
+            start_t,
+            stop_t - start_t AS extent,
+            10.0 ** -floor(log10((stop_t - start_t) / 400)) AS per
+        FROM _recording
+        WHERE stop_t > start_t
+    )
+);
 
 -- Three who know of losses: the reader (raw.damage), the recorder (records of kind loss,
 -- repeated as sums in the trailer) and the trailer's count of what it wrote. A line that
@@ -1438,7 +1563,8 @@ SELECT
     reason,
     records::BIGINT AS records,
     CASE
-        WHEN (SELECT count(*) FROM raw.segments) > 1 THEN concat_ws(': ', 'segment ' || segment, detail)
+        WHEN trace_id IN (SELECT trace_id FROM raw.segments GROUP BY trace_id HAVING count(*) > 1)
+            THEN concat_ws(': ', 'segment ' || segment, detail)
         ELSE detail
     END AS detail,
     t,
@@ -1566,7 +1692,7 @@ by_record AS (
         record,
         list({
             slice: slice, path: path, samples: samples, undecided: undecided, counted: counted
-        }) AS stacks
+        } ORDER BY slice, path) AS stacks
     FROM decided
     INNER JOIN paths USING (record, node)
     WHERE samples > 0 OR undecided > 0 OR counted > 0
@@ -1592,8 +1718,13 @@ labelled AS (
         server_id,
         interval_seconds,
         trace_id
-    FROM raw.profile AS profile
-    INNER JOIN by_record ON profile.rowid = record
+    FROM (
+        -- In order while a record is still one row.
+        SELECT *
+        FROM raw.profile AS profile
+        INNER JOIN by_record ON profile.rowid = record
+        ORDER BY trace_id, record
+    )
 ),
 found AS (
     SELECT * EXCLUDE (stacks), unnest(stacks) AS it
@@ -1632,51 +1763,14 @@ COMMENT ON COLUMN profile_stacks.server_id IS 'Identity of the process.';
 COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Time between two samples of a thread.';
 COMMENT ON COLUMN profile_stacks.trace_id IS 'Identity of the recording.';
 
--- What tasks do for coffea. A prefix does not tell: that of a chunk is the name of the
--- processor, or `automatic_retries` as that of a file's metadata is, and merges of either are
--- `reduce`. So it is followed what depends on what, from the keys of chunks and files.
-CREATE OR REPLACE TABLE _roles AS
-WITH RECURSIVE edges AS (
-    SELECT trace_id, key, unnest(dependencies) AS dependency
-    FROM _tasks
-    WHERE prefix = 'reduce' AND EXISTS (FROM _coffea_keys)
-),
-merged AS (
-    SELECT trace_id, key, role FROM _coffea_keys
-    UNION
-    SELECT edges.trace_id, edges.key, merged.role
-    FROM merged
-    INNER JOIN edges
-        ON merged.trace_id = edges.trace_id AND merged.key = edges.dependency
-),
-merges AS (
-    SELECT
-        trace_id,
-        key,
-        CASE WHEN bool_or(role = 'chunk') THEN 'merge' ELSE 'file metadata' END AS role
-    FROM merged
-    ANTI JOIN _coffea_keys USING (trace_id, key)
-    GROUP BY trace_id, key
-),
-inputs AS (
-    SELECT DISTINCT task.trace_id, unnest(task.dependencies) AS key
-    FROM _tasks AS task
-    -- dask-awkward broadcasts no processor.
-    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk' AND NOT goes_on) AS chunks
-        USING (trace_id, key)
-),
-broadcasts AS (
-    SELECT trace_id, key, 'processor broadcast' AS role
-    FROM _tasks AS task
-    SEMI JOIN inputs USING (trace_id, key)
-    ANTI JOIN _coffea_keys USING (trace_id, key)
-    WHERE coalesce(len(task.dependencies), 0) = 0
-)
-SELECT trace_id, key, role FROM _coffea_keys
-UNION ALL
-FROM merges
-UNION ALL
-FROM broadcasts;
+-- A key is submitted again when the scheduler has forgotten it; the first record describes it.
+CREATE OR REPLACE VIEW _tasks AS
+SELECT
+    task.rowid AS seq,
+    task.*,
+    keys.submissions
+FROM raw.task AS task
+INNER JOIN _keys AS keys ON task.rowid = keys.submission;
 
 -- Records of what a worker measured, and the attempt at a chunk that each belongs to. A task
 -- of dask-awkward can read several chunks, and one of them more than once; a record that was
@@ -1746,14 +1840,21 @@ COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Work that Dask expects t
 COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results they hold, as the scheduler counts them.';
 COMMENT ON COLUMN cluster_samples.trace_id IS 'Identity of the recording.';
 
+-- Dask tells twice what p2p (shuffling, rechunking) does within tasks: in the context p2p as
+-- `foreground`, and in execute with p2p- before the activity. The second one knows the tasks.
 CREATE OR REPLACE VIEW activities AS
+WITH metrics AS (
+    SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
+    FROM fine_metrics
+    WHERE context IS DISTINCT FROM 'p2p' OR prefix IS DISTINCT FROM 'foreground'
+)
 SELECT
     worker,
     server_id,
     context,
     span_id,
     prefix,
-    sum(value) FILTER (unit = 'seconds') AS seconds,
+    sum(value) FILTER (unit = 'seconds' AND activity IS DISTINCT FROM 'idle') AS seconds,
     sum(value) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
     sum(value) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
     sum(value) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
@@ -1767,23 +1868,23 @@ SELECT
         unit = 'seconds'
         AND coalesce(activity, '') NOT IN (
             'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
-            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled'
+            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled', 'idle'
         )
     ) AS other_seconds,
     try_cast(sum(value) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
     try_cast(sum(value) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
     try_cast(sum(value) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
     trace_id
-FROM fine_metrics
+FROM metrics
 GROUP BY trace_id, worker, server_id, context, span_id, prefix
 ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
 
-COMMENT ON VIEW activities IS 'What the time of workers went into, by Dask''s fine performance metrics: one row per worker, context, span and prefix. Sum it up by any of them; idle time is not in it. Empty if none were recorded.';
+COMMENT ON VIEW activities IS 'What the time of workers went into, by Dask''s fine performance metrics: one row per worker, context, span and prefix. Sum it up by any of them: idle time is not in it, and what Dask tells twice, as p2p and as tasks that execute, is there as execute. A time or size is null if there was none of it. Empty if none were recorded.';
 COMMENT ON COLUMN activities.worker IS 'Address of the worker.';
 COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
+COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (in the background) or memory-monitor.';
 COMMENT ON COLUMN activities.span_id IS 'Span that the work belongs to.';
-COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks; of p2p, which of its background tasks.';
 COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
 COMMENT ON COLUMN activities.cpu_seconds IS 'Time on a CPU in the threads of tasks.';
 COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in the threads of tasks: input and output, waiting, the lock of the interpreter.';
@@ -1791,162 +1892,60 @@ COMMENT ON COLUMN activities.serialize_seconds IS 'Time to serialise.';
 COMMENT ON COLUMN activities.deserialize_seconds IS 'Time to deserialise.';
 COMMENT ON COLUMN activities.compress_seconds IS 'Time to compress.';
 COMMENT ON COLUMN activities.decompress_seconds IS 'Time to decompress.';
-COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write what is spilled.';
+COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write on disk what is spilled, or what a shuffle keeps there.';
 COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
-COMMENT ON COLUMN activities.failed_seconds IS 'Time of tasks that failed, whatever it went into.';
+COMMENT ON COLUMN activities.failed_seconds IS 'Time of tasks that failed or were cancelled, whatever it went into.';
 COMMENT ON COLUMN activities.other_seconds IS 'Time of everything else, users'' own activities among it.';
 COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs that were in memory.';
-COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes of inputs that were read from disk.';
-COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes that were spilled.';
+COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes that were read from disk.';
+COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes that were written to disk.';
 COMMENT ON COLUMN activities.trace_id IS 'Identity of the recording.';
 
--- An attempt at a task begins when its key becomes `processing` and ends with the next
--- transition of the key that starts there. One window over the transitions finds both; the
--- rest is joined by place (rowid), so that no window drags wide rows along.
-CREATE OR REPLACE TABLE _task_runs AS
-WITH steps AS (
+-- What tasks do for coffea. A prefix does not tell: that of a chunk is the name of the
+-- processor, or `automatic_retries` as that of a file's metadata is, and merges of either are
+-- `reduce`. So it is followed what depends on what, from the keys of chunks and files.
+CREATE OR REPLACE TABLE _roles AS
+WITH RECURSIVE edges AS (
+    SELECT trace_id, key, unnest(dependencies) AS dependency
+    FROM _tasks
+    WHERE prefix = 'reduce' AND EXISTS (FROM _coffea_keys)
+),
+merged AS (
+    SELECT trace_id, key, role FROM _coffea_keys
+    UNION
+    SELECT edges.trace_id, edges.key, merged.role
+    FROM merged
+    INNER JOIN edges
+        ON merged.trace_id = edges.trace_id AND merged.key = edges.dependency
+),
+merges AS (
     SELECT
-        rowid AS seq,
+        trace_id,
         key,
-        t,
-        finish = 'processing' AS begins,
-        "start" = 'processing' AS ends,
-        CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
-        trace_id
-    FROM raw.transition
-    WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
-    UNION ALL
-    -- What was being processed when recording began, before all transitions.
-    SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
-    FROM raw.task
-    WHERE state = 'processing' AND worker IS NOT NULL
+        CASE WHEN bool_or(role = 'chunk') THEN 'merge' ELSE 'file metadata' END AS role
+    FROM merged
+    ANTI JOIN _coffea_keys USING (trace_id, key)
+    GROUP BY trace_id, key
 ),
-attempts AS (
-    SELECT
-        seq,
-        key,
-        t AS processing_t,
-        count(*) FILTER (begins) OVER so_far AS attempt,
-        CASE WHEN lead(ends) OVER in_order THEN lead(seq) OVER in_order END AS ending_seq,
-        last_value(waiting_t IGNORE NULLS) OVER so_far AS waiting_t,
-        trace_id
-    FROM steps
-    WINDOW
-        in_order AS (PARTITION BY trace_id, key ORDER BY seq),
-        so_far AS (PARTITION BY trace_id, key ORDER BY seq ROWS UNBOUNDED PRECEDING)
-    QUALIFY begins
+inputs AS (
+    SELECT DISTINCT task.trace_id, unnest(task.dependencies) AS key
+    FROM _tasks AS task
+    -- dask-awkward broadcasts no processor.
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk' AND NOT goes_on) AS chunks
+        USING (trace_id, key)
 ),
-submissions AS (
-    -- The first submission also describes attempts that began before it was recorded.
-    SELECT
-        task.key,
-        task.prefix,
-        task.span_id,
-        task.rowid AS seq,
-        CASE WHEN task.rowid = first.seq THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
-        task.trace_id
-    FROM raw.task AS task
-    INNER JOIN _tasks AS first USING (trace_id, key)
-),
-departures AS (
-    SELECT DISTINCT worker, stimulus_id, trace_id
-    FROM raw.worker_removed
-    WHERE stimulus_id IS NOT NULL
+broadcasts AS (
+    SELECT trace_id, key, 'processor broadcast' AS role
+    FROM _tasks AS task
+    SEMI JOIN inputs USING (trace_id, key)
+    ANTI JOIN _coffea_keys USING (trace_id, key)
+    WHERE coalesce(len(task.dependencies), 0) = 0
 )
-SELECT
-    attempts.key,
-    submission.prefix,
-    roles.role,
-    attempts.attempt,
-    -- Work stealing moves a task without a transition: who reported the end is right.
-    coalesce(ending.worker, beginning.worker, there.worker) AS worker,
-    ending.thread,
-    CASE
-        WHEN ending.finish IS NULL THEN 'unfinished'
-        WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
-        -- Who failed has said so; when a failure makes the client let go of other tasks,
-        -- theirs end with the same stimulus and without a word of their own.
-        WHEN starts_with(ending.stimulus_id, 'task-erred')
-            AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
-        WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
-        WHEN departure.worker IS NOT NULL
-            OR regexp_matches(
-                ending.stimulus_id,
-                '^(handle-worker-cleanup|retire-workers?|remove-worker|worker-|close-|check-worker-ttl)'
-            ) THEN 'lost'
-        ELSE 'cancelled'
-    END AS outcome,
-    -- Of what was there already nobody knows when it began.
-    beginning.t AS processing_t,
-    list_min(list_transform(
-        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.start
-    )) AS compute_start_t,
-    list_max(list_transform(
-        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
-    )) AS compute_stop_t,
-    _seconds(ending.startstops, 'compute') AS compute_seconds,
-    _seconds(ending.startstops, 'transfer') AS transfer_seconds,
-    _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
-    _seconds(ending.startstops, 'disk-') AS disk_seconds,
-    beginning.t - attempts.waiting_t AS queued_seconds,
-    ending.nbytes,
-    ending.typename,
-    submission.span_id,
-    ending.exception,
-    ending.traceback,
-    coalesce(ending.run_id, beginning.run_id, there.run_id) AS run_id,
-    ending.t AS end_t,
-    regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
-    submission.seq AS submission,
-    attempts.seq,
-    attempts.trace_id
-FROM attempts
-LEFT JOIN _roles AS roles USING (trace_id, key)
-LEFT JOIN raw.transition AS beginning ON attempts.seq = beginning.rowid
-LEFT JOIN raw.task AS there ON -1 - attempts.seq = there.rowid
-LEFT JOIN raw.transition AS ending ON attempts.ending_seq = ending.rowid
-LEFT JOIN departures AS departure
-    ON attempts.trace_id = departure.trace_id
-    AND ending.stimulus_id = departure.stimulus_id
-    AND coalesce(ending.worker, beginning.worker, there.worker) = departure.worker
-ASOF LEFT JOIN submissions AS submission
-    ON attempts.trace_id = submission.trace_id
-    AND attempts.key = submission.key
-    AND attempts.processing_t >= submission.from_t;
-
-CREATE OR REPLACE VIEW tasks AS
-SELECT
-    key,
-    prefix,
-    "group" AS task_group,
-    span_id,
-    dependencies,
-    len(dependencies) AS n_dependencies,
-    priority,
-    annotations,
-    t AS submitted_t,
-    client,
-    submissions,
-    roles.role,
-    trace_id
-FROM _tasks
-LEFT JOIN _roles AS roles USING (trace_id, key)
-ORDER BY trace_id, seq;
-
-COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key.';
-COMMENT ON COLUMN tasks.key IS 'Key of the task.';
-COMMENT ON COLUMN tasks.prefix IS 'Key prefix: what kind of task it is.';
-COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one layer of a graph.';
-COMMENT ON COLUMN tasks.span_id IS 'Span that it belongs to.';
-COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it takes.';
-COMMENT ON COLUMN tasks.n_dependencies IS 'Number of these.';
-COMMENT ON COLUMN tasks.priority IS 'Priority; the smaller goes first.';
-COMMENT ON COLUMN tasks.annotations IS 'Dask annotations, as JSON.';
-COMMENT ON COLUMN tasks.submitted_t IS 'When it first entered the graph, in seconds since the epoch.';
-COMMENT ON COLUMN tasks.client IS 'Client that submitted it.';
-COMMENT ON COLUMN tasks.submissions IS 'How many times the key entered the graph.';
-COMMENT ON COLUMN tasks.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
-COMMENT ON COLUMN tasks.trace_id IS 'Identity of the recording.';
+SELECT trace_id, key, role FROM _coffea_keys
+UNION ALL
+FROM merges
+UNION ALL
+FROM broadcasts;
 
 -- What workers measured of attempts at chunks: one row per task attempt and chunk.
 CREATE OR REPLACE TABLE _measured AS
@@ -2021,6 +2020,338 @@ SELECT
 FROM told
 GROUP BY measured;
 
+-- An attempt at a task begins when its key becomes `processing` and ends with the next
+-- transition of the key that starts there. Most keys are attempted once, and are done with
+-- by what _keys says of them; one window over the transitions of the others finds both.
+CREATE OR REPLACE TABLE _task_runs AS
+WITH others AS (
+    SELECT trace_id, key
+    FROM _keys
+    WHERE has_attempts AND NOT is_simple
+),
+steps AS (
+    SELECT
+        transition.rowid AS seq,
+        transition.key,
+        transition.t,
+        transition.finish = 'processing' AS begins,
+        transition.start = 'processing' AS ends,
+        CASE WHEN transition.finish = 'waiting' THEN transition.t END AS waiting_t,
+        transition.trace_id
+    FROM raw.transition AS transition
+    SEMI JOIN others USING (trace_id, key)
+    WHERE transition.finish IN ('processing', 'waiting') OR transition.start = 'processing'
+    UNION ALL
+    -- What was being processed when recording began, before all transitions.
+    SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
+    FROM raw.task
+    WHERE state = 'processing' AND worker IS NOT NULL
+),
+windows AS (
+    SELECT
+        seq,
+        key,
+        t,
+        count(*) FILTER (begins) OVER so_far AS attempt,
+        CASE WHEN lead(ends) OVER in_order THEN lead(seq) OVER in_order END AS ending_seq,
+        last_value(waiting_t IGNORE NULLS) OVER so_far AS waiting_t,
+        trace_id
+    FROM steps
+    WINDOW
+        in_order AS (PARTITION BY trace_id, key ORDER BY seq),
+        so_far AS (PARTITION BY trace_id, key ORDER BY seq ROWS UNBOUNDED PRECEDING)
+    QUALIFY begins
+),
+submissions AS (
+    -- The first submission also describes attempts that began before it was recorded.
+    SELECT
+        task.key,
+        task.prefix,
+        task.span_id,
+        task.rowid AS seq,
+        CASE WHEN task.rowid = keys.submission THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
+        task.trace_id
+    FROM raw.task AS task
+    INNER JOIN _keys AS keys USING (trace_id, key)
+    WHERE keys.has_attempts AND NOT keys.is_simple
+),
+attempts AS (
+    SELECT
+        beginning AS seq,
+        ending,
+        key,
+        1 AS attempt,
+        processing_t,
+        waiting_t,
+        worker,
+        run_id,
+        submission,
+        prefix,
+        span_id,
+        trace_id
+    FROM _keys
+    WHERE is_simple
+    UNION ALL
+    SELECT
+        windows.seq,
+        windows.ending_seq AS ending,
+        windows.key,
+        windows.attempt,
+        -- Of what was there already nobody knows when it began.
+        beginning.t AS processing_t,
+        windows.waiting_t,
+        coalesce(beginning.worker, there.worker) AS worker,
+        coalesce(beginning.run_id, there.run_id) AS run_id,
+        submissions.seq AS submission,
+        submissions.prefix,
+        submissions.span_id,
+        windows.trace_id
+    FROM windows
+    LEFT JOIN raw.transition AS beginning ON windows.seq = beginning.rowid
+    LEFT JOIN raw.task AS there ON -1 - windows.seq = there.rowid
+    ASOF LEFT JOIN submissions
+        ON windows.trace_id = submissions.trace_id
+        AND windows.key = submissions.key
+        AND windows.t >= submissions.from_t
+),
+departures AS (
+    SELECT DISTINCT worker, stimulus_id, trace_id
+    FROM raw.worker_removed
+    WHERE stimulus_id IS NOT NULL
+)
+SELECT
+    attempts.key,
+    attempts.prefix,
+    roles.role,
+    attempts.attempt,
+    -- Work stealing moves a task without a transition: who reported the end is right.
+    coalesce(ending.worker, attempts.worker) AS worker,
+    ending.thread,
+    CASE
+        WHEN ending.finish IS NULL THEN 'unfinished'
+        WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
+        -- Who failed has said so; when a failure makes the client let go of other tasks,
+        -- theirs end with the same stimulus and without a word of their own.
+        WHEN starts_with(ending.stimulus_id, 'task-erred')
+            AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
+        WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
+        WHEN departure.worker IS NOT NULL
+            OR regexp_matches(
+                ending.stimulus_id,
+                '^(handle-worker-cleanup|retire-workers?|remove-worker|worker-|close-|check-worker-ttl)'
+            ) THEN 'lost'
+        ELSE 'cancelled'
+    END AS outcome,
+    attempts.processing_t,
+    list_min(list_transform(
+        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.start
+    )) AS compute_start_t,
+    list_max(list_transform(
+        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
+    )) AS compute_stop_t,
+    _seconds(ending.startstops, 'compute') AS compute_seconds,
+    _seconds(ending.startstops, 'transfer') AS transfer_seconds,
+    _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
+    _seconds(ending.startstops, 'disk-') AS disk_seconds,
+    attempts.processing_t - attempts.waiting_t AS queued_seconds,
+    ending.nbytes,
+    ending.typename,
+    attempts.span_id,
+    ending.exception,
+    ending.traceback,
+    coalesce(ending.run_id, attempts.run_id) AS run_id,
+    ending.t AS end_t,
+    regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
+    attempts.submission,
+    attempts.seq,
+    ending.seq AS end_seq,
+    attempts.trace_id
+-- The wide rows are what is read along; what they are joined with is small, and kept.
+FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
+RIGHT JOIN attempts ON ending.seq = attempts.ending
+LEFT JOIN _roles AS roles
+    ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key
+LEFT JOIN departures AS departure
+    ON attempts.trace_id = departure.trace_id
+    AND ending.stimulus_id = departure.stimulus_id
+    AND coalesce(ending.worker, attempts.worker) = departure.worker;
+
+CREATE OR REPLACE VIEW tasks AS
+SELECT
+    key,
+    prefix,
+    "group" AS task_group,
+    span_id,
+    dependencies,
+    len(dependencies) AS n_dependencies,
+    priority,
+    annotations,
+    t AS submitted_t,
+    client,
+    submissions,
+    roles.role,
+    trace_id
+FROM _tasks
+LEFT JOIN _roles AS roles USING (trace_id, key)
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key, as it was when it first entered one.';
+COMMENT ON COLUMN tasks.key IS 'Key of the task.';
+COMMENT ON COLUMN tasks.prefix IS 'Key prefix: what kind of task it is.';
+COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one layer of a graph.';
+COMMENT ON COLUMN tasks.span_id IS 'Span that it belongs to.';
+COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it takes.';
+COMMENT ON COLUMN tasks.n_dependencies IS 'Number of these.';
+COMMENT ON COLUMN tasks.priority IS 'Priority; the smaller goes first.';
+COMMENT ON COLUMN tasks.annotations IS 'Dask annotations, as JSON.';
+COMMENT ON COLUMN tasks.submitted_t IS 'When it first entered the graph, in seconds since the epoch.';
+COMMENT ON COLUMN tasks.client IS 'Client that submitted it.';
+COMMENT ON COLUMN tasks.submissions IS 'How many times the key entered the graph.';
+COMMENT ON COLUMN tasks.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
+COMMENT ON COLUMN tasks.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW dependencies AS
+WITH edges AS (
+    SELECT seq AS task, trace_id, key, prefix, unnest(dependencies) AS dependency
+    FROM _tasks
+),
+-- The attempt that the result was taken for: the last one that ended well, or the last one.
+takers AS (
+    SELECT
+        trace_id,
+        key,
+        max_by(
+            {seq: seq, end_seq: end_seq, worker: worker}, (outcome = 'memory', attempt)
+        ) AS run
+    FROM _task_runs
+    GROUP BY trace_id, key
+),
+taken AS (
+    SELECT
+        edges.*,
+        takers.run.worker AS worker,
+        takers.run.end_seq AS end_seq,
+        -- What was never sent to a worker would take what is there in the end.
+        coalesce(takers.run.seq, 9223372036854775807) AS taken_seq
+    FROM edges
+    LEFT JOIN takers USING (trace_id, key)
+),
+results AS (
+    SELECT trace_id, key, end_seq, worker, nbytes
+    FROM _task_runs
+    WHERE outcome = 'memory'
+)
+SELECT
+    taken.key,
+    taken.dependency,
+    taken.prefix,
+    there.prefix AS dependency_prefix,
+    result.nbytes AS bytes,
+    taken.worker,
+    result.worker AS dependency_worker,
+    taken.worker <> result.worker AS is_moved,
+    CASE
+        WHEN len(ending.startstops) > 0 AND result.worker IS NOT NULL THEN list_contains(
+            list_transform(
+                list_filter(ending.startstops, lambda part: part.action = 'transfer'),
+                lambda part: part.source
+            ),
+            result.worker
+        )
+    END AS has_transfer,
+    taken.trace_id
+FROM taken
+LEFT JOIN _tasks AS there
+    ON taken.trace_id = there.trace_id AND taken.dependency = there.key
+LEFT JOIN raw.transition AS ending ON taken.end_seq = ending.rowid
+ASOF LEFT JOIN results AS result
+    ON taken.trace_id = result.trace_id
+    AND taken.dependency = result.key
+    AND taken.taken_seq > result.end_seq
+ORDER BY taken.trace_id, taken.task, taken.dependency;
+
+COMMENT ON VIEW dependencies IS 'Edges of the graph: one row per task and dependency, with where the two ran. Of several attempts at a task it is the last one that ended well, or else the last one; of its dependency the result that was there then.';
+COMMENT ON COLUMN dependencies.key IS 'Key of the task that takes the result.';
+COMMENT ON COLUMN dependencies.dependency IS 'Key of the task whose result it takes.';
+COMMENT ON COLUMN dependencies.prefix IS 'Key prefix of the task.';
+COMMENT ON COLUMN dependencies.dependency_prefix IS 'Key prefix of the dependency; null if it was not recorded as a task.';
+COMMENT ON COLUMN dependencies.bytes IS 'Size of the result; null if nobody saw it being computed, as of scattered data.';
+COMMENT ON COLUMN dependencies.worker IS 'Address of the worker that the task ran on, or was sent to.';
+COMMENT ON COLUMN dependencies.dependency_worker IS 'Address of the worker that computed the result.';
+COMMENT ON COLUMN dependencies.is_moved IS 'Whether the two differ, so that the result had to be moved; several tasks on one worker share what was moved once.';
+COMMENT ON COLUMN dependencies.has_transfer IS 'Whether the task itself tells of a transfer from that worker. Dask tells of each transfer with one of the tasks that need it, and may fetch a copy from another worker; null if the task reported no times.';
+COMMENT ON COLUMN dependencies.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW latencies AS
+WITH held AS (
+    SELECT trace_id, until_seq AS seq, until_t - from_t AS seconds
+    FROM _task_states
+    WHERE state IN ('queued', 'no-worker')
+),
+parts AS (
+    SELECT
+        run.seq,
+        list_transform(ending.startstops, lambda part: part.start) AS starts,
+        list_transform(ending.startstops, lambda part: part.stop) AS stops,
+        list_filter(ending.startstops, lambda part: part.action = 'transfer') AS transfers,
+        list_filter(ending.startstops, lambda part: part.action <> 'transfer') AS others
+    FROM _task_runs AS run
+    INNER JOIN raw.transition AS ending ON run.end_seq = ending.rowid
+    WHERE len(ending.startstops) > 0
+),
+instants AS (
+    SELECT
+        seq,
+        list_min(starts) AS first_t,
+        list_max(stops) AS last_t,
+        list_min(list_transform(transfers, lambda part: part.start)) AS fetch_t,
+        list_max(list_transform(transfers, lambda part: part.stop)) AS fetched_t,
+        list_min(list_transform(others, lambda part: part.start)) AS execute_t
+    FROM parts
+)
+SELECT
+    run.key,
+    run.prefix,
+    run.attempt,
+    run.worker,
+    run.outcome,
+    run.processing_t,
+    run.queued_seconds - coalesce(held.seconds, 0) AS dependency_seconds,
+    CASE
+        WHEN run.queued_seconds IS NULL THEN held.seconds
+        ELSE coalesce(held.seconds, 0)
+    END AS slot_seconds,
+    first_t - run.processing_t AS dispatch_seconds,
+    fetched_t - fetch_t AS fetch_seconds,
+    execute_t - fetched_t AS thread_wait_seconds,
+    last_t - execute_t AS execute_seconds,
+    run.end_t - last_t AS report_seconds,
+    run.end_t - run.processing_t AS processing_seconds,
+    run.run_id,
+    run.trace_id
+FROM _task_runs AS run
+LEFT JOIN held USING (trace_id, seq)
+LEFT JOIN instants USING (seq)
+ORDER BY run.trace_id, run.seq;
+
+COMMENT ON VIEW latencies IS 'Where the time of attempts went, waiting included: one row per attempt, as in task_runs. First a task waits on the scheduler (dependency_seconds, slot_seconds); then it is sent to a worker, which takes processing_seconds = dispatch_seconds + fetch_seconds + thread_wait_seconds + execute_seconds + report_seconds (what is null counts as 0). Workers estimate the scheduler''s clock, so that times between the two can be slightly off, even negative.';
+COMMENT ON COLUMN latencies.key IS 'Key of the task.';
+COMMENT ON COLUMN latencies.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
+COMMENT ON COLUMN latencies.attempt IS 'Number of the attempt within its key, from 1.';
+COMMENT ON COLUMN latencies.worker IS 'Address of the worker.';
+COMMENT ON COLUMN latencies.outcome IS 'How it ended, as in task_runs.';
+COMMENT ON COLUMN latencies.processing_t IS 'When the scheduler sent it to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN latencies.dependency_seconds IS 'Time on the scheduler until the results that it takes were there: in state waiting. With slot_seconds it is queued_seconds of task_runs.';
+COMMENT ON COLUMN latencies.slot_seconds IS 'Time on the scheduler, ready, until a worker had a thread for it: in state queued, or no-worker.';
+COMMENT ON COLUMN latencies.dispatch_seconds IS 'Time from the scheduler to the first thing that the worker did for it: the way there, and waiting there; null if the worker reported no times.';
+COMMENT ON COLUMN latencies.fetch_seconds IS 'Time from the begin of the first transfer of a dependency to the end of the last; null if it tells of none.';
+COMMENT ON COLUMN latencies.thread_wait_seconds IS 'Time from the last transfer to execution: waiting for a thread; null without transfers, when it is in dispatch_seconds.';
+COMMENT ON COLUMN latencies.execute_seconds IS 'Time of execution: deserializing, reading from disk, computing, and what lies between.';
+COMMENT ON COLUMN latencies.report_seconds IS 'Time from the end on the worker until the scheduler heard of it.';
+COMMENT ON COLUMN latencies.processing_seconds IS 'Time from the scheduler to the scheduler: end_t - processing_t of task_runs.';
+COMMENT ON COLUMN latencies.run_id IS 'Number that Dask gave the attempt.';
+COMMENT ON COLUMN latencies.trace_id IS 'Identity of the recording.';
+
 CREATE OR REPLACE VIEW prefixes AS
 WITH submitted AS (
     SELECT
@@ -2041,6 +2372,7 @@ done AS (
         count(*) FILTER (outcome = 'erred') AS erred,
         count(*) FILTER (outcome = 'retried') AS retried,
         count(*) FILTER (outcome = 'lost') AS lost,
+        count(*) FILTER (outcome = 'rescheduled') AS rescheduled,
         count(*) FILTER (outcome = 'cancelled') AS cancelled,
         count(*) FILTER (outcome = 'unfinished') AS unfinished,
         sum(compute_seconds) AS compute_seconds,
@@ -2062,6 +2394,7 @@ SELECT
     coalesce(erred, 0) AS erred,
     coalesce(retried, 0) AS retried,
     coalesce(lost, 0) AS lost,
+    coalesce(rescheduled, 0) AS rescheduled,
     coalesce(cancelled, 0) AS cancelled,
     coalesce(unfinished, 0) AS unfinished,
     compute_seconds,
@@ -2077,7 +2410,7 @@ SELECT
 FROM submitted
 FULL JOIN done
     ON submitted.trace_id = done.trace_id AND submitted.prefix IS NOT DISTINCT FROM done.prefix
-ORDER BY compute_seconds DESC NULLS LAST, prefix;
+ORDER BY trace_id, compute_seconds DESC NULLS LAST, prefix;
 
 COMMENT ON VIEW prefixes IS 'Totals by kind of task: one row per key prefix, the costliest first.';
 COMMENT ON COLUMN prefixes.prefix IS 'Key prefix; null for attempts whose task was not recorded.';
@@ -2087,6 +2420,7 @@ COMMENT ON COLUMN prefixes.memory IS 'Attempts that ended well.';
 COMMENT ON COLUMN prefixes.erred IS 'Attempts that failed for good.';
 COMMENT ON COLUMN prefixes.retried IS 'Attempts that failed and were tried again.';
 COMMENT ON COLUMN prefixes.lost IS 'Attempts whose worker went away.';
+COMMENT ON COLUMN prefixes.rescheduled IS 'Attempts that asked for another worker.';
 COMMENT ON COLUMN prefixes.cancelled IS 'Attempts that nobody wanted any more.';
 COMMENT ON COLUMN prefixes.unfinished IS 'Attempts that outlast the trace.';
 COMMENT ON COLUMN prefixes.compute_seconds IS 'Computing time of all attempts.';
@@ -2099,6 +2433,105 @@ COMMENT ON COLUMN prefixes.disk_seconds IS 'Time of spilling and reading back.';
 COMMENT ON COLUMN prefixes.output_bytes IS 'Size of all results.';
 COMMENT ON COLUMN prefixes.roles IS 'What such tasks do for coffea, as in task_roles: several if the prefix does not tell them apart, null if nothing.';
 COMMENT ON COLUMN prefixes.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW task_groups AS
+WITH submitted AS (
+    SELECT
+        trace_id,
+        "group" AS task_group,
+        any_value(prefix) AS prefix,
+        count(*) AS tasks,
+        min(t) AS submitted_t
+    FROM _tasks
+    GROUP BY trace_id, task_group
+),
+done AS (
+    SELECT
+        run.trace_id,
+        -- That of the submission which the attempt belongs to.
+        task."group" AS task_group,
+        any_value(run.prefix) AS prefix,
+        count(*) AS task_runs,
+        count(*) FILTER (outcome = 'memory') AS memory,
+        count(*) FILTER (outcome = 'erred') AS erred,
+        count(*) FILTER (outcome = 'retried') AS retried,
+        count(*) FILTER (outcome = 'lost') AS lost,
+        count(*) FILTER (outcome = 'rescheduled') AS rescheduled,
+        count(*) FILTER (outcome = 'cancelled') AS cancelled,
+        count(*) FILTER (outcome = 'unfinished') AS unfinished,
+        sum(compute_seconds) AS compute_seconds,
+        avg(compute_seconds) AS mean_compute_seconds,
+        median(compute_seconds) AS median_compute_seconds,
+        max(compute_seconds) AS max_compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(deserialize_seconds) AS deserialize_seconds,
+        sum(disk_seconds) AS disk_seconds,
+        sum(nbytes)::BIGINT AS output_bytes,
+        count(DISTINCT run.worker) AS workers,
+        min(processing_t) AS first_t,
+        max(end_t) AS last_t
+    FROM _task_runs AS run
+    LEFT JOIN raw.task AS task ON run.submission = task.rowid
+    GROUP BY run.trace_id, task."group"
+)
+SELECT
+    coalesce(submitted.task_group, done.task_group) AS task_group,
+    coalesce(submitted.prefix, done.prefix) AS prefix,
+    coalesce(tasks, 0) AS tasks,
+    coalesce(task_runs, 0) AS task_runs,
+    coalesce(memory, 0) AS memory,
+    coalesce(erred, 0) AS erred,
+    coalesce(retried, 0) AS retried,
+    coalesce(lost, 0) AS lost,
+    coalesce(rescheduled, 0) AS rescheduled,
+    coalesce(cancelled, 0) AS cancelled,
+    coalesce(unfinished, 0) AS unfinished,
+    compute_seconds,
+    mean_compute_seconds,
+    median_compute_seconds,
+    max_compute_seconds,
+    transfer_seconds,
+    deserialize_seconds,
+    disk_seconds,
+    output_bytes,
+    coalesce(workers, 0) AS workers,
+    submitted_t,
+    first_t,
+    last_t,
+    last_t - first_t AS wall_seconds,
+    coalesce(submitted.trace_id, done.trace_id) AS trace_id
+FROM submitted
+FULL JOIN done
+    ON submitted.trace_id = done.trace_id
+    AND submitted.task_group IS NOT DISTINCT FROM done.task_group
+ORDER BY trace_id, compute_seconds DESC NULLS LAST, task_group;
+
+COMMENT ON VIEW task_groups IS 'Totals by task group, the layers of the graphs: one row per group, the costliest first.';
+COMMENT ON COLUMN task_groups.task_group IS 'Task group, as Dask names it; null for tasks of no group and attempts whose task was not recorded.';
+COMMENT ON COLUMN task_groups.prefix IS 'Key prefix of its tasks.';
+COMMENT ON COLUMN task_groups.tasks IS 'Keys that entered the graph.';
+COMMENT ON COLUMN task_groups.task_runs IS 'Attempts at them.';
+COMMENT ON COLUMN task_groups.memory IS 'Attempts that ended well.';
+COMMENT ON COLUMN task_groups.erred IS 'Attempts that failed for good.';
+COMMENT ON COLUMN task_groups.retried IS 'Attempts that failed and were tried again.';
+COMMENT ON COLUMN task_groups.lost IS 'Attempts whose worker went away.';
+COMMENT ON COLUMN task_groups.rescheduled IS 'Attempts that asked for another worker.';
+COMMENT ON COLUMN task_groups.cancelled IS 'Attempts that nobody wanted any more.';
+COMMENT ON COLUMN task_groups.unfinished IS 'Attempts that outlast the trace.';
+COMMENT ON COLUMN task_groups.compute_seconds IS 'Computing time of all attempts.';
+COMMENT ON COLUMN task_groups.mean_compute_seconds IS 'Mean computing time of an attempt.';
+COMMENT ON COLUMN task_groups.median_compute_seconds IS 'Median computing time of an attempt.';
+COMMENT ON COLUMN task_groups.max_compute_seconds IS 'Longest computing time of an attempt.';
+COMMENT ON COLUMN task_groups.transfer_seconds IS 'Time of fetching dependencies from other workers.';
+COMMENT ON COLUMN task_groups.deserialize_seconds IS 'Time of deserializing the tasks.';
+COMMENT ON COLUMN task_groups.disk_seconds IS 'Time of spilling and reading back.';
+COMMENT ON COLUMN task_groups.output_bytes IS 'Size of all results.';
+COMMENT ON COLUMN task_groups.workers IS 'Addresses of workers that its attempts were sent to or ran on.';
+COMMENT ON COLUMN task_groups.submitted_t IS 'When its first task entered the graph, in seconds since the epoch.';
+COMMENT ON COLUMN task_groups.first_t IS 'When its first attempt was sent to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN task_groups.last_t IS 'When the scheduler heard of the end of its last attempt, in seconds since the epoch.';
+COMMENT ON COLUMN task_groups.wall_seconds IS 'Time from first_t to last_t; groups run side by side, so these do not add up.';
+COMMENT ON COLUMN task_groups.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW task_runs AS
 SELECT
@@ -2128,14 +2561,14 @@ SELECT
 FROM _task_runs
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW task_runs IS 'Attempts at tasks: one row each time that a key was sent to a worker.';
+COMMENT ON VIEW task_runs IS 'Attempts at tasks: one row each time that a key was sent to a worker, and one for each key that was being processed when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded.';
 COMMENT ON COLUMN task_runs.key IS 'Key of the task.';
 COMMENT ON COLUMN task_runs.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
 COMMENT ON COLUMN task_runs.attempt IS 'Number of the attempt within its key, from 1.';
 COMMENT ON COLUMN task_runs.worker IS 'Address of the worker that it ran on, or was sent to if it never ended.';
 COMMENT ON COLUMN task_runs.thread IS 'Thread that computed, within its worker.';
-COMMENT ON COLUMN task_runs.outcome IS 'How it ended: memory (well), erred (the task failed for good), retried (it failed and was tried again), lost (its worker went away), rescheduled (it asked for another worker), cancelled (nobody wanted it any more), unfinished (the trace ends first).';
-COMMENT ON COLUMN task_runs.processing_t IS 'When the scheduler sent it to the worker, in seconds since the epoch.';
+COMMENT ON COLUMN task_runs.outcome IS 'How it ended: memory (well), erred (the task failed for good), retried (it said that it failed, and was tried again), lost (its worker went away), rescheduled (it asked for another worker), cancelled (nobody wanted it any more), unfinished (the trace ends first).';
+COMMENT ON COLUMN task_runs.processing_t IS 'When the scheduler sent it to the worker, in seconds since the epoch; null if that was before the recording.';
 COMMENT ON COLUMN task_runs.compute_start_t IS 'When the computation began, in seconds since the epoch.';
 COMMENT ON COLUMN task_runs.compute_stop_t IS 'When the computation ended, in seconds since the epoch.';
 COMMENT ON COLUMN task_runs.compute_seconds IS 'Time of the computation; null if the worker reported no times.';
@@ -2145,7 +2578,7 @@ COMMENT ON COLUMN task_runs.disk_seconds IS 'Time of reading spilled results fro
 COMMENT ON COLUMN task_runs.queued_seconds IS 'Time on the scheduler before processing_t: from its latest transition to waiting, so it covers waiting for dependencies, for a slot and for a worker.';
 COMMENT ON COLUMN task_runs.nbytes IS 'Size of the result, as sizeof of Dask measures it.';
 COMMENT ON COLUMN task_runs.typename IS 'Type of the result.';
-COMMENT ON COLUMN task_runs.span_id IS 'Span that the task belonged to then.';
+COMMENT ON COLUMN task_runs.span_id IS 'Span that the task belonged to then: as it had last entered the graph at processing_t.';
 COMMENT ON COLUMN task_runs.exception IS 'Text of the exception.';
 COMMENT ON COLUMN task_runs.traceback IS 'Text of the traceback.';
 COMMENT ON COLUMN task_runs.run_id IS 'Number that Dask gave the attempt.';
@@ -2166,14 +2599,23 @@ WITH added AS (
     ) = 1
 ),
 removed AS (
-    -- The removal that ended a process is the first one after it came.
-    SELECT added.trace_id, added.seq, removal.t, removal.stimulus_id
-    FROM raw.worker_removed AS removal
-    ASOF INNER JOIN added
-        ON removal.trace_id = added.trace_id
-        AND removal.worker = added.worker
-        AND removal.t >= added.t
-    QUALIFY row_number() OVER (PARTITION BY added.seq ORDER BY removal.rowid) = 1
+    -- The removal that ended a process is the first one that names it; if none does, the
+    -- first one of its address after it came.
+    SELECT trace_id, seq, t, stimulus_id
+    FROM (
+        SELECT added.trace_id, added.seq, removal.rowid AS removal, removal.t, removal.stimulus_id
+        FROM raw.worker_removed AS removal
+        INNER JOIN added USING (trace_id, server_id)
+        UNION ALL
+        SELECT added.trace_id, added.seq, removal.rowid, removal.t, removal.stimulus_id
+        FROM raw.worker_removed AS removal
+        ASOF INNER JOIN added
+            ON removal.trace_id = added.trace_id
+            AND removal.worker = added.worker
+            AND removal.t >= added.t
+        WHERE removal.server_id IS NULL OR added.server_id IS NULL
+    )
+    QUALIFY row_number() OVER (PARTITION BY trace_id, seq ORDER BY removal) = 1
 ),
 unknown AS (
     SELECT trace_id, worker FROM _task_runs WHERE worker IS NOT NULL
@@ -2264,10 +2706,10 @@ SELECT
 FROM submitted
 FULL JOIN done
     ON submitted.trace_id = done.trace_id AND submitted.role IS NOT DISTINCT FROM done.role
-ORDER BY compute_seconds DESC NULLS LAST, role;
+ORDER BY trace_id, compute_seconds DESC NULLS LAST, role;
 
 COMMENT ON VIEW task_roles IS 'Totals by what tasks do for coffea, such as processing against merging: one row per role, the costliest first.';
-COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of results of chunks), file metadata (asking files for their entries, and merging the answers), processor broadcast; null for all other tasks. Told by what depends on what, not by prefixes.';
+COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of results of chunks), file metadata (asking files for their entries, and merging the answers), processor broadcast; null for all other tasks. Told by what depends on what: of all that takes results of chunks or files, tasks with coffea''s prefix reduce merge them.';
 COMMENT ON COLUMN task_roles.prefixes IS 'Key prefixes of these tasks; null for the other tasks.';
 COMMENT ON COLUMN task_roles.tasks IS 'Keys that entered the graph.';
 COMMENT ON COLUMN task_roles.task_runs IS 'Attempts at them.';
@@ -2284,72 +2726,149 @@ COMMENT ON COLUMN task_roles.first_t IS 'When the first was sent to a worker, in
 COMMENT ON COLUMN task_roles.last_t IS 'When the last ended, in seconds since the epoch.';
 COMMENT ON COLUMN task_roles.trace_id IS 'Identity of the recording.';
 
--- What workers there were, and how many threads at a time: one row per trace.
-CREATE OR REPLACE TABLE _cluster AS
-WITH recording AS (
+-- A task belongs to one span, and so do its metrics; what a parent has in all is added up over
+-- the spans below it, each counted once.
+CREATE OR REPLACE VIEW span_totals AS
+WITH RECURSIVE named AS (
+    SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path)) AS place FROM spans
+),
+parts AS (
+    SELECT trace_id, span_id, count(*) AS tasks FROM _tasks GROUP BY trace_id, span_id
+    UNION ALL BY NAME
     SELECT
         trace_id,
-        min(start_t) AS start_t,
-        max(stop_t) AS stop_t
-    FROM raw.segments
-    GROUP BY trace_id
-),
-sampled_threads AS (
-    SELECT trace_id, worker, max(nthreads) AS nthreads
-    FROM raw.worker_sample
-    GROUP BY trace_id, worker
-),
-presence AS (
-    SELECT
-        workers.trace_id,
-        coalesce(workers.nthreads, sampled_threads.nthreads) AS nthreads,
-        coalesce(workers.added_t, recording.start_t) AS from_t,
-        coalesce(workers.removed_t, recording.stop_t) AS to_t
-    FROM _workers AS workers
-    INNER JOIN recording USING (trace_id)
-    LEFT JOIN sampled_threads USING (trace_id, worker)
-),
-changes AS (
-    SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM presence
-    UNION ALL
-    SELECT trace_id, to_t, -1, -nthreads FROM presence
-),
-levels AS (
-    -- Changes of one instant count together, so that a worker that replaces another one
-    -- is not a peak.
+        span_id,
+        count(*) AS task_runs,
+        count(*) FILTER (outcome IN ('erred', 'retried', 'lost')) AS failed_attempts,
+        sum(compute_seconds) AS compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(nbytes) AS output_bytes,
+        min(processing_t) AS first_t,
+        max(end_t) AS last_t
+    FROM _task_runs
+    GROUP BY trace_id, span_id
+    UNION ALL BY NAME
     SELECT
         trace_id,
-        sum(sum(workers)) OVER (PARTITION BY trace_id ORDER BY t) AS workers,
-        sum(sum(nthreads)) OVER (PARTITION BY trace_id ORDER BY t) AS nthreads
-    FROM changes
-    GROUP BY trace_id, t
+        span_id,
+        sum(seconds) AS metric_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(noncpu_seconds) AS noncpu_seconds
+    FROM activities
+    GROUP BY trace_id, span_id
+    UNION ALL BY NAME
+    SELECT trace_id, span_id FROM spans
+    UNION ALL BY NAME
+    SELECT trace_id, parent_id AS span_id FROM spans WHERE parent_id IS NOT NULL
 ),
-peaks AS (
-    SELECT trace_id, max(workers) AS workers, max(nthreads) AS nthreads
-    FROM levels
-    GROUP BY trace_id
-),
-cores AS (
+own AS (
     SELECT
         trace_id,
-        count(*) AS workers,
-        sum(greatest(to_t - from_t, 0)) AS worker_seconds,
-        sum(nthreads * greatest(to_t - from_t, 0)) AS core_seconds
-    FROM presence
-    GROUP BY trace_id
+        span_id,
+        coalesce(sum(tasks), 0)::BIGINT AS tasks,
+        coalesce(sum(task_runs), 0)::BIGINT AS task_runs,
+        coalesce(sum(failed_attempts), 0)::BIGINT AS failed_attempts,
+        sum(compute_seconds) AS compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(output_bytes)::BIGINT AS output_bytes,
+        sum(metric_seconds) AS metric_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(noncpu_seconds) AS noncpu_seconds,
+        min(first_t) AS first_t,
+        max(last_t) AS last_t
+    FROM parts
+    GROUP BY trace_id, span_id
+),
+-- Each span with itself and all above it. Distinct, so that parents in a circle come to an end.
+ancestry AS (
+    SELECT trace_id, span_id, span_id AS ancestor FROM own
+    UNION
+    SELECT ancestry.trace_id, ancestry.span_id, spans.parent_id
+    FROM ancestry
+    INNER JOIN spans
+        ON ancestry.trace_id = spans.trace_id AND ancestry.ancestor = spans.span_id
+    WHERE spans.parent_id IS NOT NULL
+),
+totals AS (
+    SELECT
+        ancestry.trace_id,
+        ancestry.ancestor,
+        count(*) - 1 AS descendants,
+        sum(tasks)::BIGINT AS tasks,
+        sum(task_runs)::BIGINT AS task_runs,
+        sum(failed_attempts)::BIGINT AS failed_attempts,
+        sum(compute_seconds) AS compute_seconds,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(output_bytes)::BIGINT AS output_bytes,
+        sum(metric_seconds) AS metric_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(noncpu_seconds) AS noncpu_seconds,
+        min(first_t) AS first_t,
+        max(last_t) AS last_t
+    FROM ancestry
+    INNER JOIN own
+        ON ancestry.trace_id = own.trace_id AND ancestry.span_id IS NOT DISTINCT FROM own.span_id
+    GROUP BY ancestry.trace_id, ancestry.ancestor
 )
 SELECT
-    recording.trace_id,
-    recording.start_t,
-    recording.stop_t,
-    coalesce(cores.workers, 0) AS workers,
-    coalesce(peaks.workers, 0)::BIGINT AS peak_workers,
-    coalesce(peaks.nthreads, 0)::BIGINT AS peak_nthreads,
-    cores.worker_seconds,
-    cores.core_seconds
-FROM recording
-LEFT JOIN cores USING (trace_id)
-LEFT JOIN peaks USING (trace_id);
+    own.span_id,
+    named.name,
+    named.path,
+    named.parent_id,
+    own.* EXCLUDE (trace_id, span_id),
+    own.last_t - own.first_t AS wall_seconds,
+    totals.descendants,
+    totals.tasks AS total_tasks,
+    totals.task_runs AS total_task_runs,
+    totals.failed_attempts AS total_failed_attempts,
+    totals.compute_seconds AS total_compute_seconds,
+    totals.transfer_seconds AS total_transfer_seconds,
+    totals.output_bytes AS total_output_bytes,
+    totals.metric_seconds AS total_metric_seconds,
+    totals.cpu_seconds AS total_cpu_seconds,
+    totals.noncpu_seconds AS total_noncpu_seconds,
+    totals.first_t AS total_first_t,
+    totals.last_t AS total_last_t,
+    totals.last_t - totals.first_t AS total_wall_seconds,
+    own.trace_id
+FROM own
+INNER JOIN totals
+    ON own.trace_id = totals.trace_id AND own.span_id IS NOT DISTINCT FROM totals.ancestor
+LEFT JOIN named
+    ON own.trace_id = named.trace_id AND own.span_id = named.span_id
+ORDER BY own.trace_id, named.place NULLS LAST, own.span_id;
+
+COMMENT ON VIEW span_totals IS 'What each span held: one row per span, in the order in which they began. Columns without total_ are of the span alone and add up to the whole run; those with total_ are of the span and all spans within it. A last row without span_id is what belongs to no span, such as transfers in the metrics of workers.';
+COMMENT ON COLUMN span_totals.span_id IS 'Identity of the span; null for what belongs to none.';
+COMMENT ON COLUMN span_totals.name IS 'Name of the span; null if its record is missing.';
+COMMENT ON COLUMN span_totals.path IS 'Names from the outermost span to this one.';
+COMMENT ON COLUMN span_totals.parent_id IS 'Span around this one.';
+COMMENT ON COLUMN span_totals.tasks IS 'Keys that entered the graph in it.';
+COMMENT ON COLUMN span_totals.task_runs IS 'Attempts at its tasks.';
+COMMENT ON COLUMN span_totals.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
+COMMENT ON COLUMN span_totals.compute_seconds IS 'Computing time of all attempts.';
+COMMENT ON COLUMN span_totals.transfer_seconds IS 'Time of fetching dependencies from other workers.';
+COMMENT ON COLUMN span_totals.output_bytes IS 'Size of all results.';
+COMMENT ON COLUMN span_totals.metric_seconds IS 'Time that workers account for in it, by Dask''s fine metrics (see activities).';
+COMMENT ON COLUMN span_totals.cpu_seconds IS 'CPU time of threads, of metric_seconds.';
+COMMENT ON COLUMN span_totals.noncpu_seconds IS 'Time in which threads waited, of metric_seconds.';
+COMMENT ON COLUMN span_totals.first_t IS 'When its first attempt was sent to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN span_totals.last_t IS 'When the scheduler heard of the end of its last attempt, in seconds since the epoch.';
+COMMENT ON COLUMN span_totals.wall_seconds IS 'Time from first_t to last_t; spans run side by side, so these do not add up.';
+COMMENT ON COLUMN span_totals.descendants IS 'Spans within it, at any depth.';
+COMMENT ON COLUMN span_totals.total_tasks IS 'As tasks, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_task_runs IS 'As task_runs, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_failed_attempts IS 'As failed_attempts, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_compute_seconds IS 'As compute_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_transfer_seconds IS 'As transfer_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_output_bytes IS 'As output_bytes, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_metric_seconds IS 'As metric_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_cpu_seconds IS 'As cpu_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_noncpu_seconds IS 'As noncpu_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_first_t IS 'As first_t, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_last_t IS 'As last_t, with the spans within it.';
+COMMENT ON COLUMN span_totals.total_wall_seconds IS 'As wall_seconds, with the spans within it.';
+COMMENT ON COLUMN span_totals.trace_id IS 'Identity of the recording.';
 
 -- Workers that went away, why, and whether Dask expected it. Its own word in the event
 -- `remove-worker` decides; without one, a broken connection counts as unexpected.
@@ -2390,6 +2909,23 @@ LEFT JOIN said
     AND workers.removal_stimulus_id = said.stimulus_id
 WHERE workers.removed_t IS NOT NULL;
 
+-- When each process was there, as far as it was recorded, and with how many threads.
+CREATE OR REPLACE VIEW _presence AS
+WITH sampled_threads AS (
+    SELECT trace_id, worker, max(nthreads) AS nthreads
+    FROM raw.worker_sample
+    GROUP BY trace_id, worker
+)
+SELECT
+    workers.process,
+    coalesce(workers.nthreads, sampled_threads.nthreads) AS nthreads,
+    coalesce(workers.added_t, recording.start_t) AS from_t,
+    coalesce(workers.removed_t, recording.stop_t) AS to_t,
+    workers.trace_id
+FROM _workers AS workers
+INNER JOIN _recording AS recording USING (trace_id)
+LEFT JOIN sampled_threads USING (trace_id, worker);
+
 -- Attempts at chunks. Three who know of them: the scheduler knows the attempts at a task
 -- (_task_runs), records without run_id say what a chunk is, and those with run_id what an
 -- attempt did (_measured). Without a cluster there are only the last ones.
@@ -2406,11 +2942,14 @@ WITH identity AS (
         chunk.entry_stop
     FROM raw.chunk AS chunk
     SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
-    WHERE chunk.run_id IS NULL AND chunk.entry_start IS NOT NULL
-    QUALIFY row_number() OVER (
-        PARTITION BY trace_id, key, dataset, filename, treename, entry_start, entry_stop
-        ORDER BY record
-    ) = 1
+    WHERE chunk.entry_start IS NOT NULL
+    -- If what a chunk is was not recorded by itself, what was measured of any attempt says it.
+    QUALIFY bool_and(chunk.run_id IS NOT NULL) OVER (PARTITION BY trace_id, key)
+            IS NOT DISTINCT FROM (chunk.run_id IS NOT NULL)
+        AND row_number() OVER (
+            PARTITION BY trace_id, key, dataset, filename, treename, entry_start, entry_stop
+            ORDER BY chunk.run_id IS NOT NULL, record
+        ) = 1
 ),
 -- What is not told agrees with everything.
 recognised AS (
@@ -2436,6 +2975,8 @@ with_measurement AS (
     FROM run
     INNER JOIN _measured AS measured USING (trace_id, key, run_id)
     LEFT JOIN recognised USING (measured)
+    -- Where records are out of order two attempts can seem to be one; it was measured once.
+    QUALIFY row_number() OVER (PARTITION BY measured.measured ORDER BY run.seq) = 1
 ),
 -- Without a cluster an attempt is what was measured, and the next one at its key follows it.
 -- If the task is there and just this attempt at it is missing, its number is not known.
@@ -2595,7 +3136,52 @@ FROM judged
 ASOF LEFT JOIN _workers AS process
     ON judged.trace_id = process.trace_id
     AND judged.worker = process.worker
-    AND judged.processing_t >= process.from_t;
+    -- What had begun before the recording was the first process's of the address.
+    AND coalesce(judged.processing_t, '-infinity') >= process.from_t;
+
+-- What workers there were, and how many threads at a time: one row per trace.
+CREATE OR REPLACE TABLE _cluster AS
+WITH changes AS (
+    SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM _presence
+    UNION ALL
+    SELECT trace_id, to_t, -1, -nthreads FROM _presence
+),
+levels AS (
+    -- Changes of one instant count together, so that a worker that replaces another one
+    -- is not a peak.
+    SELECT
+        trace_id,
+        sum(sum(workers)) OVER (PARTITION BY trace_id ORDER BY t) AS workers,
+        sum(sum(nthreads)) OVER (PARTITION BY trace_id ORDER BY t) AS nthreads
+    FROM changes
+    GROUP BY trace_id, t
+),
+peaks AS (
+    SELECT trace_id, max(workers) AS workers, max(nthreads) AS nthreads
+    FROM levels
+    GROUP BY trace_id
+),
+cores AS (
+    SELECT
+        trace_id,
+        count(*) AS workers,
+        sum(greatest(to_t - from_t, 0)) AS worker_seconds,
+        sum(nthreads * greatest(to_t - from_t, 0)) AS core_seconds
+    FROM _presence
+    GROUP BY trace_id
+)
+SELECT
+    recording.trace_id,
+    recording.start_t,
+    recording.stop_t,
+    coalesce(cores.workers, 0) AS workers,
+    coalesce(peaks.workers, 0)::BIGINT AS peak_workers,
+    coalesce(peaks.nthreads, 0)::BIGINT AS peak_nthreads,
+    cores.worker_seconds,
+    cores.core_seconds
+FROM _recording AS recording
+LEFT JOIN cores USING (trace_id)
+LEFT JOIN peaks USING (trace_id);
 
 CREATE OR REPLACE VIEW failures AS
 SELECT
@@ -2676,8 +3262,140 @@ COMMENT ON COLUMN failures.exception IS 'Text of the exception.';
 COMMENT ON COLUMN failures.attempt IS 'Number of the attempt within its key.';
 COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN failures.traceback IS 'Text of the traceback.';
-COMMENT ON COLUMN failures.detail IS 'What else is known: why a worker went, what went with it.';
+COMMENT ON COLUMN failures.detail IS 'What else is known: why a worker went and what went with it, why Dask gave a task up, which entries were skipped.';
 COMMENT ON COLUMN failures.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE MACRO stragglers_by(least_factor) AS TABLE
+WITH usual AS (
+    SELECT
+        trace_id,
+        prefix,
+        count(compute_seconds) AS prefix_runs,
+        median(compute_seconds) AS median_seconds
+    FROM _task_runs
+    WHERE outcome = 'memory' AND prefix IS NOT NULL
+    GROUP BY trace_id, prefix
+    -- Of fewer a median says little.
+    HAVING count(compute_seconds) >= 10
+),
+slow AS (
+    SELECT run.*, usual.median_seconds, usual.prefix_runs
+    FROM _task_runs AS run
+    INNER JOIN usual USING (trace_id, prefix)
+    WHERE run.compute_seconds >= least_factor * usual.median_seconds
+        AND run.compute_seconds > usual.median_seconds
+),
+read AS (
+    SELECT
+        seq,
+        CASE WHEN count(DISTINCT dataset) = 1 THEN any_value(dataset) END AS dataset,
+        CASE WHEN count(DISTINCT filename) = 1 THEN any_value(filename) END AS filename,
+        min(entry_start) AS entry_start,
+        max(entry_stop) AS entry_stop
+    FROM _chunks
+    WHERE seq IN (SELECT seq FROM slow)
+    GROUP BY seq
+)
+SELECT
+    slow.key,
+    slow.prefix,
+    slow.attempt,
+    slow.worker,
+    slow.thread,
+    slow.outcome,
+    slow.compute_seconds,
+    slow.median_seconds,
+    slow.compute_seconds / nullif(slow.median_seconds, 0) AS factor,
+    slow.compute_seconds - slow.median_seconds AS excess_seconds,
+    slow.prefix_runs,
+    slow.compute_start_t,
+    slow.compute_stop_t,
+    read.dataset,
+    read.filename,
+    CASE WHEN read.filename IS NOT NULL THEN read.entry_start END AS entry_start,
+    CASE WHEN read.filename IS NOT NULL THEN read.entry_stop END AS entry_stop,
+    slow.run_id,
+    slow.trace_id
+FROM slow
+LEFT JOIN read USING (seq)
+ORDER BY slow.trace_id, excess_seconds DESC, slow.seq;
+
+CREATE OR REPLACE VIEW stragglers AS FROM stragglers_by(2);
+
+COMMENT ON MACRO TABLE stragglers_by IS 'The view stragglers with another factor.';
+COMMENT ON VIEW stragglers IS 'Attempts that computed at least twice as long as is usual for their prefix, the most excess first: one row per attempt. Usual is the median of the attempts that ended well, of 10 at least. stragglers_by(1.5) asks for another factor.';
+COMMENT ON COLUMN stragglers.key IS 'Key of the task.';
+COMMENT ON COLUMN stragglers.prefix IS 'Key prefix: what kind of task it is.';
+COMMENT ON COLUMN stragglers.attempt IS 'Number of the attempt within its key, from 1.';
+COMMENT ON COLUMN stragglers.worker IS 'Address of the worker that it ran on.';
+COMMENT ON COLUMN stragglers.thread IS 'Thread that computed, within its worker.';
+COMMENT ON COLUMN stragglers.outcome IS 'How it ended, as in task_runs.';
+COMMENT ON COLUMN stragglers.compute_seconds IS 'Time of the computation.';
+COMMENT ON COLUMN stragglers.median_seconds IS 'Median computing time of the attempts of its prefix that ended well.';
+COMMENT ON COLUMN stragglers.factor IS 'compute_seconds / median_seconds.';
+COMMENT ON COLUMN stragglers.excess_seconds IS 'compute_seconds - median_seconds: what it took longer than usual.';
+COMMENT ON COLUMN stragglers.prefix_runs IS 'Attempts that the median is of.';
+COMMENT ON COLUMN stragglers.compute_start_t IS 'When the computation began, in seconds since the epoch.';
+COMMENT ON COLUMN stragglers.compute_stop_t IS 'When the computation ended, in seconds since the epoch.';
+COMMENT ON COLUMN stragglers.dataset IS 'Dataset of the chunk that it read; null if it read none, or of several datasets.';
+COMMENT ON COLUMN stragglers.filename IS 'File of the chunk that it read; null if it read none, or several files.';
+COMMENT ON COLUMN stragglers.entry_start IS 'First entry that it read of the file.';
+COMMENT ON COLUMN stragglers.entry_stop IS 'Entry after the last that it read of the file.';
+COMMENT ON COLUMN stragglers.run_id IS 'Number that Dask gave the attempt.';
+COMMENT ON COLUMN stragglers.trace_id IS 'Identity of the recording.';
+
+-- What went on from when to when, and how much of it: parts of attempts as workers timed them,
+-- states of tasks, processes and their threads. Process 0 is the scheduler.
+CREATE OR REPLACE VIEW _stretches AS
+WITH runs AS (
+    SELECT run.end_seq, run.outcome, coalesce(process.process, 0) AS process, run.trace_id
+    FROM _task_runs AS run
+    ASOF LEFT JOIN _workers AS process
+        ON run.trace_id = process.trace_id
+        AND run.worker = process.worker
+        AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
+    WHERE run.end_seq IS NOT NULL
+),
+parts AS (
+    SELECT runs.*, unnest(ending.startstops) AS part
+    FROM runs
+    INNER JOIN raw.transition AS ending ON runs.end_seq = ending.rowid
+),
+timed AS (
+    SELECT
+        process,
+        part.action AS what,
+        outcome <> 'memory' AS failed,
+        part.start AS start_t,
+        part.stop AS stop_t,
+        1.0::DOUBLE AS amount,
+        trace_id
+    FROM parts
+    WHERE part.action IN ('compute', 'transfer')
+    UNION ALL
+    -- Without a cluster there are no tasks.
+    SELECT
+        coalesce(process, 0),
+        'compute',
+        outcome <> 'memory',
+        start_t,
+        stop_t,
+        compute_seconds / nullif(stop_t - start_t, 0),
+        trace_id
+    FROM _chunks
+    WHERE NOT has_task
+)
+SELECT process, what, start_t, stop_t, amount, trace_id FROM timed
+UNION ALL
+SELECT process, 'failed', start_t, stop_t, amount, trace_id
+FROM timed
+WHERE what = 'compute' AND failed
+UNION ALL
+SELECT 0, state, from_t, until_t, 1, trace_id FROM _task_states
+UNION ALL
+SELECT process, 'presence', from_t, to_t, 1, trace_id FROM _presence
+UNION ALL
+SELECT process, 'threads', from_t, to_t, nthreads, trace_id FROM _presence;
 
 -- What a chunk costs by its size, by dataset: a fixed time and a time an event. The line is
 -- fitted by least squares, what lies far off it is left out, and it is fitted again. If it
@@ -2856,11 +3574,15 @@ FROM (
         chunk.outcome,
         chunk.run_id,
         chunk.trace_id,
+        chunk.seq,
+        chunk.start_t,
+        chunk.part,
         unnest(record.measured.branches) AS read
     FROM _chunks AS chunk
     INNER JOIN _readings AS reading USING (measured)
     INNER JOIN raw.chunk AS record ON record.rowid = reading.record
-);
+)
+ORDER BY trace_id, seq NULLS LAST, start_t, part, read.branch;
 
 COMMENT ON VIEW chunk_branches IS 'What attempts at chunks read of the branches of their files: one row per attempt and branch. A basket, cluster or row group that spans several chunks is read for each of them, and counts in each. Empty if chunks were not measured.';
 COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';
@@ -2935,7 +3657,7 @@ LEFT JOIN raw.chunk AS identity ON identity.rowid = chunk.identity_record
 LEFT JOIN raw.chunk AS measured ON measured.rowid = chunk.measured_record
 ORDER BY chunk.trace_id, chunk.seq NULLS LAST, chunk.start_t, chunk.part;
 
-COMMENT ON VIEW chunks IS 'Attempts at coffea chunks: one row per attempt, the same attempt as in task_runs. Without a cluster there are no tasks, and attempts are those that were measured. A task of dask-awkward that reads several chunks has a row for each. What was not measured is null.';
+COMMENT ON VIEW chunks IS 'Attempts at coffea chunks: one row per attempt, the same attempt as in task_runs. Without a cluster there are no tasks, and attempts are those that were measured. A task of dask-awkward that reads several chunks has a row for each. What a chunk is was told when its task entered the graph, else by what was measured of any attempt. What was not measured is null.';
 COMMENT ON COLUMN chunks.key IS 'Key of the task that processes the chunk; without a cluster, one that the recorder gave it.';
 COMMENT ON COLUMN chunks.attempt IS 'Number of the attempt within its key, from 1; null if the trace has lost the attempt itself.';
 COMMENT ON COLUMN chunks.dataset IS 'Dataset that the file belongs to.';
@@ -3055,12 +3777,12 @@ SELECT
 FROM totals
 LEFT JOIN shares
     ON totals.trace_id = shares.trace_id AND totals.dataset IS NOT DISTINCT FROM shares.dataset
-ORDER BY compute_seconds DESC NULLS LAST, totals.dataset;
+ORDER BY totals.trace_id, compute_seconds DESC NULLS LAST, totals.dataset;
 
 COMMENT ON VIEW datasets IS 'Totals by dataset: one row per dataset, the costliest first. Sums are over what was measured, and null if nothing was.';
 COMMENT ON COLUMN datasets.dataset IS 'Name of the dataset.';
 COMMENT ON COLUMN datasets.files IS 'Files of which a chunk was tried.';
-COMMENT ON COLUMN datasets.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once.';
+COMMENT ON COLUMN datasets.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once, one whose key entered the graph anew counts again.';
 COMMENT ON COLUMN datasets.chunk_attempts IS 'All attempts at chunks.';
 COMMENT ON COLUMN datasets.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
 COMMENT ON COLUMN datasets.bytes_read IS 'Bytes that all attempts read; null if not measured.';
@@ -3094,11 +3816,11 @@ WITH attempts AS (
         trace_id,
         key,
         run_id,
-        any_value(attempt) AS attempt,
+        first(attempt ORDER BY seq NULLS LAST) AS attempt,
         -- Of a task that reads several chunks nobody knows which one it was.
         CASE WHEN count(DISTINCT dataset) = 1 THEN any_value(dataset) END AS dataset,
         CASE WHEN count(DISTINCT filename) = 1 THEN any_value(filename) END AS filename,
-        any_value(outcome) AS outcome
+        first(outcome ORDER BY seq NULLS LAST) AS outcome
     FROM _chunks
     WHERE run_id IS NOT NULL
     GROUP BY trace_id, key, run_id
@@ -3108,6 +3830,7 @@ runs AS (
     FROM _task_runs
     SEMI JOIN raw.section USING (trace_id, key)
     WHERE run_id IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY trace_id, key, run_id ORDER BY seq) = 1
 )
 SELECT
     section.key,
@@ -3348,6 +4071,82 @@ COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Most memory of one worker pro
 COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Memory of a worker process, in the mean over workers and ticks.';
 COMMENT ON COLUMN run.trace_id IS 'Identity of the recording.';
 
+-- How much of what there was in each bucket: amount times seconds, exactly; by process, or of
+-- all together as process 0. A stretch raises the level where it begins and lowers it where it
+-- ends; in a bucket the level that it begins with holds on, but for what the changes in the
+-- bucket add from their instant to its end. So the work grows with the number of stretches,
+-- however many buckets they cross.
+--
+-- A stretch is cut off where the recording begins and ends; one without an end lasts.
+CREATE OR REPLACE MACRO _amounts(bucket_seconds, by_process) AS TABLE
+WITH timeline AS (FROM _timeline(bucket_seconds)),
+stretches AS (
+    SELECT
+        stretch.trace_id,
+        CASE WHEN by_process THEN process ELSE 0 END AS process,
+        what,
+        amount,
+        greatest(least(stretch.start_t - timeline.start_t, extent), 0) AS begin_at,
+        greatest(least(coalesce(stop_t - timeline.start_t, extent), extent), begin_at) AS end_at,
+        width,
+        extent,
+        buckets
+    FROM _stretches AS stretch
+    INNER JOIN timeline USING (trace_id)
+    WHERE amount IS NOT NULL AND begin_at < end_at
+),
+changes AS (
+    SELECT
+        trace_id,
+        process,
+        what,
+        bucket,
+        sum(change) AS change,
+        sum(change * (least((bucket + 1) * width, extent) - change_at)) AS within
+    FROM (
+        SELECT
+            trace_id,
+            process,
+            what,
+            width,
+            extent,
+            unnest([amount, -amount]) AS change,
+            unnest([begin_at, end_at]) AS change_at,
+            -- An end at the border of two buckets belongs to the first.
+            unnest([
+                least(floor(begin_at / width), buckets - 1),
+                greatest(ceil(end_at / width) - 1, 0)
+            ])::BIGINT AS bucket
+        FROM stretches
+    )
+    GROUP BY trace_id, process, what, bucket
+),
+buckets AS (
+    SELECT trace_id, process, what, unnest(range(min(bucket), max(bucket) + 1)) AS bucket
+    FROM changes
+    GROUP BY trace_id, process, what
+)
+SELECT
+    process,
+    what,
+    bucket,
+    timeline.start_t + bucket * width AS t,
+    least(width, extent - bucket * width) AS seconds,
+    greatest(
+        coalesce(sum(change) OVER before, 0) * least(width, extent - bucket * width)
+        + coalesce(within, 0),
+        0
+    ) AS amount,
+    trace_id
+FROM buckets
+LEFT JOIN changes USING (trace_id, process, what, bucket)
+INNER JOIN timeline USING (trace_id)
+WINDOW before AS (
+    PARTITION BY trace_id, process, what
+    ORDER BY bucket
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+);
+
 -- Files and workers told apart: how many times as long as usual the chunks of a file took
 -- whichever worker had them, and those of a worker whichever file they were of. A chunk's
 -- time, by what its dataset and size make one expect, is taken for the product of the two;
@@ -3585,13 +4384,13 @@ SELECT
     END AS note,
     trace_id
 FROM told
-ORDER BY seconds DESC, dataset;
+ORDER BY trace_id, seconds DESC, dataset;
 
 COMMENT ON VIEW chunk_costs IS 'What a chunk costs by its size, and which size to choose: one row per dataset, the costliest first. The model is seconds = fixed_seconds + seconds_per_event * events, of computing times of first results; failed attempts and results from a checkpoint do not count. It knows nothing of memory, which grows with the size, and not what a worker does beside computing.';
 COMMENT ON COLUMN chunk_costs.dataset IS 'Name of the dataset.';
 COMMENT ON COLUMN chunk_costs.chunks IS 'Chunks that the model was made of.';
-COMMENT ON COLUMN chunk_costs.outliers IS 'Of these, chunks so far off the line (4 standard deviations, judged by the median) that it was fitted again without them; if that were more than a quarter, none is left out. Null if no line was fitted.';
-COMMENT ON COLUMN chunk_costs.sizes IS 'Different numbers of events of these chunks; a line needs 3.';
+COMMENT ON COLUMN chunk_costs.outliers IS 'Of these, chunks so far off the line (4 standard deviations, judged by the median, and 1 % of the median time at least) that it was fitted again without them; if that were more than a quarter, none is left out. Null if no line was fitted.';
+COMMENT ON COLUMN chunk_costs.sizes IS 'Different numbers of events of these chunks; a line needs 3, and 5 chunks.';
 COMMENT ON COLUMN chunk_costs.median_events IS 'Events of a chunk as they were, in the median.';
 COMMENT ON COLUMN chunk_costs.largest_file_events IS 'Events of the largest file as far as chunks of it are known; no chunk is larger than its file.';
 COMMENT ON COLUMN chunk_costs.method IS 'fit: a line by least squares, taken if its fixed time is known to a half or is surely under 5 % of a chunk. opening: else, if it was measured, the median time of opening a file stands for the fixed time, which is at least that. Null: there is no model, and note says why.';
@@ -3603,7 +4402,7 @@ COMMENT ON COLUMN chunk_costs.relative_error IS 'How far the model is off, as a 
 COMMENT ON COLUMN chunk_costs.fixed_share IS 'Part of the computing time that was fixed cost.';
 COMMENT ON COLUMN chunk_costs.min_events IS 'From this size on the fixed time is at most 5 % of a chunk: 19 * fixed_seconds / seconds_per_event, with the upper bound (2 standard errors) of a fixed time that is surely small.';
 COMMENT ON COLUMN chunk_costs.max_events IS 'Up to this size each thread has at least 4 chunks to do, so that none waits long for the last ones: (computing time of all datasets / peak threads / 4 - fixed_seconds) / seconds_per_event. Null if threads are not known.';
-COMMENT ON COLUMN chunk_costs.recommended_events IS 'Size to choose (chunksize of a Runner): median_events if it lies between min_events and max_events, else the nearer bound, to two digits. If no size satisfies both: sqrt(2 * fixed_seconds * computing time per thread) / seconds_per_event, which makes fixed time and waiting for the last chunk shortest together. Never more than largest_file_events.';
+COMMENT ON COLUMN chunk_costs.recommended_events IS 'Size to choose (chunksize of a Runner): median_events if it lies between min_events and max_events, else the nearer bound, to two digits within the bounds. If no size satisfies both: sqrt(2 * fixed_seconds * computing time per thread) / seconds_per_event, which makes fixed time and waiting for the last chunk shortest together. Never more than largest_file_events.';
 COMMENT ON COLUMN chunk_costs.note IS 'What the recommendation changes and how sure it is, or why there is none.';
 COMMENT ON COLUMN chunk_costs.trace_id IS 'Identity of the recording.';
 
@@ -3625,7 +4424,12 @@ SELECT
 FROM chunk_branches
 GROUP BY trace_id, dataset, branch
 WINDOW whole AS (PARTITION BY trace_id)
-ORDER BY read_seconds DESC NULLS LAST, compressed_bytes DESC NULLS LAST, dataset, branch;
+ORDER BY
+    trace_id,
+    read_seconds DESC NULLS LAST,
+    compressed_bytes DESC NULLS LAST,
+    dataset,
+    branch;
 
 COMMENT ON VIEW branches IS 'What branches cost: one row per dataset and branch, the costliest first. All attempts at chunks count. Empty if chunks were not measured.';
 COMMENT ON COLUMN branches.dataset IS 'Dataset that the files belong to.';
@@ -3674,7 +4478,7 @@ FROM totals
 LEFT JOIN computing
     ON totals.trace_id = computing.trace_id
     AND totals.dataset IS NOT DISTINCT FROM computing.dataset
-ORDER BY totals.seconds DESC NULLS LAST, totals.dataset, totals.name;
+ORDER BY totals.trace_id, totals.seconds DESC NULLS LAST, totals.dataset, totals.name;
 
 COMMENT ON VIEW section_totals IS 'Totals by named part: one row per dataset and name, the costliest first. Parts can lie in each other, so that they need not add up. Empty if nothing was named.';
 COMMENT ON COLUMN section_totals.dataset IS 'Dataset of the chunks; null for other tasks.';
@@ -3694,6 +4498,115 @@ COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'The most of these.';
 COMMENT ON COLUMN section_totals.compute_share IS 'seconds, as a part of the computing time of all attempts at chunks of the dataset.';
 COMMENT ON COLUMN section_totals.trace_id IS 'Identity of the recording.';
 
+CREATE OR REPLACE MACRO concurrency_by(bucket_seconds) AS TABLE
+WITH buckets AS (
+    SELECT trace_id, start_t, width, extent, unnest(range(buckets)) AS bucket
+    FROM _timeline(bucket_seconds)
+),
+totals AS (
+    SELECT
+        trace_id,
+        bucket,
+        sum(amount) FILTER (what = 'compute') AS compute,
+        sum(amount) FILTER (what = 'transfer') AS transfer,
+        sum(amount) FILTER (what = 'processing') AS processing,
+        sum(amount) FILTER (what = 'queued') AS queued,
+        sum(amount) FILTER (what = 'no-worker') AS no_worker,
+        sum(amount) FILTER (what = 'waiting') AS waiting,
+        sum(amount) FILTER (what = 'presence') AS presence,
+        -- Without workers there are no threads; of workers they may not be known.
+        CASE
+            WHEN presence IS NULL THEN 0
+            ELSE sum(amount) FILTER (what = 'threads')
+        END AS threads
+    FROM _amounts(bucket_seconds, false)
+    GROUP BY trace_id, bucket
+)
+SELECT
+    start_t + bucket * width AS t,
+    least(width, extent - bucket * width) AS seconds,
+    coalesce(compute, 0) / seconds AS executing,
+    coalesce(transfer, 0) / seconds AS transferring,
+    coalesce(processing, 0) / seconds AS processing,
+    coalesce(queued, 0) / seconds AS queued,
+    coalesce(no_worker, 0) / seconds AS no_worker,
+    coalesce(waiting, 0) / seconds AS waiting,
+    coalesce(presence, 0) / seconds AS workers,
+    CASE WHEN totals.bucket IS NULL THEN 0 ELSE threads END / seconds AS nthreads,
+    coalesce(compute, 0) AS compute_seconds,
+    nthreads * seconds AS thread_seconds,
+    trace_id
+FROM buckets
+LEFT JOIN totals USING (trace_id, bucket)
+ORDER BY trace_id, t;
+
+CREATE OR REPLACE VIEW concurrency AS FROM concurrency_by(NULL);
+
+COMMENT ON MACRO TABLE concurrency_by IS 'The view concurrency with buckets of so many seconds.';
+COMMENT ON VIEW concurrency IS 'How many tasks were in which state at a time, and how many threads there were: one row per bucket of time, some hundreds in a recording; concurrency_by(10) has buckets of 10 s. Means over the bucket, exact: each is the time that tasks spent so, by the length of the bucket. What lies before or after the recording is cut off.';
+COMMENT ON COLUMN concurrency.t IS 'Begin of the bucket, in seconds since the epoch.';
+COMMENT ON COLUMN concurrency.seconds IS 'Its length: the same for all, but for the last one, which ends with the recording.';
+COMMENT ON COLUMN concurrency.executing IS 'Tasks that computed.';
+COMMENT ON COLUMN concurrency.transferring IS 'Transfers of dependencies between workers that were under way, as attempts tell of them.';
+COMMENT ON COLUMN concurrency.processing IS 'Tasks that the scheduler had sent to a worker and heard nothing of yet: those that computed, and those that waited there.';
+COMMENT ON COLUMN concurrency.queued IS 'Tasks that were ready and that the scheduler held back until a worker had a thread for them.';
+COMMENT ON COLUMN concurrency.no_worker IS 'Tasks that were ready, with no worker that could take them.';
+COMMENT ON COLUMN concurrency.waiting IS 'Tasks that waited for the results of others.';
+COMMENT ON COLUMN concurrency.workers IS 'Workers that were there.';
+COMMENT ON COLUMN concurrency.nthreads IS 'Their threads.';
+COMMENT ON COLUMN concurrency.compute_seconds IS 'Computing time in the bucket; over all buckets, that of task_runs.';
+COMMENT ON COLUMN concurrency.thread_seconds IS 'Time of the threads that were there; over all buckets, core_seconds of run.';
+COMMENT ON COLUMN concurrency.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE MACRO utilisation_by(bucket_seconds) AS TABLE
+WITH totals AS (
+    SELECT
+        process,
+        any_value(t) AS t,
+        any_value(seconds) AS seconds,
+        coalesce(sum(amount) FILTER (what = 'compute'), 0) AS compute_seconds,
+        coalesce(sum(amount) FILTER (what = 'failed'), 0) AS failed_seconds,
+        coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
+        coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
+    FROM _amounts(bucket_seconds, true)
+    WHERE process > 0
+    GROUP BY process, bucket
+)
+SELECT
+    totals.t,
+    totals.seconds,
+    workers.worker,
+    workers.name,
+    totals.compute_seconds,
+    totals.failed_seconds,
+    totals.transfer_seconds,
+    CASE WHEN presence.nthreads IS NOT NULL THEN totals.threads END AS thread_seconds,
+    _not_negative(thread_seconds - totals.compute_seconds) AS idle_seconds,
+    totals.compute_seconds / nullif(thread_seconds, 0) AS utilisation,
+    workers.server_id,
+    workers.trace_id
+FROM totals
+INNER JOIN _workers AS workers USING (process)
+INNER JOIN _presence AS presence USING (process)
+ORDER BY workers.trace_id, totals.t, process;
+
+CREATE OR REPLACE VIEW utilisation AS FROM utilisation_by(NULL);
+
+COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of so many seconds.';
+COMMENT ON VIEW utilisation IS 'How busy each worker was at a time: one row per bucket of time and process that was there, with the buckets of concurrency; utilisation_by(10) has buckets of 10 s. Times are exact, attempts that cross buckets are divided between them. What lies before or after the recording is cut off.';
+COMMENT ON COLUMN utilisation.t IS 'Begin of the bucket, in seconds since the epoch.';
+COMMENT ON COLUMN utilisation.seconds IS 'Its length: the same for all, but for the last one, which ends with the recording.';
+COMMENT ON COLUMN utilisation.worker IS 'Address of the worker.';
+COMMENT ON COLUMN utilisation.name IS 'Its name, which a restarted worker keeps.';
+COMMENT ON COLUMN utilisation.compute_seconds IS 'Time that tasks computed in the bucket, threads added up.';
+COMMENT ON COLUMN utilisation.failed_seconds IS 'Part of it that came to nothing: of attempts whose outcome is not memory.';
+COMMENT ON COLUMN utilisation.transfer_seconds IS 'Time of fetching dependencies from other workers; transfers overlap, and threads compute meanwhile.';
+COMMENT ON COLUMN utilisation.thread_seconds IS 'Time of its threads while it was there; null if their number is not known.';
+COMMENT ON COLUMN utilisation.idle_seconds IS 'thread_seconds minus compute_seconds: time in which its threads computed nothing.';
+COMMENT ON COLUMN utilisation.utilisation IS 'compute_seconds / thread_seconds. A little more than 1 is the clock of the worker, much more are tasks that leave their thread to others.';
+COMMENT ON COLUMN utilisation.server_id IS 'Identity of the process.';
+COMMENT ON COLUMN utilisation.trace_id IS 'Identity of the recording.';
+
 CREATE OR REPLACE VIEW workers AS
 WITH runs AS (
     SELECT
@@ -3705,7 +4618,8 @@ WITH runs AS (
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
-        AND run.processing_t >= process.from_t
+        -- What had begun before the recording was the first process's of the address.
+        AND coalesce(run.processing_t, '-infinity') >= process.from_t
     GROUP BY process.process
 ),
 chunk_runs AS (
@@ -3783,7 +4697,7 @@ LEFT JOIN samples USING (process)
 LEFT JOIN _slowness AS slowness USING (process)
 ORDER BY workers.process;
 
-COMMENT ON VIEW workers IS 'Worker processes and what they did: one row per process, in the order in which they came.';
+COMMENT ON VIEW workers IS 'Worker processes and what they did: one row per process, in the order in which they came. First come addresses that ran or measured something, or were sampled, but of which nobody told that they came. An address means the process that came last, before any came the first one.';
 COMMENT ON COLUMN workers.worker IS 'Address; a later process can have it again.';
 COMMENT ON COLUMN workers.name IS 'Name, which a restarted worker keeps.';
 COMMENT ON COLUMN workers.host IS 'Host that it ran on.';
@@ -3791,7 +4705,7 @@ COMMENT ON COLUMN workers.nthreads IS 'Threads that compute.';
 COMMENT ON COLUMN workers.memory_limit_bytes IS 'Memory it may use; null if there is no limit.';
 COMMENT ON COLUMN workers.added_t IS 'When it came, or when recording began, in seconds since the epoch; null if not recorded.';
 COMMENT ON COLUMN workers.removed_t IS 'When it went, in seconds since the epoch; null if it was there to the end.';
-COMMENT ON COLUMN workers.removal_reason IS 'Why it went, as Dask names it.';
+COMMENT ON COLUMN workers.removal_reason IS 'Why it went, as Dask names it: its stimulus_id without the time.';
 COMMENT ON COLUMN workers.task_runs IS 'Attempts that ran on it, or were sent to it.';
 COMMENT ON COLUMN workers.compute_seconds IS 'Their computing time; without a cluster, that of the chunks.';
 COMMENT ON COLUMN workers.output_bytes IS 'Size of their results.';
@@ -3872,7 +4786,12 @@ LEFT JOIN _slowness AS slowness
     AND totals.dataset IS NOT DISTINCT FROM slowness.dataset
     AND totals.filename IS NOT DISTINCT FROM slowness.filename
     AND totals.treename IS NOT DISTINCT FROM slowness.treename
-ORDER BY compute_seconds DESC NULLS LAST, totals.dataset, totals.filename, totals.treename;
+ORDER BY
+    totals.trace_id,
+    compute_seconds DESC NULLS LAST,
+    totals.dataset,
+    totals.filename,
+    totals.treename;
 
 COMMENT ON VIEW files IS 'Totals by file: one row per dataset, file and tree, the costliest first. Sums are over what was measured, and null if nothing was.';
 COMMENT ON COLUMN files.dataset IS 'Dataset that the file belongs to.';

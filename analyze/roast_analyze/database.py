@@ -253,6 +253,8 @@ def _load(
             drop_views(connection)
         else:
             create_tables(connection)
+    # Two lanes of one thread each are faster than one of two, and pack the rows better.
+    connection.execute("SET threads = 1")
     reading = _Reading(listener, inputs)
     accounts: list[tuple[Part, Account, Progress]] = []
     for part in inputs.parts:
@@ -266,6 +268,7 @@ def _load(
             )
             accounts.append((part, account, progress))
         reading.end(part)
+    connection.execute("RESET threads")
     _refuse_what_is_no_trace(accounts)
     with transaction(connection):
         write_accounts(

@@ -122,14 +122,14 @@ class _Room:
         end = self._end
         if end is not None and (rest or self._skipping):
             end = end - len(rest) if self._anywhere and not self._skipping else None
-        block = Block(memoryview(self._buffer)[:cut], end, self._too_long)
+        yield Block(memoryview(self._buffer)[:cut], end, self._too_long)
+        # Only now, when nobody looks at the block before any more, is its buffer free.
         self._buffer, self._other = self._other, self._buffer
         if len(self._buffer) <= len(rest):
             self._buffer = bytearray(max(len(self._other), len(rest) + 1))
         self._buffer[: len(rest)] = rest
         self.used = len(rest)
         self._too_long = 0
-        yield block
 
     def last_line(self) -> Iterator[Block]:
         """Give what has no newline behind it, as if it had one."""

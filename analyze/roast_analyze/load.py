@@ -15,12 +15,12 @@ from __future__ import annotations
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import duckdb
 import orjson
@@ -51,6 +51,12 @@ _Item = TypeVar("_Item")
 
 #: Unknown kinds beyond so many are counted together.
 UNKNOWN_KINDS_NAMED: Final = 20
+
+#: Two thirds of the records of a trace are of this kind.
+_MOST_ABUNDANT: Final = "transition"
+
+#: Name of a table with lines of any kind.
+_STAGED: Final = "staged"
 
 #: The kernel takes no more pieces than this in one call.
 _PIECES_AT_ONCE: Final = 1024
@@ -314,9 +320,8 @@ def _load(
     with (
         segment.path.open("rb", buffering=0) as file,
         TemporaryDirectory(prefix="roast-") as scratch,
-        transaction(connection),
+        _Loading(connection, identity, account, Path(scratch), each_line_checked) as loading,
     ):
-        loading = _Loading(connection, identity, account, Path(scratch), each_line_checked)
         content = Content(
             file, segment.compression, place, segment.nbytes, replace(account.breaks)
         )
@@ -382,7 +387,11 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 class _Loading:
-    """Blocks of one segment on their way into the tables."""
+    """Blocks of one segment on their way into the tables.
+
+    Records of the most abundant kind go their own lane, beside all others: a table is
+    appended to by one thread at a time. All that is loaded is there at the end, or nothing.
+    """
 
     def __init__(
         self,
@@ -392,102 +401,73 @@ class _Loading:
         scratch: Path,
         each_line_checked: bool,
     ) -> None:
-        self._connection = connection
-        self._identity = identity
         self._account = account
-        self._scratch = scratch
         self._each_line_checked = each_line_checked
+        self._beside = _Lane(_sibling(connection), scratch / "abundant.jsonl", identity)
+        self._main = _Lane(connection, scratch / "others.jsonl", identity)
         #: Rows that were appended; set back by who wants to know of the next ones.
         self.rows = 0
 
+    def __enter__(self) -> Self:
+        self._held = ExitStack()
+        self._held.enter_context(closing(self._beside.connection))
+        for lane in (self._beside, self._main):
+            self._held.enter_context(transaction(lane.connection))
+        self._thread = self._held.enter_context(ThreadPoolExecutor(max_workers=1))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._held.__exit__(*exception)  # type: ignore[arg-type]
+
     def load(self, found: SortedBlock) -> None:
         """Append the records of a block, and count what cannot be."""
-        for kind, all_lines in found.by_kind.items():
-            lines = all_lines if kind else without_blank_lines(all_lines)
-            if self._each_line_checked:
-                lines = self._without_unreadable_lines(lines)
-            if kind:
-                self._load_kind(kind, lines)
-            else:
-                self._load_mixed(lines)
+        by_kind = {kind: self._readable(kind, lines) for kind, lines in found.by_kind.items()}
+        mixed = by_kind.pop(None, None)
+        abundant = by_kind.pop(_MOST_ABUNDANT, None)
+        appending = abundant and self._thread.submit(
+            self._beside.append, _MOST_ABUNDANT, abundant
+        )
+        for kind, lines in by_kind.items():
+            if kind is not None:
+                self._count(kind, lines, self._main.append(kind, lines))
+        if abundant and appending:
+            self._count(_MOST_ABUNDANT, abundant, appending.result())
+        if mixed:
+            self._load_mixed(mixed)
         self._account.lines += found.lines
         self._account.too_long += found.too_long
 
-    def _load_kind(self, kind: str, lines: Lines) -> None:
-        """Append lines that begin as records of a kind do."""
-        if not lines.nbytes:
-            return
-        table, parameters = self._table(lines, _field_names(kind))
-        inserted = self._insert(kind, table, parameters)
-        if inserted < len(lines.numbers):
+    def _readable(self, kind: str | None, lines: Lines) -> Lines:
+        if kind is None:
+            lines = without_blank_lines(lines)
+        return self._without_unreadable_lines(lines) if self._each_line_checked else lines
+
+    def _count(self, kind: str, lines: Lines, appended: int) -> None:
+        """Count lines that begin as records of a kind do, of which the whole ones are there."""
+        self.rows += appended
+        if appended < len(lines.numbers):
             self._load_mixed(lines, but=kind)
         else:
-            _add(self._account.records_by_kind, kind, inserted)
+            _add(self._account.records_by_kind, kind, appended)
 
     def _load_mixed(self, lines: Lines, but: str | None = None) -> None:
         """Append lines of any kind, of which the whole ones of a kind are there already."""
         if not lines.nbytes:
             return
-        names = {name for kind in kinds() for name in _field_names(kind)}
-        table, parameters = self._table(lines, sorted(names))
-        self._connection.execute(f"CREATE TEMP TABLE mixed AS FROM {table}", parameters)
-        for kind, records in self._connection.execute(
-            "SELECT kind, count(*) FROM mixed WHERE kind IS NOT NULL GROUP BY kind"
-        ).fetchall():
-            _add(self._account.records_by_kind, kind, records)
-            if kind in kinds():
-                whole = self._count_whole(kind) if kind == but else self._insert(kind, "mixed")
+        with self._main.staged(lines) as counts, self._beside.staged(lines):
+            for kind, records in counts:
+                _add(self._account.records_by_kind, kind, records)
+                if kind not in kinds():
+                    continue
+                lane = self._beside if kind == _MOST_ABUNDANT else self._main
+                if kind == but:
+                    whole = lane.count_whole(kind)
+                else:
+                    whole = lane.insert(kind, _STAGED)
+                    self.rows += whole
                 _add(self._account.incomplete, kind, records - whole)
-        for (place,) in self._connection.execute(
-            "SELECT place FROM (SELECT kind, row_number() OVER () - 1 AS place FROM mixed) "
-            "WHERE kind IS NULL ORDER BY place"
-        ).fetchall():
-            self._note_unreadable(int(lines.numbers[place]))
-        self._connection.execute("DROP TABLE mixed")
-
-    def _insert(
-        self, kind: str, table: str, parameters: dict[str, object] | None = None
-    ) -> int:
-        """Append the whole records of a kind; give their number."""
-        inserted: int = self._connection.execute(
-            # Only names of the schema's own declarations are written into the text.
-            f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
-            f"SELECT {', '.join(map(quoted, _table_columns(kind)))}, $segment, $trace_id "
-            f"FROM {table} WHERE kind = $kind AND {_is_whole(kind)}",
-            {**(parameters or {}), "kind": kind, **vars(self._identity)},
-        ).fetchall()[0][0]
-        self.rows += inserted
-        return inserted
-
-    def _count_whole(self, kind: str) -> int:
-        count: int = self._connection.execute(
-            f"SELECT count(*) FROM mixed WHERE kind = $kind AND {_is_whole(kind)}",  # noqa: S608
-            {"kind": kind},
-        ).fetchall()[0][0]
-        return count
-
-    def _table(self, lines: Lines, names: list[str]) -> tuple[str, dict[str, object]]:
-        """Give lines as an SQL table function, and its parameters.
-
-        A field that a line lacks, or has in another type, is null; a line that cannot be
-        read is a row of nulls.
-        """
-        path = self._scratch / "lines.jsonl"
-        # Written over, not anew: the pages of the file are there already.
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            for begin in range(0, len(lines.runs), _PIECES_AT_ONCE):
-                _write_all(file, lines.runs[begin : begin + _PIECES_AT_ONCE])
-            os.ftruncate(file, lines.nbytes)
-        finally:
-            os.close(file)
-        types = ", ".join(f"{quoted(name)}: '{duckdb_columns()[name]}'" for name in names)
-        sql = (
-            f"read_json($path, format = 'newline_delimited', columns = {{{types}}}, "
-            "records = true, compression = 'uncompressed', ignore_errors = true)"
-        )
-        # DuckDB takes a path for a pattern; each special sign in brackets means itself.
-        return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(path))}
+            for place in self._main.unreadable_places():
+                self._note_unreadable(int(lines.numbers[place]))
 
     def _without_unreadable_lines(self, lines: Lines) -> Lines:
         """Leave out lines that are no JSON object with a kind, and count them."""
@@ -503,6 +483,92 @@ class _Loading:
         account.unreadable += 1
         account.first_unreadable = min(account.first_unreadable or number, number)
         account.last_unreadable = max(account.last_unreadable or number, number)
+
+
+class _Lane:
+    """A connection that appends records, and the file through which it is given them."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, path: Path, identity: Identity
+    ) -> None:
+        self.connection = connection
+        self._path = path
+        self._identity = identity
+
+    def append(self, kind: str, lines: Lines) -> int:
+        """Append the whole records of a kind among some lines; give their number."""
+        if not lines.nbytes:
+            return 0
+        return self.insert(kind, *self._table(lines, _field_names(kind)))
+
+    def insert(self, kind: str, table: str, parameters: dict[str, object] | None = None) -> int:
+        """Append the whole records of a kind of a table; give their number."""
+        inserted: int = self.connection.execute(
+            # Only names of the schema's own declarations are written into the text.
+            f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
+            f"SELECT {', '.join(map(quoted, _table_columns(kind)))}, $segment, $trace_id "
+            f"FROM {table} WHERE kind = $kind AND {_is_whole(kind)}",
+            {**(parameters or {}), "kind": kind, **vars(self._identity)},
+        ).fetchall()[0][0]
+        return inserted
+
+    @contextmanager
+    def staged(self, lines: Lines) -> Iterator[list[tuple[str, int]]]:
+        """Hold lines of any kind in a table for a while; give the records of each kind."""
+        names = {name for kind in kinds() for name in _field_names(kind)}
+        table, parameters = self._table(lines, sorted(names))
+        self.connection.execute(f"CREATE TEMP TABLE {_STAGED} AS FROM {table}", parameters)
+        yield self.connection.execute(
+            f"SELECT kind, count(*) FROM {_STAGED} WHERE kind IS NOT NULL GROUP BY kind"  # noqa: S608
+        ).fetchall()
+        self.connection.execute(f"DROP TABLE {_STAGED}")
+
+    def count_whole(self, kind: str) -> int:
+        """Count the whole records of a kind among the lines that are held."""
+        count: int = self.connection.execute(
+            f"SELECT count(*) FROM {_STAGED} WHERE kind = $kind AND {_is_whole(kind)}",  # noqa: S608
+            {"kind": kind},
+        ).fetchall()[0][0]
+        return count
+
+    def unreadable_places(self) -> list[int]:
+        """Give the places, from 0, of the lines that are held and are no records."""
+        rows = self.connection.execute(
+            "SELECT place FROM "  # noqa: S608
+            f"(SELECT kind, row_number() OVER () - 1 AS place FROM {_STAGED}) "
+            "WHERE kind IS NULL ORDER BY place"
+        ).fetchall()
+        return [place for (place,) in rows]
+
+    def _table(self, lines: Lines, names: list[str]) -> tuple[str, dict[str, object]]:
+        """Give lines as an SQL table function, and its parameters.
+
+        A field that a line lacks, or has in another type, is null; a line that cannot be
+        read is a row of nulls.
+        """
+        # Written over, not anew: the pages of the file are there already.
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            for begin in range(0, len(lines.runs), _PIECES_AT_ONCE):
+                _write_all(file, lines.runs[begin : begin + _PIECES_AT_ONCE])
+            os.ftruncate(file, lines.nbytes)
+        finally:
+            os.close(file)
+        types = ", ".join(f"{quoted(name)}: '{duckdb_columns()[name]}'" for name in names)
+        sql = (
+            f"read_json($path, format = 'newline_delimited', columns = {{{types}}}, "
+            "records = true, compression = 'uncompressed', ignore_errors = true)"
+        )
+        # DuckDB takes a path for a pattern; each special sign in brackets means itself.
+        return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(self._path))}
+
+
+def _sibling(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Make a connection to the same database."""
+    [(name,)] = connection.execute("SELECT current_database()").fetchall()
+    sibling = connection.cursor()
+    sibling.execute(f"USE {quoted(name)}")
+    return sibling
 
 
 def _write_all(file: int, pieces: list[memoryview]) -> None:

@@ -90,9 +90,16 @@ def view_statements() -> tuple[str, ...]:
 
 def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Undo :func:`create_views`."""
-    for definition in reversed(_definitions()):
-        kind = definition.sql[definition.sql.index("\nCREATE ") + 8 :].split(maxsplit=1)[0]
-        connection.execute(f"DROP {kind} {definition.name}")
+    for kind, name in connection.execute(
+        "SELECT 'VIEW', view_name FROM duckdb_views() "
+        "WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal "
+        "UNION SELECT 'TABLE', table_name FROM duckdb_tables() "
+        "WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal "
+        "UNION SELECT CASE function_type WHEN 'macro' THEN 'MACRO' ELSE 'MACRO TABLE' END, "
+        "function_name FROM duckdb_functions() "
+        "WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal"
+    ).fetchall():
+        connection.execute(f'DROP {kind} "{name}"')
 
 
 def describe_views(

@@ -11,7 +11,8 @@ import duckdb
 import pytest
 import zstandard
 
-from roast_analyze import Trace, load
+from roast_analyze import Trace, content, load
+from roast_analyze import lines as lines_module
 from roast_analyze.errors import NotATrace, SchemaTooNew, TraceNotFound
 from roast_analyze.inputs import Identity
 from roast_analyze.segment import look_at
@@ -53,6 +54,22 @@ def test_records_are_read_in_order_whatever_stands_between_them(open_trace, task
 
     assert [key for (key,) in trace.sql("SELECT key FROM tasks").fetchall()] == keys
     assert trace.sql("SELECT topic FROM events").fetchall() == [(f"x-{key}",) for key in keys]
+    assert trace.sql("SELECT * FROM loss").fetchall() == []
+
+
+def test_blocks_that_are_read_ahead_do_not_disturb_those_that_are_loaded(
+    monkeypatch, open_trace, task, move
+):
+    monkeypatch.setattr(content, "_PLAIN_BYTES", 1000)
+    monkeypatch.setattr(lines_module, "BLOCK_BYTES", 3000)
+    keys = [f"a-{i:04}" for i in range(1000)]
+    moves = (move(1.0, key, "waiting>processing") for key in keys)
+
+    pairs = zip(map(task, keys), moves, strict=True)
+    trace = open_trace(*(record for pair in pairs for record in pair))
+
+    assert trace.sql("SELECT key FROM tasks").fetchall() == [(key,) for key in keys]
+    assert trace.sql("SELECT key FROM transitions").fetchall() == [(key,) for key in keys]
     assert trace.sql("SELECT * FROM loss").fetchall() == []
 
 
@@ -396,7 +413,7 @@ def _png() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("held", "said"),
     [
         (b"", "is empty"),
         (b"\n\n", "is empty"),
@@ -417,8 +434,8 @@ def _png() -> bytes:
         "no time", "PNG", "ROOT", "Parquet", "zeros", "no zstd", "no gzip",
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_trace(tmp_path, content, said):
-    assert said in refusal(_written(tmp_path, content))
+def test_a_file_that_is_no_trace(tmp_path, held, said):
+    assert said in refusal(_written(tmp_path, held))
 
 
 def test_a_newer_major_version_says_how_to_upgrade(tmp_path, lines):

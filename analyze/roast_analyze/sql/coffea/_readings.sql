@@ -26,7 +26,10 @@ WITH records AS (
 )
 SELECT
     record,
-    min(record) OVER (
+    min(record) OVER same_chunk AS measured,
+    count(*) OVER same_chunk > 1 AS of_several
+FROM records
+WINDOW
+    same_chunk AS (
         PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
-    ) AS measured
-FROM records;
+    );

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 WELL, NO, WRONG = 0, 1, 2
 
+#: Modules of the database's own errors.
+_DATABASE: Final = ("duckdb", "_duckdb")
+
 #: What DuckDB makes of Ctrl-C: a RuntimeError with this text.
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
 
@@ -114,6 +117,12 @@ def _run(words: list[str]) -> int:
         raise MissingExtra(
             f"{error.name} is not installed, which the analysis needs: {INSTALL_COMMAND}"
         ) from None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _DATABASE:
+            raise
+        from roast_analyze.database import trouble
+
+        raise trouble(error) from error
 
 
 def _parsed(command: Any, named: str | None, words: list[str]) -> argparse.Namespace:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import duckdb
 
-from roast_analyze.cache import Entry, Loaded
-from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, one_line
+from roast_analyze.cache import Entry, Loaded, cache_folder
+from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, TraceError, one_line
 from roast_analyze.inputs import find_inputs
 from roast_analyze.load import (
     Progress,
@@ -56,6 +56,9 @@ READING_BYTES: Final = 2**30
 _TRIES: Final = 3
 
 _IN_MEMORY: Final = Path(":memory:")
+
+#: What DuckDB says of a file whose checksums are wrong.
+_DAMAGED: Final = "Corrupt database file"
 
 #: What DuckDB and the operating system say of a full disk.
 _NO_SPACE: Final = "No space left on device"
@@ -107,6 +110,19 @@ def open_database(
         connection.close()
         raise
     return connection
+
+
+def trouble(error: Exception) -> TraceError:
+    """Say what to do about an error of DuckDB that came while something was computed."""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return NoRoom(
+            f"this takes more memory: {one_line(error)}; allow it with --memory-limit"
+        )
+    if _DAMAGED in str(error):
+        return TraceError(
+            f"the cache in {str(cache_folder())!r} is damaged; remove it, or use --no-cache"
+        )
+    return TraceError(one_line(error))
 
 
 def documented_database() -> duckdb.DuckDBPyConnection:

@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 from roast_analyze import Trace, cache, database
+from roast_analyze.cli import main
 from roast_analyze.errors import CacheNotUsed, TraceError
 
 QUERIES = (
@@ -294,6 +295,25 @@ for _ in range(4):
         print(trace.sql("SELECT count(*), sum(compute_seconds) FROM task_runs").fetchall())
     shutil.rmtree(os.environ["ROAST_CACHE_DIR"], ignore_errors=True)
 """
+
+
+def test_the_command_line_says_what_to_do_about_a_damaged_cache(
+    write_trace, records, folder, capsys
+):
+    path = write_trace(*records(0, 2000))
+    answers(path)
+    [file] = databases(folder)
+    whole = bytearray(file.read_bytes())
+    whole[20_000:] = bytes(byte ^ 0xFF for byte in whole[20_000:])
+    file.write_bytes(whole)
+
+    code = main(["sql", str(path), "SELECT count(DISTINCT key), sum(t) FROM transitions"])
+    said = capsys.readouterr()
+
+    # Built anew if it was seen at once, else said: never a wrong answer.
+    assert (code, said.out.split()[-2:]) == (0, ["2000", "4000000.0"]) or (
+        code == 2 and "is damaged; remove it, or use --no-cache" in said.err
+    )
 
 
 def test_several_processes_may_build_the_same_cache_at_once(write_trace, records):

@@ -9,37 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from roast_analyze.load import Identity, create_tables, load_segment, segment_paths
-from roast_analyze.segment import Segment
-from roast_analyze.trace import _connect
-from roast_analyze.views import create_views, view_names
+from roast_analyze import Trace
+from roast_analyze.views import view_names
 
 SAMPLES = Path(__file__).parents[3] / "sample_traces"
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    """Open traces, each a list of segments, in one database."""
+def database():
+    """Open traces together."""
     opened = []
 
     def open_(*traces):
-        connection = _connect()
-        opened.append(connection)
-        # One thread adds floats up in one order.
-        connection.execute("SET threads = 1")
-        create_tables(connection)
-        scratch = tmp_path_factory.mktemp("scratch")
-        for trace in traces:
-            for path in segment_paths(trace):
-                segment = Segment(connection, path, scratch / path.name)
-                header = segment.header
-                load_segment(connection, segment, Identity(header.trace_id, header.segment))
-        create_views(connection)
-        return connection
+        opened.append(Trace(*traces))
+        return opened[-1]
 
     yield open_
-    for connection in opened:
-        connection.close()
+    for trace in opened:
+        trace.close()
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +86,7 @@ def rows_of(connection, view):
 def shown(value):
     """Leave out of floats what depends on the order in which they were added up."""
     if isinstance(value, float):
-        return float(f"{value:.13g}")
+        return float(f"{value:.11g}")
     return tuple(map(shown, value)) if isinstance(value, tuple) else value
 
 

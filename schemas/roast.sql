@@ -1799,10 +1799,13 @@ WITH records AS (
 )
 SELECT
     record,
-    min(record) OVER (
+    min(record) OVER same_chunk AS measured,
+    count(*) OVER same_chunk > 1 AS of_several
+FROM records
+WINDOW
+    same_chunk AS (
         PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
-    ) AS measured
-FROM records;
+    );
 
 CREATE OR REPLACE VIEW cluster_samples AS
 SELECT
@@ -1953,6 +1956,7 @@ WITH told AS (
     SELECT
         reading.measured,
         reading.record,
+        reading.of_several,
         chunk.* EXCLUDE (measured),
         unnest(chunk.measured),
         list_filter(
@@ -1974,13 +1978,13 @@ SELECT
     any_value(entry_start) AS entry_start,
     any_value(entry_stop) AS entry_stop,
     any_value(file_uuid) AS file_uuid,
-    last(worker ORDER BY record) AS worker,
-    last(thread ORDER BY record) AS thread,
+    arg_max_null(worker, record) AS worker,
+    arg_max_null(thread, record) AS thread,
     min(start_t) AS start_t,
     max(stop_t) AS stop_t,
     sum(stop_t - start_t) AS seconds,
-    last(until ORDER BY record) AS measured_until,
-    last(source ORDER BY record) AS source,
+    arg_max_null(until, record) AS measured_until,
+    arg_max_null(source, record) AS source,
     max(events) AS events,
     sum(open_seconds) AS open_seconds,
     sum(process_seconds) AS process_seconds,
@@ -1989,17 +1993,17 @@ SELECT
     sum(bytes_read)::BIGINT AS bytes_read,
     sum(requests)::BIGINT AS requests,
     -- One reading is the rule; the list is then where it was recorded.
-    CASE WHEN count(*) > 1 THEN list_sort(list_distinct(flatten(list(columns)))) END AS columns,
-    CASE
-        WHEN count(*) > 1 THEN len(list_distinct(flatten(list(columns))))
-        ELSE any_value(len(columns))
-    END AS columns_read,
-    CASE
-        WHEN count(*) > 1 THEN len(list_distinct(flatten(list(
+    list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
+    coalesce(
+        len(list_distinct(flatten(list(columns) FILTER (of_several)))),
+        any_value(len(columns))
+    ) AS columns_read,
+    coalesce(
+        len(list_distinct(flatten(list(
             list_transform(branches, lambda read: read.branch)
-        ))))
-        ELSE any_value(len(branches))
-    END AS branches_read,
+        ) FILTER (of_several)))),
+        any_value(len(branches))
+    ) AS branches_read,
     max(file_branches) AS file_branches,
     max(file_bytes) AS file_bytes,
     sum(_total(list_transform(branches, lambda read: read.compressed_bytes)))::BIGINT
@@ -2011,12 +2015,12 @@ SELECT
         AS packed_bytes,
     sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
         AS unpacked_bytes,
-    first(memory_before ORDER BY record) AS memory_before_bytes,
-    last(memory_after ORDER BY record) AS memory_after_bytes,
+    arg_min_null(memory_before, record) AS memory_before_bytes,
+    arg_max_null(memory_after, record) AS memory_after_bytes,
     max(memory_peak) AS memory_peak_bytes,
     coalesce(bool_and(from_checkpoint), false) AS from_checkpoint,
-    last(nbytes ORDER BY record) AS nbytes,
-    last(exception ORDER BY record) AS exception
+    arg_max_null(nbytes, record) AS nbytes,
+    arg_max_null(exception, record) AS exception
 FROM told
 GROUP BY measured;
 

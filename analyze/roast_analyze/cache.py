@@ -230,6 +230,11 @@ class Entry:
         return finished
 
 
+def empty_database() -> Path:
+    """Tell where a database with all tables and views is kept, and nothing in them."""
+    return cache_folder() / "empty" / definitions_digest()
+
+
 def cache_folder() -> Path:
     """Tell where the databases of traces are kept."""
     named = os.environ.get(FOLDER_VARIABLE)
@@ -269,7 +274,7 @@ def _make_room(but: Path) -> None:
     for folder in cache_folder().iterdir():
         with contextlib.suppress(OSError):
             files = list(folder.iterdir())
-            used = max(file.stat().st_mtime for file in files)
+            used = max((file.stat().st_mtime for file in files), default=0.0)
             entries.append((used, sum(file.stat().st_size for file in files), folder))
     total = sum(nbytes for _, nbytes, _ in entries)
     for _used, nbytes, folder in sorted(entries):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import duckdb
 
-from roast_analyze.cache import Entry, Loaded, cache_folder
+from roast_analyze.cache import Entry, Loaded, cache_folder, empty_database
 from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, TraceError, one_line
 from roast_analyze.inputs import find_inputs
 from roast_analyze.load import (
@@ -30,7 +30,7 @@ from roast_analyze.load import (
     write_accounts,
 )
 from roast_analyze.memory import limit_bytes
-from roast_analyze.views import create_views, drop_views
+from roast_analyze.views import create_views, work_out_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +56,9 @@ READING_BYTES: Final = 2**30
 _TRIES: Final = 3
 
 _IN_MEMORY: Final = Path(":memory:")
+
+#: Name of the database that others begin as a copy of.
+_EMPTY: Final = "empty"
 
 #: What DuckDB says of a file whose checksums are wrong.
 _DAMAGED: Final = "Corrupt database file"
@@ -102,7 +105,7 @@ def open_database(
     try:
         if _content_bytes(inputs) < SMALL_BYTES:
             _attach(connection, _IN_MEMORY)
-            _load(connection, inputs, {}, listener)
+            _load(connection, inputs, {}, listener, cache=cache)
         elif not cache or not _attach_cached(connection, inputs, memory_bytes, listener):
             _attach_temporary(connection, inputs, memory_bytes, listener)
         connection.execute(f"SET search_path = '{NAME},{BESIDE}'")
@@ -129,9 +132,45 @@ def documented_database() -> duckdb.DuckDBPyConnection:
     """Open a database with all tables and views, and no trace in them."""
     connection = _connect(limit_bytes(None))
     _attach(connection, _IN_MEMORY)
+    _create_all(connection)
+    return connection
+
+
+def _create_all(connection: duckdb.DuckDBPyConnection) -> None:
     create_tables(connection)
     create_views(connection)
-    return connection
+
+
+def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create all tables and views: copied, which is twenty times faster than made."""
+    empty = empty_database()
+    try:
+        if not empty.exists():
+            _make_empty(empty)
+        connection.execute(f"ATTACH {_literal(empty)} AS {_EMPTY} (READ_ONLY)")
+    except (OSError, duckdb.Error):
+        # It cannot be written, or is damaged.
+        empty.unlink(missing_ok=True)
+        _create_all(connection)
+        return
+    try:
+        connection.execute(f"COPY FROM DATABASE {_EMPTY} TO {NAME}")
+    finally:
+        connection.execute(f"DETACH {_EMPTY}")
+
+
+def _make_empty(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(uuid.uuid4().hex)
+    try:
+        with _connect(limit_bytes(None)) as connection:
+            _attach(connection, draft)
+            with transaction(connection):
+                _create_all(connection)
+        draft.replace(path)
+    finally:
+        for leftover in (draft, draft.with_name(f"{draft.name}.wal")):
+            leftover.unlink(missing_ok=True)
 
 
 def _connect(memory_bytes: int) -> duckdb.DuckDBPyConnection:
@@ -162,10 +201,13 @@ def _content_bytes(inputs: Inputs) -> int:
 def _attach(
     connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool = False
 ) -> None:
-    text = str(path).replace("'", "''")
     options = " (READ_ONLY)" if read_only else ""
-    connection.execute(f"ATTACH '{text}' AS {NAME}{options}")
+    connection.execute(f"ATTACH {_literal(path)} AS {NAME}{options}")
     connection.execute(f"USE {NAME}")
+
+
+def _literal(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _attach_temporary(
@@ -177,7 +219,7 @@ def _attach_temporary(
     weakref.finalize(connection, folder.cleanup)
     path = Path(folder.name) / "trace.duckdb"
     try:
-        _build(path, inputs, {}, memory_bytes, listener)
+        _build(path, inputs, {}, memory_bytes, listener, cache=False)
         _attach(connection, path, read_only=True)
     except (OSError, duckdb.IOException) as error:
         raise NoRoom(
@@ -236,7 +278,7 @@ def _up_to_date(entry: Entry, inputs: Inputs, memory_bytes: int, listener: Liste
         entry.touch()
         return entry.database(manifest)
     with entry.building(manifest if known else None) as path:
-        accounts = _build(path, inputs, known, memory_bytes, listener)
+        accounts = _build(path, inputs, known, memory_bytes, listener, cache=True)
         segments = tuple(Loaded.of(*account) for account in accounts)
         return entry.keep(path, segments, left_out)
 
@@ -247,12 +289,14 @@ def _build(
     known: Mapping[Identity, Loaded],
     memory_bytes: int,
     listener: Listener,
+    *,
+    cache: bool,
 ) -> list[tuple[Part, Account, Progress]]:
     """Build a database in a file, or let one grow."""
     connection = _connect(min(memory_bytes, READING_BYTES))
     try:
         _attach(connection, path)
-        return _load(connection, inputs, known, listener)
+        return _load(connection, inputs, known, listener, cache=cache)
     finally:
         connection.close()
 
@@ -262,13 +306,12 @@ def _load(
     inputs: Inputs,
     known: Mapping[Identity, Loaded],
     listener: Listener,
+    *,
+    cache: bool,
 ) -> list[tuple[Part, Account, Progress]]:
     """Read what the database does not have yet, and make the views of it."""
-    with transaction(connection):
-        if known:
-            drop_views(connection)
-        else:
-            create_tables(connection)
+    if not known:
+        (_copy_all if cache else _create_all)(connection)
     # Two lanes of one thread each are faster than one of two, and pack the rows better.
     connection.execute("SET threads = 1")
     reading = _Reading(listener, inputs)
@@ -290,7 +333,7 @@ def _load(
         write_accounts(
             connection, [(part, account) for part, account, _ in accounts], inputs.left_out
         )
-        create_views(connection, lambda share: listener("working out who ran what", share))
+        work_out_tables(connection, lambda share: listener("working out who ran what", share))
     connection.execute(f"CHECKPOINT {NAME}")
     return accounts
 

@@ -52,6 +52,9 @@ _Item = TypeVar("_Item")
 #: Unknown kinds beyond so many are counted together.
 UNKNOWN_KINDS_NAMED: Final = 20
 
+#: Errors that what stands in a file can be the cause of.
+_OF_A_LINE: Final = (duckdb.DataError, duckdb.InvalidInputException)
+
 #: Two thirds of the records of a trace are of this kind.
 _MOST_ABUNDANT: Final = "transition"
 
@@ -222,16 +225,12 @@ def load_segment(
     """
     try:
         return _load(connection, segment, identity, begin, report, each_line_checked=False)
-    except (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InterruptException):
-        raise
-    except duckdb.Error:
+    except _OF_A_LINE:
         # A line that DuckDB neither reads nor passes over; which one, it does not say.
         pass
     try:
         return _load(connection, segment, identity, begin, report, each_line_checked=True)
-    except (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InterruptException):
-        raise
-    except duckdb.Error as error:
+    except _OF_A_LINE as error:
         raise NotATrace(f"{str(segment.path)!r} cannot be read: {one_line(error)}") from None
 
 

@@ -33,6 +33,7 @@ TOPICS = ("trace", "tasks", "workers", "coffea", "spans", "profiles")
 YOURS = "yours"
 
 _NEEDS = "-- Needs: "
+_CREATE_TABLE = "CREATE TABLE"
 
 #: The modules that make tables of files.
 _READERS = ("content.py", "lines.py", "load.py")
@@ -72,34 +73,33 @@ def view_names() -> tuple[str, ...]:
     return tuple(_topics())
 
 
-def create_views(
-    connection: duckdb.DuckDBPyConnection,
-    report: Callable[[float], None] = lambda _share: None,
-) -> None:
+def create_views(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the views, building blocks included, over the tables of the schema ``raw``."""
-    definitions = _definitions()
-    for i, definition in enumerate(definitions):
-        report(i / len(definitions))
+    for definition in _definitions():
         connection.execute(definition.sql)
+
+
+def work_out_tables(
+    connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]
+) -> None:
+    """Make those building blocks anew that are tables: what is worked out once a trace.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Where :func:`create_views` was called.
+    report : callable
+        Is told what share is done.
+    """
+    tables = [d for d in _definitions() if _CREATE_TABLE in d.sql]
+    for i, definition in enumerate(tables):
+        report(i / len(tables))
+        connection.execute(definition.sql.replace(_CREATE_TABLE, "CREATE OR REPLACE TABLE"))
 
 
 def view_statements() -> tuple[str, ...]:
     """Give the text of every file below ``sql/``, each after those that it needs."""
     return tuple(definition.sql for definition in _definitions())
-
-
-def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Undo :func:`create_views`."""
-    for kind, name in connection.execute(
-        "SELECT 'VIEW', view_name FROM duckdb_views() "
-        "WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal "
-        "UNION SELECT 'TABLE', table_name FROM duckdb_tables() "
-        "WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal "
-        "UNION SELECT CASE function_type WHEN 'macro' THEN 'MACRO' ELSE 'MACRO TABLE' END, "
-        "function_name FROM duckdb_functions() "
-        "WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal"
-    ).fetchall():
-        connection.execute(f'DROP {kind} "{name}"')
 
 
 def describe_views(

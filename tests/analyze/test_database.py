@@ -94,7 +94,7 @@ def test_small_traces_are_not_kept(monkeypatch, write_trace, records, folder):
 
     answers(write_trace(*records(0, 5)))
 
-    assert not folder.exists()
+    assert databases(folder) == []
 
 
 def test_nothing_is_kept_without_the_cache(write_trace, records, folder):
@@ -250,6 +250,21 @@ def test_a_cache_that_is_cut_short_is_built_anew(write_trace, records, folder, n
     [file] = folder.glob(f"*/{name}")
     os.truncate(file, int(kept * file.stat().st_size))
 
+    assert answers(path) == first
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.999])
+def test_a_pattern_of_databases_that_is_cut_short_is_made_anew(
+    write_trace, records, folder, kept
+):
+    path = write_trace(*records(0, 5))
+    first = answers(path)
+    [file] = folder.glob("empty/*")
+    os.truncate(file, int(kept * file.stat().st_size))
+    for entry in databases(folder):
+        shutil.rmtree(entry.parent)
+
+    assert answers(path) == first
     assert answers(path) == first
 
 
@@ -413,4 +428,4 @@ def test_old_databases_do_not_pile_up(write_trace, records, folder):
     answers(path)
 
     assert len(databases(folder)) == 1
-    assert len(list(folder.glob("*/*"))) == 2
+    assert {path.suffix for path in folder.glob("*/*")} == {".duckdb", ".json", ""}

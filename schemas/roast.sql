@@ -676,7 +676,51 @@ WHERE "t" IS NOT NULL
 
 -- -- Segments, and what is damaged -----------------------------------------------------------
 
+CREATE OR REPLACE TEMP TABLE _kept AS
+    SELECT 'header' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.header GROUP BY ALL
+    UNION ALL
+    SELECT 'trailer' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.trailer GROUP BY ALL
+    UNION ALL
+    SELECT 'environment' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.environment GROUP BY ALL
+    UNION ALL
+    SELECT 'task' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.task GROUP BY ALL
+    UNION ALL
+    SELECT 'transition' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.transition GROUP BY ALL
+    UNION ALL
+    SELECT 'worker_added' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.worker_added GROUP BY ALL
+    UNION ALL
+    SELECT 'worker_removed' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.worker_removed GROUP BY ALL
+    UNION ALL
+    SELECT 'client_added' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.client_added GROUP BY ALL
+    UNION ALL
+    SELECT 'client_removed' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.client_removed GROUP BY ALL
+    UNION ALL
+    SELECT 'worker_sample' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.worker_sample GROUP BY ALL
+    UNION ALL
+    SELECT 'span' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.span GROUP BY ALL
+    UNION ALL
+    SELECT 'fine_metric' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.fine_metric GROUP BY ALL
+    UNION ALL
+    SELECT 'profile' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.profile GROUP BY ALL
+    UNION ALL
+    SELECT 'chunk' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.chunk GROUP BY ALL
+    UNION ALL
+    SELECT 'section' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.section GROUP BY ALL
+    UNION ALL
+    SELECT 'worker_transition' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.worker_transition GROUP BY ALL
+    UNION ALL
+    SELECT 'transfer' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.transfer GROUP BY ALL
+    UNION ALL
+    SELECT 'event' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.event GROUP BY ALL
+    UNION ALL
+    SELECT 'loss' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.loss GROUP BY ALL;
+
 CREATE OR REPLACE TABLE raw.segments AS
+WITH extents AS (
+    SELECT segment, trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
+    FROM _kept
+    GROUP BY segment, trace_id
+)
 SELECT
     regexp_replace(regexp_replace(path, '/(\.?/)+', '/', 'g'), '^\./', '') AS path,
     has_header,
@@ -687,56 +731,19 @@ SELECT
         coalesce(list(records ORDER BY records DESC, kind) FILTER (kind IS NOT NULL), [])
     )::MAP(VARCHAR, BIGINT) AS records_by_kind,
     coalesce(sum(records) FILTER (kind IS NULL), 0)::BIGINT AS unreadable,
-    min(start_t) FILTER (is_known) AS start_t,
-    max(stop_t) FILTER (is_known) AS stop_t,
+    any_value(extents.start_t) AS start_t,
+    any_value(extents.stop_t) AS stop_t,
     segment,
     trace_id
 FROM _segments
 INNER JOIN _files USING (file)
 INNER JOIN _census USING (file)
+LEFT JOIN extents USING (segment, trace_id)
 GROUP BY file, path, has_header, segment, trace_id
 ORDER BY file;
 
 CREATE OR REPLACE TABLE raw.damage AS
-WITH kept AS (
-    SELECT 'header' AS kind, segment, trace_id, count(*) AS records FROM raw.header GROUP BY ALL
-    UNION ALL
-    SELECT 'trailer' AS kind, segment, trace_id, count(*) AS records FROM raw.trailer GROUP BY ALL
-    UNION ALL
-    SELECT 'environment' AS kind, segment, trace_id, count(*) AS records FROM raw.environment GROUP BY ALL
-    UNION ALL
-    SELECT 'task' AS kind, segment, trace_id, count(*) AS records FROM raw.task GROUP BY ALL
-    UNION ALL
-    SELECT 'transition' AS kind, segment, trace_id, count(*) AS records FROM raw.transition GROUP BY ALL
-    UNION ALL
-    SELECT 'worker_added' AS kind, segment, trace_id, count(*) AS records FROM raw.worker_added GROUP BY ALL
-    UNION ALL
-    SELECT 'worker_removed' AS kind, segment, trace_id, count(*) AS records FROM raw.worker_removed GROUP BY ALL
-    UNION ALL
-    SELECT 'client_added' AS kind, segment, trace_id, count(*) AS records FROM raw.client_added GROUP BY ALL
-    UNION ALL
-    SELECT 'client_removed' AS kind, segment, trace_id, count(*) AS records FROM raw.client_removed GROUP BY ALL
-    UNION ALL
-    SELECT 'worker_sample' AS kind, segment, trace_id, count(*) AS records FROM raw.worker_sample GROUP BY ALL
-    UNION ALL
-    SELECT 'span' AS kind, segment, trace_id, count(*) AS records FROM raw.span GROUP BY ALL
-    UNION ALL
-    SELECT 'fine_metric' AS kind, segment, trace_id, count(*) AS records FROM raw.fine_metric GROUP BY ALL
-    UNION ALL
-    SELECT 'profile' AS kind, segment, trace_id, count(*) AS records FROM raw.profile GROUP BY ALL
-    UNION ALL
-    SELECT 'chunk' AS kind, segment, trace_id, count(*) AS records FROM raw.chunk GROUP BY ALL
-    UNION ALL
-    SELECT 'section' AS kind, segment, trace_id, count(*) AS records FROM raw.section GROUP BY ALL
-    UNION ALL
-    SELECT 'worker_transition' AS kind, segment, trace_id, count(*) AS records FROM raw.worker_transition GROUP BY ALL
-    UNION ALL
-    SELECT 'transfer' AS kind, segment, trace_id, count(*) AS records FROM raw.transfer GROUP BY ALL
-    UNION ALL
-    SELECT 'event' AS kind, segment, trace_id, count(*) AS records FROM raw.event GROUP BY ALL
-    UNION ALL
-    SELECT 'loss' AS kind, segment, trace_id, count(*) AS records FROM raw.loss GROUP BY ALL
-),
+WITH kept AS (FROM _kept),
 places AS (
     SELECT
         file,
@@ -872,6 +879,7 @@ DROP TABLE _lines;
 DROP TABLE _files;
 DROP TABLE _kinds;
 DROP TABLE _census;
+DROP TABLE _kept;
 DROP TABLE _segments;
 DROP MACRO _literal;
 DROP MACRO _columns_of;

@@ -141,11 +141,13 @@ class Account:
     def _unknown_kinds(self) -> Iterator[Damage]:
         unknown = [
             (kind, n)
-            for kind, n in sorted(self.records_by_kind.items(), key=lambda item: -item[1])
+            for kind, n in sorted(
+                self.records_by_kind.items(), key=lambda item: (-item[1], item[0])
+            )
             if kind not in kinds()
         ]
         for kind, count in unknown[:UNKNOWN_KINDS_NAMED]:
-            yield Damage("unknown kind", count, f"kind {kind[:100]!r}")
+            yield Damage("unknown kind", count, f"kind '{kind[:100]}'")
         if rest := unknown[UNKNOWN_KINDS_NAMED:]:
             yield Damage("unknown kind", sum(n for _, n in rest), f"{len(rest)} more kinds")
 

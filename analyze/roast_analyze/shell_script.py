@@ -74,8 +74,8 @@ WHERE {conditions};
 
 def _count(kind: str) -> str:
     return (
-        f"    SELECT '{kind}' AS kind, segment, trace_id, count(*) AS records "  # noqa: S608
-        f"FROM raw.{kind} GROUP BY ALL"
+        f"    SELECT '{kind}' AS kind, segment, trace_id, count(*) AS records, "  # noqa: S608
+        f"min(t) AS start_t, max(t) AS stop_t FROM raw.{kind} GROUP BY ALL"
     )
 
 

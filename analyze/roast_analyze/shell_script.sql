@@ -265,7 +265,15 @@ FROM (
 {tables}
 -- -- Segments, and what is damaged -----------------------------------------------------------
 
+CREATE OR REPLACE TEMP TABLE _kept AS
+{counts};
+
 CREATE OR REPLACE TABLE raw.segments AS
+WITH extents AS (
+    SELECT segment, trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
+    FROM _kept
+    GROUP BY segment, trace_id
+)
 SELECT
     regexp_replace(regexp_replace(path, '/(\.?/)+', '/', 'g'), '^\./', '') AS path,
     has_header,
@@ -276,20 +284,19 @@ SELECT
         coalesce(list(records ORDER BY records DESC, kind) FILTER (kind IS NOT NULL), [])
     )::MAP(VARCHAR, BIGINT) AS records_by_kind,
     coalesce(sum(records) FILTER (kind IS NULL), 0)::BIGINT AS unreadable,
-    min(start_t) FILTER (is_known) AS start_t,
-    max(stop_t) FILTER (is_known) AS stop_t,
+    any_value(extents.start_t) AS start_t,
+    any_value(extents.stop_t) AS stop_t,
     segment,
     trace_id
 FROM _segments
 INNER JOIN _files USING (file)
 INNER JOIN _census USING (file)
+LEFT JOIN extents USING (segment, trace_id)
 GROUP BY file, path, has_header, segment, trace_id
 ORDER BY file;
 
 CREATE OR REPLACE TABLE raw.damage AS
-WITH kept AS (
-{counts}
-),
+WITH kept AS (FROM _kept),
 places AS (
     SELECT
         file,
@@ -425,6 +432,7 @@ DROP TABLE _lines;
 DROP TABLE _files;
 DROP TABLE _kinds;
 DROP TABLE _census;
+DROP TABLE _kept;
 DROP TABLE _segments;
 DROP MACRO _literal;
 DROP MACRO _columns_of;

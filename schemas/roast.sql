@@ -2282,7 +2282,7 @@ ASOF LEFT JOIN results AS result
     AND taken.taken_seq > result.end_seq
 ORDER BY taken.trace_id, taken.task, taken.dependency;
 
-COMMENT ON VIEW dependencies IS 'Edges of the graph: one row per task and dependency, with where the two ran. Of several attempts at a task it is the last one that ended well, or else the last one; of its dependency the result that was there then.';
+COMMENT ON VIEW dependencies IS 'Edges of the graph: one row per task and dependency, with where the two ran. Of several attempts at a task it is the last one that ended well, or else the last one; of its dependency the latest result that was there when that attempt began.';
 COMMENT ON COLUMN dependencies.key IS 'Key of the task that takes the result.';
 COMMENT ON COLUMN dependencies.dependency IS 'Key of the task whose result it takes.';
 COMMENT ON COLUMN dependencies.prefix IS 'Key prefix of the task.';
@@ -2353,8 +2353,8 @@ COMMENT ON COLUMN latencies.attempt IS 'Number of the attempt within its key, fr
 COMMENT ON COLUMN latencies.worker IS 'Address of the worker.';
 COMMENT ON COLUMN latencies.outcome IS 'How it ended, as in task_runs.';
 COMMENT ON COLUMN latencies.processing_t IS 'When the scheduler sent it to a worker, in seconds since the epoch.';
-COMMENT ON COLUMN latencies.dependency_seconds IS 'Time on the scheduler until the results that it takes were there: in state waiting. With slot_seconds it is queued_seconds of task_runs.';
-COMMENT ON COLUMN latencies.slot_seconds IS 'Time on the scheduler, ready, until a worker had a thread for it: in state queued, or no-worker.';
+COMMENT ON COLUMN latencies.dependency_seconds IS 'Time on the scheduler until the results that it takes were there: in state waiting. With slot_seconds it is queued_seconds of task_runs, and like that null if nobody saw it become waiting.';
+COMMENT ON COLUMN latencies.slot_seconds IS 'Time on the scheduler, ready, until a worker had a thread for it: in state queued, or no-worker; what was so when recording began has been since then.';
 COMMENT ON COLUMN latencies.dispatch_seconds IS 'Time from the scheduler to the first thing that the worker did for it: the way there, and waiting there; null if the worker reported no times.';
 COMMENT ON COLUMN latencies.fetch_seconds IS 'Time from the begin of the first transfer of a dependency to the end of the last; null if it tells of none.';
 COMMENT ON COLUMN latencies.thread_wait_seconds IS 'Time from the last transfer to execution: waiting for a thread; null without transfers, when it is in dispatch_seconds.';
@@ -2519,7 +2519,7 @@ FULL JOIN done
 ORDER BY trace_id, compute_seconds DESC NULLS LAST, task_group;
 
 COMMENT ON VIEW task_groups IS 'Totals by task group, the layers of the graphs: one row per group, the costliest first.';
-COMMENT ON COLUMN task_groups.task_group IS 'Task group, as Dask names it; null for tasks of no group and attempts whose task was not recorded.';
+COMMENT ON COLUMN task_groups.task_group IS 'Task group, as Dask names it; null for tasks of no group and attempts whose task was not recorded. A key that entered the graph in several groups is a task of the first; its attempts are of the one that it had then.';
 COMMENT ON COLUMN task_groups.prefix IS 'Key prefix of its tasks.';
 COMMENT ON COLUMN task_groups.tasks IS 'Keys that entered the graph.';
 COMMENT ON COLUMN task_groups.task_runs IS 'Attempts at them.';
@@ -2742,7 +2742,7 @@ COMMENT ON COLUMN task_roles.trace_id IS 'Identity of the recording.';
 -- the spans below it, each counted once.
 CREATE OR REPLACE VIEW span_totals AS
 WITH RECURSIVE named AS (
-    SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path)) AS place FROM spans
+    SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
 ),
 parts AS (
     SELECT trace_id, span_id, count(*) AS tasks FROM _tasks GROUP BY trace_id, span_id
@@ -3335,7 +3335,7 @@ ORDER BY slow.trace_id, excess_seconds DESC, slow.seq;
 CREATE OR REPLACE VIEW stragglers AS FROM stragglers_by(2);
 
 COMMENT ON MACRO TABLE stragglers_by IS 'The view stragglers with another factor.';
-COMMENT ON VIEW stragglers IS 'Attempts that computed at least twice as long as is usual for their prefix, the most excess first: one row per attempt. Usual is the median of the attempts that ended well, of 10 at least. stragglers_by(1.5) asks for another factor.';
+COMMENT ON VIEW stragglers IS 'Attempts that computed at least twice as long as is usual for their prefix, the most excess first: one row per attempt. Usual is the median of the attempts that ended well, of 10 at least; attempts whose prefix is not known have none. stragglers_by(1.5) asks for another factor.';
 COMMENT ON COLUMN stragglers.key IS 'Key of the task.';
 COMMENT ON COLUMN stragglers.prefix IS 'Key prefix: what kind of task it is.';
 COMMENT ON COLUMN stragglers.attempt IS 'Number of the attempt within its key, from 1.';
@@ -3764,7 +3764,8 @@ totals AS (
         median(compute_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
         max(compute_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
         _spread(event_seconds) AS spread,
-        arg_max(filename, event_seconds) AS slowest_file,
+        arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
+            AS slowest_file,
         sum(process_seconds) AS process_seconds,
         sum(open_seconds) AS open_seconds,
         sum(read_seconds) AS read_seconds,
@@ -3807,7 +3808,7 @@ COMMENT ON COLUMN datasets.compute_share IS 'Part of the computing time of all a
 COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
 COMMENT ON COLUMN datasets.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
 COMMENT ON COLUMN datasets.spread IS 'How unlike the chunks are: interquartile range of their seconds per event, by the median.';
-COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event.';
+COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN datasets.process_seconds IS 'Time in the processor, of all attempts.';
 COMMENT ON COLUMN datasets.open_seconds IS 'Time until there were events, of all attempts.';
 COMMENT ON COLUMN datasets.read_seconds IS 'Time of reading columns, of all attempts.';
@@ -4555,7 +4556,7 @@ ORDER BY trace_id, t;
 CREATE OR REPLACE VIEW concurrency AS FROM concurrency_by(NULL);
 
 COMMENT ON MACRO TABLE concurrency_by IS 'The view concurrency with buckets of so many seconds.';
-COMMENT ON VIEW concurrency IS 'How many tasks were in which state at a time, and how many threads there were: one row per bucket of time, some hundreds in a recording; concurrency_by(10) has buckets of 10 s. Means over the bucket, exact: each is the time that tasks spent so, by the length of the bucket. What lies before or after the recording is cut off.';
+COMMENT ON VIEW concurrency IS 'How many tasks were in which state at a time, and how many threads there were: one row per bucket of time, in order. Buckets are as short as they can be so that there are no more than 400, of 1, 2 or 5 times a power of ten seconds; concurrency_by(10) has buckets of 10 s. Means over the bucket, exact: each is the time that tasks spent so, by the length of the bucket. What lies before or after the recording is cut off.';
 COMMENT ON COLUMN concurrency.t IS 'Begin of the bucket, in seconds since the epoch.';
 COMMENT ON COLUMN concurrency.seconds IS 'Its length: the same for all, but for the last one, which ends with the recording.';
 COMMENT ON COLUMN concurrency.executing IS 'Tasks that computed.';
@@ -4565,7 +4566,7 @@ COMMENT ON COLUMN concurrency.queued IS 'Tasks that were ready and that the sche
 COMMENT ON COLUMN concurrency.no_worker IS 'Tasks that were ready, with no worker that could take them.';
 COMMENT ON COLUMN concurrency.waiting IS 'Tasks that waited for the results of others.';
 COMMENT ON COLUMN concurrency.workers IS 'Workers that were there.';
-COMMENT ON COLUMN concurrency.nthreads IS 'Their threads.';
+COMMENT ON COLUMN concurrency.nthreads IS 'Their threads; of workers whose threads are not known none, and null if those of none are known.';
 COMMENT ON COLUMN concurrency.compute_seconds IS 'Computing time in the bucket; over all buckets, that of task_runs.';
 COMMENT ON COLUMN concurrency.thread_seconds IS 'Time of the threads that were there; over all buckets, core_seconds of run.';
 COMMENT ON COLUMN concurrency.trace_id IS 'Identity of the recording.';
@@ -4581,7 +4582,8 @@ WITH totals AS (
         coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
         coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
     FROM _amounts(bucket_seconds, true)
-    WHERE process > 0
+    -- A bucket between two in which it was there, or did something, is none of its own.
+    WHERE process > 0 AND amount > 0
     GROUP BY process, bucket
 )
 SELECT
@@ -4605,7 +4607,7 @@ ORDER BY workers.trace_id, totals.t, process;
 CREATE OR REPLACE VIEW utilisation AS FROM utilisation_by(NULL);
 
 COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of so many seconds.';
-COMMENT ON VIEW utilisation IS 'How busy each worker was at a time: one row per bucket of time and process that was there, with the buckets of concurrency; utilisation_by(10) has buckets of 10 s. Times are exact, attempts that cross buckets are divided between them. What lies before or after the recording is cut off.';
+COMMENT ON VIEW utilisation IS 'How busy each worker was at a time: one row per bucket of time and process that was there or did something, in order of time, with the buckets of concurrency; utilisation_by(10) has buckets of 10 s. Times are exact, attempts that cross buckets are divided between them. What lies before or after the recording is cut off.';
 COMMENT ON COLUMN utilisation.t IS 'Begin of the bucket, in seconds since the epoch.';
 COMMENT ON COLUMN utilisation.seconds IS 'Its length: the same for all, but for the last one, which ends with the recording.';
 COMMENT ON COLUMN utilisation.worker IS 'Address of the worker.';
@@ -4654,7 +4656,8 @@ chunk_runs AS (
         median(compute_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
         max(compute_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
         _spread(event_seconds) AS spread,
-        arg_max(filename, event_seconds) AS slowest_file,
+        arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
+            AS slowest_file,
         max(memory_peak_bytes) AS peak_memory_bytes
     FROM _chunks
     WHERE process IS NOT NULL
@@ -4734,7 +4737,7 @@ COMMENT ON COLUMN workers.bytes_per_second IS 'bytes_read by the computing time 
 COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median computing time of a chunk that ended well on it.';
 COMMENT ON COLUMN workers.max_chunk_seconds IS 'Longest computing time of a chunk that ended well on it.';
 COMMENT ON COLUMN workers.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
-COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event.';
+COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN workers.slowness IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
 COMMENT ON COLUMN workers.is_slow IS 'Whether slowness is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
 COMMENT ON COLUMN workers.trace_id IS 'Identity of the recording.';
@@ -4765,7 +4768,8 @@ WITH totals AS (
         median(compute_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
         max(compute_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
         _spread(event_seconds) AS spread,
-        arg_max(worker, event_seconds) AS slowest_worker,
+        arg_min(worker, (-event_seconds, worker)) FILTER (event_seconds IS NOT NULL)
+            AS slowest_worker,
         sum(process_seconds) AS process_seconds,
         sum(open_seconds) AS open_seconds,
         sum(read_seconds) AS read_seconds,
@@ -4822,7 +4826,7 @@ COMMENT ON COLUMN files.compute_share IS 'Part of the computing time of all atte
 COMMENT ON COLUMN files.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
 COMMENT ON COLUMN files.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
 COMMENT ON COLUMN files.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
-COMMENT ON COLUMN files.slowest_worker IS 'Worker of its chunk with the most seconds per event.';
+COMMENT ON COLUMN files.slowest_worker IS 'Worker of its chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN files.process_seconds IS 'Time in the processor, of all attempts.';
 COMMENT ON COLUMN files.open_seconds IS 'Time until there were events, of all attempts.';
 COMMENT ON COLUMN files.read_seconds IS 'Time of reading columns, of all attempts.';

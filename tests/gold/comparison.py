@@ -1,36 +1,59 @@
 """Hold the rows of a view against rows of plain Python: every row, every column.
 
 Text, whole numbers, lists and instants are the same or they are not; other floating point
-numbers may differ by a part in 10⁹, since sums depend on their order. Null is no zero.
+numbers may differ by a part in 10⁹, or by 10⁻¹², since sums depend on their order. Null is no
+zero.
 """
 
 import json
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from gold.recording import Row
+from gold.totals import grouped
 
 if TYPE_CHECKING:
     import duckdb
 
 TOLERANCE = 1e-9
 
+#: What numbers may differ by however small they are: of sums and differences little is left.
+NOTHING = 1e-12
 
-def differences(
-    relation: "duckdb.DuckDBPyRelation", expected: list[Row], *, in_order: bool = False
-) -> list[str]:
+
+@dataclass(frozen=True)
+class Answer:
+    """What a view holds: the types of its columns, and its rows."""
+
+    types: dict[str, str]
+    rows: list[Row]
+
+    @classmethod
+    def of(cls, relation: "duckdb.DuckDBPyRelation") -> "Answer":
+        """Ask for the rows; what is JSON is decoded."""
+        types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        rows = [dict(zip(types, row, strict=True)) for row in relation.fetchall()]
+        return cls(types, _each(rows, json.loads, [n for n in types if types[n] == "JSON"]))
+
+    def by(self, column: str) -> "dict[str, Answer]":
+        """Divide the rows by the values of a column."""
+        found = grouped(self.rows, lambda row: row[column])
+        return {value: Answer(self.types, rows) for value, rows in found.items()}
+
+
+def differences(answer: Answer, expected: list[Row], *, in_order: bool = False) -> list[str]:
     """List what differs between a view and what is expected of it; nothing if it is right.
 
     Rows are compared in their order, or each with the one that is most like it.
     """
-    if wrong := {name for row in expected for name in row.keys() ^ set(relation.columns)}:
+    if wrong := {name for row in expected for name in row.keys() ^ answer.types.keys()}:
         return [f"columns are not the same: {sorted(wrong)}"]
-    found = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
-    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    found = _each(found, json.loads, [name for name, kind in kinds.items() if kind == "JSON"])
-    expected = _each(expected, float, [n for n, kind in kinds.items() if kind == "DOUBLE"])
+    found = answer.rows
+    doubles = [name for name, type_ in answer.types.items() if type_ == "DOUBLE"]
+    expected = _each(expected, float, doubles)
     if not in_order:
         found, expected = (sorted(rows, key=_likeness) for rows in (found, expected))
     many = [f"{len(found)} rows, not {len(expected)}"] * (len(found) != len(expected))
@@ -52,7 +75,7 @@ def _each(rows: list[Row], convert: Callable, names: list[str]) -> list[Row]:
 
 def _is_same(name: str, value: object, expected: object) -> bool:
     if _is_measure(name, value) and _is_measure(name, expected):
-        return math.isclose(value, expected, rel_tol=TOLERANCE)
+        return math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=NOTHING)
     return value == expected and type(value) is type(expected)
 
 

@@ -108,13 +108,10 @@ def process_of(recording: Recording, address: str | None, t: float | None) -> in
 
 
 @once
-def cluster(recording: Recording) -> Row:
-    """Add up what workers there were, from when they came, or the beginning, until they went.
-
-    A peak is over instants; what comes and goes at one instant counts together.
-    """
+def presence(recording: Recording) -> list[tuple[float, float, int | None]]:
+    """Tell when each process came and went, as far as it was recorded, and its threads."""
     start_t, stop_t = extent(recording)
-    stays = [
+    return [
         (
             process.added.get("t", start_t),
             process.removed["t"] if process.removed else stop_t,
@@ -122,6 +119,15 @@ def cluster(recording: Recording) -> Row:
         )
         for process in processes(recording)
     ]
+
+
+@once
+def cluster(recording: Recording) -> Row:
+    """Add up what workers there were, from when they came, or the beginning, until they went.
+
+    A peak is over instants; what comes and goes at one instant counts together.
+    """
+    stays = presence(recording)
     instants = sorted({t for come, go, _ in stays for t in (come, go)})
     present = [[n for come, go, n in stays if come <= t < go] for t in instants]
     lengths = [max(go - come, 0) for come, go, _ in stays]

@@ -1,7 +1,8 @@
 """Dask's spans and fine performance metrics."""
 
 from gold.recording import Recording, Row
-from gold.totals import grouped, total
+from gold.tasks import outcomes, task_runs, tasks
+from gold.totals import column, grouped, known, least, most, total
 
 #: What a metric is of.
 LABELS = ("worker", "server_id", "context", "span_id", "prefix", "activity", "unit")
@@ -104,3 +105,69 @@ def _activities(rows: list[Row]) -> Row:
 def _name(row: Row) -> str | None:
     """Name an activity, those of p2p within tasks without saying that it was p2p."""
     return row["activity"] and row["activity"].removeprefix("p2p-")
+
+
+def span_totals(recording: Recording) -> list[Row]:
+    """One row per span that anything tells of, in the order in which they began.
+
+    Spans that were seen at one instant come from the outermost to the innermost, then by
+    identity. Those without a record come after them, and what belongs to no span comes last.
+    """
+    records = {row["span_id"]: row for row in spans(recording)}
+    held = [tasks(recording), task_runs(recording), activities(recording)]
+    by_span = [grouped(rows, lambda row: row["span_id"]) for rows in held]
+    parents = known(row["parent_id"] for row in records.values())
+    there = dict.fromkeys([*records, *parents, *(span for found in by_span for span in found)])
+
+    def place(span: str | None) -> tuple:
+        row = records.get(span)
+        began = (0, row["t"], len(row["path"] or [])) if row else (1,)
+        return (*began, span is None, span or "")
+
+    return [
+        _span(span, [other for other in there if span in _outward(other, records)], by_span)
+        | {name: records.get(span, {}).get(name) for name in ("name", "path", "parent_id")}
+        for span in sorted(there, key=place)
+    ]
+
+
+def _outward(span: str | None, records: dict[str, Row]) -> list[str | None]:
+    """Give a span and those that it lies in, to the outermost; in a circle, each once."""
+    found = [span]
+    while (parent := records.get(found[-1], {}).get("parent_id")) is not None:
+        if parent in found:
+            break
+        found.append(parent)
+    return found
+
+
+def _span(span: str | None, within: list, by_span: list[dict]) -> Row:
+    """Sum up a span alone, and all that lie in it, itself among them."""
+    alone = _sums(*(found.get(span, []) for found in by_span))
+    inner = _sums(
+        *([row for each in within for row in found.get(each, [])] for found in by_span)
+    )
+    return {
+        "span_id": span,
+        **alone,
+        "descendants": len(within) - 1,
+        **{f"total_{name}": value for name, value in inner.items()},
+    }
+
+
+def _sums(entered: list[Row], runs: list[Row], spent: list[Row]) -> Row:
+    first_t, last_t = least(column(runs, "processing_t")), most(column(runs, "end_t"))
+    return {
+        "tasks": len(entered),
+        "task_runs": len(runs),
+        "failed_attempts": sum(outcomes(runs, "erred", "retried", "lost").values()),
+        "compute_seconds": total(column(runs, "compute_seconds")),
+        "transfer_seconds": total(column(runs, "transfer_seconds")),
+        "output_bytes": total(column(runs, "nbytes")),
+        "metric_seconds": total(column(spent, "seconds")),
+        "cpu_seconds": total(column(spent, "cpu_seconds")),
+        "noncpu_seconds": total(column(spent, "noncpu_seconds")),
+        "first_t": first_t,
+        "last_t": last_t,
+        "wall_seconds": None if None in (first_t, last_t) else last_t - first_t,
+    }

@@ -284,6 +284,14 @@ def _prefix(prefix: str | None, entered: list[Row], runs: list[Row]) -> Row:
     held = set(column(entered, "role"))
     return {
         "prefix": prefix,
+        **_totals(entered, runs),
+        "roles": ", ".join(sorted(held)) or None,
+    }
+
+
+def _totals(entered: list[Row], runs: list[Row]) -> Row:
+    """Sum up some tasks, and attempts at them."""
+    return {
         "tasks": len(entered),
         "task_runs": len(runs),
         **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
@@ -291,7 +299,42 @@ def _prefix(prefix: str | None, entered: list[Row], runs: list[Row]) -> Row:
         **compute_times(runs),
         "median_compute_seconds": median(column(runs, "compute_seconds")),
         "output_bytes": total(column(runs, "nbytes")),
-        "roles": ", ".join(sorted(held)) or None,
+    }
+
+
+def task_groups(recording: Recording) -> list[Row]:
+    """One row per task group of tasks or attempts, the most computing time first.
+
+    A task is of the group that it first entered the graph with, an attempt of that of the
+    entry which it belongs to; of no group if its task was not recorded.
+    """
+    entered = grouped(tasks(recording), lambda task: task["task_group"])
+    in_groups = [
+        ((attempt.task or {}).get("group"), run)
+        for attempt, run in zip(attempts(recording), task_runs(recording), strict=True)
+    ]
+    tried = {
+        group: [run for _, run in pairs]
+        for group, pairs in grouped(in_groups, lambda pair: pair[0]).items()
+    }
+    rows = [
+        _group(group, entered.get(group, []), tried.get(group, []))
+        for group in dict.fromkeys([*entered, *tried])
+    ]
+    return costliest_first(rows, "compute_seconds", "task_group")
+
+
+def _group(group: str | None, entered: list[Row], runs: list[Row]) -> Row:
+    first_t, last_t = least(column(runs, "processing_t")), most(column(runs, "end_t"))
+    return {
+        "task_group": group,
+        "prefix": next(iter(column([*entered, *runs], "prefix")), None),
+        **_totals(entered, runs),
+        "workers": len(set(column(runs, "worker"))),
+        "submitted_t": least(column(entered, "submitted_t")),
+        "first_t": first_t,
+        "last_t": last_t,
+        "wall_seconds": None if None in (first_t, last_t) else last_t - first_t,
     }
 
 

@@ -8,15 +8,19 @@ from gold import (
     chunks,
     costs,
     datasets,
+    edges,
     failures,
+    latencies,
     profiles,
     sections,
     spans,
+    stragglers,
     tasks,
+    timeline,
     trace,
     workers,
 )
-from gold.comparison import differences
+from gold.comparison import Answer, differences
 from gold.recording import Recording, Row
 
 from roast_analyze import Trace
@@ -29,17 +33,20 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
     for function in (
         trace.environment, trace.events, trace.loss, trace.run, trace.trace_info,
         failures.failures, tasks.prefixes, tasks.task_runs, tasks.tasks, tasks.transitions,
+        tasks.task_groups, latencies.latencies, stragglers.stragglers, edges.dependencies,
         workers.cluster_samples, workers.transfers, workers.worker_samples, workers.workers,
         chunks.branches, chunks.chunk_branches, costs.chunk_costs, chunks.chunks,
         datasets.datasets, datasets.files, sections.section_totals, sections.sections,
         tasks.task_roles, spans.activities, spans.fine_metric_deltas, spans.fine_metrics,
-        spans.spans, profiles.profile_stacks,
+        spans.spans, spans.span_totals, profiles.profile_stacks, timeline.concurrency,
+        timeline.utilisation,
     )
 }  # fmt: skip
 
 #: Views that say in which order their rows come.
 IN_ORDER = {
-    "branches", "chunk_costs", "datasets", "files", "prefixes", "section_totals", "task_roles",
+    "branches", "chunk_costs", "concurrency", "datasets", "files", "prefixes", "section_totals",
+    "span_totals", "stragglers", "task_groups", "task_roles", "utilisation",
     "workers",
 }  # fmt: skip
 
@@ -58,10 +65,20 @@ def sample(request) -> Iterator[tuple[Trace, Recording]]:
 def test_view(sample, view):
     opened, recording = sample
 
-    assert differences_of(view, opened, recording) == []
+    assert differences_of(view, Answer.of(opened.view(view)), recording) == []
 
 
-def differences_of(view: str, opened: Trace, recording: Recording) -> list[str]:
+@pytest.mark.parametrize("view", ["concurrency", "utilisation"])
+def test_sums_over_time_are_those_of_the_run(sample, view):
+    opened, _ = sample
+    [run] = Answer.of(opened.view("run")).rows
+    rows = Answer.of(opened.view(view)).rows
+
+    for whole, part in (("compute_seconds",) * 2, ("core_seconds", "thread_seconds")):
+        assert sum(row[part] for row in rows) == pytest.approx(run[whole])
+
+
+def differences_of(view: str, answer: Answer, recording: Recording) -> list[str]:
     """Every view has the identity of the recording beside what its rows are about."""
     expected = [row | {"trace_id": recording.trace_id} for row in GOLD[view](recording)]
-    return differences(opened.view(view), expected, in_order=view in IN_ORDER)
+    return differences(answer, expected, in_order=view in IN_ORDER)

@@ -43,7 +43,8 @@ totals AS (
         median(compute_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
         max(compute_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
         _spread(event_seconds) AS spread,
-        arg_max(filename, event_seconds) AS slowest_file,
+        arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
+            AS slowest_file,
         sum(process_seconds) AS process_seconds,
         sum(open_seconds) AS open_seconds,
         sum(read_seconds) AS read_seconds,
@@ -86,7 +87,7 @@ COMMENT ON COLUMN datasets.compute_share IS 'Part of the computing time of all a
 COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
 COMMENT ON COLUMN datasets.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
 COMMENT ON COLUMN datasets.spread IS 'How unlike the chunks are: interquartile range of their seconds per event, by the median.';
-COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event.';
+COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN datasets.process_seconds IS 'Time in the processor, of all attempts.';
 COMMENT ON COLUMN datasets.open_seconds IS 'Time until there were events, of all attempts.';
 COMMENT ON COLUMN datasets.read_seconds IS 'Time of reading columns, of all attempts.';

@@ -25,7 +25,8 @@ WITH totals AS (
         median(compute_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
         max(compute_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
         _spread(event_seconds) AS spread,
-        arg_max(worker, event_seconds) AS slowest_worker,
+        arg_min(worker, (-event_seconds, worker)) FILTER (event_seconds IS NOT NULL)
+            AS slowest_worker,
         sum(process_seconds) AS process_seconds,
         sum(open_seconds) AS open_seconds,
         sum(read_seconds) AS read_seconds,
@@ -82,7 +83,7 @@ COMMENT ON COLUMN files.compute_share IS 'Part of the computing time of all atte
 COMMENT ON COLUMN files.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
 COMMENT ON COLUMN files.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
 COMMENT ON COLUMN files.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
-COMMENT ON COLUMN files.slowest_worker IS 'Worker of its chunk with the most seconds per event.';
+COMMENT ON COLUMN files.slowest_worker IS 'Worker of its chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN files.process_seconds IS 'Time in the processor, of all attempts.';
 COMMENT ON COLUMN files.open_seconds IS 'Time until there were events, of all attempts.';
 COMMENT ON COLUMN files.read_seconds IS 'Time of reading columns, of all attempts.';

@@ -3,7 +3,7 @@
 -- the spans below it, each counted once.
 CREATE VIEW span_totals AS
 WITH RECURSIVE named AS (
-    SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path)) AS place FROM spans
+    SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
 ),
 parts AS (
     SELECT trace_id, span_id, count(*) AS tasks FROM _tasks GROUP BY trace_id, span_id

@@ -59,7 +59,7 @@ ASOF LEFT JOIN results AS result
     AND taken.taken_seq > result.end_seq
 ORDER BY taken.trace_id, taken.task, taken.dependency;
 
-COMMENT ON VIEW dependencies IS 'Edges of the graph: one row per task and dependency, with where the two ran. Of several attempts at a task it is the last one that ended well, or else the last one; of its dependency the result that was there then.';
+COMMENT ON VIEW dependencies IS 'Edges of the graph: one row per task and dependency, with where the two ran. Of several attempts at a task it is the last one that ended well, or else the last one; of its dependency the latest result that was there when that attempt began.';
 COMMENT ON COLUMN dependencies.key IS 'Key of the task that takes the result.';
 COMMENT ON COLUMN dependencies.dependency IS 'Key of the task whose result it takes.';
 COMMENT ON COLUMN dependencies.prefix IS 'Key prefix of the task.';

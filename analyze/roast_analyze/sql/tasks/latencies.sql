@@ -58,8 +58,8 @@ COMMENT ON COLUMN latencies.attempt IS 'Number of the attempt within its key, fr
 COMMENT ON COLUMN latencies.worker IS 'Address of the worker.';
 COMMENT ON COLUMN latencies.outcome IS 'How it ended, as in task_runs.';
 COMMENT ON COLUMN latencies.processing_t IS 'When the scheduler sent it to a worker, in seconds since the epoch.';
-COMMENT ON COLUMN latencies.dependency_seconds IS 'Time on the scheduler until the results that it takes were there: in state waiting. With slot_seconds it is queued_seconds of task_runs.';
-COMMENT ON COLUMN latencies.slot_seconds IS 'Time on the scheduler, ready, until a worker had a thread for it: in state queued, or no-worker.';
+COMMENT ON COLUMN latencies.dependency_seconds IS 'Time on the scheduler until the results that it takes were there: in state waiting. With slot_seconds it is queued_seconds of task_runs, and like that null if nobody saw it become waiting.';
+COMMENT ON COLUMN latencies.slot_seconds IS 'Time on the scheduler, ready, until a worker had a thread for it: in state queued, or no-worker; what was so when recording began has been since then.';
 COMMENT ON COLUMN latencies.dispatch_seconds IS 'Time from the scheduler to the first thing that the worker did for it: the way there, and waiting there; null if the worker reported no times.';
 COMMENT ON COLUMN latencies.fetch_seconds IS 'Time from the begin of the first transfer of a dependency to the end of the last; null if it tells of none.';
 COMMENT ON COLUMN latencies.thread_wait_seconds IS 'Time from the last transfer to execution: waiting for a thread; null without transfers, when it is in dispatch_seconds.';

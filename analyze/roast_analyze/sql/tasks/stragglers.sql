@@ -57,7 +57,7 @@ ORDER BY slow.trace_id, excess_seconds DESC, slow.seq;
 CREATE VIEW stragglers AS FROM stragglers_by(2);
 
 COMMENT ON MACRO TABLE stragglers_by IS 'The view stragglers with another factor.';
-COMMENT ON VIEW stragglers IS 'Attempts that computed at least twice as long as is usual for their prefix, the most excess first: one row per attempt. Usual is the median of the attempts that ended well, of 10 at least. stragglers_by(1.5) asks for another factor.';
+COMMENT ON VIEW stragglers IS 'Attempts that computed at least twice as long as is usual for their prefix, the most excess first: one row per attempt. Usual is the median of the attempts that ended well, of 10 at least; attempts whose prefix is not known have none. stragglers_by(1.5) asks for another factor.';
 COMMENT ON COLUMN stragglers.key IS 'Key of the task.';
 COMMENT ON COLUMN stragglers.prefix IS 'Key prefix: what kind of task it is.';
 COMMENT ON COLUMN stragglers.attempt IS 'Number of the attempt within its key, from 1.';

@@ -72,7 +72,7 @@ FULL JOIN done
 ORDER BY trace_id, compute_seconds DESC NULLS LAST, task_group;
 
 COMMENT ON VIEW task_groups IS 'Totals by task group, the layers of the graphs: one row per group, the costliest first.';
-COMMENT ON COLUMN task_groups.task_group IS 'Task group, as Dask names it; null for tasks of no group and attempts whose task was not recorded.';
+COMMENT ON COLUMN task_groups.task_group IS 'Task group, as Dask names it; null for tasks of no group and attempts whose task was not recorded. A key that entered the graph in several groups is a task of the first; its attempts are of the one that it had then.';
 COMMENT ON COLUMN task_groups.prefix IS 'Key prefix of its tasks.';
 COMMENT ON COLUMN task_groups.tasks IS 'Keys that entered the graph.';
 COMMENT ON COLUMN task_groups.task_runs IS 'Attempts at them.';

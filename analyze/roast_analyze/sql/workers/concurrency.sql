@@ -44,7 +44,7 @@ ORDER BY trace_id, t;
 CREATE VIEW concurrency AS FROM concurrency_by(NULL);
 
 COMMENT ON MACRO TABLE concurrency_by IS 'The view concurrency with buckets of so many seconds.';
-COMMENT ON VIEW concurrency IS 'How many tasks were in which state at a time, and how many threads there were: one row per bucket of time, some hundreds in a recording; concurrency_by(10) has buckets of 10 s. Means over the bucket, exact: each is the time that tasks spent so, by the length of the bucket. What lies before or after the recording is cut off.';
+COMMENT ON VIEW concurrency IS 'How many tasks were in which state at a time, and how many threads there were: one row per bucket of time, in order. Buckets are as short as they can be so that there are no more than 400, of 1, 2 or 5 times a power of ten seconds; concurrency_by(10) has buckets of 10 s. Means over the bucket, exact: each is the time that tasks spent so, by the length of the bucket. What lies before or after the recording is cut off.';
 COMMENT ON COLUMN concurrency.t IS 'Begin of the bucket, in seconds since the epoch.';
 COMMENT ON COLUMN concurrency.seconds IS 'Its length: the same for all, but for the last one, which ends with the recording.';
 COMMENT ON COLUMN concurrency.executing IS 'Tasks that computed.';
@@ -54,7 +54,7 @@ COMMENT ON COLUMN concurrency.queued IS 'Tasks that were ready and that the sche
 COMMENT ON COLUMN concurrency.no_worker IS 'Tasks that were ready, with no worker that could take them.';
 COMMENT ON COLUMN concurrency.waiting IS 'Tasks that waited for the results of others.';
 COMMENT ON COLUMN concurrency.workers IS 'Workers that were there.';
-COMMENT ON COLUMN concurrency.nthreads IS 'Their threads.';
+COMMENT ON COLUMN concurrency.nthreads IS 'Their threads; of workers whose threads are not known none, and null if those of none are known.';
 COMMENT ON COLUMN concurrency.compute_seconds IS 'Computing time in the bucket; over all buckets, that of task_runs.';
 COMMENT ON COLUMN concurrency.thread_seconds IS 'Time of the threads that were there; over all buckets, core_seconds of run.';
 COMMENT ON COLUMN concurrency.trace_id IS 'Identity of the recording.';

@@ -10,7 +10,8 @@ WITH totals AS (
         coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
         coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
     FROM _amounts(bucket_seconds, true)
-    WHERE process > 0
+    -- A bucket between two in which it was there, or did something, is none of its own.
+    WHERE process > 0 AND amount > 0
     GROUP BY process, bucket
 )
 SELECT
@@ -34,7 +35,7 @@ ORDER BY workers.trace_id, totals.t, process;
 CREATE VIEW utilisation AS FROM utilisation_by(NULL);
 
 COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of so many seconds.';
-COMMENT ON VIEW utilisation IS 'How busy each worker was at a time: one row per bucket of time and process that was there, with the buckets of concurrency; utilisation_by(10) has buckets of 10 s. Times are exact, attempts that cross buckets are divided between them. What lies before or after the recording is cut off.';
+COMMENT ON VIEW utilisation IS 'How busy each worker was at a time: one row per bucket of time and process that was there or did something, in order of time, with the buckets of concurrency; utilisation_by(10) has buckets of 10 s. Times are exact, attempts that cross buckets are divided between them. What lies before or after the recording is cut off.';
 COMMENT ON COLUMN utilisation.t IS 'Begin of the bucket, in seconds since the epoch.';
 COMMENT ON COLUMN utilisation.seconds IS 'Its length: the same for all, but for the last one, which ends with the recording.';
 COMMENT ON COLUMN utilisation.worker IS 'Address of the worker.';

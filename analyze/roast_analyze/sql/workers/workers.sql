@@ -34,7 +34,8 @@ chunk_runs AS (
         median(compute_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
         max(compute_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
         _spread(event_seconds) AS spread,
-        arg_max(filename, event_seconds) AS slowest_file,
+        arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
+            AS slowest_file,
         max(memory_peak_bytes) AS peak_memory_bytes
     FROM _chunks
     WHERE process IS NOT NULL
@@ -114,7 +115,7 @@ COMMENT ON COLUMN workers.bytes_per_second IS 'bytes_read by the computing time 
 COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median computing time of a chunk that ended well on it.';
 COMMENT ON COLUMN workers.max_chunk_seconds IS 'Longest computing time of a chunk that ended well on it.';
 COMMENT ON COLUMN workers.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
-COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event.';
+COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN workers.slowness IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
 COMMENT ON COLUMN workers.is_slow IS 'Whether slowness is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
 COMMENT ON COLUMN workers.trace_id IS 'Identity of the recording.';

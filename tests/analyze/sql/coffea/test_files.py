@@ -1,5 +1,7 @@
 """Totals by file."""
 
+import pytest
+
 
 def test_a_file_in_two_datasets_is_two_rows(rows, chunk, run, move):
     def part(key, dataset):
@@ -44,3 +46,23 @@ def test_what_was_read_of_a_file(rows, chunk, run):
             "b", run_id=3, entry_start=5, entry_stop=9, bytes_read=200, branches=[x, y], **told
         ),
     ) == [("RNTuple", 500, 500 / 3, 1000, 0.3, 10, 2, 0.2, 50, 140 / 50)]
+
+
+@pytest.mark.parametrize("first", ["w1", "w2"])
+def test_of_workers_that_are_equally_slow_the_first_is_named(rows, chunk, run, first):
+    other = {"w1": "w2", "w2": "w1"}[first]
+    about = {"dataset": "DY", "entry_start": 0, "entry_stop": 10}
+
+    for question in (
+        "SELECT slowest_worker FROM files WHERE filename = '1.root' AND chunks = 3",
+        "SELECT replace(slowest_file, '1.root', 'w1') FROM datasets",
+    ):
+        assert rows(
+            question,
+            *(chunk(key, filename="1.root", **about) for key in "abc"),
+            chunk("d", filename="2.root", **about),
+            *run("a", 1.0, 2.0, worker="w1"),
+            *run("b", 1.0, 3.0, worker=first),
+            *run("c", 1.0, 3.0, worker=other),
+            *run("d", 1.0, 3.0, worker=first),
+        ) == [("w1",)]

@@ -104,3 +104,15 @@ def test_the_view_has_the_buckets_that_suit_the_recording(open_trace, worker, ru
     trace = open_trace(worker("w1"), *run("a", 1.0, 3.0), stop_t=100.0)
 
     assert trace.view(view).fetchall() == trace.sql(f"FROM {view}_by(0.5)").fetchall()
+
+
+def test_buckets_in_which_a_process_was_not_there_are_none_of_its_own(rows, worker, gone, run):
+    """The clock went back before the worker came: by what was recorded it was never there."""
+    assert rows(
+        "SELECT t, compute_seconds, thread_seconds FROM utilisation_by(5)",
+        worker("w1", 90.0, server_id="first"),
+        *run("a", 1.0, 2.0),
+        *run("b", 41.0, 43.0),
+        gone("w1", 20.0, "handle-worker-cleanup-20.0") | {"server_id": "first"},
+        stop_t=100.0,
+    ) == [(0.0, 1.0, 0.0), (40.0, 2.0, 0.0)]

@@ -71,7 +71,8 @@ class Piece:
         Valid until the next piece is asked for.
     end : int or None
         Place in the file up to which everything has now been given, if reading can begin
-        again there; of plain text it can anywhere.
+        again there when the file has grown; of plain text it can anywhere, of compressed text
+        behind each frame but the last one.
     """
 
     data: bytes | memoryview
@@ -151,7 +152,8 @@ class Content:
             end = _WHOLE if decompressor.eof else _CUT
         if end == _WHOLE:
             source.go_to(source.place - len(decompressor.unused_data))
-            yield Piece(b"".join(held), source.place)
+            # The recorder extends the last frame of a file: it writes over the end of it.
+            yield Piece(b"".join(held), source.place if source.more() else None)
         else:
             # Half a line may have come out: what follows must not be glued to it.
             yield Piece(b"".join([*held, b"\n"]), None)

@@ -53,20 +53,20 @@ def test_compression_is_told_by_the_first_bytes(tmp_path, held, name):
         assert compression_of(file) == name
 
 
-def test_a_frame_is_a_piece_and_reading_can_begin_again_behind_it(read, compress):
+def test_a_frame_is_a_piece_and_reading_can_begin_again_behind_all_but_the_last(read, compress):
     one, two = compress(b"one\n"), compress(b"two\nthree\n")
 
     assert read(one + two) == (
-        [(b"one\n", len(one)), (b"two\nthree\n", len(one + two))],
+        [(b"one\n", len(one)), (b"two\nthree\n", None)],
         [],
     )
-    assert read(one + two, start=len(one)) == ([(b"two\nthree\n", len(one + two))], [])
+    assert read(one + two, start=len(one)) == ([(b"two\nthree\n", None)], [])
 
 
 def test_nothing_behind_the_size_that_it_had_is_read(read, compress):
     one, two = compress(b"one\n"), compress(b"two\n")
 
-    assert read(one + two, stop=len(one)) == ([(b"one\n", len(one))], [])
+    assert read(one + two, stop=len(one)) == ([(b"one\n", None)], [])
     assert read(b"one\ntwo\n", stop=4) == ([(b"one\n", 4)], [])
 
 
@@ -116,11 +116,13 @@ def test_a_large_frame_comes_in_pieces(monkeypatch, read, compress):
     monkeypatch.setattr(content, "_FRAME_BYTES", 1000)
     text = bytes(range(256)) * 5000
 
-    pieces, damage = read(compress(text))
+    frame = compress(text)
 
-    assert b"".join(data for data, _ in pieces) == text
-    assert len(pieces) > 1
-    assert [end is None for _, end in pieces] == [True] * (len(pieces) - 1) + [False]
+    pieces, damage = read(frame + compress(b"end"))
+
+    assert b"".join(data for data, _ in pieces) == text + b"end"
+    assert len(pieces) > 2
+    assert [end for _, end in pieces if end is not None] == [len(frame)]
     assert damage == []
 
 
@@ -132,7 +134,7 @@ def test_the_beginning_of_a_frame_is_found_across_two_reads(monkeypatch, read):
 
         pieces, _ = read(held)
 
-        assert pieces[-1] == (b"two\n", len(held))
+        assert pieces[-1] == (b"two\n", None)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_line(read):

@@ -327,7 +327,7 @@ def test_what_is_drawn_downloads(page):
 def test_the_table_of_functions(page):
     rows = page.locator("#table-functions tbody tr").all_inner_texts()
 
-    assert rows[0].split("\t") == [f"kernel ({NUMPY}:7)", "0.900", "90", "0.900", "90", "90"]
+    assert rows[0].split("\t") == [f"kernel ({NUMPY}:7)", "0.900", "90", "0.90", "90", "90"]
 
 
 def picture(page) -> str:

@@ -274,4 +274,6 @@ def _seconds_unit(largest: float) -> tuple[str, float]:
 
 def _decimals(largest: float) -> int:
     """Give the largest value of a column three to four digits."""
-    return next((d for d, bound in ((3, 1), (2, 100), (1, 1000)) if largest < bound), 0)
+    # A sum can be a hair below what it is.
+    rounded = float(f"{largest:.9g}")
+    return next((d for d, bound in ((3, 1), (2, 100), (1, 1000)) if rounded < bound), 0)

@@ -76,16 +76,22 @@ class Loaded:
     progress: Progress
 
     @classmethod
-    def of(cls, part: Part, account: Account, progress: Progress) -> Loaded:
-        """Describe a segment that was just read."""
+    def of(
+        cls, part: Part, account: Account, progress: Progress, *, before: Loaded | None
+    ) -> Loaded:
+        """Describe a segment that was read; `before` is what is known if it was before."""
         segment = part.segment
+        if before is not None and before.nbytes == segment.nbytes:
+            digest = before.digest
+        else:
+            digest = _digest(segment.path, segment.nbytes)
         return cls(
             str(segment.path),
             part.identity.trace_id,
             part.identity.segment,
             segment.nbytes,
             list(segment.stamp),
-            _digest(segment.path, segment.nbytes),
+            digest,
             account,
             progress,
         )
@@ -209,7 +215,7 @@ class Entry:
     def keep(
         self, database: Path, segments: tuple[Loaded, ...], left_out: list[dict[str, Any]]
     ) -> Path:
-        """Let the entry be a database that was built in :meth:`building`, or is there already.
+        """Let the entry be a database that was built in :meth:`building`.
 
         Returns
         -------

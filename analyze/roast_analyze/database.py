@@ -12,6 +12,7 @@ import uuid
 import warnings
 import weakref
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -148,15 +149,16 @@ def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
         if not empty.exists():
             _make_empty(empty)
         connection.execute(f"ATTACH {_literal(empty)} AS {_EMPTY} (READ_ONLY)")
+        try:
+            with transaction(connection):
+                connection.execute(f"COPY FROM DATABASE {_EMPTY} TO {NAME}")
+        finally:
+            connection.execute(f"DETACH {_EMPTY}")
     except (OSError, duckdb.Error):
-        # It cannot be written, or is damaged.
-        empty.unlink(missing_ok=True)
+        # It cannot be written, or is damaged: then the next one begins anew.
+        with suppress(OSError):
+            empty.unlink(missing_ok=True)
         _create_all(connection)
-        return
-    try:
-        connection.execute(f"COPY FROM DATABASE {_EMPTY} TO {NAME}")
-    finally:
-        connection.execute(f"DETACH {_EMPTY}")
 
 
 def _make_empty(path: Path) -> None:
@@ -279,7 +281,9 @@ def _up_to_date(entry: Entry, inputs: Inputs, memory_bytes: int, listener: Liste
         return entry.database(manifest)
     with entry.building(manifest if known else None) as path:
         accounts = _build(path, inputs, known, memory_bytes, listener, cache=True)
-        segments = tuple(Loaded.of(*account) for account in accounts)
+        segments = tuple(
+            Loaded.of(*account, before=known.get(account[0].identity)) for account in accounts
+        )
         return entry.keep(path, segments, left_out)
 
 

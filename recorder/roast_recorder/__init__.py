@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from roast_recorder.recording import Recording, record
     from roast_recorder.sections import section
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = ["Recording", "__version__", "record", "section"]
 

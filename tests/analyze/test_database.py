@@ -382,6 +382,54 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(disk)], check=True)
 
 
+def test_a_small_trace_needs_no_cache_that_can_be_written(
+    monkeypatch, tmp_path, write_trace, records
+):
+    monkeypatch.setattr(database, "SMALL_BYTES", 10**6)
+    path = write_trace(*records(0, 5))
+    expected = truth(path)
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "file" / "cache"))
+
+    assert answers(path) == expected
+
+
+def test_damage_within_the_pattern_of_databases_costs_nothing(write_trace, records, folder):
+    path = write_trace(*records(0, 5))
+    first = answers(path)
+    [file] = folder.glob("empty/*")
+    whole = file.read_bytes()
+    random.seed(5)
+    for _ in range(8):
+        place = random.randrange(len(whole) - 64)
+        spoilt = bytes(byte ^ 0xFF for byte in whole[place : place + 64])
+        file.write_bytes(whole[:place] + spoilt + whole[place + 64 :])
+        for entry in databases(folder):
+            shutil.rmtree(entry.parent)
+
+        assert answers(path) == first
+
+
+def test_segments_that_stay_are_not_read_again_to_be_known(
+    monkeypatch, tmp_path, lines, records
+):
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    digested = []
+    digest = cache._digest
+    monkeypatch.setattr(
+        cache,
+        "_digest",
+        lambda path, nbytes: digested.append(path.name) or digest(path, nbytes),
+    )
+    for number in (1, 2, 3):
+        path = traces / f"{number}.jsonl"
+        path.write_bytes(lines(*records(5 * number, 5 * number + 5), segment=number))
+        answers(traces)
+
+    assert digested == ["1.jsonl", "2.jsonl", "3.jsonl"]
+
+
 def test_a_full_disk_under_the_cache(monkeypatch, small_disk, write_trace, records):
     monkeypatch.setenv("ROAST_CACHE_DIR", str(small_disk))
     path = write_trace(*records(0, 5))

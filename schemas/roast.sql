@@ -1045,7 +1045,7 @@ COMMENT ON COLUMN trace_info.trace_id IS 'Identity of the recording.';
 
 -- What was seen of each key: one pass over the names of all tasks, which nothing else needs
 -- to compare again. Nearly all keys are simple: one attempt, of which this tells the
--- beginning, and by its place (rowid) the end.
+-- beginning, the end and the submission, by their places (rowid).
 CREATE OR REPLACE TABLE _keys AS
 WITH steps AS (
     SELECT
@@ -1055,13 +1055,8 @@ WITH steps AS (
         finish = 'processing' AS begins,
         "start" = 'processing' AS ends,
         CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
-        CASE WHEN finish = 'processing' THEN t END AS processing_t,
-        CASE WHEN finish = 'processing' THEN worker END AS worker,
-        CASE WHEN finish = 'processing' THEN run_id END AS run_id,
         false AS submits,
-        false AS was_there,
-        NULL AS prefix,
-        NULL AS span_id
+        false AS was_there
     FROM raw.transition
     WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
     UNION ALL
@@ -1072,13 +1067,8 @@ WITH steps AS (
         false AS begins,
         false AS ends,
         NULL AS waiting_t,
-        NULL AS processing_t,
-        NULL AS worker,
-        NULL AS run_id,
         true AS submits,
-        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there,
-        prefix,
-        span_id
+        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there
     FROM raw.task
 )
 SELECT
@@ -1089,11 +1079,6 @@ SELECT
     min(seq) FILTER (begins) AS beginning,
     min(seq) FILTER (ends) AS ending,
     arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
-    any_value(processing_t) AS processing_t,
-    any_value(worker) AS worker,
-    any_value(run_id) AS run_id,
-    any_value(prefix) AS prefix,
-    any_value(span_id) AS span_id,
     count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
     -- One attempt, whose end is the only one, after all waiting, of the only submission.
     NOT bool_or(was_there)
@@ -2078,8 +2063,6 @@ submissions AS (
     -- The first submission also describes attempts that began before it was recorded.
     SELECT
         task.key,
-        task.prefix,
-        task.span_id,
         task.rowid AS seq,
         CASE WHEN task.rowid = keys.submission THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
         task.trace_id
@@ -2087,19 +2070,14 @@ submissions AS (
     INNER JOIN _keys AS keys USING (trace_id, key)
     WHERE keys.has_attempts AND NOT keys.is_simple
 ),
-attempts AS (
+places AS (
     SELECT
         beginning AS seq,
         ending,
         key,
         1 AS attempt,
-        processing_t,
         waiting_t,
-        worker,
-        run_id,
         submission,
-        prefix,
-        span_id,
         trace_id
     FROM _keys
     WHERE is_simple
@@ -2109,22 +2087,30 @@ attempts AS (
         windows.ending_seq AS ending,
         windows.key,
         windows.attempt,
-        -- Of what was there already nobody knows when it began.
-        beginning.t AS processing_t,
         windows.waiting_t,
-        coalesce(beginning.worker, there.worker) AS worker,
-        coalesce(beginning.run_id, there.run_id) AS run_id,
         submissions.seq AS submission,
-        submissions.prefix,
-        submissions.span_id,
         windows.trace_id
     FROM windows
-    LEFT JOIN raw.transition AS beginning ON windows.seq = beginning.rowid
-    LEFT JOIN raw.task AS there ON -1 - windows.seq = there.rowid
     ASOF LEFT JOIN submissions
         ON windows.trace_id = submissions.trace_id
         AND windows.key = submissions.key
         AND windows.t >= submissions.from_t
+),
+attempts AS (
+    SELECT
+        places.*,
+        -- Of what was there already nobody knows when it began.
+        beginning.t AS processing_t,
+        coalesce(beginning.worker, there.worker) AS worker,
+        coalesce(beginning.run_id, there.run_id) AS run_id,
+        submission.prefix,
+        submission.span_id
+    FROM places
+    LEFT JOIN (SELECT rowid AS seq, * FROM raw.transition WHERE finish = 'processing') AS beginning
+        ON places.seq = beginning.seq
+    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS there
+        ON places.seq = there.seq
+    LEFT JOIN raw.task AS submission ON places.submission = submission.rowid
 ),
 departures AS (
     SELECT DISTINCT worker, stimulus_id, trace_id

@@ -318,6 +318,8 @@ def _load(
         (_copy_all if cache else _create_all)(connection)
     # Two lanes of one thread each are faster than one of two, and pack the rows better.
     connection.execute("SET threads = 1")
+    # Rows are written as soon as a row group is full, so that memory is there again.
+    connection.execute("SET GLOBAL write_buffer_row_group_count = 1")
     reading = _Reading(listener, inputs)
     accounts: list[tuple[Part, Account, Progress]] = []
     for part in inputs.parts:

@@ -8,6 +8,7 @@ of that kind alone, each line once.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,12 @@ _OPENINGS: Final = (b'{"kind":"', b'{"kind": "')
 #: So many bytes from the beginning of its name on tell a kind from all others.
 _NAME_BYTES: Final = 8
 
+#: What is looked at of a line reaches no further than this.
+_HEAD_BYTES: Final = 32
+
+#: Newlines are looked for in so much at a time.
+_PIECE_BYTES: Final = 2**20
+
 
 @dataclass
 class Block:
@@ -45,7 +52,7 @@ class Block:
     Parameters
     ----------
     data : memoryview
-        Valid until the block after the next is asked for.
+        Valid until the third block after it is asked for.
     end : int or None
         Place in the file at which reading can begin again after this block.
     too_long : int
@@ -83,14 +90,15 @@ def blocks(pieces: Iterable[Piece], anywhere: bool) -> Iterator[Block]:
 class _Room:
     """Where pieces of content wait until there are enough of them.
 
-    There are two buffers in turn, so that a block is good until the one after the next is
-    begun: while one is being taken apart, the next one can be read.
+    There are three buffers in turn, so that a block is good until the third one after it is
+    begun: while one is being loaded, and something is left to do of the one before it, the
+    next one can be read.
     """
 
     def __init__(self, anywhere: bool) -> None:
         self._anywhere = anywhere
         self._buffer = bytearray()
-        self._other = bytearray()
+        self._others = deque([bytearray(), bytearray()])
         self._end: int | None = None
         self._skipping = False
         self._too_long = 0
@@ -123,10 +131,11 @@ class _Room:
         if end is not None and (rest or self._skipping):
             end = end - len(rest) if self._anywhere and not self._skipping else None
         yield Block(memoryview(self._buffer)[:cut], end, self._too_long)
-        # Only now, when nobody looks at the block before any more, is its buffer free.
-        self._buffer, self._other = self._other, self._buffer
+        # Only now, when nobody looks at the last block but one any more, is its buffer free.
+        self._others.append(self._buffer)
+        self._buffer = self._others.popleft()
         if len(self._buffer) <= len(rest):
-            self._buffer = bytearray(max(len(self._other), len(rest) + 1))
+            self._buffer = bytearray(max(len(self._others[-1]), len(rest) + 1))
         self._buffer[: len(rest)] = rest
         self.used = len(rest)
         self._too_long = 0
@@ -178,7 +187,7 @@ class SortedBlock:
 def sort_lines(block: Block) -> SortedBlock:
     """Take a block apart."""
     data = np.frombuffer(block.data, np.uint8)
-    stops = np.flatnonzero(data == _NEWLINE) + 1
+    stops = _newlines(data) + 1
     starts = np.concatenate(([0], stops[:-1])) if len(stops) else stops
     blank = (stops - starts == 1) | ((stops - starts == 2) & (data[starts] == _CARRIAGE_RETURN))
     if blank.any():
@@ -229,33 +238,47 @@ def without_blank_lines(lines: Lines) -> Lines:
 _NAMES: Final = tuple(kinds())
 
 
+def _newlines(data: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Find the newlines; piece by piece, since what is compared then stays in the cache."""
+    pieces = range(0, len(data), _PIECE_BYTES)
+    found = [np.flatnonzero(data[a : a + _PIECE_BYTES] == _NEWLINE) + a for a in pieces]
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
 def _kind_codes(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int8]:
     """Give the number of the kind that each line begins with, -1 if there is none."""
+    whole = int(np.searchsorted(starts, len(data) - _HEAD_BYTES, "right"))
+    if whole < len(starts):
+        # Too near the end to be looked at like the others.
+        first = starts[whole]
+        end = np.concatenate((data[first:], np.zeros(_HEAD_BYTES, np.uint8)))
+        last = _kind_codes(end, starts[whole:] - first)
+        return np.concatenate((_kind_codes(data, starts[:whole]), last))
     codes = np.full(len(starts), -1, np.int8)
-    words = _Words(data, starts)
+    if not len(starts):
+        return codes
+    heads = _Heads(data, starts)
     for opening in _OPENINGS:
-        there = words.begin_with(opening, 0)
+        there = heads.have(opening, 0)
         if not there.any():
             continue
         for code, name in enumerate(_NAMES):
             quoted = f'{name}"'.encode()[:_NAME_BYTES]
-            codes[there & words.begin_with(quoted, len(opening))] = code
+            codes[there & heads.have(quoted, len(opening))] = code
     return codes
 
 
-class _Words:
-    """The first bytes of lines, eight at a time."""
+class _Heads:
+    """The first bytes of lines, fetched once, and compared eight at a time."""
 
     def __init__(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
-        # A line at the very end is shorter than any record if bytes beyond it are asked for.
-        padded = data if len(data) >= 64 else np.concatenate((data, np.zeros(64, np.uint8)))
-        self._windows = np.lib.stride_tricks.sliding_window_view(padded, 8)
-        self._starts = starts
-        self._at: dict[int, NDArray[np.uint64]] = {}
+        places = len(data) - _HEAD_BYTES + 1
+        everywhere = np.ndarray(places, f"V{_HEAD_BYTES}", data.data, strides=(1,))
+        self._heads = everywhere[starts]
 
-    def begin_with(self, text: bytes, offset: int) -> NDArray[np.bool_]:
+    def have(self, text: bytes, offset: int) -> NDArray[np.bool_]:
         """Tell which lines have a text at an offset."""
-        there = np.ones(len(self._starts), np.bool_)
+        there = np.ones(len(self._heads), np.bool_)
         for begin in range(0, len(text), 8):
             part = text[begin : begin + 8]
             mask = np.frombuffer((b"\xff" * len(part)).ljust(8, b"\0"), "<u8")[0]
@@ -264,7 +287,6 @@ class _Words:
         return there
 
     def _words(self, offset: int) -> NDArray[np.uint64]:
-        if offset not in self._at:
-            places = np.minimum(self._starts + offset, len(self._windows) - 1)
-            self._at[offset] = self._windows[places].view("<u8").ravel()
-        return self._at[offset]
+        return np.ndarray(
+            len(self._heads), "<u8", self._heads.data, offset, strides=(_HEAD_BYTES,)
+        )

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -57,6 +58,9 @@ _OF_A_LINE: Final = (duckdb.DataError, duckdb.InvalidInputException)
 
 #: Two thirds of the records of a trace are of this kind.
 _MOST_ABUNDANT: Final = "transition"
+
+#: Most of what is written are keys, each a few times: packed without trying each way to.
+_COMPRESSED: Final = {"key": "USING COMPRESSION zstd"}
 
 #: Name of a table with lines of any kind.
 _STAGED: Final = "staged"
@@ -183,7 +187,8 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(_TABLES)
     for kind in kinds():
         columns = ", ".join(
-            f"{quoted(name)} {duckdb_columns()[name]}" for name in _table_columns(kind)
+            f"{quoted(name)} {duckdb_columns()[name]} {_COMPRESSED.get(name, '')}"
+            for name in _table_columns(kind)
         )
         connection.execute(
             f"CREATE TABLE raw.{quoted(kind)} ({columns}, segment BIGINT, trace_id VARCHAR)"
@@ -326,13 +331,18 @@ def _load(
         content = Content(
             file, segment.compression, place, segment.nbytes, replace(account.breaks)
         )
+        ends_there = True  # what was loaded so far ends at a place where reading can go on
         for read in _one_ahead(_read_blocks(content)):
+            if ends_there and read.end is None:
+                account_there, ends_there = loading.settled_account(), False
             loading.load(read.lines)
             account.breaks = read.breaks
             if read.end is not None:
-                place, account_there = read.end, deepcopy(account)
-                loading.rows = 0
+                place, ends_there = read.end, True
             report(read.place)
+        if ends_there:
+            account_there = loading.settled_account()
+        loading.settle()
         account.breaks = content.breaks
     return account, Progress(place, account_there, loading.rows)
 
@@ -391,7 +401,8 @@ class _Loading:
     """Blocks of one segment on their way into the tables.
 
     Records of the most abundant kind go their own lane, beside all others: a table is
-    appended to by one thread at a time. All that is loaded is there at the end, or nothing.
+    appended to by one thread at a time. That lane may be a block behind. All that is loaded
+    is there at the end, or nothing.
     """
 
     def __init__(
@@ -406,7 +417,8 @@ class _Loading:
         self._each_line_checked = each_line_checked
         self._beside = _Lane(_sibling(connection), scratch / "abundant.jsonl", identity)
         self._main = _Lane(connection, scratch / "others.jsonl", identity)
-        #: Rows that were appended; set back by who wants to know of the next ones.
+        self._appending: deque[tuple[Lines, Future[int]]] = deque()
+        #: Rows that were appended since :meth:`settled_account`.
         self.rows = 0
 
     def __enter__(self) -> Self:
@@ -421,22 +433,42 @@ class _Loading:
         self._held.__exit__(*exception)  # type: ignore[arg-type]
 
     def load(self, found: SortedBlock) -> None:
-        """Append the records of a block, and count what cannot be."""
-        by_kind = {kind: self._readable(kind, lines) for kind, lines in found.by_kind.items()}
+        """Append the records of a block, and count what cannot be.
+
+        The block must stay as it is until the one after it is loaded, or all is settled.
+        """
+        account = self._account
+        by_kind = {
+            kind: self._readable(kind, replace(lines, numbers=lines.numbers + account.lines))
+            for kind, lines in found.by_kind.items()
+        }
+        account.lines += found.lines
+        account.too_long += found.too_long
         mixed = by_kind.pop(None, None)
-        abundant = by_kind.pop(_MOST_ABUNDANT, None)
-        appending = abundant and self._thread.submit(
-            self._beside.append, _MOST_ABUNDANT, abundant
-        )
+        if abundant := by_kind.pop(_MOST_ABUNDANT, None):
+            appended = self._thread.submit(self._beside.append, _MOST_ABUNDANT, abundant)
+            self._appending.append((abundant, appended))
         for kind, lines in by_kind.items():
             if kind is not None:
                 self._count(kind, lines, self._main.append(kind, lines))
-        if abundant and appending:
-            self._count(_MOST_ABUNDANT, abundant, appending.result())
         if mixed:
             self._load_mixed(mixed)
-        self._account.lines += found.lines
-        self._account.too_long += found.too_long
+        self._settle_but(1)
+
+    def settle(self) -> None:
+        """Wait until all that was loaded is in the tables, and counted."""
+        self._settle_but(0)
+
+    def _settle_but(self, blocks_behind: int) -> None:
+        while len(self._appending) > blocks_behind:
+            lines, appended = self._appending.popleft()
+            self._count(_MOST_ABUNDANT, lines, appended.result())
+
+    def settled_account(self) -> Account:
+        """Give a copy of what was read, and count rows from here on."""
+        self.settle()
+        self.rows = 0
+        return deepcopy(self._account)
 
     def _readable(self, kind: str | None, lines: Lines) -> Lines:
         if kind is None:
@@ -455,6 +487,7 @@ class _Loading:
         """Append lines of any kind, of which the whole ones of a kind are there already."""
         if not lines.nbytes:
             return
+        self.settle()
         with self._main.staged(lines) as counts, self._beside.staged(lines):
             for kind, records in counts:
                 _add(self._account.records_by_kind, kind, records)
@@ -480,7 +513,7 @@ class _Loading:
 
     def _note_unreadable(self, place: int) -> None:
         account = self._account
-        number = account.lines + place + 1
+        number = place + 1
         account.unreadable += 1
         account.first_unreadable = min(account.first_unreadable or number, number)
         account.last_unreadable = max(account.last_unreadable or number, number)

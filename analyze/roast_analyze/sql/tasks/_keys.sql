@@ -1,7 +1,7 @@
 -- Needs: nothing
 -- What was seen of each key: one pass over the names of all tasks, which nothing else needs
 -- to compare again. Nearly all keys are simple: one attempt, of which this tells the
--- beginning, and by its place (rowid) the end.
+-- beginning, the end and the submission, by their places (rowid).
 CREATE TABLE _keys AS
 WITH steps AS (
     SELECT
@@ -11,13 +11,8 @@ WITH steps AS (
         finish = 'processing' AS begins,
         "start" = 'processing' AS ends,
         CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
-        CASE WHEN finish = 'processing' THEN t END AS processing_t,
-        CASE WHEN finish = 'processing' THEN worker END AS worker,
-        CASE WHEN finish = 'processing' THEN run_id END AS run_id,
         false AS submits,
-        false AS was_there,
-        NULL AS prefix,
-        NULL AS span_id
+        false AS was_there
     FROM raw.transition
     WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
     UNION ALL
@@ -28,13 +23,8 @@ WITH steps AS (
         false AS begins,
         false AS ends,
         NULL AS waiting_t,
-        NULL AS processing_t,
-        NULL AS worker,
-        NULL AS run_id,
         true AS submits,
-        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there,
-        prefix,
-        span_id
+        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there
     FROM raw.task
 )
 SELECT
@@ -45,11 +35,6 @@ SELECT
     min(seq) FILTER (begins) AS beginning,
     min(seq) FILTER (ends) AS ending,
     arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
-    any_value(processing_t) AS processing_t,
-    any_value(worker) AS worker,
-    any_value(run_id) AS run_id,
-    any_value(prefix) AS prefix,
-    any_value(span_id) AS span_id,
     count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
     -- One attempt, whose end is the only one, after all waiting, of the only submission.
     NOT bool_or(was_there)

@@ -45,8 +45,6 @@ submissions AS (
     -- The first submission also describes attempts that began before it was recorded.
     SELECT
         task.key,
-        task.prefix,
-        task.span_id,
         task.rowid AS seq,
         CASE WHEN task.rowid = keys.submission THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
         task.trace_id
@@ -54,19 +52,14 @@ submissions AS (
     INNER JOIN _keys AS keys USING (trace_id, key)
     WHERE keys.has_attempts AND NOT keys.is_simple
 ),
-attempts AS (
+places AS (
     SELECT
         beginning AS seq,
         ending,
         key,
         1 AS attempt,
-        processing_t,
         waiting_t,
-        worker,
-        run_id,
         submission,
-        prefix,
-        span_id,
         trace_id
     FROM _keys
     WHERE is_simple
@@ -76,22 +69,30 @@ attempts AS (
         windows.ending_seq AS ending,
         windows.key,
         windows.attempt,
-        -- Of what was there already nobody knows when it began.
-        beginning.t AS processing_t,
         windows.waiting_t,
-        coalesce(beginning.worker, there.worker) AS worker,
-        coalesce(beginning.run_id, there.run_id) AS run_id,
         submissions.seq AS submission,
-        submissions.prefix,
-        submissions.span_id,
         windows.trace_id
     FROM windows
-    LEFT JOIN raw.transition AS beginning ON windows.seq = beginning.rowid
-    LEFT JOIN raw.task AS there ON -1 - windows.seq = there.rowid
     ASOF LEFT JOIN submissions
         ON windows.trace_id = submissions.trace_id
         AND windows.key = submissions.key
         AND windows.t >= submissions.from_t
+),
+attempts AS (
+    SELECT
+        places.*,
+        -- Of what was there already nobody knows when it began.
+        beginning.t AS processing_t,
+        coalesce(beginning.worker, there.worker) AS worker,
+        coalesce(beginning.run_id, there.run_id) AS run_id,
+        submission.prefix,
+        submission.span_id
+    FROM places
+    LEFT JOIN (SELECT rowid AS seq, * FROM raw.transition WHERE finish = 'processing') AS beginning
+        ON places.seq = beginning.seq
+    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS there
+        ON places.seq = there.seq
+    LEFT JOIN raw.task AS submission ON places.submission = submission.rowid
 ),
 departures AS (
     SELECT DISTINCT worker, stimulus_id, trace_id

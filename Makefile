@@ -8,7 +8,7 @@ DEMO_DIR ?= roast-demo
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floor lint docs samples experiment screenshots benchmark-recorder benchmark-chunks benchmark-analyze campaign clean
+.PHONY: help demo test test-floor lint docs samples experiment screenshots benchmark-recorder benchmark-chunks benchmark-analyze campaign campaign-damage clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ benchmark-analyze: $(VENV)/installed-benchmark  ## what the analysis costs besid
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
 	$(BIN)/python tests/benchmarks/campaign.py
+
+campaign-damage: $(VENV)/installed-test  ## cut a trace at every byte, and corrupt it 10,000 times (1 hour)
+	$(BIN)/python tests/benchmarks/damage_campaign.py
 
 clean:  ## take away the environment and what the demo wrote
 	rm -rf $(VENV) $(VENV)-floor $(DEMO_DIR) .mypy_cache .ruff_cache .pytest_cache

@@ -236,7 +236,7 @@ SET VARIABLE roast_refusal = (
         UNION ALL
         SELECT
             'schema version ' || schema_version || ' is newer than what this file reads, which is '
-            || '2.0; take the file of a newer roast'
+            || '2.1; take the file of a newer roast'
         FROM _segments
         WHERE try_cast(regexp_extract(schema_version, '^([0-9]+)\.[0-9]+$', 1) AS HUGEINT) > 2
         UNION ALL
@@ -310,6 +310,7 @@ CREATE OR REPLACE TABLE raw.trailer (
     "records_by_kind" MAP(VARCHAR, BIGINT),
     "dropped_by_kind" MAP(VARCHAR, BIGINT),
     "redacted_values" BIGINT,
+    "crc32" BIGINT,
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -827,7 +828,7 @@ damage AS (
         0,
         'older schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.0: what has moved is not found'
+        'version ' || schema_version || ' read as 2.1: what has moved is not found'
     FROM versions
     WHERE version[1] < 2
     UNION ALL
@@ -837,9 +838,9 @@ damage AS (
         0,
         'newer schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.0; upgrade: pip install -U ''roast-trace[analyze]'''
+        'version ' || schema_version || ' read as 2.1; upgrade: pip install -U ''roast-trace[analyze]'''
     FROM versions
-    WHERE version[1] = 2 AND version[2] > 0
+    WHERE version[1] = 2 AND version[2] > 1
     UNION ALL
     SELECT
         file,

@@ -361,10 +361,26 @@ class _Reading:
         self._ended_bytes += part.segment.nbytes
 
 
+def _is_cut_in_its_first_line(part: Part, account: Account) -> bool:
+    """Tell what may be a trace, of which nothing can be read yet, or any more."""
+    nothing_read = not account.records_by_kind and account.lines == account.unreadable
+    nothing_wrong = not account.too_long and not account.breaks.damaged
+    nbytes = part.segment.nbytes
+    return (
+        nothing_read
+        and nothing_wrong
+        and part.segment.begins_well
+        and nbytes > 0
+        and (account.lines == 1 or account.breaks.cut_at is not None)
+    )
+
+
 def _refuse_what_is_no_trace(accounts: list[tuple[Part, Account, Progress]]) -> None:
     lines: Counter[str] = Counter()
     records: Counter[str] = Counter()
     for part, account, _ in accounts:
+        if _is_cut_in_its_first_line(part, account):
+            lines[part.name] = records[part.name] = 1
         lines[part.name] += account.lines
         records[part.name] += account.whole_records
     for name, count in lines.items():

@@ -9,7 +9,7 @@ of that kind alone, each line once.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -158,11 +158,14 @@ class Lines:
     numbers : array of int, shape (lines,)
         Which lines of the block they are, from 0.
     nbytes : int
+    start : int
+        Place in the block at which the first of them begins.
     """
 
     runs: list[memoryview]
     numbers: NDArray[np.int64]
     nbytes: int
+    start: int
 
 
 @dataclass
@@ -207,7 +210,8 @@ def sort_lines(block: Block) -> SortedBlock:
         begin, end = starts[firsts[mine]], stops[lasts[mine]]
         runs = [block.data[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
         name = _NAMES[code] if code >= 0 else None
-        by_kind[name] = Lines(runs, numbers[codes == code], int((end - begin).sum()))
+        size = int((end - begin).sum())
+        by_kind[name] = Lines(runs, numbers[codes == code], size, int(begin[0]))
     skipped = int(long.sum()) + block.too_long
     return SortedBlock(len(blank) - int(blank.sum()) + block.too_long, skipped, by_kind)
 
@@ -227,7 +231,8 @@ def selected(lines: Lines, keep: list[bool]) -> Lines:
         for line, wanted in zip(each_line(lines), keep, strict=True)
         if wanted
     ]
-    return Lines(kept, lines.numbers[np.array(keep, np.bool_)], sum(map(len, kept)))
+    numbers = lines.numbers[np.array(keep, np.bool_)]
+    return replace(lines, runs=kept, numbers=numbers, nbytes=sum(map(len, kept)))
 
 
 def without_blank_lines(lines: Lines) -> Lines:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import duckdb
 import orjson
 
+from roast_analyze.checksum import Checksum
 from roast_analyze.content import Breaks, Content
 from roast_analyze.damage import Damage
 from roast_analyze.errors import INSTALL_COMMAND, NotATrace, one_line
@@ -65,6 +66,9 @@ _COMPRESSED: Final = {"key": "USING COMPRESSION zstd"}
 #: Name of a table with lines of any kind.
 _STAGED: Final = "staged"
 
+#: Since this version of the schema a trailer tells the checksum of its segment.
+_WITH_CHECKSUMS: Final = (2, 1)
+
 #: The kernel takes no more pieces than this in one call.
 _PIECES_AT_ONCE: Final = 1024
 
@@ -101,6 +105,8 @@ class Account:
         Lines that are longer than any record.
     breaks : Breaks
         Where the compression is broken.
+    checksum : Checksum
+        Of all that was read.
     """
 
     lines: int = 0
@@ -111,11 +117,13 @@ class Account:
     last_unreadable: int | None = None
     too_long: int = 0
     breaks: Breaks = field(default_factory=Breaks)
+    checksum: Checksum = field(default_factory=Checksum)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Account:
         """Make one of what :func:`dataclasses.asdict` gave."""
-        return cls(**{**values, "breaks": Breaks(**values["breaks"])})
+        breaks, checksum = Breaks(**values["breaks"]), Checksum(**values["checksum"])
+        return cls(**{**values, "breaks": breaks, "checksum": checksum})
 
     @property
     def whole_records(self) -> int:
@@ -277,7 +285,8 @@ def write_accounts(
                 **vars(identity),
             },
         )
-        for found in (*account.damage(), *_header_damage(part.segment)):
+        damage = list(account.damage()) or list(_checksum_damage(part.segment, account))
+        for found in (*damage, *_header_damage(part.segment)):
             _write_damage(connection, found, **vars(identity))
     for file in left_out:
         _write_damage(connection, file.damage, file.trace_id, file.segment)
@@ -331,12 +340,13 @@ def _load(
         content = Content(
             file, segment.compression, place, segment.nbytes, replace(account.breaks)
         )
+        checksum = replace(account.checksum)
         ends_there = True  # what was loaded so far ends at a place where reading can go on
-        for read in _one_ahead(_read_blocks(content)):
+        for read in _one_ahead(_read_blocks(content, checksum)):
             if ends_there and read.end is None:
                 account_there, ends_there = loading.settled_account(), False
             loading.load(read.lines)
-            account.breaks = read.breaks
+            account.breaks, account.checksum = read.breaks, read.checksum
             if read.end is not None:
                 place, ends_there = read.end, True
             report(read.place)
@@ -360,18 +370,24 @@ class _ReadBlock:
         How far the file was read.
     breaks : Breaks
         Where its compression was broken so far.
+    checksum : Checksum
+        Of all that was read so far.
     """
 
     lines: SortedBlock
     end: int | None
     place: int
     breaks: Breaks
+    checksum: Checksum
 
 
-def _read_blocks(content: Content) -> Iterator[_ReadBlock]:
+def _read_blocks(content: Content, checksum: Checksum) -> Iterator[_ReadBlock]:
     for block in blocks(content, anywhere=content.compression == "uncompressed"):
         place = content.file.tell()
-        yield _ReadBlock(sort_lines(block), block.end, place, replace(content.breaks))
+        lines = sort_lines(block)
+        trailers = lines.by_kind.get("trailer")
+        checksum.add(block.data, None if trailers is None else trailers.start)
+        yield _ReadBlock(lines, block.end, place, replace(content.breaks), replace(checksum))
 
 
 def _one_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
@@ -647,6 +663,25 @@ def _header_damage(segment: Segment) -> Iterator[Damage]:
     elif theirs > ours:
         detail = f"version {version} read as {SCHEMA_VERSION}; upgrade: {INSTALL_COMMAND}"
         yield Damage("newer schema version", None, detail)
+
+
+def _checksum_damage(segment: Segment, account: Account) -> Iterator[Damage]:
+    """Say that a segment does not hold what was written, if its trailer can tell.
+
+    That is news only if nothing else was found.
+    """
+    versions = schema_versions(segment.header.schema_version) if segment.header else None
+    if account.checksum.is_as_said is False:
+        detail = "the checksum in the trailer is another one: any value may have changed"
+        yield Damage("changed content", None, detail)
+    elif (
+        account.checksum.is_as_said is None
+        and "trailer" in account.records_by_kind
+        and versions is not None
+        and versions[0] >= _WITH_CHECKSUMS
+    ):
+        detail = "the trailer has lost its checksum: any value may have changed"
+        yield Damage("changed content", None, detail)
 
 
 def _is_whole(kind: str) -> str:

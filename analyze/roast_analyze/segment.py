@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from roast_analyze.content import Content, compression_of
+from roast_analyze.content import MAGIC, Breaks, Content, compression_of
 from roast_analyze.errors import INSTALL_COMMAND, NotATrace, SchemaTooNew
 from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+#: How a segment begins, if it is not compressed: as recorded, and as Python's json writes.
+_OPENINGS: Final = (b'{"kind":"header",', b'{"kind": "header",')
 
 #: A header further behind than this is not looked for.
 _PEEK_BYTES: Final = 2**20
@@ -47,7 +50,9 @@ class Segment:
         ``zstd``, ``gzip`` or ``uncompressed``.
     header : Header or None
     empty : bool
-        There is not a line in it.
+        There is not a line in it, and no damage that would have taken them away.
+    begins_well : bool
+        What there is of its beginning is what the recorder writes there.
     """
 
     path: Path
@@ -56,6 +61,7 @@ class Segment:
     compression: str
     header: Header | None
     empty: bool
+    begins_well: bool
 
 
 def look_at(path: Path) -> Segment:
@@ -74,7 +80,8 @@ def look_at(path: Path) -> Segment:
             status = path.stat()
             compression = compression_of(file)
             beginning = bytearray()
-            for piece in Content(file, compression, 0, status.st_size):
+            content = Content(file, compression, 0, status.st_size)
+            for piece in content:
                 beginning += piece.data
                 if len(beginning) >= _PEEK_BYTES:
                     break
@@ -86,8 +93,13 @@ def look_at(path: Path) -> Segment:
     if header:
         _refuse_newer_schema(path, header.schema_version)
     stamp = (status.st_dev, status.st_ino, status.st_mtime_ns)
-    empty = not beginning.strip(b"\r\n")
-    return Segment(path, status.st_size, stamp, compression, header, empty)
+    empty = not beginning.strip(b"\r\n") and content.breaks == Breaks()
+    begins_well = any(
+        # Behind what came out of a frame that was cut stands the end of a line.
+        opening.startswith(bytes(beginning[: len(opening)]).rstrip(b"\n"))
+        for opening in (*_OPENINGS, *MAGIC.values())
+    )
+    return Segment(path, status.st_size, stamp, compression, header, empty, begins_well)
 
 
 def schema_versions(version: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:

@@ -36,7 +36,7 @@ _NEEDS = "-- Needs: "
 _CREATE_TABLE = "CREATE TABLE"
 
 #: The modules that make tables of files.
-_READERS = ("content.py", "lines.py", "load.py")
+_READERS = ("checksum.py", "content.py", "lines.py", "load.py")
 
 
 @dataclass(frozen=True)

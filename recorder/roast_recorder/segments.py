@@ -2,7 +2,8 @@
 
 Every segment can be read alone. It begins with the header and, after the first, repeats
 what still holds: the facts of the environment and the workers that are there. If it ends
-in order it closes with a trailer, whose counts are those of the file.
+in order it closes with a trailer, whose counts are those of the file, and whose checksum
+is that of all before it.
 
 What cannot be written is counted by kind and said in ``loss`` records as soon as
 something can be written again, so that of every kind the records that were handed over
@@ -22,6 +23,7 @@ import errno
 import fcntl
 import re
 import stat
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -339,7 +341,8 @@ class Segments:
         trace, segment, begins = self._trace, self._segment, not self._segment.nbytes
         told = _loss_lines(trace.losses, self._now())
         file = self._opened()
-        file.append(b"".join([self._beginning() if begins else b"", *told, batch.lines]))
+        lines = b"".join([self._beginning() if begins else b"", *told, batch.lines])
+        file.append(lines)
 
         counts = Counter({kind: records for kind, (records, _, _) in batch.tally.items()})
         counts["loss"] += len(told)
@@ -351,12 +354,14 @@ class Segments:
         segment.count(
             _Flush(
                 nbytes_before=segment.nbytes,
+                crc32_before=segment.crc32,
                 records_by_kind=+counts,
                 tally=batch.tally,
                 losses=trace.losses,
             )
         )
         segment.nbytes = file.nbytes
+        segment.crc32 = zlib.crc32(lines, segment.crc32)
         trace.losses = []
 
     def _beginning(self) -> bytes:
@@ -389,7 +394,9 @@ class Segments:
             "dropped_by_kind": segment.dropped_by_kind,
             **more_fields,
         }
-        file.append(_line(trailer))
+        # Nothing else tells that a digit in the middle of a plain file is another one now.
+        told = _line(trailer).removesuffix(b"}\n")
+        file.append(told + b',"crc32":%d}\n' % zlib.crc32(told, segment.crc32))
         segment.nbytes = file.nbytes
         self.records_by_kind["trailer"] += 1
 
@@ -486,6 +493,7 @@ class _Flush(TypedDict):
     """One append to a segment: enough to undo it."""
 
     nbytes_before: int
+    crc32_before: int
     #: Without what a segment repeats.
     records_by_kind: Counter[str]
     #: Of the records that were handed over.
@@ -516,6 +524,8 @@ class _Segment:
 
     number: int = 1
     nbytes: int = 0
+    #: Of the lines that are in it.
+    crc32: int = 0
     begun_at: float = 0.0
     #: As they are in the file.
     records_by_kind: Counter[str] = field(default_factory=Counter)
@@ -539,7 +549,7 @@ class _Segment:
     def uncount(self) -> _Flush:
         """Undo the last :meth:`count`, but for the tally, which only removal asks for."""
         flush = self.flushes.pop()
-        self.nbytes = flush["nbytes_before"]
+        self.nbytes, self.crc32 = flush["nbytes_before"], flush["crc32_before"]
         self.records_by_kind.subtract(flush["records_by_kind"])
         if not self.nbytes:
             self.records_by_kind.clear()

@@ -22,6 +22,7 @@ meaning or a removed field the major one):
   either is grouped in ``measured``, what a worker says of itself in ``metrics``, versions in
   ``versions``: plain ``read_json`` of DuckDB takes a line for a struct only while lines have
   a tenth of all top-level names in the mean (:data:`MAX_NAMES`). ``profile`` is written.
+* 2.1: ``crc32`` in the trailer.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import Field, Unit
 
-SCHEMA_VERSION: Final = "2.0"
+SCHEMA_VERSION: Final = "2.1"
 
 #: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
@@ -107,6 +108,10 @@ class Trailer(Record, total=False):
     redacted_values: Annotated[
         int,
         Field("secrets replaced by <redacted> in this trace until now", Unit.COUNT),
+    ]
+    crc32: Annotated[
+        int,
+        Field("CRC-32 of all bytes of the segment, uncompressed, before this, its last field"),
     ]
 
 

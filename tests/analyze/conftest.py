@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sealing import sealed
 
 from roast_analyze import Trace
 from roast_schemas import SCHEMA_VERSION
@@ -52,7 +53,7 @@ def lines():
     """Bytes of a whole trace around some records."""
 
     def lines(*records: dict, stop_t: float = 100.0, segment: int = 1) -> bytes:
-        return as_lines(with_header_and_trailer(list(records), stop_t, segment))
+        return sealed(as_lines(with_header_and_trailer(list(records), stop_t, segment)))
 
     return lines
 

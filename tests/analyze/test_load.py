@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import zstandard
+from sealing import sealed
 
 from roast_analyze import Trace, content, load
 from roast_analyze import lines as lines_module
@@ -75,12 +77,11 @@ def test_blocks_that_are_read_ahead_do_not_disturb_those_that_are_loaded(
 
 def test_the_kind_may_stand_anywhere_in_a_line(write_trace, task):
     path = write_trace(task("a"), task("b"))
-    path.write_bytes(
-        b"".join(
-            json.dumps(dict(sorted(json.loads(line).items(), reverse=True))).encode() + b"\n"
-            for line in path.read_bytes().splitlines()
-        )
+    turned = b"".join(
+        json.dumps(dict(sorted(json.loads(line).items(), reverse=True))).encode() + b"\n"
+        for line in path.read_bytes().splitlines()
     )
+    path.write_bytes(sealed(turned.replace(b'"2.1"', b'"2.0"')))
 
     assert facts(path) == (["a", "b"], [])
 
@@ -102,7 +103,7 @@ def test_a_kind_that_stands_twice_in_a_line_is_the_one_that_duckdb_takes(write_t
 
 def test_blank_lines_and_windows_line_ends_are_no_damage(write_trace, task):
     path = write_trace(task("a"))
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n\r\n"))
+    path.write_bytes(sealed(path.read_bytes()[:-1].replace(b"\n", b"\r\n\r\n") + b"\n"))
 
     assert facts(path) == (["a"], [])
 
@@ -159,11 +160,12 @@ def test_a_segment_without_header_goes_with_its_neighbours(tmp_path, lines, task
 
     with Trace(tmp_path) as trace:
         assert trace.sql("SELECT trace_id, tasks FROM run").fetchall() == [("T", 2)]
-        assert trace.sql("SELECT reason, detail FROM loss").fetchall() == [
-            (
-                "no header",
-                "segment 1: what recorded it, and with which settings, is lost",
-            )
+        assert trace.sql("SELECT reason FROM loss").fetchall() == [
+            ("changed content",),
+            ("no header",),
+        ]
+        assert trace.sql("SELECT detail FROM loss WHERE reason = 'no header'").fetchall() == [
+            ("segment 1: what recorded it, and with which settings, is lost",)
         ]
 
 
@@ -221,6 +223,66 @@ def test_lines_that_cannot_be_read_are_counted(tmp_path, lines, task, garbage, r
         ["a", "z"],
         [("unreadable lines", records, "the first is line 3, not counting blank lines")],
     )
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstandard.compress])
+@pytest.mark.parametrize(
+    ("there", "changed"),
+    [
+        (b'"key": "a-1"', b'"key": "a-7"'),
+        (b'"t": 1.5', b'"t": 1.6'),
+        (b'"reason": "recording', b'"reason": "Recording'),
+        (b'"crc32":', b'"crc32":9'),
+        (b'"crc32":', b'"crc3l":'),
+        (b"2026.8.0", b"2026.8.1"),
+    ],
+)
+def test_a_value_that_is_another_one_is_known_by_the_checksum(
+    tmp_path, lines, task, there, changed, compress
+):
+    whole = lines({**task("a-1"), "t": 1.5})
+    assert whole.count(there) == 1
+
+    _, lost = facts(_written(tmp_path, compress(whole.replace(there, changed))))
+
+    assert [reason for reason, *_ in lost] == ["changed content"]
+
+
+@pytest.mark.parametrize(
+    ("compress", "nbytes", "reason"),
+    [
+        (bytes, 1, "last line unreadable"),
+        (bytes, 12, "last line unreadable"),
+        (bytes, 60, "last line unreadable"),
+        # Less than what tells that it is compressed.
+        (zstandard.compress, 1, "last line unreadable"),
+        (zstandard.compress, 4, "damaged compression"),
+        (zstandard.compress, 60, "damaged compression"),
+        (gzip.compress, 20, "damaged compression"),
+    ],
+)
+def test_a_file_cut_within_its_first_line_is_a_trace_of_nothing(
+    tmp_path, lines, task, compress, nbytes, reason
+):
+    left = compress(lines(task("a")))[:nbytes]
+
+    keys, lost = facts(_written(tmp_path, left))
+
+    assert keys == []
+    assert [found[0] for found in lost] == [reason, "no header", "no trailer"]
+
+
+def test_traces_from_before_there_were_checksums_are_whole_without(tmp_path, lines, task):
+    older = re.sub(rb',"crc32":[0-9]+', b"", lines(task("a"))).replace(b'"2.1"', b'"2.0"')
+
+    assert facts(_written(tmp_path, older)) == (["a"], [])
+
+
+def test_the_checksum_goes_on_where_reading_goes_on(tmp_path, lines, task, monkeypatch):
+    monkeypatch.setattr(content, "_PLAIN_BYTES", 64)
+    monkeypatch.setattr(lines_module, "BLOCK_BYTES", 100)
+
+    assert facts(_written(tmp_path, lines(*map(task, "abc")))) == (["a", "b", "c"], [])
 
 
 def test_a_line_too_long_for_any_record_is_counted(tmp_path, lines, task):
@@ -307,7 +369,7 @@ def test_no_header(tmp_path):
 @pytest.mark.parametrize(
     ("version", "reason"),
     [
-        ("2.0", None),
+        ("2.1", None),
         ("2.7", "newer schema version"),
         ("1.7", "older schema version"),
         ("one", "unknown schema version"),
@@ -316,9 +378,9 @@ def test_no_header(tmp_path):
 def test_a_version_that_differs_a_little_is_read_with_a_word(
     tmp_path, lines, task, version, reason
 ):
-    changed = lines(task("a")).replace(b'"2.0"', json.dumps(version).encode())
+    changed = lines(task("a")).replace(b'"2.1"', json.dumps(version).encode())
 
-    keys, lost = facts(_written(tmp_path, changed))
+    keys, lost = facts(_written(tmp_path, sealed(changed)))
 
     assert keys == ["a"]
     assert [found[0] for found in lost] == ([reason] if reason else [])
@@ -439,7 +501,7 @@ def test_a_file_that_is_no_trace(tmp_path, held, said):
 
 
 def test_a_newer_major_version_says_how_to_upgrade(tmp_path, lines):
-    newer = lines().replace(b'"2.0"', b'"3.0"')
+    newer = lines().replace(b'"2.1"', b'"3.0"')
 
     message = refusal(_written(tmp_path, newer))
 

@@ -7,6 +7,7 @@ holds a megabyte of it at most.
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -54,6 +55,7 @@ class SyntheticTrace:
     def _begin_segment(self, t: float) -> None:
         self._segment += 1
         self._segment_nbytes = 0
+        self._segment_crc32 = 0
         self._counts: Counter[str] = Counter()
         if self._is_folder:
             self._path.mkdir(parents=True, exist_ok=True)
@@ -99,8 +101,11 @@ class SyntheticTrace:
             "dropped_by_kind": {},
             "redacted_values": 0,
         }
-        self.record("trailer", t, trailer)
         self._flush()
+        before = f'{{"kind":"trailer","t":{t:.7f},{as_json(trailer)[1:-1]}'.encode()
+        checksum = zlib.crc32(before, self._segment_crc32)
+        self._file.append(before + b',"crc32":%d}\n' % checksum)
+        self._counts["trailer"] += 1
         self._file.close()
         self.nbytes += self._file.nbytes
         self.written += self._counts
@@ -108,6 +113,7 @@ class SyntheticTrace:
     def _flush(self) -> None:
         text = "".join(self._lines).encode()
         self._segment_nbytes += len(text)
+        self._segment_crc32 = zlib.crc32(text, self._segment_crc32)
         self._file.append(text)
         self._lines.clear()
         self._held = 0

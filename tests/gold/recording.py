@@ -30,11 +30,7 @@ class Recording:
     @classmethod
     def read(cls, path: Path) -> "Recording":
         """Decode a file."""
-        data = path.read_bytes()
-        if path.suffix == ".zst":
-            decompressor = zstandard.ZstdDecompressor()
-            data = decompressor.stream_reader(data, read_across_frames=True).read()
-        return cls(path, [json.loads(line) for line in data.splitlines()])
+        return cls(path, [json.loads(line) for line in content(path).splitlines()])
 
     @cached_property
     def _by_kind(self) -> dict[str, list[dict]]:
@@ -52,6 +48,15 @@ class Recording:
         """Identity of the recording: what the header says, else the name of the file."""
         headers = self.of("header")
         return headers[0]["trace_id"] if headers else self.path.name.split(".")[0]
+
+
+def content(path: Path) -> bytes:
+    """Give what a file holds, decompressed."""
+    data = path.read_bytes()
+    if path.suffix == ".zst":
+        decompressor = zstandard.ZstdDecompressor()
+        data = decompressor.stream_reader(data, read_across_frames=True).read()
+    return data
 
 
 def once(work_out: Callable[[Recording], T]) -> Callable[[Recording], T]:

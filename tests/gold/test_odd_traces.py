@@ -10,6 +10,7 @@ from gold.comparison import Answer
 from gold.oddities import DAMAGED, MET, counted, odd
 from gold.recording import Recording
 from gold.test_views import GOLD, SAMPLES, differences_of
+from sealing import sealed
 
 from roast_analyze import Trace
 
@@ -34,7 +35,8 @@ def recordings(tmp_path_factory) -> dict[str, Recording]:
             line | {"trace_id": name} if line["kind"] == "header" else line
             for line in odd(oddity, lines)
         ]
-        path.write_text("".join(json.dumps(line) + "\n" for line in named))
+        made_of = "".join(json.dumps(line) + "\n" for line in named).encode()
+        path.write_bytes(made_of if oddity in DAMAGED else sealed(made_of))
         made[name] = Recording.read(path)
     return made
 

@@ -1,13 +1,14 @@
 """The trace itself: its files, facts, events and what it lacks."""
 
 import json
+import zlib
 from collections.abc import Iterator
 
 from gold.chunks import FAILED, chunk_attempts
 from gold.datasets import compression_ratio, events_of, results
 from gold.failures import failures
 from gold.processes import cluster, extent
-from gold.recording import Recording, Row
+from gold.recording import Recording, Row, content
 from gold.tasks import outcomes, task_runs, tasks
 from gold.totals import column, least, mean, most, ratio, total, whole
 from gold.workers import cluster_samples, worker_samples
@@ -89,6 +90,7 @@ def loss(recording: Recording) -> list[Row]:
         rows.append(_loss("no trailer", None, detail, end_t))
     else:
         rows += _difference(trailer, recording)
+        rows += _change(trailer, recording)
     return rows
 
 
@@ -113,6 +115,20 @@ def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
         )
         reason = "more records than were written"
         yield _loss(reason, sum(more.values()), detail, extent(recording)[1])
+
+
+def _change(trailer: dict, recording: Recording) -> Iterator[Row]:
+    """Hold the trailer's checksum against all that comes before it."""
+    before, _, _ = content(recording.path).partition(b',"crc32":')
+    headers = recording.of("header")
+    if "crc32" not in trailer:
+        version = headers[0]["schema_version"] if headers else "1.0"
+        if tuple(map(int, version.split("."))) >= (2, 1):
+            detail = "the trailer has lost its checksum: any value may have changed"
+            yield _loss("changed content", None, detail, extent(recording)[1])
+    elif zlib.crc32(before) != trailer["crc32"]:
+        detail = "the checksum in the trailer is another one: any value may have changed"
+        yield _loss("changed content", None, detail, extent(recording)[1])
 
 
 def _counts(records: dict[str, int]) -> str:

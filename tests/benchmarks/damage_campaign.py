@@ -132,7 +132,7 @@ def check_cut(path: Path, place: int, ending: str, whole: bytes) -> tuple[bool, 
     path.write_bytes(content)
     expected = expected_of_cut(content, ending)
     try:
-        with Trace(path, cache=False) as trace:
+        with Trace(path) as trace:
             told = counts_and_reasons(trace)
     except TraceError as error:
         if expected is None and "\n" not in str(error):
@@ -195,7 +195,7 @@ def check_corruption(
     """Open the file, corrupted: did it open, is there loss, what is wrong."""
     path.write_bytes(corrupted(whole, seed))
     try:
-        with Trace(path, cache=False) as trace:
+        with Trace(path) as trace:
             reasons = trace.sql("SELECT reason FROM loss").fetchall()
             changed = [name for name, rows in totals_of(trace).items() if rows != totals[name]]
     except TraceError as error:
@@ -266,7 +266,7 @@ def run_all(
     for ending, whole in contents.items():
         path = kept / f"whole{ending}"
         path.write_bytes(whole)
-        with Trace(path, cache=False) as trace:
+        with Trace(path) as trace:
             totals[ending] = totals_of(trace)
             assert trace.sql("FROM loss").fetchall() == []
     found = {}

@@ -19,6 +19,7 @@ SECTIONS = [
     "tasks",
     "inside",
     "memory",
+    "scheduler",
     "failures",
     "environment",
     "loss",
@@ -50,11 +51,11 @@ def test_every_section_is_filled(page):
 def test_every_figure_is_drawn(page):
     figures = page.locator("figure.plot")
 
-    assert figures.count() == 5
+    assert figures.count() == 7
     for figure in figures.all():
         assert figure.get_attribute("data-state") == "drawn"
         assert figure.locator("svg.main-svg").first.bounding_box()["height"] > 100
-        assert figure.locator(".trace, .bars .point, .scatterlayer .js-line").count() > 0
+        assert figure.locator(".trace, .bars .point, .scatterlayer .js-line, .hm").count() > 0
 
 
 def test_the_page_shows_the_numbers_of_the_views(page, coffea_trace):
@@ -257,7 +258,7 @@ def test_hostile_strings_stay_text(open_page, report, hostile_records):
         == 0
     )
     assert page.locator(".canvas a[href], .canvas [onerror]").count() == 0
-    assert page.locator("figure.plot[data-state=drawn]").count() == 5
+    assert page.locator("figure.plot[data-state=drawn]").count() == 7
     assert page.locator("main > section").count() == len(SECTIONS)
     assert any("onerror=window.__pwned=1" in row["key"] for row in rows)
     assert any("<b>bold</b>" in row["prefix"] for row in points)
@@ -284,10 +285,10 @@ FAILED = transition(
     ("name", "records", "figures", "says"),
     [
         ("nothing", [], 0, "No task ran"),
-        ("no-workers", [SENT, DONE], 2, "No worker was seen"),
-        ("one-task", [WORKER, SENT, DONE], 2, "1 task in 1 s on 1 worker"),
-        ("only-failures", [WORKER, SENT, FAILED], 2, "1 task failed for good"),
-        ("never-ended", [WORKER, SENT], 2, "1 attempt was not finished"),
+        ("no-workers", [SENT, DONE], 3, "No worker was seen"),
+        ("one-task", [WORKER, SENT, DONE], 3, "1 task in 1 s on 1 worker"),
+        ("only-failures", [WORKER, SENT, FAILED], 3, "1 task failed for good"),
+        ("never-ended", [WORKER, SENT], 3, "1 attempt was not finished"),
     ],
 )
 def test_poor_traces_make_a_sensible_page(open_page, report, name, records, figures, says):
@@ -299,6 +300,19 @@ def test_poor_traces_make_a_sensible_page(open_page, report, name, records, figu
     assert page.locator("figure.plot[data-state=drawn]").count() == figures
     # None of these was ended in order, and the page says so on top.
     assert "The trace is not whole" in page.locator("#verdict").inner_text()
+
+
+def test_the_map_of_workers_comes_as_rows(page, coffea_trace):
+    rows = downloaded(page, "#figure-busy")
+
+    with Trace(coffea_trace) as trace:
+        expected = trace.sql(
+            "SELECT DISTINCT ON (t, worker) round(100 * utilisation) FROM utilisation "
+            "WHERE thread_seconds > 0"
+        ).fetchall()
+    assert {row["workers"] for row in rows} == {"worker 0", "worker 1", "worker 2"}
+    assert len(rows) == len(expected)
+    assert sorted(float(row["busy_percent"]) for row in rows) == sorted(n for (n,) in expected)
 
 
 def test_a_browser_that_cannot_unpack_the_drawings_says_so(chromium, report, coffea_trace):

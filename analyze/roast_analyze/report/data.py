@@ -39,6 +39,8 @@ VALUE_CHARACTERS: Final = 240
 FACT_ROWS: Final = 500
 #: Most rows of the table of functions.
 FUNCTION_ROWS: Final = 200
+#: Most rows of the map of how busy workers were; with more workers some share one.
+BUSY_ROWS: Final = 40
 #: Most stretches into which the samples are put by time, and most of them times the
 #: workers and prefixes that have any: a run with many of these is cut into fewer.
 PROFILE_BINS: Final = 60
@@ -65,6 +67,23 @@ _FUNCTIONS: Final = (
     "self_seconds / (SELECT sum(seconds) FROM sampled) AS self_share, "
     "total_seconds / (SELECT sum(seconds) FROM sampled) AS total_share, "
     "sum(samples)::BIGINT AS samples FROM seen GROUP BY function"
+)
+#: The view `utilisation` by rows of the map, in the order in which workers are listed.
+_BUSY: Final = (
+    "WITH placed AS (SELECT worker, name, server_id, trace_id, count(*) OVER () AS processes, "
+    "row_number() OVER (ORDER BY try_cast(name AS BIGINT) NULLS LAST, added_t, worker) - 1 "
+    "AS place FROM workers), "
+    f"rowed AS (SELECT *, place * least(processes, {BUSY_ROWS}) // processes AS row "
+    "FROM placed), "
+    "named AS (SELECT row, arg_min(worker, place) AS worker, arg_min(name, place) AS name, "
+    "count(*) AS workers FROM rowed GROUP BY row) "
+    "SELECT row, named.worker, named.name, named.workers, "
+    "round((utilisation.t - $begin_t) / $width)::BIGINT AS stretch, "
+    "sum(compute_seconds) / nullif(sum(thread_seconds), 0) AS share "
+    "FROM utilisation INNER JOIN rowed "
+    "ON utilisation.trace_id = rowed.trace_id AND utilisation.worker = rowed.worker "
+    "AND utilisation.server_id IS NOT DISTINCT FROM rowed.server_id "
+    "INNER JOIN named USING (row) GROUP BY ALL HAVING share IS NOT NULL ORDER BY row, stretch"
 )
 _CHUNK_COLUMNS: Final = (
     "dataset, filename, entry_start, entry_stop, events, attempt, worker, outcome, "
@@ -219,6 +238,13 @@ class ReportData:
     task_runs, chunk_points : polars.DataFrame
         A few columns of all rows of ``task_runs`` and ``chunks``, for figures. Without a
         cluster there are no tasks, and ``task_runs`` holds the attempts at chunks.
+    concurrency : polars.DataFrame
+        A few columns of this view, and of the same stretches of time
+        ``transitions_per_second`` and ``slowest_loop_seconds``, the longest interval of a
+        worker's event loop.
+    busy : polars.DataFrame
+        View ``utilisation`` by row and stretch, as :func:`roast_analyze.figures.load.busy`
+        draws it.
     cluster_samples, worker_samples : polars.DataFrame
         A few columns of these views.
     workers, prefixes, roles, datasets, costs, files, branches, sections, chunks : Listing
@@ -247,6 +273,8 @@ class ReportData:
     longest_gap: Gap | None
     task_runs: pl.DataFrame
     chunk_points: pl.DataFrame
+    concurrency: pl.DataFrame
+    busy: pl.DataFrame
     cluster_samples: pl.DataFrame
     worker_samples: pl.DataFrame
     workers: Listing
@@ -281,6 +309,7 @@ def gather(trace: Trace) -> ReportData:
         runs = f"SELECT {_CHUNK_RUN_COLUMNS} FROM chunks"
     task_runs = trace.sql(runs).pl()
     comparable_files, comparable_workers = _comparable(trace)
+    concurrency = _concurrency(trace)
     return ReportData(
         trace_name=trace.path.name or str(trace.path),
         run=run,
@@ -289,6 +318,8 @@ def gather(trace: Trace) -> ReportData:
         longest_gap=longest_gap(task_runs),
         task_runs=task_runs,
         chunk_points=trace.sql(f"SELECT {_CHUNK_COLUMNS} FROM chunks").pl(),
+        concurrency=concurrency,
+        busy=_busy(trace, concurrency),
         cluster_samples=trace.sql(
             "SELECT t, nthreads, cpu_percent, memory_bytes, memory_limit_bytes, managed_bytes, "
             "spilled_bytes FROM cluster_samples ORDER BY t"
@@ -467,6 +498,50 @@ def _workers(trace: Trace) -> Listing:
         "try_cast(name AS BIGINT) NULLS LAST, added_t, worker",
         GROUP_ROWS,
     )
+
+
+def _concurrency(trace: Trace) -> pl.DataFrame:
+    """Cut the run into stretches of time, and say what was going on in each."""
+    stretches = trace.sql(
+        "SELECT t, seconds, queued + no_worker AS ready, waiting FROM concurrency ORDER BY t"
+    ).pl()
+    # What happened at the very end belongs to the last stretch.
+    stretch = "least(floor((t - $begin_t) / $width)::BIGINT, $last) AS stretch"
+    grid = {**_grid(stretches), "last": stretches.height - 1}
+    moved: pl.DataFrame = trace.sql(
+        f"SELECT {stretch}, count(*) AS transitions FROM transitions GROUP BY stretch", grid
+    ).pl()
+    looped = trace.sql(
+        f"SELECT {stretch}, max(event_loop_interval_seconds) AS slowest_loop_seconds "
+        "FROM worker_samples GROUP BY stretch",
+        grid,
+    ).pl()
+    known: pl.DataFrame = (
+        stretches.with_columns(pl.int_range(pl.len()).alias("stretch"))
+        .join(moved, on="stretch", how="left")
+        .join(looped, on="stretch", how="left")
+        .with_columns(
+            (pl.col("transitions").fill_null(0) / pl.col("seconds")).alias(
+                "transitions_per_second"
+            )
+        )
+        .drop("stretch", "transitions")
+        .sort("t")
+    )
+    return known
+
+
+def _busy(trace: Trace, concurrency: pl.DataFrame) -> pl.DataFrame:
+    busy: pl.DataFrame = trace.sql(_BUSY, _grid(concurrency)).pl()
+    return busy
+
+
+def _grid(stretches: pl.DataFrame) -> dict[str, float]:
+    """Say where the first stretch begins, and how long each is but for the last."""
+    if stretches.is_empty():
+        return {"begin_t": 0.0, "width": 1.0}
+    begin_t, width = stretches.select("t", "seconds").row(0)
+    return {"begin_t": begin_t, "width": width}
 
 
 def _profiles(trace: Trace) -> Profiles:

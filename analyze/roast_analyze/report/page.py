@@ -22,6 +22,7 @@ from markupsafe import Markup
 from plotly.io import to_json
 
 from roast_analyze.figures import chunks as chunk_figures
+from roast_analyze.figures import load as load_figures
 from roast_analyze.figures import palette
 from roast_analyze.figures import prefixes as prefix_figures
 from roast_analyze.figures import samples as sample_figures
@@ -220,10 +221,11 @@ def _sections(data: ReportData) -> tuple[Section, ...]:
     return (
         _timeline(data, axis, colours),
         _chunks(data, axis),
-        _workers(data),
+        _workers(data, axis),
         _tasks(data, colours),
         _inside(data),
         _memory(data, axis),
+        _scheduler(data, axis),
         _failures(data),
         _environment(data),
         _loss(data),
@@ -358,6 +360,30 @@ def _timeline(data: ReportData, axis: TimeAxis, colours: dict[str | None, str]) 
     return _with(section, sentences.timeline(data, drawn), plots=(plot,))
 
 
+def _scheduler(data: ReportData, axis: TimeAxis) -> Section:
+    section = Section("scheduler", "The scheduler", "Scheduler")
+    load = data.concurrency
+    if load.is_empty() or not load["transitions_per_second"].sum():
+        return _empty(
+            section, "No transition was recorded: there was no scheduler, or it had no task."
+        )
+    figure = load_figures.scheduler(load, axis)
+    plot = Plot(
+        name="scheduler",
+        title="What the scheduler had to do",
+        spoken="Over time: transitions a second, tasks that waited, and the slowest event "
+        "loop of a worker.",
+        figure=script_json(figure),
+        height_px=figure.layout.height,
+        note="",
+        query="SELECT t, seconds, queued + no_worker AS ready, waiting FROM concurrency; "
+        "SELECT t FROM transitions; "
+        "SELECT t, event_loop_interval_seconds FROM worker_samples",
+        command=_view(data, "concurrency"),
+    )
+    return _with(section, sentences.scheduler(data), plots=(plot,))
+
+
 def _chunks(data: ReportData, axis: TimeAxis) -> Section:
     section = Section("chunks", "Chunks of coffea", "Chunks")
     if data.chunks.total == 0:
@@ -406,12 +432,30 @@ def _chunks(data: ReportData, axis: TimeAxis) -> Section:
     )
 
 
-def _workers(data: ReportData) -> Section:
+def _workers(data: ReportData, axis: TimeAxis) -> Section:
     section = Section("workers", "Workers", "Workers")
     if data.workers.total == 0:
         return _empty(section, "No worker was seen while this was recorded.")
     shown = _table(data, "workers", "Worker processes", data.workers, _WORKERS)
-    return _with(section, sentences.workers(data), tables=(shown,))
+    plots = () if data.busy.is_empty() else (_busy(data, axis),)
+    return _with(section, sentences.workers(data), plots=plots, tables=(shown,))
+
+
+def _busy(data: ReportData, axis: TimeAxis) -> Plot:
+    figure = load_figures.busy(data.busy, data.concurrency, axis)
+    rows = data.busy["row"].n_unique()
+    return Plot(
+        name="busy",
+        title="How busy each worker was",
+        spoken=f"A map of {q.counted(rows, 'row')} of workers over "
+        f"{q.counted(data.concurrency.height, 'stretch', 'stretches')} of time: the stronger "
+        "the colour, the more of their threads' time was computing.",
+        figure=script_json(figure),
+        height_px=figure.layout.height,
+        note=sentences.workers_put_together(data, rows, _view(data, "utilisation")),
+        query="FROM utilisation",
+        command=_view(data, "utilisation"),
+    )
 
 
 def _tasks(data: ReportData, colours: dict[str | None, str]) -> Section:

@@ -152,6 +152,34 @@ def timeline(data: ReportData, drawn: Timeline) -> str:
     return text
 
 
+def workers_put_together(data: ReportData, rows: int, command: str) -> str:
+    """Say that rows of the map stand for several workers, if they do."""
+    if data.workers.total <= rows:
+        return ""
+    return (
+        f"Each of the {q.count(rows)} rows stands for several of the "
+        f"{q.count(data.workers.total)} workers, in order. All of them: {command}"
+    )
+
+
+def scheduler(data: ReportData) -> str:
+    """Say how much the scheduler had to do, and how much was held up."""
+    load = data.concurrency
+    made = load.select((pl.col("transitions_per_second") * pl.col("seconds")).sum()).item()
+    most = q.rate(_float(load["transitions_per_second"].max()), "transitions")
+    width = q.seconds(_float(load["seconds"][0]))
+    transitions = q.counted(round(made), "transition")
+    told = [f"The scheduler made {transitions}, at most {most} over {width}."]
+    if ready := _float(load["ready"].max()):
+        told.append(f"Up to {q.count(ready)} ready tasks waited for a free thread.")
+    if loop := _float(load["slowest_loop_seconds"].max()):
+        told.append(
+            f"The slowest event loop of a worker came round every {q.seconds(loop)} (idle: "
+            "0.02 s)."
+        )
+    return " ".join(told)
+
+
 def timeline_left_out(drawn: Timeline, command: str) -> str:
     """Say what the timeline leaves out or puts together; empty if nothing."""
     parts = []

@@ -1,6 +1,7 @@
 import dataclasses
 
 import polars as pl
+import pytest
 
 from roast_analyze.report import data
 from roast_analyze.report.data import Gap, longest_gap
@@ -62,6 +63,59 @@ def test_a_worker_that_vanished_is_lost_and_one_that_was_closed_is_not(
     workers = data.gather(trace).workers.rows
 
     assert dict(workers.select("worker", "lost").iter_rows()) == {"w1": True, "w2": False}
+
+
+def test_what_went_on_in_each_stretch_of_time(open_trace, worker, task, move):
+    def sample(t: float, interval: float) -> dict:
+        metrics = {"event_loop_interval": interval}
+        return {"kind": "worker_sample", "t": t, "worker": "w1", "metrics": metrics}
+
+    trace = open_trace(
+        worker("w1", nthreads=2),
+        task("a-1"),
+        move(1.0, "a-1", "released>queued"),
+        move(3.0, "a-1", "queued>processing", worker="w1"),
+        sample(3.0, 0.02),
+        sample(3.01, 0.7),
+        stop_t=10.0,
+    )
+
+    stretches = data.gather(trace).concurrency
+
+    assert stretches.columns == [
+        "t", "seconds", "ready", "waiting", "slowest_loop_seconds", "transitions_per_second",
+    ]  # fmt: skip
+    moved = stretches.filter(pl.col("transitions_per_second") > 0)
+    assert moved["t"].to_list() == pytest.approx([1.0, 3.0])
+    assert (moved["transitions_per_second"] * moved["seconds"]).to_list() == [1.0, 1.0]
+    assert moved["slowest_loop_seconds"].to_list() == [None, 0.7]
+    assert (stretches["ready"] * stretches["seconds"]).sum() == pytest.approx(2.0)
+
+
+def test_how_busy_workers_were(open_trace, worker, task, run):
+    trace = open_trace(
+        worker("w2", name="10", nthreads=1),
+        worker("w1", name="9", nthreads=2),
+        task("a-1"),
+        *run("a-1", 1.0, 5.0, worker="w1"),
+        stop_t=10.0,
+    )
+
+    gathered = data.gather(trace)
+
+    busy = gathered.busy.join(
+        gathered.concurrency.select("t", pl.int_range(pl.len()).alias("stretch")), on="stretch"
+    )
+    assert busy.select("row", "worker", "name", "workers").unique().sort("row").rows() == [
+        (0, "w1", "9", 1),
+        (1, "w2", "10", 1),
+    ]
+    at_work = busy.filter(pl.col("share") > 0)
+    assert at_work["share"].to_list() == pytest.approx([0.5] * at_work.height)
+    assert (at_work["t"].min(), at_work["worker"].unique().to_list()) == (
+        pytest.approx(1.0),
+        ["w1"],
+    )
 
 
 def test_long_lists_are_cut_and_their_length_is_known(open_trace):

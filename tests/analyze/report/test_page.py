@@ -18,6 +18,7 @@ SECTIONS = [
     "tasks",
     "inside",
     "memory",
+    "scheduler",
     "failures",
     "environment",
     "loss",
@@ -121,9 +122,11 @@ def test_every_section_is_there_and_filled(html, small):
     assert re.findall(r'id="figure-([a-z-]+)" ', text) == [
         "timeline",
         "chunk-seconds",
+        "busy",
         "prefix-seconds",
         "memory",
         "cpu",
+        "scheduler",
     ]
     assert re.findall(r'class="table" id="table-([a-z-]+)"', text) == [
         "datasets",
@@ -177,7 +180,7 @@ def test_figures_read_back_as_they_were(html, hostile):
         if attrs.get("type") == "application/json"
     ]
 
-    assert len(figures) == 5
+    assert len(figures) == 7
     marks = next(trace for trace in figures[0]["data"] if trace.get("name") == "failed")
     assert marks["customdata"][0][1] == (
         '&lt;/script&gt;&lt;img src=x onerror="window.__pwned=1"&gt;&lt;!--{{ 7*7 }}\''
@@ -206,6 +209,7 @@ def test_commands_quote_the_name_of_the_trace(write_trace, task):
         ("tasks", "No task was seen"),
         ("inside", "No profile is in this trace"),
         ("memory", "The workers were never sampled"),
+        ("scheduler", "No transition was recorded"),
         ("environment", "No facts"),
         ("loss", "The trace is whole"),
     ],

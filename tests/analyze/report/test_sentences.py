@@ -54,6 +54,41 @@ def test_bad_ends_are_counted_by_kind(told, worker, task, move, gone):
     ).endswith("1 task failed for good and 1 attempt was lost with its worker.")
 
 
+def test_what_the_scheduler_had_to_do(told, worker, task, move):
+    def moved():
+        for n in range(4):
+            yield move(1.0, f"a-{n}", "released>waiting")
+            yield move(2.0, f"a-{n}", "waiting>queued")
+            yield move(4.0 + n, f"a-{n}", "queued>processing", worker="w1")
+
+    tick = {"kind": "worker_sample", "t": 3.0, "worker": "w1"}
+
+    assert told(
+        sentences.scheduler,
+        worker("w1"),
+        *(task(f"a-{n}") for n in range(4)),
+        *moved(),
+        {**tick, "metrics": {"event_loop_interval": 0.5}},
+        stop_t=20.0,
+    ) == (
+        "The scheduler made 12 transitions, at most 80 transitions/s over 50 ms. Up to 4 ready "
+        "tasks waited for a free thread. The slowest event loop of a worker came round every "
+        "500 ms (idle: 0.02 s)."
+    )
+
+
+def test_workers_that_share_a_row_of_the_map_are_told(open_trace, worker):
+    some = data.gather(open_trace(*(worker(f"w{n}") for n in range(3))))
+    many = data.gather(open_trace(*(worker(f"w{n}") for n in range(81))))
+
+    assert sentences.workers_put_together(some, 3, "…") == ""
+    assert many.busy["row"].n_unique() == 40
+    assert sentences.workers_put_together(many, 40, "a command").replace(NBSP, " ") == (
+        "Each of the 40 rows stands for several of the 81 workers, in order. All of them: "
+        "a command"
+    )
+
+
 def test_nothing_ran(told):
     assert told(sentences.what_was_done) == "No task ran in the 10 s of this recording."
 

@@ -140,11 +140,25 @@
     root.dataset.state = "drawn";
   }
 
+  // A map has a value for each row, which an axis names, and each place on the other axis.
+  function mapRows(trace, { tickvals, ticktext }) {
+    const { x, y, z } = trace.meta.columns;
+    return trace.z.flatMap((values, i) => values.flatMap((value, j) => (value === null ? [] : [{
+      series: plainText(trace.name), [y]: plainText(ticktext[tickvals.indexOf(trace.y[i])]),
+      [x]: trace.x[j], [z]: value,
+    }])));
+  }
+
   function figureRows(figure) {
     const tables = [];
-    for (const trace of specOf(figure).data) {
+    const { data, layout } = specOf(figure);
+    for (const trace of data) {
       const columns = trace.meta?.columns;
       if (!columns) continue;
+      if (trace.z) {
+        tables.push(...mapRows(trace, layout.yaxis));
+        continue;
+      }
       const length = (trace.x ?? trace.y).length;
       for (let i = 0; i < length; i++) {
         const row = { series: plainText(trace.name ?? "") };

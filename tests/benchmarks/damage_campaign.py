@@ -254,7 +254,9 @@ def plan(
 ) -> Iterator[tuple[str, str, list[int]]]:
     """Give what is to be done to which file, and the cases."""
     for ending, whole in contents.items():
-        yield "cut", ending, [*range(0, len(whole), every), len(whole)]
+        # A compressed file is short.
+        step = every if ending == ".jsonl" else 1
+        yield "cut", ending, [*range(0, len(whole), step), len(whole)]
         yield "corrupted", ending, list(range(corruptions // len(contents)))
 
 
@@ -294,7 +296,9 @@ def run_all(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--every", type=int, default=1, help="cut at every so manieth byte")
+    parser.add_argument(
+        "--every", type=int, default=1, help="cut the plain file at every so manieth byte"
+    )
     parser.add_argument(
         "--corruptions", type=int, default=10_000, help="of both files together"
     )

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from sealing import sealed
 
 from roast_analyze import Trace
 
@@ -39,7 +40,7 @@ def test_what_was_removed_with_an_older_segment_explains_no_drop(write_trace):
     )
     *records, trailer = map(json.loads, path.read_text().splitlines())
     trailer["dropped_by_kind"] = {"task": 2}
-    path.write_text("\n".join(map(json.dumps, [*records, trailer])) + "\n")
+    path.write_bytes(sealed(("\n".join(map(json.dumps, [*records, trailer])) + "\n").encode()))
 
     assert loss_of(path) == [(removed, 5, "task"), ("dropped while recording", 2, "task")]
 
@@ -65,7 +66,7 @@ def test_the_trailers_sum_of_what_was_dropped_is_not_counted_twice(
     )
     *records, trailer = map(json.loads, path.read_text().splitlines())
     trailer["dropped_by_kind"] = dropped
-    path.write_text("\n".join(map(json.dumps, [*records, trailer])) + "\n")
+    path.write_bytes(sealed(("\n".join(map(json.dumps, [*records, trailer])) + "\n").encode()))
 
     assert loss_of(path) == expected
 
@@ -87,10 +88,15 @@ def test_records_that_the_trailer_counts_and_the_file_lacks(write_trace, task, r
 
     assert loss_of(path) == [
         (
+            "changed content",
+            None,
+            "the checksum in the trailer is another one: any value may have changed",
+        ),
+        (
             "records missing",
             2,
             "the trailer counts more than the file holds: task 1, transition 1",
-        )
+        ),
     ]
 
 

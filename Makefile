@@ -5,13 +5,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= roast-demo
+PLOTLY_JS ?= 4.1.1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floor lint docs samples experiment screenshots benchmark-recorder benchmark-chunks benchmark-analyze campaign campaign-damage clean
+.PHONY: help demo test test-floor lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report campaign campaign-damage clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
 
 demo: $(VENV)/installed-all  ## a small real coffea run on this machine, recorded, and its report
 	$(BIN)/roast-record demo -o $(DEMO_DIR)
@@ -22,8 +23,9 @@ test: $(VENV)/installed-test  ## all tests, in a real browser too, the recorder'
 	else \
 		echo "distributed 2024.3.0 has no numpy for this Python: make test-floor needs 3.11 or 3.12"; \
 	fi
+	@# Two processes: tests of clusters go one after the other, all others beside them.
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
-	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 test-floor: $(VENV)-floor/installed  ## the recorder's tests on the oldest distributed it supports
 	$(VENV)-floor/bin/python -m pytest tests/recorder $(PYTEST_ARGS)
@@ -42,6 +44,10 @@ samples: $(VENV)/installed-test  ## record the sample traces anew
 experiment: $(VENV)/installed-all  ## does the size of a result tell what was read? [FILES="a.root b.root" NAME=mine]
 	$(BIN)/python sample_traces/branches_experiment.py $(if $(FILES),--files $(FILES) --chunksize 50 --name $(NAME))
 
+plotly:  ## renew plotly.js of the report [PLOTLY_JS=4.1.1; needs npm]
+	work=$$(mktemp -d) && (cd $$work && npm pack --silent plotly.js-cartesian-dist-min@$(PLOTLY_JS) && tar xzf *.tgz) && \
+	gzip -9nc $$work/package/plotly-cartesian.min.js > analyze/roast_analyze/report/assets/plotly-cartesian.min.js.gz && rm -r $$work
+
 screenshots: $(VENV)/installed-test  ## renew the README's picture of the report
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/browser/screenshots.py
@@ -54,8 +60,19 @@ benchmark-recorder: $(VENV)/installed-benchmark  ## what recording costs: CPU, m
 benchmark-chunks: $(VENV)/installed-all  ## what measuring a coffea chunk costs (5 minutes)
 	$(BIN)/python tests/benchmarks/chunk_cost.py
 
+benchmark-worker: $(VENV)/installed-benchmark  ## what transfers and worker_transitions cost the workers (5 minutes)
+	$(BIN)/python tests/benchmarks/worker_cost.py
+
 benchmark-analyze: $(VENV)/installed-benchmark  ## what the analysis costs beside other readers, and how it grows (15 minutes) [TASKS="10_000 … 10_000_000" HTA=python]
 	$(BIN)/python tests/benchmarks/analyze_speed.py $(if $(TASKS),--tasks $(TASKS)) $(if $(HTA),--hta-python $(HTA))
+
+benchmark-report: $(VENV)/installed-benchmark  ## what a report costs its maker and its reader, in a real browser (10 minutes) [TASKS="1_000 100_000 1_000_000"]
+	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
+	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/benchmarks/report_speed.py $(if $(TASKS),--tasks $(TASKS))
+
+benchmark-performance-report: $(VENV)/installed-benchmark  ## our report beside Dask's performance_report, of one run (2 minutes) [TASKS=20_000]
+	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
+	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/benchmarks/performance_report.py $(if $(TASKS),--tasks $(TASKS))
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
 	$(BIN)/python tests/benchmarks/campaign.py

@@ -10,6 +10,8 @@ import contextlib
 import logging
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -19,13 +21,19 @@ from pathlib import Path
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import dask_image.imread
+import dask_image.ndfilters
+import dask_image.ndmeasure
+import dask_image.ndmorph
 import numpy as np
 import pandas as pd
+import tifffile
+import yappi
 from coffea.processor import DaskExecutor, Runner
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, span, wait
 from scipy import ndimage
 
-from roast_recorder import record
+from roast_recorder import record, section
 from roast_recorder.demo import files
 from roast_recorder.demo.dijet import DijetProcessor
 from roast_recorder.demo.run import run_analysis
@@ -40,18 +48,21 @@ DATASETS = (
 
 
 @contextlib.contextmanager
-def recorded_cluster(name: str, workers: int) -> Iterator[tuple[LocalCluster, Client]]:
+def recorded_cluster(
+    name: str, workers: int, memory_limit: str = "auto", **settings: object
+) -> Iterator[tuple[LocalCluster, Client]]:
     """A cluster of worker processes of one thread, recorded into ``name``.jsonl.zst."""
     with (
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
+            memory_limit=memory_limit,
             dashboard_address="127.0.0.1:0",
             local_directory="scratch",
             silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,
-        record(client, HERE / f"{name}.jsonl.zst"),
+        record(client, HERE / f"{name}.jsonl.zst", **settings),
     ):
         yield cluster, client
 
@@ -151,9 +162,79 @@ def image_pipeline() -> None:
         wait(client.compute(dask.delayed(pd.concat)(measured)))
 
 
+def metadata_map() -> None:
+    """Dask's image-processing example with all layers on, and its functions by Yappi."""
+    Path("images").mkdir()
+    for number in range(8):
+        tifffile.imwrite(Path("images") / f"{number:02}.tif", generated_image(number))
+    layers = {"code": True, "transfers": True, "worker_transitions": True}
+    with (
+        # So little that results are spilled, and that a large one lets its worker pause.
+        dask.config.set(
+            {
+                "distributed.worker.memory.target": 0.002,
+                "distributed.worker.memory.pause": 0.6,
+                "distributed.worker.memory.terminate": False,
+            }
+        ),
+        recorded_cluster("metadata_map", workers=2, memory_limit="1GB", **layers) as (
+            _,
+            client,
+        ),
+    ):
+        workers = list(client.run(start_yappi))
+        with span("image processing"), dask.annotate(priority=1):
+            count_cells("images/*.tif")
+        client.submit(hold, 600_000_000, workers=workers[:1]).result()
+        saved = client.run(stop_yappi)
+    for worker in workers:
+        options = ["--into", HERE / "metadata_map.jsonl.zst", "--worker", worker]
+        command = [sys.executable, "-m", "roast_analyze", "import", "yappi", saved[worker]]
+        subprocess.run([*command, *options], check=True)
+
+
+def generated_image(number: int) -> np.ndarray:
+    """Bright cells on a noisy ground, in three colours."""
+    random = np.random.default_rng(number)
+    image = random.integers(0, 60, (256, 256, 3))
+    for row, column in random.integers(10, 240, (20, 2)):
+        image[row - 6 : row + 6, column - 6 : column + 6] += 150
+    return image.astype(np.uint8)
+
+
+def count_cells(pattern: str) -> np.ndarray:
+    """Make images grey, find what is bright, and measure it, as Dask's notebook does."""
+    images = dask_image.imread.imread(pattern)
+    grey = (images * np.array([0.2125, 0.7154, 0.0721])).sum(axis=-1)
+    bright = grey > dask_image.ndfilters.threshold_local(grey, (1, 31, 31))
+    opened = dask_image.ndmorph.binary_opening(bright, structure=np.ones((1, 3, 3)))
+    labels, count = dask_image.ndmeasure.label(opened)
+    return dask.compute(count, (labels > 0).mean(axis=(1, 2)), grey.mean(axis=(1, 2)))
+
+
+def hold(nbytes: int) -> None:
+    """Take memory for a while."""
+    with section("a large buffer"):
+        buffer = np.ones(nbytes, dtype=np.uint8)
+        time.sleep(1.5)
+        del buffer
+
+
+def start_yappi() -> None:
+    yappi.set_clock_type("cpu")
+    yappi.start()
+
+
+def stop_yappi() -> str:
+    yappi.stop()
+    path = Path.cwd() / f"{os.getpid()}.ystat"
+    yappi.get_func_stats().save(str(path), type="ystat")
+    return str(path)
+
+
 SAMPLES = {
     sample.__name__: sample
-    for sample in (coffea, coffea_failures, shuffle_reduce, image_pipeline)
+    for sample in (coffea, coffea_failures, shuffle_reduce, image_pipeline, metadata_map)
 }
 
 

@@ -137,6 +137,8 @@ FROM (
         ('client_added', 'kind, t'),
         ('client_removed', 'kind, t'),
         ('worker_sample', 'kind, t'),
+        ('graph', 'kind, t, key'),
+        ('computation', 'kind, t, name'),
         ('span', 'kind, t'),
         ('fine_metric', 'kind, t'),
         ('profile', 'kind, t'),
@@ -144,8 +146,13 @@ FROM (
         ('section', 'kind, t, key, name'),
         ('worker_transition', 'kind, t, key, start, finish'),
         ('transfer', 'kind, t'),
+        ('spill', 'kind, t, key, start, finish'),
         ('event', 'kind, t, topic'),
-        ('loss', 'kind, t')
+        ('loss', 'kind, t'),
+        ('import', 'kind, t, name, records_by_kind'),
+        ('io_file', 'kind, t'),
+        ('io_segment', 'kind, t'),
+        ('function', 'kind, t, name')
 ) AS kinds (kind, required);
 
 CREATE OR REPLACE TEMP TABLE _census AS
@@ -236,7 +243,7 @@ SET VARIABLE roast_refusal = (
         UNION ALL
         SELECT
             'schema version ' || schema_version || ' is newer than what this file reads, which is '
-            || '2.1; take the file of a newer roast'
+            || '2.2; take the file of a newer roast'
         FROM _segments
         WHERE try_cast(regexp_extract(schema_version, '^([0-9]+)\.[0-9]+$', 1) AS HUGEINT) > 2
         UNION ALL
@@ -324,12 +331,14 @@ WHERE "t" IS NOT NULL
     AND "dropped_by_kind" IS NOT NULL
     AND isfinite(t);
 
--- A fact about the software, the machines or the set-up of the run.
+-- A fact about the software, the machines or the set-up of the run. A fact of section ``process`` says what the scheduler, the client that records or a worker runs with and on; its name is which of them, its value has: ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cpu_model, cores, usable_cores, cgroup_cores, memory_bytes, cgroup_memory_bytes, open_files_limit), ``jobs`` (a list: system, job_id, array_id, array_index, name, queue, cluster, namespace, node, slot, nodes, cores, memory_bytes, start_t, end_t), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and ``packages`` the names of its sheets. A sheet is written once for all processes that have it. Its name is made of what it holds. The value of a fact of section ``configuration`` is what differs from the defaults of Dask's configuration, by name; of ``defaults`` these; of ``packages`` a list of names and versions.
 CREATE OR REPLACE TABLE raw.environment (
     "t" DOUBLE,
     "section" VARCHAR,
     "name" VARCHAR,
     "value" JSON,
+    "worker" VARCHAR,
+    "server_id" VARCHAR,
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -489,6 +498,41 @@ FROM _records_of('worker_sample')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
+-- A graph that the client sent that records, before the scheduler made tasks of it. Its value has: ``layers``, a list of name, type and tasks (null if Dask would have to make them to count them; of an expression the number of partitions) and, of an expression that Dask fused of others, their types in ``fused``; ``more_layers``, how many are left out; ``collections``, the types of what was computed; and if code is recorded (opt-in) ``code``: digest, filename, line_number, is_new, and the first time text and first_line.
+CREATE OR REPLACE TABLE raw.graph (
+    "t" DOUBLE,
+    "client" VARCHAR,
+    "key" VARCHAR,
+    "value" JSON,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('graph');
+INSERT INTO raw.graph BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('graph')
+WHERE "t" IS NOT NULL
+    AND "key" IS NOT NULL
+    AND isfinite(t);
+
+-- Something came to do for a scheduler that had nothing: what Dask calls a computation. All graphs that come until it has nothing to do again are part of it. It is written again when there is more to tell: with ``stimulus_id`` of the graph that came. Its value has, if code is recorded (opt-in) and clients send it, ``codes``: a list of digest, filename, line_number, and the first time text and first_line.
+CREATE OR REPLACE TABLE raw.computation (
+    "t" DOUBLE,
+    "name" VARCHAR,
+    "client" VARCHAR,
+    "stimulus_id" VARCHAR,
+    "value" JSON,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('computation');
+INSERT INTO raw.computation BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('computation')
+WHERE "t" IS NOT NULL
+    AND "name" IS NOT NULL
+    AND isfinite(t);
+
 -- A Dask span: a named part of the client's work, when its first task entered.
 CREATE OR REPLACE TABLE raw.span (
     "t" DOUBLE,
@@ -562,7 +606,7 @@ CREATE OR REPLACE TABLE raw.chunk (
     "thread" BIGINT,
     "start_t" DOUBLE,
     "stop_t" DOUBLE,
-    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "from_checkpoint" BOOLEAN),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "nbytes" BIGINT,
     "exception" VARCHAR,
     "segment" BIGINT,
@@ -586,7 +630,7 @@ CREATE OR REPLACE TABLE raw.section (
     "thread" BIGINT,
     "start_t" DOUBLE,
     "stop_t" DOUBLE,
-    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "from_checkpoint" BOOLEAN),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "exception" VARCHAR,
     "segment" BIGINT,
     "trace_id" VARCHAR
@@ -600,13 +644,16 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
--- A task changed its state on a worker (opt-in). Reserved: recorders of schema version 2.0 do not write it.
+-- A task changed its state on a worker, told as the worker told it (opt-in).
 CREATE OR REPLACE TABLE raw.worker_transition (
     "t" DOUBLE,
     "worker" VARCHAR,
+    "server_id" VARCHAR,
     "key" VARCHAR,
     "start" VARCHAR,
     "finish" VARCHAR,
+    "state" VARCHAR,
+    "stimulus_id" VARCHAR,
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -620,15 +667,18 @@ WHERE "t" IS NOT NULL
     AND "finish" IS NOT NULL
     AND isfinite(t);
 
--- Results moved from one worker to another (opt-in). Reserved: recorders of schema version 2.0 do not write it.
+-- What one end said of results that moved from one worker to another (opt-in). A transfer has a record of each of its ends that tells of it. A client, and the scheduler in its place, tells nothing.
 CREATE OR REPLACE TABLE raw.transfer (
     "t" DOUBLE,
+    "worker" VARCHAR,
+    "server_id" VARCHAR,
     "start_t" DOUBLE,
     "stop_t" DOUBLE,
     "source" VARCHAR,
     "destination" VARCHAR,
     "nbytes" BIGINT,
     "keys" MAP(VARCHAR, BIGINT),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -637,6 +687,29 @@ INSERT INTO raw.transfer BY NAME
 SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
 FROM _records_of('transfer')
 WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- A result moved between the memory of a worker and its disk (opt-in).
+CREATE OR REPLACE TABLE raw.spill (
+    "t" DOUBLE,
+    "worker" VARCHAR,
+    "server_id" VARCHAR,
+    "key" VARCHAR,
+    "start" VARCHAR,
+    "finish" VARCHAR,
+    "nbytes" BIGINT,
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('spill');
+INSERT INTO raw.spill BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('spill')
+WHERE "t" IS NOT NULL
+    AND "key" IS NOT NULL
+    AND "start" IS NOT NULL
+    AND "finish" IS NOT NULL
     AND isfinite(t);
 
 -- A Dask event: what the scheduler, a worker, a client or the user logged.
@@ -675,6 +748,91 @@ FROM _records_of('loss')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
+-- The beginning of what was imported from a file that another program wrote. ``roast-analyze import`` writes it behind the recording, and right behind it the records that it counts: these, and nothing else, have its checksum and its size. They have the ``t`` of the end of the recording, so that a run is as long as it was.
+CREATE OR REPLACE TABLE raw.import (
+    "t" DOUBLE,
+    "name" VARCHAR,
+    "source" VARCHAR,
+    "filename" VARCHAR,
+    "worker" VARCHAR,
+    "pid" BIGINT,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "versions" JSON,
+    "value" JSON,
+    "records_by_kind" MAP(VARCHAR, BIGINT),
+    "nbytes" BIGINT,
+    "crc32" BIGINT,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('import');
+INSERT INTO raw.import BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('import')
+WHERE "t" IS NOT NULL
+    AND "name" IS NOT NULL
+    AND "records_by_kind" IS NOT NULL
+    AND isfinite(t);
+
+-- What a process, or all of a job, did to a file through a layer of I/O. Imported: a record of a module of Darshan.
+CREATE OR REPLACE TABLE raw.io_file (
+    "t" DOUBLE,
+    "source" VARCHAR,
+    "filename" VARCHAR,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "value" JSON,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('io_file');
+INSERT INTO raw.io_file BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('io_file')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- One call that read from a file or wrote to it. Imported: a segment of Darshan's DXT.
+CREATE OR REPLACE TABLE raw.io_segment (
+    "t" DOUBLE,
+    "source" VARCHAR,
+    "filename" VARCHAR,
+    "host" VARCHAR,
+    "activity" VARCHAR,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "nbytes" BIGINT,
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('io_segment');
+INSERT INTO raw.io_segment BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('io_segment')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- A function that a tracing profiler measured, and what it called. Imported from Yappi. ``value`` has ``index``, ``line_number``, ``builtin``, ``calls``, ``actual_calls`` (without recursive ones), ``self_seconds`` and ``total_seconds``, ``thread`` and ``thread_name`` and ``tag`` if they are known, and ``callees``: a list of index, calls, actual_calls, self_seconds and total_seconds of what was called from here.
+CREATE OR REPLACE TABLE raw.function (
+    "t" DOUBLE,
+    "source" VARCHAR,
+    "name" VARCHAR,
+    "filename" VARCHAR,
+    "value" JSON,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('function');
+INSERT INTO raw.function BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('function')
+WHERE "t" IS NOT NULL
+    AND "name" IS NOT NULL
+    AND isfinite(t);
+
 -- -- Segments, and what is damaged -----------------------------------------------------------
 
 CREATE OR REPLACE TEMP TABLE _kept AS
@@ -698,6 +856,10 @@ CREATE OR REPLACE TEMP TABLE _kept AS
     UNION ALL
     SELECT 'worker_sample' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.worker_sample GROUP BY ALL
     UNION ALL
+    SELECT 'graph' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.graph GROUP BY ALL
+    UNION ALL
+    SELECT 'computation' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.computation GROUP BY ALL
+    UNION ALL
     SELECT 'span' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.span GROUP BY ALL
     UNION ALL
     SELECT 'fine_metric' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.fine_metric GROUP BY ALL
@@ -712,9 +874,19 @@ CREATE OR REPLACE TEMP TABLE _kept AS
     UNION ALL
     SELECT 'transfer' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.transfer GROUP BY ALL
     UNION ALL
+    SELECT 'spill' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.spill GROUP BY ALL
+    UNION ALL
     SELECT 'event' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.event GROUP BY ALL
     UNION ALL
-    SELECT 'loss' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.loss GROUP BY ALL;
+    SELECT 'loss' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.loss GROUP BY ALL
+    UNION ALL
+    SELECT 'import' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.import GROUP BY ALL
+    UNION ALL
+    SELECT 'io_file' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.io_file GROUP BY ALL
+    UNION ALL
+    SELECT 'io_segment' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.io_segment GROUP BY ALL
+    UNION ALL
+    SELECT 'function' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.function GROUP BY ALL;
 
 CREATE OR REPLACE TABLE raw.segments AS
 WITH extents AS (
@@ -828,7 +1000,7 @@ damage AS (
         0,
         'older schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.1: what has moved is not found'
+        'version ' || schema_version || ' read as 2.2: what has moved is not found'
     FROM versions
     WHERE version[1] < 2
     UNION ALL
@@ -838,9 +1010,9 @@ damage AS (
         0,
         'newer schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.1; upgrade: pip install -U ''roast-trace[analyze]'''
+        'version ' || schema_version || ' read as 2.2; upgrade: pip install -U ''roast-trace[analyze]'''
     FROM versions
-    WHERE version[1] = 2 AND version[2] > 1
+    WHERE version[1] = 2 AND version[2] > 2
     UNION ALL
     SELECT
         file,
@@ -900,19 +1072,45 @@ SELECT trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
 FROM raw.segments
 GROUP BY trace_id;
 
--- Each segment of a folder repeats the facts of the first, so that it can be read alone.
-CREATE OR REPLACE VIEW environment AS
-SELECT section, name, value ->> '$' AS value, t, trace_id
-FROM raw.environment
-WHERE rowid IN (SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value)
-ORDER BY trace_id, rowid;
-
-COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact; what several segments repeat is one.';
-COMMENT ON COLUMN environment.section IS 'What the fact is about.';
-COMMENT ON COLUMN environment.name IS 'Name of the fact.';
-COMMENT ON COLUMN environment.value IS 'The fact: text as it is, anything else as JSON.';
-COMMENT ON COLUMN environment.t IS 'When it was recorded, in seconds since the epoch.';
-COMMENT ON COLUMN environment.trace_id IS 'Identity of the recording.';
+-- The scheduler, the client that records, and the workers, as they told of themselves. What
+-- several segments repeat is one; a worker that was recorded before tells only its versions.
+CREATE OR REPLACE VIEW _processes AS
+WITH told AS (
+    SELECT DISTINCT ON (trace_id, name, server_id)
+        rowid AS seq,
+        trace_id,
+        t,
+        worker,
+        server_id,
+        json_transform(
+            value,
+            '{
+                "role": "VARCHAR", "pid": "BIGINT", "python": "VARCHAR",
+                "implementation": "VARCHAR", "configuration": "VARCHAR",
+                "defaults": "VARCHAR", "packages": "VARCHAR", "plugins": ["VARCHAR"],
+                "machine": {
+                    "host": "VARCHAR", "system": "VARCHAR", "platform": "VARCHAR",
+                    "kernel": "VARCHAR", "architecture": "VARCHAR", "cpu_model": "VARCHAR",
+                    "cores": "BIGINT", "usable_cores": "BIGINT", "cgroup_cores": "DOUBLE",
+                    "memory_bytes": "BIGINT", "cgroup_memory_bytes": "BIGINT",
+                    "open_files_limit": "BIGINT"
+                },
+                "jobs": [{
+                    "system": "VARCHAR", "job_id": "VARCHAR", "array_id": "VARCHAR",
+                    "array_index": "VARCHAR", "name": "VARCHAR", "queue": "VARCHAR",
+                    "cluster": "VARCHAR", "namespace": "VARCHAR", "node": "VARCHAR",
+                    "slot": "VARCHAR", "nodes": "BIGINT", "cores": "BIGINT",
+                    "memory_bytes": "BIGINT", "start_t": "DOUBLE", "end_t": "DOUBLE"
+                }]
+            }'
+        ) AS process
+    FROM raw.environment
+    WHERE section = 'process' AND json_type(value) = 'OBJECT'
+    ORDER BY rowid
+)
+SELECT seq, trace_id, t, worker, server_id, process.role AS role, process
+FROM told
+WHERE process.role IS NOT NULL;
 
 CREATE OR REPLACE VIEW events AS
 SELECT t, topic, worker, payload, trace_id
@@ -925,6 +1123,40 @@ COMMENT ON COLUMN events.topic IS 'Topic that it was logged under.';
 COMMENT ON COLUMN events.worker IS 'Address of the worker that it is about or comes from.';
 COMMENT ON COLUMN events.payload IS 'The message, as JSON.';
 COMMENT ON COLUMN events.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW imports AS
+SELECT
+    name AS tool,
+    filename,
+    (SELECT sum(records) FROM (SELECT unnest(map_values(records_by_kind)) AS records))::BIGINT
+        AS records,
+    (value ->> '$.imported_t')::DOUBLE AS imported_t,
+    start_t,
+    stop_t,
+    worker,
+    pid,
+    versions,
+    value AS facts,
+    source,
+    segment,
+    trace_id
+FROM raw.import
+ORDER BY trace_id, rowid;
+
+COMMENT ON VIEW imports IS 'What was imported into the trace: one row per file of another program.';
+COMMENT ON COLUMN imports.tool IS 'What measured: darshan or yappi.';
+COMMENT ON COLUMN imports.filename IS 'Name of the file that was imported.';
+COMMENT ON COLUMN imports.records IS 'Records that were made of it.';
+COMMENT ON COLUMN imports.imported_t IS 'When it was imported, in seconds since the epoch, by the clock of the machine that did it.';
+COMMENT ON COLUMN imports.start_t IS 'When what was measured began, in seconds since the epoch, by the clock of the machine that measured; null if the file does not say it.';
+COMMENT ON COLUMN imports.stop_t IS 'When it ended.';
+COMMENT ON COLUMN imports.worker IS 'Worker that was measured, if it was named when the file was imported.';
+COMMENT ON COLUMN imports.pid IS 'Process that was measured, if it was one and the file says which.';
+COMMENT ON COLUMN imports.versions IS 'Versions of what measured and of what read it, by name, as JSON.';
+COMMENT ON COLUMN imports.facts IS 'What the file says of the whole, as JSON.';
+COMMENT ON COLUMN imports.source IS 'Identity of the file: the first 16 hexadecimal digits of its SHA-256.';
+COMMENT ON COLUMN imports.segment IS 'Segment that it lies in.';
+COMMENT ON COLUMN imports.trace_id IS 'Identity of the recording.';
 
 -- Records of profiles, and whether their trees are trees: a parent before its children, a function for
 -- every node but the root, and slices whose nodes are there, each once, with its parent. The
@@ -995,6 +1227,9 @@ FROM raw.profile;
 -- Whether an attempt at a chunk came to nothing through no will of the user's.
 CREATE OR REPLACE MACRO _failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
 
+-- A time that is less than nothing because clocks differ, or one was put back, is none; greatest() passes over null.
+CREATE OR REPLACE MACRO _not_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
+
 CREATE OR REPLACE VIEW trace_info AS
 SELECT
     segments.segment,
@@ -1043,6 +1278,119 @@ COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.'
 COMMENT ON COLUMN trace_info.redacted_values IS 'Secrets that were replaced by <redacted> in the trace until the end of this segment; null if it did not end in order.';
 COMMENT ON COLUMN trace_info.path IS 'File that was read.';
 COMMENT ON COLUMN trace_info.trace_id IS 'Identity of the recording.';
+
+-- Whether a value of the configuration is another one in each run, whatever anybody wants: an
+-- address, a port, a folder for temporary files, or a list that Dask makes longer with each
+-- scheduler of a process.
+CREATE OR REPLACE MACRO _is_of_the_moment(name, value) AS
+    name = 'distributed.scheduler.http.routes'
+    OR regexp_matches(name, '(^|[.-])(address|port|host|temporary-directory|local-directory|log-directory|scheduler-file|pid-file)$')
+    OR regexp_matches(coalesce(value, ''), '^(tcp|tls|ws|wss|ucx|ucxx|inproc|http|https)://|^/(tmp|scratch|var/tmp|run)(/|$)|:[0-9]{4,5}$');
+
+-- Lists that processes share, each once: section is packages, configuration or defaults.
+CREATE OR REPLACE VIEW _sheets AS
+SELECT trace_id, section, name, min_by(value, rowid) AS value
+FROM raw.environment
+WHERE section IN ('packages', 'configuration', 'defaults')
+GROUP BY trace_id, section, name;
+
+-- Tasks that came to a worker to be computed there, and how far they got before they came
+-- again. The message that brings one has a stimulus of its own, in which stands when the
+-- scheduler wrote it. Nearly all come to a worker once; a window finds where the others begin.
+CREATE OR REPLACE VIEW _arrivals AS
+WITH steps AS (
+    SELECT
+        rowid AS seq,
+        trace_id,
+        worker,
+        server_id,
+        key,
+        t,
+        stimulus_id,
+        finish = 'waiting' AND starts_with(stimulus_id, 'compute-task-') AS arrives,
+        finish IN ('ready', 'constrained') AS is_ready,
+        finish = 'executing' AS executes
+    FROM raw.worker_transition
+    WHERE finish IN ('waiting', 'ready', 'constrained', 'executing')
+),
+places AS (
+    SELECT
+        trace_id,
+        worker,
+        server_id,
+        key,
+        any_value(stimulus_id) FILTER (arrives) AS stimulus_id,
+        min(t) FILTER (arrives) AS arrived_t,
+        min(t) FILTER (is_ready) AS ready_t,
+        min(t) FILTER (executes) AS executing_t,
+        count(*) FILTER (arrives) = 1 AND min(seq) FILTER (arrives) = min(seq) AS is_simple
+    FROM steps
+    GROUP BY trace_id, worker, server_id, key
+    HAVING count(*) FILTER (arrives) > 0
+),
+numbered AS (
+    SELECT
+        steps.*,
+        count(*) FILTER (arrives) OVER (
+            PARTITION BY trace_id, worker, steps.server_id, key
+            ORDER BY seq
+            ROWS UNBOUNDED PRECEDING
+        ) AS number
+    FROM steps
+    INNER JOIN (SELECT trace_id, worker, server_id, key FROM places WHERE NOT is_simple) AS place
+        USING (trace_id, worker, key)
+    WHERE steps.server_id IS NOT DISTINCT FROM place.server_id
+),
+arrivals AS (
+    SELECT trace_id, worker, key, stimulus_id, arrived_t, ready_t, executing_t
+    FROM places
+    WHERE is_simple
+    UNION ALL
+    SELECT
+        trace_id,
+        worker,
+        key,
+        any_value(stimulus_id) FILTER (arrives) AS stimulus_id,
+        min(t) FILTER (arrives) AS arrived_t,
+        min(t) FILTER (is_ready) AS ready_t,
+        min(t) FILTER (executes) AS executing_t
+    FROM numbered
+    WHERE number > 0
+    GROUP BY trace_id, worker, server_id, key, number
+)
+SELECT
+    *, try_cast(replace(stimulus_id, 'compute-task-', '') AS DOUBLE) AS sent_t
+FROM arrivals;
+
+-- Graphs as the client that records sent them. One is found again on the scheduler by a key that
+-- it asks for: the first task of that key that entered then, or a little before, since two
+-- clocks are compared. If the scheduler had the task already, the two cannot be joined.
+CREATE OR REPLACE VIEW _graphs AS
+SELECT
+    graph.rowid AS seq,
+    graph.trace_id,
+    graph.t,
+    graph.client,
+    graph.key,
+    json_transform(
+        graph.value,
+        '{
+            "layers": [{"name": "VARCHAR", "type": "VARCHAR", "tasks": "BIGINT", "fused": ["VARCHAR"]}],
+            "more_layers": "BIGINT",
+            "collections": ["VARCHAR"],
+            "code": {
+                "digest": "VARCHAR", "filename": "VARCHAR", "line_number": "BIGINT",
+                "first_line": "BIGINT", "text": "VARCHAR"
+            }
+        }'
+    ) AS told,
+    task.stimulus_id,
+    task.t AS entered_t
+FROM raw.graph AS graph
+ASOF LEFT JOIN raw.task AS task
+    ON graph.trace_id = task.trace_id
+    AND graph.key = task.key
+    AND graph.t - 0.1 <= task.t;
 
 -- What was seen of each key: one pass over the names of all tasks, which nothing else needs
 -- to compare again. Nearly all keys are simple: one attempt, of which this tells the
@@ -1107,17 +1455,6 @@ SELECT
 FROM raw.chunk
 GROUP BY trace_id, key;
 
--- Time of the parts whose action begins so: null without any part, 0 without such a part.
-CREATE OR REPLACE MACRO _seconds(startstops, action_prefix) AS CASE
-    WHEN len(startstops) > 0 THEN coalesce(
-        list_sum(list_transform(
-            list_filter(startstops, lambda part: starts_with(part.action, action_prefix)),
-            lambda part: part.stop - part.start
-        )),
-        0
-    )
-END;
-
 -- How long tasks were in the states that come before a result: from a transition into the state
 -- to the next one of the key, whichever that is. What was there when recording began has been in
 -- its state since then.
@@ -1177,6 +1514,33 @@ COMMENT ON COLUMN transitions.traceback IS 'Text of the traceback.';
 COMMENT ON COLUMN transitions.seq IS 'Place in the scheduler''s order: within a trace, what is smaller came first.';
 COMMENT ON COLUMN transitions.trace_id IS 'Identity of the recording.';
 
+CREATE OR REPLACE VIEW worker_transitions AS
+SELECT
+    t,
+    worker,
+    key,
+    "start",
+    finish,
+    coalesce(state, finish) AS state,
+    stimulus_id,
+    server_id,
+    rowid AS seq,
+    trace_id
+FROM raw.worker_transition
+ORDER BY trace_id, t, rowid;
+
+COMMENT ON VIEW worker_transitions IS 'Changes of the states of tasks on workers: one row per change. Workers know other states than the scheduler, and have tasks of their own for the results that they fetch. Empty unless the recorder was asked for it (worker_transitions=True).';
+COMMENT ON COLUMN worker_transitions.t IS 'When, in seconds since the epoch, as the worker estimates the clock of the scheduler.';
+COMMENT ON COLUMN worker_transitions.worker IS 'Address of the worker.';
+COMMENT ON COLUMN worker_transitions.key IS 'Key of the task.';
+COMMENT ON COLUMN worker_transitions.start IS 'State before.';
+COMMENT ON COLUMN worker_transitions.finish IS 'State that was asked for.';
+COMMENT ON COLUMN worker_transitions.state IS 'State after: finish, unless the task can only be marked for it: cancelled or resumed.';
+COMMENT ON COLUMN worker_transitions.stimulus_id IS 'What made the worker do this. That of →waiting of a task that the scheduler has sent is compute-task- and when the scheduler wrote the message, by its own clock.';
+COMMENT ON COLUMN worker_transitions.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN worker_transitions.seq IS 'Place in the order of the trace: of one worker, what is smaller came first.';
+COMMENT ON COLUMN worker_transitions.trace_id IS 'Identity of the recording.';
+
 CREATE OR REPLACE VIEW worker_samples AS
 SELECT
     t,
@@ -1232,22 +1596,28 @@ COMMENT ON COLUMN worker_samples.host_disk_write_bps IS 'Disk writes of its host
 COMMENT ON COLUMN worker_samples.server_id IS 'Identity of the worker process.';
 COMMENT ON COLUMN worker_samples.trace_id IS 'Identity of the recording.';
 
-CREATE OR REPLACE VIEW transfers AS
-SELECT start_t, stop_t, source, destination, nbytes AS bytes, keys, trace_id
-FROM raw.transfer
+CREATE OR REPLACE VIEW spills AS
+SELECT
+    t,
+    worker,
+    key,
+    "start",
+    finish,
+    nbytes AS bytes,
+    measured.disk_bytes AS disk_bytes,
+    trace_id
+FROM raw.spill
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW transfers IS 'Results that moved from one worker to another: one row per transfer. Empty unless the recorder was asked for it.';
-COMMENT ON COLUMN transfers.start_t IS 'When it began, in seconds since the epoch.';
-COMMENT ON COLUMN transfers.stop_t IS 'When it ended, in seconds since the epoch.';
-COMMENT ON COLUMN transfers.source IS 'Address of the worker that sent.';
-COMMENT ON COLUMN transfers.destination IS 'Address of the worker that received.';
-COMMENT ON COLUMN transfers.bytes IS 'Size of what was moved.';
-COMMENT ON COLUMN transfers.keys IS 'Size of what was moved, by key.';
-COMMENT ON COLUMN transfers.trace_id IS 'Identity of the recording.';
-
--- A time that is less than nothing because clocks differ is none; greatest() passes over null.
-CREATE OR REPLACE MACRO _not_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
+COMMENT ON VIEW spills IS 'Results that went from the memory of a worker to its disk, or came back: one row per move. Empty unless the recorder was asked for it (worker_transitions=True).';
+COMMENT ON COLUMN spills.t IS 'When it was done, in seconds since the epoch.';
+COMMENT ON COLUMN spills.worker IS 'Address of the worker.';
+COMMENT ON COLUMN spills.key IS 'Key of the result.';
+COMMENT ON COLUMN spills.start IS 'Where it was: memory or disk.';
+COMMENT ON COLUMN spills.finish IS 'Where it went: disk or memory.';
+COMMENT ON COLUMN spills.bytes IS 'Size of the result in memory, as sizeof of Dask measures it; null if it did not stay there.';
+COMMENT ON COLUMN spills.disk_bytes IS 'Size on disk, serialised and compressed as it was; null if it came back.';
+COMMENT ON COLUMN spills.trace_id IS 'Identity of the recording.';
 
 -- How far the middle half of some values lies apart, in units of their median.
 CREATE OR REPLACE MACRO _spread(value) AS CASE
@@ -1331,6 +1701,37 @@ COMMENT ON COLUMN spans.parent_id IS 'Identity of the span around it.';
 COMMENT ON COLUMN spans.t IS 'When it was first seen, in seconds since the epoch.';
 COMMENT ON COLUMN spans.trace_id IS 'Identity of the recording.';
 
+-- Functions that a tracing profiler measured, with their numbers as columns.
+CREATE OR REPLACE VIEW _functions AS
+SELECT
+    record.rowid AS function,
+    record.name,
+    record.filename,
+    record.name || ' (' || coalesce(record.filename, '?')
+        || coalesce(':' || numbers.line_number, '') || ')' AS label,
+    numbers.*,
+    facts.worker,
+    facts.value ->> '$.clock' AS clock,
+    facts.filename AS log,
+    record.source,
+    record.trace_id
+FROM (
+    SELECT
+        rowid,
+        *,
+        try_cast(value AS STRUCT(
+            "index" BIGINT, line_number BIGINT, builtin BOOLEAN, calls BIGINT, actual_calls BIGINT,
+            self_seconds DOUBLE, total_seconds DOUBLE, thread BIGINT, thread_name VARCHAR,
+            tag BIGINT,
+            callees STRUCT(
+                "index" BIGINT, calls BIGINT, actual_calls BIGINT, self_seconds DOUBLE,
+                total_seconds DOUBLE
+            )[]
+        )) AS numbers
+    FROM raw.function
+) AS record
+LEFT JOIN raw.import AS facts USING (trace_id, source);
+
 -- A recording cut into buckets of time: of so many seconds, or if that is null of 1, 2 or 5
 -- times a power of ten, so that there are more than 150 and at most 400. The last one ends
 -- with the recording. One row per trace; a recording of one instant has no bucket.
@@ -1375,6 +1776,121 @@ FROM (
     )
 );
 
+CREATE OR REPLACE VIEW jobs AS
+SELECT
+    role AS process,
+    worker,
+    job."system" AS "system",
+    job.job_id AS job_id,
+    job.queue AS queue,
+    job.node AS node,
+    job.cores AS cores,
+    job.memory_bytes AS memory_limit_bytes,
+    job.array_id AS array_id,
+    job.array_index AS array_index,
+    job.name AS name,
+    job.cluster AS cluster,
+    job.namespace AS namespace,
+    job.slot AS slot,
+    job.nodes AS nodes,
+    job.start_t AS start_t,
+    job.end_t AS end_t,
+    host,
+    trace_id
+FROM (
+    SELECT trace_id, seq, role, worker, process.machine.host AS host, unnest(process.jobs) AS job
+    FROM _processes
+)
+WHERE job."system" IS NOT NULL
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW jobs IS 'Jobs of a batch system that scheduler, client and workers ran in, by their own environment variables: one row per process and system.';
+COMMENT ON COLUMN jobs.process IS 'Which process: scheduler, client (the one that recorded) or worker.';
+COMMENT ON COLUMN jobs.worker IS 'Address of the worker; null of others.';
+COMMENT ON COLUMN jobs."system" IS 'SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.';
+COMMENT ON COLUMN jobs.job_id IS 'Identity of the job there; of Kubernetes the name of the pod.';
+COMMENT ON COLUMN jobs.queue IS 'Queue or partition; of HTCondor the universe.';
+COMMENT ON COLUMN jobs.node IS 'Node, as the system names it.';
+COMMENT ON COLUMN jobs.cores IS 'Cores that the job got of the node, for each of its processes.';
+COMMENT ON COLUMN jobs.memory_limit_bytes IS 'Memory that it got of the node.';
+COMMENT ON COLUMN jobs.array_id IS 'Identity of the array that the job belongs to.';
+COMMENT ON COLUMN jobs.array_index IS 'Number of the job within its array.';
+COMMENT ON COLUMN jobs.name IS 'Name of the job.';
+COMMENT ON COLUMN jobs.cluster IS 'Name of the cluster, or of the machine that it was submitted from.';
+COMMENT ON COLUMN jobs.namespace IS 'Namespace of the pod.';
+COMMENT ON COLUMN jobs.slot IS 'Slot of the node, or number of the process within the job.';
+COMMENT ON COLUMN jobs.nodes IS 'Nodes of the job.';
+COMMENT ON COLUMN jobs.start_t IS 'When the job began, in seconds since the epoch.';
+COMMENT ON COLUMN jobs.end_t IS 'When its time is over, in seconds since the epoch.';
+COMMENT ON COLUMN jobs.host IS 'Name of the host, as the operating system names it.';
+COMMENT ON COLUMN jobs.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW machines AS
+WITH before AS (
+    SELECT
+        trace_id,
+        split_part(section, ' ', 1) AS process,
+        max(value ->> '$') FILTER (name = 'host') AS host,
+        max(value ->> '$') FILTER (name = 'platform') AS platform,
+        max(try_cast(value ->> '$' AS BIGINT)) FILTER (name = 'cores') AS cores
+    FROM raw.environment
+    WHERE section IN ('scheduler machine', 'client machine')
+    GROUP BY trace_id, section
+)
+SELECT
+    host,
+    process,
+    processes,
+    cores,
+    usable_cores,
+    cgroup_cores,
+    memory_bytes,
+    cgroup_memory_bytes,
+    cpu_model,
+    architecture,
+    "system",
+    kernel,
+    platform,
+    python,
+    open_files_limit,
+    workers,
+    trace_id
+FROM (
+    SELECT
+        trace_id,
+        role AS process,
+        process.python AS python,
+        unnest(process.machine),
+        count(*) AS processes,
+        CASE WHEN role = 'worker' THEN list(worker ORDER BY seq) END AS workers
+    FROM _processes
+    WHERE process.machine IS NOT NULL
+    GROUP BY trace_id, role, process.python, process.machine
+    UNION ALL BY NAME
+    SELECT *, 1 AS processes
+    FROM before
+)
+ORDER BY trace_id, process, host;
+
+COMMENT ON VIEW machines IS 'What scheduler, client and workers ran on, and how much of it they may use: one row per host, kind of process and limits.';
+COMMENT ON COLUMN machines.host IS 'Name of the host.';
+COMMENT ON COLUMN machines.process IS 'Which process: scheduler, client (the one that recorded) or worker.';
+COMMENT ON COLUMN machines.processes IS 'How many processes of that kind are there, of the same limits.';
+COMMENT ON COLUMN machines.cores IS 'Cores of the host.';
+COMMENT ON COLUMN machines.usable_cores IS 'Cores that the process may run on.';
+COMMENT ON COLUMN machines.cgroup_cores IS 'Cores that its control group may keep busy; null is no limit.';
+COMMENT ON COLUMN machines.memory_bytes IS 'Memory of the host.';
+COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory that its control group may use; null is no limit.';
+COMMENT ON COLUMN machines.cpu_model IS 'Model of the CPU.';
+COMMENT ON COLUMN machines.architecture IS 'Architecture of the CPU.';
+COMMENT ON COLUMN machines."system" IS 'Operating system.';
+COMMENT ON COLUMN machines.kernel IS 'Release of its kernel.';
+COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, as Python names them.';
+COMMENT ON COLUMN machines.python IS 'Version of Python.';
+COMMENT ON COLUMN machines.open_files_limit IS 'Files that a process may have open.';
+COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null of others.';
+COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
+
 -- Three who know of losses: the reader (raw.damage), the recorder (records of kind loss,
 -- repeated as sums in the trailer) and the trailer's count of what it wrote. A line that
 -- cannot be read is missing from the trailer's count too, so it is taken off there.
@@ -1384,14 +1900,26 @@ WITH first_trailer AS (
     FROM raw.trailer
     WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
 ),
+-- What was imported stands behind the trailer, and says its own counts.
+counted AS (
+    SELECT trace_id, segment, t, records_by_kind FROM first_trailer
+    UNION ALL
+    SELECT trace_id, segment, t, records_by_kind FROM raw.import
+    UNION ALL
+    SELECT trace_id, segment, t, map(['import'], [1]) FROM raw.import
+),
 said AS (
-    SELECT
-        trace_id,
-        segment,
-        t,
-        unnest(map_keys(records_by_kind)) AS kind,
-        unnest(map_values(records_by_kind)) AS records
-    FROM first_trailer
+    SELECT trace_id, segment, max(t) AS t, kind, sum(records)::BIGINT AS records
+    FROM (
+        SELECT
+            trace_id,
+            segment,
+            t,
+            unnest(map_keys(records_by_kind)) AS kind,
+            unnest(map_values(records_by_kind)) AS records
+        FROM counted
+    )
+    GROUP BY trace_id, segment, kind
 ),
 held AS (
     SELECT
@@ -1573,6 +2101,1513 @@ COMMENT ON COLUMN loss.detail IS 'Where, or of which kind.';
 COMMENT ON COLUMN loss.t IS 'When it was noticed, in seconds since the epoch; for damage of a file its last record.';
 COMMENT ON COLUMN loss.trace_id IS 'Identity of the recording.';
 
+-- Time of the parts whose action begins so: null without any part, 0 without such a part.
+-- A part that ended before it began took no time: a clock was put back meanwhile.
+CREATE OR REPLACE MACRO _seconds(startstops, action_prefix) AS CASE
+    WHEN len(startstops) > 0 THEN coalesce(
+        list_sum(list_transform(
+            list_filter(startstops, lambda part: starts_with(part.action, action_prefix)),
+            lambda part: _not_negative(part.stop - part.start)
+        )),
+        0
+    )
+END;
+
+-- Both ends tell of a transfer. Two words are of one if they have the same workers and keys,
+-- and times that overlap, but for what clocks may differ by: 1 s. Where the same keys went the
+-- same way more than once, they are of one if each is the nearest to the other.
+CREATE OR REPLACE VIEW transfers AS
+WITH words AS (
+    SELECT
+        rowid AS seq,
+        trace_id,
+        source,
+        destination,
+        start_t,
+        stop_t,
+        nbytes,
+        keys,
+        list_sort(map_keys(keys)) AS names,
+        measured.sent_bytes AS sent_bytes,
+        CASE worker WHEN destination THEN 'destination' WHEN source THEN 'source' END AS told_by
+    FROM raw.transfer
+),
+pairs AS (
+    SELECT
+        received.seq AS received,
+        sent.seq AS sent,
+        abs(sent.start_t + sent.stop_t - received.start_t - received.stop_t) AS apart
+    FROM words AS received
+    INNER JOIN words AS sent USING (trace_id, source, destination, names)
+    WHERE received.told_by = 'destination'
+        AND sent.told_by = 'source'
+        AND received.start_t - 1 <= sent.stop_t
+        AND sent.start_t - 1 <= received.stop_t
+    QUALIFY row_number() OVER (PARTITION BY received.seq ORDER BY apart, sent.seq) = 1
+        AND row_number() OVER (PARTITION BY sent.seq ORDER BY apart, received.seq) = 1
+)
+SELECT
+    word.start_t,
+    word.stop_t,
+    word.source,
+    word.destination,
+    word.nbytes AS bytes,
+    word.keys,
+    _not_negative(word.stop_t - word.start_t) AS seconds,
+    CASE
+        WHEN word.stop_t > word.start_t THEN word.nbytes / (word.stop_t - word.start_t)
+    END AS bytes_per_second,
+    coalesce(sender.sent_bytes, word.sent_bytes) AS sent_bytes,
+    CASE WHEN sender.seq IS NULL THEN word.told_by ELSE 'both' END AS told_by,
+    CASE
+        WHEN sender.seq IS NOT NULL THEN word.nbytes IS NOT DISTINCT FROM sender.nbytes
+            AND list_sort(map_entries(word.keys)) = list_sort(map_entries(sender.keys))
+    END AS agree,
+    CASE word.told_by WHEN 'source' THEN word.start_t ELSE sender.start_t END AS source_start_t,
+    CASE word.told_by WHEN 'source' THEN word.stop_t ELSE sender.stop_t END AS source_stop_t,
+    CASE word.told_by WHEN 'source' THEN word.nbytes ELSE sender.nbytes END AS source_bytes,
+    word.trace_id
+FROM words AS word
+LEFT JOIN pairs AS pair ON word.seq = pair.received
+LEFT JOIN words AS sender ON pair.sent = sender.seq
+WHERE NOT EXISTS (SELECT 1 FROM pairs AS other WHERE other.sent = word.seq)
+ORDER BY word.trace_id, word.seq;
+
+COMMENT ON VIEW transfers IS 'Results that moved from one worker to another, or between a worker and a client: one row per transfer. Empty unless the recorder was asked for it (transfers=True). Both ends tell of a transfer between workers: what is said here is what the receiver says, else the sender. Data that P2P shuffles exchange are no results, and in no log of Dask''s: they are not among these.';
+COMMENT ON COLUMN transfers.start_t IS 'When it began, in seconds since the epoch: when the receiver asked for it. Null of what a client scattered, since nobody timed it.';
+COMMENT ON COLUMN transfers.stop_t IS 'When it ended, in seconds since the epoch: when all had arrived.';
+COMMENT ON COLUMN transfers.source IS 'Address of the worker that sent; null: a client, or the scheduler for one.';
+COMMENT ON COLUMN transfers.destination IS 'Address of the worker that received; null: a client, or the scheduler for one.';
+COMMENT ON COLUMN transfers.bytes IS 'Size of what was moved, as sizeof of Dask measures it.';
+COMMENT ON COLUMN transfers.keys IS 'Size of what was moved, by key.';
+COMMENT ON COLUMN transfers.seconds IS 'How long it took.';
+COMMENT ON COLUMN transfers.bytes_per_second IS 'Bandwidth: bytes in one second.';
+COMMENT ON COLUMN transfers.sent_bytes IS 'Bytes that the sender wrote to the network, compressed as they were; null if it did not tell.';
+COMMENT ON COLUMN transfers.told_by IS 'Who told of it: both, destination or source. A worker that dies tells no more, and the word of the other end stays; Dask''s rebalance() and replicate() are told of by the source alone, what a client takes by the source, and what it scatters by the destination. Null if the trace does not say.';
+COMMENT ON COLUMN transfers.agree IS 'Whether both ends tell of the same size of each key; null unless both told.';
+COMMENT ON COLUMN transfers.source_start_t IS 'When the sender began to write, in seconds since the epoch; null if it did not tell.';
+COMMENT ON COLUMN transfers.source_stop_t IS 'When the sender was done, in seconds since the epoch; null if it did not tell.';
+COMMENT ON COLUMN transfers.source_bytes IS 'Size of what was moved, as the sender says; null if it did not tell.';
+COMMENT ON COLUMN transfers.trace_id IS 'Identity of the recording.';
+
+-- Dask's configuration of each group of processes that have the same. Recorders before schema
+-- version 2.2 told a few options of the scheduler, without their defaults.
+CREATE OR REPLACE VIEW _options AS
+WITH entries AS (
+    SELECT
+        trace_id,
+        section,
+        sheet,
+        entry.key AS name,
+        entry.value ->> '$' AS value
+    FROM (
+        SELECT
+            trace_id,
+            section,
+            name AS sheet,
+            unnest(map_entries(json_transform(value, '"MAP(VARCHAR, JSON)"'))) AS entry
+        FROM _sheets
+        WHERE section IN ('configuration', 'defaults') AND json_type(value) = 'OBJECT'
+    )
+),
+groups AS (
+    SELECT
+        trace_id,
+        role,
+        process.configuration AS configuration,
+        process.defaults AS defaults,
+        count(*) AS processes,
+        list(worker ORDER BY seq) AS workers
+    FROM _processes
+    WHERE process.configuration IS NOT NULL
+    GROUP BY ALL
+),
+declared AS (
+    SELECT groups.*, entries.name, entries.value AS default_value
+    FROM groups
+    INNER JOIN entries
+        ON groups.trace_id = entries.trace_id
+        AND groups.defaults = entries.sheet
+        AND entries.section = 'defaults'
+),
+differing AS (
+    SELECT groups.*, entries.name, entries.value
+    FROM groups
+    INNER JOIN entries
+        ON groups.trace_id = entries.trace_id
+        AND groups.configuration = entries.sheet
+        AND entries.section = 'configuration'
+)
+SELECT
+    trace_id,
+    role,
+    name,
+    CASE WHEN differing.name IS NULL THEN default_value ELSE differing.value END AS value,
+    default_value,
+    differing.name IS NOT NULL AS differs,
+    declared.name IS NOT NULL AS is_declared,
+    processes,
+    workers
+FROM declared
+FULL JOIN differing USING (trace_id, role, configuration, defaults, processes, workers, name)
+UNION ALL
+SELECT DISTINCT trace_id, 'scheduler', name, value ->> '$', NULL, NULL, NULL, 1, NULL
+FROM raw.environment
+WHERE section = 'dask configuration';
+
+-- Packages of each group of processes that say the same of themselves. Recorders before schema
+-- version 2.2 told a few versions of the scheduler and the client, and what Dask itself knows
+-- of each worker.
+CREATE OR REPLACE VIEW _versions AS
+WITH sheets AS (
+    SELECT
+        trace_id,
+        name AS sheet,
+        unnest(
+            CASE WHEN json_type(value) = 'ARRAY' THEN json_transform(value, '[["VARCHAR"]]') END
+        ) AS told
+    FROM _sheets
+    WHERE section = 'packages'
+),
+groups AS (
+    SELECT
+        trace_id,
+        role,
+        process.packages AS sheet,
+        process.python AS python,
+        count(*) AS processes,
+        list(worker ORDER BY seq) AS workers
+    FROM _processes
+    GROUP BY ALL
+),
+before AS (
+    SELECT
+        trace_id,
+        versions::VARCHAR AS text,
+        count(*) AS processes,
+        list(worker ORDER BY rowid) AS workers
+    FROM raw.worker_added
+    WHERE
+        json_type(versions) = 'OBJECT'
+        AND (trace_id, server_id) NOT IN (
+            SELECT (trace_id, server_id) FROM _processes WHERE server_id IS NOT NULL
+        )
+    GROUP BY ALL
+)
+SELECT
+    trace_id,
+    role,
+    sheets.told[1] AS package,
+    sheets.told[2] AS version,
+    processes,
+    workers
+FROM groups
+INNER JOIN sheets USING (trace_id, sheet)
+UNION ALL
+SELECT trace_id, role, 'python', python, processes, workers
+FROM groups
+WHERE python IS NOT NULL
+UNION ALL
+SELECT DISTINCT trace_id, split_part(section, ' ', 1), name, value ->> '$', 1, NULL
+FROM raw.environment
+WHERE section IN ('scheduler versions', 'client versions')
+UNION ALL
+-- Dask calls it 3.11.7.final.0.
+SELECT
+    trace_id,
+    'worker',
+    entry.key,
+    regexp_replace(entry.value, '\.final\.0$', ''),
+    processes,
+    workers
+FROM (
+    SELECT
+        trace_id,
+        processes,
+        workers,
+        unnest(map_entries(json_transform(text::JSON, '"MAP(VARCHAR, VARCHAR)"'))) AS entry
+    FROM before
+)
+WHERE entry.value IS NOT NULL;
+
+-- Pieces of code that submitted something: as the client that records told, or Dask's scheduler.
+-- The text of each stands in one record only.
+CREATE OR REPLACE VIEW _codes AS
+WITH told AS (
+    SELECT trace_id, t, entered_t, NULL AS computation, told.code AS code
+    FROM _graphs
+    WHERE told.code.digest IS NOT NULL
+    UNION ALL
+    SELECT
+        trace_id,
+        t,
+        t AS entered_t,
+        name AS computation,
+        unnest(json_transform(
+            value -> '$.codes',
+            '[{
+                "digest": "VARCHAR", "filename": "VARCHAR", "line_number": "BIGINT",
+                "first_line": "BIGINT", "text": "VARCHAR"
+            }]'
+        )) AS code
+    FROM raw.computation
+),
+texts AS (
+    SELECT
+        trace_id,
+        code.digest AS digest,
+        any_value(code.text) AS text,
+        any_value(code.first_line) AS first_line
+    FROM told
+    GROUP BY ALL
+)
+SELECT
+    told.trace_id,
+    told.t,
+    told.entered_t,
+    told.computation,
+    told.code.digest AS digest,
+    told.code.filename AS filename,
+    told.code.line_number AS line_number,
+    texts.first_line,
+    texts.text
+FROM told
+LEFT JOIN texts ON told.trace_id = texts.trace_id AND told.code.digest = texts.digest;
+
+CREATE OR REPLACE VIEW graph_layers AS
+SELECT
+    stimulus_id,
+    stage,
+    layer,
+    layer_type,
+    tasks,
+    fused,
+    client,
+    t,
+    trace_id
+FROM (
+    SELECT
+        trace_id,
+        stimulus_id,
+        'sent' AS stage,
+        layer.name AS layer,
+        layer.type AS layer_type,
+        layer.tasks AS tasks,
+        layer.fused AS fused,
+        client,
+        t
+    FROM (SELECT * EXCLUDE (told), unnest(told.layers) AS layer FROM _graphs)
+    UNION ALL BY NAME
+    SELECT
+        trace_id,
+        stimulus_id,
+        'scheduled' AS stage,
+        "group" AS layer,
+        any_value(prefix) AS layer_type,
+        count(*) AS tasks,
+        any_value(client) AS client,
+        min(t) AS t
+    FROM raw.task
+    WHERE stimulus_id IS NOT NULL
+    GROUP BY trace_id, stimulus_id, "group"
+)
+ORDER BY trace_id, t, stage, layer;
+
+COMMENT ON VIEW graph_layers IS 'Graphs by layer, before and after the scheduler optimised them and made tasks: one row per graph, stage and layer.';
+COMMENT ON COLUMN graph_layers.stimulus_id IS 'Graph, as in graph_updates; null if what was sent could not be found again on the scheduler.';
+COMMENT ON COLUMN graph_layers.stage IS 'sent: as the client that records sent it, before low-level optimisation (an expression: after its own); scheduled: as its new tasks entered.';
+COMMENT ON COLUMN graph_layers.layer IS 'Name of the layer; of scheduled tasks their task group, which often has the name of the layer.';
+COMMENT ON COLUMN graph_layers.layer_type IS 'Class of the layer or the expression; of scheduled tasks their key prefix.';
+COMMENT ON COLUMN graph_layers.tasks IS 'Tasks of the layer; of an expression its partitions. Null if they would have to be made to be counted.';
+COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions that Dask has fused into this one.';
+COMMENT ON COLUMN graph_layers.client IS 'Client that sent it.';
+COMMENT ON COLUMN graph_layers.t IS 'When it was sent, or entered, in seconds since the epoch.';
+COMMENT ON COLUMN graph_layers.trace_id IS 'Identity of the recording.';
+
+-- Dask tells of each graph in an event, to two topics; a scheduler before 2024.4 tells nothing,
+-- and then there is what its tasks say. Some of the durations that it tells are negative.
+CREATE OR REPLACE VIEW graph_updates AS
+WITH events AS (
+    SELECT
+        trace_id,
+        payload ->> '$.stimulus_id' AS stimulus_id,
+        min(rowid) AS seq,
+        min(t) AS t,
+        max(topic) FILTER (topic <> 'scheduler') AS client,
+        any_value(payload ->> '$.status') AS status,
+        any_value(payload -> '$.metrics') AS metrics
+    FROM raw.event
+    WHERE payload ->> '$.action' = 'update-graph'
+    GROUP BY ALL
+),
+entered AS (
+    SELECT
+        trace_id,
+        stimulus_id,
+        min(t) AS t,
+        any_value(client) AS client,
+        count(*) AS tasks,
+        count(DISTINCT "group") AS groups,
+        sum(len(dependencies)) AS edges
+    FROM raw.task
+    WHERE stimulus_id IS NOT NULL
+    GROUP BY trace_id, stimulus_id
+),
+sent AS (
+    SELECT
+        trace_id,
+        stimulus_id,
+        min(t) AS t,
+        sum(len(told.layers)) + coalesce(sum(told.more_layers), 0) AS layers,
+        flatten(list(told.collections)) AS collections
+    FROM _graphs
+    WHERE told.layers IS NOT NULL
+    GROUP BY trace_id, stimulus_id
+)
+SELECT
+    stimulus_id,
+    coalesce(entered.client, events.client) AS client,
+    coalesce(entered.t, events.t) AS t,
+    try_cast(events.metrics ->> '$.start_timestamp_seconds' AS DOUBLE) AS start_t,
+    events.status,
+    try_cast(events.metrics ->> '$.tasks' AS BIGINT) AS tasks,
+    coalesce(try_cast(events.metrics ->> '$.new_tasks' AS BIGINT), entered.tasks) AS new_tasks,
+    try_cast(events.metrics ->> '$.key_collisions' AS BIGINT) AS key_collisions,
+    entered.groups,
+    entered.edges::BIGINT AS edges,
+    try_cast(events.metrics ->> '$.duration_seconds' AS DOUBLE) AS update_seconds,
+    try_cast(events.metrics ->> '$.materialization_duration_seconds' AS DOUBLE)
+        AS materialization_seconds,
+    abs(try_cast(events.metrics ->> '$.ordering_duration_seconds' AS DOUBLE)) AS ordering_seconds,
+    abs(try_cast(events.metrics ->> '$.state_initialization_duration_seconds' AS DOUBLE))
+        AS state_seconds,
+    sent.layers::BIGINT AS layers_sent,
+    sent.t AS sent_t,
+    sent.collections,
+    trace_id
+FROM events
+FULL JOIN entered USING (trace_id, stimulus_id)
+LEFT JOIN sent USING (trace_id, stimulus_id)
+ORDER BY trace_id, t, stimulus_id;
+
+COMMENT ON VIEW graph_updates IS 'Graphs that came to the scheduler, and what it took to take them in: one row per graph.';
+COMMENT ON COLUMN graph_updates.stimulus_id IS 'What Dask calls it; the transitions that it set off and its tasks have the same.';
+COMMENT ON COLUMN graph_updates.client IS 'Client that sent it.';
+COMMENT ON COLUMN graph_updates.t IS 'When its tasks entered, in seconds since the epoch.';
+COMMENT ON COLUMN graph_updates.start_t IS 'When the scheduler began with it, in seconds since the epoch; null if it does not tell (before 2024.4).';
+COMMENT ON COLUMN graph_updates.status IS 'OK, cancelled or error, as Dask tells it.';
+COMMENT ON COLUMN graph_updates.tasks IS 'Tasks of the graph once it was made.';
+COMMENT ON COLUMN graph_updates.new_tasks IS 'Tasks among them that the scheduler did not have.';
+COMMENT ON COLUMN graph_updates.key_collisions IS 'Keys that stand for something else than they did.';
+COMMENT ON COLUMN graph_updates.groups IS 'Task groups of the new tasks.';
+COMMENT ON COLUMN graph_updates.edges IS 'Dependencies of the new tasks.';
+COMMENT ON COLUMN graph_updates.update_seconds IS 'Time that the scheduler spent on it; the parts are in the next three.';
+COMMENT ON COLUMN graph_updates.materialization_seconds IS 'Time to read the graph and to make tasks of its layers.';
+COMMENT ON COLUMN graph_updates.ordering_seconds IS 'Time to order the tasks.';
+COMMENT ON COLUMN graph_updates.state_seconds IS 'Time to take the tasks in.';
+COMMENT ON COLUMN graph_updates.layers_sent IS 'Layers of the graph as it was sent, before low-level optimisation; null if another client sent it, or it has none, as of client.submit and client.map.';
+COMMENT ON COLUMN graph_updates.sent_t IS 'When the client sent it, in seconds since the epoch on the scheduler''s clock.';
+COMMENT ON COLUMN graph_updates.collections IS 'Types of the collections that were computed, if Dask tells.';
+COMMENT ON COLUMN graph_updates.trace_id IS 'Identity of the recording.';
+
+-- A key is submitted again when the scheduler has forgotten it; the first record describes it.
+CREATE OR REPLACE VIEW _tasks AS
+SELECT
+    task.rowid AS seq,
+    task.*,
+    keys.submissions
+FROM raw.task AS task
+INNER JOIN _keys AS keys ON task.rowid = keys.submission;
+
+-- Records of what a worker measured, and the attempt at a chunk that each belongs to. A task
+-- of dask-awkward can read several chunks, and one of them more than once; a record that was
+-- delivered twice has the same beginning, and the later one counts.
+CREATE OR REPLACE TABLE _readings AS
+WITH records AS (
+    SELECT
+        chunk.rowid AS record,
+        trace_id,
+        key,
+        chunk.run_id,
+        chunk.dataset,
+        chunk.filename,
+        chunk.treename,
+        chunk.entry_start,
+        chunk.entry_stop,
+        chunk.start_t
+    FROM raw.chunk AS chunk
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
+    WHERE chunk.run_id IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY trace_id, key, chunk.run_id, dataset, filename, treename, entry_start,
+            entry_stop, start_t
+        ORDER BY record DESC
+    ) = 1
+)
+SELECT
+    record,
+    min(record) OVER same_chunk AS measured,
+    count(*) OVER same_chunk > 1 AS of_several
+FROM records
+WINDOW
+    same_chunk AS (
+        PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
+    );
+
+CREATE OR REPLACE VIEW cluster_samples AS
+SELECT
+    t,
+    count(*) AS workers,
+    sum(nthreads)::BIGINT AS nthreads,
+    sum(cpu_percent) AS cpu_percent,
+    sum(memory_bytes)::BIGINT AS memory_bytes,
+    sum(memory_limit_bytes)::BIGINT AS memory_limit_bytes,
+    sum(managed_bytes)::BIGINT AS managed_bytes,
+    sum(spilled_bytes)::BIGINT AS spilled_bytes,
+    sum(processing)::BIGINT AS processing,
+    sum(executing)::BIGINT AS executing,
+    sum(ready)::BIGINT AS ready,
+    sum(occupancy_seconds) AS occupancy_seconds,
+    sum(stored_bytes)::BIGINT AS stored_bytes,
+    trace_id
+FROM worker_samples
+GROUP BY trace_id, t
+ORDER BY trace_id, t;
+
+COMMENT ON VIEW cluster_samples IS 'The workers summed up over time: one row per tick.';
+COMMENT ON COLUMN cluster_samples.t IS 'The tick, in seconds since the epoch.';
+COMMENT ON COLUMN cluster_samples.workers IS 'Workers at the tick.';
+COMMENT ON COLUMN cluster_samples.nthreads IS 'Their threads.';
+COMMENT ON COLUMN cluster_samples.cpu_percent IS 'Their CPU use; 100 is one core.';
+COMMENT ON COLUMN cluster_samples.memory_bytes IS 'Memory of their processes.';
+COMMENT ON COLUMN cluster_samples.memory_limit_bytes IS 'Memory they may use; workers without a limit are not in it.';
+COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results they hold in memory.';
+COMMENT ON COLUMN cluster_samples.spilled_bytes IS 'Results they have spilled, as they lie on disk.';
+COMMENT ON COLUMN cluster_samples.processing IS 'Tasks that the scheduler has assigned to them.';
+COMMENT ON COLUMN cluster_samples.executing IS 'Tasks that they are computing.';
+COMMENT ON COLUMN cluster_samples.ready IS 'Tasks that wait for a thread.';
+COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Work that Dask expects to be queued there.';
+COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results they hold, as the scheduler counts them.';
+COMMENT ON COLUMN cluster_samples.trace_id IS 'Identity of the recording.';
+
+-- Dask tells twice what p2p (shuffling, rechunking) does within tasks: in the context p2p as
+-- `foreground`, and in execute with p2p- before the activity. The second one knows the tasks.
+CREATE OR REPLACE VIEW activities AS
+WITH metrics AS (
+    SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
+    FROM fine_metrics
+    WHERE context IS DISTINCT FROM 'p2p' OR prefix IS DISTINCT FROM 'foreground'
+)
+SELECT
+    worker,
+    server_id,
+    context,
+    span_id,
+    prefix,
+    sum(value) FILTER (unit = 'seconds' AND activity IS DISTINCT FROM 'idle') AS seconds,
+    sum(value) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
+    sum(value) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
+    sum(value) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
+    sum(value) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
+    sum(value) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
+    sum(value) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
+    sum(value) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
+    sum(value) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
+    sum(value) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
+    sum(value) FILTER (
+        unit = 'seconds'
+        AND coalesce(activity, '') NOT IN (
+            'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
+            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled', 'idle'
+        )
+    ) AS other_seconds,
+    try_cast(sum(value) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
+    try_cast(sum(value) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
+    try_cast(sum(value) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
+    trace_id
+FROM metrics
+GROUP BY trace_id, worker, server_id, context, span_id, prefix
+ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
+
+COMMENT ON VIEW activities IS 'What the time of workers went into, by Dask''s fine performance metrics: one row per worker, context, span and prefix. Sum it up by any of them: idle time is not in it, and what Dask tells twice, as p2p and as tasks that execute, is there as execute. A time or size is null if there was none of it. Empty if none were recorded.';
+COMMENT ON COLUMN activities.worker IS 'Address of the worker.';
+COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (in the background) or memory-monitor.';
+COMMENT ON COLUMN activities.span_id IS 'Span that the work belongs to.';
+COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks; of p2p, which of its background tasks.';
+COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
+COMMENT ON COLUMN activities.cpu_seconds IS 'Time on a CPU in the threads of tasks.';
+COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in the threads of tasks: input and output, waiting, the lock of the interpreter.';
+COMMENT ON COLUMN activities.serialize_seconds IS 'Time to serialise.';
+COMMENT ON COLUMN activities.deserialize_seconds IS 'Time to deserialise.';
+COMMENT ON COLUMN activities.compress_seconds IS 'Time to compress.';
+COMMENT ON COLUMN activities.decompress_seconds IS 'Time to decompress.';
+COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write on disk what is spilled, or what a shuffle keeps there.';
+COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
+COMMENT ON COLUMN activities.failed_seconds IS 'Time of tasks that failed or were cancelled, whatever it went into.';
+COMMENT ON COLUMN activities.other_seconds IS 'Time of everything else, users'' own activities among it.';
+COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs that were in memory.';
+COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes that were read from disk.';
+COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes that were written to disk.';
+COMMENT ON COLUMN activities.trace_id IS 'Identity of the recording.';
+
+-- What functions called: one row per caller and callee. A call is recursive if the callee was
+-- running already; of those that Yappi counts as no actual calls it knows that.
+CREATE OR REPLACE VIEW _calls AS
+SELECT
+    caller.function AS caller,
+    callee.function AS callee,
+    sum(edge.calls)::BIGINT AS calls,
+    sum(edge.actual_calls)::BIGINT AS actual_calls,
+    sum(edge.self_seconds) AS self_seconds,
+    sum(edge.total_seconds) AS total_seconds,
+    caller.function = callee.function OR coalesce(sum(edge.actual_calls) = 0, false)
+        AS is_recursive,
+    caller.trace_id
+FROM (SELECT function, source, trace_id, unnest(callees) AS edge FROM _functions) AS caller
+INNER JOIN _functions AS callee
+    ON callee.trace_id = caller.trace_id
+    AND callee.source = caller.source
+    AND callee."index" = caller.edge."index"
+GROUP BY caller.function, callee.function, caller.trace_id;
+
+CREATE OR REPLACE VIEW yappi_functions AS
+SELECT
+    label AS function,
+    name,
+    filename,
+    line_number,
+    calls,
+    actual_calls,
+    self_seconds,
+    total_seconds,
+    total_seconds / nullif(calls, 0) AS mean_seconds,
+    clock,
+    thread,
+    thread_name,
+    tag,
+    builtin,
+    worker,
+    log,
+    source,
+    trace_id
+FROM _functions
+ORDER BY trace_id, source, total_seconds DESC NULLS LAST, label, function;
+
+COMMENT ON VIEW yappi_functions IS 'Functions that Yappi measured: one row per file that was imported and function. Their own times add up to all that was measured. Empty unless a file was imported.';
+COMMENT ON COLUMN yappi_functions.function IS 'Function, as name (file:line), as in profile_stacks.';
+COMMENT ON COLUMN yappi_functions.name IS 'Name of the function.';
+COMMENT ON COLUMN yappi_functions.filename IS 'File of its code; of a built-in one its module.';
+COMMENT ON COLUMN yappi_functions.line_number IS 'Line at which it begins.';
+COMMENT ON COLUMN yappi_functions.calls IS 'Times that it was called (Yappi''s ncall); null if the file does not say it, as callgrind.';
+COMMENT ON COLUMN yappi_functions.actual_calls IS 'Times that it was called while it was not running already.';
+COMMENT ON COLUMN yappi_functions.self_seconds IS 'Time in it alone (Yappi''s tsub).';
+COMMENT ON COLUMN yappi_functions.total_seconds IS 'Time in it and in what it called (Yappi''s ttot); null if the file does not say it.';
+COMMENT ON COLUMN yappi_functions.mean_seconds IS 'Time of a call (Yappi''s tavg).';
+COMMENT ON COLUMN yappi_functions.clock IS 'Clock of the times: cpu or wall; null if neither the file nor who imported it said it.';
+COMMENT ON COLUMN yappi_functions.thread IS 'Number that Yappi gave to the thread, or context, that it was first called in.';
+COMMENT ON COLUMN yappi_functions.thread_name IS 'What Yappi calls that context: the class of the thread.';
+COMMENT ON COLUMN yappi_functions.tag IS 'Tag that the user gave to the context, such as the number of a coroutine.';
+COMMENT ON COLUMN yappi_functions.builtin IS 'Whether it is built in, without Python code.';
+COMMENT ON COLUMN yappi_functions.worker IS 'Address of the worker that was measured, if it was named when the file was imported.';
+COMMENT ON COLUMN yappi_functions.log IS 'Name of the file that was imported.';
+COMMENT ON COLUMN yappi_functions.source IS 'Identity of the file, as in imports.';
+COMMENT ON COLUMN yappi_functions.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW config AS
+SELECT
+    name,
+    value,
+    process,
+    default_value,
+    differs,
+    varies,
+    is_declared,
+    _is_of_the_moment(name, value) AS is_of_the_moment,
+    processes,
+    workers,
+    trace_id
+FROM (
+    SELECT
+        trace_id,
+        name,
+        value,
+        role AS process,
+        default_value,
+        differs,
+        is_declared,
+        sum(processes)::BIGINT AS processes,
+        CASE WHEN role = 'worker' THEN flatten(list(workers)) END AS workers,
+        min(coalesce(value, '')) OVER (PARTITION BY trace_id, name)
+            <> max(coalesce(value, '')) OVER (PARTITION BY trace_id, name) AS varies
+    FROM _options
+    GROUP BY trace_id, name, value, role, default_value, differs, is_declared
+)
+ORDER BY trace_id, name, process, value;
+
+COMMENT ON VIEW config IS 'Dask configuration in effect: one row per option, value and kind of process. What may hold a secret is not in it: <withheld> or <redacted> stands there.';
+COMMENT ON COLUMN config.name IS 'Whole name of the option, as dask.config.get takes it.';
+COMMENT ON COLUMN config.value IS 'Its value there: text as it is, anything else as JSON; null is None.';
+COMMENT ON COLUMN config.process IS 'Where: scheduler, client (the one that recorded) or worker.';
+COMMENT ON COLUMN config.default_value IS 'What the installed package that declares the option has for it; null is None, or nobody declares it.';
+COMMENT ON COLUMN config.differs IS 'Whether the value is not the default; null if the defaults were not recorded.';
+COMMENT ON COLUMN config.varies IS 'Whether processes of this run have different values.';
+COMMENT ON COLUMN config.is_declared IS 'Whether a package that is loaded there declares the option; texts of others are withheld unless own_configuration is set.';
+COMMENT ON COLUMN config.is_of_the_moment IS 'Whether it is a value that each run has its own of, whatever anybody wants: an address, a port, a folder for temporary files.';
+COMMENT ON COLUMN config.processes IS 'How many processes of that kind have this value.';
+COMMENT ON COLUMN config.workers IS 'Addresses of the workers that have this value; null of others.';
+COMMENT ON COLUMN config.trace_id IS 'Identity of the recording.';
+
+-- Each segment of a folder repeats the facts of the first, so that it can be read alone.
+-- What processes run with and on has views of its own, whole; here are the best known of these
+-- facts, under the names that they have always had.
+CREATE OR REPLACE VIEW environment AS
+WITH facts AS (
+    SELECT section, name, value ->> '$' AS value, t, trace_id, rowid AS seq
+    FROM raw.environment
+    WHERE
+        rowid IN (
+            SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value
+        )
+        AND coalesce(section, '') NOT IN ('process', 'packages', 'configuration', 'defaults')
+),
+told AS (
+    SELECT trace_id, role, min(t) AS t, min(seq) AS seq
+    FROM _processes
+    WHERE role IN ('scheduler', 'client')
+    GROUP BY trace_id, role
+),
+best_known AS (
+    SELECT role || ' versions' AS section, package AS name, version AS value, told.t, trace_id, seq
+    FROM _versions
+    INNER JOIN told USING (trace_id, role)
+    WHERE package IN (
+        'python', 'dask', 'distributed', 'coffea', 'uproot', 'awkward', 'dask-awkward', 'numpy',
+        'pandas', 'pyarrow', 'msgpack', 'tornado', 'cloudpickle', 'roast-trace'
+    )
+    UNION ALL
+    SELECT
+        role || ' machine',
+        unnest(['host', 'platform', 'cores']),
+        unnest([
+            process.machine.host, process.machine.platform, process.machine.cores::VARCHAR
+        ]),
+        t,
+        trace_id,
+        seq
+    FROM _processes
+    WHERE role IN ('scheduler', 'client')
+    UNION ALL
+    SELECT 'dask configuration', name, value, told.t, trace_id, seq
+    FROM _options
+    INNER JOIN told USING (trace_id, role)
+    WHERE
+        role = 'scheduler'
+        AND name IN (
+            'distributed.scheduler.allowed-failures',
+            'distributed.scheduler.worker-saturation',
+            'distributed.scheduler.work-stealing',
+            'distributed.scheduler.worker-ttl',
+            'distributed.scheduler.unknown-task-duration',
+            'distributed.worker.memory.target',
+            'distributed.worker.memory.spill',
+            'distributed.worker.memory.pause',
+            'distributed.worker.memory.terminate',
+            'distributed.worker.profile.enabled',
+            'distributed.worker.profile.interval',
+            'distributed.worker.profile.cycle',
+            'distributed.comm.compression',
+            'optimization.fuse.active',
+            'dataframe.shuffle.method'
+        )
+)
+SELECT section, name, value, t, trace_id
+FROM (
+    SELECT * FROM facts
+    UNION ALL
+    SELECT best_known.*
+    FROM best_known
+    ANTI JOIN facts USING (trace_id, section, name)
+)
+ORDER BY trace_id, seq, section, name;
+
+COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact; what several segments repeat is one. Of versions, machines and Dask''s configuration here are the best known; packages, machines and config have all.';
+COMMENT ON COLUMN environment.section IS 'What the fact is about.';
+COMMENT ON COLUMN environment.name IS 'Name of the fact.';
+COMMENT ON COLUMN environment.value IS 'The fact: text as it is, anything else as JSON.';
+COMMENT ON COLUMN environment.t IS 'When it was recorded, in seconds since the epoch.';
+COMMENT ON COLUMN environment.trace_id IS 'Identity of the recording.';
+
+-- What is compared is what a kind of process has in both traces: the set of its values, of all
+-- its processes. Of one that tells nothing nobody knows what differs; and of what only one
+-- names, only if both told all by the same rules (before schema version 2.2 it was a few).
+CREATE OR REPLACE VIEW differences AS
+WITH opened AS (
+    SELECT trace_id, min(rowid) AS seq FROM raw.segments GROUP BY trace_id
+),
+first_opened AS (
+    SELECT min_by(trace_id, seq) AS trace_id FROM opened
+),
+facts AS (
+    SELECT trace_id, 'package' AS what, role, package AS name, version AS value
+    FROM _versions
+    UNION ALL
+    SELECT trace_id, 'configuration', role, name, coalesce(value, 'None')
+    FROM _options
+    WHERE NOT _is_of_the_moment(name, value)
+    UNION ALL
+    SELECT trace_id, 'cluster', 'client', name, value ->> '$'
+    FROM raw.environment
+    WHERE section = 'cluster'
+),
+rules AS (
+    SELECT
+        facts.trace_id,
+        what,
+        facts.role,
+        CASE
+            WHEN any_value(told.role) IS NULL THEN 'few'
+            WHEN what = 'package' THEN coalesce(any_value(header.settings ->> '$.packages'), 'all')
+            ELSE 'all'
+        END AS rule
+    FROM facts
+    LEFT JOIN _processes AS told ON facts.trace_id = told.trace_id AND facts.role = told.role
+    LEFT JOIN raw.header AS header ON facts.trace_id = header.trace_id AND header.segment = 1
+    GROUP BY facts.trace_id, what, facts.role
+),
+-- Kinds of process that tell of such facts in both.
+pairs AS (
+    SELECT other.trace_id, other.what, other.role, one.rule = other.rule AND one.rule <> 'few' AS by_same_rule
+    FROM rules AS other
+    INNER JOIN rules AS one ON one.what = other.what AND one.role = other.role
+    WHERE
+        one.trace_id = (SELECT trace_id FROM first_opened)
+        AND other.trace_id <> one.trace_id
+),
+held AS (
+    SELECT trace_id, what, role, name, list(DISTINCT value ORDER BY value) AS held
+    FROM facts
+    GROUP BY trace_id, what, role, name
+),
+there AS (
+    SELECT held.trace_id, held.what, held.role, held.name, held.held, by_same_rule
+    FROM held
+    INNER JOIN pairs USING (trace_id, what, role)
+),
+here AS (
+    SELECT pairs.trace_id, pairs.what, pairs.role, held.name, held.held, by_same_rule
+    FROM held
+    INNER JOIN pairs ON held.what = pairs.what AND held.role = pairs.role
+    WHERE held.trace_id = (SELECT trace_id FROM first_opened)
+),
+compared AS (
+    SELECT trace_id, what, role, name, there.held AS there, here.held AS here
+    FROM there
+    FULL JOIN here USING (trace_id, what, role, name)
+    WHERE
+        there.held IS DISTINCT FROM here.held
+        AND (
+            coalesce(there.by_same_rule, here.by_same_rule)
+            OR (there.held IS NOT NULL AND here.held IS NOT NULL)
+        )
+)
+SELECT
+    what,
+    name,
+    array_to_string(nullif(list_sort(list_distinct(flatten(list(here)))), []), '; ') AS first_value,
+    array_to_string(nullif(list_sort(list_distinct(flatten(list(there)))), []), '; ') AS value,
+    list(role ORDER BY role) AS processes,
+    trace_id
+FROM compared
+GROUP BY trace_id, what, name
+ORDER BY trace_id, what, name;
+
+COMMENT ON VIEW differences IS 'How the set-up of each trace differs from that of the first one opened: one row per package, option of Dask''s configuration or argument of the cluster. What each run has its own of (addresses, ports, folders for temporary files) is no difference, nor is what only one of them recorded.';
+COMMENT ON COLUMN differences.what IS 'package, configuration or cluster.';
+COMMENT ON COLUMN differences.name IS 'Name of the package, the option or the argument.';
+COMMENT ON COLUMN differences.first_value IS 'Its version or value in the first trace, of those processes that differ; null if it is not there.';
+COMMENT ON COLUMN differences.value IS 'The same in this trace.';
+COMMENT ON COLUMN differences.processes IS 'Kinds of process that differ: client, scheduler, worker.';
+COMMENT ON COLUMN differences.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW packages AS
+SELECT
+    package,
+    version,
+    role AS process,
+    sum(processes)::BIGINT AS processes,
+    CASE WHEN role = 'worker' THEN flatten(list(workers)) END AS workers,
+    min(version) OVER (PARTITION BY trace_id, package)
+        <> max(version) OVER (PARTITION BY trace_id, package) AS differs,
+    trace_id
+FROM _versions
+WHERE package IS NOT NULL
+GROUP BY trace_id, role, package, version
+ORDER BY trace_id, package, process, version;
+
+COMMENT ON VIEW packages IS 'Versions of the software that scheduler, client and workers find: one row per package, version and kind of process.';
+COMMENT ON COLUMN packages.package IS 'Name of the package as package indexes spell it; python is the interpreter.';
+COMMENT ON COLUMN packages.version IS 'Its version there.';
+COMMENT ON COLUMN packages.process IS 'Where: scheduler, client (the one that recorded) or worker.';
+COMMENT ON COLUMN packages.processes IS 'How many processes of that kind have it in this version.';
+COMMENT ON COLUMN packages.workers IS 'Addresses of the workers that have it in this version; null of others.';
+COMMENT ON COLUMN packages.differs IS 'Whether processes of this run have it in different versions.';
+COMMENT ON COLUMN packages.trace_id IS 'Identity of the recording.';
+
+-- Graphs that come while the scheduler is at work belong to the computation that it is at.
+CREATE OR REPLACE VIEW computations AS
+WITH begun AS (
+    SELECT
+        trace_id,
+        name AS computation,
+        min(rowid) AS seq,
+        min(t) AS t,
+        min_by(client, rowid) AS client,
+        min_by(stimulus_id, rowid) AS stimulus_id
+    FROM raw.computation
+    GROUP BY trace_id, name
+),
+entered AS (
+    SELECT
+        begun.trace_id,
+        begun.computation,
+        count(*) AS tasks,
+        count(DISTINCT task.stimulus_id) AS graphs
+    FROM raw.task AS task
+    ASOF INNER JOIN begun ON task.trace_id = begun.trace_id AND task.t >= begun.t
+    WHERE task.stimulus_id IS NOT NULL
+    GROUP BY ALL
+),
+codes AS (
+    SELECT
+        trace_id,
+        computation,
+        min_by(filename, t) AS filename,
+        min_by(line_number, t) AS line_number,
+        min_by(line, t) AS line,
+        string_agg(DISTINCT text, chr(10) || chr(10)) AS code
+    FROM (
+        SELECT
+            code.* EXCLUDE (computation),
+            coalesce(code.computation, begun.computation) AS computation,
+            trim(string_split(code.text, chr(10))[code.line_number - code.first_line + 1]) AS line
+        FROM _codes AS code
+        -- A piece that a client told is of the computation that its graph became part of.
+        ASOF INNER JOIN begun
+            ON code.trace_id = begun.trace_id AND code.entered_t >= begun.t
+    )
+    GROUP BY trace_id, computation
+)
+SELECT
+    computation,
+    t,
+    client,
+    stimulus_id,
+    coalesce(entered.graphs, 0) AS graphs,
+    coalesce(entered.tasks, 0) AS tasks,
+    codes.filename,
+    codes.line_number,
+    codes.line,
+    codes.code,
+    trace_id
+FROM begun
+LEFT JOIN entered USING (trace_id, computation)
+LEFT JOIN codes USING (trace_id, computation)
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW computations IS 'What Dask calls computations: one row per stretch of work of a scheduler that had nothing to do before. Graphs that come meanwhile are part of it.';
+COMMENT ON COLUMN computations.computation IS 'Identity of the computation.';
+COMMENT ON COLUMN computations.t IS 'When its first graph entered, in seconds since the epoch.';
+COMMENT ON COLUMN computations.client IS 'Client that sent the first graph.';
+COMMENT ON COLUMN computations.stimulus_id IS 'The first graph, as in graph_updates.';
+COMMENT ON COLUMN computations.graphs IS 'Graphs with new tasks.';
+COMMENT ON COLUMN computations.tasks IS 'New tasks.';
+COMMENT ON COLUMN computations.filename IS 'File of the code that submitted first; null unless code is recorded (opt-in).';
+COMMENT ON COLUMN computations.line_number IS 'Line in it.';
+COMMENT ON COLUMN computations.line IS 'That line.';
+COMMENT ON COLUMN computations.code IS 'The code that submitted, functions or cells, each piece once.';
+COMMENT ON COLUMN computations.trace_id IS 'Identity of the recording.';
+
+-- What tasks do for coffea. A prefix does not tell: that of a chunk is the name of the
+-- processor, or `automatic_retries` as that of a file's metadata is, and merges of either are
+-- `reduce`. So it is followed what depends on what, from the keys of chunks and files.
+CREATE OR REPLACE TABLE _roles AS
+WITH RECURSIVE edges AS (
+    SELECT trace_id, key, unnest(dependencies) AS dependency
+    FROM _tasks
+    WHERE prefix = 'reduce' AND EXISTS (FROM _coffea_keys)
+),
+merged AS (
+    SELECT trace_id, key, role FROM _coffea_keys
+    UNION
+    SELECT edges.trace_id, edges.key, merged.role
+    FROM merged
+    INNER JOIN edges
+        ON merged.trace_id = edges.trace_id AND merged.key = edges.dependency
+),
+merges AS (
+    SELECT
+        trace_id,
+        key,
+        CASE WHEN bool_or(role = 'chunk') THEN 'merge' ELSE 'file metadata' END AS role
+    FROM merged
+    ANTI JOIN _coffea_keys USING (trace_id, key)
+    GROUP BY trace_id, key
+),
+inputs AS (
+    SELECT DISTINCT task.trace_id, unnest(task.dependencies) AS key
+    FROM _tasks AS task
+    -- dask-awkward broadcasts no processor.
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk' AND NOT goes_on) AS chunks
+        USING (trace_id, key)
+),
+broadcasts AS (
+    SELECT trace_id, key, 'processor broadcast' AS role
+    FROM _tasks AS task
+    SEMI JOIN inputs USING (trace_id, key)
+    ANTI JOIN _coffea_keys USING (trace_id, key)
+    WHERE coalesce(len(task.dependencies), 0) = 0
+)
+SELECT trace_id, key, role FROM _coffea_keys
+UNION ALL
+FROM merges
+UNION ALL
+FROM broadcasts;
+
+CREATE OR REPLACE VIEW graph_edges AS
+SELECT
+    edge.key,
+    edge.dependency,
+    edge.prefix,
+    there.prefix AS dependency_prefix,
+    edge."group" AS task_group,
+    there."group" AS dependency_group,
+    edge.stimulus_id,
+    edge.trace_id
+FROM (
+    SELECT seq, trace_id, key, prefix, "group", stimulus_id, unnest(dependencies) AS dependency
+    FROM _tasks
+) AS edge
+LEFT JOIN _tasks AS there
+    ON edge.trace_id = there.trace_id AND edge.dependency = there.key
+ORDER BY edge.trace_id, edge.seq, edge.dependency;
+
+COMMENT ON VIEW graph_edges IS 'Edges of the graph as it was submitted: one row per task and dependency. Where the two ran and what was moved is in dependencies.';
+COMMENT ON COLUMN graph_edges.key IS 'Key of the task that takes the result.';
+COMMENT ON COLUMN graph_edges.dependency IS 'Key of the task whose result it takes.';
+COMMENT ON COLUMN graph_edges.prefix IS 'Key prefix of the task.';
+COMMENT ON COLUMN graph_edges.dependency_prefix IS 'Key prefix of the dependency; null if it was not recorded as a task.';
+COMMENT ON COLUMN graph_edges.task_group IS 'Task group of the task.';
+COMMENT ON COLUMN graph_edges.dependency_group IS 'Task group of the dependency; null if it was not recorded as a task.';
+COMMENT ON COLUMN graph_edges.stimulus_id IS 'Graph that the task came with, as in graph_updates.';
+COMMENT ON COLUMN graph_edges.trace_id IS 'Identity of the recording.';
+
+-- Dask makes the restrictions of a task of its annotations.
+CREATE OR REPLACE VIEW restrictions AS
+SELECT
+    key,
+    prefix,
+    task_group,
+    workers,
+    resources,
+    allow_other_workers,
+    retries,
+    priority,
+    trace_id
+FROM (
+    SELECT
+        seq,
+        trace_id,
+        key,
+        prefix,
+        "group" AS task_group,
+        coalesce(annotations -> '$.workers', annotations -> '$.restrictions') AS told,
+        CASE json_type(told)
+            WHEN 'ARRAY' THEN json_transform(told, '["VARCHAR"]')
+            WHEN 'VARCHAR' THEN [told ->> '$']
+        END AS workers,
+        annotations -> '$.resources' AS resources,
+        try_cast(coalesce(
+            annotations ->> '$.allow_other_workers', annotations ->> '$.loose_restrictions'
+        ) AS BOOLEAN) AS allow_other_workers,
+        try_cast(annotations ->> '$.retries' AS BIGINT) AS retries,
+        try_cast(annotations ->> '$.priority' AS DOUBLE) AS priority
+    FROM _tasks
+    WHERE json_type(annotations) = 'OBJECT'
+)
+WHERE
+    workers IS NOT NULL
+    OR resources IS NOT NULL
+    OR retries IS NOT NULL
+    OR priority IS NOT NULL
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW restrictions IS 'Where tasks may run and what they need, as their annotations say: one row per task with workers, resources, retries or a priority of its own.';
+COMMENT ON COLUMN restrictions.key IS 'Key of the task.';
+COMMENT ON COLUMN restrictions.prefix IS 'Key prefix of the task.';
+COMMENT ON COLUMN restrictions.task_group IS 'Task group of the task.';
+COMMENT ON COLUMN restrictions.workers IS 'Workers or hosts that it may run on.';
+COMMENT ON COLUMN restrictions.resources IS 'Dask resources that it takes, as JSON.';
+COMMENT ON COLUMN restrictions.allow_other_workers IS 'Whether it may run elsewhere if none of its workers is there.';
+COMMENT ON COLUMN restrictions.retries IS 'How often it may be tried again.';
+COMMENT ON COLUMN restrictions.priority IS 'Priority that the user gave it; the larger goes first.';
+COMMENT ON COLUMN restrictions.trace_id IS 'Identity of the recording.';
+
+-- What workers measured of attempts at chunks: one row per task attempt and chunk.
+CREATE OR REPLACE TABLE _measured AS
+WITH told AS (
+    SELECT
+        reading.measured,
+        reading.record,
+        reading.of_several,
+        chunk.* EXCLUDE (measured),
+        unnest(chunk.measured),
+        list_filter(
+            chunk.measured.branches,
+            lambda read: read.compressed_bytes IS NOT NULL AND read.uncompressed_bytes IS NOT NULL
+        ) AS sized
+    FROM _readings AS reading
+    INNER JOIN raw.chunk AS chunk ON chunk.rowid = reading.record
+)
+SELECT
+    measured,
+    max(record) AS last_record,
+    any_value(trace_id) AS trace_id,
+    any_value(key) AS key,
+    any_value(run_id) AS run_id,
+    any_value(dataset) AS dataset,
+    any_value(filename) AS filename,
+    any_value(treename) AS treename,
+    any_value(entry_start) AS entry_start,
+    any_value(entry_stop) AS entry_stop,
+    any_value(file_uuid) AS file_uuid,
+    arg_max_null(worker, record) AS worker,
+    arg_max_null(thread, record) AS thread,
+    min(start_t) AS start_t,
+    max(stop_t) AS stop_t,
+    sum(_not_negative(stop_t - start_t)) AS seconds,
+    arg_max_null(until, record) AS measured_until,
+    arg_max_null(source, record) AS source,
+    max(events) AS events,
+    sum(open_seconds) AS open_seconds,
+    sum(process_seconds) AS process_seconds,
+    sum(read_seconds) AS read_seconds,
+    sum(cpu_seconds) AS cpu_seconds,
+    sum(bytes_read)::BIGINT AS bytes_read,
+    sum(requests)::BIGINT AS requests,
+    -- One reading is the rule; the list is then where it was recorded.
+    list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
+    coalesce(
+        len(list_distinct(flatten(list(columns) FILTER (of_several)))),
+        any_value(len(columns))
+    ) AS columns_read,
+    coalesce(
+        len(list_distinct(flatten(list(
+            list_transform(branches, lambda read: read.branch)
+        ) FILTER (of_several)))),
+        any_value(len(branches))
+    ) AS branches_read,
+    max(file_branches) AS file_branches,
+    max(file_bytes) AS file_bytes,
+    sum(_total(list_transform(branches, lambda read: read.compressed_bytes)))::BIGINT
+        AS compressed_bytes,
+    sum(_total(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
+        AS uncompressed_bytes,
+    -- Of branches of which both are known: what a ratio can be made of.
+    sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
+        AS packed_bytes,
+    sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
+        AS unpacked_bytes,
+    arg_min_null(memory_before, record) AS memory_before_bytes,
+    arg_max_null(memory_after, record) AS memory_after_bytes,
+    max(memory_peak) AS memory_peak_bytes,
+    coalesce(bool_and(from_checkpoint), false) AS from_checkpoint,
+    arg_max_null(nbytes, record) AS nbytes,
+    arg_max_null(exception, record) AS exception
+FROM told
+GROUP BY measured;
+
+-- Stacks of functions of which only callers and callees are known, not who called the callers.
+-- A function's time is shared out among those that called it as Yappi measured it for each;
+-- what it called in turn is shared out in proportion, as gprof does. Stacks of less than a
+-- two-thousandth of all time are not followed, nor are recursive calls: what is left of a
+-- function's own time stands below "(callers not told apart)", so that the sum is that of all
+-- functions' own time to the last bit that adding leaves.
+CREATE OR REPLACE VIEW _function_stacks AS
+WITH RECURSIVE functions AS MATERIALIZED (
+    SELECT
+        *,
+        coalesce(self_seconds, 0) AS own_seconds,
+        sum(coalesce(self_seconds, 0)) OVER (PARTITION BY trace_id, source) AS whole_seconds
+    FROM _functions
+),
+known_calls AS (
+    -- callgrind says no time of a callee's own, and no recursion but of itself.
+    SELECT
+        caller,
+        callee,
+        is_recursive,
+        greatest(coalesce(total_seconds, 0), 0) AS total_seconds,
+        greatest(coalesce(self_seconds, 0), 0) AS own_seconds
+    FROM _calls
+),
+called AS MATERIALIZED (
+    SELECT
+        callee AS function,
+        sum(total_seconds) FILTER (NOT is_recursive) AS total_seconds,
+        sum(own_seconds) FILTER (NOT is_recursive) AS own_seconds,
+        sum(own_seconds) FILTER (is_recursive) AS recursive_seconds
+    FROM known_calls
+    GROUP BY callee
+),
+calling AS (
+    SELECT caller AS function, sum(total_seconds) FILTER (caller <> callee) AS total_seconds
+    FROM known_calls
+    GROUP BY caller
+),
+nodes AS MATERIALIZED (
+    SELECT
+        functions.function,
+        functions.own_seconds,
+        functions.whole_seconds,
+        greatest(
+            coalesce(functions.total_seconds, functions.own_seconds + coalesce(calling.total_seconds, 0)),
+            coalesce(called.total_seconds, 0),
+            functions.own_seconds
+        ) AS total_seconds,
+        coalesce(called.total_seconds, 0) AS called_total_seconds,
+        -- A part of a function's own time that recursive calls took goes with the others.
+        coalesce(
+            functions.own_seconds
+            / nullif(functions.own_seconds - coalesce(called.recursive_seconds, 0), 0),
+            1
+        ) AS with_recursion,
+        coalesce(called.own_seconds, 0) AS called_own_seconds
+    FROM functions
+    LEFT JOIN called USING (function)
+    LEFT JOIN calling USING (function)
+),
+steps AS MATERIALIZED (
+    SELECT
+        edge.caller,
+        edge.callee,
+        coalesce(edge.total_seconds / nullif(node.total_seconds, 0), 0) AS share,
+        CASE
+            WHEN node.called_own_seconds > 0
+                THEN least(edge.own_seconds * node.with_recursion, node.own_seconds)
+            ELSE coalesce(edge.total_seconds / nullif(node.total_seconds, 0), 0) * node.own_seconds
+        END AS own_seconds,
+        node.total_seconds,
+        node.whole_seconds
+    FROM known_calls AS edge
+    INNER JOIN nodes AS node ON node.function = edge.callee
+    WHERE NOT edge.is_recursive
+),
+paths AS (
+    SELECT
+        function,
+        [function] AS path,
+        greatest(1 - coalesce(called_total_seconds / nullif(total_seconds, 0), 0), 0) AS share,
+        CASE
+            WHEN called_total_seconds = 0 THEN own_seconds
+            WHEN called_own_seconds > 0
+                THEN greatest(own_seconds - called_own_seconds * with_recursion, 0)
+            ELSE greatest(1 - called_total_seconds / total_seconds, 0) * own_seconds
+        END AS own_seconds
+    FROM nodes
+    UNION ALL
+    SELECT
+        steps.callee,
+        list_append(paths.path, steps.callee),
+        paths.share * steps.share,
+        paths.share * steps.own_seconds
+    FROM paths
+    INNER JOIN steps ON steps.caller = paths.function
+    WHERE NOT list_contains(paths.path, steps.callee)
+        AND paths.share * steps.share * steps.total_seconds > steps.whole_seconds / 2000
+        AND len(paths.path) < 200
+),
+told AS (
+    SELECT function, sum(own_seconds) AS own_seconds FROM paths GROUP BY function
+),
+stacks AS (
+    SELECT
+        paths.function,
+        paths.path,
+        -- Of times that contradict each other no more is told than there was.
+        paths.own_seconds
+            * CASE
+                WHEN told.own_seconds > nodes.own_seconds
+                    THEN nodes.own_seconds / told.own_seconds
+                ELSE 1
+            END AS seconds
+    FROM paths
+    INNER JOIN told USING (function)
+    INNER JOIN nodes USING (function)
+    -- What is left of a difference is no time.
+    WHERE paths.own_seconds > 1e-15
+    UNION ALL
+    SELECT nodes.function, [-1, nodes.function], nodes.own_seconds - coalesce(told.own_seconds, 0)
+    FROM nodes
+    LEFT JOIN told USING (function)
+    WHERE nodes.own_seconds - coalesce(told.own_seconds, 0) > 1e-9
+),
+named AS (
+    SELECT
+        place,
+        any_value(stacks.function) AS function,
+        any_value(stacks.seconds) AS seconds,
+        list(coalesce(functions.label, '(callers not told apart)') ORDER BY step) AS stack,
+        list(
+            {
+                name: coalesce(functions.name, '(callers not told apart)'),
+                filename: functions.filename,
+                line_number: functions.line_number
+            } ORDER BY step
+        ) AS frames
+    FROM (
+        SELECT
+            place,
+            function,
+            seconds,
+            unnest(path) AS member,
+            unnest(range(len(path))) AS step
+        FROM (SELECT row_number() OVER () AS place, * FROM stacks)
+    ) AS stacks
+    LEFT JOIN functions ON functions.function = stacks.member
+    GROUP BY place
+)
+SELECT
+    functions.worker,
+    named.stack,
+    round(named.seconds * 1e6)::BIGINT AS samples,
+    named.seconds,
+    named.frames,
+    functions.log,
+    functions.trace_id
+FROM named
+INNER JOIN functions USING (function);
+
+CREATE OR REPLACE VIEW yappi_calls AS
+SELECT
+    caller.label AS caller,
+    callee.label AS callee,
+    calls.calls,
+    calls.actual_calls,
+    calls.self_seconds,
+    calls.total_seconds,
+    caller.log,
+    caller.source,
+    caller.trace_id
+FROM _calls AS calls
+INNER JOIN _functions AS caller ON calls.caller = caller.function
+INNER JOIN _functions AS callee ON calls.callee = callee.function
+ORDER BY caller.trace_id, caller.source, calls.total_seconds DESC, caller.label, callee.label, calls.caller, calls.callee;
+
+COMMENT ON VIEW yappi_calls IS 'What functions called, as Yappi measured it: one row per caller and callee.';
+COMMENT ON COLUMN yappi_calls.caller IS 'Function that called, as in yappi_functions.';
+COMMENT ON COLUMN yappi_calls.callee IS 'Function that was called.';
+COMMENT ON COLUMN yappi_calls.calls IS 'Times that it was called from there.';
+COMMENT ON COLUMN yappi_calls.actual_calls IS 'Times of these while it was not running already; null if the file does not say it.';
+COMMENT ON COLUMN yappi_calls.self_seconds IS 'Time in the callee alone when called from there; null if the file does not say it.';
+COMMENT ON COLUMN yappi_calls.total_seconds IS 'Time in the callee and what it called.';
+COMMENT ON COLUMN yappi_calls.log IS 'Name of the file that was imported.';
+COMMENT ON COLUMN yappi_calls.source IS 'Identity of the file, as in imports.';
+COMMENT ON COLUMN yappi_calls.trace_id IS 'Identity of the recording.';
+
+-- An attempt at a task begins when its key becomes `processing` and ends with the next
+-- transition of the key that starts there. Most keys are attempted once, and are done with
+-- by what _keys says of them; one window over the transitions of the others finds both.
+CREATE OR REPLACE TABLE _task_runs AS
+WITH others AS (
+    SELECT trace_id, key
+    FROM _keys
+    WHERE has_attempts AND NOT is_simple
+),
+steps AS (
+    SELECT
+        transition.rowid AS seq,
+        transition.key,
+        transition.t,
+        transition.finish = 'processing' AS begins,
+        transition.start = 'processing' AS ends,
+        CASE WHEN transition.finish = 'waiting' THEN transition.t END AS waiting_t,
+        transition.trace_id
+    FROM raw.transition AS transition
+    SEMI JOIN others USING (trace_id, key)
+    WHERE transition.finish IN ('processing', 'waiting') OR transition.start = 'processing'
+    UNION ALL
+    -- What was being processed when recording began, before all transitions.
+    SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
+    FROM raw.task
+    WHERE state = 'processing' AND worker IS NOT NULL
+),
+windows AS (
+    SELECT
+        seq,
+        key,
+        t,
+        count(*) FILTER (begins) OVER so_far AS attempt,
+        CASE WHEN lead(ends) OVER in_order THEN lead(seq) OVER in_order END AS ending_seq,
+        last_value(waiting_t IGNORE NULLS) OVER so_far AS waiting_t,
+        trace_id
+    FROM steps
+    WINDOW
+        in_order AS (PARTITION BY trace_id, key ORDER BY seq),
+        so_far AS (PARTITION BY trace_id, key ORDER BY seq ROWS UNBOUNDED PRECEDING)
+    QUALIFY begins
+),
+submissions AS (
+    -- The first submission also describes attempts that began before it was recorded.
+    SELECT
+        task.key,
+        task.rowid AS seq,
+        CASE WHEN task.rowid = keys.submission THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
+        task.trace_id
+    FROM raw.task AS task
+    INNER JOIN _keys AS keys USING (trace_id, key)
+    WHERE keys.has_attempts AND NOT keys.is_simple
+),
+places AS (
+    SELECT
+        beginning AS seq,
+        ending,
+        key,
+        1 AS attempt,
+        waiting_t,
+        submission,
+        trace_id
+    FROM _keys
+    WHERE is_simple
+    UNION ALL
+    SELECT
+        windows.seq,
+        windows.ending_seq AS ending,
+        windows.key,
+        windows.attempt,
+        windows.waiting_t,
+        submissions.seq AS submission,
+        windows.trace_id
+    FROM windows
+    ASOF LEFT JOIN submissions
+        ON windows.trace_id = submissions.trace_id
+        AND windows.key = submissions.key
+        AND windows.t >= submissions.from_t
+),
+attempts AS (
+    SELECT
+        places.*,
+        -- Of what was there already nobody knows when it began.
+        beginning.t AS processing_t,
+        coalesce(beginning.worker, there.worker) AS worker,
+        coalesce(beginning.run_id, there.run_id) AS run_id,
+        submission.prefix,
+        submission.span_id
+    FROM places
+    LEFT JOIN (SELECT rowid AS seq, * FROM raw.transition WHERE finish = 'processing') AS beginning
+        ON places.seq = beginning.seq
+    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS there
+        ON places.seq = there.seq
+    LEFT JOIN raw.task AS submission ON places.submission = submission.rowid
+),
+departures AS (
+    SELECT DISTINCT worker, stimulus_id, trace_id
+    FROM raw.worker_removed
+    WHERE stimulus_id IS NOT NULL
+)
+SELECT
+    attempts.key,
+    attempts.prefix,
+    roles.role,
+    attempts.attempt,
+    -- Work stealing moves a task without a transition: who reported the end is right.
+    coalesce(ending.worker, attempts.worker) AS worker,
+    ending.thread,
+    CASE
+        WHEN ending.finish IS NULL THEN 'unfinished'
+        WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
+        -- Who failed has said so; when a failure makes the client let go of other tasks,
+        -- theirs end with the same stimulus and without a word of their own.
+        WHEN starts_with(ending.stimulus_id, 'task-erred')
+            AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
+        WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
+        WHEN departure.worker IS NOT NULL
+            OR regexp_matches(
+                ending.stimulus_id,
+                '^(handle-worker-cleanup|retire-workers?|remove-worker|worker-|close-|check-worker-ttl)'
+            ) THEN 'lost'
+        ELSE 'cancelled'
+    END AS outcome,
+    attempts.processing_t,
+    list_min(list_transform(
+        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.start
+    )) AS compute_start_t,
+    list_max(list_transform(
+        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
+    )) AS compute_stop_t,
+    _seconds(ending.startstops, 'compute') AS compute_seconds,
+    -- Equal to compute_seconds, but where an excerpt of the run cuts that off.
+    _seconds(ending.startstops, 'compute') AS whole_seconds,
+    _seconds(ending.startstops, 'transfer') AS transfer_seconds,
+    _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
+    _seconds(ending.startstops, 'disk-') AS disk_seconds,
+    attempts.processing_t - attempts.waiting_t AS queued_seconds,
+    ending.nbytes,
+    ending.typename,
+    attempts.span_id,
+    ending.exception,
+    ending.traceback,
+    coalesce(ending.run_id, attempts.run_id) AS run_id,
+    ending.t AS end_t,
+    regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
+    attempts.submission,
+    attempts.seq,
+    ending.seq AS end_seq,
+    attempts.trace_id
+-- The wide rows are what is read along; what they are joined with is small, and kept.
+FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
+RIGHT JOIN attempts ON ending.seq = attempts.ending
+LEFT JOIN _roles AS roles
+    ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key
+LEFT JOIN departures AS departure
+    ON attempts.trace_id = departure.trace_id
+    AND ending.stimulus_id = departure.stimulus_id
+    AND coalesce(ending.worker, attempts.worker) = departure.worker;
+
+CREATE OR REPLACE VIEW tasks AS
+SELECT
+    key,
+    prefix,
+    "group" AS task_group,
+    span_id,
+    dependencies,
+    len(dependencies) AS n_dependencies,
+    priority,
+    annotations,
+    t AS submitted_t,
+    client,
+    submissions,
+    roles.role,
+    trace_id
+FROM _tasks
+LEFT JOIN _roles AS roles USING (trace_id, key)
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key, as it was when it first entered one.';
+COMMENT ON COLUMN tasks.key IS 'Key of the task.';
+COMMENT ON COLUMN tasks.prefix IS 'Key prefix: what kind of task it is.';
+COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one layer of a graph.';
+COMMENT ON COLUMN tasks.span_id IS 'Span that it belongs to.';
+COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it takes.';
+COMMENT ON COLUMN tasks.n_dependencies IS 'Number of these.';
+COMMENT ON COLUMN tasks.priority IS 'Priority; the smaller goes first.';
+COMMENT ON COLUMN tasks.annotations IS 'Dask annotations, as JSON.';
+COMMENT ON COLUMN tasks.submitted_t IS 'When it first entered the graph, in seconds since the epoch.';
+COMMENT ON COLUMN tasks.client IS 'Client that submitted it.';
+COMMENT ON COLUMN tasks.submissions IS 'How many times the key entered the graph.';
+COMMENT ON COLUMN tasks.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
+COMMENT ON COLUMN tasks.trace_id IS 'Identity of the recording.';
+
 -- Dask counts a sample in all functions of a stack but the innermost one. The recorder notes
 -- in which one it ended, but for the cycle in which it came. There, what a node counts beyond
 -- its children (its excess) are samples in which one of the children of that cycle was
@@ -1738,476 +3773,47 @@ SELECT
     list_select(lines, it.path) AS lines,
     server_id,
     interval_seconds,
+    'dask' AS profiler,
+    NULL AS log,
     trace_id
-FROM found;
+FROM found
+UNION ALL
+SELECT
+    worker,
+    NULL,
+    NULL,
+    NULL,
+    stack,
+    samples,
+    seconds,
+    0,
+    0,
+    frames,
+    NULL,
+    NULL,
+    1e-6,
+    'yappi',
+    log,
+    trace_id
+FROM _function_stacks;
 
-COMMENT ON VIEW profile_stacks IS 'What threads were at when the profiler looked: one row per worker, prefix, slice (a cycle of Dask''s profiler) and stack of functions. A stack''s samples are those in which its last function was innermost. Dask does not count the innermost function, but the one that called it; the recorder notes it, but for the cycle in which the recording began. Where that leaves several functions, the samples stand as undecided at the stack that called them, so that samples and undecided samples together are all there were. Profiles that are no trees are left out, and counted in loss.';
-COMMENT ON COLUMN profile_stacks.worker IS 'Address of the worker; null of the scheduler''s own event loop.';
-COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks.';
-COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the slice, in seconds since the epoch.';
+COMMENT ON VIEW profile_stacks IS 'Where the time goes inside tasks, by function. Rows of profiler dask are what threads were at when Dask''s profiler looked: one row per worker, prefix, slice (a cycle of Dask''s profiler) and stack of functions. A stack''s samples are those in which its last function was innermost. Dask does not count the innermost function, but the one that called it; the recorder notes it, but for the cycle in which the recording began. Where that leaves several functions, the samples stand as undecided at the stack that called them, so that samples and undecided samples together are all there were. Profiles that are no trees are left out, and counted in loss. Rows of profiler yappi are functions that Yappi measured, by callers as far as these are known (analyze/README.md says how); both are about the same time, and are not to be added up.';
+COMMENT ON COLUMN profile_stacks.worker IS 'Address of the worker; null of the scheduler''s own event loop, and of what Yappi measured in a process that was not named.';
+COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks; null of what Yappi measured.';
+COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the slice, in seconds since the epoch; null of what Yappi measured.';
 COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the slice, in seconds since the epoch.';
 COMMENT ON COLUMN profile_stacks.stack IS 'Functions from the outermost to the innermost one, as name (file:line), with the line at which the function begins. Empty for samples that are undecided between outermost functions.';
-COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one.';
+COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one; of what Yappi measured the microseconds in it, rounded.';
 COMMENT ON COLUMN profile_stacks.seconds IS 'Time of its samples and its undecided samples.';
 COMMENT ON COLUMN profile_stacks.undecided_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
 COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of those that it calls: exclusive samples, if the innermost function is taken to be counted.';
 COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack, in parts.';
 COMMENT ON COLUMN profile_stacks.lines IS 'Lines that were first seen in each of them, in the same record.';
 COMMENT ON COLUMN profile_stacks.server_id IS 'Identity of the process.';
-COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Time between two samples of a thread.';
+COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Time between two samples of a thread; of what Yappi measured a microsecond.';
+COMMENT ON COLUMN profile_stacks.profiler IS 'What saw it: dask or yappi.';
+COMMENT ON COLUMN profile_stacks.log IS 'Name of the file of Yappi''s that it was imported from.';
 COMMENT ON COLUMN profile_stacks.trace_id IS 'Identity of the recording.';
-
--- A key is submitted again when the scheduler has forgotten it; the first record describes it.
-CREATE OR REPLACE VIEW _tasks AS
-SELECT
-    task.rowid AS seq,
-    task.*,
-    keys.submissions
-FROM raw.task AS task
-INNER JOIN _keys AS keys ON task.rowid = keys.submission;
-
--- Records of what a worker measured, and the attempt at a chunk that each belongs to. A task
--- of dask-awkward can read several chunks, and one of them more than once; a record that was
--- delivered twice has the same beginning, and the later one counts.
-CREATE OR REPLACE TABLE _readings AS
-WITH records AS (
-    SELECT
-        chunk.rowid AS record,
-        trace_id,
-        key,
-        chunk.run_id,
-        chunk.dataset,
-        chunk.filename,
-        chunk.treename,
-        chunk.entry_start,
-        chunk.entry_stop,
-        chunk.start_t
-    FROM raw.chunk AS chunk
-    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
-    WHERE chunk.run_id IS NOT NULL
-    QUALIFY row_number() OVER (
-        PARTITION BY trace_id, key, chunk.run_id, dataset, filename, treename, entry_start,
-            entry_stop, start_t
-        ORDER BY record DESC
-    ) = 1
-)
-SELECT
-    record,
-    min(record) OVER same_chunk AS measured,
-    count(*) OVER same_chunk > 1 AS of_several
-FROM records
-WINDOW
-    same_chunk AS (
-        PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
-    );
-
-CREATE OR REPLACE VIEW cluster_samples AS
-SELECT
-    t,
-    count(*) AS workers,
-    sum(nthreads)::BIGINT AS nthreads,
-    sum(cpu_percent) AS cpu_percent,
-    sum(memory_bytes)::BIGINT AS memory_bytes,
-    sum(memory_limit_bytes)::BIGINT AS memory_limit_bytes,
-    sum(managed_bytes)::BIGINT AS managed_bytes,
-    sum(spilled_bytes)::BIGINT AS spilled_bytes,
-    sum(processing)::BIGINT AS processing,
-    sum(executing)::BIGINT AS executing,
-    sum(ready)::BIGINT AS ready,
-    sum(occupancy_seconds) AS occupancy_seconds,
-    sum(stored_bytes)::BIGINT AS stored_bytes,
-    trace_id
-FROM worker_samples
-GROUP BY trace_id, t
-ORDER BY trace_id, t;
-
-COMMENT ON VIEW cluster_samples IS 'The workers summed up over time: one row per tick.';
-COMMENT ON COLUMN cluster_samples.t IS 'The tick, in seconds since the epoch.';
-COMMENT ON COLUMN cluster_samples.workers IS 'Workers at the tick.';
-COMMENT ON COLUMN cluster_samples.nthreads IS 'Their threads.';
-COMMENT ON COLUMN cluster_samples.cpu_percent IS 'Their CPU use; 100 is one core.';
-COMMENT ON COLUMN cluster_samples.memory_bytes IS 'Memory of their processes.';
-COMMENT ON COLUMN cluster_samples.memory_limit_bytes IS 'Memory they may use; workers without a limit are not in it.';
-COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results they hold in memory.';
-COMMENT ON COLUMN cluster_samples.spilled_bytes IS 'Results they have spilled, as they lie on disk.';
-COMMENT ON COLUMN cluster_samples.processing IS 'Tasks that the scheduler has assigned to them.';
-COMMENT ON COLUMN cluster_samples.executing IS 'Tasks that they are computing.';
-COMMENT ON COLUMN cluster_samples.ready IS 'Tasks that wait for a thread.';
-COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Work that Dask expects to be queued there.';
-COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results they hold, as the scheduler counts them.';
-COMMENT ON COLUMN cluster_samples.trace_id IS 'Identity of the recording.';
-
--- Dask tells twice what p2p (shuffling, rechunking) does within tasks: in the context p2p as
--- `foreground`, and in execute with p2p- before the activity. The second one knows the tasks.
-CREATE OR REPLACE VIEW activities AS
-WITH metrics AS (
-    SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
-    FROM fine_metrics
-    WHERE context IS DISTINCT FROM 'p2p' OR prefix IS DISTINCT FROM 'foreground'
-)
-SELECT
-    worker,
-    server_id,
-    context,
-    span_id,
-    prefix,
-    sum(value) FILTER (unit = 'seconds' AND activity IS DISTINCT FROM 'idle') AS seconds,
-    sum(value) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
-    sum(value) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
-    sum(value) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
-    sum(value) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
-    sum(value) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
-    sum(value) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
-    sum(value) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
-    sum(value) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
-    sum(value) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
-    sum(value) FILTER (
-        unit = 'seconds'
-        AND coalesce(activity, '') NOT IN (
-            'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
-            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled', 'idle'
-        )
-    ) AS other_seconds,
-    try_cast(sum(value) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
-    try_cast(sum(value) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
-    try_cast(sum(value) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
-    trace_id
-FROM metrics
-GROUP BY trace_id, worker, server_id, context, span_id, prefix
-ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
-
-COMMENT ON VIEW activities IS 'What the time of workers went into, by Dask''s fine performance metrics: one row per worker, context, span and prefix. Sum it up by any of them: idle time is not in it, and what Dask tells twice, as p2p and as tasks that execute, is there as execute. A time or size is null if there was none of it. Empty if none were recorded.';
-COMMENT ON COLUMN activities.worker IS 'Address of the worker.';
-COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (in the background) or memory-monitor.';
-COMMENT ON COLUMN activities.span_id IS 'Span that the work belongs to.';
-COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks; of p2p, which of its background tasks.';
-COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
-COMMENT ON COLUMN activities.cpu_seconds IS 'Time on a CPU in the threads of tasks.';
-COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in the threads of tasks: input and output, waiting, the lock of the interpreter.';
-COMMENT ON COLUMN activities.serialize_seconds IS 'Time to serialise.';
-COMMENT ON COLUMN activities.deserialize_seconds IS 'Time to deserialise.';
-COMMENT ON COLUMN activities.compress_seconds IS 'Time to compress.';
-COMMENT ON COLUMN activities.decompress_seconds IS 'Time to decompress.';
-COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write on disk what is spilled, or what a shuffle keeps there.';
-COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
-COMMENT ON COLUMN activities.failed_seconds IS 'Time of tasks that failed or were cancelled, whatever it went into.';
-COMMENT ON COLUMN activities.other_seconds IS 'Time of everything else, users'' own activities among it.';
-COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs that were in memory.';
-COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes that were read from disk.';
-COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes that were written to disk.';
-COMMENT ON COLUMN activities.trace_id IS 'Identity of the recording.';
-
--- What tasks do for coffea. A prefix does not tell: that of a chunk is the name of the
--- processor, or `automatic_retries` as that of a file's metadata is, and merges of either are
--- `reduce`. So it is followed what depends on what, from the keys of chunks and files.
-CREATE OR REPLACE TABLE _roles AS
-WITH RECURSIVE edges AS (
-    SELECT trace_id, key, unnest(dependencies) AS dependency
-    FROM _tasks
-    WHERE prefix = 'reduce' AND EXISTS (FROM _coffea_keys)
-),
-merged AS (
-    SELECT trace_id, key, role FROM _coffea_keys
-    UNION
-    SELECT edges.trace_id, edges.key, merged.role
-    FROM merged
-    INNER JOIN edges
-        ON merged.trace_id = edges.trace_id AND merged.key = edges.dependency
-),
-merges AS (
-    SELECT
-        trace_id,
-        key,
-        CASE WHEN bool_or(role = 'chunk') THEN 'merge' ELSE 'file metadata' END AS role
-    FROM merged
-    ANTI JOIN _coffea_keys USING (trace_id, key)
-    GROUP BY trace_id, key
-),
-inputs AS (
-    SELECT DISTINCT task.trace_id, unnest(task.dependencies) AS key
-    FROM _tasks AS task
-    -- dask-awkward broadcasts no processor.
-    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk' AND NOT goes_on) AS chunks
-        USING (trace_id, key)
-),
-broadcasts AS (
-    SELECT trace_id, key, 'processor broadcast' AS role
-    FROM _tasks AS task
-    SEMI JOIN inputs USING (trace_id, key)
-    ANTI JOIN _coffea_keys USING (trace_id, key)
-    WHERE coalesce(len(task.dependencies), 0) = 0
-)
-SELECT trace_id, key, role FROM _coffea_keys
-UNION ALL
-FROM merges
-UNION ALL
-FROM broadcasts;
-
--- What workers measured of attempts at chunks: one row per task attempt and chunk.
-CREATE OR REPLACE TABLE _measured AS
-WITH told AS (
-    SELECT
-        reading.measured,
-        reading.record,
-        reading.of_several,
-        chunk.* EXCLUDE (measured),
-        unnest(chunk.measured),
-        list_filter(
-            chunk.measured.branches,
-            lambda read: read.compressed_bytes IS NOT NULL AND read.uncompressed_bytes IS NOT NULL
-        ) AS sized
-    FROM _readings AS reading
-    INNER JOIN raw.chunk AS chunk ON chunk.rowid = reading.record
-)
-SELECT
-    measured,
-    max(record) AS last_record,
-    any_value(trace_id) AS trace_id,
-    any_value(key) AS key,
-    any_value(run_id) AS run_id,
-    any_value(dataset) AS dataset,
-    any_value(filename) AS filename,
-    any_value(treename) AS treename,
-    any_value(entry_start) AS entry_start,
-    any_value(entry_stop) AS entry_stop,
-    any_value(file_uuid) AS file_uuid,
-    arg_max_null(worker, record) AS worker,
-    arg_max_null(thread, record) AS thread,
-    min(start_t) AS start_t,
-    max(stop_t) AS stop_t,
-    sum(stop_t - start_t) AS seconds,
-    arg_max_null(until, record) AS measured_until,
-    arg_max_null(source, record) AS source,
-    max(events) AS events,
-    sum(open_seconds) AS open_seconds,
-    sum(process_seconds) AS process_seconds,
-    sum(read_seconds) AS read_seconds,
-    sum(cpu_seconds) AS cpu_seconds,
-    sum(bytes_read)::BIGINT AS bytes_read,
-    sum(requests)::BIGINT AS requests,
-    -- One reading is the rule; the list is then where it was recorded.
-    list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
-    coalesce(
-        len(list_distinct(flatten(list(columns) FILTER (of_several)))),
-        any_value(len(columns))
-    ) AS columns_read,
-    coalesce(
-        len(list_distinct(flatten(list(
-            list_transform(branches, lambda read: read.branch)
-        ) FILTER (of_several)))),
-        any_value(len(branches))
-    ) AS branches_read,
-    max(file_branches) AS file_branches,
-    max(file_bytes) AS file_bytes,
-    sum(_total(list_transform(branches, lambda read: read.compressed_bytes)))::BIGINT
-        AS compressed_bytes,
-    sum(_total(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
-        AS uncompressed_bytes,
-    -- Of branches of which both are known: what a ratio can be made of.
-    sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
-        AS packed_bytes,
-    sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
-        AS unpacked_bytes,
-    arg_min_null(memory_before, record) AS memory_before_bytes,
-    arg_max_null(memory_after, record) AS memory_after_bytes,
-    max(memory_peak) AS memory_peak_bytes,
-    coalesce(bool_and(from_checkpoint), false) AS from_checkpoint,
-    arg_max_null(nbytes, record) AS nbytes,
-    arg_max_null(exception, record) AS exception
-FROM told
-GROUP BY measured;
-
--- An attempt at a task begins when its key becomes `processing` and ends with the next
--- transition of the key that starts there. Most keys are attempted once, and are done with
--- by what _keys says of them; one window over the transitions of the others finds both.
-CREATE OR REPLACE TABLE _task_runs AS
-WITH others AS (
-    SELECT trace_id, key
-    FROM _keys
-    WHERE has_attempts AND NOT is_simple
-),
-steps AS (
-    SELECT
-        transition.rowid AS seq,
-        transition.key,
-        transition.t,
-        transition.finish = 'processing' AS begins,
-        transition.start = 'processing' AS ends,
-        CASE WHEN transition.finish = 'waiting' THEN transition.t END AS waiting_t,
-        transition.trace_id
-    FROM raw.transition AS transition
-    SEMI JOIN others USING (trace_id, key)
-    WHERE transition.finish IN ('processing', 'waiting') OR transition.start = 'processing'
-    UNION ALL
-    -- What was being processed when recording began, before all transitions.
-    SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
-    FROM raw.task
-    WHERE state = 'processing' AND worker IS NOT NULL
-),
-windows AS (
-    SELECT
-        seq,
-        key,
-        t,
-        count(*) FILTER (begins) OVER so_far AS attempt,
-        CASE WHEN lead(ends) OVER in_order THEN lead(seq) OVER in_order END AS ending_seq,
-        last_value(waiting_t IGNORE NULLS) OVER so_far AS waiting_t,
-        trace_id
-    FROM steps
-    WINDOW
-        in_order AS (PARTITION BY trace_id, key ORDER BY seq),
-        so_far AS (PARTITION BY trace_id, key ORDER BY seq ROWS UNBOUNDED PRECEDING)
-    QUALIFY begins
-),
-submissions AS (
-    -- The first submission also describes attempts that began before it was recorded.
-    SELECT
-        task.key,
-        task.rowid AS seq,
-        CASE WHEN task.rowid = keys.submission THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
-        task.trace_id
-    FROM raw.task AS task
-    INNER JOIN _keys AS keys USING (trace_id, key)
-    WHERE keys.has_attempts AND NOT keys.is_simple
-),
-places AS (
-    SELECT
-        beginning AS seq,
-        ending,
-        key,
-        1 AS attempt,
-        waiting_t,
-        submission,
-        trace_id
-    FROM _keys
-    WHERE is_simple
-    UNION ALL
-    SELECT
-        windows.seq,
-        windows.ending_seq AS ending,
-        windows.key,
-        windows.attempt,
-        windows.waiting_t,
-        submissions.seq AS submission,
-        windows.trace_id
-    FROM windows
-    ASOF LEFT JOIN submissions
-        ON windows.trace_id = submissions.trace_id
-        AND windows.key = submissions.key
-        AND windows.t >= submissions.from_t
-),
-attempts AS (
-    SELECT
-        places.*,
-        -- Of what was there already nobody knows when it began.
-        beginning.t AS processing_t,
-        coalesce(beginning.worker, there.worker) AS worker,
-        coalesce(beginning.run_id, there.run_id) AS run_id,
-        submission.prefix,
-        submission.span_id
-    FROM places
-    LEFT JOIN (SELECT rowid AS seq, * FROM raw.transition WHERE finish = 'processing') AS beginning
-        ON places.seq = beginning.seq
-    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS there
-        ON places.seq = there.seq
-    LEFT JOIN raw.task AS submission ON places.submission = submission.rowid
-),
-departures AS (
-    SELECT DISTINCT worker, stimulus_id, trace_id
-    FROM raw.worker_removed
-    WHERE stimulus_id IS NOT NULL
-)
-SELECT
-    attempts.key,
-    attempts.prefix,
-    roles.role,
-    attempts.attempt,
-    -- Work stealing moves a task without a transition: who reported the end is right.
-    coalesce(ending.worker, attempts.worker) AS worker,
-    ending.thread,
-    CASE
-        WHEN ending.finish IS NULL THEN 'unfinished'
-        WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
-        -- Who failed has said so; when a failure makes the client let go of other tasks,
-        -- theirs end with the same stimulus and without a word of their own.
-        WHEN starts_with(ending.stimulus_id, 'task-erred')
-            AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
-        WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
-        WHEN departure.worker IS NOT NULL
-            OR regexp_matches(
-                ending.stimulus_id,
-                '^(handle-worker-cleanup|retire-workers?|remove-worker|worker-|close-|check-worker-ttl)'
-            ) THEN 'lost'
-        ELSE 'cancelled'
-    END AS outcome,
-    attempts.processing_t,
-    list_min(list_transform(
-        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.start
-    )) AS compute_start_t,
-    list_max(list_transform(
-        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
-    )) AS compute_stop_t,
-    _seconds(ending.startstops, 'compute') AS compute_seconds,
-    _seconds(ending.startstops, 'transfer') AS transfer_seconds,
-    _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
-    _seconds(ending.startstops, 'disk-') AS disk_seconds,
-    attempts.processing_t - attempts.waiting_t AS queued_seconds,
-    ending.nbytes,
-    ending.typename,
-    attempts.span_id,
-    ending.exception,
-    ending.traceback,
-    coalesce(ending.run_id, attempts.run_id) AS run_id,
-    ending.t AS end_t,
-    regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
-    attempts.submission,
-    attempts.seq,
-    ending.seq AS end_seq,
-    attempts.trace_id
--- The wide rows are what is read along; what they are joined with is small, and kept.
-FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
-RIGHT JOIN attempts ON ending.seq = attempts.ending
-LEFT JOIN _roles AS roles
-    ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key
-LEFT JOIN departures AS departure
-    ON attempts.trace_id = departure.trace_id
-    AND ending.stimulus_id = departure.stimulus_id
-    AND coalesce(ending.worker, attempts.worker) = departure.worker;
-
-CREATE OR REPLACE VIEW tasks AS
-SELECT
-    key,
-    prefix,
-    "group" AS task_group,
-    span_id,
-    dependencies,
-    len(dependencies) AS n_dependencies,
-    priority,
-    annotations,
-    t AS submitted_t,
-    client,
-    submissions,
-    roles.role,
-    trace_id
-FROM _tasks
-LEFT JOIN _roles AS roles USING (trace_id, key)
-ORDER BY trace_id, seq;
-
-COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key, as it was when it first entered one.';
-COMMENT ON COLUMN tasks.key IS 'Key of the task.';
-COMMENT ON COLUMN tasks.prefix IS 'Key prefix: what kind of task it is.';
-COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one layer of a graph.';
-COMMENT ON COLUMN tasks.span_id IS 'Span that it belongs to.';
-COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it takes.';
-COMMENT ON COLUMN tasks.n_dependencies IS 'Number of these.';
-COMMENT ON COLUMN tasks.priority IS 'Priority; the smaller goes first.';
-COMMENT ON COLUMN tasks.annotations IS 'Dask annotations, as JSON.';
-COMMENT ON COLUMN tasks.submitted_t IS 'When it first entered the graph, in seconds since the epoch.';
-COMMENT ON COLUMN tasks.client IS 'Client that submitted it.';
-COMMENT ON COLUMN tasks.submissions IS 'How many times the key entered the graph.';
-COMMENT ON COLUMN tasks.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
-COMMENT ON COLUMN tasks.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW dependencies AS
 WITH edges AS (
@@ -2280,6 +3886,131 @@ COMMENT ON COLUMN dependencies.dependency_worker IS 'Address of the worker that 
 COMMENT ON COLUMN dependencies.is_moved IS 'Whether the two differ, so that the result had to be moved; several tasks on one worker share what was moved once.';
 COMMENT ON COLUMN dependencies.has_transfer IS 'Whether the task itself tells of a transfer from that worker. Dask tells of each transfer with one of the tasks that need it, and may fetch a copy from another worker; null if the task reported no times.';
 COMMENT ON COLUMN dependencies.trace_id IS 'Identity of the recording.';
+
+-- An arrival belongs to the attempt that ended next, on the scheduler's clock alone: work
+-- stealing sends a task again while an attempt goes on.
+CREATE OR REPLACE VIEW handoffs AS
+WITH runs AS (
+    SELECT *, coalesce(end_t, 'infinity'::DOUBLE) AS until_t
+    FROM _task_runs
+    SEMI JOIN (SELECT DISTINCT trace_id FROM raw.worker_transition) USING (trace_id)
+),
+placed AS (
+    SELECT arrival.*, run.seq
+    FROM _arrivals AS arrival
+    ASOF INNER JOIN runs AS run
+        ON arrival.trace_id = run.trace_id
+        AND arrival.key = run.key
+        AND arrival.sent_t <= run.until_t
+),
+arrivals AS (
+    -- The last time that it came to a worker.
+    SELECT seq, worker, max_by(placed, sent_t) AS there
+    FROM placed
+    GROUP BY seq, worker
+),
+instants AS (
+    SELECT
+        run.*,
+        there.stimulus_id AS worker_stimulus_id,
+        there.sent_t,
+        there.arrived_t,
+        there.ready_t,
+        there.executing_t,
+        coalesce(there.arrived_t, run.processing_t) AS here_t,
+        coalesce(there.ready_t, there.arrived_t, run.processing_t) AS waited_t,
+        coalesce(there.executing_t, there.ready_t, there.arrived_t, run.processing_t) AS begun_t
+    FROM runs AS run
+    LEFT JOIN arrivals AS arrival USING (seq, worker)
+),
+execution AS (
+    SELECT
+        instants.*,
+        sent.stimulus_id,
+        list_transform(
+            list_filter(ending.startstops, lambda part: part.action IN ('deserialize', 'disk-read')),
+            lambda part: struct_pack(
+                action := part.action,
+                seconds := greatest(
+                    least(part.stop, compute_start_t) - greatest(part.start, begun_t), 0
+                )
+            )
+        ) AS parts
+    FROM instants
+    LEFT JOIN raw.transition AS sent ON instants.seq = sent.rowid
+    LEFT JOIN raw.transition AS ending ON instants.end_seq = ending.rowid
+),
+split AS (
+    SELECT
+        *,
+        list_sum(list_transform(
+            list_filter(parts, lambda part: part.action = 'deserialize'), lambda part: part.seconds
+        )) AS deserialize,
+        list_sum(list_transform(
+            list_filter(parts, lambda part: part.action = 'disk-read'), lambda part: part.seconds
+        )) AS disk
+    FROM execution
+),
+seconds AS (
+    SELECT
+        *,
+        arrived_t - processing_t AS underway,
+        ready_t - here_t AS transfer_wait,
+        executing_t - waited_t AS queue,
+        compute_start_t - begun_t - coalesce(deserialize, 0) - coalesce(disk, 0) AS rest
+    FROM split
+)
+SELECT
+    key,
+    prefix,
+    attempt,
+    worker,
+    outcome,
+    processing_t,
+    arrived_t,
+    ready_t,
+    executing_t,
+    compute_start_t,
+    underway AS underway_seconds,
+    transfer_wait AS transfer_wait_seconds,
+    queue AS queue_seconds,
+    CASE WHEN rest IS NOT NULL THEN coalesce(deserialize, 0) END AS deserialize_seconds,
+    CASE WHEN rest IS NOT NULL THEN coalesce(disk, 0) END AS disk_seconds,
+    rest AS rest_seconds,
+    compute_start_t - processing_t AS handoff_seconds,
+    coalesce(sent_t > processing_t, false) AS is_stolen,
+    coalesce(least(underway, transfer_wait, queue, rest) < 0, false) AS clocks_disagree,
+    stimulus_id,
+    worker_stimulus_id,
+    run_id,
+    trace_id
+FROM seconds
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW handoffs IS 'What lay between the scheduler''s sending of a task and the begin of its computation: one row per attempt, as in task_runs. handoff_seconds = underway_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + rest_seconds (what is null counts as 0). Empty unless the recorder was asked for worker_transitions; latencies tells what can be known without.';
+COMMENT ON COLUMN handoffs.key IS 'Key of the task.';
+COMMENT ON COLUMN handoffs.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
+COMMENT ON COLUMN handoffs.attempt IS 'Number of the attempt within its key, from 1.';
+COMMENT ON COLUMN handoffs.worker IS 'Address of the worker that it ran on, or was sent to if it never ended.';
+COMMENT ON COLUMN handoffs.outcome IS 'How it ended, as in task_runs.';
+COMMENT ON COLUMN handoffs.processing_t IS 'When the scheduler sent it to a worker, in seconds since the epoch; null if that was before the recording.';
+COMMENT ON COLUMN handoffs.arrived_t IS 'When the worker got to know of it (→waiting), in seconds since the epoch; null if it told nothing of it: it had died, or the result was there already.';
+COMMENT ON COLUMN handoffs.ready_t IS 'When the results that it takes were there (→ready or →constrained), in seconds since the epoch.';
+COMMENT ON COLUMN handoffs.executing_t IS 'When it got a thread (→executing), in seconds since the epoch.';
+COMMENT ON COLUMN handoffs.compute_start_t IS 'When the computation began, in seconds since the epoch; null if it never did, or nobody told.';
+COMMENT ON COLUMN handoffs.underway_seconds IS 'Time from the scheduler to the worker, and until its event loop came to it. Includes the way from one worker to another if it was stolen.';
+COMMENT ON COLUMN handoffs.transfer_wait_seconds IS 'Time on the worker until the results that it takes were there: their transfer, and waiting for that to begin.';
+COMMENT ON COLUMN handoffs.queue_seconds IS 'Time on the worker, ready, until it had a thread, or the resources that the task needs.';
+COMMENT ON COLUMN handoffs.deserialize_seconds IS 'Time of deserialising the task before it was computed, if the worker tells of it.';
+COMMENT ON COLUMN handoffs.disk_seconds IS 'Time of reading what it takes from disk, if the worker tells of it: from 5 ms on.';
+COMMENT ON COLUMN handoffs.rest_seconds IS 'What is left of the time from →executing to the begin of the computation: waking the thread, above all. Without →executing it is from the last instant that is known.';
+COMMENT ON COLUMN handoffs.handoff_seconds IS 'Time from the scheduler''s sending to the begin of the computation: compute_start_t - processing_t; null if either is.';
+COMMENT ON COLUMN handoffs.is_stolen IS 'Whether the scheduler sent it to this worker later than processing_t: work stealing took it from another one.';
+COMMENT ON COLUMN handoffs.clocks_disagree IS 'Whether a part is less than nothing: underway_seconds if the worker''s estimate of the scheduler''s clock is off by more than that, the others if it estimated anew in between, with a heartbeat.';
+COMMENT ON COLUMN handoffs.stimulus_id IS 'What made the scheduler send it: stimulus_id of its transition →processing.';
+COMMENT ON COLUMN handoffs.worker_stimulus_id IS 'The message that brought it: stimulus_id of the worker''s transition →waiting.';
+COMMENT ON COLUMN handoffs.run_id IS 'Number that Dask gave the attempt.';
+COMMENT ON COLUMN handoffs.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW latencies AS
 WITH held AS (
@@ -2375,9 +4106,9 @@ done AS (
         count(*) FILTER (outcome = 'cancelled') AS cancelled,
         count(*) FILTER (outcome = 'unfinished') AS unfinished,
         sum(compute_seconds) AS compute_seconds,
-        avg(compute_seconds) AS mean_compute_seconds,
-        median(compute_seconds) AS median_compute_seconds,
-        max(compute_seconds) AS max_compute_seconds,
+        avg(whole_seconds) AS mean_compute_seconds,
+        median(whole_seconds) AS median_compute_seconds,
+        max(whole_seconds) AS max_compute_seconds,
         sum(transfer_seconds) AS transfer_seconds,
         sum(deserialize_seconds) AS deserialize_seconds,
         sum(disk_seconds) AS disk_seconds,
@@ -2459,9 +4190,9 @@ done AS (
         count(*) FILTER (outcome = 'cancelled') AS cancelled,
         count(*) FILTER (outcome = 'unfinished') AS unfinished,
         sum(compute_seconds) AS compute_seconds,
-        avg(compute_seconds) AS mean_compute_seconds,
-        median(compute_seconds) AS median_compute_seconds,
-        max(compute_seconds) AS max_compute_seconds,
+        avg(whole_seconds) AS mean_compute_seconds,
+        median(whole_seconds) AS median_compute_seconds,
+        max(whole_seconds) AS max_compute_seconds,
         sum(transfer_seconds) AS transfer_seconds,
         sum(deserialize_seconds) AS deserialize_seconds,
         sum(disk_seconds) AS disk_seconds,
@@ -2531,6 +4262,49 @@ COMMENT ON COLUMN task_groups.first_t IS 'When its first attempt was sent to a w
 COMMENT ON COLUMN task_groups.last_t IS 'When the scheduler heard of the end of its last attempt, in seconds since the epoch.';
 COMMENT ON COLUMN task_groups.wall_seconds IS 'Time from first_t to last_t; groups run side by side, so these do not add up.';
 COMMENT ON COLUMN task_groups.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW task_parts AS
+WITH parts AS (
+    SELECT
+        run.key,
+        run.prefix,
+        run.attempt,
+        run.worker,
+        run.thread,
+        run.outcome,
+        run.seq,
+        unnest(ending.startstops) AS part,
+        run.trace_id
+    FROM _task_runs AS run
+    INNER JOIN raw.transition AS ending ON run.end_seq = ending.rowid
+)
+SELECT
+    key,
+    prefix,
+    attempt,
+    worker,
+    thread,
+    outcome,
+    part.action AS action,
+    part.start AS start_t,
+    part.stop AS stop_t,
+    _not_negative(part.stop - part.start) AS seconds,
+    trace_id
+FROM parts
+ORDER BY trace_id, seq, start_t;
+
+COMMENT ON VIEW task_parts IS 'What attempts at tasks did from when to when, as their workers timed it: one row per attempt and part. Parts of attempts whose worker was lost are not known.';
+COMMENT ON COLUMN task_parts.key IS 'Key of the task.';
+COMMENT ON COLUMN task_parts.prefix IS 'Key prefix; null if the task was not recorded.';
+COMMENT ON COLUMN task_parts.attempt IS 'Number of the attempt within its key, from 1.';
+COMMENT ON COLUMN task_parts.worker IS 'Address of the worker.';
+COMMENT ON COLUMN task_parts.thread IS 'Thread that computed, within its worker.';
+COMMENT ON COLUMN task_parts.outcome IS 'How the attempt ended, as in task_runs.';
+COMMENT ON COLUMN task_parts.action IS 'What was done: compute, transfer (fetching a dependency from another worker), deserialize, disk-read, disk-write.';
+COMMENT ON COLUMN task_parts.start_t IS 'When it began, in seconds since the epoch.';
+COMMENT ON COLUMN task_parts.stop_t IS 'When it ended, in seconds since the epoch.';
+COMMENT ON COLUMN task_parts.seconds IS 'How long it took. Transfers overlap each other.';
+COMMENT ON COLUMN task_parts.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW task_runs AS
 SELECT
@@ -2671,8 +4445,8 @@ done AS (
         count(*) AS task_runs,
         count(*) FILTER (outcome IN ('erred', 'retried', 'lost')) AS failed_attempts,
         sum(compute_seconds) AS compute_seconds,
-        avg(compute_seconds) AS mean_compute_seconds,
-        max(compute_seconds) AS max_compute_seconds,
+        avg(whole_seconds) AS mean_compute_seconds,
+        max(whole_seconds) AS max_compute_seconds,
         sum(transfer_seconds) AS transfer_seconds,
         sum(deserialize_seconds) AS deserialize_seconds,
         sum(disk_seconds) AS disk_seconds,
@@ -2925,6 +4699,52 @@ FROM _workers AS workers
 INNER JOIN _recording AS recording USING (trace_id)
 LEFT JOIN sampled_threads USING (trace_id, worker);
 
+-- What a worker says of its status, and when it has gone.
+CREATE OR REPLACE VIEW pauses AS
+WITH changes AS (
+    SELECT
+        event.rowid AS seq,
+        event.trace_id,
+        event.worker,
+        event.t,
+        event.payload ->> '$.status' AS status
+    FROM raw.event AS event
+    -- In brackets, because DuckDB 1 binds = more tightly.
+    WHERE event.topic = event.worker AND (event.payload ->> '$.action') = 'worker-status-change'
+),
+followed AS (
+    SELECT
+        *,
+        lead(t) OVER (PARTITION BY trace_id, worker ORDER BY seq) AS next_t
+    FROM changes
+),
+departures AS (
+    SELECT trace_id, worker, removed_t
+    FROM _workers
+    WHERE removed_t IS NOT NULL
+)
+SELECT
+    followed.worker,
+    followed.t AS start_t,
+    -- least() passes over null.
+    least(followed.next_t, departure.removed_t) AS stop_t,
+    least(followed.next_t, departure.removed_t) - followed.t AS seconds,
+    followed.trace_id
+FROM followed
+ASOF LEFT JOIN departures AS departure
+    ON followed.trace_id = departure.trace_id
+    AND followed.worker = departure.worker
+    AND followed.t <= departure.removed_t
+WHERE followed.status = 'paused'
+ORDER BY followed.trace_id, followed.seq;
+
+COMMENT ON VIEW pauses IS 'Times in which a worker was paused, because its memory was nearly full: one row per pause. It begins no task then, and goes on with those that it is at.';
+COMMENT ON COLUMN pauses.worker IS 'Address of the worker.';
+COMMENT ON COLUMN pauses.start_t IS 'When the scheduler heard that it paused, in seconds since the epoch.';
+COMMENT ON COLUMN pauses.stop_t IS 'When the scheduler heard that it went on, or that it had gone, in seconds since the epoch; null if the trace ends first.';
+COMMENT ON COLUMN pauses.seconds IS 'How long it was paused.';
+COMMENT ON COLUMN pauses.trace_id IS 'Identity of the recording.';
+
 -- Attempts at chunks. Three who know of them: the scheduler knows the attempts at a task
 -- (_task_runs), records without run_id say what a chunk is, and those with run_id what an
 -- attempt did (_measured). Without a cluster there are only the last ones.
@@ -3086,9 +4906,9 @@ attempts AS (
         END AS output_bytes,
         coalesce(run.exception, measured.exception) AS exception,
         CASE
-            WHEN run.seq IS NOT NULL THEN run.compute_seconds / numbered.chunks_in_task
+            WHEN run.seq IS NOT NULL THEN run.whole_seconds / numbered.chunks_in_task
             WHEN measured.measured_until IS DISTINCT FROM 'read' THEN measured.seconds
-        END AS compute_seconds,
+        END AS whole_seconds,
         run.queued_seconds,
         run.transfer_seconds / numbered.chunks_in_task AS transfer_seconds,
         CASE WHEN run.seq IS NULL THEN measured.start_t ELSE run.processing_t END AS processing_t,
@@ -3108,7 +4928,7 @@ judged AS (
             -- A task of dask-awkward goes on with what it has read.
             CASE
                 WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
-                    THEN _not_negative(compute_seconds - measured_seconds)
+                    THEN _not_negative(whole_seconds - measured_seconds)
                 ELSE process_seconds
             END AS process_seconds
         ),
@@ -3129,7 +4949,9 @@ judged AS (
 )
 SELECT
     judged.*,
-    CASE WHEN chunks_in_task = 1 THEN compute_seconds / nullif(events, 0) END AS event_seconds,
+    -- An excerpt of the run may cut it off.
+    whole_seconds AS compute_seconds,
+    CASE WHEN chunks_in_task = 1 THEN whole_seconds / nullif(events, 0) END AS event_seconds,
     process.process
 FROM judged
 ASOF LEFT JOIN _workers AS process
@@ -3137,6 +4959,63 @@ ASOF LEFT JOIN _workers AS process
     AND judged.worker = process.worker
     -- What had begun before the recording was the first process's of the address.
     AND coalesce(judged.processing_t, '-infinity') >= process.from_t;
+
+-- Jobs of Darshan, and the worker process that each was, if it was one: one with the same
+-- process id that was there meanwhile. Process ids are those of a host, and Darshan tells its
+-- host only where it traced segments, by another name than Dask's at times: with several
+-- workers it is the one on that host, or nobody knows. The name of a log tells the process;
+-- without a batch system Darshan numbers the job by it.
+CREATE OR REPLACE VIEW _io_jobs AS
+WITH jobs AS (
+    SELECT
+        * REPLACE (
+            coalesce(
+                pid,
+                CASE
+                    WHEN (value ->> '$.processes')::BIGINT = 1 THEN (value ->> '$.job_id')::BIGINT
+                END
+            ) AS pid
+        ),
+        (
+            SELECT any_value(host)
+            FROM raw.io_segment AS segment
+            WHERE segment.source = job.source AND segment.trace_id = job.trace_id
+        ) AS host
+    FROM raw.import AS job
+    WHERE name = 'darshan'
+),
+candidates AS (
+    SELECT
+        jobs.source,
+        jobs.trace_id,
+        added.worker,
+        coalesce(added.host = jobs.host, false) AS is_there
+    FROM jobs
+    INNER JOIN raw.worker_added AS added USING (trace_id, pid)
+    LEFT JOIN _workers AS workers ON workers.trace_id = added.trace_id AND workers.seq = added.rowid
+    -- Darshan counts whole seconds in some versions.
+    WHERE coalesce(added.t <= jobs.stop_t + 1, true)
+        AND coalesce(workers.removed_t >= jobs.start_t - 1, true)
+),
+matched AS (
+    SELECT
+        source,
+        trace_id,
+        count(DISTINCT worker) AS candidates,
+        CASE
+            WHEN count(DISTINCT worker) = 1 THEN any_value(worker)
+            WHEN count(DISTINCT worker) FILTER (is_there) = 1
+                THEN any_value(worker) FILTER (is_there)
+        END AS worker
+    FROM candidates
+    GROUP BY source, trace_id
+)
+SELECT
+    jobs.* EXCLUDE (worker),
+    matched.worker,
+    coalesce(matched.candidates, 0) AS candidates
+FROM jobs
+LEFT JOIN matched USING (source, trace_id);
 
 -- What workers there were, and how many threads at a time: one row per trace.
 CREATE OR REPLACE TABLE _cluster AS
@@ -3269,20 +5148,20 @@ WITH usual AS (
     SELECT
         trace_id,
         prefix,
-        count(compute_seconds) AS prefix_runs,
-        median(compute_seconds) AS median_seconds
+        count(whole_seconds) AS prefix_runs,
+        median(whole_seconds) AS median_seconds
     FROM _task_runs
     WHERE outcome = 'memory' AND prefix IS NOT NULL
     GROUP BY trace_id, prefix
     -- Of fewer a median says little.
-    HAVING count(compute_seconds) >= 10
+    HAVING count(whole_seconds) >= 10
 ),
 slow AS (
     SELECT run.*, usual.median_seconds, usual.prefix_runs
     FROM _task_runs AS run
     INNER JOIN usual USING (trace_id, prefix)
-    WHERE run.compute_seconds >= least_factor * usual.median_seconds
-        AND run.compute_seconds > usual.median_seconds
+    WHERE run.whole_seconds >= least_factor * usual.median_seconds
+        AND run.whole_seconds > usual.median_seconds
 ),
 read AS (
     SELECT
@@ -3302,10 +5181,10 @@ SELECT
     slow.worker,
     slow.thread,
     slow.outcome,
-    slow.compute_seconds,
+    slow.whole_seconds AS compute_seconds,
     slow.median_seconds,
-    slow.compute_seconds / nullif(slow.median_seconds, 0) AS factor,
-    slow.compute_seconds - slow.median_seconds AS excess_seconds,
+    slow.whole_seconds / nullif(slow.median_seconds, 0) AS factor,
+    slow.whole_seconds - slow.median_seconds AS excess_seconds,
     slow.prefix_runs,
     slow.compute_start_t,
     slow.compute_stop_t,
@@ -3404,6 +5283,8 @@ WITH results AS (
     SELECT trace_id, dataset, events, compute_seconds AS seconds, open_seconds
     FROM _chunks
     WHERE is_first_result AND chunks_in_task = 1 AND events > 0 AND compute_seconds > 0
+        -- What an excerpt of the run cuts off is no measure.
+        AND compute_seconds = whole_seconds
 ),
 rough AS (
     SELECT
@@ -3619,7 +5500,7 @@ SELECT
     chunk.worker,
     chunk.outcome,
     chunk.output_bytes,
-    chunk.events / nullif(chunk.compute_seconds, 0) AS events_per_second,
+    chunk.events / nullif(chunk.whole_seconds, 0) AS events_per_second,
     chunk.exception,
     chunk.compute_seconds,
     chunk.processing_t,
@@ -3634,7 +5515,7 @@ SELECT
     chunk.start_t,
     chunk.stop_t,
     chunk.thread,
-    chunk.bytes_read / nullif(chunk.compute_seconds, 0) AS bytes_per_second,
+    chunk.bytes_read / nullif(chunk.whole_seconds, 0) AS bytes_per_second,
     chunk.requests,
     chunk.source,
     coalesce(chunk.columns, measured.measured.columns) AS columns,
@@ -3748,8 +5629,8 @@ totals AS (
             AS bytes_per_second,
         sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
             AS compute_share,
-        median(compute_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
-        max(compute_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
+        median(whole_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
+        max(whole_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
         _spread(event_seconds) AS spread,
         arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
             AS slowest_file,
@@ -3835,7 +5716,7 @@ runs AS (
 SELECT
     section.key,
     section.name,
-    section.stop_t - section.start_t AS seconds,
+    _not_negative(section.stop_t - section.start_t) AS seconds,
     section.measured.cpu_seconds,
     section.measured.memory_delta AS memory_delta_bytes,
     section.measured.bytes_read,
@@ -3874,11 +5755,179 @@ COMMENT ON COLUMN sections.filename IS 'File of the chunk; null if it is none, o
 COMMENT ON COLUMN sections.exception IS 'Text of the exception that left it.';
 COMMENT ON COLUMN sections.trace_id IS 'Identity of the recording.';
 
+CREATE OR REPLACE VIEW io_files AS
+SELECT
+    io.filename,
+    io.measured.module AS module,
+    io.measured.rank AS rank,
+    io.measured.opens AS opens,
+    io.measured.reads AS reads,
+    io.measured.writes AS writes,
+    io.measured.bytes_read AS bytes_read,
+    io.measured.bytes_written AS bytes_written,
+    io.measured.read_seconds AS read_seconds,
+    io.measured.write_seconds AS write_seconds,
+    io.measured.metadata_seconds AS metadata_seconds,
+    io.start_t,
+    io.stop_t,
+    jobs.host,
+    jobs.pid,
+    jobs.worker,
+    io.value AS counters,
+    jobs.filename AS log,
+    io.source,
+    io.trace_id
+FROM raw.io_file AS io
+LEFT JOIN _io_jobs AS jobs USING (trace_id, source)
+ORDER BY io.trace_id, io.rowid;
+
+COMMENT ON VIEW io_files IS 'What processes did to their files, as Darshan counted: one row per log, layer of I/O, file and rank. A file that is read through MPI-IO or HDF5 has a row of each layer and counts in each, so that sums are for one module at a time. Empty unless a log was imported.';
+COMMENT ON COLUMN io_files.filename IS 'File, by its path; its number in the log if Darshan does not know it.';
+COMMENT ON COLUMN io_files.module IS 'Layer of I/O, as Darshan names it: POSIX, MPI-IO, STDIO, H5F, H5D and others.';
+COMMENT ON COLUMN io_files.rank IS 'Rank of the process; -1 if Darshan put all processes of the job together.';
+COMMENT ON COLUMN io_files.opens IS 'Times that it was opened, alone or collectively.';
+COMMENT ON COLUMN io_files.reads IS 'Calls that read, of all sorts that the layer has.';
+COMMENT ON COLUMN io_files.writes IS 'Calls that wrote, of all sorts that the layer has.';
+COMMENT ON COLUMN io_files.bytes_read IS 'Bytes that were read.';
+COMMENT ON COLUMN io_files.bytes_written IS 'Bytes that were written.';
+COMMENT ON COLUMN io_files.read_seconds IS 'Time in calls that read, of all processes together.';
+COMMENT ON COLUMN io_files.write_seconds IS 'Time in calls that wrote, of all processes together.';
+COMMENT ON COLUMN io_files.metadata_seconds IS 'Time in calls such as open, stat and seek, of all processes together.';
+COMMENT ON COLUMN io_files.start_t IS 'When it was first in use, in seconds since the epoch, by the clock of the host.';
+COMMENT ON COLUMN io_files.stop_t IS 'When it was last in use.';
+COMMENT ON COLUMN io_files.host IS 'Host, as Darshan names it; known only if it traced segments.';
+COMMENT ON COLUMN io_files.pid IS 'Process id, if the job was one process: by the name of the log, or else the number of the job, which is that of the process where there was no batch system.';
+COMMENT ON COLUMN io_files.worker IS 'Address of the worker process that did it; io_jobs says how it is known.';
+COMMENT ON COLUMN io_files.counters IS 'All counters of the layer that are not 0, by Darshan''s names, as JSON.';
+COMMENT ON COLUMN io_files.log IS 'Name of the log.';
+COMMENT ON COLUMN io_files.source IS 'Identity of the log, as in io_jobs.';
+COMMENT ON COLUMN io_files.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW io_jobs AS
+SELECT
+    (jobs.value ->> '$.job_id')::BIGINT AS job_id,
+    jobs.value ->> '$.executable' AS executable,
+    (jobs.value ->> '$.processes')::BIGINT AS processes,
+    jobs.start_t,
+    jobs.stop_t,
+    (jobs.value ->> '$.run_seconds')::DOUBLE AS run_seconds,
+    jobs.start_t <= recording.stop_t AND jobs.stop_t >= recording.start_t AS within_run,
+    json_keys(jobs.value -> '$.modules') AS modules,
+    list_filter(
+        json_keys(jobs.value -> '$.modules'),
+        lambda module: coalesce(
+            (jobs.value -> '$.modules' -> module ->> 'partial')::BOOLEAN, false
+        )
+    ) AS partial_modules,
+    (jobs.value ->> '$.left_out[*]') AS left_out,
+    jobs.host,
+    jobs.pid,
+    jobs.worker,
+    jobs.candidates,
+    jobs.versions ->> 'darshan' AS darshan_version,
+    jobs.filename AS log,
+    jobs.source,
+    jobs.trace_id
+FROM _io_jobs AS jobs
+INNER JOIN _recording AS recording USING (trace_id)
+ORDER BY jobs.trace_id, jobs.start_t, jobs.source;
+
+COMMENT ON VIEW io_jobs IS 'Jobs whose input and output Darshan measured: one row per log that was imported. Without MPI each process is a job of its own.';
+COMMENT ON COLUMN io_jobs.job_id IS 'Number of the job: of the batch system, or of the process if there was none.';
+COMMENT ON COLUMN io_jobs.executable IS 'What ran. Its arguments are not imported: they can hold secrets.';
+COMMENT ON COLUMN io_jobs.processes IS 'Processes of the job.';
+COMMENT ON COLUMN io_jobs.start_t IS 'When it began, in seconds since the epoch, by the clock of its host.';
+COMMENT ON COLUMN io_jobs.stop_t IS 'When it ended.';
+COMMENT ON COLUMN io_jobs.run_seconds IS 'How long it ran, as Darshan counts: at least 1 s in older versions.';
+COMMENT ON COLUMN io_jobs.within_run IS 'Whether it ran while the trace was recorded; if not, the log may be another run''s.';
+COMMENT ON COLUMN io_jobs.modules IS 'Layers that Darshan measured.';
+COMMENT ON COLUMN io_jobs.partial_modules IS 'Those of them of which Darshan says that it ran out of memory and did not measure all.';
+COMMENT ON COLUMN io_jobs.left_out IS 'Those of them that were not imported: what they hold is not about calls on files.';
+COMMENT ON COLUMN io_jobs.host IS 'Host, as Darshan names it; known only if it traced segments.';
+COMMENT ON COLUMN io_jobs.pid IS 'Process id, if the job was one process: by the name of the log, or else the number of the job, which is that of the process where there was no batch system.';
+COMMENT ON COLUMN io_jobs.worker IS 'Address of the worker process that it was: the only one with that process id that was there meanwhile, or the only one of these on that host.';
+COMMENT ON COLUMN io_jobs.candidates IS 'Worker processes with that process id that were there meanwhile.';
+COMMENT ON COLUMN io_jobs.darshan_version IS 'Version of Darshan that measured.';
+COMMENT ON COLUMN io_jobs.log IS 'Name of the log.';
+COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
+COMMENT ON COLUMN io_jobs.trace_id IS 'Identity of the recording.';
+
+-- Darshan does not say which thread called. If one attempt alone was computing on the worker
+-- all the while, it was its; of several, nobody knows whose.
+CREATE OR REPLACE VIEW io_segments AS
+WITH calls AS (
+    SELECT
+        io.rowid AS seq,
+        io.*,
+        jobs.pid,
+        jobs.worker AS of_worker,
+        jobs.filename AS log
+    FROM raw.io_segment AS io
+    LEFT JOIN _io_jobs AS jobs USING (trace_id, source)
+),
+runs AS (
+    SELECT
+        calls.seq,
+        list(
+            {key: run.key, attempt: run.attempt, thread: run.thread} ORDER BY run.seq
+        ) AS runs
+    FROM calls
+    INNER JOIN _task_runs AS run
+        ON run.trace_id = calls.trace_id
+        AND run.worker = calls.of_worker
+        AND run.compute_start_t <= calls.stop_t
+        AND run.compute_stop_t >= calls.start_t
+    GROUP BY calls.seq
+)
+SELECT
+    calls.filename,
+    calls.measured.module AS module,
+    calls.activity AS operation,
+    calls.measured.offset_bytes AS offset_bytes,
+    calls.nbytes AS bytes,
+    calls.start_t,
+    calls.stop_t,
+    calls.host,
+    calls.measured.rank AS rank,
+    calls.pid,
+    calls.of_worker AS worker,
+    CASE WHEN len(runs.runs) = 1 THEN runs.runs[1].key END AS key,
+    CASE WHEN len(runs.runs) = 1 THEN runs.runs[1].attempt END AS attempt,
+    CASE
+        WHEN calls.of_worker IS NOT NULL
+            THEN coalesce(list_transform(runs.runs, lambda run: run.key), [])
+    END AS candidates,
+    calls.log,
+    calls.source,
+    calls.trace_id
+FROM calls
+LEFT JOIN runs USING (seq)
+ORDER BY calls.trace_id, calls.seq;
+
+COMMENT ON VIEW io_segments IS 'Calls that read from files or wrote to them, as Darshan''s extended tracing (DXT) saw them: one row per call and layer of I/O. Empty unless a log with DXT was imported.';
+COMMENT ON COLUMN io_segments.filename IS 'File, by its path; its number in the log if Darshan does not know it.';
+COMMENT ON COLUMN io_segments.module IS 'Layer of I/O: POSIX or MPI-IO. A call to MPI-IO makes calls to POSIX, which have rows of their own.';
+COMMENT ON COLUMN io_segments.operation IS 'read or write.';
+COMMENT ON COLUMN io_segments.offset_bytes IS 'Place in the file at which it began.';
+COMMENT ON COLUMN io_segments.bytes IS 'Bytes that were read or written.';
+COMMENT ON COLUMN io_segments.start_t IS 'When the call began, in seconds since the epoch, by the clock of the host.';
+COMMENT ON COLUMN io_segments.stop_t IS 'When it ended.';
+COMMENT ON COLUMN io_segments.host IS 'Host, as Darshan names it.';
+COMMENT ON COLUMN io_segments.rank IS 'Rank of the process in its job.';
+COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was one process: by the name of the log, or else the number of the job, which is that of the process where there was no batch system.';
+COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process that called; io_jobs says how it is known.';
+COMMENT ON COLUMN io_segments.key IS 'Task that called: the only one that the worker was computing meanwhile. Null if there was none, or there were several: Darshan does not tell the thread.';
+COMMENT ON COLUMN io_segments.attempt IS 'Which attempt at that task.';
+COMMENT ON COLUMN io_segments.candidates IS 'Keys of the tasks that the worker was computing meanwhile, by the clocks of worker and host; null if the worker is not known.';
+COMMENT ON COLUMN io_segments.log IS 'Name of the log.';
+COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
+COMMENT ON COLUMN io_segments.trace_id IS 'Identity of the recording.';
+
 CREATE OR REPLACE VIEW run AS
 WITH runs AS (
     SELECT
         trace_id,
-        max(end_t) - min(processing_t) AS busy_seconds,
+        _not_negative(max(end_t) - min(processing_t)) AS busy_seconds,
         sum(compute_seconds) AS compute_seconds,
         count(outcome) AS task_runs,
         count(*) FILTER (outcome = 'memory') AS memory,
@@ -3914,10 +5963,13 @@ chunk_runs AS (
         count(*) FILTER (outcome = 'skipped') AS skipped,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
         sum(events) FILTER (is_first_result) AS events,
-        max(end_t) - min(processing_t) AS chunk_wall_seconds,
+        _not_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
         sum(compute_seconds) AS chunk_seconds,
         sum(process_seconds) AS process_seconds,
-        avg(process_seconds) FILTER (is_first_result) AS mean_process_seconds,
+        -- What an excerpt of the run cuts off is no measure.
+        avg(process_seconds) FILTER (
+            is_first_result AND compute_seconds IS NOT DISTINCT FROM whole_seconds
+        ) AS mean_process_seconds,
         sum(events) FILTER (is_first_result AND process_seconds IS NOT NULL)
             / nullif(sum(process_seconds), 0) AS events_per_process_second,
         sum(open_seconds) AS open_seconds,
@@ -4160,7 +6212,7 @@ WITH expected AS (
         chunk.filename,
         chunk.treename,
         chunk.process,
-        chunk.compute_seconds / CASE
+        chunk.whole_seconds / CASE
             WHEN cost.method IS NULL
                 THEN chunk.events * median(chunk.event_seconds) OVER same_dataset
             ELSE cost.fixed_seconds + cost.event_seconds * chunk.events
@@ -4498,6 +6550,189 @@ COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'The most of these.';
 COMMENT ON COLUMN section_totals.compute_share IS 'seconds, as a part of the computing time of all attempts at chunks of the dataset.';
 COMMENT ON COLUMN section_totals.trace_id IS 'Identity of the recording.';
 
+CREATE OR REPLACE VIEW metadata_map AS
+WITH cells(step, level, what, cell, "view", how) AS (
+    VALUES
+        (1, 'job', 'jobs of the batch system', 'jobs', 'jobs', 'Is recorded of scheduler, workers and recording client that run in a job of SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.'),
+        (1, 'job', 'cluster and its arguments', 'cluster', 'environment', 'Is recorded if the recording client knows its cluster: Client(cluster).'),
+        (1, 'configuration', 'Dask''s configuration, and what differs from the defaults', 'configuration', 'config', 'Is recorded unless environment is left out of kinds.'),
+        (1, 'job', 'machines, cores, memory and limits', 'machines', 'machines', 'Is recorded unless environment is left out of kinds.'),
+        (1, 'job', 'versions of packages', 'packages', 'packages', 'Is recorded unless environment is left out of kinds.'),
+        (2, 'client', 'clients', 'clients', 'environment', 'Is recorded always.'),
+        (2, 'client', 'program, its arguments, its git commit', 'program', 'environment', 'Is recorded by a client: roast_recorder.record or roast-record run.'),
+        (2, 'client', 'code that submits', 'code', 'computations', 'Is recorded if it is asked for: code=True.'),
+        (2, 'graph', 'layers of graphs as the client sends them, before and after they are fused', 'layers sent', 'graph_layers', 'Is recorded of the client that records, from Dask 2025.4 on.'),
+        (2, 'graph', 'layers of graphs as tasks came of them', 'layers', 'graph_layers', 'Is recorded unless task is left out of kinds.'),
+        (2, 'graph', 'annotations', 'annotations', 'tasks', 'Is recorded of tasks that are annotated: dask.annotate.'),
+        (3, 'scheduler', 'what graphs cost the scheduler', 'graph updates', 'graph_updates', 'Is recorded unless event is left out of kinds.'),
+        (3, 'graph', 'tasks', 'tasks', 'tasks', 'Is recorded unless task is left out of kinds.'),
+        (3, 'graph', 'dependencies', 'dependencies', 'graph_edges', 'Is recorded unless task is left out of kinds.'),
+        (3, 'graph', 'priorities', 'priorities', 'tasks', 'Is recorded unless task is left out of kinds.'),
+        (3, 'graph', 'restrictions', 'restrictions', 'restrictions', 'Is recorded of tasks that are annotated with workers or resources. Those that Dask sets itself are not told to anybody.'),
+        (3, 'graph', 'groups and prefixes', 'groups', 'task_groups', 'Is recorded unless task is left out of kinds.'),
+        (3, 'graph', 'spans', 'spans', 'spans', 'Is recorded unless span is left out of kinds; from Dask 2023.6 on.'),
+        (3, 'scheduler', 'transitions of tasks', 'transitions', 'transitions', 'Is recorded unless transition is left out of kinds.'),
+        (3, 'scheduler', 'tasks held back in the queue', 'queueing', 'latencies', 'Is recorded if tasks were queued: distributed.scheduler.worker-saturation.'),
+        (3, 'scheduler', 'steals', 'steals', 'events', 'Is recorded if a worker stole: distributed.scheduler.work-stealing.'),
+        (3, 'scheduler', 'plugins', 'plugins', 'environment', 'Is recorded unless environment is left out of kinds.'),
+        (3, 'scheduler', 'events', 'events', 'events', 'Is recorded unless event is left out of kinds.'),
+        (4, 'worker', 'workers, from when to when', 'workers', 'workers', 'Is recorded always.'),
+        (4, 'worker', 'CPU, memory and states over time', 'samples', 'worker_samples', 'Is recorded unless worker_sample is left out of kinds.'),
+        (4, 'worker', 'states of tasks on workers', 'worker transitions', 'worker_transitions', 'Is recorded if it is asked for: worker_transitions=True.'),
+        (4, 'worker', 'transfers of results', 'transfers', 'transfers', 'Is recorded if it is asked for: transfers=True. Shards of P2P shuffles are in no log of Dask''s.'),
+        (4, 'worker', 'spills to disk', 'spills', 'spills', 'Is recorded if it is asked for and happens: worker_transitions=True.'),
+        (4, 'worker', 'pauses', 'pauses', 'pauses', 'Is recorded if a worker pauses.'),
+        (4, 'thread', 'thread of each task', 'threads', 'task_runs', 'Is recorded of tasks that ended.'),
+        (5, 'worker', 'attempts at tasks, and their parts', 'attempts', 'task_runs', 'Is recorded unless transition is left out of kinds.'),
+        (5, 'worker', 'fine metrics', 'fine metrics', 'fine_metrics', 'Is recorded unless fine_metric is left out of kinds.'),
+        (5, 'I/O', 'coffea''s chunks', 'chunks', 'chunks', 'Is recorded of coffea and uproot: measure_chunks.'),
+        (5, 'I/O', 'named parts of tasks', 'sections', 'sections', 'Is recorded where the code says so: with roast_recorder.section("name").'),
+        (5, 'thread', 'what threads were at, by Dask''s profiler', 'profiles', 'profile_stacks', 'Is recorded unless profile is left out of kinds.'),
+        (5, 'process', 'what the scheduler''s event loop was at', 'scheduler''s profile', 'profile_stacks', 'Is recorded if Dask''s profiler caught it: distributed.scheduler.profile or a busy loop.'),
+        (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
+        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
+        (5, 'process', 'processes that Darshan looked at', 'darshan', 'io_jobs', 'roast-analyze import darshan LOG… --into TRACE'),
+        (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'roast-analyze import darshan LOG… --into TRACE'),
+        (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: DXT_ENABLE_IO_TRACE=1'),
+        (2, 'client', 'graphs that clients other than the recording one make, by layer', NULL, NULL, 'Cannot be had. The scheduler gets a graph and makes tasks of it; its layers are known to who sends it alone.'),
+        (2, 'graph', 'steps of an expression before its own optimisation', NULL, NULL, 'Cannot be had. It is optimised before the client has it; what was fused is named in graph_layers.'),
+        (3, 'graph', 'restrictions that Dask sets itself, as for P2P shuffles', NULL, NULL, 'Cannot be had. It keeps them on tasks, later and without notice.'),
+        (4, 'worker', 'shards of P2P shuffles, one by one', NULL, NULL, 'Cannot be had. They are no results, and in no log of Dask''s; how much was moved is in fine_metrics, context p2p.'),
+        (4, 'coroutine', 'coroutines of a worker''s event loop, over time', NULL, NULL, 'Cannot be had. Neither Dask nor Yappi notes when a coroutine ran; Yappi has their sums.')
+),
+steps(step, step_name) AS (
+    VALUES
+        (1, 'configure and launch'),
+        (2, 'create and submit'),
+        (3, 'populate the scheduler'),
+        (4, 'receive on the worker'),
+        (5, 'execute and profile')
+),
+-- Of what there is much, records are counted, not rows of views that work something out.
+counts AS (
+    SELECT trace_id, 'jobs' AS cell, count(*) AS records FROM jobs GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        CASE section WHEN 'cluster' THEN 'cluster' WHEN 'client' THEN 'program' ELSE 'plugins' END,
+        count(*)
+    FROM environment
+    WHERE section IN ('cluster', 'client') OR name LIKE '%plugins%'
+    GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'configuration', count(*) FROM config GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'machines', count(*) FROM machines GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'packages', count(*) FROM packages GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'clients', count(*) FROM raw.client_added GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'code', count(*) FROM computations WHERE code IS NOT NULL GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, CASE stage WHEN 'sent' THEN 'layers sent' ELSE 'layers' END, count(*)
+    FROM graph_layers
+    GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'graph updates', count(*) FROM graph_updates GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        unnest(['tasks', 'annotations', 'dependencies', 'priorities']),
+        unnest([
+            count(*),
+            count(annotations),
+            coalesce(sum(len(dependencies)), 0)::BIGINT,
+            count(priority)
+        ])
+    FROM raw.task
+    GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'restrictions', count(*) FROM restrictions GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'groups', count(*) FROM task_groups GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'spans', count(*) FROM raw.span GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        unnest(['transitions', 'queueing', 'threads', 'attempts']),
+        unnest([
+            count(*),
+            count(*) FILTER (finish = 'queued'),
+            count(thread),
+            count(*) FILTER (finish = 'processing')
+        ])
+    FROM raw.transition
+    GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        unnest(['events', 'steals']),
+        unnest([count(*), count(*) FILTER (topic = 'stealing')])
+    FROM raw.event
+    GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'workers', count(*) FROM raw.worker_added GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'samples', count(*) FROM raw.worker_sample GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'worker transitions', count(*) FROM raw.worker_transition GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'transfers', count(*) FROM transfers GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'spills', count(*) FROM raw.spill GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'pauses', count(*) FROM pauses GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'fine metrics', count(*) FROM raw.fine_metric GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'chunks', count(*) FROM raw.chunk GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'sections', count(*) FROM raw.section GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        CASE WHEN worker IS NULL THEN 'scheduler''s profile' ELSE 'profiles' END,
+        count(*)
+    FROM raw.profile
+    GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'yappi', count(*) FROM raw."function" GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'darshan', count(*) FROM io_jobs GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'io files', count(*) FROM raw.io_file GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'io segments', count(*) FROM raw.io_segment GROUP BY trace_id
+)
+SELECT
+    cells.step,
+    step_name,
+    level,
+    what,
+    coalesce(records, 0) > 0 AS is_there,
+    CASE WHEN cells.cell IS NOT NULL THEN coalesce(records, 0) END AS records,
+    "view",
+    CASE WHEN coalesce(records, 0) = 0 THEN how END AS how,
+    traces.trace_id
+FROM (SELECT DISTINCT trace_id FROM trace_info) AS traces
+CROSS JOIN cells
+INNER JOIN steps ON cells.step = steps.step
+LEFT JOIN counts ON counts.trace_id = traces.trace_id AND counts.cell = cells.cell
+ORDER BY traces.trace_id, cells.step, cells.cell IS NULL, level, what;
+
+COMMENT ON VIEW metadata_map IS 'What a trace knows of a run, cell by cell: five steps in time, from launching a cluster to profiling its tasks, by levels from the job to the coroutine. A cell without records says how to get them, or why nobody can.';
+COMMENT ON COLUMN metadata_map.step IS 'Step in time, from 1 to 5.';
+COMMENT ON COLUMN metadata_map.step_name IS 'What happens then.';
+COMMENT ON COLUMN metadata_map.level IS 'Whose metadata it is: job, configuration, client, graph, scheduler, worker, process, thread, coroutine or I/O.';
+COMMENT ON COLUMN metadata_map.what IS 'What the cell is about.';
+COMMENT ON COLUMN metadata_map.is_there IS 'Whether this trace has it.';
+COMMENT ON COLUMN metadata_map.records IS 'How many records, or rows of the view, tell of it; null of what cannot be had.';
+COMMENT ON COLUMN metadata_map."view" IS 'View that shows it; null of what cannot be had.';
+COMMENT ON COLUMN metadata_map.how IS 'Where it is not there: how to get it, or why it cannot be had.';
+COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';
+
 CREATE OR REPLACE MACRO concurrency_by(bucket_seconds) AS TABLE
 WITH buckets AS (
     SELECT trace_id, start_t, width, extent, unnest(range(buckets)) AS bucket
@@ -4640,8 +6875,8 @@ chunk_runs AS (
             AS events_per_second,
         sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
             AS bytes_per_second,
-        median(compute_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
-        max(compute_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
+        median(whole_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
+        max(whole_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
         _spread(event_seconds) AS spread,
         arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
             AS slowest_file,
@@ -4752,8 +6987,8 @@ WITH totals AS (
             AS bytes_per_second,
         sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
             AS compute_share,
-        median(compute_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
-        max(compute_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
+        median(whole_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
+        max(whole_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
         _spread(event_seconds) AS spread,
         arg_min(worker, (-event_seconds, worker)) FILTER (event_seconds IS NOT NULL)
             AS slowest_worker,

@@ -1,8 +1,10 @@
-"""What all tests share: a cluster of real processes, and reading a trace by hand."""
+"""What all tests share: a cluster of real processes, a browser, and reading a trace by hand."""
 
 import contextlib
+import functools
 import json
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +13,24 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from chromium import launched
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Let the tests of a file run in one process, and all that start clusters in the same."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    @functools.cache
+    def starts_clusters(file: str) -> bool:
+        return "pytest.mark.cluster" in (config.rootpath / file).read_text(encoding="utf-8")
+
+    class OneClusterAtATime(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "clusters" if starts_clusters(file) else file
+
+    return OneClusterAtATime(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -83,8 +103,8 @@ def start_scheduler(tmp_path) -> Iterator[Callable]:
             scheduler = _dask(stack, bare, "scheduler", *named, *quiet, *arguments)
             address = _address(file, scheduler)
             for _ in range(workers):
-                folder = ["--local-directory", str(tmp_path)]
-                _dask(stack, bare, "worker", address, "--nthreads", "1", *quiet, *folder)
+                alone = ["--nthreads", "1", "--no-nanny", "--local-directory", str(tmp_path)]
+                _dask(stack, bare, "worker", address, *quiet, *alone)
             return scheduler, address
 
         yield start
@@ -94,6 +114,28 @@ def start_scheduler(tmp_path) -> Iterator[Callable]:
 def scheduler_process(start_scheduler) -> tuple[subprocess.Popen, str]:
     """A scheduler and two workers in processes that have distributed alone."""
     return start_scheduler(workers=2)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator:
+    """A Chromium, as :func:`chromium.launched` finds one.
+
+    It ends with its module: as long as Playwright runs, so does an event loop, and tests
+    of asynchronous clients need that place.
+    """
+    from playwright.sync_api import Error, sync_playwright
+
+    with sync_playwright() as playwright:
+        try:
+            browser = launched(playwright)
+        except Error as error:
+            required = os.environ.get("CI") or os.environ.get("ROAST_REQUIRE_BROWSER") == "1"
+            reason = (
+                f"no Chromium that starts; set ROAST_CHROMIUM to one ({error.message[:200]})"
+            )
+            (pytest.fail if required else pytest.skip)(reason)
+        yield browser
+        browser.close()
 
 
 DISTRIBUTED_ALONE = """

@@ -21,6 +21,7 @@ ALLOWED = {
     "analyze/roast_analyze": {
         "roast_schemas", "duckdb", "polars", "pyarrow", "plotly", "jinja2", "rich", "zstandard",
         "markupsafe", "numpy", "orjson", "platformdirs", "psutil", "xxhash",
+        "darshan", "msgpack", "yaml",
     },
 }  # fmt: skip
 

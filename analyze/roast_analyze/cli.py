@@ -31,7 +31,7 @@ _DATABASE: Final = ("duckdb", "_duckdb")
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
 
 #: Commands that are named; without a name the summary is meant.
-COMMANDS: Final = ("sql", "view", "export", "check")
+COMMANDS: Final = ("sql", "view", "export", "import", "check")
 
 _EXTRA: Final = (
     "duckdb", "jinja2", "numpy", "platformdirs", "plotly", "polars", "psutil", "pyarrow",
@@ -127,21 +127,37 @@ def _run(words: list[str]) -> int:
 
 def _parsed(command: Any, named: str | None, words: list[str]) -> argparse.Namespace:
     parser = _parser(command, named)
-    options, rest = parser.parse_known_intermixed_args(words)
+    options, rest = parser.parse_known_intermixed_args(_joined(words))
+    if named is None and len(options.traces) > 1:
+        _refuse_misspelt_command(options.traces[0])
     if rest:
-        if named is None and options.trace is not None:
-            _refuse_misspelt_command(options.trace)
-        if named in (None, "check") and not any(word.startswith("-") for word in rest):
+        if named == "check" and not any(word.startswith("-") for word in rest):
             traces = " and ".join(repr(str(trace)) for trace in (options.trace, *rest))
             raise TraceError(f"one trace at a time, not {traces}")
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     return options
 
 
+def _joined(words: list[str]) -> list[str]:
+    """Join --from and --to with a time before the end, -10m, which looks like an option."""
+    joined: list[str] = []
+    for word in words:
+        if (
+            joined
+            and joined[-1] in ("--from", "--to")
+            and word[:1] == "-"
+            and word[1:2] in "0123456789."
+        ):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
 def _refuse_misspelt_command(word: Path) -> None:
     """Refuse the first of several words if it looks more like a command than like a trace."""
     name = str(word)
-    if word.exists() or word.suffix or word.name != name:
+    if word.exists() or word.suffix or word.name != name or name == "-":
         return
     import difflib
 

@@ -138,8 +138,9 @@ def documented_database() -> duckdb.DuckDBPyConnection:
 
 
 def _create_all(connection: duckdb.DuckDBPyConnection) -> None:
-    create_tables(connection)
-    create_views(connection)
+    with transaction(connection):
+        create_tables(connection)
+        create_views(connection)
 
 
 def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
@@ -167,8 +168,9 @@ def _make_empty(path: Path) -> None:
     try:
         with _connect(limit_bytes(None)) as connection:
             _attach(connection, draft)
-            with transaction(connection):
-                _create_all(connection)
+            _create_all(connection)
+            # Closing would do so too, but would not tell that the disk is full.
+            connection.execute(f"CHECKPOINT {NAME}")
         draft.replace(path)
     finally:
         for leftover in (draft, draft.with_name(f"{draft.name}.wal")):
@@ -363,16 +365,9 @@ class _Reading:
 
 def _is_cut_in_its_first_line(part: Part, account: Account) -> bool:
     """Tell what may be a trace, of which nothing can be read yet, or any more."""
-    nothing_read = not account.records_by_kind and account.lines == account.unreadable
+    nothing_read = not account.records_by_kind and account.lines == account.unreadable <= 1
     nothing_wrong = not account.too_long and not account.breaks.damaged
-    nbytes = part.segment.nbytes
-    return (
-        nothing_read
-        and nothing_wrong
-        and part.segment.begins_well
-        and nbytes > 0
-        and (account.lines == 1 or account.breaks.cut_at is not None)
-    )
+    return part.segment.begins_well and nothing_read and nothing_wrong
 
 
 def _refuse_what_is_no_trace(accounts: list[tuple[Part, Account, Progress]]) -> None:
@@ -380,7 +375,7 @@ def _refuse_what_is_no_trace(accounts: list[tuple[Part, Account, Progress]]) -> 
     records: Counter[str] = Counter()
     for part, account, _ in accounts:
         if _is_cut_in_its_first_line(part, account):
-            lines[part.name] = records[part.name] = 1
+            continue
         lines[part.name] += account.lines
         records[part.name] += account.whole_records
     for name, count in lines.items():

@@ -90,11 +90,13 @@ def stacks_of(
     prefix: str | None = None,
     start: float | None = None,
     stop: float | None = None,
+    profiler: str = "dask",
 ) -> pl.DataFrame:
     """Add up the stacks of a part of a trace; parameters as ``Trace.flamegraph`` has them."""
     scope = part_of(trace, worker=worker, prefix=prefix, start=start, stop=stop)
     part = scope.condition(begin=_MIDDLE, end=_MIDDLE)
-    of_workers = "true" if scope.scheduler else "worker IS NOT NULL"
+    # A process that Yappi measured need not be known; a null of Dask's is the scheduler.
+    of_workers = "true" if scope.scheduler or profiler != "dask" else "worker IS NOT NULL"
     # Only names of columns are written into the text.
     query = (
         "SELECT stack, sum(samples)::BIGINT AS samples, "  # noqa: S608
@@ -102,8 +104,9 @@ def stacks_of(
         "sum(undecided_samples)::BIGINT AS undecided_samples, "
         "sum(counted_samples)::BIGINT AS counted_samples, any_value(frames) AS frames, "
         "arg_min(lines, start_t) AS lines, any_value(interval_seconds) AS interval_seconds "
-        f"FROM profile_stacks WHERE {of_workers} AND {part.sql} "
+        f"FROM profile_stacks WHERE profiler = $profiler AND {of_workers} "
+        f"AND {part.sql} "
         "GROUP BY stack ORDER BY seconds DESC, stack"
     )
-    frame: pl.DataFrame = trace.sql(query, part.parameters).pl()
+    frame: pl.DataFrame = trace.sql(query, {**part.parameters, "profiler": profiler}).pl()
     return frame

@@ -84,9 +84,7 @@ def find_inputs(names: Iterable[Path]) -> Inputs:
     left_out: list[LeftOut] = []
     for name in names:
         segments = [look_at(path) for path in segment_paths(name)]
-        full = [segment for segment in segments if not segment.empty]
-        if not full:
-            raise NotATrace(f"{str(name)!r} is empty; name a trace that roast recorded")
+        full = _not_empty(name, segments)
         found = [
             Part(str(name), segment, identity)
             for segment, identity in zip(full, _identities(name, full), strict=True)
@@ -98,6 +96,39 @@ def find_inputs(names: Iterable[Path]) -> Inputs:
                 left_out.append(LeftOut(str(name), damage, found[-1].identity.trace_id, None))
     parts, twice = _without_duplicates(parts)
     return Inputs(tuple(parts), (*left_out, *twice))
+
+
+def tell_apart(names: Iterable[Path]) -> list[tuple[Path, ...]]:
+    """Tell which traces somebody named: several names can be parts of one, one be of several.
+
+    Parameters
+    ----------
+    names : iterable of Path
+        Files, folders of segments, or patterns.
+
+    Returns
+    -------
+    list of tuple of Path
+        What to open each trace by, in the order in which they were named: what was named, or
+        its files if there are others in what was named.
+
+    Raises
+    ------
+    TraceNotFound, NotATrace, SchemaTooNew
+        As :func:`find_inputs` does.
+    """
+    traces: dict[str, dict[Path, None]] = {}
+    for name in names:
+        segments = _not_empty(name, map(look_at, segment_paths(name)))
+        trace_ids = [identity.trace_id for identity in _identities(name, segments)]
+        # Without a header its name is all that is known of a trace; another one, elsewhere,
+        # can have the same.
+        nameless = not any(segment.header for segment in segments)
+        alone = len(set(trace_ids)) == 1
+        for segment, trace_id in zip(segments, trace_ids, strict=True):
+            trace = traces.setdefault(str(name.absolute()) if nameless else trace_id, {})
+            trace[name if alone else segment.path] = None
+    return [tuple(paths) for paths in traces.values()]
 
 
 def segment_paths(name: Path) -> list[Path]:
@@ -143,6 +174,13 @@ def trace_name(path: Path) -> str:
     name = path.absolute().name
     ending = next((s for s in sorted(SUFFIXES, key=len)[::-1] if name.endswith(s)), "")
     return name.removesuffix(ending) or name
+
+
+def _not_empty(name: Path, segments: Iterable[Segment]) -> list[Segment]:
+    full = [segment for segment in segments if not segment.empty]
+    if not full:
+        raise NotATrace(f"{str(name)!r} is empty; name a trace that roast recorded")
+    return full
 
 
 def _segments_in(folder: Path) -> list[Path]:

@@ -33,7 +33,7 @@ _NEWLINE: Final = 10
 _CARRIAGE_RETURN: Final = 13
 
 #: What stands before the kind in a line: as the recorder writes it, and as Python's json does.
-_OPENINGS: Final = (b'{"kind":"', b'{"kind": "')
+OPENINGS: Final = (b'{"kind":"', b'{"kind": "')
 
 #: So many bytes from the beginning of its name on tell a kind from all others.
 _NAME_BYTES: Final = 8
@@ -158,14 +158,14 @@ class Lines:
     numbers : array of int, shape (lines,)
         Which lines of the block they are, from 0.
     nbytes : int
-    start : int
-        Place in the block at which the first of them begins.
+    starts : array of int, shape (lines,)
+        Places in the block at which they begin.
     """
 
     runs: list[memoryview]
     numbers: NDArray[np.int64]
     nbytes: int
-    start: int
+    starts: NDArray[np.int64]
 
 
 @dataclass
@@ -185,6 +185,11 @@ class SortedBlock:
     lines: int
     too_long: int
     by_kind: dict[str | None, Lines]
+
+    def places(self, kind: str) -> list[int]:
+        """Tell where in the block the lines of a kind begin."""
+        lines = self.by_kind.get(kind)
+        return [] if lines is None else lines.starts.tolist()
 
 
 def sort_lines(block: Block) -> SortedBlock:
@@ -211,7 +216,8 @@ def sort_lines(block: Block) -> SortedBlock:
         runs = [block.data[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
         name = _NAMES[code] if code >= 0 else None
         size = int((end - begin).sum())
-        by_kind[name] = Lines(runs, numbers[codes == code], size, int(begin[0]))
+        these = codes == code
+        by_kind[name] = Lines(runs, numbers[these], size, starts[these])
     skipped = int(long.sum()) + block.too_long
     return SortedBlock(len(blank) - int(blank.sum()) + block.too_long, skipped, by_kind)
 
@@ -263,7 +269,7 @@ def _kind_codes(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[n
     if not len(starts):
         return codes
     heads = _Heads(data, starts)
-    for opening in _OPENINGS:
+    for opening in OPENINGS:
         there = heads.have(opening, 0)
         if not there.any():
             continue

@@ -286,6 +286,7 @@ def write_accounts(
             },
         )
         damage = list(account.damage()) or list(_checksum_damage(part.segment, account))
+        damage += account.checksum.import_damage()
         for found in (*damage, *_header_damage(part.segment)):
             _write_damage(connection, found, **vars(identity))
     for file in left_out:
@@ -385,8 +386,7 @@ def _read_blocks(content: Content, checksum: Checksum) -> Iterator[_ReadBlock]:
     for block in blocks(content, anywhere=content.compression == "uncompressed"):
         place = content.file.tell()
         lines = sort_lines(block)
-        trailers = lines.by_kind.get("trailer")
-        checksum.add(block.data, None if trailers is None else trailers.start)
+        checksum.add(block.data, *map(lines.places, ("trailer", "import")))
         yield _ReadBlock(lines, block.end, place, replace(content.breaks), replace(checksum))
 
 

@@ -5,6 +5,7 @@ It goes into a page that is not ours: everything is escaped, and it brings no st
 
 from __future__ import annotations
 
+import re
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ import duckdb
 
 from roast_analyze.errors import TraceError
 from roast_analyze.figures.labels import shortened, visible
+from roast_analyze.report import excerpts
 from roast_analyze.report.quantities import count, counted, instant, seconds
 
 if TYPE_CHECKING:
@@ -42,11 +44,16 @@ ORDER BY run.start_t
 def page_of(trace: Trace) -> str:
     """Give a trace as a piece of HTML."""
     try:
-        parts = [*_runs(trace), *_losses(trace), *_views(trace), _further()]
+        parts = [*_stretches(trace), *_runs(trace), *_losses(trace), *_views(trace), _further()]
     except (TraceError, duckdb.Error) as error:
         parts = [_text(error)]
     title = f"<b>{_text(trace.path.name or trace.path)}</b>"
     return "".join(f"<p>{part}</p>" for part in [title, *parts])
+
+
+def _stretches(trace: Trace) -> Iterator[str]:
+    for excerpt in trace.excerpts:
+        yield _text(f"Only {excerpts.stretch(excerpt)}. {excerpts.left_out(excerpt)}")
 
 
 def _runs(trace: Trace) -> Iterator[str]:
@@ -78,7 +85,7 @@ def _views(trace: Trace) -> Iterator[str]:
     topics = [
         f"<li>{_text(topic)}: "
         + ", ".join(
-            f'<code title="{escape(visible(view.comment))}">{_text(view.name)}</code>'
+            f'<code title="{_beginning(view.comment)}">{_text(view.name)}</code>'
             for view in views
         )
         + "</li>"
@@ -98,3 +105,8 @@ def _further() -> str:
 
 def _text(value: object) -> str:
     return escape(shortened(" ".join(visible(str(value)).split(" ")), 200))
+
+
+def _beginning(comment: str) -> str:
+    """Give as much of a comment as is read where the pointer rests."""
+    return escape(visible(re.split(r"[.:;](?=\s|$)", comment, maxsplit=1)[0]))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from roast_analyze.database import BESIDE, NAME
+from roast_analyze.database import BESIDE
 from roast_analyze.errors import BrokenView, ViewLeftOut
 from roast_analyze.load import quoted
 from roast_analyze.queries import BEFORE, is_query
@@ -138,6 +138,8 @@ def _created_beside(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     schema is looked for nowhere else.
     """
     [(path,)] = connection.execute("SELECT current_setting('search_path')").fetchall()
+    # Of the trace, or of the excerpt that is looked at.
+    [(first,)] = connection.execute("SELECT current_database()").fetchall()
     tables = connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw'"
     ).fetchall()
@@ -145,9 +147,9 @@ def _created_beside(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     for (table,) in tables:
         connection.execute(
             f"CREATE VIEW {BESIDE}.raw.{quoted(table)} AS "  # noqa: S608 - our own names
-            f"SELECT rowid, * FROM {NAME}.raw.{quoted(table)}"
+            f"SELECT rowid, * FROM {first}.raw.{quoted(table)}"
         )
-    connection.execute(f"SET search_path = '{BESIDE},{NAME}'")
+    connection.execute(f"SET search_path = '{BESIDE},{first}'")
     try:
         yield
     finally:

@@ -13,13 +13,14 @@ import orjson
 
 from roast_analyze.content import MAGIC, Breaks, Content, compression_of
 from roast_analyze.errors import INSTALL_COMMAND, NotATrace, SchemaTooNew
+from roast_analyze.lines import OPENINGS
 from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: How a segment begins, if it is not compressed: as recorded, and as Python's json writes.
-_OPENINGS: Final = (b'{"kind":"header",', b'{"kind": "header",')
+#: How a segment begins: compressed, or with a header.
+_BEGINNINGS: Final = (*MAGIC.values(), *(opening + b'header",' for opening in OPENINGS))
 
 #: A header further behind than this is not looked for.
 _PEEK_BYTES: Final = 2**20
@@ -96,8 +97,8 @@ def look_at(path: Path) -> Segment:
     empty = not beginning.strip(b"\r\n") and content.breaks == Breaks()
     begins_well = any(
         # Behind what came out of a frame that was cut stands the end of a line.
-        opening.startswith(bytes(beginning[: len(opening)]).rstrip(b"\n"))
-        for opening in (*_OPENINGS, *MAGIC.values())
+        known.startswith(bytes(beginning[: len(known)]).rstrip(b"\n"))
+        for known in _BEGINNINGS
     )
     return Segment(path, status.st_size, stamp, compression, header, empty, begins_well)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import duckdb
 
 from roast_analyze import own_views
 from roast_analyze.database import documented_database, open_database
 from roast_analyze.errors import NoRoom, NotATrace, TraceNotFound, one_line
+from roast_analyze.excerpt import open_excerpts
 from roast_analyze.load import quoted
 from roast_analyze.memory import limit_bytes
 from roast_analyze.queries import Queries, close_to_the_outside
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.database import Listener
     from roast_analyze.errors import QueryError
+    from roast_analyze.excerpt import Excerpt
     from roast_analyze.flamegraph import Flamegraph
     from roast_analyze.views import View
 
@@ -52,6 +54,12 @@ class Trace:
     unsafe : bool
         Whether queries may read and write files, use the network, load extensions and change
         what is there. For queries that you trust, such as one that joins a CSV file.
+    start, stop : float or str, optional
+        Tell of this stretch of the run only: seconds after its start, before its end if
+        negative; or a text such as ``"90s"``, ``"1h30m"``, ``"1:30:00"``, ``"-10m"`` (before
+        the end) or ``"2026-08-31T14:05"`` (in the cluster's zone). Attempts that go beyond
+        its ends are cut off there; analyze/README.md says which numbers that makes what. The
+        views ``loss``, ``trace_info`` and ``environment`` stay whole.
     listener : callable, optional
         Is told while the trace is read what is being done, and how much of that, from 0
         to 1.
@@ -61,6 +69,9 @@ class Trace:
     path : Path
         The first of the paths.
     paths : tuple of Path
+    excerpts : tuple of Excerpt
+        Of each trace, in order of ``trace_id``, which stretch it is that is told of, and how
+        much of the run lies in it; none if it is the whole.
 
     Raises
     ------
@@ -76,6 +87,8 @@ class Trace:
         memory_limit: str | int | None = None,
         views: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
         unsafe: bool = False,
+        start: float | str | None = None,
+        stop: float | str | None = None,
         listener: Listener = lambda _stage, _share: None,
     ) -> None:
         if not paths:
@@ -83,7 +96,10 @@ class Trace:
         self.paths = tuple(Path(path) for path in paths)
         self.path = self.paths[0]
         self._connection = _opened(self.paths, cache, limit_bytes(memory_limit), listener)
+        self.excerpts: tuple[Excerpt, ...] = ()
         try:
+            if start is not None or stop is not None:
+                self.excerpts = open_excerpts(self._connection, start, stop, listener)
             if not unsafe:
                 close_to_the_outside(self._connection)
             self._own_views = own_views.create(self._connection, views, safe=not unsafe)
@@ -167,6 +183,7 @@ class Trace:
         start: float | None = None,
         stop: float | None = None,
         baseline: Flamegraph | None = None,
+        profiler: Literal["dask", "yappi"] = "dask",
     ) -> Flamegraph:
         """Show where the time went inside tasks, by the samples of Dask's profiler.
 
@@ -181,6 +198,9 @@ class Trace:
             profile belongs to it if its middle does.
         baseline : Flamegraph, optional
             One to compare with: of another trace, worker or stretch of time.
+        profiler : {'dask', 'yappi'}
+            Whose: the samples of Dask's, or all that was imported from Yappi, which lies in
+            no stretch of time and has no prefix.
 
         Returns
         -------
@@ -194,7 +214,9 @@ class Trace:
         """
         from roast_analyze.flamegraph import Flamegraph, stacks_of
 
-        stacks = stacks_of(self, worker=worker, prefix=prefix, start=start, stop=stop)
+        stacks = stacks_of(
+            self, worker=worker, prefix=prefix, start=start, stop=stop, profiler=profiler
+        )
         return Flamegraph(stacks, None if baseline is None else baseline.stacks)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:

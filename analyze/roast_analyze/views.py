@@ -4,6 +4,9 @@ The views are the files ``sql/<topic>/<name>.sql``. Each begins with a line
 ``-- Needs: a, b`` that names the files that must come before it. Names that begin with
 ``_`` are building blocks that only other files use; the others are public, and their
 columns and comments are an interface.
+
+The files of ``sql/excerpt`` say what those relations are of a stretch of the run that would
+else look beyond it; the others are worked out from these as ever.
 """
 
 from __future__ import annotations
@@ -27,13 +30,18 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 #: Topics, in the order in which views are listed.
-TOPICS = ("trace", "tasks", "workers", "coffea", "spans", "profiles")
+TOPICS = ("trace", "setup", "tasks", "workers", "coffea", "spans", "profiles", "io")
 
 #: Topic of the views that come from users' own files, the last in the list.
 YOURS = "yours"
 
+#: Folder of what is different in an excerpt, and how its files of tables of records begin.
+_EXCERPT = "excerpt"
+_RAW = "raw."
+
 _NEEDS = "-- Needs: "
 _CREATE_TABLE = "CREATE TABLE"
+_COMMENT = "COMMENT ON "
 
 #: The modules that make tables of files.
 _READERS = ("checksum.py", "content.py", "lines.py", "load.py")
@@ -97,6 +105,41 @@ def work_out_tables(
         connection.execute(definition.sql.replace(_CREATE_TABLE, "CREATE OR REPLACE TABLE"))
 
 
+def excerpt_table() -> str:
+    """Give the statement that creates the table of stretches, ``_excerpt``."""
+    return _excerpt_definitions()["_excerpt"].sql
+
+
+def create_excerpt_views(
+    connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]
+) -> None:
+    """Create the views, building blocks included, of a stretch of the run.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        In a database with ``_excerpt`` filled and nothing else, beside that of the trace.
+    report : callable
+        Is told what share is done.
+    """
+    cut = _excerpt_definitions()
+    connection.execute("CREATE SCHEMA raw")
+    for (table,) in connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw' ORDER BY ALL"
+    ).fetchall():
+        whole = f'CREATE VIEW raw."{table}" AS SELECT rowid, * FROM trace.raw."{table}"'  # noqa: S608 - our own names
+        connection.execute(cut[_RAW + table].sql if _RAW + table in cut else whole)
+    definitions = {d.name: d for d in _definitions()}
+    relations = {name: d for name, d in cut.items() if not name.startswith(_RAW)}
+    del relations["_excerpt"]
+    ordered = _in_order({**definitions, **relations})
+    for i, definition in enumerate(ordered):
+        report(i / len(ordered))
+        connection.execute(definition.sql)
+        if definition.name in cut and definition.name in definitions:
+            connection.execute(_comments(definitions[definition.name]))
+
+
 def view_statements() -> tuple[str, ...]:
     """Give the text of every file below ``sql/``, each after those that it needs."""
     return tuple(definition.sql for definition in _definitions())
@@ -122,8 +165,10 @@ def describe_views(
     )
     columns: dict[str, list[Column]] = {name: [] for name in comments}
     for view, *column in connection.execute(
-        "SELECT table_name, column_name, data_type, coalesce(comment, '') "
-        "FROM duckdb_columns() WHERE list_contains($views, table_name) "
+        # An excerpt has the same ones as the whole that lies beside it.
+        "SELECT DISTINCT ON (table_name, column_index) table_name, column_name, data_type, "
+        "coalesce(comment, '') FROM duckdb_columns() "
+        "WHERE list_contains($views, table_name) "
         "AND schema_name = 'main' ORDER BY table_name, column_index",
         {"views": list(comments)},
     ).fetchall():
@@ -183,9 +228,25 @@ def definitions_digest() -> str:
 def _definitions() -> tuple[_Definition, ...]:
     """Read the files below ``sql/``, each after those that it needs."""
     files_of_all = (file for topic in TOPICS for file in _sql_files(topic))
-    definitions = {d.name: d for d in map(_read_definition, files_of_all)}
+    return _in_order({d.name: d for d in map(_read_definition, files_of_all)})
+
+
+@cache
+def _excerpt_definitions() -> dict[str, _Definition]:
+    """Read the files that stand for others in an excerpt."""
+    return {d.name: d for d in map(_read_definition, _sql_files(_EXCERPT))}
+
+
+def _in_order(definitions: dict[str, _Definition]) -> tuple[_Definition, ...]:
     graph = {name: definition.needs for name, definition in definitions.items()}
-    return tuple(definitions[name] for name in TopologicalSorter(graph).static_order())
+    names = TopologicalSorter(graph).static_order()
+    return tuple(definitions[name] for name in names if name in definitions)
+
+
+def _comments(definition: _Definition) -> str:
+    """Give the statements that say what a view and its columns mean."""
+    _, comment, rest = definition.sql.partition(_COMMENT)
+    return comment + rest
 
 
 def _sql_files(topic: str) -> list[Traversable]:

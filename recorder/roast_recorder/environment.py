@@ -1,7 +1,6 @@
-"""Facts about the software and the machines of a run.
+"""Facts about the set-up of a run, as the scheduler and the client know them.
 
-Only what is listed here is recorded: configuration by an allow-list, never the process's
-environment variables.
+What a process runs with and on, :mod:`roast_recorder.process` says.
 """
 
 from __future__ import annotations
@@ -9,16 +8,12 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import socket
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
-import dask
-
-from roast_recorder import __version__
+from roast_recorder import __version__, deployment, program
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
@@ -27,40 +22,8 @@ if TYPE_CHECKING:
 #: One fact: section, name, value.
 Fact = tuple[str, str, Any]
 
-PACKAGES: Final = (
-    "dask",
-    "distributed",
-    "coffea",
-    "uproot",
-    "awkward",
-    "dask-awkward",
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "msgpack",
-    "tornado",
-    "cloudpickle",
-    "roast-trace",
-)
-
-#: Dask configuration that explains how a run was scheduled and that holds no secrets.
-CONFIGURATION: Final = (
-    "distributed.scheduler.allowed-failures",
-    "distributed.scheduler.worker-saturation",
-    "distributed.scheduler.work-stealing",
-    "distributed.scheduler.worker-ttl",
-    "distributed.scheduler.unknown-task-duration",
-    "distributed.worker.memory.target",
-    "distributed.worker.memory.spill",
-    "distributed.worker.memory.pause",
-    "distributed.worker.memory.terminate",
-    "distributed.worker.profile.enabled",
-    "distributed.worker.profile.interval",
-    "distributed.worker.profile.cycle",
-    "distributed.comm.compression",
-    "optimization.fuse.active",
-    "dataframe.shuffle.method",
-)
+#: Names of plugins that are told.
+MAX_PLUGINS: Final = 200
 
 
 def header_facts(scheduler: Scheduler) -> dict[str, Any]:
@@ -81,34 +44,40 @@ def header_facts(scheduler: Scheduler) -> dict[str, Any]:
 
 
 def scheduler_facts(scheduler: Scheduler) -> Iterator[Fact]:
-    """Describe the scheduler: versions, machine, configuration."""
-    yield from _versions("scheduler versions")
-    yield from _machine("scheduler machine")
+    """Describe the scheduler, and what there was when recording began."""
     yield "scheduler", "address", scheduler.address
     yield "scheduler", "id", scheduler.id
     yield "scheduler", "pid", os.getpid()
     yield "scheduler", "workers when recording began", len(scheduler.workers)
     yield "scheduler", "threads when recording began", scheduler.total_nthreads
     yield "scheduler", "tasks when recording began", len(scheduler.tasks)
-    for name in CONFIGURATION:
-        yield "dask configuration", name, dask.config.get(name, None)
+    yield from plugin_facts(scheduler)
+
+
+def plugin_facts(scheduler: Scheduler) -> Iterator[Fact]:
+    """Name the plugins and extensions of the scheduler, and those that workers get."""
+    for name, plugins in (
+        ("plugins", scheduler.plugins),
+        ("extensions", scheduler.extensions),
+        ("worker plugins", scheduler.worker_plugins),
+        ("nanny plugins", scheduler.nanny_plugins),
+    ):
+        yield "scheduler", name, _names(plugins)
 
 
 def client_facts(client: Client) -> Iterator[Fact]:
-    """Describe the client that records."""
-    yield from process_facts()
+    """Describe the client that records, its program, and its cluster."""
     yield "client", "id", client.id
-    cluster = type(client.cluster)
-    if client.cluster is not None:
-        yield "cluster", "type", f"{cluster.__module__}.{cluster.__qualname__}"
+    yield from program_facts()
+    for name, value in deployment.describe(client.cluster):
+        yield "cluster", name, value
 
 
-def process_facts() -> Iterator[Fact]:
-    """Describe the process that records."""
-    yield from _versions("client versions")
-    yield from _machine("client machine")
+def program_facts() -> Iterator[Fact]:
+    """Describe the program that records."""
     yield "client", "pid", os.getpid()
-    yield "client", "program", os.path.basename(sys.argv[0] or "python")  # noqa: PTH119
+    for name, value in program.describe():
+        yield "client", name, value
 
 
 def worker_facts(worker: WorkerState) -> dict[str, Any]:
@@ -128,11 +97,10 @@ def worker_facts(worker: WorkerState) -> dict[str, Any]:
     }
 
 
-def _versions(section: str) -> Iterator[Fact]:
-    yield section, "python", platform.python_version()
-    for package in PACKAGES:
-        if version := _version(package):
-            yield section, package, version
+def _names(plugins: Any) -> list[str]:
+    """Name plugins, but for the recorder's own."""
+    names = [str(name) for name in plugins][:MAX_PLUGINS]
+    return sorted(name for name in names if not name.startswith("roast-"))
 
 
 def _version(package: str) -> str | None:
@@ -140,9 +108,3 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _machine(section: str) -> Iterator[Fact]:
-    yield section, "host", socket.gethostname()
-    yield section, "platform", platform.platform()
-    yield section, "cores", os.cpu_count()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import marshal
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
@@ -12,6 +13,7 @@ from roast_recorder.rows import (
     PROFILES,
     RECORD,
     TASK,
+    WORKER_LOG,
     WORKER_SAMPLE,
     Row,
     kind_of,
@@ -20,6 +22,7 @@ from roast_recorder.rows import (
     unpack,
 )
 from roast_recorder.sampler import SAMPLE_FIELDS, WORKER_METRICS
+from roast_recorder.worker_logs import TRANSITION_VALUES
 
 Record = dict[str, Any]
 
@@ -217,6 +220,76 @@ def _profiles(row: Row) -> Iterator[Record]:
         yield _present({**about, **fields})
 
 
+def _worker_log(row: Row) -> Iterator[Record]:
+    """Give the records of one kind that a worker has told of its logs."""
+    _, _, worker, server_id, _, packed, kind = row
+    told = marshal.loads(packed)  # noqa: S302 - from our own plugin
+    about = {"kind": kind, "worker": worker, "server_id": server_id}
+    for fields in _OF_LOGS[kind](told, worker):
+        yield _present({**about, **fields})
+
+
+def _worker_transitions(told: Any, _worker: str) -> Iterator[Record]:
+    """Give what came about, one change after the other.
+
+    What goes by way of released is logged once more when it has arrived: as a change from
+    a state that the task has left already.
+    """
+    delay, values = told
+    columns = (values[place::TRANSITION_VALUES] for place in range(TRANSITION_VALUES))
+    before_key, before_state = None, None
+    for key, start, finish, state, stimulus_id, t in zip(*columns, strict=True):
+        comes_back = before_state == "forgotten" and start == "released"
+        is_summary = key == before_key and start != before_state and not comes_back
+        before_key, before_state = key, state
+        if not is_summary:
+            yield {
+                "t": round(t + delay, 6),
+                "key": key_text(key),
+                "start": start,
+                "finish": finish,
+                "state": None if state == finish else state,
+                "stimulus_id": text(stimulus_id),
+            }
+
+
+def _transfers(told: Any, worker: str) -> Iterator[Record]:
+    _, entries = told  # Dask has told the times on the scheduler's clock
+    for incoming, start, stop, who, nbytes, sizes, sent_bytes in entries:
+        source, destination = (who, worker) if incoming else (worker, who)
+        yield {
+            "t": round(stop, 6),
+            "start_t": start,
+            "stop_t": stop,
+            "source": source,
+            "destination": destination,
+            "nbytes": nbytes,
+            "keys": {text(key): nbytes for key, nbytes in sizes.items()},
+            "measured": None if sent_bytes is None else {"sent_bytes": sent_bytes},
+        }
+
+
+def _spills(told: Any, _worker: str) -> Iterator[Record]:
+    delay, entries = told
+    for key, start, finish, nbytes, disk_bytes, t in entries:
+        yield {
+            "t": round(t + delay, 6),
+            "key": key_text(key),
+            "start": start,
+            "finish": finish,
+            "nbytes": nbytes,
+            "measured": None if disk_bytes is None else {"disk_bytes": disk_bytes},
+        }
+
+
+#: Makes the fields of records of what a worker has told, by kind.
+_OF_LOGS: dict[str, Callable[[Any, str], Iterator[Record]]] = {
+    "worker_transition": _worker_transitions,
+    "transfer": _transfers,
+    "spill": _spills,
+}
+
+
 def _record(row: Row) -> Iterable[Record]:
     _, t, kind, fields = row
     return (_present({"kind": kind, "t": t, **fields}),)
@@ -227,5 +300,6 @@ _EXPANDERS: dict[int, Callable[[Row], Iterable[Record]]] = {
     WORKER_SAMPLE: _worker_sample,
     FINE_METRICS: _fine_metrics,
     PROFILES: _profiles,
+    WORKER_LOG: _worker_log,
     RECORD: _record,
 }

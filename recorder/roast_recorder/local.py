@@ -30,7 +30,7 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, Self
 
-from roast_recorder import __version__, environment
+from roast_recorder import __version__, environment, process
 from roast_recorder.here import here
 from roast_recorder.hooks import listen, stop_listening
 from roast_recorder.measuring import as_record, loss_of_sections
@@ -208,11 +208,13 @@ class LocalRecording:
     def _facts(self) -> list[dict[str, Any]]:
         if "environment" not in self._settings.kinds:
             return []
-        t = time()
-        return [
-            {"kind": "environment", "t": t, "section": section, "name": name, "value": value}
-            for section, name, value in environment.process_facts()
+        described = process.describe("client", self._settings.as_dict())
+        facts = process.facts_of(*described, process.Sheets()) + [
+            {"section": section, "name": name, "value": value}
+            for section, name, value in environment.program_facts()
         ]
+        t = time()
+        return [{"kind": "environment", "t": t, **plain(fact)} for fact in facts]
 
     async def _write(self, spool: Spool) -> None:
         records = [plain(record) for told in spool.take() for record in self._records(told)]

@@ -81,8 +81,7 @@ class Measurement:
         self.is_reading = False
         self.memory_peak = self._memory_before = memory_bytes()
         self._highest_before = _highest_memory_bytes()
-        self.start_t = time()
-        self._begun = perf_counter()
+        self.start_t, self._begun = both_clocks()
         self._cpu_begun = thread_time()
 
     # -- what the hooks see --------------------------------------------------------------
@@ -248,6 +247,23 @@ class Measurement:
             }
             branches.append({key: value for key, value in told.items() if value is not None})
         return {"branches": branches}
+
+
+def both_clocks() -> tuple[float, float]:
+    """Read the clock of the day and ``perf_counter`` at one moment.
+
+    Returns
+    -------
+    tuple of float
+        Both in seconds, less than 0.1 ms apart unless the thread had to wait each time.
+    """
+    for _ in range(3):
+        seconds = perf_counter()
+        t = time()
+        # On a busy machine, another thread can have its turn between the two.
+        if perf_counter() - seconds < 1e-4:
+            break
+    return t, seconds
 
 
 def current() -> Any:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from roast_recorder.buffer import FACTS, SAMPLES
+from roast_recorder.buffer import EVENTS, FACTS, SAMPLES
 from roast_recorder.measuring import as_record, loss_of_sections
-from roast_recorder.rows import PROFILES, RECORD, Row
+from roast_recorder.process import PROCESS, Sheets
+from roast_recorder.rows import PROFILES, RECORD, WORKER_LOG, Row, unpack
 from roast_recorder.worker import METER_NAME, TOPIC
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class Meters:
         Kinds of records that are wanted.
     append : callable
         Takes a row, and which of what waits it is to be dropped with.
+
+    Attributes
+    ----------
+    sheets : Sheets
+        Which sheets of processes are written down already.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class Meters:
         self._pickled = pickled
         self._kinds = kinds | {"loss"}
         self._append = append
+        self.sheets = Sheets()
         self._asking: asyncio.Task[None] | None = None
 
     async def send(self) -> None:
@@ -88,6 +95,8 @@ class Meters:
         if topic == self._topic:
             if "profiles" in told:
                 self._hear_profiles(**told)
+            elif "logs" in told:
+                self._hear_logs(**told)
             else:
                 self._hear_measured(json.loads(told["measured"]))
             # Dask would keep it for whoever asks.
@@ -99,6 +108,47 @@ class Meters:
             server = self._scheduler.workers.get(worker)
             server_id = server and server.server_id
             self._append((PROFILES, time(), worker, server_id, records, profiles), SAMPLES)
+
+    async def hear_process(self, process: bytes, sheets: dict[str, bytes], worker: str) -> None:
+        """Take what a worker says of itself.
+
+        Parameters
+        ----------
+        process, sheets
+            As :func:`roast_recorder.process.told_by_worker` gives them.
+        worker : str
+            Address of the worker.
+        """
+        if "environment" not in self._kinds:
+            return
+        t = time()
+        for name, packed in sheets.items():
+            if self.sheets.is_new(name):
+                for fields in unpack(packed):
+                    self._append((RECORD, t, "environment", fields), FACTS)
+            elif self.sheets.lacks(name):
+                self._append((RECORD, t, "loss", _loss_of_sheet(worker)), FACTS)
+        server = self._scheduler.workers.get(worker)
+        for described in unpack(process):
+            fields = {
+                "section": PROCESS,
+                "name": described["role"],
+                "value": described,
+                "worker": worker,
+                "server_id": server and server.server_id,
+            }
+            self._append((RECORD, t, "environment", fields), FACTS)
+
+    def _hear_logs(
+        self, logs: Any, losses: list[dict[str, Any]], worker: str, server_id: str
+    ) -> None:
+        t = time()
+        for kind, records, packed in logs:
+            if kind in self._kinds:
+                row = (WORKER_LOG, t, worker, server_id, records, packed, kind)
+                self._append(row, EVENTS)
+        for loss in losses:
+            self._append((RECORD, t, "loss", loss), FACTS)
 
     def _hear_measured(self, told: dict[str, Any]) -> None:
         t = time()
@@ -127,11 +177,20 @@ class Meters:
         ]
         if errors:
             logger.warning(
-                "roast: %d of %d workers cannot measure chunks (%s)",
+                "roast: %d of %d workers cannot tell what they do (%s)",
                 len(errors),
                 len(answers),
                 errors[0].get("exception_text", "no reason given"),
             )
+
+
+def _loss_of_sheet(worker: str) -> dict[str, Any]:
+    return {
+        "reason": "more different configurations or lists of packages than are kept",
+        "record_kind": "environment",
+        "records": 1,
+        "detail": worker,
+    }
 
 
 def _forget_events(scheduler: Scheduler, topic: str) -> None:

@@ -19,7 +19,7 @@ from distributed.comm.core import connect
 from distributed.core import send_recv
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from roast_recorder import chunks, environment, tap
+from roast_recorder import chunks, environment, process, tap
 from roast_recorder.buffer import (
     EVENTS,
     FACTS,
@@ -28,11 +28,22 @@ from roast_recorder.buffer import (
     Batch,
     Buffer,
 )
+from roast_recorder.computations import Computations
 from roast_recorder.meters import Meters
 from roast_recorder.profiles import profiler_of_scheduler
-from roast_recorder.rows import FINE_METRICS, PROFILES, RECORD, TASK, Row, pack, plain
+from roast_recorder.rows import (
+    FINE_METRICS,
+    PROFILES,
+    RECORD,
+    TASK,
+    Row,
+    is_odd,
+    pack,
+    plain,
+)
 from roast_recorder.sampler import sample_row
-from roast_recorder.worker import METER_NAME
+from roast_recorder.settings import OPT_IN_KINDS, recorded_kinds
+from roast_recorder.worker import METER_NAME, TELL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,7 +105,7 @@ class RecorderPlugin(SchedulerPlugin):
             return  # a scheduler starts the plugins that a preload has added once more
         self._scheduler = scheduler
         self._tasks = scheduler.tasks
-        self._kinds = frozenset(self._settings["kinds"])
+        self._kinds = recorded_kinds(self._settings)
         self._buffer = Buffer(self._settings["buffer_limit_bytes"])
         self._erred_message: dict[str, Any] | None = None
         self._leaving: dict[str, Any] = {}
@@ -113,11 +124,13 @@ class RecorderPlugin(SchedulerPlugin):
             self._profiler = profiler_of_scheduler(scheduler, time())
         self._profiled = monotonic()
         self._meters = Meters(scheduler, self._trace_id, self._meter, self._kinds, self._append)
+        self._computations = Computations(code=self._settings["code"])
         self._attach_hooks()
         self._write_who_is_there()
         # What comes later, the hooks record; what goes before its turn is in this list.
         tasks = list(self._tasks.values())
         self._snapshot = asyncio.create_task(self._write_snapshot(tasks))
+        self._describing = asyncio.create_task(self._write_what_it_is())
         self._ticker = asyncio.create_task(self._tick())
         for operation, handler in self._operations().items():
             scheduler.handlers[operation] = handler
@@ -139,15 +152,26 @@ class RecorderPlugin(SchedulerPlugin):
             operation_name("hello", self._trace_id): self.hello,
             operation_name("pull", self._trace_id): self.pull,
             operation_name("detach", self._trace_id): self.detach,
+            TELL.format(trace_id=self._trace_id): self._meters.hear_process,
         }
 
     def _write_who_is_there(self) -> None:
+        self._plugins = list(environment.plugin_facts(self._scheduler))
         for section, name, value in environment.scheduler_facts(self._scheduler):
             self._record("environment", section=section, name=name, value=value)
         for worker in self._scheduler.workers:
             self.add_worker(self._scheduler, worker)
         for client in _clients(self._scheduler):
             self._record("client_added", client=client)
+
+    async def _write_what_it_is(self) -> None:
+        """Write down what the scheduler runs with and on."""
+        if "environment" not in self._kinds:
+            return
+        # What reads files must not hold up the scheduler's event loop.
+        told = await asyncio.to_thread(process.describe, "scheduler", self._settings)
+        for fields in process.facts_of(*told, self._meters.sheets):
+            self._record("environment", **fields)
 
     async def _write_snapshot(self, tasks: list[TaskState]) -> None:
         """Write down the tasks that are there already."""
@@ -161,6 +185,14 @@ class RecorderPlugin(SchedulerPlugin):
             await asyncio.sleep(0)
         self._buffer.odd_keys = odd_keys or self._odd_keys_came
 
+    def _write_plugins(self) -> None:
+        """Name the plugins again, if some have come or gone meanwhile."""
+        for fact in environment.plugin_facts(self._scheduler):
+            if fact not in self._plugins:
+                section, name, value = fact
+                name = f"{name} when recording ended"
+                self._record("environment", section=section, name=name, value=value)
+
     def _detach_hooks(self, ending: str) -> None:
         """Stop recording. What has been recorded can still be pulled.
 
@@ -171,6 +203,7 @@ class RecorderPlugin(SchedulerPlugin):
         with contextlib.suppress(Exception):
             self._sample()
             self._take_profile()
+            self._write_plugins()
         self._attached = False
         self._ending = ending
         for stop_listening in self._stop_listening:
@@ -183,6 +216,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._detach_hooks("the recorder left")
         self._ticker.cancel()
         self._snapshot.cancel()
+        self._describing.cancel()
         self._scheduler.plugins.pop(self.name, None)
         if not self._closes:
             self._meters.withdraw_soon()
@@ -264,7 +298,7 @@ class RecorderPlugin(SchedulerPlugin):
         if not self._attached:
             return
         await self._hear_workers()
-        await asyncio.wait([self._snapshot])
+        await asyncio.wait([self._snapshot, self._describing])
         self._detach_hooks(ending)
         await self._meters.withdraw()
 
@@ -340,7 +374,7 @@ class RecorderPlugin(SchedulerPlugin):
 
     def update_graph(
         self,
-        scheduler: Scheduler,  # noqa: ARG002 - Dask's signature
+        scheduler: Scheduler,
         *,
         client: str,
         tasks: list[Any],
@@ -358,6 +392,9 @@ class RecorderPlugin(SchedulerPlugin):
         self._append_graph(new, t, client, stimulus_id, snapshot=False)
         if "chunk" in self._kinds:
             self._append_chunks(new, t)
+        if "computation" in self._kinds and (news := self._computations.news(scheduler)):
+            fields = {**news, "client": client, "stimulus_id": stimulus_id}
+            self._append((RECORD, t, "computation", fields))
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Record a worker that has come."""
@@ -409,7 +446,7 @@ class RecorderPlugin(SchedulerPlugin):
     async def before_close(self) -> None:
         """Take what the workers still have to say while they are there."""
         await self._hear_workers()
-        await asyncio.wait([self._snapshot])
+        await asyncio.wait([self._snapshot, self._describing])
         self._sample()
 
     async def close(self) -> None:
@@ -491,11 +528,14 @@ class RecorderPlugin(SchedulerPlugin):
             self._buffer.append(row, FACTS)
 
     async def _hear_workers(self) -> None:
-        """Ask every worker for the heartbeat and the profiles that it would send next.
+        """Ask every worker for the heartbeat and whatever else it would send next.
 
-        What a worker measured since the last ones is lost otherwise.
+        What a worker measured since the last ones is lost otherwise; and one that came just
+        now may still be about to say what it is.
         """
-        wanted = not self._kinds.isdisjoint({"fine_metric", "profile"})
+        wanted = not self._kinds.isdisjoint(
+            {"fine_metric", "profile", "environment", *OPT_IN_KINDS}
+        )
         if not wanted or not self._scheduler.workers:
             return
         function = cloudpickle.dumps(_say_now(METER_NAME.format(trace_id=self._trace_id)))
@@ -665,9 +705,6 @@ def _clients(scheduler: Scheduler) -> list[str]:
     return [client for client in scheduler.clients if client != "fire-and-forget"]
 
 
-#: What keys that are tuples are made of.
-_PLAIN_PARTS = frozenset({str, int})
-
 #: What metrics are, unless somebody's own code computes them with numpy.
 _NUMBERS = frozenset({float, int})
 
@@ -676,18 +713,14 @@ def _are_odd(tasks: Sequence[TaskState]) -> bool:
     """Tell whether some keys hold what must become text before it is encoded."""
     for task in tasks:
         key = task.key
-        if key.__class__ is not str and _is_odd(key):
+        if key.__class__ is not str and is_odd(key):
             return True
         if task.dependencies:
             # Data that a client has scattered enter with no graph of their own.
             for other in task.dependencies:
-                if other.key.__class__ is not str and _is_odd(other.key):
+                if other.key.__class__ is not str and is_odd(other.key):
                     return True
     return False
-
-
-def _is_odd(key: Any) -> bool:
-    return type(key) is not tuple or not _PLAIN_PARTS.issuperset(map(type, key))
 
 
 def _plain_or_named(value: Any) -> Any:

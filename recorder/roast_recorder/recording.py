@@ -14,12 +14,13 @@ import os
 import pickle
 import platform
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from roast_recorder import environment
+from roast_recorder import environment, graphs, process
 from roast_recorder.pump import pump
+from roast_recorder.rows import plain
 from roast_recorder.settings import Settings
 from roast_recorder.writer import Writer
 from roast_schemas import SCHEMA_VERSION
@@ -42,6 +43,13 @@ RECONNECT_SECONDS = 25.0
 RETRY_INTERVAL_SECONDS = 0.5
 RETRY_TIMEOUT_SECONDS = 2.0
 ANSWER_TIMEOUT_SECONDS = 1.0
+
+#: Graphs that wait to be written; more come only while nothing can be written.
+MAX_GRAPHS_WAITING = 10_000
+
+
+def _nothing() -> None:
+    """Stand for what there is nothing to do of."""
 
 
 class RecorderGoneError(Exception):
@@ -135,6 +143,9 @@ class Recording:
         self._ending = ""
         self._lost = False
         self._stopping = False
+        self._describing: asyncio.Task[None] | None = None
+        self._hear_no_more: Callable[[], None] = _nothing
+        self._graphs: deque[dict[str, Any]] = deque()
 
     @property
     def records_by_kind(self) -> Counter[str]:
@@ -256,12 +267,16 @@ class Recording:
         try:
             await self._attach()
             self._writer = await self._open_writer()
-            await self._writer.write(self._client_facts())
         except BaseException:
             with contextlib.suppress(Exception):
                 await self._call("detach", abandon=True)
             self._writer = None
             raise
+        self._describing = asyncio.create_task(self._write_what_it_is())
+        if "graph" in self._settings.kinds:
+            self._hear_no_more = graphs.listen(
+                self._client, self._hear_graph, code=self._settings.code
+            )
         self._running = asyncio.create_task(self._run())
         self._stop_with_the_client()
         logger.info("roast: recording to %s", self._path)
@@ -295,6 +310,10 @@ class Recording:
         writer = self._started
         try:
             ending = await pump(self._pull, writer)
+            self._hear_no_graphs()
+            await self._write_graphs()
+            if self._describing is not None:
+                await asyncio.wait([self._describing])
             await writer.finish(self._scheduler_time(), ending)
             self._ending = ending
         except asyncio.CancelledError:
@@ -309,8 +328,18 @@ class Recording:
             )
             await writer.abandon()
         finally:
+            self._end_what_goes_on()
             atexit.unregister(self.stop)
             self._say_how_it_ended()
+
+    def _hear_no_graphs(self) -> None:
+        hear_no_more, self._hear_no_more = self._hear_no_more, _nothing
+        hear_no_more()
+
+    def _end_what_goes_on(self) -> None:
+        self._hear_no_graphs()
+        if self._describing is not None:
+            self._describing.cancel()
 
     async def _pull(self, received: int) -> dict[str, Any]:
         """Pull, and wait for a connection that is lost to come back."""
@@ -330,6 +359,7 @@ class Recording:
             self._lost = False
             if answer is None:
                 raise RecorderGoneError("it has left the scheduler")
+            await self._write_graphs()
             return answer
 
     def _gives_up(self, lost_seconds: float) -> bool:
@@ -395,12 +425,38 @@ class Recording:
             **facts,
         }
 
+    async def _write_what_it_is(self) -> None:
+        """Write down what the client is, what it runs with and on, and its cluster."""
+        if "environment" not in self._settings.kinds:
+            return
+        try:
+            # It reads files, and asks git.
+            facts = await asyncio.to_thread(self._client_facts)
+            t = self._scheduler_time()
+            await self._started.write(
+                [{"kind": "environment", "t": t, **plain(fact)} for fact in facts]
+            )
+        except Exception:
+            logger.debug("roast: facts about the client are missing", exc_info=True)
+
     def _client_facts(self) -> list[dict[str, Any]]:
-        t = self._scheduler_time()
-        return [
-            {"kind": "environment", "t": t, "section": section, "name": name, "value": value}
+        described = process.describe("client", self._settings.as_dict())
+        facts = process.facts_of(*described, process.Sheets())
+        return facts + [
+            {"section": section, "name": name, "value": value}
             for section, name, value in environment.client_facts(self._client)
         ]
+
+    def _hear_graph(self, told: dict[str, Any]) -> None:
+        """Take what a graph of the client is, in the thread that sends it."""
+        if len(self._graphs) < MAX_GRAPHS_WAITING:
+            about = {"kind": "graph", "t": self._scheduler_time(), "client": self._client.id}
+            self._graphs.append({**about, **told})
+
+    async def _write_graphs(self) -> None:
+        told = [plain(self._graphs.popleft()) for _ in range(len(self._graphs))]
+        if told:
+            await self._started.write(told)
 
     def _stop_with_the_client(self) -> None:
         """Have the recording stopped when the client is closed, or the process ends."""

@@ -46,6 +46,9 @@ MAX_BRACKET_LINES: Final = 20
 #: Records that hold numbers, addresses and Dask's own words alone.
 _WITHOUT_TEXT: Final = frozenset({"worker_sample", "fine_metric"})
 
+#: Records of which only the key, and what is said of an error, is not Dask's own.
+_OF_ONE_TASK: Final = frozenset({"transition", "worker_transition", "spill"})
+
 #: Fields whose mappings are the user's: a plain ``key`` there is none of Dask's.
 _USERS_FIELDS: Final = frozenset({"usermeta", "annotations"})
 
@@ -83,7 +86,7 @@ class Redactor:
             As it would be written; it may be changed in place.
         """
         kind = record.get("kind")
-        if kind == "transition":
+        if kind in _OF_ONE_TASK:
             if record.get("key") not in self._clean:
                 record["key"] = self._value(record.get("key"))
             for field in ("cause", "exception", "traceback"):
@@ -91,6 +94,13 @@ class Redactor:
                     record[field] = self._value(record[field])
             return record
         if kind in _WITHOUT_TEXT:
+            return record
+        if kind == "transfer":
+            # A key may speak of a token; what it is mapped to is a size all the same.
+            sizes: dict[Any, Any] = {}
+            for key, nbytes in (record.get("keys") or {}).items():
+                sizes[_unused(self._value(key), sizes)] = nbytes
+            record["keys"] = sizes
             return record
         hides = kind == "environment" and (
             names_a_secret(str(record.get("section"))) or _names_pair(record, users=True)

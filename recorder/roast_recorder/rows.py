@@ -45,6 +45,9 @@ FINE_METRICS: Final = 4
 #: ``(PROFILES, t, worker, server_id, records, packed)``: so many records, as
 #: :func:`pack` packs them
 PROFILES: Final = 5
+#: ``(WORKER_LOG, t, worker, server_id, records, packed, kind)``: so many records of that
+#: kind, as :class:`roast_recorder.worker_logs.WorkerLogs` packs them
+WORKER_LOG: Final = 6
 
 Row = tuple[Any, ...]
 
@@ -155,6 +158,15 @@ def unpack(packed: bytes) -> list[dict[str, Any]]:
     return records
 
 
+#: What keys that are tuples are made of.
+_PLAIN_PARTS = frozenset({str, int})
+
+
+def is_odd(key: Any) -> bool:
+    """Tell whether a key that is no text holds what must become text to be encoded."""
+    return type(key) is not tuple or not _PLAIN_PARTS.issuperset(map(type, key))
+
+
 def split_transitions(transitions: list[Any]) -> Iterator[tuple[Any, ...]]:
     """Take the flat list of transitions apart."""
     start = 0
@@ -180,6 +192,8 @@ def kind_of(row: Row) -> str:
     """Name the kind of record that a row becomes."""
     if row[0] == RECORD:
         return str(row[2])
+    if row[0] == WORKER_LOG:
+        return str(row[6])
     return _KINDS[row[0]]
 
 
@@ -187,7 +201,7 @@ def records_in(row: Row) -> int:
     """Count the records that a row becomes."""
     if row[0] == FINE_METRICS:
         return len(row[4])
-    return int(row[4]) if row[0] == PROFILES else 1
+    return int(row[4]) if row[0] in (PROFILES, WORKER_LOG) else 1
 
 
 def census(transitions: list[Any], rows: Iterable[Row]) -> dict[str, list[float]]:
@@ -197,7 +211,8 @@ def census(transitions: list[Any], rows: Iterable[Row]) -> dict[str, list[float]
     -------
     dict
         For each kind of record: how many, first and last ``t``. A row of fine metrics
-        counts as many as it has deltas, one of profiles as many as are packed in it.
+        counts as many as it has deltas, one of profiles or of a worker's logs as many as
+        are packed in it.
     """
     found: dict[str, list[float]] = {}
     for t, *_ in split_transitions(transitions):

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import threading
-from time import perf_counter, thread_time, time
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roast_recorder.here import here
-from roast_recorder.measuring import current, memory_bytes, quietly, tell_section, text_of
+from roast_recorder.measuring import (
+    both_clocks,
+    current,
+    memory_bytes,
+    quietly,
+    tell_section,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -38,7 +45,8 @@ class section:  # noqa: N801 - it is used like a function
         if not here().listeners:
             return
         with quietly("a section is not measured"):
-            begin = _Begin(_bytes_read(), memory_bytes(), time(), thread_time(), perf_counter())
+            bytes_read, memory = _bytes_read(), memory_bytes()
+            begin = _Begin(bytes_read, memory, thread_time(), *both_clocks())
             self._begun.setdefault(threading.get_ident(), []).append(begin)
 
     def __exit__(
@@ -95,8 +103,8 @@ class _Begin(NamedTuple):
 
     bytes_read: int | None
     memory: int
-    t: float
     cpu_seconds: float
+    t: float
     seconds: float
 
 

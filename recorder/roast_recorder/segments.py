@@ -590,9 +590,11 @@ class _Trace:
         kind = record["kind"]
         about = str(record.get("server_id") or record.get("worker"))
         if kind == "environment":
-            about = f"{record.get('section')}/{record.get('name')}"
+            fact = f"{record.get('section')}/{record.get('name')}"
+            about = f"{fact}/{about}" if record.get("server_id") else fact
         if kind == "worker_removed":
             self.standing.get("worker_added", {}).pop(about, None)
+            self.standing.get("environment", {}).pop(f"process/worker/{about}", None)
         else:
             self.standing.setdefault(kind, {})[about] = line.decode()
 

@@ -23,7 +23,19 @@ OPTIONAL_KINDS: Final = (
     "profile",
     "event",
     "environment",
+    "graph",
+    "computation",
 )
+
+#: Which packages are listed.
+PACKAGES: Final = ("all", "known")
+
+#: Kinds of records that workers tell if they are asked for it, and the setting that asks.
+OPT_IN_KINDS: Final = {
+    "worker_transition": "worker_transitions",
+    "spill": "worker_transitions",
+    "transfer": "transfers",
+}
 
 #: Settings that are times between two doings.
 INTERVALS: Final = (
@@ -57,6 +69,20 @@ class Settings:
     measure_chunks : bool
         Whether workers measure the chunks of coffea and uproot that they process. Without
         it, a trace says only what each chunk is, and what Dask knows of its task.
+    transfers : bool
+        Whether workers tell of every transfer of results, at both of its ends.
+    worker_transitions : bool
+        Whether workers tell of every change of a task's state there, and of what they
+        spill to disk.
+    code : bool
+        Whether the code that submits work is recorded: of the client that records, and of
+        others if ``distributed.diagnostics.computations.nframes`` is set there.
+    packages : str
+        ``all``: names and versions of all that is installed. ``known``: of what runs Dask
+        and of the scientific stack alone.
+    own_configuration : bool
+        Whether texts are recorded that Dask's configuration holds under names which no
+        installed package declares.
     compression_level : int
         zstd's, from 1 to 19.
     segment_limit_bytes, segment_limit_seconds : int, float
@@ -86,6 +112,11 @@ class Settings:
     buffer_limit_bytes: int = 64 * 2**20
     kinds: tuple[str, ...] = OPTIONAL_KINDS
     measure_chunks: bool = True
+    transfers: bool = False
+    worker_transitions: bool = False
+    code: bool = False
+    packages: str = "all"
+    own_configuration: bool = False
     compression_level: int = 6
     segment_limit_bytes: int = 256 * 2**20
     segment_limit_seconds: float = 3600.0
@@ -110,7 +141,12 @@ class Settings:
             self._refuse("compression_level", "a whole number from 1 to 19 is needed")
         if self.write_on not in ("client", "scheduler"):
             self._refuse("write_on", "client or scheduler is needed")
-        for name in ("redact", "measure_chunks"):
+        if self.packages not in PACKAGES:
+            self._refuse("packages", "all or known is needed")
+        for name in (
+            "redact", "measure_chunks", "transfers", "worker_transitions", "code",
+            "own_configuration",
+        ):  # fmt: skip
             if not isinstance(getattr(self, name), bool):
                 self._refuse(name, "true or false is needed")
         if self.upload_url is not None and "://" not in str(self.upload_url):
@@ -169,6 +205,18 @@ class Settings:
             if name not in names:
                 raise TypeError(f"{name!r} is not a setting; there are: {', '.join(names)}")
         return cls(**{**configured(names), **keywords})
+
+
+def recorded_kinds(settings: dict[str, Any]) -> frozenset[str]:
+    """Name the kinds of records that are wanted beside those that always are.
+
+    Parameters
+    ----------
+    settings : dict
+        As :meth:`Settings.as_dict` gives them.
+    """
+    asked = (kind for kind, setting in OPT_IN_KINDS.items() if settings[setting])
+    return frozenset([*settings["kinds"], *asked])
 
 
 #: What Dask's configuration holds beside the settings: see :mod:`roast_recorder.preload`.

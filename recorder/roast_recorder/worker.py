@@ -1,4 +1,4 @@
-"""The recorder on a worker: it tells the scheduler of chunks, and what the profiler saw.
+"""The recorder on a worker: it tells of chunks, of what the profiler saw, and of its logs.
 
 It comes from the scheduler to all workers, to those that come later as well, and goes when
 the recording ends. It travels by value, so workers need nothing installed.
@@ -7,6 +7,7 @@ the recording ends. It travels by value, so workers need nothing installed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import distributed.worker
 from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
+from roast_recorder import process
 from roast_recorder.hooks import listen, stop_listening
 from roast_recorder.profiles import (
     Profiler,
@@ -26,6 +28,7 @@ from roast_recorder.profiles import (
     profiler_of_worker,
 )
 from roast_recorder.rows import pack
+from roast_recorder.worker_logs import WorkerLogs, after_heartbeats
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -33,7 +36,10 @@ if TYPE_CHECKING:
 #: Workers speak to the recorder of one trace on the topic of this name.
 TOPIC = "roast-worker-{trace_id}"
 
-#: How long a chunk waits to be told of if its task goes on.
+#: The scheduler's operation by which workers say, once, what they are.
+TELL = "roast_tell_{trace_id}"
+
+#: How long a chunk waits to be told of if its task goes on, and logs in which much waits.
 SEND_INTERVAL_SECONDS = 0.5
 
 #: What the meter of one trace is called among the plugins of a worker.
@@ -41,7 +47,7 @@ METER_NAME = "roast-recorder-{trace_id}"
 
 
 class WorkerMeter(WorkerPlugin):
-    """Measures the chunks of one worker, and gathers its profiles, for one recorder.
+    """Measures the chunks of one worker, and reads its profiles and logs, for one recorder.
 
     Parameters
     ----------
@@ -50,16 +56,33 @@ class WorkerMeter(WorkerPlugin):
         Whether chunks and sections are measured.
     profile_interval_seconds : float or None
         How often profiles are sent. None: never.
+    facts : dict or None
+        The settings by which the worker says, once, what it runs with and on. None: never.
+    transfers, transitions : bool
+        Whether the logs of transfers and of transitions are read.
     """
 
     def __init__(
-        self, trace_id: str, *, chunks: bool, profile_interval_seconds: float | None
+        self,
+        trace_id: str,
+        *,
+        chunks: bool,
+        profile_interval_seconds: float | None,
+        facts: dict[str, Any] | None = None,
+        transfers: bool = False,
+        transitions: bool = False,
     ) -> None:
         self.name = METER_NAME.format(trace_id=trace_id)
         self._topic = TOPIC.format(trace_id=trace_id)
+        self._tell = TELL.format(trace_id=trace_id)
         self._chunks = chunks
         self._profile_interval_seconds = profile_interval_seconds
+        self._facts = facts
+        self._saying: asyncio.Task[None] | None = None
         self._profiler: Profiler | None = None
+        self._wanted_logs = {"transfers": transfers, "transitions": transitions}
+        self._logs: WorkerLogs | None = None
+        self._leave_heartbeats: Callable[[], None] | None = None
         self._waiting: deque[dict[str, Any]] = deque()
         self._worker: Worker | None = None
         self._doing: list[asyncio.Task[None]] = []
@@ -75,6 +98,13 @@ class WorkerMeter(WorkerPlugin):
             note_innermost(self._name_on(worker))
             self._profiler = profiler_of_worker(worker, time() + worker.scheduler_delay)
             self._doing.append(do(self._gather(worker)))
+        if self._facts is not None:
+            self._saying = do(self._say_what_it_is(worker, self._facts))
+            self._doing.append(self._saying)
+        if any(self._wanted_logs.values()):
+            self._logs = WorkerLogs(worker, **self._wanted_logs)
+            self._leave_heartbeats = after_heartbeats(worker, self._tell_logs)
+            self._doing.append(do(self._tell_crowded_logs()))
 
     def teardown(self, worker: Worker) -> None:
         """Stop to listen; say what is left to be said."""
@@ -85,6 +115,11 @@ class WorkerMeter(WorkerPlugin):
         self._send()
         if told := self._last_profiles(worker):
             worker.log_event(self._topic, told)
+        if self._logs is not None and self._leave_heartbeats is not None:
+            self._leave_heartbeats()
+            self._tell_logs()
+            self._logs.leave()
+            self._logs = None
 
     def transition(self, key: Any, start: str, finish: str, **_others: Any) -> None:  # noqa: ARG002
         """Tell of the chunk that a task has made, before the scheduler hears of its end."""
@@ -92,9 +127,12 @@ class WorkerMeter(WorkerPlugin):
             self._send()
 
     async def tell_the_rest(self, worker: Worker) -> None:
-        """Tell the scheduler of the last profiles, and return when it knows."""
-        if told := self._last_profiles(worker):
-            scheduler: Any = worker.scheduler
+        """Tell the scheduler what is left to be told, and return when it knows."""
+        if self._saying is not None:
+            await asyncio.wait([self._saying])
+        scheduler: Any = worker.scheduler
+        last = [self._last_profiles(worker), self._logs and self._logs.take()]
+        for told in filter(None, last):
             await scheduler.log_event(topic=self._topic, msg=told)
 
     def _send(self) -> None:
@@ -107,6 +145,14 @@ class WorkerMeter(WorkerPlugin):
         while True:
             await asyncio.sleep(SEND_INTERVAL_SECONDS)
             self._send()
+
+    async def _say_what_it_is(self, worker: Worker, settings: dict[str, Any]) -> None:
+        # What reads files must not hold up the worker's event loop.
+        told = await asyncio.to_thread(process.told_by_worker, settings, list(worker.plugins))
+        # Not as an event: the recorder hears these only when all workers have their meter.
+        tell = getattr(worker.scheduler, self._tell)
+        with contextlib.suppress(OSError):  # it has gone, and takes nothing more
+            await tell(**told, worker=worker.address)
 
     def _name_on(self, worker: Worker) -> str:
         # Several workers can share a process.
@@ -121,6 +167,20 @@ class WorkerMeter(WorkerPlugin):
                 worker.log_event(self._topic, _told(worker, records))
             await asyncio.sleep(interval)
 
+    def _tell_logs(self) -> None:
+        """Tell what the logs have got, unless nobody would hear it: then it waits."""
+        worker, logs = self._worker, self._logs
+        if worker is None or logs is None or not _is_connected(worker):
+            return
+        if told := logs.take():
+            worker.log_event(self._topic, told)
+
+    async def _tell_crowded_logs(self) -> None:
+        while self._logs is not None:
+            await asyncio.sleep(SEND_INTERVAL_SECONDS)
+            if self._logs is not None and self._logs.crowded:
+                self._tell_logs()
+
     def _last_profiles(self, worker: Worker) -> dict[str, Any] | None:
         profiler, self._profiler = self._profiler, None
         if profiler is None:
@@ -132,6 +192,12 @@ class WorkerMeter(WorkerPlugin):
 
 def _told(worker: Worker, records: list[dict[str, Any]]) -> dict[str, Any]:
     return {"profiles": pack(records), "records": len(records), "worker": worker.address}
+
+
+def _is_connected(worker: Worker) -> bool:
+    """Tell whether what is sent to the scheduler gets onto its way; Dask would drop it."""
+    stream: Any = worker.batched_stream
+    return bool(stream and stream.comm and not stream.comm.closed())
 
 
 def _hears_chunks(

@@ -23,6 +23,12 @@ meaning or a removed field the major one):
   ``versions``: plain ``read_json`` of DuckDB takes a line for a struct only while lines have
   a tenth of all top-level names in the mean (:data:`MAX_NAMES`). ``profile`` is written.
 * 2.1: ``crc32`` in the trailer.
+* 2.2: ``worker_transition``, ``transfer`` (a word of either end; what was sent lies in
+  ``measured``) and ``spill`` are written; what a process runs with and on (``process`` facts
+  of the environment, and sheets of packages and configuration that processes share); ``graph``
+  and ``computation``; what others measured can be imported
+  behind a trailer: ``import``, ``io_file``, ``io_segment`` and ``function``, whose numbers
+  of input and output lie in ``measured``.
 """
 
 from __future__ import annotations
@@ -31,7 +37,7 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import Field, Unit
 
-SCHEMA_VERSION: Final = "2.1"
+SCHEMA_VERSION: Final = "2.2"
 
 #: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
@@ -116,10 +122,58 @@ class Trailer(Record, total=False):
 
 
 class Environment(Record, total=False):
-    """A fact about the software, the machines or the set-up of the run."""
+    """A fact about the software, the machines or the set-up of the run.
+
+    A fact of section ``process`` says what the scheduler, the client that records or a
+    worker runs with and on; its name is which of them, its value has: ``role``, ``pid``,
+    ``python``, ``implementation``, ``machine`` (host, system, platform, kernel,
+    architecture, cpu_model, cores, usable_cores, cgroup_cores, memory_bytes,
+    cgroup_memory_bytes, open_files_limit), ``jobs`` (a list: system, job_id, array_id,
+    array_index, name, queue, cluster, namespace, node, slot, nodes, cores, memory_bytes,
+    start_t, end_t), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and
+    ``packages`` the names of its sheets.
+
+    A sheet is written once for all processes that have it. Its name is made of what it
+    holds. The value of a fact of section ``configuration`` is what differs from the
+    defaults of Dask's configuration, by name; of ``defaults`` these; of ``packages`` a list
+    of names and versions.
+    """
 
     section: Annotated[str, Field("what the fact is about", required=True)]
     name: Annotated[str, Field("name: of a fact, a worker, a section of code", required=True)]
+    value: Annotated[Json, Field("the fact")]
+    worker: Worker
+    server_id: ServerId
+
+
+class Graph(Record, total=False):
+    """A graph that the client sent that records, before the scheduler made tasks of it.
+
+    Its value has: ``layers``, a list of name, type and tasks (null if Dask would have to
+    make them to count them; of an expression the number of partitions) and, of an
+    expression that Dask fused of others, their types in ``fused``; ``more_layers``, how
+    many are left out; ``collections``, the types of what was computed; and if code is
+    recorded (opt-in) ``code``: digest, filename, line_number, is_new, and the first time text
+    and first_line.
+    """
+
+    client: ClientId
+    key: Annotated[str, Field("Dask's key of the task, as text", required=True)]
+    value: Annotated[Json, Field("the fact")]
+
+
+class Computation(Record, total=False):
+    """Something came to do for a scheduler that had nothing: what Dask calls a computation.
+
+    All graphs that come until it has nothing to do again are part of it. It is written
+    again when there is more to tell: with ``stimulus_id`` of the graph that came. Its value
+    has, if code is recorded (opt-in) and clients send it, ``codes``: a list of digest,
+    filename, line_number, and the first time text and first_line.
+    """
+
+    name: Annotated[str, Field("name: of a fact, a worker, a section of code", required=True)]
+    client: ClientId
+    stimulus_id: StimulusId
     value: Annotated[Json, Field("the fact")]
 
 
@@ -355,7 +409,9 @@ class Branch(TypedDict, total=False):
 class Measured(TypedDict, total=False):
     """What was measured of a chunk or a section. What a source does not tell is absent.
 
-    A section has CPU seconds, bytes read and ``memory_delta``, a chunk all the others.
+    A section has CPU seconds, bytes read and ``memory_delta``, a transfer ``sent_bytes``, a
+    spill ``disk_bytes``, an imported file what stands from ``module`` on and what was read of
+    it, a chunk all the others.
     """
 
     until: Annotated[
@@ -391,9 +447,27 @@ class Measured(TypedDict, total=False):
         int, Field("most process memory meanwhile, other threads' included", Unit.BYTES)
     ]
     memory_delta: Annotated[int, Field("process memory after minus before", Unit.BYTES)]
+    sent_bytes: Annotated[
+        int, Field("bytes that went over the network, compressed as they were", Unit.BYTES)
+    ]
+    disk_bytes: Annotated[
+        int, Field("size on disk, compressed and serialised as it was", Unit.BYTES)
+    ]
     from_checkpoint: Annotated[
         bool, Field("the result came from a checkpoint; nothing was read or processed")
     ]
+    module: Annotated[str, Field("layer of I/O that was measured: POSIX, MPI-IO, STDIO, …")]
+    rank: Annotated[int, Field("rank of the process in its job; -1: all of them together")]
+    opens: Annotated[int, Field("times that it was opened", Unit.COUNT)]
+    reads: Annotated[int, Field("calls that read", Unit.COUNT)]
+    writes: Annotated[int, Field("calls that wrote", Unit.COUNT)]
+    bytes_written: Annotated[int, Field("bytes written", Unit.BYTES)]
+    write_seconds: Annotated[float, Field("time in calls that wrote", Unit.SECONDS)]
+    metadata_seconds: Annotated[
+        float,
+        Field("time in calls that neither read nor wrote: open, stat, seek", Unit.SECONDS),
+    ]
+    offset_bytes: Annotated[int, Field("place in the file at which it began", Unit.BYTES)]
 
 
 MeasuredThere = Annotated[Measured, Field("what was measured")]
@@ -442,29 +516,47 @@ class Section(Record, total=False):
 
 
 class WorkerTransition(Record, total=False):
-    """A task changed its state on a worker (opt-in).
-
-    Reserved: recorders of schema version 2.0 do not write it.
-    """
+    """A task changed its state on a worker, told as the worker told it (opt-in)."""
 
     worker: Worker
+    server_id: ServerId
     key: Key
     start: Annotated[str, Field("state before", required=True)]
     finish: Annotated[str, Field("state after", required=True)]
+    state: Annotated[
+        str, Field("state that it came to, if another than finish: cancelled or resumed")
+    ]
+    stimulus_id: StimulusId
 
 
 class Transfer(Record, total=False):
-    """Results moved from one worker to another (opt-in).
+    """What one end said of results that moved from one worker to another (opt-in).
 
-    Reserved: recorders of schema version 2.0 do not write it.
+    A transfer has a record of each of its ends that tells of it. A client, and the
+    scheduler in its place, tells nothing.
     """
 
+    worker: Annotated[str, Field("address of the worker that says so: one of the two")]
+    server_id: ServerId
     start_t: StartT
     stop_t: StopT
-    source: Annotated[str, Field("address of the worker that sent")]
-    destination: Annotated[str, Field("address of the worker that received")]
+    source: Annotated[str, Field("address of the worker that sent; absent: a client")]
+    destination: Annotated[str, Field("address of the worker that received; absent: a client")]
     nbytes: NBytes
     keys: Annotated[dict[str, int], Field("what was moved and its size", Unit.BYTES)]
+    measured: MeasuredThere
+
+
+class Spill(Record, total=False):
+    """A result moved between the memory of a worker and its disk (opt-in)."""
+
+    worker: Worker
+    server_id: ServerId
+    key: Key
+    start: Annotated[str, Field("where it was: memory or disk", required=True)]
+    finish: Annotated[str, Field("where it went: disk or memory", required=True)]
+    nbytes: NBytes
+    measured: MeasuredThere
 
 
 class Event(Record, total=False):
@@ -486,6 +578,77 @@ class Loss(Record, total=False):
     detail: Annotated[str, Field("what is known of them")]
 
 
+Source = Annotated[
+    str, Field("what it was imported from: the first 16 hexadecimal digits of its SHA-256")
+]
+
+
+class Import(Record, total=False):
+    """The beginning of what was imported from a file that another program wrote.
+
+    ``roast-analyze import`` writes it behind the recording, and right behind it the records
+    that it counts: these, and nothing else, have its checksum and its size. They have the
+    ``t`` of the end of the recording, so that a run is as long as it was.
+    """
+
+    name: Annotated[str, Field("what measured: darshan or yappi", required=True)]
+    source: Source
+    filename: Annotated[str, Field("name of the file that was imported")]
+    worker: Worker
+    pid: Annotated[int, Field("process id on that host")]
+    start_t: StartT
+    stop_t: StopT
+    versions: Versions
+    value: Annotated[Json, Field("what the file says of the whole: job, modules, clock, …")]
+    records_by_kind: Annotated[
+        dict[str, int], Field("records that follow it", Unit.COUNT, required=True)
+    ]
+    nbytes: Annotated[int, Field("size of the lines that follow it, uncompressed", Unit.BYTES)]
+    crc32: Annotated[int, Field("CRC-32 of the lines that follow it")]
+
+
+class IoFile(Record, total=False):
+    """What a process, or all of a job, did to a file through a layer of I/O.
+
+    Imported: a record of a module of Darshan.
+    """
+
+    source: Source
+    filename: Annotated[str, Field("file that was opened, by its path")]
+    start_t: StartT
+    stop_t: StopT
+    measured: MeasuredThere
+    value: Annotated[Json, Field("counters of the module that are not 0, by Darshan's names")]
+
+
+class IoSegment(Record, total=False):
+    """One call that read from a file or wrote to it. Imported: a segment of Darshan's DXT."""
+
+    source: Source
+    filename: Annotated[str, Field("file that was opened, by its path")]
+    host: Annotated[str, Field("host of the process, as Darshan names it")]
+    activity: Annotated[str, Field("what was done: read or write")]
+    start_t: StartT
+    stop_t: StopT
+    nbytes: Annotated[int, Field("bytes that were asked for", Unit.BYTES)]
+    measured: MeasuredThere
+
+
+class Function(Record, total=False):
+    """A function that a tracing profiler measured, and what it called. Imported from Yappi.
+
+    ``value`` has ``index``, ``line_number``, ``builtin``, ``calls``, ``actual_calls`` (without
+    recursive ones), ``self_seconds`` and ``total_seconds``, ``thread`` and ``thread_name`` and
+    ``tag`` if they are known, and ``callees``: a list of index, calls, actual_calls,
+    self_seconds and total_seconds of what was called from here.
+    """
+
+    source: Source
+    name: Annotated[str, Field("name of the function", required=True)]
+    filename: Annotated[str, Field("file of its code; a built-in one's module")]
+    value: Annotated[Json, Field("what was measured")]
+
+
 #: Name of every kind, in the order of the data dictionary.
 KINDS: Final[dict[str, type]] = {
     "header": Header,
@@ -498,6 +661,8 @@ KINDS: Final[dict[str, type]] = {
     "client_added": ClientAdded,
     "client_removed": ClientRemoved,
     "worker_sample": WorkerSample,
+    "graph": Graph,
+    "computation": Computation,
     "span": Span,
     "fine_metric": FineMetric,
     "profile": Profile,
@@ -505,6 +670,11 @@ KINDS: Final[dict[str, type]] = {
     "section": Section,
     "worker_transition": WorkerTransition,
     "transfer": Transfer,
+    "spill": Spill,
     "event": Event,
     "loss": Loss,
+    "import": Import,
+    "io_file": IoFile,
+    "io_segment": IoSegment,
+    "function": Function,
 }

@@ -1,7 +1,10 @@
 """Writing small traces by hand: functions that give records, and one that opens them."""
 
+import contextlib
 import json
+import subprocess
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +24,11 @@ HEADER = {
 }
 
 
-def with_header_and_trailer(records: list[dict], stop_t: float, segment: int = 1) -> list[dict]:
+def with_header_and_trailer(
+    records: list[dict], stop_t: float, segment: int = 1, trace_id: str = "T"
+) -> list[dict]:
     """A whole segment around some records."""
-    body = [{**HEADER, "segment": segment}, *records]
+    body = [{**HEADER, "segment": segment, "trace_id": trace_id}, *records]
     trailer = {
         "kind": "trailer",
         "t": stop_t,
@@ -52,8 +57,8 @@ def as_lines(records: list[dict]) -> bytes:
 def lines():
     """Bytes of a whole trace around some records."""
 
-    def lines(*records: dict, stop_t: float = 100.0, segment: int = 1) -> bytes:
-        return sealed(as_lines(with_header_and_trailer(list(records), stop_t, segment)))
+    def lines(*records: dict, stop_t: float = 100.0, **identity) -> bytes:
+        return sealed(as_lines(with_header_and_trailer(list(records), stop_t, **identity)))
 
     return lines
 
@@ -62,9 +67,12 @@ def lines():
 def write_trace(tmp_path, lines):
     """Write a whole trace around some records; gives its path."""
 
-    def write(*records: dict, stop_t: float = 100.0, name: str = "trace.jsonl") -> Path:
+    def write(
+        *records: dict, stop_t: float = 100.0, name: str = "trace.jsonl", **identity
+    ) -> Path:
         path = tmp_path / name
-        path.write_bytes(lines(*records, stop_t=stop_t))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(lines(*records, stop_t=stop_t, **identity))
         return path
 
     return write
@@ -186,3 +194,49 @@ def passage():
         return grouped({"kind": "section", "t": t, "key": key, "name": name, **fields})
 
     return passage
+
+
+@pytest.fixture
+def small_disk(tmp_path) -> Iterator[Callable[[int], Path]]:
+    """Give a disk of so many bytes."""
+    with contextlib.ExitStack() as stack:
+
+        def small_disk(nbytes: int) -> Path:
+            disk = tmp_path / f"disk-{nbytes}"
+            disk.mkdir()
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={nbytes}", "none", str(disk)]
+            if subprocess.run(mount, capture_output=True).returncode:
+                pytest.skip("needs the right to mount a file system")
+            stack.callback(subprocess.run, ["umount", str(disk)], check=True)
+            return disk
+
+        yield small_disk
+
+
+@pytest.fixture
+def told():
+    """What a process tells of itself, and its sheets of configuration and packages."""
+
+    def told(
+        role: str,
+        configuration: dict | None = None,
+        defaults: dict | None = None,
+        packages: list | None = None,
+        worker: str | None = None,
+        **facts,
+    ) -> list[dict]:
+        sheets = {"configuration": configuration, "defaults": defaults, "packages": packages}
+        named = {name: (f"sheet of {value}", value) for name, value in sheets.items()}
+        known = {name: pair for name, pair in named.items() if pair[1] is not None}
+        value = {"role": role, **facts, **{name: sheet for name, (sheet, _) in known.items()}}
+        about = {"kind": "environment", "t": 1.0}
+        server = {"worker": worker, "server_id": f"id-{worker}"} if worker else {}
+        return [
+            *(
+                {**about, "section": section, "name": name, "value": content}
+                for section, (name, content) in known.items()
+            ),
+            {**about, "section": "process", "name": role, "value": value, **server},
+        ]
+
+    return told

@@ -112,6 +112,7 @@ def test_help_loads_next_to_nothing():
         ["{trace}", "--html", "no/such/folder/x.html"],
         ["{trace}", "--html", "."],
         ["{trace}", "--html", "{trace}"],
+        ["{trace}", "link", "--html", "{trace}"],
         ["view", "{trace}", "chunks", "-o", "{trace}"],
         ["sql", "{trace}", "SELECT 1", "-o", "link", "--format", "parquet"],
         ["view", ".", "chunks", "-o", "{trace}"],
@@ -158,8 +159,18 @@ def test_a_wrong_call_ends_with_2_and_says_why(
     [
         (["chekc", "{trace}"], "there is no command 'chekc'; did you mean 'check'?"),
         (["viwe", "{trace}", "tasks"], "there is no command 'viwe'; did you mean 'view'?"),
-        (["zzz", "{trace}"], "there is no command 'zzz'; there are sql, view, export, check"),
-        (["a.jsonl", "b.jsonl"], "one trace at a time, not 'a.jsonl' and 'b.jsonl'"),
+        (
+            ["zzz", "{trace}"],
+            "there is no command 'zzz'; there are sql, view, export, import, check",
+        ),
+        (
+            ["a.jsonl", "b.jsonl"],
+            "there is no 'a.jsonl'; name a trace file or a folder of segments",
+        ),
+        (
+            ["-", "{trace}"],
+            "what comes from stdin cannot be set beside other traces; write it to a file",
+        ),
         (["check", "a.jsonl", "b.jsonl"], "one trace at a time, not 'a.jsonl' and 'b.jsonl'"),
         (["sql", "{trace}", "SELECT 1; SELECT 2"], "one query at a time, not 2"),
     ],

@@ -41,7 +41,7 @@ def read(tmp_path):
     ("held", "name"),
     [
         (zstandard.compress(b"x"), "zstd"),
-        (gzip.compress(b"x"), "gzip"),
+        (gzip.compress(b"x", mtime=0), "gzip"),
         (b'{"kind"', "uncompressed"),
         (b"", "uncompressed"),
     ],

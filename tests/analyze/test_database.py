@@ -27,12 +27,25 @@ QUERIES = (
 )
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """A cache with nothing in it but the pattern of databases, which takes long to make."""
+    folder = tmp_path_factory.mktemp("empty")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROAST_CACHE_DIR", str(folder))
+        (folder / "trace.jsonl").write_text('{"kind":"event","t":0.0,"topic":"x"}\n')
+        Trace(folder / "trace.jsonl").close()
+        (folder / "trace.jsonl").unlink()
+    assert [path.parent.name for path in folder.glob("*/*")] == ["empty"]
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def folder(monkeypatch, tmp_path):
+def folder(monkeypatch, tmp_path, empty):
     """Keep every trace, however small, in a cache of its own."""
     monkeypatch.setattr(database, "SMALL_BYTES", 0)
     monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+    return Path(shutil.copytree(empty, tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -69,8 +82,10 @@ def answers(*paths, **options):
 
 
 def truth(*paths):
-    """The answers of a database that is built for this once."""
-    return answers(*paths, cache=False)
+    """The answers of a database that is built for this once, in memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "SMALL_BYTES", 10**9)
+        return answers(*paths)
 
 
 def databases(folder: Path) -> list[Path]:
@@ -84,8 +99,8 @@ def test_a_trace_is_parsed_once(write_trace, records, read_bytes, folder):
     path = write_trace(*records(0, 5))
     first = answers(path)
 
-    assert answers(path) == first == truth(path)
-    assert read_bytes == [path.stat().st_size] * 2  # for the cache, and for the truth
+    assert answers(path) == first == answers(path, cache=False)
+    assert read_bytes == [path.stat().st_size] * 2  # for the cache, and without it
     assert len(databases(folder)) == 1
 
 
@@ -98,6 +113,8 @@ def test_small_traces_are_not_kept(monkeypatch, write_trace, records, folder):
 
 
 def test_nothing_is_kept_without_the_cache(write_trace, records, folder):
+    shutil.rmtree(folder)
+
     answers(write_trace(*records(0, 5)), cache=False)
 
     assert not folder.exists()
@@ -302,7 +319,10 @@ def test_damage_within_a_database_is_never_taken_for_an_answer(write_trace, reco
             file.write_bytes(whole[:place] + spoilt + whole[place + 64 :])
         with contextlib.suppress(TraceError, duckdb.Error):
             told.append(answers(path))
-        shutil.rmtree(folder)
+        # All but the pattern of databases, which takes long to make.
+        for entry in folder.iterdir():
+            if entry.name != "empty":
+                shutil.rmtree(entry)
         assert answers(path) == first
         [file] = databases(folder)
         whole = file.read_bytes()
@@ -370,18 +390,6 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     assert found == truth(path)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 400 kB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "none", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("needs the right to mount a file system")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
 def test_a_small_trace_needs_no_cache_that_can_be_written(
     monkeypatch, tmp_path, write_trace, records
 ):
@@ -431,13 +439,27 @@ def test_segments_that_stay_are_not_read_again_to_be_known(
 
 
 def test_a_full_disk_under_the_cache(monkeypatch, small_disk, write_trace, records):
-    monkeypatch.setenv("ROAST_CACHE_DIR", str(small_disk))
+    disk = small_disk(400_000)
+    monkeypatch.setenv("ROAST_CACHE_DIR", str(disk))
     path = write_trace(*records(0, 5))
 
     with pytest.warns(CacheNotUsed, match="cannot be used .*; reading without it"):
         found = answers(path)
 
     assert found == truth(path)
+
+
+def test_a_small_trace_needs_no_room_under_the_cache(
+    monkeypatch, small_disk, write_trace, records
+):
+    disk = small_disk(400_000)
+    monkeypatch.setattr(database, "SMALL_BYTES", 10**6)
+    path = write_trace(*records(0, 5))
+    expected = truth(path)
+    monkeypatch.setenv("ROAST_CACHE_DIR", str(disk))
+
+    assert answers(path) == expected
+    assert list(disk.glob("*/*")) == []
 
 
 # -- bounds ------------------------------------------------------------------------------

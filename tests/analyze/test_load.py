@@ -18,6 +18,7 @@ from roast_analyze import lines as lines_module
 from roast_analyze.errors import NotATrace, SchemaTooNew, TraceNotFound
 from roast_analyze.inputs import Identity
 from roast_analyze.segment import look_at
+from roast_schemas import SCHEMA_VERSION
 
 TASK = b'{"kind":"task","t":1.0,"key":"a"}\n'
 
@@ -81,7 +82,7 @@ def test_the_kind_may_stand_anywhere_in_a_line(write_trace, task):
         json.dumps(dict(sorted(json.loads(line).items(), reverse=True))).encode() + b"\n"
         for line in path.read_bytes().splitlines()
     )
-    path.write_bytes(sealed(turned.replace(b'"2.1"', b'"2.0"')))
+    path.write_bytes(sealed(turned.replace(SCHEMA_VERSION.encode(), b"2.0")))
 
     assert facts(path) == (["a", "b"], [])
 
@@ -273,7 +274,9 @@ def test_a_file_cut_within_its_first_line_is_a_trace_of_nothing(
 
 
 def test_traces_from_before_there_were_checksums_are_whole_without(tmp_path, lines, task):
-    older = re.sub(rb',"crc32":[0-9]+', b"", lines(task("a"))).replace(b'"2.1"', b'"2.0"')
+    older = re.sub(rb',"crc32":[0-9]+', b"", lines(task("a"))).replace(
+        SCHEMA_VERSION.encode(), b"2.0"
+    )
 
     assert facts(_written(tmp_path, older)) == (["a"], [])
 
@@ -369,7 +372,7 @@ def test_no_header(tmp_path):
 @pytest.mark.parametrize(
     ("version", "reason"),
     [
-        ("2.1", None),
+        (SCHEMA_VERSION, None),
         ("2.7", "newer schema version"),
         ("1.7", "older schema version"),
         ("one", "unknown schema version"),
@@ -378,7 +381,9 @@ def test_no_header(tmp_path):
 def test_a_version_that_differs_a_little_is_read_with_a_word(
     tmp_path, lines, task, version, reason
 ):
-    changed = lines(task("a")).replace(b'"2.1"', json.dumps(version).encode())
+    changed = lines(task("a")).replace(
+        f'"{SCHEMA_VERSION}"'.encode(), json.dumps(version).encode()
+    )
 
     keys, lost = facts(_written(tmp_path, sealed(changed)))
 
@@ -501,7 +506,7 @@ def test_a_file_that_is_no_trace(tmp_path, held, said):
 
 
 def test_a_newer_major_version_says_how_to_upgrade(tmp_path, lines):
-    newer = lines().replace(b'"2.1"', b'"3.0"')
+    newer = lines().replace(f'"{SCHEMA_VERSION}"'.encode(), b'"3.0"')
 
     message = refusal(_written(tmp_path, newer))
 

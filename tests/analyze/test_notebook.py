@@ -88,3 +88,12 @@ def test_the_tour_runs():
     shown = [output for cell in code for output in cell.outputs]
     assert [output for output in shown if output.output_type == "error"] == []
     assert any("text/html" in output.get("data", {}) for output in shown)
+
+
+def test_a_stretch_of_a_run_says_so(write_trace, worker, task, run):
+    path = write_trace(worker("w1"), task("a"), *run("a", 10.0, 30.0))
+
+    with Trace(path, start=20, stop=40) as trace:
+        text = Page(trace._repr_html_()).text.replace("\N{NO-BREAK SPACE}", " ")
+
+    assert "Only the stretch from 20 s to 40 s of a run of 1 min 40 s." in text

@@ -138,7 +138,7 @@ def test_of_a_long_line_the_part_around_the_place_is_shown(trace):
 @pytest.mark.parametrize(
     ("query", "hint"),
     [
-        ("FROM zzz", "there are environment, events, loss, "),
+        ("FROM zzz", "there are environment, events, imports, loss, "),
         (
             "SELECT compute_seconds FROM tasks",
             "'compute_seconds' is a column of run, prefixes, ",

@@ -50,6 +50,8 @@ PUBLIC = {
     "latencies": "key prefix attempt worker outcome processing_t dependency_seconds "
     "slot_seconds dispatch_seconds fetch_seconds thread_wait_seconds execute_seconds "
     "report_seconds processing_seconds run_id trace_id",
+    "task_parts": "key prefix attempt worker thread outcome action start_t stop_t seconds "
+    "trace_id",
     "stragglers": "key prefix attempt worker thread outcome compute_seconds median_seconds "
     "factor excess_seconds prefix_runs compute_start_t compute_stop_t dataset filename "
     "entry_start entry_stop run_id trace_id",
@@ -122,8 +124,53 @@ PUBLIC = {
     "trace_id",
     "fine_metrics": "worker server_id context span_id prefix activity unit value trace_id",
     "profile_stacks": "worker prefix start_t stop_t stack samples seconds undecided_samples "
-    "counted_samples frames lines server_id interval_seconds trace_id",
-    "transfers": "start_t stop_t source destination bytes keys trace_id",
+    "counted_samples frames lines server_id interval_seconds profiler log trace_id",
+    "yappi_functions": "function name filename line_number calls actual_calls "
+    "self_seconds total_seconds mean_seconds clock thread thread_name tag builtin worker log "
+    "source trace_id",
+    "yappi_calls": "caller callee calls actual_calls self_seconds total_seconds log source "
+    "trace_id",
+    "imports": "tool filename records imported_t start_t stop_t worker pid versions facts "
+    "source segment trace_id",
+    "io_jobs": "job_id executable processes start_t stop_t run_seconds within_run modules "
+    "partial_modules left_out host pid worker candidates darshan_version log source trace_id",
+    "io_files": "filename module rank opens reads writes bytes_read bytes_written "
+    "read_seconds write_seconds metadata_seconds start_t stop_t host pid worker counters log "
+    "source trace_id",
+    "io_segments": "filename module operation offset_bytes bytes start_t stop_t host rank pid "
+    "worker key attempt candidates log source trace_id",
+    "config": "name value process default_value differs varies is_declared "
+    "is_of_the_moment processes workers trace_id",
+    "differences": "what name first_value value processes trace_id",
+    "jobs": "process worker system job_id queue node cores memory_limit_bytes "
+    "array_id array_index name cluster namespace slot nodes start_t "
+    "end_t host trace_id",
+    "machines": "host process processes cores usable_cores cgroup_cores "
+    "memory_bytes cgroup_memory_bytes cpu_model architecture system "
+    "kernel platform python open_files_limit workers trace_id",
+    "metadata_map": "step step_name level what is_there records view how trace_id",
+    "packages": "package version process processes workers differs trace_id",
+    "computations": "computation t client stimulus_id graphs tasks filename line_number "
+    "line code trace_id",
+    "graph_edges": "key dependency prefix dependency_prefix task_group "
+    "dependency_group stimulus_id trace_id",
+    "graph_layers": "stimulus_id stage layer layer_type tasks fused client t trace_id",
+    "graph_updates": "stimulus_id client t start_t status tasks new_tasks key_collisions "
+    "groups edges update_seconds materialization_seconds "
+    "ordering_seconds state_seconds layers_sent sent_t collections "
+    "trace_id",
+    "handoffs": "key prefix attempt worker outcome processing_t arrived_t ready_t "
+    "executing_t compute_start_t underway_seconds transfer_wait_seconds "
+    "queue_seconds deserialize_seconds disk_seconds rest_seconds "
+    "handoff_seconds is_stolen clocks_disagree stimulus_id "
+    "worker_stimulus_id run_id trace_id",
+    "restrictions": "key prefix task_group workers resources allow_other_workers "
+    "retries priority trace_id",
+    "worker_transitions": "t worker key start finish state stimulus_id server_id seq trace_id",
+    "pauses": "worker start_t stop_t seconds trace_id",
+    "spills": "t worker key start finish bytes disk_bytes trace_id",
+    "transfers": "start_t stop_t source destination bytes keys seconds bytes_per_second "
+    "sent_bytes told_by agree source_start_t source_stop_t source_bytes trace_id",
     "failures": "t what key worker exception attempt prefix traceback detail trace_id",
     "events": "t topic worker payload trace_id",
     "environment": "section name value t trace_id",

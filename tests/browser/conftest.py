@@ -1,8 +1,6 @@
-"""A real Chromium with its network cut off, and pages opened in it from a file."""
+"""Pages opened from a file in a real Chromium with its network cut off."""
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,15 +8,6 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Trace
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGUMENTS = [
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @dataclass
@@ -28,33 +17,6 @@ class Opened:
     page: object
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator:
-    """A Chromium: ROAST_CHROMIUM, else the system's, else Playwright's own.
-
-    It ends with its module: as long as Playwright runs, so does an event loop, and tests
-    of asynchronous clients need that place.
-    """
-    from playwright.sync_api import Error, sync_playwright
-
-    path = os.environ.get("ROAST_CHROMIUM") or next(
-        filter(None, map(shutil.which, NAMES)), None
-    )
-    # As root, which is how containers run, Chromium's sandbox does not start.
-    arguments = [*ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else ARGUMENTS
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=path, args=arguments)
-        except Error as error:
-            required = os.environ.get("CI") or os.environ.get("ROAST_REQUIRE_BROWSER") == "1"
-            reason = (
-                f"no Chromium that starts; set ROAST_CHROMIUM to one ({error.message[:200]})"
-            )
-            (pytest.fail if required else pytest.skip)(reason)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -7,16 +7,23 @@ import os
 import tempfile
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from roast_analyze import Trace
 
 ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "sample_traces" / "coffea_failures.jsonl.zst"
-#: Picture to width and height of the window, and colours.
+FOLDER = ROOT / "analyze"
+#: Picture to width and height of the window, and colours. Those without a height show all of
+#: the page.
 PICTURES = {
-    ROOT / "analyze" / "report.png": (1280, 1360, "light"),
-    ROOT / "analyze" / "report-dark.png": (1280, 1360, "dark"),
+    FOLDER / "report.png": (1280, 1360, "light"),
+    FOLDER / "report-dark.png": (1280, 1360, "dark"),
+    FOLDER / "report-whole-1440-light.png": (1440, None, "light"),
+    FOLDER / "report-whole-1440-dark.png": (1440, None, "dark"),
+    FOLDER / "report-whole-800-light.png": (800, None, "light"),
+    FOLDER / "report-whole-800-dark.png": (800, None, "dark"),
 }
 
 
@@ -31,11 +38,17 @@ def main() -> None:
         )
         for path, (width, height, colours) in PICTURES.items():
             page = browser.new_page(
-                viewport={"width": width, "height": height}, color_scheme=colours
+                viewport={"width": width, "height": height or 1000}, color_scheme=colours
             )
             page.goto(html.as_uri())
             page.locator("html[data-state=drawn]").wait_for(state="attached")
-            page.screenshot(path=path)
+            for drawn in ("timeline", "flame"):
+                page.locator(f"figure.{drawn}[data-state=drawn]").wait_for()
+            page.screenshot(path=path, full_page=height is None)
+            # In as many colours as the page has but for blended edges: a third of the size.
+            Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
+                path, optimize=True
+            )
             print(path.relative_to(ROOT))
         browser.close()
 

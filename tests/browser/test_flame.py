@@ -143,6 +143,36 @@ def named(rows: list[tuple]) -> list[tuple]:
     return [(name.replace("/(one of several)", "/"), *rest) for name, *rest in rows]
 
 
+#: What Yappi measured: main took 1.5 s itself, and 1 s in work, which nothing else called.
+MEASURED = [
+    {"kind": "import", "t": START + 9, "name": "yappi", "source": "Y", "filename": "w.ystat",
+     "value": {"clock": "cpu"}, "records_by_kind": {"function": 2}},
+    {"kind": "function", "t": START + 9, "source": "Y", "name": "main", "filename": MINE,
+     "value": {"index": 0, "line_number": 1, "calls": 1, "self_seconds": 1.5,
+               "total_seconds": 2.5, "callees": [
+                   {"index": 1, "calls": 4, "actual_calls": 4, "self_seconds": 1.0,
+                    "total_seconds": 1.0}]}},
+    {"kind": "function", "t": START + 9, "source": "Y", "name": "work", "filename": MINE,
+     "value": {"index": 1, "line_number": 9, "calls": 4, "self_seconds": 1.0,
+               "total_seconds": 1.0, "callees": []}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sampled", [RECORDS, []], ids=["beside samples", "alone"])
+def test_what_yappi_measured_is_chosen_in_the_place_of_workers(open_page, report, sampled):
+    page = open_page(report([*sampled, *MEASURED], f"measured-{len(sampled)}"))
+    page.locator("figure.flame[data-state=drawn]").scroll_into_view_if_needed()
+    if sampled:
+        before = boxes(page)
+        page.locator("[data-choose=worker]").select_option("Yappi: w.ystat")
+
+    assert boxes(page) == [("main", 250, 150), ("main/work", 100, 100)]
+    assert "2.5 s, as Yappi measured it" in shown(page)
+    if sampled:
+        page.locator("[data-choose=worker]").select_option("all workers")
+        assert boxes(page) == before
+
+
 def test_the_whole_run_is_shown_at_first(page):
     assert shown(page) == "1 s, 100 samples."
     assert named(boxes(page)) == ALL

@@ -51,7 +51,7 @@ def test_every_section_is_filled(page):
 def test_every_figure_is_drawn(page):
     figures = page.locator("figure.plot")
 
-    assert figures.count() == 7
+    assert figures.count() == 9
     for figure in figures.all():
         assert figure.get_attribute("data-state") == "drawn"
         assert figure.locator("svg.main-svg").first.bounding_box()["height"] > 100
@@ -119,14 +119,14 @@ def test_only_filtered_rows_are_downloaded(page):
 
 
 def test_a_figure_downloads_what_it_draws(page, coffea_trace):
-    rows = downloaded(page, "#figure-timeline")
+    rows = downloaded(page, "#figure-memory")
 
     with Trace(coffea_trace) as trace:
-        drawn = trace.sql(
-            "SELECT key, attempt FROM task_runs WHERE compute_start_t IS NOT NULL ORDER BY ALL"
-        ).fetchall()
-    bars = {(row["key"], int(row["attempt"])) for row in rows if row["compute_seconds"]}
-    assert sorted(bars) == drawn
+        (held,) = trace.sql("SELECT max(managed_bytes) FROM cluster_samples").fetchall()[0]
+    results = [
+        float(row["managed_bytes_in_MiB"]) for row in rows if row["series"] == "results held"
+    ]
+    assert max(results) == pytest.approx(held / 2**20, abs=1e-3)
 
 
 def test_time_spent_downloads(page):
@@ -173,11 +173,11 @@ def test_a_traceback_opens(page):
 
 
 def colours(page) -> tuple[str, str]:
-    """Colours of the paper and of the text of the timeline."""
+    """Colours of the paper and of the text of a figure."""
     return tuple(
         page.evaluate(
             """() => [getComputedStyle(document.body).backgroundColor,
-            document.querySelector('#figure-timeline .canvas').layout.font.color]"""
+            document.querySelector('#figure-memory .canvas').layout.font.color]"""
         )
     )
 
@@ -242,8 +242,9 @@ def test_headings_figures_and_tables_have_names(page):
 def test_hostile_strings_stay_text(open_page, report, hostile_records):
     page = open_page(report(hostile_records, "hostile"), accept_downloads=True)
 
-    for point in page.locator("#figure-timeline .bars .point").all():
-        point.hover(force=True)
+    lanes = page.locator("#figure-timeline .timeline-content canvas")
+    for x in range(100, 900, 20):
+        lanes.hover(position={"x": x, "y": 8})
     page.locator("details").evaluate_all(
         "all => all.forEach(details => { details.open = true })"
     )
@@ -258,10 +259,10 @@ def test_hostile_strings_stay_text(open_page, report, hostile_records):
         == 0
     )
     assert page.locator(".canvas a[href], .canvas [onerror]").count() == 0
-    assert page.locator("figure.plot[data-state=drawn]").count() == 7
+    assert page.locator("figure.plot[data-state=drawn]").count() == 8
     assert page.locator("main > section").count() == len(SECTIONS)
     assert any("onerror=window.__pwned=1" in row["key"] for row in rows)
-    assert any("<b>bold</b>" in row["prefix"] for row in points)
+    assert any("<img src=x" in row["key"] for row in points)
 
 
 WORKER = {"kind": "worker_added", "t": 0.0, "worker": "w1", "server_id": "i", "nthreads": 1}
@@ -285,9 +286,9 @@ FAILED = transition(
     ("name", "records", "figures", "says"),
     [
         ("nothing", [], 0, "No task ran"),
-        ("no-workers", [SENT, DONE], 3, "No worker was seen"),
-        ("one-task", [WORKER, SENT, DONE], 3, "1 task in 1 s on 1 worker"),
-        ("only-failures", [WORKER, SENT, FAILED], 3, "1 task failed for good"),
+        ("no-workers", [SENT, DONE], 4, "No worker was seen"),
+        ("one-task", [WORKER, SENT, DONE], 4, "1 task in 1 s on 1 worker"),
+        ("only-failures", [WORKER, SENT, FAILED], 4, "1 task failed for good"),
         ("never-ended", [WORKER, SENT], 3, "1 attempt was not finished"),
     ],
 )
@@ -302,17 +303,46 @@ def test_poor_traces_make_a_sensible_page(open_page, report, name, records, figu
     assert "The trace is not whole" in page.locator("#verdict").inner_text()
 
 
-def test_the_map_of_workers_comes_as_rows(page, coffea_trace):
-    rows = downloaded(page, "#figure-busy")
+def test_each_worker_has_pictures_in_its_row(page):
+    pictures = page.locator("#table-workers tbody tr:first-child svg")
+
+    assert pictures.count() == 3
+    for picture in pictures.all():
+        assert picture.bounding_box()["width"] == pytest.approx(60, abs=2)
+        assert picture.locator("path").bounding_box()["width"] > 10
+    # What a picture says is neither found nor taken away as text of the cell.
+    page.locator("#table-workers input").fill(" to ")
+    assert page.locator("#table-workers tbody tr:visible").count() == 0
+
+
+def test_pictures_download_as_their_highest_value(page):
+    rows = downloaded(page, "#table-workers")
+
+    assert len(rows) == 4
+    assert all(0 < float(row["max_memory_share"]) < 1 for row in rows)
+
+
+def test_who_sent_to_whom_comes_as_rows(page, coffea_trace):
+    rows = downloaded(page, "#figure-movement")
 
     with Trace(coffea_trace) as trace:
-        expected = trace.sql(
-            "SELECT DISTINCT ON (t, worker) round(100 * utilisation) FROM utilisation "
-            "WHERE thread_seconds > 0"
-        ).fetchall()
-    assert {row["workers"] for row in rows} == {"worker 0", "worker 1", "worker 2"}
-    assert len(rows) == len(expected)
-    assert sorted(float(row["busy_percent"]) for row in rows) == sorted(n for (n,) in expected)
+        (seconds,) = trace.sql("SELECT sum(transfer_seconds) FROM task_runs").fetchall()[0]
+    assert {row["source"] for row in rows} <= {"worker 0", "worker 1", "worker 2"}
+    told = sum(float(row["seconds_in_ms"]) for row in rows) / 1000
+    assert told == pytest.approx(seconds, rel=0.01)
+
+
+def test_the_script_to_run_it_again_is_copied(open_page, report, coffea_trace):
+    page = open_page(
+        report(coffea_trace, "coffea_failures"),
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    page.locator("#snippet-again [data-do=copy]").click()
+    page.locator("#snippet-again [data-do=copy]", has_text="Copied").wait_for()
+
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.strip().endswith("-- python record_samples.py")
+    assert "pip install dask==2026.8.0 " in copied
 
 
 def test_a_browser_that_cannot_unpack_the_drawings_says_so(chromium, report, coffea_trace):

@@ -7,7 +7,7 @@ dask-awkward's do: such a recording is refused here rather than guessed at.
 from gold.processes import process_of
 from gold.recording import Recording, Row, once
 from gold.tasks import Attempt, attempts, chunk_keys, task_runs
-from gold.totals import column, costliest_first, grouped, known, ratio, total
+from gold.totals import column, costliest_first, grouped, known, lasted, ratio, total
 
 #: What tells chunks apart.
 IDENTITY = ("dataset", "filename", "treename", "entry_start", "entry_stop")
@@ -176,7 +176,7 @@ def _first_known(name: str, *records: dict) -> object:
 
 
 def _seconds(reading: dict) -> float:
-    return reading["stop_t"] - reading["start_t"]
+    return lasted(reading["start_t"], reading["stop_t"])
 
 
 def _is_first_result(row: Row, attempt: Attempt, results: set) -> bool:

@@ -29,6 +29,16 @@ def clock_went_back(lines: Lines) -> Lines:
     return lines[:half] + [_moved(line, -3600.0) for line in lines[half:]]
 
 
+def clocks_went_back_in_tasks(lines: Lines) -> Lines:
+    """Every third time that a worker measured, its clock was put back meanwhile."""
+    lines = copy.deepcopy(lines)
+    for n, line in enumerate(lines):
+        for measured in (line, *line.get("startstops", [])) if n % 3 == 0 else ():
+            for end in {"stop", "stop_t"} & measured.keys():
+                measured[end] -= 100.0
+    return lines
+
+
 def submitted_again(lines: Lines) -> Lines:
     """All of it was computed twice, by the same workers, in another span."""
     later = []
@@ -180,6 +190,102 @@ def everything_recorded(lines: Lines) -> Lines:
     return [*lines[:-1], *moved, lines[-1]]
 
 
+def told_by_workers(lines: Lines) -> Lines:
+    """Workers told what they did: who had sent what, and how tasks came to be computed.
+
+    Some words are missing, some ends disagree, some tasks were stolen, and one clock is off.
+    """
+    sent: dict[str, float] = {}
+    told = []
+    for n, line in enumerate(lines):
+        if line["kind"] != "transition":
+            continue
+        if line["finish"] == "processing":
+            sent[line["key"]] = line["t"]
+        if line["start"] == "processing" and line.get("startstops") and line["key"] in sent:
+            told += _on_its_worker(n, line, sent[line["key"]])
+            told += _moved_for_it(n, line)
+    there = next(line["worker"] for line in lines if line["kind"] == "worker_added")
+    status = {"kind": "event", "topic": there, "worker": there}
+    payload = {"action": "worker-status-change", "prev-status": "running"}
+    half = lines[len(lines) // 2]["t"]
+    pauses = [
+        status | {"t": half + after, "payload": payload | {"status": name}}
+        for after, name in ((0.0, "paused"), (0.25, "running"), (0.5, "paused"))
+    ]
+    spilled = {"kind": "spill", "t": half, "worker": there, "key": "a", "nbytes": 2**40}
+    spilled |= {"start": "memory", "finish": "disk", "measured": {"disk_bytes": 2**39}}
+    restored = {"kind": "spill", "t": half, "worker": there, "key": "a"}
+    restored |= {"start": "disk", "finish": "memory"}
+    return [*lines[:-1], *told, *pauses, spilled, restored, lines[-1]]
+
+
+def _on_its_worker(n: int, line: dict, sent_t: float) -> Lines:
+    """Make what a worker told of an attempt: every 7th was stolen, every 5th never waited."""
+    begin_t = min(part["start"] for part in line["startstops"])
+    arrived_t = sent_t + (-0.01 if n % 11 == 0 else 0.0001)
+    written_t = sent_t + (0.00005 if n % 7 == 0 else -0.00001)
+    stimulus_id = f"compute-task-{written_t!r}"
+    steps = [("released", "waiting", arrived_t, stimulus_id)]
+    if n % 5:
+        ready = "constrained" if n % 4 == 0 else "ready"
+        steps.append(("waiting", ready, arrived_t + 0.00002, stimulus_id))
+        steps.append((ready, "executing", begin_t - 0.00001, "task-finished-1.5"))
+    steps.append(("executing", "memory", line["t"], line["stimulus_id"]))
+    return [
+        {
+            "kind": "worker_transition",
+            "t": t,
+            "worker": line.get("worker"),
+            "server_id": "w",
+            "key": line["key"],
+            "start": start,
+            "finish": finish,
+            "stimulus_id": stimulus,
+            **({"state": "resumed"} if n % 13 == 0 else {}),
+        }
+        for start, finish, t, stimulus in steps
+    ]
+
+
+def _moved_for_it(n: int, line: dict) -> Lines:
+    """Make the words of both ends of its transfers; every 3rd comes from one of them only."""
+    told = []
+    for part in line["startstops"]:
+        if part["action"] != "transfer":
+            continue
+        ends = {"source": part["source"], "destination": line["worker"]}
+        for again in (0.0, 3600.0):
+            word = {
+                "kind": "transfer",
+                "t": part["stop"],
+                "start_t": part["start"] + again,
+                "stop_t": part["stop"] + again,
+                "nbytes": 2**40,
+                "keys": {line["key"]: 2**40, "b": 0},
+                **ends,
+            }
+            other = copy.deepcopy(word) | {"worker": ends["source"]}
+            other |= {"measured": {"sent_bytes": 2**39}, "start_t": word["start_t"] + 0.125}
+            if n % 4 == 0:
+                other |= {"nbytes": 2**41, "keys": {"b": 0, line["key"]: 2**41}}
+            both = [word | {"worker": ends["destination"]}, other]
+            told += both[: 1 + (n % 3 > 0)]
+    if told:
+        gathered = told[-1] | {"worker": told[-1]["source"]}
+        told.append({name: gathered[name] for name in gathered if name != "destination"})
+    return told
+
+
+def some_was_dropped(lines: Lines) -> Lines:
+    """The disk was full for a while: the recorder says so of samples, the trailer of events."""
+    half = len(lines) // 2
+    loss = {"kind": "loss", "t": lines[half]["t"], "reason": "no space left", "records": 5}
+    loss |= {"record_kind": "worker_sample", "detail": "in one batch"}
+    trailer = lines[-1] | {"dropped_by_kind": {"worker_sample": 5, "event": 3}}
+    return [*lines[:half], loss, *lines[half:-1], trailer]
+
+
 def of_many_sizes(lines: Lines) -> Lines:
     """Chunks are of seven sizes; their time grows with it but for QCD, and one is far off.
 
@@ -237,10 +343,11 @@ def _computed(
 
 #: What the recorder may meet: its trailer counts it.
 MET: tuple[Callable[[Lines], Lines], ...] = (
-    shuffled, clock_went_back, submitted_again, begun_in_the_middle, without_cluster,
+    shuffled, clock_went_back, clocks_went_back_in_tasks, submitted_again,
+    begun_in_the_middle, without_cluster,
     attempts_followed_one_another, unmeasured, swallowed_or_saved, told_twice,
     not_noted_where_samples_ended, stolen, without_tasks, without_workers, address_used_again,
-    everything_recorded, of_many_sizes, slow_in_part,
+    everything_recorded, told_by_workers, some_was_dropped, of_many_sizes, slow_in_part,
 )  # fmt: skip
 
 

@@ -6,18 +6,20 @@ counts beyond those that it calls, its excess, are samples that ended in one of 
 
 from collections.abc import Iterator
 
+from gold import functions
 from gold.recording import Recording, Row
 from gold.totals import grouped
 
 
 def profile_stacks(recording: Recording) -> list[Row]:
     """One row per profile, slice and stack of which there are samples."""
-    return [
+    sampled = [
         row
         for line in recording.of("profile")
         for part in line["tree"]["slices"]
         for row in _stacks(line, part)
     ]
+    return [*sampled, *functions.stacks(recording)]
 
 
 def _stacks(line: dict, part: dict) -> Iterator[Row]:
@@ -43,6 +45,8 @@ def _stacks(line: dict, part: dict) -> Iterator[Row]:
             "lines": [tree["line_numbers"][n] for n in path],
             "server_id": line.get("server_id"),
             "interval_seconds": line["interval_seconds"],
+            "profiler": "dask",
+            "log": None,
         }
 
 

@@ -7,6 +7,7 @@ from gold.totals import (
     column,
     costliest_first,
     grouped,
+    lasted,
     least,
     mean,
     median,
@@ -41,7 +42,7 @@ def _passage(line: dict, chunk: Row, runs: dict[tuple, Row]) -> Row:
     return {
         "key": line["key"],
         "name": line["name"],
-        "seconds": line["stop_t"] - line["start_t"],
+        "seconds": lasted(line["start_t"], line["stop_t"]),
         "cpu_seconds": measured.get("cpu_seconds"),
         "memory_delta_bytes": measured.get("memory_delta"),
         "bytes_read": measured.get("bytes_read"),

@@ -8,6 +8,7 @@ from gold.totals import (
     column,
     costliest_first,
     grouped,
+    lasted,
     least,
     mean,
     median,
@@ -147,6 +148,22 @@ def task_runs(recording: Recording) -> list[Row]:
     return [_run(attempt, recording) for attempt in attempts(recording)]
 
 
+def task_parts(recording: Recording) -> list[Row]:
+    """One row per part of an attempt, as its worker timed it."""
+    about = ("key", "prefix", "attempt", "worker", "thread", "outcome")
+    return [
+        {name: run[name] for name in about}
+        | {
+            "action": part["action"],
+            "start_t": part["start"],
+            "stop_t": part["stop"],
+            "seconds": lasted(part["start"], part["stop"]),
+        }
+        for attempt, run in zip(attempts(recording), task_runs(recording), strict=True)
+        for part in (attempt.end or {}).get("startstops") or []
+    ]
+
+
 def _run(attempt: Attempt, recording: Recording) -> Row:
     begin, end, task = attempt.begin, attempt.end or {}, attempt.task or {}
     return {
@@ -189,7 +206,8 @@ def _times(parts: list[dict]) -> Row:
     def seconds(*actions: str) -> float | None:
         if not parts:
             return None
-        return sum(part["stop"] - part["start"] for part in parts if part["action"] in actions)
+        wanted = [part for part in parts if part["action"] in actions]
+        return sum(lasted(part["start"], part["stop"]) for part in wanted)
 
     return {
         "compute_start_t": least(part["start"] for part in computed),

@@ -48,6 +48,11 @@ def most(values: Iterable) -> float | None:
     return max(known(values), default=None)
 
 
+def lasted(start_t: float, stop_t: float) -> float:
+    """Measure a time; none has passed if a clock that was put back says that it is negative."""
+    return max(stop_t - start_t, 0)
+
+
 def ratio(part: float | None, whole: float | None) -> float | None:
     """Divide; None if either is unknown, or the whole is zero."""
     return None if part is None or not whole else part / whole

@@ -1,36 +1,60 @@
 """The trace itself: its files, facts, events and what it lacks."""
 
-import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 
+from gold import setup
 from gold.chunks import FAILED, chunk_attempts
 from gold.datasets import compression_ratio, events_of, results
 from gold.failures import failures
 from gold.processes import cluster, extent
 from gold.recording import Recording, Row, content
 from gold.tasks import outcomes, task_runs, tasks
-from gold.totals import column, least, mean, most, ratio, total, whole
+from gold.totals import column, known, lasted, least, mean, most, ratio, total, whole
 from gold.workers import cluster_samples, worker_samples
 
 
 def environment(recording: Recording) -> list[Row]:
-    """Every fact: text as it is, anything else as JSON."""
-    return [
+    """Every fact: text as it is, anything else as JSON; and the best known of processes."""
+    facts = [
         {
             "section": line["section"],
             "name": line["name"],
-            "value": _fact(line.get("value")),
+            "value": setup.as_text(line.get("value")),
             "t": line["t"],
         }
         for line in recording.of("environment")
+        if line.get("section") not in ("process", *setup.SHEETS)
     ]
+    known = {(fact["section"], fact["name"]) for fact in facts}
+    return facts + [fact for fact in _best_known(recording) if
+                    (fact["section"], fact["name"]) not in known]  # fmt: skip
 
 
-def _fact(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def _best_known(recording: Recording) -> Iterator[Row]:
+    told = {process["role"]: process for process in setup.processes(recording)}
+    for role, process in told.items():
+        if role not in ("scheduler", "client"):
+            continue
+        facts = [
+            (f"{role} versions", package, version)
+            for there, package, version, _ in setup.versions(recording)
+            if there == role and package in setup.BEST_KNOWN_PACKAGES
+        ]
+        machine = process.get("machine") or {}
+        facts += [
+            (f"{role} machine", name, setup.as_text(machine.get(name)))
+            for name in ("host", "platform", "cores")
+        ]
+        if role == "scheduler":
+            facts += [
+                ("dask configuration", option["name"], option["value"])
+                for option, _ in setup.options(recording)
+                if option["process"] == role and option["name"] in setup.BEST_KNOWN_OPTIONS
+            ]
+        for section, name, value in facts:
+            yield {"section": section, "name": name, "value": value, "t": process["t"]}
 
 
 def events(recording: Recording) -> list[Row]:
@@ -91,16 +115,32 @@ def loss(recording: Recording) -> list[Row]:
     else:
         rows += _difference(trailer, recording)
         rows += _change(trailer, recording)
-    return rows
+    return rows + list(_dropped(trailer or {}, recording))
 
 
 def _loss(reason: str, records: int | None, detail: str, t: float) -> Row:
     return {"reason": reason, "records": records, "detail": detail, "t": t}
 
 
+def _dropped(trailer: dict, recording: Recording) -> Iterator[Row]:
+    """Repeat what the recorder said of losses, and what its trailer counts beyond that."""
+    said = recording.of("loss")
+    for line in said:
+        of_what = known([line.get("record_kind"), line.get("detail")])
+        reason = line.get("reason") or "dropped while recording"
+        yield _loss(reason, line.get("records"), ": ".join(of_what), line["t"])
+    for kind, records in trailer.get("dropped_by_kind", {}).items():
+        explained = total(n["records"] for n in said if n.get("record_kind") == kind) or 0
+        if records > explained:
+            reason = "dropped while recording"
+            yield _loss(reason, records - explained, kind, trailer["t"])
+
+
 def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
     """Hold what the trailer counts against what is there before it."""
-    said = trailer["records_by_kind"]
+    said = Counter(trailer["records_by_kind"])
+    for line in recording.of("import"):
+        said.update({"import": 1, **line["records_by_kind"]})
     kinds = sorted({line["kind"] for line in recording.lines if line is not trailer} | {*said})
     held = {kind: len(recording.of(kind)) for kind in kinds}
     less = {kind: said.get(kind, 0) - n for kind, n in held.items() if n < said.get(kind, 0)}
@@ -119,6 +159,7 @@ def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
 
 def _change(trailer: dict, recording: Recording) -> Iterator[Row]:
     """Hold the trailer's checksum against all that comes before it."""
+    # What was imported has one as well, behind it.
     before, _, _ = content(recording.path).partition(b',"crc32":')
     headers = recording.of("header")
     if "crc32" not in trailer:
@@ -182,7 +223,7 @@ def _work(recording: Recording) -> Row:
 def _stretch(attempts: list[Row]) -> float | None:
     """Measure from the first that was sent to a worker to the last that ended."""
     begin, end = least(column(attempts, "processing_t")), most(column(attempts, "end_t"))
-    return None if begin is None or end is None else end - begin
+    return None if begin is None or end is None else lasted(begin, end)
 
 
 def _events(recording: Recording) -> int | None:

@@ -6,7 +6,7 @@ from gold.processes import Process, process_of, processes
 from gold.recording import Recording, Row
 from gold.slowness import slow_processes
 from gold.tasks import task_runs
-from gold.totals import column, grouped, median, most, ratio, spread, total
+from gold.totals import column, grouped, least, median, most, ratio, spread, total
 
 #: Columns of samples that are fields by another name.
 SAMPLED = {
@@ -66,15 +66,37 @@ def cluster_samples(recording: Recording) -> list[Row]:
     ]
 
 
-def transfers(recording: Recording) -> list[Row]:
-    """What was moved, as it was recorded."""
-    names = {"bytes": "nbytes"} | {
-        name: name for name in ("start_t", "stop_t", "source", "destination", "keys")
-    }
-    return [
-        {name: line.get(field) for name, field in names.items()}
-        for line in recording.of("transfer")
+def pauses(recording: Recording) -> list[Row]:
+    """One row each time that a worker paused, until it said something else, or had gone."""
+    rows = []
+    changes = [
+        line
+        for line in recording.of("event")
+        if line["topic"] == line.get("worker")
+        and isinstance(line.get("payload"), dict)
+        and line["payload"].get("action") == "worker-status-change"
     ]
+    for n, line in enumerate(changes):
+        if line["payload"].get("status") != "paused":
+            continue
+        ends = [
+            *(after["t"] for after in changes[n + 1 :] if after["worker"] == line["worker"])
+        ][:1]
+        gone = [
+            process.removed["t"]
+            for process in processes(recording)
+            if process.address == line["worker"] and process.removed is not None
+        ]
+        stop = least([*ends, least([t for t in gone if t >= line["t"]])])
+        rows.append(
+            {
+                "worker": line["worker"],
+                "start_t": line["t"],
+                "stop_t": stop,
+                "seconds": None if stop is None else stop - line["t"],
+            }
+        )
+    return rows
 
 
 def workers(recording: Recording) -> list[Row]:

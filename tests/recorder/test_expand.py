@@ -1,7 +1,10 @@
 """Rows to records: one small row, the record that it must become."""
 
 import json
+import marshal
 import random
+from collections import deque
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -11,12 +14,14 @@ from roast_recorder.rows import (
     FINE_METRICS,
     RECORD,
     TASK,
+    WORKER_LOG,
     WORKER_SAMPLE,
     decode,
     encode,
     plain,
 )
 from roast_recorder.sampler import SAMPLE_FIELDS, WORKER_METRICS
+from roast_recorder.worker_logs import WorkerLogs
 from roast_schemas.describe import json_schema
 from roast_schemas.records import WorkerMetrics
 
@@ -385,3 +390,115 @@ def test_whatever_the_clock_does_neither_is_reordered(seed):
 
     assert [r["key"] for r in records if "key" in r] == [f"k{n}" for n in range(100)]
     assert [r["client"] for r in records if "client" in r] == [f"c{n}" for n in range(100)]
+
+
+# -- what workers tell of their logs ---------------------------------------------------------
+
+
+def worker_log(kind, told, records=1):
+    return (WORKER_LOG, 5.0, "tcp://w", "Worker-1", records, marshal.dumps(told), kind)
+
+
+def test_a_transition_on_a_worker_is_on_the_schedulers_clock():
+    values = [("x", 0), "executing", "released", "cancelled", "free-keys-1", 1.25]
+
+    assert expanded(rows=[worker_log("worker_transition", (0.5, values))]) == [
+        {
+            "kind": "worker_transition",
+            "t": 1.75,
+            "worker": "tcp://w",
+            "server_id": "Worker-1",
+            "key": "('x', 0)",
+            "start": "executing",
+            "finish": "released",
+            "state": "cancelled",
+            "stimulus_id": "free-keys-1",
+        }
+    ]
+
+
+def test_both_words_of_a_transfer():
+    told = [
+        (True, 1.0, 2.0, "tcp://v", 30, {"a": 10, "b": 20}, None),
+        (False, 1.0, 2.0, None, 10, {"a": 10}, 7),
+        (True, None, 2.0, None, 10, {"a": 10}, None),
+    ]
+
+    received, gathered, scattered = expanded(
+        rows=[worker_log("transfer", (0.5, told), records=3)]
+    )
+
+    assert received == {
+        "kind": "transfer",
+        "t": 2.0,
+        "worker": "tcp://w",
+        "server_id": "Worker-1",
+        "start_t": 1.0,
+        "stop_t": 2.0,
+        "source": "tcp://v",
+        "destination": "tcp://w",
+        "nbytes": 30,
+        "keys": {"a": 10, "b": 20},
+    }
+    assert (gathered["source"], gathered["measured"]) == ("tcp://w", {"sent_bytes": 7})
+    assert "destination" not in gathered
+    assert (scattered["destination"], scattered["nbytes"]) == ("tcp://w", 10)
+    assert {"source", "start_t"}.isdisjoint(scattered)
+
+
+def test_what_is_spilled():
+    told = (
+        0.5,
+        [("a", "memory", "disk", 10, 7, 1.0), ("a", "disk", "memory", None, None, 2.0)],
+    )
+
+    went, came = expanded(rows=[worker_log("spill", told, records=2)])
+
+    assert (went["t"], went["nbytes"], went["measured"]) == (1.5, 10, {"disk_bytes": 7})
+    assert (came["start"], came["finish"]) == ("disk", "memory")
+    assert "measured" not in came
+
+
+def test_real_transitions_are_those_that_dask_tells_plugins():
+    """What goes by way of released stands in the log once more, as a whole."""
+    from distributed.worker_state_machine import (
+        AcquireReplicasEvent,
+        ComputeTaskEvent,
+        FreeKeysEvent,
+        GatherDepNetworkFailureEvent,
+        WorkerState,
+    )
+
+    seen = []
+    witness = SimpleNamespace(transition=lambda *change, **_: seen.append(change))
+    state = WorkerState(address="127.0.0.1:1", plugins={"witness": witness})
+    worker = SimpleNamespace(
+        state=state, scheduler_delay=0.0, data={}, id="W", contact_address="tcp://w"
+    )
+    logs = WorkerLogs(worker, transitions=True, transfers=False)
+    there = {"who_has": {"x": ["127.0.0.1:2"]}, "nbytes": {"x": 1}}
+    for event in (
+        AcquireReplicasEvent(**there, stimulus_id="s1"),
+        ComputeTaskEvent.dummy("x", stimulus_id="s2"),
+        ComputeTaskEvent.dummy("z", stimulus_id="s3"),
+        FreeKeysEvent(keys=["x", "z"], stimulus_id="s4"),
+        GatherDepNetworkFailureEvent(worker="127.0.0.1:2", total_nbytes=1, stimulus_id="s5"),
+        AcquireReplicasEvent(**there, stimulus_id="s6"),
+    ):
+        state.handle_stimulus(event)
+
+    [(kind, records, packed)] = logs.take()["logs"]
+
+    row = (WORKER_LOG, 5.0, "tcp://w", "W", records, packed, kind)
+    told = [(line["key"], line["start"], line["finish"]) for line in expanded(rows=[row])]
+    assert told == seen
+    assert ("x", "flight", "waiting") not in told
+    assert records == len(told) + 1
+    logs.leave()
+    assert type(state.log) is deque
+
+
+def test_what_cannot_be_read_of_a_workers_log_is_counted():
+    [loss] = expanded(rows=[worker_log("spill", (0.5, [()]), records=3)])
+
+    assert (loss["kind"], loss["record_kind"], loss["records"]) == ("loss", "spill", 3)

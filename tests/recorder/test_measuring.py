@@ -15,6 +15,7 @@ from roast_recorder.measuring import (
     MAX_SECTIONS,
     MEMORY_INTERVAL_SECONDS,
     Measurement,
+    both_clocks,
     current,
     loss_of_sections,
     measured,
@@ -499,3 +500,21 @@ def test_a_measurement_begins_with_the_memory_that_is_there():
     measurement = Measurement({}, "read")
 
     assert measurement.memory_peak == measurement.end()["chunk"]["memory_before"] > 0
+
+
+def test_both_clocks_are_read_again_if_the_thread_had_to_wait_between(monkeypatch):
+    seconds = iter([1.0, 1.2, 1.2, 1.20001])
+    days = iter([100.1, 100.2])
+    monkeypatch.setattr(measuring, "perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(measuring, "time", lambda: next(days))
+
+    assert both_clocks() == (100.2, 1.2)
+
+
+def test_both_clocks_are_read_three_times_at_most(monkeypatch):
+    seconds = iter(range(6))
+    days = iter([100.0, 102.0, 104.0])
+    monkeypatch.setattr(measuring, "perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(measuring, "time", lambda: next(days))
+
+    assert both_clocks() == (104.0, 4)

@@ -378,7 +378,7 @@ def test_a_worker_that_cannot_measure_is_said(record, client, caplog):
 
     assert client.submit(chunk, pure=False).result()
     assert recorder.rows == []
-    assert "2 of 2 workers cannot measure chunks (RuntimeError" in caplog.text
+    assert "2 of 2 workers cannot tell what they do (RuntimeError" in caplog.text
 
 
 def replaced():

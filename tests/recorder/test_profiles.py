@@ -314,7 +314,7 @@ def test_samples_are_those_of_the_workers_own_history_however_often_they_are_rea
         roast_recorder.record(client, paths[1.0], profile_interval_seconds=1.0),
         roast_recorder.record(client, paths[10.0]),
     ):
-        client.gather(client.map(spin, [0.9] * 6, pure=False))
+        client.gather(client.map(spin, [0.9] * 12, pure=False))
         time.sleep(1.5)  # until the last cycle is closed
         expected = client.run(history)
 

@@ -389,3 +389,24 @@ def test_hostile_text_takes_no_more_than_a_second_a_megabyte(piece):
         began = time.process_time()
         Redactor().text(text)
         assert time.process_time() - began < 1
+
+
+def test_sizes_of_results_stay_whatever_their_keys_say():
+    redactor = Redactor()
+    keys = {"load-token-3": 10, "https://me:hunter2@site": 20, "https://me:secret@site": 30}
+
+    cleaned = redactor.record({"kind": "transfer", "t": 1.0, "keys": keys, "nbytes": 60})
+
+    assert cleaned["keys"] == {
+        "load-token-3": 10,
+        "https://<redacted>@site": 20,
+        "https://<redacted>@site 2": 30,
+    }
+    assert redactor.replaced == 2
+
+
+@pytest.mark.parametrize("kind", ["worker_transition", "spill"])
+def test_keys_of_what_a_worker_tells_are_cleaned(kind):
+    record = {"kind": kind, "t": 1.0, "key": "read root://u:hunter2@site//f", "start": "memory"}
+
+    assert Redactor().record(record)["key"] == "read root://<redacted>@site//f"

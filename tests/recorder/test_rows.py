@@ -84,7 +84,7 @@ def test_a_key_comes_through_as_it_was(key):
         (float("inf"), None),
         (float("nan"), None),
         (b"\x80bytes", "<6 bytes>"),
-        ({"b", "a"}, ["a", "b"]),
+        pytest.param({"b", "a"}, ["a", "b"], id="set"),
         (frozenset({("x", 1)}), [["x", 1]]),
         (("a", ("b", 1)), ["a", ["b", 1]]),
         (
@@ -414,7 +414,7 @@ def test_a_census_counts_and_says_from_when_to_when(moved, others, expected):
         ({"\ud800": 1}, {"?": 1}),
         (1j, "1j"),
         (..., "Ellipsis"),
-        (Rude(), "<Rude>"),
+        pytest.param(Rude(), "<Rude>", id="rude"),
         (np.float64("nan"), None),
         (np.array([[1.5, float("nan")]]), [[1.5, None]]),
         (np.datetime64("2026-01-01"), "2026-01-01"),

@@ -1,5 +1,6 @@
 """No secret reaches the trace, wherever it enters, and the trace says how many did not."""
 
+import json
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -41,6 +42,17 @@ def canaries():
         yield CANARY.format(number)
 
 
+def _make_repository(folder, url):
+    folder.mkdir()
+    identity = ["-c", "user.name=n", "-c", "user.email=e@x"]
+    for words in (
+        ["init", "-q"],
+        [*identity, "commit", "-q", "--allow-empty", "-m", "first"],
+        ["remote", "add", "origin", url],
+    ):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+
+
 @pytest.fixture
 def planted(tmp_path, monkeypatch):
     """A run with secrets in all places; gives the trace's bytes, and the secrets."""
@@ -52,7 +64,36 @@ def planted(tmp_path, monkeypatch):
 
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", new())
     monkeypatch.setenv("X509_USER_PROXY", f"/tmp/{new()}")
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    monkeypatch.setenv("SLURM_JWT", new())
+    monkeypatch.setenv("SLURM_JOB_COMMENT", new())
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_BEARER", new())
+    (tmp_path / "job.ad").write_text(
+        f'ClusterId = 1\nProcId = 0\nEnvironment = "A={new()}"\nArgs = "-x {new()}"\n'
+    )
+    monkeypatch.setenv("_CONDOR_JOB_AD", str(tmp_path / "job.ad"))
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [
+            "my.py", "--token", new(), f"--password={new()}", new(), "--n=3",
+            f"https://u:{new()}@site/x", "-H", f"Authorization: Bearer {new()}",
+        ],
+    )  # fmt: skip
+    _make_repository(tmp_path / "work", f"https://oauth2:{new()}@git.site/group/repo.git")
+    monkeypatch.chdir(tmp_path / "work")
     configuration = {
+        "distributed.nanny.environ": {"WHATEVER": new(), "OMP_NUM_THREADS": new()},
+        "distributed.comm.tls.ca-file": f"/etc/{new()}.pem",
+        "distributed.scheduler.preload-argv": ["--x", new()],
+        "distributed.dashboard.link": f"https://u:{new()}@hub/{{port}}/status",
+        "distributed.adaptive.interval": f"password={new()}",
+        "gateway.auth.kwargs": {"x": new()},
+        "jobqueue.slurm.job-script-prologue": [f"export X={new()}"],
+        "some.site.plain": new(),
+        "some.list": [new(), {"headers": new()}],
+        "some.long.api_key": new(),
         "distributed.comm.tls.client.key": new(),
         "distributed.scheduler.worker-ttl": None,
         "jobqueue.slurm.password": new(),
@@ -73,15 +114,25 @@ def planted(tmp_path, monkeypatch):
     with (
         dask.config.set(configuration),
         LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            env={"WORKERS_OWN": new()},
         ) as cluster,
         Client(cluster) as client,
-        roast_recorder.record(client, tmp_path / "trace.jsonl.zst"),
+        roast_recorder.record(
+            client,
+            tmp_path / "trace.jsonl.zst",
+            code=True,
+            transfers=True,
+            worker_transitions=True,
+        ),
     ):
         for number, item in enumerate(items):
             client.submit(fail, item, key=f"chunk-{number}", retries=1).exception()
         with dask.annotate(secret_key=new()):
             client.submit(use, 1, new(), key=f"read root://u:{new()}@site//f").result()
+        client.scatter({f"https://me:{new()}@site/password={new()}": 1})
         client.log_event("topic", {"authorization": f"Bearer {new()}", "n": 1, "url": new()})
         made.pop()  # of a value under an innocent name nobody can tell that it is secret
         client.run(lambda _: None, new())
@@ -93,8 +144,18 @@ def planted(tmp_path, monkeypatch):
 def test_no_canary_is_in_the_trace(planted):
     text, secrets = planted
 
-    assert len(secrets) >= 18
+    assert len(secrets) >= 38
     assert [secret for secret in secrets if secret in text] == []
+
+
+def test_workers_own_words_are_among_what_was_looked_through(planted):
+    text, _ = planted
+    lines = [json.loads(line) for line in text.splitlines()]
+    changed = {line["key"] for line in lines if line["kind"] == "worker_transition"}
+    moved = {key for line in lines if line["kind"] == "transfer" for key in line["keys"]}
+
+    assert {"chunk-0", "read root://<redacted>@site//f"} <= changed
+    assert {"https://<redacted>@site/password=<redacted>"} <= moved & changed
 
 
 def test_the_trace_says_how_many_values_were_replaced(planted):
@@ -110,7 +171,10 @@ def test_what_is_no_secret_is_still_there(planted):
     text, _ = planted
 
     for part in ("eos.site:1094//store/file.root", "s3.site/bucket/file.root", '"xsec":1.0',
-                 "login refused for https://", "partNumber=1", '"topic":"topic"'):  # fmt: skip
+                 "login refused for https://", "partNumber=1", '"topic":"topic"',
+                 '"job_id":"77"',
+                 '"job_id":"1.0"', '"my.py"', '"--n=3"', "git.site/group/repo.git",
+                 '"git commit"', "OMP_NUM_THREADS", "site/x"):  # fmt: skip
         assert part in text
 
 

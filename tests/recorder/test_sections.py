@@ -41,7 +41,14 @@ class NeverNamed:
 
 def test_where_nothing_records_it_looks_at_nothing(monkeypatch):
     looked = []
-    for name in ("perf_counter", "thread_time", "time", "memory_bytes", "current", "quietly"):
+    for name in (
+        "perf_counter",
+        "thread_time",
+        "both_clocks",
+        "memory_bytes",
+        "current",
+        "quietly",
+    ):
         monkeypatch.setattr(sections, name, lambda *_, name=name: looked.append(name))
     part = section(NeverNamed())
     before = dict(vars(part))
@@ -105,6 +112,10 @@ def test_nested_ones_are_told_as_they_end_and_lie_within_each_other(told):
     assert names(told) == ["first", "second", "outer"]
     # Ends are beginnings plus seconds of another clock, which was read a moment later.
     moment = 1e-3
+    first_seconds, second_seconds, outer_seconds = (
+        one["stop_t"] - one["start_t"] for one in (first, second, outer)
+    )
+    assert first_seconds + second_seconds <= outer_seconds + 1e-6
     assert outer["start_t"] <= first["start_t"] <= first["stop_t"]
     assert first["stop_t"] <= second["start_t"] + moment
     assert second["stop_t"] <= outer["stop_t"] + moment

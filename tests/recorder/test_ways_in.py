@@ -1,6 +1,7 @@
 """The ways to record what one did not write and does not own: run, attach, preload."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 import roast_recorder
+from roast_recorder.cli import main
+from roast_recorder.commands import attach
 
 pytestmark = pytest.mark.cluster
 
@@ -38,6 +41,25 @@ def roast_record(*arguments, **keywords):
         [sys.executable, "-m", "roast_recorder", *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords,
     )  # fmt: skip
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch, capsys, caplog):
+    """Call `roast-record` in this process: what it says of a call that cannot be."""
+    monkeypatch.chdir(tmp_path)
+    # It stays as it is in a command's own process; here other tests come after it.
+    for name in ("distributed", "distributed.client", "distributed.core"):
+        caplog.set_level(logging.CRITICAL, name)
+
+    def refused(*arguments):
+        try:
+            code = main(arguments)
+        except SystemExit as error:  # of argparse
+            code = error.code
+        assert code == 2
+        return capsys.readouterr().err
+
+    return refused
 
 
 def ended(process, timeout_seconds=60):
@@ -137,10 +159,9 @@ def test_run_gives_each_scheduler_a_trace_of_its_own(tmp_path, read_lines):
         (["-o", "t.jsonl", "--set", "redact", "--", "true"], "give NAME=VALUE"),
     ],
 )
-def test_run_says_at_once_what_cannot_be(tmp_path, arguments, message):
-    code, _, err = ended(roast_record("run", *arguments, cwd=tmp_path))
+def test_run_says_at_once_what_cannot_be(tmp_path, refused, arguments, message):
+    err = refused("run", *arguments)
 
-    assert code == 2
     assert message.replace("'t.json'", f"'{tmp_path}/t.json'") in err
     assert "Traceback" not in err
     assert not list(tmp_path.glob("t*"))
@@ -236,14 +257,24 @@ def test_attach_to_a_tls_cluster(tmp_path, read_lines):
         (["tcp://127.0.0.1:1", "-o", "t.jsonl", "--duration", "no"], "'no' is no number"),
     ],
 )
-def test_attach_says_in_a_line_what_is_wrong(tmp_path, arguments, message):
+def test_attach_says_in_a_line_what_is_wrong(
+    tmp_path, monkeypatch, refused, arguments, message
+):
     (tmp_path / "wrong.json").write_text("[]")
+    monkeypatch.setattr(attach, "CONNECT_TIMEOUT_SECONDS", 1.0)
 
-    code, _, err = ended(roast_record("attach", *arguments, cwd=tmp_path))
+    err = refused("attach", *arguments)
 
-    assert code == 2
     assert message in err
     assert "Traceback" not in err
+
+
+def test_attach_gives_up_in_its_own_process(tmp_path):
+    (tmp_path / "wrong.json").write_text("[]")
+
+    code, _, err = ended(roast_record("attach", "wrong.json", "-o", "t.jsonl", cwd=tmp_path))
+
+    assert (code, len(err.splitlines())) == (2, 1)
 
 
 def test_a_preload_makes_a_folder_for_each_scheduler(

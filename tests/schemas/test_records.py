@@ -21,6 +21,12 @@ KINDS = {
     "worker_transition", "transfer", "event", "loss",
     # beside the design's: who submits is as much a part of a run as who works
     "client_added", "client_removed",
+    # what a client sends, and what the scheduler makes one of
+    "graph", "computation",
+    # what a worker puts on its disk is no change of a task's state
+    "spill",
+    # and what others measured: the analysis puts it behind the recording
+    "import", "io_file", "io_segment", "function",
 }  # fmt: skip
 
 FIELDS = [

@@ -76,10 +76,28 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_excerpt(parser: argparse.ArgumentParser) -> None:
+    """Declare --from and --to, for commands that can tell of a stretch of the run."""
+    parser.add_argument(
+        "--from",
+        metavar="WHEN",
+        dest="since",
+        help="tell only of what came after this: seconds after the start of the run (90), 5m, "
+        "1h30m, 1:30:00, the same before its end (-10m), or a date (2026-08-31T14:05); "
+        "attempts that cross it are cut off",
+    )
+    parser.add_argument(
+        "--to", metavar="WHEN", dest="until", help="tell only of what came before this"
+    )
+
+
 def named_traces(options: argparse.Namespace) -> list[Path]:
     """List the traces that a command was given, but for standard input."""
-    traces = [options.trace, *getattr(options, "others", ())]
-    return [trace for trace in traces if str(trace) != STDIN]
+    return [trace for trace in _paths(options) if str(trace) != STDIN]
+
+
+def _paths(options: argparse.Namespace) -> list[Path]:
+    return [options.trace, *getattr(options, "others", ())]
 
 
 def add_views(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +121,31 @@ def open_trace(
     ----------
     options : argparse.Namespace
         With what :func:`add_trace` declared.
+    views, unsafe
+        As :func:`open_paths` takes them.
+
+    Raises
+    ------
+    TraceError
+        As :class:`roast_analyze.trace.Trace` does.
+    """
+    return open_paths(_paths(options), options, views=views, unsafe=unsafe)
+
+
+def open_paths(
+    paths: Sequence[Path],
+    options: argparse.Namespace,
+    *,
+    views: Sequence[Path] | None = (),
+    unsafe: bool = False,
+) -> Trace:
+    """Open traces, or parts of one, in the way that a command's options say.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    options : argparse.Namespace
+        With what :func:`add_reading` declared.
     views : sequence of Path or None
         Folders of the user's own views; where they usually are if None.
     unsafe : bool
@@ -113,27 +156,25 @@ def open_trace(
     TraceError
         As :class:`roast_analyze.trace.Trace` does.
     """
-    with _progress(options.trace.name) as listener, _warnings_said():
+    with _progress(paths[0].name) as listener, _warnings_said():
         from roast_analyze.errors import TraceError
         from roast_analyze.trace import Trace
 
-        def opened(paths: Sequence[Path], *, cache: bool) -> Trace:
+        kept = _standard_input() if STDIN in map(str, paths) else None
+        try:
             return Trace(
-                *paths,
-                cache=cache,
+                *(kept if kept and str(path) == STDIN else path for path in paths),
+                cache=options.cache and kept is None,
                 memory_limit=options.memory_limit,
                 views=views,
                 unsafe=unsafe,
+                start=getattr(options, "since", None),
+                stop=getattr(options, "until", None),
                 listener=listener,
             )
-
-        paths = [options.trace, *getattr(options, "others", ())]
-        if STDIN not in map(str, paths):
-            return opened(paths, cache=options.cache)
-        kept = _standard_input()
-        try:
-            return opened([kept if str(p) == STDIN else p for p in paths], cache=False)
         except TraceError as error:
+            if kept is None:
+                raise
             # The user does not know of that file.
             said = str(error).replace(repr(str(kept)), "what came from stdin")
             raise type(error)(said) from None

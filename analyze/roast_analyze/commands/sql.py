@@ -29,7 +29,7 @@ from roast_analyze.commands.format_options import (
     chosen_format,
     chosen_limit,
 )
-from roast_analyze.commands.opening import STDIN, add_trace, add_views, open_trace
+from roast_analyze.commands.opening import STDIN, add_excerpt, add_trace, add_views, open_trace
 from roast_analyze.errors import QueryError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     add_trace(parser, several=True)
+    add_excerpt(parser)
     parser.add_argument(
         "query", metavar="QUERY", nargs="?", help="a statement that gives rows; - for stdin"
     )

@@ -1,18 +1,23 @@
 """Say what a trace tells of a run: in the terminal, or as a report with --html.
 
-For example:
+Several traces are set side by side. For example:
 
     roast-analyze trace.jsonl.zst
     roast-analyze trace.jsonl.zst --html report.html
+    roast-analyze trace.jsonl.zst --html --from 5m --to -90s
+    roast-analyze before.jsonl.zst after.jsonl.zst --open
 """
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from roast_analyze.commands.opening import STDIN, add_reading, named_traces, open_trace
+from roast_analyze.commands.opening import STDIN, add_excerpt, add_reading, open_paths
 from roast_analyze.errors import NotWritable, TraceError
+from roast_analyze.inputs import SUFFIXES, tell_apart, trace_name
+from roast_analyze.report import excerpts
 from roast_analyze.report.quantities import (
     UNKNOWN,
     byte_size,
@@ -37,12 +42,13 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.add_argument(
-        "trace",
+        "traces",
         metavar="TRACE",
-        nargs="?",
+        nargs="*",
         type=Path,
-        help="a trace file, a folder of segments, or - for stdin",
+        help="a trace file, a folder of segments, or - for stdin; several are set side by side",
     )
+    add_excerpt(parser)
     add_reading(parser)
     parser.add_argument(
         "--html",
@@ -53,56 +59,92 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the report instead: one page that needs no network; if FILE is not "
         "given, next to the trace",
     )
+    parser.add_argument(
+        "--open",
+        action="store_true",
+        help="write the report, and open it in the browser",
+    )
     parser.add_argument("--title", help="heading of the report")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the summary, or write the report."""
-    if options.trace is None and isinstance(options.html, Path):
+    """Print the summary, or write the report; of several traces the comparison."""
+    if not options.traces and isinstance(options.html, Path):
         # `--html trace.jsonl`: the only name that was given is the trace's.
-        options.trace, options.html = options.html, True
-    if options.trace is None:
+        options.traces, options.html = [options.html], True
+    if not options.traces:
         raise TraceError("name a trace: roast-analyze TRACE; --help says more")
+    if options.open and options.html is None:
+        options.html = True
     if options.title is not None and options.html is None:
         raise TraceError(f"--title {options.title!r} is for the report; add --html")
+    traces = _told_apart(options.traces)
     if options.html is None:
-        _print_summary(options)
+        _print(traces, options)
     else:
-        _write_report(options)
+        written = _write(traces, options)
+        print(f"report: {written}", flush=True)
+        if options.open:
+            from roast_analyze.commands.browser import show
+
+            show(written)
     return 0
 
 
-def _print_summary(options: argparse.Namespace) -> None:
-    with open_trace(options) as trace:
-        from roast_analyze.commands.terminal import print_out
+def _told_apart(names: list[Path]) -> list[tuple[Path, ...]]:
+    """Tell which traces were named; what comes from standard input is one."""
+    if STDIN not in map(str, names):
+        return tell_apart(names)
+    if len(names) > 1:
+        raise TraceError(
+            "what comes from stdin cannot be set beside other traces; write it to a file"
+        )
+    return [(names[0],)]
 
+
+def _print(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> None:
+    from roast_analyze.commands.terminal import print_out
+
+    if len(traces) > 1:
+        from roast_analyze.commands.side_by_side import parts
+        from roast_analyze.report.comparison import gather
+
+        print_out(*parts(gather(traces, partial(open_paths, options=options))))
+        return
+    with open_paths(traces[0], options) as trace:
         print_out(*_parts(trace))
 
 
 # -- the report --------------------------------------------------------------------------
 
 
-def _write_report(options: argparse.Namespace) -> None:
-    """Write the report where `html` says, or beside the trace."""
-    target = options.html if isinstance(options.html, Path) else _beside(options.trace)
-    _check_target(target, named_traces(options))
-    with open_trace(options) as trace:
-        try:
-            written = trace.report(target, title=options.title)
-        except OSError as error:
-            reason = error.strerror or error
-            raise NotWritable(f"{str(target)!r} cannot be written: {reason}") from None
-    print(f"report: {written}")
+def _write(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> Path:
+    """Write the report where `html` says, or beside the first trace."""
+    from roast_analyze.report import write_comparison
+
+    target = options.html if isinstance(options.html, Path) else _beside(traces)
+    _check_target(target, [name for name in options.traces if str(name) != STDIN])
+    opener = partial(open_paths, options=options)
+    try:
+        if len(traces) > 1:
+            return write_comparison(traces, target, title=options.title, opener=opener)
+        with opener(traces[0]) as trace:
+            return trace.report(target, title=options.title)
+    except OSError as error:
+        reason = error.strerror or error
+        raise NotWritable(f"{str(target)!r} cannot be written: {reason}") from None
 
 
-def _beside(trace: Path) -> Path:
-    """Name the report after the trace, without the ending that says how it is stored."""
-    if str(trace) == STDIN:
+def _beside(traces: list[tuple[Path, ...]]) -> Path:
+    """Name the report after the traces, without the ending that says how they are stored."""
+    first, *others = (names[0] for names in traces)
+    if str(first) == STDIN:
         raise TraceError("the trace comes from stdin; name the report: --html FILE")
-    name = trace.absolute().name
-    for ending in (".zst", ".gz", ".jsonl"):
-        name = name.removesuffix(ending) or name
-    return trace.absolute().parent / f"{name}.html"
+    name = trace_name(first)
+    if others:
+        rest = trace_name(others[0]) if len(others) == 1 else f"{len(others)}-more"
+        name = f"{name}-and-{rest}"
+    return first.absolute().parent / f"{name}.html"
 
 
 def _check_target(target: Path, traces: list[Path]) -> None:
@@ -112,6 +154,11 @@ def _check_target(target: Path, traces: list[Path]) -> None:
     if not target.absolute().parent.is_dir():
         raise NotWritable(
             f"there is no folder {str(target.parent)!r} to write {target.name!r} to"
+        )
+    if target.name.endswith(SUFFIXES) and target.exists():
+        raise NotWritable(
+            f"{str(target)!r} is named like a trace; name the traces first, and then "
+            "--html FILE"
         )
     from roast_analyze.outputs import refuse_to_overwrite
 
@@ -172,6 +219,8 @@ def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     run = trace.view("run").to_dicts()[0]
     first = trace.view("trace_info").to_dicts()[0]
     start = instant(run["start_t"], first["utc_offset_seconds"])
+    for excerpt in trace.excerpts[:1]:
+        yield "Only", f"{excerpts.stretch(excerpt)}. {excerpts.left_out(excerpt)}"
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
     if first["dask_version"]:
         yield "With", f"dask {first['dask_version']}, Python {first['python_version']}"

@@ -21,7 +21,7 @@ from roast_analyze.commands.format_options import (
     chosen_format,
     chosen_limit,
 )
-from roast_analyze.commands.opening import add_trace, add_views, open_trace
+from roast_analyze.commands.opening import add_excerpt, add_trace, add_views, open_trace
 
 if TYPE_CHECKING:
     import argparse
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     add_trace(parser, several=True)
+    add_excerpt(parser)
     parser.add_argument("name", metavar="NAME", nargs="?", help="the view; all are listed else")
     parser.add_argument(
         "--describe", action="store_true", help="print the columns and what they mean"

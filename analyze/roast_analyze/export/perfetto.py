@@ -103,7 +103,7 @@ SELECT
     map_keys(keys)[1] AS key,
     start_t AS start, stop_t AS stop
 FROM transfers
-WHERE start_t IS NOT NULL AND {condition}
+WHERE start_t IS NOT NULL AND destination IS NOT NULL AND {condition}
 ORDER BY worker, start, stop
 """
 

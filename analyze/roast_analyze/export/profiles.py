@@ -6,6 +6,7 @@ functions it ended, the stack is that of their caller.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.errors import TraceError
@@ -19,8 +20,9 @@ SAMPLES: Final = "(coalesce(samples, 0) + coalesce(undecided_samples, 0))"
 
 
 def condition_of(scope: Scope) -> Condition:
-    """Give the condition that rows of ``profile_stacks`` meet."""
-    return scope.condition(begin="start_t", end="stop_t")
+    """Give the condition that rows of ``profile_stacks`` meet that Dask's profilers saw."""
+    condition = scope.condition(begin="start_t", end="stop_t")
+    return replace(condition, sql=f"profiler = 'dask' AND {condition.sql}")
 
 
 def refuse_if_none(trace: Trace) -> None:

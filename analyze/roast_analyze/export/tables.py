@@ -16,7 +16,7 @@ from roast_analyze.errors import NotWritable, one_line
 from roast_analyze.export.files import replacing
 from roast_analyze.export.rows import batches
 from roast_analyze.export.scope import Condition
-from roast_analyze.load import quoted
+from roast_analyze.load import quoted, transaction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +42,13 @@ _OF_KEY: Final = "key IN (SELECT key FROM tasks WHERE prefix = $prefix)"
 
 #: What DuckDB 2 writes otherwise, no earlier DuckDB opens.
 _STORAGE_VERSION: Final = "v1.0.0"
+
+#: How DuckDB says that a database cannot be opened, appended to, or closed in order.
+_NOT_WRITTEN: Final = (
+    duckdb.IOException,
+    duckdb.TransactionException,
+    duckdb.FatalException,
+)
 
 
 def write_parquet(trace: Trace, scope: Scope, folder: Path) -> None:
@@ -95,19 +102,29 @@ def write_duckdb(trace: Trace, scope: Scope, path: Path) -> None:
         If it cannot be written.
     """
     with replacing(path) as unfinished:
-        unfinished.unlink(missing_ok=True)  # of a run that was killed
+        _remove(unfinished)  # of a run that was killed
         try:
             with duckdb.connect(
                 unfinished, config={"storage_compatibility_version": _STORAGE_VERSION}
             ) as database:
                 database.execute("SET enable_progress_bar = false")
+                with transaction(database):
+                    for view in trace.views():
+                        _create_table(database, view)
                 for view in trace.views():
-                    _create_table(database, view)
                     database.register("_rows", _rows_of(trace, scope, view))
                     database.execute(f"INSERT INTO {quoted(view.name)} FROM _rows")
                     database.unregister("_rows")
-        except duckdb.IOException as error:
+                # Closing would do so too, but would not tell that the disk is full.
+                database.execute("CHECKPOINT")
+        except _NOT_WRITTEN as error:
+            _remove(unfinished)
             raise NotWritable(f"{str(path)!r} cannot be written: {one_line(error)}") from None
+
+
+def _remove(database: Path) -> None:
+    for path in (database, database.with_name(f"{database.name}.wal")):
+        path.unlink(missing_ok=True)
 
 
 def _rows_of(trace: Trace, scope: Scope, view: View) -> pa.RecordBatchReader:

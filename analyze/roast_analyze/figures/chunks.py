@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roast_analyze.figures.layout import TimeAxis
 
 #: Most points that are drawn.
-POINT_LIMIT: Final = 1000
+POINT_LIMIT: Final = 250
 
 _HOVER: Final = (
     "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>entries %{customdata[2]} to "
@@ -140,7 +140,9 @@ def _two_panels(axis: TimeAxis) -> Figure:
     return layout.empty_figure(
         430,
         xaxis=layout.axis("events in the chunk", rangemode="tozero", domain=[0, 0.47]),
-        xaxis2=layout.axis(f"sent to a worker, {axis.title}", domain=[0.53, 1], anchor="y"),
+        xaxis2=layout.axis(
+            f"sent to a worker, {axis.title}", range=axis.range, domain=[0.53, 1], anchor="y"
+        ),
         yaxis=layout.axis("compute time (s)", rangemode="tozero"),
     )
 
@@ -159,11 +161,12 @@ def _points(chunks: pl.DataFrame, name: str, colour: str, axis: TimeAxis) -> lis
             name=name,
             legendgroup=name,
             showlegend=panel == "x",
+            # Of all points together: each that has its own is painted by itself.
+            opacity=0.75,
             marker={
                 "color": colour,
                 "symbol": "x" if failed else "circle",
                 "size": 8,
-                "opacity": 0.75,
                 "line": {"width": 0.5, "color": colour},
             },
             customdata=facts,

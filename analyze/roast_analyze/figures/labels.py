@@ -8,10 +8,15 @@ part of itself nor turn its surroundings around, and plotly's pseudo-HTML is def
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Longest label in characters; keys of Dask are usually shorter.
 LABEL_LIMIT: Final = 120
+#: Longest name of a worker.
+NAME_LIMIT: Final = 24
 
 #: C0 and C1 controls, bidirectional marks, line and paragraph separators, byte-order
 #: mark, and surrogates that have no partner. Tab and newline are kept.
@@ -53,6 +58,11 @@ def shortened(text: str, limit: int = LABEL_LIMIT) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
+def one_line(text: str, limit: int = LABEL_LIMIT) -> str:
+    """Put a text on one line of at most so many characters, where it stays text."""
+    return shortened(" ".join(visible(text).split()), limit)
+
+
 def label(text: object, limit: int = LABEL_LIMIT) -> str:
     """Make any text of a trace fit for a plotly label.
 
@@ -71,9 +81,26 @@ def label(text: object, limit: int = LABEL_LIMIT) -> str:
     """
     if text is None:
         return ""
-    line = " ".join(visible(str(text)).split())
-    short = shortened(line, limit)
+    short = one_line(str(text), limit)
     return short.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def worker_name(worker: Mapping[str, object]) -> str:
+    """Name a worker in a few characters: its name, else its address without the scheme.
+
+    Parameters
+    ----------
+    worker : mapping
+        Of a row of view ``workers``: ``worker`` and ``name``.
+    """
+    address = str(worker.get("worker") or "?")
+    name = worker.get("name")
+    if name in (None, "", address):
+        name = address.rsplit("://", 1)[-1]
+    elif str(name).isdecimal():
+        # The names that Dask gives by itself are numbers.
+        name = f"worker {name}"
+    return one_line(str(name), NAME_LIMIT)
 
 
 def _sign(match: re.Match[str]) -> str:

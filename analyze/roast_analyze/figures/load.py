@@ -1,4 +1,4 @@
-"""How busy each worker was over time, and what the scheduler had to do.
+"""What the scheduler had to do over time.
 
 The frames are cut into stretches of time before they come here: however long the run and
 however many its workers, a figure has at most so many points and rows.
@@ -8,85 +8,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plotly.graph_objects import Figure, Heatmap, Scatter
+import polars as pl
+from plotly.graph_objects import Figure, Scatter
 
 from roast_analyze.figures import layout, palette
-from roast_analyze.figures.timeline import lane_label
+from roast_analyze.figures.labels import label, worker_name
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roast_analyze.figures.layout import TimeAxis
 
-#: Height of a row of the map, and of all that is around them.
-_ROW_PX: Final = 14
-_AROUND_PX: Final = 110
 
-_BLUE: Final = "rgba(0, 114, 178, 0.18)"
-
-
-def busy(workers: pl.DataFrame, stretches: pl.DataFrame, axis: TimeAxis) -> Figure:
-    """Draw how busy each worker was: a row a worker, the stronger the colour the busier.
+def row_names(workers: pl.DataFrame) -> dict[int, str]:
+    """Name the rows of a map of workers.
 
     Parameters
     ----------
     workers : polars.DataFrame
-        View ``utilisation``, put together to rows of the map: row, from 0, the name and
-        the address of its first worker, workers (how many they are), stretch, from 0, and
-        the share of their threads' time that was computing.
-    stretches : polars.DataFrame
-        View ``concurrency``: t, where each stretch begins.
-    axis : TimeAxis
+        row, worker and name of the first worker there, workers (how many they are).
     """
-    rows = workers["row"].unique().sort().to_list()
-    places = stretches.select(axis.place("t")).to_series().to_list()
-    width = places[1] - places[0] if len(places) > 1 else axis.range[1]
-    shares = {
-        (row, stretch): None if share is None else round(100 * share)
-        for row, stretch, share in workers.select("row", "stretch", "share").iter_rows()
+    rows = workers.unique("row").sort("row").iter_rows(named=True)
+    return {
+        row["row"]: label(worker_name(row))
+        + (f" and {row['workers'] - 1} more" if row["workers"] > 1 else "")
+        for row in rows
     }
-    names = _row_names(workers)
-    figure = layout.empty_figure(
-        _AROUND_PX + _ROW_PX * max(len(rows), 3),
-        xaxis=layout.axis(axis.title, range=axis.range),
-        yaxis=layout.axis(
-            "",
-            autorange="reversed",
-            showgrid=False,
-            tickmode="array",
-            tickvals=list(names),
-            ticktext=list(names.values()),
-        ),
-    )
-    figure.add_trace(
-        Heatmap(
-            # Where no worker was there is nothing.
-            z=[[shares.get((row, n)) for n in range(len(places))] for row in rows],
-            x=[round(place + width / 2, 6) for place in places],
-            y=rows,
-            zmin=0,
-            zmax=100,
-            colorscale=[[0, "rgba(0, 114, 178, 0.08)"], [1, palette.RANKED[0]]],
-            colorbar={
-                "orientation": "h",
-                "x": 0,
-                "xanchor": "left",
-                "y": 1,
-                "yanchor": "bottom",
-                "len": 0.25,
-                "thickness": 8,
-                "ticksuffix": " %",
-                "nticks": 3,
-                "outlinewidth": 0,
-            },
-            hoverongaps=False,
-            ygap=1,
-            name="busy",
-            hovertemplate="%{z} % of the threads' time<extra></extra>",
-            meta=layout.columns(x=axis.column, y="workers", z="busy_percent"),
-        )
-    )
-    return figure
 
 
 def scheduler(load: pl.DataFrame, axis: TimeAxis) -> Figure:
@@ -126,6 +71,72 @@ def scheduler(load: pl.DataFrame, axis: TimeAxis) -> Figure:
     return figure
 
 
+def submissions(stretches: pl.DataFrame, axis: TimeAxis) -> Figure:
+    """Draw the tasks that came, and below them those that moved by stealing if any did.
+
+    Parameters
+    ----------
+    stretches : polars.DataFrame
+        One row per stretch of time: t, tasks (that came), batches (in which they came),
+        stolen (tasks that moved to another worker).
+    axis : TimeAxis
+    """
+    stole = bool(stretches["stolen"].sum())
+    figure = layout.empty_figure(
+        400 if stole else 240,
+        xaxis=layout.axis(axis.title, range=axis.range, anchor="y"),
+        yaxis=layout.axis(
+            "tasks",
+            domain=[0.58, 1] if stole else [0, 1],
+            rangemode="tozero",
+            nticks=5,
+        ),
+        showlegend=stole,
+    )
+    figure.add_trace(
+        _stems(stretches, "tasks", "tasks that came", palette.RANKED[0], axis, "y")
+    )
+    if stole:
+        figure.update_layout(
+            xaxis_anchor="y2",
+            yaxis2=layout.axis(
+                "stolen", domain=[0, 0.42], rangemode="tozero", nticks=5, anchor="x"
+            ),
+        )
+        words = "tasks stolen by idle workers"
+        figure.add_trace(_stems(stretches, "stolen", words, palette.RANKED[3], axis, "y2"))
+    return figure
+
+
+def _stems(
+    stretches: pl.DataFrame, column: str, words: str, colour: str, axis: TimeAxis, yaxis: str
+) -> Scatter:
+    """Draw a stem for each stretch in which there was something; a bar would be too thin."""
+    there = stretches.filter(pl.col(column) > 0)
+    counts = there[column].to_list()
+    return Scatter(
+        mode="markers",
+        x=there.select(axis.place("t").round(3)).to_series().to_list(),
+        y=counts,
+        yaxis=yaxis,
+        name=words,
+        marker={"color": colour, "size": 7},
+        # The stem hangs from the point down to zero.
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [0] * len(counts),
+            "arrayminus": counts,
+            "width": 0,
+            "thickness": 1.6,
+            "color": colour,
+        },
+        cliponaxis=False,
+        hovertemplate=f"%{{y:,}} {words}<extra></extra>",
+        meta=layout.columns(x=axis.column, y=column),
+    )
+
+
 #: Colour of a curve.
 _COLOURS: Final = {
     "transitions_per_second": palette.RANKED[0],
@@ -154,17 +165,7 @@ def _curve(
         yaxis=yaxis,
         name=words,
         fill=fill,
-        fillcolor=_BLUE,
+        fillcolor=palette.AREA,
         hovertemplate=f"%{{y:,.4~g}} {words}<extra></extra>",
         meta=layout.columns(x=axis.column, y=column),
     )
-
-
-def _row_names(workers: pl.DataFrame) -> dict[int, str]:
-    """Name the rows of the map."""
-    rows = workers.unique("row").sort("row").iter_rows(named=True)
-    return {
-        row["row"]: lane_label(row)
-        + (f" and {row['workers'] - 1} more" if row["workers"] > 1 else "")
-        for row in rows
-    }

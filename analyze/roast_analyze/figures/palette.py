@@ -27,6 +27,8 @@ RANKED: Final = (
 
 #: What has no rank of its own.
 OTHER: Final = "#737983"
+#: The area below a curve of the first rank.
+AREA: Final = "rgba(0, 114, 178, 0.18)"
 #: What went wrong.
 FAILURE: Final = "#D55E00"
 #: What a task spends time on beside computing, in hues near those of Dask's dashboard.

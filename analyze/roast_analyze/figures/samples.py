@@ -14,7 +14,7 @@ import polars as pl
 from plotly.graph_objects import Figure, Scatter
 
 from roast_analyze.figures import layout, palette
-from roast_analyze.figures.labels import label
+from roast_analyze.figures.labels import NAME_LIMIT, label
 
 if TYPE_CHECKING:
     from roast_analyze.figures.layout import TimeAxis
@@ -30,7 +30,6 @@ NAMED_LIMIT: Final = 8
 
 _GIB: Final = 1024.0**3
 _MIB: Final = 1024.0**2
-_BLUE = "rgba(0, 114, 178, 0.18)"
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,9 @@ def memory(
 ) -> Figure:
     """Draw the memory of the cluster above that of its workers, on one time axis.
 
+    The cluster's is a stack: results that are held, the rest of the processes' memory, and
+    on top what was spilled, which lies on disk and takes none.
+
     Parameters
     ----------
     cluster : polars.DataFrame
@@ -72,24 +74,23 @@ def memory(
         Worker address to the name shown, in the order of the legend.
     axis : TimeAxis
     """
-    peak = _largest(cluster["memory_bytes"])
+    together = _fullest(cluster, axis)
+    peak = _largest(together["memory_bytes"])
     unit, divisor = ("GiB", _GIB) if peak >= _GIB else ("MiB", _MIB)
     figure = _two_panels(axis, f"cluster ({unit})", f"worker ({unit})")
-    columns = ["memory_bytes", "managed_bytes", "spilled_bytes", "memory_limit_bytes"]
-    together = bucketed(cluster, [], columns, axis, largest=True)
-    parts = [
-        ("memory_bytes", "process memory", palette.RANKED[0], "solid", "tozeroy"),
-        ("managed_bytes", "results held", palette.RANKED[1], "solid", "none"),
-    ]
-    if _largest(cluster["spilled_bytes"]) > 0:
-        parts.append(("spilled_bytes", "spilled to disk", palette.FAILURE, "solid", "none"))
-    if limit_fits(cluster):
-        parts.append(("memory_limit_bytes", "limit", palette.REFERENCE, "dot", "none"))
-    for column, words, colour, dash, fill in parts:
-        line = {"color": colour, "dash": dash, "width": 1.6}
-        line |= {"shape": "hv"} if dash == "dot" else {}
+    for column, words, colour, pale in _STACK:
+        if column == "spilled_bytes" and _largest(together[column]) == 0:
+            continue
         figure.add_trace(
-            _line(together, column, words, axis, divisor, unit, "y2", line=line, fill=fill)
+            _line(
+                together, column, words, axis, divisor, unit, "y2",
+                line={"color": colour, "width": 1}, fill="tonexty",
+            ).update(stackgroup="memory", fillcolor=pale)
+        )  # fmt: skip
+    if limit_fits(cluster):
+        line = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6, "shape": "hv"}
+        figure.add_trace(
+            _line(together, "memory_limit_bytes", "limit", axis, divisor, unit, "y2", line=line)
         )
     figure.add_traces(_worker_lines(workers, MEMORY, names, axis, divisor, unit))
     if workers.height and limit_fits(workers):
@@ -107,6 +108,33 @@ def memory(
         )
         figure.add_trace(limit)
     return figure
+
+
+#: What the memory of the cluster consists of, from below: column, words, colour, area.
+_STACK: Final = (
+    ("managed_bytes", "results held", palette.RANKED[0], "rgba(0, 114, 178, 0.45)"),
+    (
+        "unmanaged_bytes",
+        "other memory of the processes",
+        palette.RANKED[4],
+        "rgba(86, 180, 233, 0.28)",
+    ),
+    ("spilled_bytes", "spilled, on disk", palette.RANKED[1], "rgba(230, 159, 0, 0.35)"),
+)
+
+
+def _fullest(cluster: pl.DataFrame, axis: TimeAxis) -> pl.DataFrame:
+    """Take of each stretch of time the tick with the most memory: its parts add up."""
+    width = axis.span_seconds / POINT_LIMIT
+    stretch = ((pl.col("t") - axis.start_t) / width).floor().alias("stretch")
+    memory = pl.col("memory_bytes").fill_null(0)
+    return (
+        cluster.sort(memory, "t", descending=[True, False])
+        .unique(stretch, keep="first", maintain_order=True)
+        .sort("t")
+        .with_columns(pl.col("managed_bytes", "spilled_bytes").fill_null(0))
+        .with_columns((memory - pl.col("managed_bytes")).clip(0).alias("unmanaged_bytes"))
+    )
 
 
 def cpu(
@@ -211,7 +239,7 @@ def _worker_lines(
     traces = []
     for rank, some in enumerate(by_process):
         worker = some["worker"][0]
-        words = names.get(worker) or label(worker, 24)
+        words = label(names.get(worker) or worker, NAME_LIMIT)
         line = {"width": 1.3, "color": palette.RANKED[rank % len(palette.RANKED)]}
         trace = _line(some, what.column, words, axis, divisor, unit, "y", line=line)
         traces.append(trace.update(showlegend=len(by_process) <= NAMED_LIMIT))
@@ -283,7 +311,7 @@ def _line(
         name=words,
         line=line,
         fill=fill,
-        fillcolor=_BLUE,
+        fillcolor=palette.AREA,
         hovertemplate=f"%{{y:,.4~g}} {unit} {words}<extra></extra>",
         meta=layout.columns(x=axis.column, y=f"{column}_in_{unit}"),
     )

@@ -1,7 +1,8 @@
 """What the report knows of a run: queries in, frozen dataclasses out.
 
-The only module of the report that speaks to a :class:`~roast_analyze.trace.Trace`. Every
-view is asked once; lists are cut in SQL, so that what is gathered for tables stays small
+Beside it only the modules of :mod:`.gathered` speak to a
+:class:`~roast_analyze.trace.Trace`; what they give is put together here. Every view is
+asked once; lists are cut in SQL, so that what is gathered for tables stays small
 however long the run. The frames of task runs and chunks hold a few columns of all rows:
 the figures choose from them.
 """
@@ -10,16 +11,36 @@ the figures choose from them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from roast_analyze.figures.layout import TimeAxis
+from roast_analyze.report.gathered import (
+    movement,
+    profiles,
+    recipe,
+    setup,
+    submissions,
+    task_stream,
+    tasks,
+    workers,
+)
+from roast_analyze.report.gathered.listing import Listing, asked, first, listed
+from roast_analyze.report.gathered.movement import MAP_ROWS
+
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from roast_analyze.excerpt import Excerpt
+    from roast_analyze.report.gathered.profiles import Profiles
+    from roast_analyze.report.gathered.task_stream import TaskStream
     from roast_analyze.trace import Trace
 
 #: Most rows of the table of chunks, the slowest and the failed.
-CHUNK_ROWS: Final = 500
+CHUNK_ROWS: Final = 300
 #: Most rows of the tables of datasets, files, workers and prefixes.
 GROUP_ROWS: Final = 300
 #: Most rows of the tables of branches and of named parts of chunks.
@@ -28,8 +49,9 @@ PART_ROWS: Final = 100
 TOP_BRANCHES: Final = 3
 #: Most slow files and slow workers that are named.
 SLOW_ROWS: Final = 5
-#: Most failures listed, and most characters of a traceback that are kept (its end).
+#: Most failures listed, and most characters of an exception and of a traceback (its end).
 FAILURE_ROWS: Final = 150
+EXCEPTION_CHARACTERS: Final = 1000
 TRACEBACK_CHARACTERS: Final = 2000
 #: Most events listed.
 EVENT_ROWS: Final = 200
@@ -37,43 +59,23 @@ EVENT_ROWS: Final = 200
 VALUE_CHARACTERS: Final = 240
 #: Most rows of the tables of facts, topics and losses.
 FACT_ROWS: Final = 500
-#: Most rows of the table of functions.
-FUNCTION_ROWS: Final = 200
-#: Most rows of the map of how busy workers were; with more workers some share one.
-BUSY_ROWS: Final = 40
-#: Most stretches into which the samples are put by time, and most of them times the
-#: workers and prefixes that have any: a run with many of these is cut into fewer.
-PROFILE_BINS: Final = 60
-PROFILE_CELLS: Final = 30_000
 
-_RUN_COLUMNS: Final = (
-    "key, prefix, attempt, worker, thread, outcome, processing_t, end_t, "
-    "compute_start_t, compute_stop_t, compute_seconds"
+#: The longest time in which nothing computed, between the first and the last that did.
+_LONGEST_GAP: Final = (
+    "SELECT since_t, start_t FROM (SELECT start_t, max(stop_t) OVER (ORDER BY start_t "
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS since_t FROM {computed}) "
+    "WHERE start_t > since_t ORDER BY start_t - since_t DESC, start_t LIMIT 1"
 )
-#: The same of chunks, for a run without tasks; a dataset takes the place of a prefix.
-_CHUNK_RUN_COLUMNS: Final = (
-    "key, dataset AS prefix, attempt, worker, thread, outcome, processing_t, end_t, "
-    "start_t AS compute_start_t, stop_t AS compute_stop_t, compute_seconds"
+_COMPUTED_TASKS: Final = (
+    "(SELECT compute_start_t AS start_t, compute_stop_t AS stop_t FROM task_runs "
+    "WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
 )
-#: The workers' own samples; those of the scheduler if it is all that there is.
-_FUNCTIONS: Final = (
-    "WITH sampled AS (SELECT stack, seconds, samples + undecided_samples AS samples "
-    "FROM profile_stacks WHERE samples + undecided_samples > 0 AND (worker IS NULL) = "
-    "(NOT EXISTS (FROM profile_stacks WHERE worker IS NOT NULL))), "
-    "seen AS (SELECT unnest(list_distinct(stack)) AS function, stack[-1] AS innermost, "
-    "seconds, samples FROM sampled) "
-    "SELECT function, coalesce(sum(seconds) FILTER (function = innermost), 0) AS self_seconds, "
-    "sum(seconds) AS total_seconds, "
-    "self_seconds / (SELECT sum(seconds) FROM sampled) AS self_share, "
-    "total_seconds / (SELECT sum(seconds) FROM sampled) AS total_share, "
-    "sum(samples)::BIGINT AS samples FROM seen GROUP BY function"
-)
+_COMPUTED_CHUNKS: Final = "(FROM chunks WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
 #: The view `utilisation` by rows of the map, in the order in which workers are listed.
 _BUSY: Final = (
     "WITH placed AS (SELECT worker, name, server_id, trace_id, count(*) OVER () AS processes, "
-    "row_number() OVER (ORDER BY try_cast(name AS BIGINT) NULLS LAST, added_t, worker) - 1 "
-    "AS place FROM workers), "
-    f"rowed AS (SELECT *, place * least(processes, {BUSY_ROWS}) // processes AS row "
+    f"row_number() OVER (ORDER BY {workers.ORDER}) - 1 AS place FROM workers), "
+    f"rowed AS (SELECT *, place * least(processes, {MAP_ROWS}) // processes AS row "
     "FROM placed), "
     "named AS (SELECT row, arg_min(worker, place) AS worker, arg_min(name, place) AS name, "
     "count(*) AS workers FROM rowed GROUP BY row) "
@@ -84,6 +86,11 @@ _BUSY: Final = (
     "ON utilisation.trace_id = rowed.trace_id AND utilisation.worker = rowed.worker "
     "AND utilisation.server_id IS NOT DISTINCT FROM rowed.server_id "
     "INNER JOIN named USING (row) GROUP BY ALL HAVING share IS NOT NULL ORDER BY row, stretch"
+)
+#: Files of which it can be told whether they are slow for themselves.
+_COMPARED_FILES: Final = (
+    "SELECT dataset, filename, treename, slowness, is_slow FROM files "
+    "WHERE slowness IS NOT NULL"
 )
 _CHUNK_COLUMNS: Final = (
     "dataset, filename, entry_start, entry_stop, events, attempt, worker, outcome, "
@@ -162,11 +169,13 @@ class TimeSpent:
     Without a cluster there are no tasks, and the view is ``chunks``.
 
     ``kept_seconds`` computed results that were kept; ``wasted_seconds`` those of attempts
-    that failed or were lost. A transfer needs no core: it runs beside computing.
+    that failed or were lost; ``unfinished_seconds`` those that an excerpt ends before. A
+    transfer needs no core: it runs beside computing.
     """
 
     kept_seconds: float = 0.0
     wasted_seconds: float = 0.0
+    unfinished_seconds: float = 0.0
     transfer_seconds: float = 0.0
     deserialize_seconds: float = 0.0
     disk_seconds: float = 0.0
@@ -181,51 +190,6 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Listing:
-    """The rows of a view that a table shows.
-
-    Parameters
-    ----------
-    view : str
-        Name of the view.
-    query : str
-        The SQL that gives the rows.
-    rows : polars.DataFrame
-    total : int
-        Rows that there are without the query's limit.
-    """
-
-    view: str
-    query: str
-    rows: pl.DataFrame
-    total: int
-
-
-@dataclass(frozen=True)
-class Profiles:
-    """Samples of what threads were at, put together by time.
-
-    Parameters
-    ----------
-    start_t, bin_seconds : float
-        Where the first stretch of time begins, seconds since the epoch, and how long each
-        one is.
-    bins : int
-        How many there are.
-    stacks : polars.DataFrame
-        One row a distinct stack: ``frames``, a list of structs of name, filename and
-        line_number, the outermost first; ``parts``, a list of structs of worker, prefix,
-        interval_seconds, bin, samples and undecided: how often it was seen there, and how
-        often in a function that it calls directly, but not known in which.
-    """
-
-    start_t: float = 0.0
-    bin_seconds: float = 0.0
-    bins: int = 0
-    stacks: pl.DataFrame = field(default_factory=pl.DataFrame)
-
-
-@dataclass(frozen=True)
 class ReportData:
     """Everything that the page is made of.
 
@@ -233,23 +197,35 @@ class ReportData:
     ----------
     trace_name : str
         Name of the file or folder, without where it lies.
+    excerpt : Excerpt or None
+        The stretch of the run that all of this is about, if it is not the whole.
     run, recording, time_spent, longest_gap
         See their classes; there is no gap without two task runs.
-    task_runs, chunk_points : polars.DataFrame
-        A few columns of all rows of ``task_runs`` and ``chunks``, for figures. Without a
-        cluster there are no tasks, and ``task_runs`` holds the attempts at chunks.
-    concurrency : polars.DataFrame
-        A few columns of this view, and of the same stretches of time
+    task_stream : TaskStream
+        Who computed what and when. Without a cluster there are no tasks, and it tells of
+        the attempts at chunks.
+    chunk_points : polars.DataFrame
+        A few columns of all rows of ``chunks``, for a figure.
+    stretches : polars.DataFrame
+        A few columns of view ``concurrency``, and of the same stretches of time
         ``transitions_per_second`` and ``slowest_loop_seconds``, the longest interval of a
         worker's event loop.
     busy : polars.DataFrame
         View ``utilisation`` by row and stretch, as :func:`roast_analyze.figures.load.busy`
         draws it.
-    cluster_samples, worker_samples : polars.DataFrame
-        A few columns of these views.
+    cluster_samples : polars.DataFrame
+        A few columns of this view.
+    worker_samples : polars.DataFrame
+        View ``worker_samples``, put together by equal stretches of time.
+    everyone : polars.DataFrame
+        View ``workers``, all of them, with one more column, ``lost``: whether the worker
+        went away unexpectedly.
     workers, prefixes, roles, datasets, costs, files, branches, sections, chunks : Listing
-        What the tables show. ``workers`` has one more column, ``lost``: whether the
-        worker went away unexpectedly.
+        What the tables show. ``workers`` are the first of ``everyone``.
+    task_groups, stragglers
+        Layers of graphs, and attempts that took far longer than others of their prefix.
+    movement, submissions, recipe, setup
+        See their classes.
     failures, events, topics, environment, loss : Listing
         The same.
     top_branches : Listing
@@ -271,14 +247,17 @@ class ReportData:
     recording: Recording
     time_spent: TimeSpent
     longest_gap: Gap | None
-    task_runs: pl.DataFrame
+    task_stream: TaskStream
     chunk_points: pl.DataFrame
-    concurrency: pl.DataFrame
+    stretches: pl.DataFrame
     busy: pl.DataFrame
     cluster_samples: pl.DataFrame
     worker_samples: pl.DataFrame
+    everyone: pl.DataFrame
     workers: Listing
     prefixes: Listing
+    task_groups: Listing
+    stragglers: tasks.Stragglers
     roles: Listing
     datasets: Listing
     costs: Listing
@@ -298,39 +277,56 @@ class ReportData:
     loss: Listing
     profiles: Profiles
     functions: Listing
+    movement: movement.Movement
+    submissions: submissions.Submissions
+    recipe: recipe.Recipe
+    setup: setup.Setup
     comments: dict[str, dict[str, str]]
+    excerpt: Excerpt | None = None
 
 
 def gather(trace: Trace) -> ReportData:
     """Ask a trace everything that its report shows."""
-    run = _run(trace)
-    runs = f"SELECT {_RUN_COLUMNS} FROM task_runs"
-    if not run.task_runs:
-        runs = f"SELECT {_CHUNK_RUN_COLUMNS} FROM chunks"
-    task_runs = trace.sql(runs).pl()
-    comparable_files, comparable_workers = _comparable(trace)
-    concurrency = _concurrency(trace)
+    # What walks the profiles keeps one core busy, what else is asked the other one.
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        return _gathered(trace, beside.submit(profiles.gather, trace))
+
+
+def _gathered(trace: Trace, profiling: Future[Profiles]) -> ReportData:
+    run = headline(trace)
+    stretches = _stretches(trace)
+    compared = trace.sql(_COMPARED_FILES).pl()
+    everyone = workers.everyone(trace)
+    axis = TimeAxis(run.start_t or 0.0, run.stop_t or 0.0)
     return ReportData(
         trace_name=trace.path.name or str(trace.path),
+        excerpt=next(iter(trace.excerpts), None),
         run=run,
-        recording=_recording(trace),
-        time_spent=_time_spent(trace, run),
-        longest_gap=longest_gap(task_runs),
-        task_runs=task_runs,
+        recording=recording(trace),
+        time_spent=time_spent(trace, run),
+        longest_gap=_longest_gap(trace, run),
+        task_stream=task_stream.gather(
+            trace,
+            everyone,
+            of_tasks=run.task_runs > 0,
+            with_chunks=run.chunk_attempts > 0,
+            begin_t=run.start_t or 0.0,
+            end_t=run.stop_t or 0.0,
+        ),
         chunk_points=trace.sql(f"SELECT {_CHUNK_COLUMNS} FROM chunks").pl(),
-        concurrency=concurrency,
-        busy=_busy(trace, concurrency),
+        stretches=stretches,
+        busy=_busy(trace, stretches),
         cluster_samples=trace.sql(
             "SELECT t, nthreads, cpu_percent, memory_bytes, memory_limit_bytes, managed_bytes, "
             "spilled_bytes FROM cluster_samples ORDER BY t"
         ).pl(),
-        worker_samples=trace.sql(
-            "SELECT t, worker, server_id, cpu_percent, memory_bytes, memory_limit_bytes "
-            "FROM worker_samples ORDER BY t"
-        ).pl(),
-        workers=_workers(trace),
-        prefixes=_listing(trace, "prefixes", "compute_seconds DESC NULLS LAST", GROUP_ROWS),
-        roles=_query(
+        worker_samples=workers.samples(trace, axis),
+        everyone=everyone,
+        workers=first("workers", workers.EVERYONE, workers.ORDER, GROUP_ROWS, everyone),
+        prefixes=tasks.prefixes(trace, GROUP_ROWS),
+        task_groups=tasks.task_groups(trace),
+        stragglers=tasks.stragglers(trace),
+        roles=asked(
             trace,
             "task_roles",
             "SELECT * REPLACE (coalesce(role, '(other tasks)') AS role) FROM task_roles "
@@ -338,22 +334,32 @@ def gather(trace: Trace) -> ReportData:
             "compute_seconds DESC NULLS LAST, role",
             GROUP_ROWS,
         ),
-        datasets=_listing(trace, "datasets", "compute_seconds DESC NULLS LAST", GROUP_ROWS),
-        costs=_listing(trace, "chunk_costs", "chunks DESC, dataset", GROUP_ROWS),
-        files=_listing(trace, "files", "compute_seconds DESC NULLS LAST", GROUP_ROWS),
-        branches=_listing(
+        datasets=listed(
+            trace, "datasets", "compute_seconds DESC NULLS LAST, dataset", GROUP_ROWS
+        ),
+        costs=listed(trace, "chunk_costs", "chunks DESC, dataset", GROUP_ROWS),
+        files=listed(
+            trace,
+            "files",
+            "compute_seconds DESC NULLS LAST, dataset, filename, treename",
+            GROUP_ROWS,
+        ),
+        branches=listed(
             trace,
             "branches",
             "read_seconds DESC NULLS LAST, compressed_bytes DESC NULLS LAST, dataset, branch",
             PART_ROWS,
         ),
-        sections=_listing(
+        sections=listed(
             trace, "section_totals", "seconds DESC NULLS LAST, dataset, name", PART_ROWS
         ),
-        chunks=_listing(
-            trace, "chunks", "outcome = 'memory', compute_seconds DESC NULLS LAST", CHUNK_ROWS
+        chunks=listed(
+            trace,
+            "chunks",
+            "outcome = 'memory', compute_seconds DESC NULLS LAST, key, attempt, entry_start",
+            CHUNK_ROWS,
         ),
-        top_branches=_query(
+        top_branches=asked(
             trace,
             "branches",
             "SELECT branch, sum(read_share) AS read_share, sum(byte_share) AS byte_share "
@@ -361,35 +367,21 @@ def gather(trace: Trace) -> ReportData:
             "read_share DESC NULLS LAST, byte_share DESC NULLS LAST, branch",
             TOP_BRANCHES,
         ),
-        slow_files=_query(
-            trace,
-            "files",
-            "SELECT * FROM files WHERE is_slow",
-            "slowness DESC, dataset, filename, treename",
-            SLOW_ROWS,
-        ),
-        slow_workers=_query(
-            trace,
-            "workers",
-            "SELECT * FROM workers WHERE is_slow",
-            "slowness DESC, worker, added_t",
-            SLOW_ROWS,
-        ),
-        comparable_files=comparable_files,
-        comparable_workers=comparable_workers,
+        slow_files=_slow_files(compared),
+        slow_workers=workers.slow(everyone, SLOW_ROWS),
+        comparable_files=compared["slowness"].count(),
+        comparable_workers=everyone["slowness"].count(),
         failures=_failures(trace),
         events=_events(trace),
         topics=_topics(trace),
         environment=_environment(trace),
-        loss=_listing(trace, "loss", "records DESC NULLS LAST", FACT_ROWS),
-        profiles=_profiles(trace),
-        functions=_query(
-            trace,
-            "profile_stacks",
-            _FUNCTIONS,
-            "self_seconds DESC, total_seconds DESC, function",
-            FUNCTION_ROWS,
-        ),
+        loss=listed(trace, "loss", "records DESC NULLS LAST, t, reason, detail", FACT_ROWS),
+        profiles=profiling.result(),
+        functions=profiles.functions(profiling.result().stacks),
+        movement=movement.gather(trace, everyone),
+        submissions=submissions.gather(trace, stretches, _grid(stretches)),
+        recipe=recipe.gather(trace),
+        setup=setup.gather(trace),
         comments={
             view.name: {column.name: column.comment for column in view.columns}
             for view in trace.views()
@@ -397,34 +389,14 @@ def gather(trace: Trace) -> ReportData:
     )
 
 
-def longest_gap(runs: pl.DataFrame) -> Gap | None:
-    """Find the longest time between the first and the last run in which none computed.
-
-    Parameters
-    ----------
-    runs : polars.DataFrame
-        compute_start_t and compute_stop_t; rows without them are passed over.
-
-    Returns
-    -------
-    Gap or None
-        None if at every instant at least one computed.
-    """
-    gaps = (
-        runs.select("compute_start_t", "compute_stop_t")
-        .drop_nulls()
-        .sort("compute_start_t")
-        .select(
-            pl.col("compute_stop_t").cum_max().shift(1).alias("start_t"),
-            pl.col("compute_start_t").alias("stop_t"),
-        )
-        .filter(pl.col("stop_t") > pl.col("start_t"))
-        .sort(pl.col("stop_t") - pl.col("start_t"), descending=True)
-    )
-    return Gap(*gaps.row(0)) if gaps.height else None
+def _longest_gap(trace: Trace, run: Run) -> Gap | None:
+    computed = _COMPUTED_TASKS if run.task_runs else _COMPUTED_CHUNKS
+    rows = trace.sql(_LONGEST_GAP.format(computed=computed)).fetchall()
+    return Gap(*rows[0]) if rows else None
 
 
-def _run(trace: Trace) -> Run:
+def headline(trace: Trace) -> Run:
+    """Ask for the headline of a run."""
     rows = trace.frame("run").to_dicts()
     return _filled(Run, rows[0]) if rows else Run()
 
@@ -434,7 +406,8 @@ def _filled(kind: type[Run], row: dict[str, Any]) -> Run:
     return kind(**{name: value for name, value in known.items() if value is not None})
 
 
-def _recording(trace: Trace) -> Recording:
+def recording(trace: Trace) -> Recording:
+    """Ask how a trace was made."""
     segments = trace.sql(
         "SELECT *, try_cast(settings->>'sample_interval_seconds' AS DOUBLE) "
         "AS sample_interval_seconds FROM trace_info"
@@ -454,60 +427,55 @@ def _recording(trace: Trace) -> Recording:
     )
 
 
-def _time_spent(trace: Trace, run: Run) -> TimeSpent:
+def time_spent(trace: Trace, run: Run) -> TimeSpent:
+    """Ask what the time of a run was spent on."""
     parts = "sum(transfer_seconds), sum(deserialize_seconds), sum(disk_seconds) FROM task_runs"
     if not run.task_runs:
         parts = "NULL, NULL, NULL FROM chunks"
     rows = trace.sql(
         "SELECT sum(compute_seconds) FILTER (outcome = 'memory'), "
-        f"sum(compute_seconds) FILTER (outcome <> 'memory'), {parts}"
+        "sum(compute_seconds) FILTER (outcome NOT IN ('memory', 'unfinished')), "
+        f"sum(compute_seconds) FILTER (outcome = 'unfinished'), {parts}"
     ).fetchall()
     return TimeSpent(*(value or 0.0 for value in rows[0]))
 
 
-def _comparable(trace: Trace) -> tuple[int, int]:
-    files, workers = trace.sql(
-        "SELECT (SELECT count(slowness) FROM files), (SELECT count(slowness) FROM workers)"
-    ).fetchall()[0]
-    return files, workers
+def _slow_files(compared: pl.DataFrame) -> Listing:
+    query, order = (
+        f"{_COMPARED_FILES} AND is_slow",
+        "slowness DESC, dataset, filename, treename",
+    )
+    ranked = compared.filter("is_slow").sort(
+        "slowness", "dataset", "filename", "treename", descending=[True, False, False, False]
+    )
+    return first("files", query, order, SLOW_ROWS, ranked)
 
 
-def _listing(trace: Trace, view: str, order: str, limit: int) -> Listing:
-    return _query(trace, view, f"SELECT * FROM {view}", order, limit)
-
-
-def _query(trace: Trace, view: str, query: str, order: str, limit: int) -> Listing:
-    """Take the first rows of a query, and count what it gives without the limit."""
-    counted = trace.sql(
-        f"SELECT *, count(*) OVER () AS rows_in_all FROM ({query}) "
-        f"ORDER BY {order} LIMIT {limit}"
-    ).pl()
-    total = int(counted["rows_in_all"][0]) if counted.height else 0
-    shown = f"{query} ORDER BY {order}" + (f" LIMIT {limit}" if total > limit else "")
-    return Listing(view, shown, counted.drop("rows_in_all"), total)
-
-
-def _workers(trace: Trace) -> Listing:
-    # A worker that comes back under its old address was lost only the time that it was.
-    return _query(
-        trace,
-        "workers",
-        "SELECT workers.*, EXISTS (FROM failures WHERE what = 'worker lost' "
-        "AND failures.worker = workers.worker "
-        "AND abs(failures.t - workers.removed_t) < 1) AS lost FROM workers",
-        "try_cast(name AS BIGINT) NULLS LAST, added_t, worker",
-        GROUP_ROWS,
+def _cut(text: str, limit: int) -> str:
+    """Keep the beginning of a text, in SQL, and say so if there is more."""
+    return (
+        f"CASE WHEN length({text}) > {limit} THEN left({text}, {limit - 1}) || '…' "
+        f"ELSE {text} END"
     )
 
 
-def _concurrency(trace: Trace) -> pl.DataFrame:
+def _end(text: str, limit: int) -> str:
+    """Keep the end of a text, in SQL, and say so if there is more."""
+    return (
+        f"CASE WHEN length({text}) > {limit} THEN '…' || right({text}, {limit - 1}) "
+        f"ELSE {text} END"
+    )
+
+
+def _stretches(trace: Trace) -> pl.DataFrame:
     """Cut the run into stretches of time, and say what was going on in each."""
     stretches = trace.sql(
-        "SELECT t, seconds, queued + no_worker AS ready, waiting FROM concurrency ORDER BY t"
+        "SELECT t, seconds, executing, nthreads, queued + no_worker AS ready, waiting "
+        "FROM concurrency ORDER BY t"
     ).pl()
     # What happened at the very end belongs to the last stretch.
     stretch = "least(floor((t - $begin_t) / $width)::BIGINT, $last) AS stretch"
-    grid = {**_grid(stretches), "last": stretches.height - 1}
+    grid = _grid(stretches)
     moved: pl.DataFrame = trace.sql(
         f"SELECT {stretch}, count(*) AS transitions FROM transitions GROUP BY stretch", grid
     ).pl()
@@ -531,68 +499,46 @@ def _concurrency(trace: Trace) -> pl.DataFrame:
     return known
 
 
-def _busy(trace: Trace, concurrency: pl.DataFrame) -> pl.DataFrame:
-    busy: pl.DataFrame = trace.sql(_BUSY, _grid(concurrency)).pl()
+def _busy(trace: Trace, stretches: pl.DataFrame) -> pl.DataFrame:
+    grid = _grid(stretches)
+    place = {name: grid[name] for name in ("begin_t", "width")}
+    busy: pl.DataFrame = trace.sql(_BUSY, place).pl()
     return busy
 
 
 def _grid(stretches: pl.DataFrame) -> dict[str, float]:
-    """Say where the first stretch begins, and how long each is but for the last."""
+    """Say where the first stretch begins, how long each is, and the number of the last."""
     if stretches.is_empty():
-        return {"begin_t": 0.0, "width": 1.0}
+        return {"begin_t": 0.0, "width": 1.0, "last": 0}
     begin_t, width = stretches.select("t", "seconds").row(0)
-    return {"begin_t": begin_t, "width": width}
-
-
-def _profiles(trace: Trace) -> Profiles:
-    """Put samples together by stack, worker, prefix and stretch of time."""
-    start_t, stop_t, cycle, groups = trace.sql(
-        "SELECT min(start_t), max(stop_t), median(stop_t - start_t), "
-        "count(DISTINCT (worker, prefix)) FROM profile_stacks "
-        "WHERE samples + undecided_samples > 0"
-    ).fetchall()[0]
-    if start_t is None or stop_t is None:
-        return Profiles()
-    span = max(stop_t - start_t, 1e-9)
-    # No shorter than what one look covers: there would be holes between.
-    most = min(PROFILE_BINS, PROFILE_CELLS // groups, int(span / max(cycle, 1e-9)))
-    bins = max(most, 1)
-    stacks = trace.sql(
-        "WITH binned AS (SELECT frames, worker, prefix, interval_seconds, "
-        "greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), $bins - 1), 0)::INT "
-        "AS bin, sum(samples)::BIGINT AS samples, sum(undecided_samples)::BIGINT AS undecided "
-        "FROM profile_stacks WHERE samples + undecided_samples > 0 GROUP BY ALL) "
-        "SELECT frames, list(struct_pack(worker, prefix, interval_seconds, bin, samples, "
-        "undecided)) AS parts FROM binned GROUP BY frames",
-        {"start": start_t, "width": span / bins, "bins": bins},
-    ).pl()
-    return Profiles(start_t, span / bins, bins, stacks)
+    return {"begin_t": begin_t, "width": width, "last": stretches.height - 1}
 
 
 def _failures(trace: Trace) -> Listing:
-    return _query(
+    return asked(
         trace,
         "failures",
-        "SELECT t, what, prefix, key, attempt, worker, left(exception, 1000) AS exception, "
-        f"detail, right(traceback, {TRACEBACK_CHARACTERS}) AS traceback FROM failures",
-        "t, key NULLS LAST, attempt",
+        "SELECT t, what, prefix, key, attempt, worker, "
+        f"{_cut('exception', EXCEPTION_CHARACTERS)} AS exception, detail, "
+        f"{_end('traceback', TRACEBACK_CHARACTERS)} AS traceback FROM failures",
+        "t, key NULLS LAST, attempt, worker",
         FAILURE_ROWS,
     )
 
 
 def _events(trace: Trace) -> Listing:
-    return _query(
+    return asked(
         trace,
         "events",
-        f"SELECT t, topic, worker, left(payload::VARCHAR, {VALUE_CHARACTERS}) AS payload "
+        f"SELECT t, topic, worker, {_cut('payload::VARCHAR', VALUE_CHARACTERS)} AS payload "
         "FROM events",
-        "t",
+        "t, topic, worker, payload",
         EVENT_ROWS,
     )
 
 
 def _topics(trace: Trace) -> Listing:
-    return _query(
+    return asked(
         trace,
         "events",
         "SELECT topic, count(*) AS events, min(t) AS first_t, max(t) AS last_t FROM events "
@@ -603,10 +549,10 @@ def _topics(trace: Trace) -> Listing:
 
 
 def _environment(trace: Trace) -> Listing:
-    return _query(
+    return asked(
         trace,
         "environment",
-        f"SELECT section, name, left(value, {VALUE_CHARACTERS}) AS value FROM environment",
-        "section, name",
+        f"SELECT section, name, {_cut('value', VALUE_CHARACTERS)} AS value FROM environment",
+        "section, name, value",
         FACT_ROWS,
     )

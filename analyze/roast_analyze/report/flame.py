@@ -10,24 +10,22 @@ one of several functions, it is not known in which, are in nodes named "(one of 
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
-from markupsafe import Markup
 
-from roast_analyze.figures.labels import shortened, visible
+from roast_analyze.figures.labels import one_line, shortened, visible
+from roast_analyze.report.packed import differences, packed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from roast_analyze.report.data import Profiles
+    from markupsafe import Markup
+
+    from roast_analyze.report.gathered.profiles import Profiles
 
 #: Most nodes of the tree, most numbers of samples, and most characters of names.
 MOST_NODES: Final = 600_000
@@ -36,12 +34,19 @@ MOST_CHARACTERS: Final = 1_500_000
 #: Most workers and prefixes that can be chosen.
 MOST_WORKERS: Final = 250
 MOST_PREFIXES: Final = 100
+#: Most files of Yappi's that can be chosen.
+MOST_LOGS: Final = 50
 #: Most characters of the name of a function, and of its file.
 NAME_CHARACTERS: Final = 100
 FILE_CHARACTERS: Final = 120
 
 #: What a function belongs to; the page has the same numbers.
 OWN, LIBRARY, DASK, ONE_OF_SEVERAL, RARE, ROOT = range(6)
+#: Number that stands for the scheduler in the place of a worker's; logs of Yappi's have those
+#: below it.
+_SCHEDULER: Final = -1
+#: What tells groups of samples apart.
+_GROUP: Final = ["log", "worker", "prefix", "interval_seconds"]
 #: Functions that every tree has: the root's, and two that stand for what isn't known.
 _ROOT_FRAME, _SEVERAL_FRAME, _RARE_FRAME = range(3)
 
@@ -75,11 +80,14 @@ class Flame:
         JSON as base64 of gzip.
     workers, prefixes : tuple of Choice
         What can be chosen beside all of them.
+    logs : tuple of Choice
+        Files of Yappi's that can be chosen in place of workers.
     has_scheduler : bool
         Whether the scheduler's own samples are there.
     samples, undecided, rare : int
-        Samples of all workers and the scheduler; those of them that lie in one of several
-        functions; those whose stack is cut off at a node named "(rare)".
+        Samples of all workers and the scheduler, without what Yappi measured; those of them
+        that lie in one of several functions; those whose stack is cut off at a node named
+        "(rare)".
     query, command : str
         What gives its data, in SQL and in a terminal.
     """
@@ -87,6 +95,7 @@ class Flame:
     embedded: Markup
     workers: tuple[Choice, ...]
     prefixes: tuple[Choice, ...]
+    logs: tuple[Choice, ...]
     has_scheduler: bool
     samples: int
     undecided: int
@@ -130,7 +139,7 @@ def build(
         "parents": [node - parent for node, parent in enumerate(tree.parents)][1:],
         "nodeFrames": tree.node_frames[1:],
         "groups": groups.listed,
-        "nodes": _differences(counts["node"].to_list()),
+        "nodes": differences(counts["node"].to_list()),
         "of": counts["group"].to_list(),
         "bins": counts["bin"].to_list(),
         "samples": counts["samples"].to_list(),
@@ -138,13 +147,14 @@ def build(
         "binSeconds": profiles.bin_seconds,
         "start": profiles.start_t - start_t,
     }
-    seen = _samples_by_frame(tree, counts)
+    seen = _samples_by_frame(tree, counts.filter(pl.col("group").is_in(groups.of_dask)))
     return Flame(
-        embedded=_packed(embedded),
+        embedded=packed(embedded),
         workers=_choices(groups.workers, names, "workers"),
         prefixes=_choices(groups.prefixes, {}, "prefixes"),
-        has_scheduler=any(worker < 0 for worker, _, _ in groups.listed),
-        samples=int(counts["samples"].sum()),
+        logs=_of_logs(groups.logs),
+        has_scheduler=any(worker == _SCHEDULER for worker, _, _ in groups.listed),
+        samples=int(counts.filter(pl.col("group").is_in(groups.of_dask))["samples"].sum()),
         undecided=seen[_SEVERAL_FRAME],
         rare=seen[_RARE_FRAME],
         query="SELECT * FROM profile_stacks",
@@ -234,31 +244,60 @@ class _Groups:
     """
 
     def __init__(self, stacks: pl.DataFrame) -> None:
-        about = ["worker", "prefix", "interval_seconds"]
         seen = (
             stacks.select("parts")
             .explode("parts")
             .unnest("parts")
-            .group_by(about)
+            .group_by(_GROUP)
             .agg((pl.col("samples") + pl.col("undecided")).sum().alias("samples"))
-            .sort("samples", "worker", "prefix", descending=[True, False, False])
+            .sort("samples", "worker", "prefix", "log", descending=[True, False, False, False])
         )
-        of_workers = seen.filter(pl.col("worker").is_not_null())
+        of_workers = seen.filter(pl.col("worker").is_not_null(), pl.col("log").is_null())
         self.workers = _ranked(of_workers, "worker")
         self.prefixes = _ranked(of_workers, "prefix")
-        #: Worker (-1: the scheduler), prefix (-1: none) and interval of each group.
+        #: Files of Yappi's, in the order of their names.
+        self.logs = seen["log"].drop_nulls().unique().sort().to_list()
+        #: Worker (-1: the scheduler, -2 and less: a file of Yappi's), prefix (-1: none) and
+        #: interval of each group.
         self.listed: list[tuple[int, int, float | None]] = []
-        #: Group of a worker, a prefix and an interval.
-        self.number: dict[tuple[str | None, str | None, float | None], int] = {}
+        #: Group of a file, a worker, a prefix and an interval.
+        self.number: dict[tuple[str | None, str | None, str | None, float | None], int] = {}
         numbers: dict[tuple[int, int, float | None], int] = {}
-        for worker, prefix, interval, _ in seen.iter_rows():
-            group = (
-                -1 if worker is None else _place(self.workers, worker, MOST_WORKERS),
-                -1 if worker is None else _place(self.prefixes, prefix, MOST_PREFIXES),
-                interval,
-            )
-            self.number[worker, prefix, interval] = numbers.setdefault(group, len(numbers))
+        for log, worker, prefix, interval, _ in seen.iter_rows():
+            if log is not None:
+                group = (_log_number(self.logs.index(log)), -1, interval)
+            elif worker is None:
+                group = (_SCHEDULER, -1, interval)
+            else:
+                group = (
+                    _place(self.workers, worker, MOST_WORKERS),
+                    _place(self.prefixes, prefix, MOST_PREFIXES),
+                    interval,
+                )
+            self.number[log, worker, prefix, interval] = numbers.setdefault(group, len(numbers))
         self.listed = list(numbers)
+
+    @property
+    def of_dask(self) -> list[int]:
+        """Groups that Dask's profilers sampled."""
+        return [n for n, (worker, _, _) in enumerate(self.listed) if worker >= _SCHEDULER]
+
+
+def _log_number(place: int) -> int:
+    return _SCHEDULER - 1 - min(place, MOST_LOGS)
+
+
+def _of_logs(logs: list[str]) -> tuple[Choice, ...]:
+    """List the files of Yappi's, and those beyond the most as one."""
+    listed = [
+        Choice(_log_number(place), f"Yappi: {shortened(visible(log), 60)}")
+        for place, log in enumerate(logs[:MOST_LOGS])
+    ]
+    if len(logs) > MOST_LOGS:
+        listed.append(
+            Choice(_log_number(MOST_LOGS), f"Yappi: {len(logs) - MOST_LOGS:,} others")
+        )
+    return tuple(listed)
 
 
 def _ranked(seen: pl.DataFrame, name: str) -> dict[str | None, int]:
@@ -299,13 +338,12 @@ def _counts(parts: pl.Series, tree: _Tree, leaves: list[int], groups: _Groups) -
         .explode("parts")
         .unnest("parts")
     )
-    about = ["worker", "prefix", "interval_seconds"]
     numbers = pl.DataFrame(
         [(*key, number) for key, number in groups.number.items()],
-        schema={**{name: flat.schema[name] for name in about}, "group": pl.Int64},
+        schema={**{name: flat.schema[name] for name in _GROUP}, "group": pl.Int64},
         orient="row",
     )
-    flat = flat.join(numbers, on=about, how="left", nulls_equal=True)
+    flat = flat.join(numbers, on=_GROUP, how="left", nulls_equal=True)
     undecided = flat.filter(pl.col("undecided") > 0)
     several = {
         node: _new_node(tree, node, _SEVERAL_FRAME)
@@ -424,12 +462,12 @@ def _frames(tree: _Tree) -> dict[str, Any]:
     names, lines, kinds, of_files = [], [], [], []
     for frame in used:
         name, filename, line = tree.frames[frame]
-        names.append(_one_line(name, NAME_CHARACTERS))
+        names.append(one_line(name, NAME_CHARACTERS))
         lines.append(line)
         kinds.append(
             (ROOT, ONE_OF_SEVERAL, RARE)[frame] if frame < 3 else library_kind(filename)
         )
-        shown = _one_line(filename, FILE_CHARACTERS)
+        shown = one_line(filename, FILE_CHARACTERS)
         of_files.append(files.setdefault(shown, len(files)))
     return {
         "names": names,
@@ -438,19 +476,3 @@ def _frames(tree: _Tree) -> dict[str, Any]:
         "lines": lines,
         "kinds": kinds,
     }
-
-
-def _one_line(text: str, limit: int) -> str:
-    return shortened(" ".join(visible(text).split()), limit)
-
-
-def _differences(values: Iterable[int]) -> list[int]:
-    """Write each number as what it is more than the one before it."""
-    return [after - before for before, after in pairwise([0, *values])]
-
-
-def _packed(value: object) -> Markup:
-    """Pack as the page unpacks its drawing library: no name in it is anything but letters."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    packed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
-    return Markup(base64.b64encode(packed).decode("ascii"))  # noqa: S704 - base64

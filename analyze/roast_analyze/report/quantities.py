@@ -13,6 +13,7 @@ from typing import Final, TypeGuard
 #: What is not known.
 UNKNOWN: Final = "–"
 _NBSP: Final = "\N{NO-BREAK SPACE}"
+_LARGE: Final = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 _BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -38,16 +39,16 @@ def seconds(value: float | None) -> str:
     ):
         if value < bound:
             return f"{_significant(value / length)}{_NBSP}{unit}"
-    whole = round(value)
     for bound, big, big_unit, small, small_unit in (
         (3600, 60, "min", 1, "s"),
         (86400, 3600, "h", 60, "min"),
         (math.inf, 86400, "d", 3600, "h"),
     ):
+        whole = round(value / small) * small
         if whole < bound:
             rest = whole % big // small
             tail = f" {rest}{_NBSP}{small_unit}" if rest else ""
-            return f"{whole // big}{_NBSP}{big_unit}{tail}"
+            return f"{whole // big:,}{_NBSP}{big_unit}{tail}"
     return UNKNOWN
 
 
@@ -84,7 +85,7 @@ def count(value: float | None) -> str:
     if not _is_known(value):
         return UNKNOWN
     if abs(value) >= 1e7:
-        scale, words = (1e9, "billion") if abs(value) >= 1e9 else (1e6, "million")
+        scale, words = next(name for name in _LARGE if abs(value) >= name[0])
         return f"{_significant(value / scale)}{_NBSP}{words}"
     return f"{value:,.0f}"
 
@@ -118,6 +119,17 @@ def share(value: float | None) -> str:
     if 0 < percent < 1:
         return f"<1{_NBSP}%"
     return f"{percent:.0f}{_NBSP}%"
+
+
+def times(value: float | None) -> str:
+    """Write how many times as much something is.
+
+    Examples
+    --------
+    >>> times(1.318), times(0.25)
+    ('×1.32', '×0.25')
+    """
+    return f"×{_significant(value)}" if _is_known(value) else UNKNOWN
 
 
 def number(value: float | None) -> str:

@@ -16,12 +16,16 @@ from roast_analyze.report import quantities as q
 
 if TYPE_CHECKING:
     from roast_analyze.figures.chunks import ChunkPlot
-    from roast_analyze.figures.timeline import Timeline
     from roast_analyze.report.data import ReportData, Run
     from roast_analyze.report.flame import Flame
+    from roast_analyze.report.gathered.task_stream import TaskStream
 
 #: Most datasets whose cost of a chunk is told in a sentence.
 COSTS_TOLD: Final = 4
+#: Most packages of different versions that are named.
+VERSIONS_TOLD: Final = 5
+#: Kinds of jobs that a sentence names.
+KINDS_OF_JOBS_TOLD: Final = 3
 
 
 def what_was_done(data: ReportData) -> str:
@@ -29,22 +33,35 @@ def what_was_done(data: ReportData) -> str:
     run = data.run
     if not run.task_runs and not run.chunk_attempts:
         return f"No task ran in the {q.seconds(run.wall_seconds)} of this recording."
-    on = ""
-    if run.workers:
-        threads = q.counted(run.peak_nthreads, "thread")
-        on = f" on {q.counted(run.peak_workers, 'worker')} ({threads})"
-    took = q.seconds(run.busy_seconds)
+    on = _where(run)
     if not run.chunks:
-        return f"{_tasks(run)} in {took}{on}."
+        return f"{_tasks(run)}{_for(run.busy_seconds)}{on}."
     rate = f": {q.rate(run.events_per_second, 'events')}" if run.events_per_second else ""
     events = "" if run.events is None else f", {q.counted(run.events, 'event')}"
     return (
-        f"{q.counted(run.chunks, 'chunk')}{events}, "
-        f"in {q.seconds(run.chunk_wall_seconds or run.busy_seconds)}{on}{rate}."
+        f"{q.counted(run.chunks, 'chunk')}{events},"
+        f"{_for(run.chunk_wall_seconds or run.busy_seconds)}{on}{rate}."
     )
 
 
+def _for(seconds: float | None) -> str:
+    return "" if seconds is None else f" in {q.seconds(seconds)}"
+
+
+def _where(run: Run) -> str:
+    """Say on how many workers; of those without a cluster the threads are not known."""
+    if not run.workers:
+        return ""
+    # In a recording of one instant no worker was there for any time.
+    workers = q.counted(run.peak_workers or run.workers, "worker")
+    threads = f" ({q.counted(run.peak_nthreads, 'thread')})" if run.peak_nthreads else ""
+    return f" on {workers}{threads}"
+
+
 def _tasks(run: Run) -> str:
+    if not run.task_runs:
+        tried = q.counted(run.chunk_attempts, "attempt")
+        return f"{tried} at chunks, none of them finished,"
     if run.tasks == run.task_runs or not run.tasks:
         return q.counted(run.task_runs, "task")
     return f"{q.counted(run.tasks, 'task')}, {q.counted(run.task_runs, 'attempt')},"
@@ -102,14 +119,23 @@ def time_spent(data: ReportData) -> str:
     """Explain the bar of the time spent."""
     run, spent = data.run, data.time_spent
     if not run.core_seconds:
-        return "No worker was seen, so it is not known how much time the cores had."
+        return (
+            "No worker was seen to come, so it is not known how many threads there were, and "
+            "how much time they had."
+        )
     offered, unit = q.core_time(run.core_seconds)
+    unit = unit.removesuffix("s") if offered == "1" else unit
     share = q.share(spent.kept_seconds / run.core_seconds)
     wasted = ""
     if spent.wasted_seconds:
         wasted = (
             f" {q.seconds(spent.wasted_seconds)} of computing went into attempts whose result "
             "was not kept."
+        )
+    if spent.unfinished_seconds:
+        wasted += (
+            f" {q.seconds(spent.unfinished_seconds)} of computing went into attempts that "
+            "ended after this stretch."
         )
     beside = ""
     if spent.transfer_seconds:
@@ -123,17 +149,13 @@ def time_spent(data: ReportData) -> str:
     )
 
 
-def timeline(data: ReportData, drawn: Timeline) -> str:
+def timeline(data: ReportData) -> str:
     """Say what the timeline shows, and how much ran at once."""
     run = data.run
     bar = "a task in the colour of its prefix"
     if not run.task_runs:
         bar = "a chunk in the colour of its dataset"
     text = f"Each lane is a thread of a worker, each bar {bar}."
-    if not drawn.by_thread:
-        text = (
-            f"Each lane is a worker, whose threads lie on top of each other; each bar is {bar}."
-        )
     if run.busy_seconds and run.compute_seconds and run.peak_nthreads:
         mean = run.compute_seconds / run.busy_seconds
         text += (
@@ -145,26 +167,38 @@ def timeline(data: ReportData, drawn: Timeline) -> str:
     if gap and run.start_t is not None and run.busy_seconds:
         length = gap.stop_t - gap.start_t
         if length > 0.01 * run.busy_seconds:
+            # By the clock of a worker, it can have ended before the recording began.
+            since = max(gap.start_t - run.start_t, 0.0)
             text += (
                 f" The longest pause in which nothing computed was {q.seconds(length)}, "
-                f"{q.seconds(gap.start_t - run.start_t)} after the start."
+                f"{q.seconds(since)} after the start."
             )
     return text
 
 
-def workers_put_together(data: ReportData, rows: int, command: str) -> str:
-    """Say that rows of the map stand for several workers, if they do."""
+def workers_put_together(data: ReportData, rows: int, command: str = "") -> str:
+    """Say that rows of a map stand for several workers, if they do.
+
+    Parameters
+    ----------
+    data : ReportData
+    rows : int
+        Rows of the map.
+    command : str, optional
+        What shows each worker for itself in a terminal.
+    """
     if data.workers.total <= rows:
         return ""
     return (
         f"Each of the {q.count(rows)} rows stands for several of the "
-        f"{q.count(data.workers.total)} workers, in order. All of them: {command}"
+        f"{q.count(data.workers.total)} workers, in order."
+        + (f" All of them: {command}" if command else "")
     )
 
 
 def scheduler(data: ReportData) -> str:
     """Say how much the scheduler had to do, and how much was held up."""
-    load = data.concurrency
+    load = data.stretches
     made = load.select((pl.col("transitions_per_second") * pl.col("seconds")).sum()).item()
     most = q.rate(_float(load["transitions_per_second"].max()), "transitions")
     width = q.seconds(_float(load["seconds"][0]))
@@ -175,26 +209,35 @@ def scheduler(data: ReportData) -> str:
     if loop := _float(load["slowest_loop_seconds"].max()):
         told.append(
             f"The slowest event loop of a worker came round every {q.seconds(loop)} (idle: "
-            "0.02 s)."
+            "0.02\N{NO-BREAK SPACE}s)."
         )
     return " ".join(told)
 
 
-def timeline_left_out(drawn: Timeline, command: str) -> str:
+def timeline_left_out(stream: TaskStream, command: str) -> str:
     """Say what the timeline leaves out or puts together; empty if nothing."""
     parts = []
-    if drawn.merged:
+    single = stream.bars.height
+    if stream.runs - stream.hidden_runs > single:
         parts.append(
-            f"The {drawn.single:,} longest of {drawn.runs:,} attempts have a bar of their own; "
-            f"the {drawn.merged:,} shorter ones share bars with their neighbours."
+            f"The {q.count(single)} longest of {q.counted(stream.runs, 'computation')} have a "
+            f"bar of their own; the others are put together by "
+            f"{q.seconds(stream.stretch_seconds)}, as high as the part of it that they took."
         )
-    if drawn.hidden_lanes:
+    if stream.transfer_runs > stream.transfers.height:
         parts.append(
-            f"{drawn.hidden_lanes:,} lanes with {drawn.hidden_runs:,} attempts are left out: "
-            "lanes where something failed come first, then the busiest."
+            f"So are all but the {q.count(stream.transfers.height)} longest of "
+            f"{q.counted(stream.transfer_runs, 'transfer')}."
         )
-    if drawn.hidden_marks:
-        parts.append(f"{drawn.hidden_marks:,} more failed attempts are not marked.")
+    if stream.hidden_rows:
+        parts.append(
+            f"{q.counted(stream.hidden_rows, 'worker')} with "
+            f"{q.counted(stream.hidden_runs, 'computation')} are left out: those where "
+            "something failed come first, then the busiest."
+        )
+    if stream.failures > stream.marks.height:
+        more = stream.failures - stream.marks.height
+        parts.append(f"{q.counted(more, 'more failed attempt')} are not marked.")
     return " ".join([*parts, f"All of them: {command}"]) if parts else ""
 
 
@@ -218,7 +261,7 @@ def chunks(data: ReportData) -> str:
         )
         name = _short(slowest["filename"])
         text += f" (in {name})." if name else "."
-    bad = run.chunk_attempts - run.chunks
+    bad = run.failed_chunks
     if bad:
         text += f" {q.counted(bad, 'attempt')} at chunks came to nothing"
         text += (
@@ -377,7 +420,7 @@ def chunks_left_out(plot: ChunkPlot, command: str) -> str:
 
 def workers(data: ReportData) -> str:
     """Say how evenly the work was spread over the workers."""
-    rows = data.workers.rows
+    rows = data.everyone
     text = f"{q.counted(data.run.workers, 'worker process', 'worker processes')} took part."
     compute = rows["compute_seconds"].drop_nulls()
     if compute.len() > 1:
@@ -392,27 +435,134 @@ def workers(data: ReportData) -> str:
     return text
 
 
+def comings_and_goings(data: ReportData, began_t: float) -> str:
+    """Say how many workers came and left meanwhile; empty if none did.
+
+    Parameters
+    ----------
+    data : ReportData
+    began_t : float
+        Workers that came up to then were there when recording began.
+    """
+    everyone = data.everyone
+    came = everyone.filter(pl.col("added_t") > began_t).height
+    left = everyone.filter(
+        pl.col("removed_t").is_not_null() & ~pl.col("lost").fill_null(value=False)
+    ).height
+    told = [f"{q.count(came)} came after the start"] if came else []
+    told += [f"{q.count(left)} left as they were told to"] if left else []
+    return f"Of these, {_listed(told)}." if told else ""
+
+
 def tasks(data: ReportData) -> str:
     """Say which kind of task took the most time."""
     rows = data.prefixes.rows
     total = data.run.compute_seconds or 0.0
     text = "A prefix is a kind of task: what its key begins with."
-    if total and rows.height:
-        top = rows.row(0, named=True)
+    top = rows.row(0, named=True) if rows.height else {}
+    if total and top.get("compute_seconds") is not None:
         text += (
-            f" {_name(top['prefix'])} took {q.share((top['compute_seconds'] or 0) / total)} of "
+            f" {_name(top['prefix'])} took {q.share(top['compute_seconds'] / total)} of "
             f"all computing: {q.counted(top['task_runs'], 'attempt')}, "
             f"{q.seconds(top['median_compute_seconds'])} in the median."
         )
     return text
 
 
+def merging_of_tasks(data: ReportData) -> str:
+    """Weigh what tasks do for coffea against each other; empty without coffea."""
+    shares = dict(data.roles.rows.select("role", "compute_share").iter_rows())
+    chunks, merging = shares.get("chunk"), shares.get("merge")
+    if chunks is None:
+        return ""
+    # Shares that are rounded each may add up to a hair more than all.
+    other = max(1 - chunks - (merging or 0), 0.0)
+    merged = f", merging their results {q.share(merging)}" if merging else ""
+    return f"Chunks took {q.share(chunks)} of computing{merged}, all else {q.share(other)}."
+
+
+def task_groups(data: ReportData) -> str:
+    """Say that prefixes consist of several task groups, if they do."""
+    groups, prefixes = data.task_groups, data.prefixes.total
+    if groups.total <= prefixes or not groups.rows.height:
+        return ""
+    top = groups.rows.row(0, named=True)
+    return (
+        "Tasks of a prefix come in groups, the layers of the graphs: "
+        f"{q.count(groups.total)} of them. The costliest, "
+        f"{_name(top['task_group'], 'no group')}, computed for "
+        f"{q.seconds(top['compute_seconds'])} in {q.counted(top['task_runs'], 'attempt')}."
+    )
+
+
+def stragglers(data: ReportData) -> str:
+    """Say how many attempts took far longer than usual, and name the worst."""
+    found = data.stragglers.listing
+    if not found.total:
+        return "No attempt took twice as long as is usual for its prefix."
+    worst = found.rows.row(0, named=True)
+    attempts = "1 attempt" if found.total == 1 else f"{q.count(found.total)} attempts"
+    times = f", {q.number(worst['factor'])} times as long" if worst["factor"] else ""
+    return (
+        f"{attempts} took at least twice as long as is usual for the prefix, "
+        f"{q.seconds(data.stragglers.excess_seconds)} more in all. The worst, "
+        f"{shortened(visible(worst['key']), 60)}, took {q.seconds(worst['compute_seconds'])} "
+        f"instead of {q.seconds(worst['median_seconds'])}{times}."
+    )
+
+
+def durations_left_out(data: ReportData, shown: int) -> str:
+    """Say how many prefixes the figure of durations leaves out; empty if none."""
+    if shown >= data.prefixes.total:
+        return ""
+    return (
+        f"The {q.count(shown)} prefixes that computed the most, of "
+        f"{q.count(data.prefixes.total)}."
+    )
+
+
+def submissions(data: ReportData) -> str:
+    """Say in how many batches tasks came."""
+    came = data.submissions
+    if not came.tasks:
+        return ""
+    tasks = q.counted(came.tasks, "task")
+    if came.batches == 1:
+        return f"{tasks} came in one batch."
+    return (
+        f"{tasks} came in {q.count(came.batches)} batches, such as graphs; the largest had "
+        f"{q.count(came.largest)}."
+    )
+
+
+def stealing(data: ReportData) -> str:
+    """Say how many tasks idle workers took from busy ones; empty if it cannot be known."""
+    came = data.submissions
+    if came.stealing is False and not came.stolen:
+        return "Work stealing was off."
+    if not came.has_events:
+        return ""
+    if not came.stolen and not came.too_late:
+        return "No task was stolen by an idle worker."
+    late = ""
+    if came.too_late:
+        late = f"; {q.counted(came.too_late, 'request')} came too late"
+    stolen = q.counted(came.stolen, "task was stolen", "tasks were stolen")
+    return f"{stolen} by idle workers from busy ones{late}."
+
+
 def inside(data: ReportData, graph: Flame) -> str:
     """Say what the samples are, which function took the most, and what is not known."""
+    looked = q.counted(graph.samples, "time") if graph.samples else "never"
     text = (
-        f"Dask's profilers looked {q.counted(graph.samples, 'time')} at what threads were at. "
+        f"Dask's profilers looked {looked} at what threads were at. "
         "A function is as wide as the time that was seen in it and in what it calls."
     )
+    if graph.logs:
+        text += (
+            f" What Yappi measured, in {q.counted(len(graph.logs), 'file')}, is chosen in the "
+            "place of workers; who called a function's callers is worked out there."
+        )
     rows = data.functions.rows
     if rows.height:
         top = rows.row(0, named=True)
@@ -459,6 +609,50 @@ def memory(data: ReportData) -> str:
     return text
 
 
+def not_sampled(data: ReportData) -> str:
+    """Say why there is no sample of a worker."""
+    every = q.seconds(data.recording.sample_interval_seconds or 1.0)
+    return (
+        "The workers were never sampled: none was there, or the recording was shorter "
+        f"than the interval between samples ({every}). A shorter one:"
+    )
+
+
+def movement(data: ReportData) -> str:
+    """Say how much moved between workers, or what is known of it without a record."""
+    moved = data.movement
+    if not moved.transfers:
+        return "No worker had to fetch a result from another one, as far as they told."
+    most = moved.pairs.rows.row(0, named=True)
+    way = f"from {_address(most['source'])} to {_address(most['destination'])}"
+    if moved.recorded:
+        return (
+            f"Workers sent each other {q.byte_size(moved.bytes)} in "
+            f"{q.counted(moved.transfers, 'transfer')}; the most, "
+            f"{q.byte_size(most['bytes'])}, went {way}."
+        )
+    told = (
+        f"Workers fetched results from each other "
+        f"{q.counted(moved.transfers, 'time')}, for {q.seconds(moved.seconds)} added up; "
+        f"the most between two of them, {q.seconds(most['seconds'])}, {way}."
+    )
+    return f"{told}{_fetching_most(data)} How many bytes these were was not recorded."
+
+
+def _fetching_most(data: ReportData) -> str:
+    rows = data.prefixes.rows.filter(pl.col("transfer_seconds") > 0)
+    if rows.is_empty():
+        return ""
+    top = rows.sort("transfer_seconds", descending=True).row(0, named=True)
+    total = _float(rows["transfer_seconds"].sum())
+    share = q.share(top["transfer_seconds"] / total) if total else q.UNKNOWN
+    return f" {_name(top['prefix'])} waited for {share} of it."
+
+
+def _address(worker: object) -> str:
+    return shortened(visible(str(worker)).rsplit("://", 1)[-1], 40)
+
+
 def cpu(data: ReportData) -> str:
     """Say how busy the cores were by the workers' own measure."""
     mean = _float(data.cluster_samples["cpu_percent"].mean())
@@ -466,9 +660,9 @@ def cpu(data: ReportData) -> str:
     if mean is None or not threads:
         return "CPU use was not recorded."
     return (
-        f"The workers used {q.number(mean / 100)} cores on average, with {q.number(threads)} "
-        "threads that compute. 100 % is one core; more than that is work beside the tasks, or "
-        "libraries with threads of their own."
+        f"The workers used {_measured(mean / 100, 'core')} on average, with "
+        f"{_measured(threads, 'thread')} for tasks. 100 % is one core; more than that is work "
+        "beside the tasks, or libraries with threads of their own."
     )
 
 
@@ -529,10 +723,70 @@ def environment(data: ReportData) -> str:
     )
 
 
-def _name(prefix: object) -> str:
-    return (
-        shortened(visible(str(prefix)), 60) if prefix is not None else "Tasks without a prefix"
+def versions_differ(data: ReportData) -> str:
+    """Say which packages processes of the run have in different versions, if any."""
+    differing = data.recipe.differing
+    if not differing:
+        return ""
+    told = [
+        f"{visible(name)} ({_versions(places)})"
+        for name, places in list(differing.items())[:VERSIONS_TOLD]
+    ]
+    more = _more(len(differing), len(told))
+    return f"Versions differ: {_listed(told)}{more}."
+
+
+def _versions(places: dict[str, str]) -> str:
+    return ", ".join(
+        f"{'workers' if process == 'worker' else process} {shortened(visible(version), 40)}"
+        for process, version in places.items()
     )
+
+
+def configured(data: ReportData) -> str:
+    """Say how much of Dask's configuration is not the default."""
+    setup = data.setup
+    if not setup.has_configuration:
+        return ""
+    options = setup.options.rows["name"].n_unique()
+    if not options:
+        return "All of Dask's configuration is the default."
+    varies = setup.options.rows.filter("varies")["name"].n_unique()
+    among = f", {q.count(varies)} of them not everywhere in the same way" if varies else ""
+    verb = "differs" if options == 1 else "differ"
+    return (
+        f"{q.counted(options, 'option')} of Dask's configuration {verb} from the "
+        f"default{among}."
+    )
+
+
+def jobs(data: ReportData) -> str:
+    """Say in which jobs of which batch system the workers ran, if in any."""
+    kinds = data.setup.jobs.rows.filter(process="worker").to_dicts()
+    if not kinds:
+        return ""
+    told = [_jobs_of_a_kind(kind) for kind in kinds[:KINDS_OF_JOBS_TOLD]]
+    return f"{_listed(told)}{_more(len(kinds), len(told))}."
+
+
+def _jobs_of_a_kind(kind: dict[str, object]) -> str:
+    workers = q.counted(int(str(kind["processes"])), "worker")
+    in_jobs = q.counted(int(str(kind["jobs"])), "job")
+    parts = [f"{workers} in {in_jobs} of {visible(str(kind['system']))}"]
+    if kind["queue"] is not None:
+        parts.append(f"queue {shortened(visible(str(kind['queue'])), 40)}")
+    if kind["cores"] is not None:
+        parts.append(q.counted(int(str(kind["cores"])), "core"))
+    return ", ".join(parts)
+
+
+def _name(name: object, nameless: str = "Tasks without a prefix") -> str:
+    return shortened(visible(str(name)), 60) if name is not None else nameless
+
+
+def _measured(value: float, noun: str) -> str:
+    text = q.number(value)
+    return f"{text} {noun if text == '1' else noun + 's'}"
 
 
 def _float(value: object) -> float | None:

@@ -17,16 +17,17 @@ from roast_analyze.figures.labels import shortened, visible
 from roast_analyze.report import quantities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
-    from roast_analyze.report.data import Listing
+    from roast_analyze.report.gathered.listing import Listing
 
 Kind = Literal[
     "text",
     "count",
     "seconds",
+    "difference",
     "bytes",
     "rate",
     "byte_rate",
@@ -40,7 +41,7 @@ Kind = Literal[
 #: Most characters of a cell.
 CELL_LIMIT: Final = 240
 #: Outcomes and the like that are no cause for worry.
-_WELL: Final = frozenset({"memory"})
+_WELL: Final = frozenset({"memory", "whole"})
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,12 @@ class Field:
     kind: Kind = "text"
     #: Leave the column out when every value is zero or missing.
     optional: bool = False
+    #: What it means, if the view doesn't say.
+    help: str = ""
+    #: Columns of one group have one unit.
+    group: str = ""
+    #: Column of how many times as much as elsewhere a value is: it stands small beside it.
+    times: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,14 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A curve in a cell: the ``d`` of its path in an SVG, and what it says in words."""
+
+    path: str
+    spoken: str
+
+
+@dataclass(frozen=True)
 class Cell:
     """A cell.
 
@@ -90,12 +105,18 @@ class Cell:
         Empty, ``"good"`` or ``"bad"``.
     more : str
         Longer text that can be opened below it.
+    picture : Picture, optional
+        What stands before the text.
+    beside : str or None
+        What stands small beside it; empty if that is in other cells of the column.
     """
 
     text: str
     value: float | None = None
     tone: str = ""
     more: str = ""
+    picture: Picture | None = None
+    beside: str | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +157,7 @@ def build(
     start_t: float = 0.0,
     more: tuple[str, str] | None = None,
     left_out: str = "",
+    pictures: Mapping[str, Sequence[Picture | None]] | None = None,
 ) -> Table:
     """Make a table of a listing.
 
@@ -149,20 +171,25 @@ def build(
     comments : mapping
         Column to what it means.
     command : str
-        What shows all rows in a terminal.
+        What shows all rows in a terminal; empty if no view has them.
     start_t : float
         From when times are counted, seconds since the epoch.
     more : tuple of str, optional
         A shown column, and the column whose text can be opened in its cells.
     left_out : str
         How the rows shown were chosen, if there are more.
+    pictures : mapping, optional
+        Shown column to the pictures of its cells, row by row.
     """
     rows = listing.rows
     kept = [f for i, f in enumerate(shown) if i == 0 or _tells(rows[f.name], f)]
-    written = [_column(rows[field.name], field, comments, start_t) for field in kept]
+    written = [_column(rows, field, kept, comments, start_t) for field in kept]
     if more:
         at = [field.name for field in kept].index(more[0]) if _has(kept, more[0]) else 0
         written[at] = (written[at][0], _openable(written[at][1], rows[more[1]].to_list()))
+    for at, field in enumerate(kept):
+        if drawn := (pictures or {}).get(field.name):
+            written[at] = (written[at][0], _pictured(written[at][1], drawn))
     return Table(
         name=name,
         title=title,
@@ -191,25 +218,50 @@ def _openable(cells: list[Cell], texts: list[str | None]) -> list[Cell]:
     ]
 
 
+def _pictured(cells: list[Cell], pictures: Sequence[Picture | None]) -> list[Cell]:
+    return [
+        replace(cell, picture=picture) for cell, picture in zip(cells, pictures, strict=True)
+    ]
+
+
 def _note(listing: Listing, left_out: str, command: str) -> str:
     if listing.total <= listing.rows.height:
         return ""
-    return (
-        f"{listing.rows.height:,} of {listing.total:,} rows: {left_out}. All of them: {command}"
-    )
+    way = command or "the query, without its limit"
+    return f"{listing.rows.height:,} of {listing.total:,} rows: {left_out}. All of them: {way}"
 
 
 def _column(
-    values: pl.Series, field: Field, comments: Mapping[str, str], start_t: float
+    rows: pl.DataFrame,
+    field: Field,
+    shown: list[Field],
+    comments: Mapping[str, str],
+    start_t: float,
 ) -> tuple[Column, list[Cell]]:
-    unit, write = _writer(values, field.kind, start_t)
     numeric = field.kind not in ("text", "outcome")
-    column = Column(field.name, field.title, unit, comments.get(field.name, ""), numeric)
-    return column, [write(value) for value in values.to_list()]
+    together = [f for f in shown if f is field or (f.group and f.group == field.group)]
+    largest = max(_largest(rows[f.name]) for f in together) if numeric else 0.0
+    unit, write = _writer(largest, field.kind, start_t)
+    column = Column(field.name, field.title, unit, _help(field, comments), numeric)
+    cells = [write(value) for value in rows[field.name].to_list()]
+    if field.times:
+        cells = _beside(cells, rows[field.times].to_list())
+    return column, cells
 
 
-def _writer(values: pl.Series, kind: Kind, start_t: float) -> tuple[str, Callable[[Any], Cell]]:
-    """Choose the unit of a column, and how one of its values is written."""
+def _help(field: Field, comments: Mapping[str, str]) -> str:
+    return field.help or comments.get(field.name, "")
+
+
+def _beside(cells: list[Cell], times: list[float | None]) -> list[Cell]:
+    return [
+        replace(cell, beside="" if ratio is None else quantities.times(ratio))
+        for cell, ratio in zip(cells, times, strict=True)
+    ]
+
+
+def _writer(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[Any], Cell]]:
+    """Choose the unit of a column by its largest value, and how one of them is written."""
     if kind == "text":
         return "", _text
     if kind == "outcome":
@@ -218,19 +270,20 @@ def _writer(values: pl.Series, kind: Kind, start_t: float) -> tuple[str, Callabl
         return "s", partial(_since, start_t=start_t)
     if kind == "share":
         return "%", partial(_number, divisor=0.01, decimals=0)
-    largest = _largest(values)
     if kind in ("count", "trouble"):
         tone = "bad" if kind == "trouble" else ""
         return "", partial(_number, divisor=1, decimals=0, tone=tone)
     if kind in ("rate", "ratio"):
         unit = "1/s" if kind == "rate" else ""
         return unit, partial(_number, divisor=1, decimals=_decimals(largest))
-    if kind == "seconds":
+    if kind in ("seconds", "difference"):
         unit, divisor = _seconds_unit(largest)
     else:
         unit, divisor = quantities.byte_unit(largest)
     decimals = 0 if unit == "B" else _decimals(largest / divisor)
     unit += "/s" if kind == "byte_rate" else ""
+    if kind == "difference":
+        return unit, partial(_difference, divisor=divisor, decimals=decimals)
     return unit, partial(_number, divisor=divisor, decimals=decimals)
 
 
@@ -256,14 +309,25 @@ def _number(value: float | None, divisor: float, decimals: int, tone: str = "") 
         return Cell(quantities.UNKNOWN)
     scaled = value / divisor
     least = 10.0**-decimals
-    # A little is not nothing.
-    text = f"<{least:.{decimals}f}" if 0 < scaled < least / 2 else f"{scaled:,.{decimals}f}"
+    text = f"{scaled:,.{decimals}f}"
+    if 0 < abs(scaled) < least / 2:
+        # A little is not nothing, whichever way.
+        text = f"<{least:.{decimals}f}" if scaled > 0 else f">-{least:.{decimals}f}"
     return Cell(text, value, tone if value else "")
 
 
+def _difference(value: float | None, divisor: float, decimals: int) -> Cell:
+    if value is None or not math.isfinite(value):
+        return _number(value, divisor, decimals)
+    amount = f"{abs(value) / divisor:,.{decimals}f}"
+    sign = "−" if value < 0 else "+"
+    # What is too little to be shown has no direction either.
+    return Cell(f"{sign if float(amount.replace(',', '')) else ''}{amount}", value)
+
+
 def _largest(values: pl.Series) -> float:
-    value = values.max()
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    finite = [abs(value) for value in values.drop_nulls() if math.isfinite(value)]
+    return float(max(finite, default=0.0))
 
 
 def _seconds_unit(largest: float) -> tuple[str, float]:

@@ -2,6 +2,10 @@
 
 import os
 import re
+import subprocess
+import sys
+import webbrowser
+from pathlib import Path
 
 import pytest
 
@@ -256,11 +260,11 @@ def test_text_of_a_trace_is_only_text(summarize, worker, task, run, move, chunk,
     ],
 )  # fmt: skip
 def test_the_report_lies_next_to_the_trace(tmp_path, name, report):
-    assert summary._beside(tmp_path / name) == tmp_path / report
+    assert summary._beside([(tmp_path / name,)]) == tmp_path / report
 
 
 def test_a_folder_has_its_report_next_to_it(tmp_path):
-    assert summary._beside(tmp_path / "run/") == tmp_path / "run.html"
+    assert summary._beside([(tmp_path / "run/",)]) == tmp_path / "run.html"
 
 
 @pytest.mark.parametrize("words", [["{trace}", "--html"], ["--html", "{trace}"]])
@@ -288,3 +292,224 @@ def test_a_report_that_cannot_be_written(capsys, tmp_path, write_trace):
 
     assert main([str(write_trace()), "--html", str(folder / "x.html")]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_stretch_of_a_run_is_not_taken_for_the_whole(
+    capsys, write_trace, worker, task, run, sample
+):
+    path = write_trace(
+        worker("w1"), task("a-1"), task("b-1"), *run("a-1", 10.0, 30.0),
+        *run("b-1", 50.0, 60.0), sample(5.0), stop_t=1500.0,
+    )  # fmt: skip
+
+    # A time before the end looks like an option.
+    assert main([str(path), "--from", "20", "--to", "-24m"]) == 0
+
+    text = " ".join(capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ").split())
+    assert (
+        "Only the stretch from 20 s to 60 s of a run of 25 min. What lies outside is left out: "
+        "0 of 2 attempts, 2 of 4 transitions, 1 of 1 sample. 2 attempts go beyond its ends: "
+        "the time outside is cut off, and what ends later counts as unfinished. "
+        "Recorded 40 s from 1970-01-01 00:00:20 (UTC)"
+    ) in text
+    assert "Computing 20 s of 40 s that the threads were there: 50 %" in text
+    assert "2 attempts: 1 memory, 1 unfinished" in text
+
+
+def test_the_commands_that_tell_of_a_stretch(capsys, write_trace, worker, task, run):
+    path = str(write_trace(worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0)))
+    query = "SELECT compute_seconds FROM run"
+
+    assert main(["sql", path, query, "--from", "-80", "--to", "1970-01-01T00:00:25"]) == 0
+    assert "5.0" in capsys.readouterr().out.split()
+    assert main(["view", path, "transitions", "--to=20s", "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert main([path, "--from", "noon"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "roast-analyze: 'noon' is no time of the run; give"
+    )
+
+
+def test_a_trace_is_never_the_report(capsys, write_trace):
+    """`a --html b` reads as if both were traces."""
+    a = write_trace(name="a.jsonl", trace_id="A")
+    b = write_trace(name="b.jsonl", trace_id="B")
+    before = b.read_bytes()
+
+    assert main([str(a), "--html", str(b)]) == 2
+
+    assert "is named like a trace; name the traces first" in capsys.readouterr().err
+    assert b.read_bytes() == before
+
+
+# -- in the browser ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Addresses that the browser is told to open; it can."""
+    addresses = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: addresses.append(url) or True)
+    return addresses
+
+
+def test_open_writes_the_report_and_shows_it(capsys, write_trace, shown):
+    path = write_trace(name="my run.jsonl")
+
+    assert main([str(path), "--open", "--title", "Mine"]) == 0
+
+    report = path.with_name("my run.html")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == (f"report: {report}\n", "")
+    assert shown == [report.as_uri()]
+    assert "Mine" in report.read_text()
+
+
+def test_open_shows_the_report_where_it_was_written(tmp_path, write_trace, shown):
+    assert main([str(write_trace()), "--html", str(tmp_path / "x.html"), "--open"]) == 0
+
+    assert shown == [(tmp_path / "x.html").as_uri()]
+
+
+@pytest.mark.parametrize("trouble", [False, webbrowser.Error("none"), OSError("none")])
+def test_where_no_browser_opens_the_place_is_told(capsys, monkeypatch, write_trace, trouble):
+    def fail(_url):
+        if isinstance(trouble, Exception):
+            raise trouble
+        return trouble
+
+    monkeypatch.setattr(webbrowser, "open", fail)
+    path = write_trace(name="run.jsonl")
+
+    assert main([str(path), "--open"]) == 0
+
+    report = path.with_name("run.html")
+    captured = capsys.readouterr()
+    assert captured.out == f"report: {report}\n"
+    assert captured.err == (
+        f"roast-analyze: no browser can be opened here; open {report.as_uri()} in yours\n"
+    )
+
+
+def test_the_reader_chooses_the_browser(tmp_path, write_trace):
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > "{tmp_path}/opened"\n')
+    browser.chmod(0o700)
+    path = write_trace(name="run.jsonl")
+
+    subprocess.run(
+        [sys.executable, "-m", "roast_analyze", path, "--open"],
+        env={**os.environ, "BROWSER": f"{browser} %s"},
+        check=True,
+    )
+
+    assert (tmp_path / "opened").read_text() == path.with_name("run.html").as_uri() + "\n"
+
+
+# -- several traces ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def several(write_trace, worker, task, run, chunk):
+    """Paths of three traces: the second took twice the time, the third has chunks."""
+
+    def trace(name, *records, stop_t):
+        return str(
+            write_trace(
+                worker("w1"), *records, name=f"{name}.jsonl", trace_id=name, stop_t=stop_t
+            )
+        )
+
+    entries = {"filename": "f", "entry_start": 0, "entry_stop": 12_000}
+    return [
+        trace("before", task("x-1"), *run("x-1", 1.0, 3.0), stop_t=10.0),
+        trace("after", task("x-1"), *run("x-1", 1.0, 7.0), stop_t=20.0),
+        trace("chunky", task("P-1"), chunk("P-1", **entries), *run("P-1", 1.0, 3.0),
+              stop_t=5.0),
+    ]  # fmt: skip
+
+
+def test_several_traces_stand_side_by_side(capsys, monkeypatch, several):
+    monkeypatch.setenv("COLUMNS", "80")
+
+    assert main(several) == 0
+
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith(
+        "Of 3 traces, after took the longest, 20 s: 4 times as long as chunky (5 s)."
+    )
+    assert section(text, "Time") == [
+        ["before", "10 s", "1", "10 s", "2 s", "0 s", "8 s"],
+        ["after", "20 s", "1", "20 s", "6 s", "0 s", "14 s"],
+        ["×2", "×1", "×2", "×3", "×1.75"],
+        ["chunky", "5 s", "1", "5 s", "2 s", "0 s", "3 s"],
+        ["×0.5", "×1", "×0.5", "×1", "×0.375"],
+    ]
+    assert section(text, "Work") == [
+        ["before", "1", "–", "–", "–", "–"],
+        ["after", "1", "–", "–", "–", "–"],
+        ["×1"],
+        ["chunky", "1", "1", "12,000", "6,000", "–"],
+        ["×1"],
+    ]
+    assert [row[-1] for row in section(text, "Memory and trouble")] == ["whole"] * 3
+
+
+def test_a_folder_of_several_traces_is_compared_too(capsys, several):
+    assert main([str(Path(several[0]).parent)]) == 0
+
+    assert [row[0] for row in section(capsys.readouterr().out, "Memory")] == [
+        "after", "before", "chunky",
+    ]  # fmt: skip
+
+
+def test_segments_of_one_trace_are_one_trace(capsys, write_trace, task):
+    parts = [
+        str(write_trace(task(f"a-{n}"), name=f"part-{n}.jsonl", segment=n)) for n in (1, 2)
+    ]
+
+    assert main(parts) == 0
+
+    text = capsys.readouterr().out
+    head = [line.split(None, 1) for line in text.split("\n\n")[0].splitlines()]
+    assert ["Trace", "part-1.jsonl"] in head
+    assert ["Tasks", "2, 0 attempts"] in head
+    assert ["Whole", "yes"] in head
+
+
+@pytest.mark.parametrize(
+    ("names", "report"), [(2, "before-and-after.html"), (3, "before-and-2-more.html")]
+)
+def test_the_comparison_lies_next_to_the_first_trace(capsys, several, tmp_path, names, report):
+    assert main([*several[:names], "--html"]) == 0
+
+    assert capsys.readouterr().out == f"report: {tmp_path / report}\n"
+    assert "side by side" in (tmp_path / report).read_text()
+
+
+def test_the_comparison_has_the_title_and_the_place_that_it_is_given(tmp_path, several, shown):
+    target = tmp_path / "x.html"
+
+    assert main([*several, "--html", str(target), "--title", "A <good> week", "--open"]) == 0
+
+    assert "<h1><bdi>A &lt;good&gt; week</bdi></h1>" in target.read_text()
+    assert shown == [target.as_uri()]
+
+
+def test_names_of_traces_are_only_text_in_the_terminal(capsys, write_trace):
+    names = ["\x1b[31mred", "[bold red]x"]
+    paths = [str(write_trace(name=f"{n}.jsonl", trace_id=n)) for n in names]
+
+    assert main(paths) == 0
+
+    text = capsys.readouterr().out
+    assert {c for c in text if ord(c) < 32} == {"\n"}
+    assert "[bold red]x" in text
+
+
+def test_one_of_several_that_is_no_trace_is_named(capsys, tmp_path, several):
+    (tmp_path / "notes.jsonl").write_text("hello\n")
+
+    assert main([*several, str(tmp_path / "notes.jsonl")]) == 2
+    assert "notes.jsonl" in capsys.readouterr().err

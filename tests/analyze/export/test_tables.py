@@ -53,6 +53,19 @@ def test_views_come_back_as_they_are(sample, tmp_path):
             assert list(zip(parquet.columns, map(str, parquet.types), strict=True)) == types
 
 
+def test_a_full_disk_is_said_and_nothing_stays_there(small_disk, write_trace, task, capsys):
+    trace = str(write_trace(task("a")))
+    # It is full when tables are made, and when all that is left is to close the database.
+    for nbytes in (40_000, 1_000_000):
+        disk = small_disk(nbytes)
+
+        code = main(["export", trace, "--duckdb", str(disk / "trace.duckdb")])
+
+        assert code == 2
+        assert "trace.duckdb' cannot be written" in capsys.readouterr().err
+        assert list(disk.iterdir()) == []
+
+
 def test_what_tables_mean(write_trace, tmp_path):
     file = tmp_path / "trace.duckdb"
     main(["export", str(write_trace()), "--duckdb", str(file)])

@@ -1,6 +1,6 @@
 import pytest
 
-from roast_analyze.figures.labels import label, shortened, visible
+from roast_analyze.figures.labels import label, shortened, visible, worker_name
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,21 @@ def test_a_label_is_shortened_before_it_is_escaped():
 
 def test_newlines_stay_in_visible_text():
     assert visible("a\n\tb") == "a\n\tb"
+
+
+@pytest.mark.parametrize(
+    ("worker", "name", "shown"),
+    [
+        ("tcp://10.0.0.1:40001", "0", "worker 0"),
+        ("tcp://10.0.0.1:40001", 7, "worker 7"),
+        ("tcp://10.0.0.1:40001", "gpu node", "gpu node"),
+        ("tcp://10.0.0.1:40001", None, "10.0.0.1:40001"),
+        ("tcp://10.0.0.1:40001", "", "10.0.0.1:40001"),
+        ("tcp://10.0.0.1:40001", "tcp://10.0.0.1:40001", "10.0.0.1:40001"),
+        (None, None, "?"),
+        ("w1", "<b>\ntwo", "<b> two"),
+        ("w1", "SLURMCluster-job-1234567-worker-12", "SLURMCluste…67-worker-12"),
+    ],
+)
+def test_a_worker_has_a_short_name_of_one_line(worker, name, shown):
+    assert worker_name({"worker": worker, "name": name}) == shown

@@ -15,38 +15,19 @@ STRETCHES = pl.DataFrame(
 )
 
 
-def rows(*cells: tuple) -> pl.DataFrame:
-    """Cells of the map: row, stretch, share; a worker a row."""
-    return pl.DataFrame(
-        [
-            {"row": row, "worker": f"tcp://w:{row}", "name": str(row), "workers": 1,
-             "stretch": stretch, "share": share}
-            for row, stretch, share in cells
-        ]
-    )  # fmt: skip
+def test_rows_of_a_map_have_the_names_of_their_workers():
+    names = load.row_names(
+        pl.DataFrame(
+            {
+                "row": [0, 0, 1, 2],
+                "worker": ["tcp://w:0", "tcp://w:0", "tcp://w:1", "tcp://w:20"],
+                "name": ["0", "0", None, "<b>x</b>"],
+                "workers": [1, 1, 1, 13],
+            }
+        )
+    )
 
-
-def test_a_map_has_a_row_a_worker_and_holes_where_none_was_there():
-    figure = load.busy(rows((0, 0, 0.0), (0, 1, 1.0), (1, 3, 0.256)), STRETCHES, AXIS)
-
-    (drawn,) = figure.data
-    assert list(map(list, drawn.z)) == [[0, 100, None, None], [None, None, None, 26]]
-    assert drawn.x == (0.5, 1.5, 2.5, 3.5)
-    assert figure.layout.yaxis.ticktext == ("worker 0", "worker 1")
-
-
-def test_rows_of_several_workers_say_so():
-    together = rows((0, 0, 0.5)).with_columns(pl.lit(13).alias("workers"))
-
-    figure = load.busy(together, STRETCHES, AXIS)
-
-    assert figure.layout.yaxis.ticktext == ("worker 0 and 12 more",)
-
-
-def test_names_are_no_markup():
-    hostile = rows((0, 0, 0.5)).with_columns(pl.lit("<b>x").alias("name"))
-
-    assert load.busy(hostile, STRETCHES, AXIS).layout.yaxis.ticktext == ("&lt;b&gt;x",)
+    assert names == {0: "worker 0", 1: "w:1", 2: "&lt;b&gt;x&lt;/b&gt; and 12 more"}
 
 
 def test_what_the_scheduler_had_to_do_is_drawn_over_time():
@@ -59,3 +40,22 @@ def test_what_the_scheduler_had_to_do_is_drawn_over_time():
         "slowest_loop_seconds": [None, 0.02, None, 0.4],
     }
     assert all(list(trace.x) == [0.0, 1.0, 2.0, 3.0] for trace in figure.data)
+
+
+def came(**columns: list) -> pl.DataFrame:
+    return pl.DataFrame({"t": [100.0, 101.0, 102.0], "batches": [0, 0, 0], **columns})
+
+
+def test_tasks_that_came_have_a_stem_where_some_did():
+    figure = load.submissions(came(tasks=[0, 7, 2], stolen=[0, 0, 0]), AXIS)
+
+    (stems,) = figure.data
+    assert (stems.x, stems.y) == ((1.0, 2.0), (7, 2))
+    assert stems.error_y.arrayminus == (7, 2)
+
+
+def test_tasks_that_were_stolen_have_a_panel_of_their_own():
+    figure = load.submissions(came(tasks=[9, 0, 0], stolen=[0, 0, 3]), AXIS)
+
+    _, stolen = figure.data
+    assert (stolen.x, stolen.y, stolen.yaxis) == ((2.0,), (3,), "y2")

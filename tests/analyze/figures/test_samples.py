@@ -48,8 +48,30 @@ def named(figure, name):
 def test_memory_is_drawn_in_a_unit_that_fits():
     figure = samples.memory(cluster((0.0, 300, 0.0), (5.0, 700, 0.0)), each(1, 2), {}, AXIS)
 
-    assert named(figure, "process memory").y == (300, 700)
+    assert named(figure, "other memory of the processes").y == (300, 700)
     assert figure.layout.yaxis2.title.text == "cluster (MiB)"
+
+
+def test_the_memory_of_the_cluster_is_a_stack_of_one_tick():
+    """Of two ticks in one stretch of time the one with more memory counts, with its parts."""
+    ticks = cluster((5.0, 700, 0.0), (5.001, 600, 0.0)).with_columns(
+        managed_bytes=pl.Series([200 * MIB, 500 * MIB]), spilled_bytes=pl.Series([10 * MIB, 0])
+    )
+
+    figure = samples.memory(ticks, each(1, 1), {}, AXIS)
+
+    stack = {trace.name: trace.y for trace in figure.data if trace.stackgroup}
+    assert stack == {
+        "results held": (200,),
+        "other memory of the processes": (500,),
+        "spilled, on disk": (10,),
+    }
+
+
+def test_without_spilling_the_stack_has_no_place_for_it():
+    figure = samples.memory(cluster((0.0, 300, 0.0)), each(1, 1), {}, AXIS)
+
+    assert "spilled, on disk" not in {trace.name for trace in figure.data}
 
 
 def test_a_limit_far_above_is_not_drawn():
@@ -71,7 +93,9 @@ def test_cpu_is_drawn_in_cores():
 def test_a_curve_keeps_its_peak_however_many_samples_there_are():
     rows = [(i / 1000, 5, 0.0) for i in range(10_000)] + [(7.0, 99, 0.0)]
 
-    curve = named(samples.memory(cluster(*rows), each(1, 1), {}, AXIS), "process memory")
+    figure = samples.memory(cluster(*rows), each(1, 1), {}, AXIS)
+
+    curve = named(figure, "other memory of the processes")
 
     assert len(curve.x) <= samples.POINT_LIMIT + 1
     assert max(curve.y) == 99

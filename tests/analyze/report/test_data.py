@@ -4,7 +4,8 @@ import polars as pl
 import pytest
 
 from roast_analyze.report import data
-from roast_analyze.report.data import Gap, longest_gap
+from roast_analyze.report.data import Gap
+from roast_analyze.report.gathered.listing import Listing
 from roast_schemas import SCHEMA_VERSION
 
 
@@ -80,10 +81,11 @@ def test_what_went_on_in_each_stretch_of_time(open_trace, worker, task, move):
         stop_t=10.0,
     )
 
-    stretches = data.gather(trace).concurrency
+    stretches = data.gather(trace).stretches
 
     assert stretches.columns == [
-        "t", "seconds", "ready", "waiting", "slowest_loop_seconds", "transitions_per_second",
+        "t", "seconds", "executing", "nthreads", "ready", "waiting", "slowest_loop_seconds",
+        "transitions_per_second",
     ]  # fmt: skip
     moved = stretches.filter(pl.col("transitions_per_second") > 0)
     assert moved["t"].to_list() == pytest.approx([1.0, 3.0])
@@ -104,7 +106,7 @@ def test_how_busy_workers_were(open_trace, worker, task, run):
     gathered = data.gather(trace)
 
     busy = gathered.busy.join(
-        gathered.concurrency.select("t", pl.int_range(pl.len()).alias("stretch")), on="stretch"
+        gathered.stretches.select("t", pl.int_range(pl.len()).alias("stretch")), on="stretch"
     )
     assert busy.select("row", "worker", "name", "workers").unique().sort("row").rows() == [
         (0, "w1", "9", 1),
@@ -128,15 +130,28 @@ def test_long_lists_are_cut_and_their_length_is_known(open_trace):
 
     assert (listing.rows.height, listing.total) == (data.EVENT_ROWS, 250)
     assert listing.rows["t"].to_list() == [float(i) for i in range(data.EVENT_ROWS)]
-    assert listing.rows["payload"].str.len_chars().max() == data.VALUE_CHARACTERS
+    assert listing.rows["payload"][0] == f'"{"y" * (data.VALUE_CHARACTERS - 2)}…'
+
+
+def test_of_a_traceback_the_end_is_kept(open_trace, task, move):
+    told = {"exception": "E" * 2000, "traceback": "first" + "line\n" * 1000 + "last"}
+    failed = move(2.0, "a-1", "processing>erred", "task-erred-1.0", worker="w1", **told)
+
+    rows = data.gather(open_trace(task("a-1"), move(1.0, "a-1", "a>processing"), failed))
+
+    (failure,) = rows.failures.rows.to_dicts()
+    assert failure["exception"] == "E" * (data.EXCEPTION_CHARACTERS - 1) + "…"
+    assert (failure["traceback"][0], failure["traceback"][-5:]) == ("…", "\nlast")
+    assert len(failure["traceback"]) == data.TRACEBACK_CHARACTERS
 
 
 def test_the_query_of_a_listing_gives_its_rows(open_trace, worker, task, run):
     trace = open_trace(worker("w1"), task("a-1"), *run("a-1", 1.0, 3.0))
     gathered = data.gather(trace)
-    listings = [value for value in vars(gathered).values() if isinstance(value, data.Listing)]
+    listings = [value for value in vars(gathered).values() if isinstance(value, Listing)]
+    listings += [gathered.stragglers.listing, gathered.movement.pairs]
 
-    assert len(listings) == 18
+    assert len(listings) == 21
     for listing in listings:
         assert trace.sql(listing.query).pl().equals(listing.rows), listing.query
 
@@ -147,14 +162,19 @@ def test_comments_come_from_the_views(open_trace, task):
     assert comments["task_runs"]["key"] == "Key of the task."
 
 
-def test_the_longest_gap_is_found_across_threads():
-    runs = pl.DataFrame(
-        {
-            "compute_start_t": [0.0, 1.0, 6.0, 8.0, None],
-            "compute_stop_t": [5.0, 2.0, 7.0, 9.5, None],
-        }
-    )
+@pytest.mark.parametrize(
+    ("times", "gap"),
+    [
+        ([(0.0, 5.0), (1.0, 2.0), (6.0, 7.0), (8.5, 9.5)], Gap(7.0, 8.5)),
+        ([(0.0, 5.0), (1.0, 6.0)], None),
+        ([], None),
+    ],
+)
+def test_the_longest_gap_is_found_across_threads(open_trace, run, times, gap):
+    records = [
+        line
+        for number, (start, stop) in enumerate(times)
+        for line in run(f"a-{number}", start, stop, thread=number)
+    ]
 
-    assert longest_gap(runs) == Gap(5.0, 6.0)
-    assert longest_gap(runs.head(2)) is None
-    assert longest_gap(runs.head(0)) is None
+    assert data.gather(open_trace(*records)).longest_gap == gap

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from roast_analyze.report import data, flame, page
-from roast_analyze.report.data import Profiles
+from roast_analyze.report.gathered.profiles import Profiles
 
 LIBRARY = "/env/lib/python3.11/site-packages/uproot/reading.py"
 
@@ -21,8 +21,8 @@ def stacks(*rows):
     together = {}
     for stack, worker, prefix, at, samples, undecided in rows:
         together.setdefault(stack, []).append(
-            {"worker": worker, "prefix": prefix, "interval_seconds": 0.01, "bin": at,
-             "samples": samples, "undecided": undecided}
+            {"log": None, "worker": worker, "prefix": prefix, "interval_seconds": 0.01,
+             "bin": at, "samples": samples, "undecided": undecided}
         )  # fmt: skip
     frames = [[frame(name) for name in stack] for stack in together]
     frame_schema = {"name": pl.String, "filename": pl.String, "line_number": pl.Int64}
@@ -172,7 +172,7 @@ def test_samples_are_put_together_by_time(open_trace):
 
     # No stretch is shorter than what one look covers.
     assert (profiles.start_t, profiles.bins, profiles.bin_seconds) == (1.0, 4, 1.0)
-    ((frames, parts),) = profiles.stacks.rows()
+    ((frames, _, parts),) = profiles.stacks.rows()
     assert [f["name"] for f in frames] == ["f", "g"]
     assert sorted((part["bin"], part["samples"]) for part in parts) == [(0, 3), (3, 4)]
 

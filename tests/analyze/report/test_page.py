@@ -1,6 +1,7 @@
 import base64
 import gzip
 import hashlib
+import html as html_lib
 import json
 import re
 from html.parser import HTMLParser
@@ -64,7 +65,8 @@ def small(worker, task, run, move, sample, chunk):
         task("P-1"),
         chunk("P-1", **identity),
         task("a-2"),
-        sample(1.0, cpu=50.0, memory=1024**3, memory_limit=4 * 1024**3, nthreads=1),
+        sample(1.0, server_id="id-w1-0.0", cpu=50.0, memory=1024**3, memory_limit=4 * 1024**3,
+               nthreads=1),
         *run("P-1", 1.0, 5.0, run_id=1),
         chunk("P-1", **identity, **measured),
         {**section, "start_t": 1.0, "stop_t": 2.0},
@@ -122,11 +124,13 @@ def test_every_section_is_there_and_filled(html, small):
     assert re.findall(r'id="figure-([a-z-]+)" ', text) == [
         "timeline",
         "chunk-seconds",
-        "busy",
-        "prefix-seconds",
-        "memory",
+        "headcount",
         "cpu",
+        "prefix-seconds",
+        "durations",
+        "memory",
         "scheduler",
+        "submissions",
     ]
     assert re.findall(r'class="table" id="table-([a-z-]+)"', text) == [
         "datasets",
@@ -145,12 +149,11 @@ def test_every_section_is_there_and_filled(html, small):
     ]
 
 
-def test_the_page_allows_nothing_but_its_own_two_scripts(html, small):
-    elements = Elements(html(*small))
-    scripts = {
-        attrs.get("id", attrs.get("type", "own")): text for attrs, text in elements.scripts
-    }
-    plotly = gzip.decompress(base64.b64decode(scripts["plotly-gzip-base64"]))
+def test_the_page_allows_nothing_but_its_own_scripts_and_plotly(html, small):
+    scripts = Elements(html(*small)).scripts
+    first, last = (text.encode() for attrs, text in scripts if not attrs)
+    (packed,) = (text for attrs, text in scripts if attrs.get("id") == "plotly-gzip-base64")
+    plotly = gzip.decompress(base64.b64decode(packed))
 
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html(*small))[1]
 
@@ -158,7 +161,7 @@ def test_the_page_allows_nothing_but_its_own_two_scripts(html, small):
         return base64.b64encode(hashlib.sha256(script).digest()).decode()
 
     assert policy.replace("&#39;", "'") == (
-        f"default-src 'none'; script-src 'sha256-{sha256(scripts['own'].encode())}' "
+        f"default-src 'none'; script-src 'sha256-{sha256(first)}' 'sha256-{sha256(last)}' "
         f"'sha256-{sha256(plotly)}'; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
@@ -174,18 +177,18 @@ def test_hostile_strings_stay_text(html, small, hostile):
 
 
 def test_figures_read_back_as_they_were(html, hostile):
-    figures = [
-        json.loads(text)
+    timeline, *figures = [
+        json.loads(gzip.decompress(base64.b64decode(text)))
         for attrs, text in Elements(html(*hostile)).scripts
-        if attrs.get("type") == "application/json"
+        if attrs == {"type": "application/octet-stream"}
     ]
 
-    assert len(figures) == 7
-    marks = next(trace for trace in figures[0]["data"] if trace.get("name") == "failed")
-    assert marks["customdata"][0][1] == (
-        '&lt;/script&gt;&lt;img src=x onerror="window.__pwned=1"&gt;&lt;!--{{ 7*7 }}\''
-        "⟨U+2028⟩⟨U+202E⟩␀"
-    )
+    # Text on a canvas is text; plotly has a markup of its own.
+    name = '</script><img src=x onerror="window.__pwned=1"><!--{{ 7*7 }}\'⟨U+2028⟩⟨U+202E⟩␀'
+    assert timeline["marks"]["keys"] == [name]
+    points = next(trace for trace in figures[0]["data"] if trace.get("customdata"))
+    assert html_lib.escape(name, quote=False) in points["customdata"][0]
+    assert len(figures) == 8
 
 
 def test_the_title_is_the_name_of_the_trace_or_what_one_says(html):
@@ -220,6 +223,18 @@ def test_an_empty_section_says_why(open_trace, section, says):
     assert next(s for s in built.sections if s.name == section).empty.startswith(says)
 
 
+def test_a_recording_of_one_instant_says_that_nothing_has_a_rate(open_trace, worker, task, run):
+    records = worker("w1"), task("a-1"), *run("a-1", 0.0, 0.0)
+
+    built = page.build(data.gather(open_trace(*records, stop_t=0.0)))
+
+    scheduler = next(s for s in built.sections if s.name == "scheduler")
+    assert scheduler.empty == "All was recorded at one instant, so that nothing has a rate."
+    tiles = {tile.label: (tile.value, tile.hint) for tile in built.verdict.tiles}
+    assert tiles["Workers"] == ("1", "at once")
+    assert tiles["Core-seconds"] == ("0", "nothing computed")
+
+
 def test_a_run_without_workers(html, task, run):
     assert "No worker was seen" in html(task("a-1"), *run("a-1", 1.0, 2.0))
 
@@ -247,8 +262,7 @@ def test_a_run_without_a_cluster(open_trace, worker, chunk):
         "2 chunks, 20 events, in 7 s on 1 worker (1 thread): 2.86 events/s. "
         "The cores computed for 6 % of the time that they were there. 1 failure."
     )
-    assert [plot.name for plot in told["timeline"].plots] == ["timeline"]
-    assert told["timeline"].plots[0].query == "SELECT * FROM chunks ORDER BY processing_t"
+    assert told["timeline"].timeline.query == "SELECT * FROM chunks ORDER BY processing_t"
     assert [table.name for table in told["chunks"].tables] == [
         "datasets", "costs", "files", "chunks",
     ]  # fmt: skip
@@ -327,3 +341,58 @@ def test_times_are_in_the_zone_of_the_cluster(tmp_path):
         built = page.build(data.gather(trace))
 
     assert built.started == "1970-01-01 02:00:00 (UTC+02:00)"
+
+
+def test_the_page_says_whose_clock_it_goes_by(html):
+    assert "Recorded from 1970-01-01 00:00:00 (UTC) on the cluster's clock" in html()
+
+
+def test_a_worker_has_small_pictures_that_say_what_they_show(html, small):
+    table = re.search(r'id="table-workers".*?</table>', html(*small), re.DOTALL)[0]
+
+    pictures = re.findall(r'<svg><title>(.*?)</title><path d="(.*?)"/></svg>(.*?)</td>', table)
+    said = [title.replace("\N{NO-BREAK SPACE}", " ") for title, _, _ in pictures]
+    assert said == ["50 to 50 %", "25 to 25 %"]
+    assert [(path, text) for _, path, text in pictures] == [("M6 1h0", "50"), ("M6 12h0", "25")]
+
+
+def test_movement_is_shown_if_something_moved(open_trace, worker, task, move):
+    parts = [{"action": "transfer", "start": 1.0, "stop": 1.5, "source": "w2"}]
+    fetched = move(
+        2.0, "a-1", "processing>memory", "task-finished-1", worker="w1", startstops=parts
+    )
+    built = page.build(
+        data.gather(open_trace(worker("w1"), worker("w2"), task("a-1"), fetched))
+    )
+
+    memory = next(section for section in built.sections if section.name == "memory")
+    assert [plot.name for plot in memory.plots] == ["movement"]
+    assert [[cell.text for cell in row] for row in memory.tables[0].rows] == [
+        ["w2", "w1", "1", "0.500"]
+    ]
+    assert memory.sentences[1].endswith("How many bytes these were was not recorded.")
+
+
+def test_task_groups_and_stragglers_are_shown_if_they_tell_more(open_trace, task, run):
+    attempts = []
+    for i in range(12):
+        group = f"a-{i % 2}"
+        attempts += [
+            task(f"a-{i}", group=group),
+            *run(f"a-{i}", 0.0, 1.0 + 9 * (i == 7), run_id=i),
+        ]
+
+    built = page.build(data.gather(open_trace(*attempts)))
+
+    tasks = next(section for section in built.sections if section.name == "tasks")
+    shown = {table.name: [row[0].text for row in table.rows] for table in tasks.tables}
+    assert shown == {"prefixes": ["a"], "task-groups": ["a-1", "a-0"], "stragglers": ["a-7"]}
+
+
+def test_how_to_run_it_again_is_text_to_copy(html):
+    fact = {"section": "client versions", "name": "dask", "value": "2026.8.0"}
+
+    text = html({"kind": "environment", "t": 0.0, **fact})
+
+    assert 'id="snippet-again"' in text
+    assert "pip install dask==2026.8.0" in text

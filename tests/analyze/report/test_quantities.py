@@ -20,6 +20,9 @@ NBSP = "\N{NO-BREAK SPACE}"
         (59.96, "1 min"),
         (192, "3 min 12 s"),
         (7500, "2 h 5 min"),
+        (7559, "2 h 6 min"),
+        (86_399, "1 d"),
+        (3e8, "3,472 d 5 h"),
         (90_000, "1 d 1 h"),
         (-3, "−3 s"),
     ],
@@ -43,6 +46,7 @@ def test_bytes(value, words):
         (12_345, "12,345"),
         (23_400_000, "23.4 million"),
         (5_200_000_000, "5.2 billion"),
+        (10**15, "1,000 trillion"),
     ],
 )
 def test_count(value, words):
@@ -95,3 +99,10 @@ def test_what_is_no_number_is_unknown(value):
 
     assert set(words) == {"–"}
     assert q.instant(0.0, value) == q.instant(0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(None, "–"), (1.318, "×1.32"), (0.25, "×0.25"), (1, "×1")]
+)
+def test_times(value, words):
+    assert q.times(value) == words

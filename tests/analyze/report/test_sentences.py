@@ -25,6 +25,47 @@ def test_what_a_run_of_plain_tasks_did(told, worker, task, run):
     )
 
 
+def test_a_run_that_never_ended_took_no_time_yet(told, worker, task, move):
+    records = worker("w1"), task("a-1"), move(1.0, "a-1", "waiting>processing", worker="w1")
+
+    assert told(sentences.what_was_done, *records) == "1 task on 1 worker (1 thread)."
+
+
+def test_what_was_recorded_at_one_instant(told, worker, task, run):
+    records = worker("w1"), task("a-1"), *run("a-1", 0.0, 0.0)
+
+    assert told(sentences.what_was_done, *records, stop_t=0.0) == "1 task in 0 s on 1 worker."
+
+
+def test_chunks_without_a_cluster_that_all_failed(told, chunk):
+    measured = {"run_id": 1, "start_t": 1.0, "stop_t": 3.0, "exception": "OSError()"}
+    about = {"worker": "pid:1", "entry_start": 0, "entry_stop": 10, **measured}
+
+    assert told(sentences.what_was_done, chunk("a", **about)) == (
+        "1 attempt at chunks, none of them finished, in 2 s on 1 worker."
+    )
+
+
+def test_one_of_something_is_no_plural(told, worker, task, run, sample):
+    records = worker("w1"), task("a-1"), *run("a-1", 0.0, 0.5), sample(1.0, cpu=100, nthreads=1)
+
+    assert told(sentences.time_spent, *records, stop_t=1.0).startswith(
+        "The cluster offered 1 core-second; 50 %"
+    )
+    assert told(sentences.cpu, *records).startswith(
+        "The workers used 1 core on average, with 1 thread for tasks."
+    )
+
+
+def test_a_prefix_of_which_no_time_is_known_took_no_share(told, task, move, chunk):
+    records = task("b-1"), move(1.0, "b-1", "waiting>processing", worker="w1")
+    alone = chunk("y", run_id=4, start_t=1.0, stop_t=2.0)
+
+    assert told(sentences.tasks, *records, alone) == (
+        "A prefix is a kind of task: what its key begins with."
+    )
+
+
 def test_what_a_run_of_chunks_did(told, worker, task, run, chunk):
     identity = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 1000}
 
@@ -310,3 +351,126 @@ def test_skipped_chunks_and_results_from_checkpoints(told, chunks):
         "The results of 1 chunk came from a checkpoint: their events are not known."
     )
     assert told(sentences.what_was_done, *loaded) == "1 chunk, in 4 s on 1 worker (1 thread)."
+
+
+def test_workers_that_came_and_went(open_trace, worker, gone):
+    gathered = data.gather(
+        open_trace(
+            worker("w1"),
+            worker("w2", t=3.0),
+            worker("w3", t=4.0),
+            gone("w1", 5.0, "retire-workers-5.0"),
+            gone("w2", 6.0, "handle-worker-cleanup-6.0"),
+        )
+    )
+
+    assert sentences.comings_and_goings(gathered, 0.1) == (
+        "Of these, 2 came after the start and 1 left as they were told to."
+    )
+    assert sentences.workers(gathered).endswith(f"1{NBSP}worker went away unexpectedly.")
+
+
+def test_workers_that_stayed(open_trace, worker):
+    assert sentences.comings_and_goings(data.gather(open_trace(worker("w1"))), 0.1) == ""
+
+
+def test_the_worst_straggler_is_named(told, task, run):
+    attempts = []
+    for i in range(11):
+        attempts += [task(f"a-{i}"), *run(f"a-{i}", 0.0, 4.0 if i == 7 else 1.0, run_id=i)]
+
+    assert told(sentences.stragglers, *attempts) == (
+        "1 attempt took at least twice as long as is usual for the prefix, 3 s more in all. "
+        "The worst, a-7, took 4 s instead of 1 s, 4 times as long."
+    )
+    assert told(sentences.stragglers) == (
+        "No attempt took twice as long as is usual for its prefix."
+    )
+
+
+def test_prefixes_that_consist_of_groups(told, task, run):
+    one = [task("a-1", group="a"), *run("a-1", 0.0, 1.0)]
+
+    assert told(sentences.task_groups, *one) == ""
+    assert told(
+        sentences.task_groups, *one, task("a-2", group="a-x"), *run("a-2", 0.0, 5.0)
+    ) == (
+        "Tasks of a prefix come in groups, the layers of the graphs: 2 of them. The costliest, "
+        "a-x, computed for 5 s in 1 attempt."
+    )
+
+
+def test_tasks_that_came(told, task):
+    assert told(sentences.submissions) == ""
+    assert told(sentences.submissions, task("a-1")) == "1 task came in one batch."
+    assert told(sentences.submissions, task("a-1"), task("a-2"), task("b-1", t=5.0)) == (
+        "3 tasks came in 2 batches, such as graphs; the largest had 2."
+    )
+
+
+def test_tasks_that_were_stolen(told):
+    def log(what):
+        return {"kind": "event", "t": 1.0, "topic": "stealing", "payload": [what, "a-1"]}
+
+    name = "distributed.scheduler.work-stealing"
+    fact = {"section": "dask configuration", "name": name, "value": False}
+    mine = {"kind": "event", "t": 1.0, "topic": "mine", "payload": 1}
+
+    assert told(sentences.stealing) == ""
+    assert told(sentences.stealing, mine) == "No task was stolen by an idle worker."
+    assert told(
+        sentences.stealing, log("confirm"), log("confirm"), log("already-computing")
+    ) == ("2 tasks were stolen by idle workers from busy ones; 1 request came too late.")
+    off = {"kind": "environment", "t": 0.0, **fact}
+    assert told(sentences.stealing, off) == "Work stealing was off."
+
+
+def test_what_is_known_of_movement_without_a_record(told, task, move):
+    parts = [{"action": "transfer", "start": 1.0, "stop": 1.5, "source": "tcp://b:1"}]
+    fetched = move(
+        2.0, "a-1", "processing>memory", "task-finished-1", worker="tcp://a:1", startstops=parts
+    )
+    sent = move(0.5, "a-1", "waiting>processing", worker="tcp://a:1")
+
+    assert told(sentences.movement, task("a-1"), sent, fetched) == (
+        "Workers fetched results from each other 1 time, for 500 ms added up; the most between "
+        "two of them, 500 ms, from b:1 to a:1. a waited for 100 % of it. How many bytes these "
+        "were was not recorded."
+    )
+    assert told(sentences.movement).startswith("No worker had to fetch")
+
+
+def test_what_moved_if_it_was_recorded(told):
+    ends = {"source": "tcp://b:1", "destination": "tcp://a:1"}
+    transfer = {
+        "kind": "transfer",
+        "t": 1.0,
+        "start_t": 1.0,
+        "stop_t": 1.5,
+        "nbytes": 2048,
+        **ends,
+    }
+
+    assert told(sentences.movement, transfer, transfer) == (
+        "Workers sent each other 4 KiB in 2 transfers; the most, 4 KiB, went from b:1 to a:1."
+    )
+
+
+def test_versions_that_differ(told):
+    def fact(section, version):
+        about = {"section": f"{section} versions", "name": "numpy", "value": version}
+        return {"kind": "environment", "t": 0.0, **about}
+
+    assert told(sentences.versions_differ, fact("client", "2"), fact("scheduler", "2")) == ""
+    assert told(sentences.versions_differ, fact("client", "2"), fact("scheduler", "1")) == (
+        "Versions differ: numpy (client 2, scheduler 1)."
+    )
+
+
+def test_prefixes_that_have_no_box(open_trace, task):
+    gathered = data.gather(open_trace(*(task(f"p{i}-1") for i in range(25))))
+
+    assert sentences.durations_left_out(gathered, 25) == ""
+    assert sentences.durations_left_out(gathered, 20) == (
+        "The 20 prefixes that computed the most, of 25."
+    )

@@ -2,8 +2,8 @@ import polars as pl
 import pytest
 
 from roast_analyze.report import tables
-from roast_analyze.report.data import Listing
-from roast_analyze.report.tables import Cell, Field
+from roast_analyze.report.gathered.listing import Listing
+from roast_analyze.report.tables import Cell, Field, Picture
 
 
 @pytest.fixture
@@ -41,6 +41,7 @@ def column(built, index=0):
         ([1.5, 22.25, None], "seconds", "s", ["1.50", "22.25", ""]),
         ([0.001, 0.05], "seconds", "ms", ["1.00", "50.00"]),
         ([100.0, 0.00001, 0.0], "seconds", "s", ["100.0", "<0.1", "0.0"]),
+        ([-2048, -1, 4], "bytes", "KiB", ["-2.00", ">-0.01", "<0.01"]),
         ([0.00001, 0.00005], "seconds", "µs", ["10.00", "50.00"]),
         ([512.0, 2048.0], "byte_rate", "KiB/s", ["0.50", "2.00"]),
         ([1.0, 2.5], "ratio", "", ["1.00", "2.50"]),
@@ -98,3 +99,64 @@ def test_what_is_left_out_is_said_with_the_command_that_shows_it(table):
     assert table(total=2000, a=([1], "count")).note == (
         "1 of 2,000 rows: the first. All of them: roast-analyze view x v"
     )
+
+
+def test_what_no_view_shows_is_in_the_query():
+    listing = Listing("v", "SELECT 1 LIMIT 1", pl.DataFrame({"a": [1]}), 5)
+
+    built = tables.build("t", "T", listing, (Field("a", "a"),), comments={}, command="")
+
+    assert built.note.endswith("All of them: the query, without its limit")
+
+
+def test_a_picture_stands_beside_the_number_of_its_row():
+    listing = Listing("v", "SELECT 1", pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), 2)
+    curve = Picture("M0 1h9", "1 to 2")
+    fields = (Field("b", "b"), Field("a", "a", "ratio", help="What it is here."))
+
+    built = tables.build(
+        "t",
+        "T",
+        listing,
+        fields,
+        comments={"a": "?"},
+        command="",
+        pictures={"a": [None, curve]},
+    )
+
+    assert [row[1].picture for row in built.rows] == [None, curve]
+    assert [row[0].picture for row in built.rows] == [None, None]
+    assert built.columns[1].help == "What it is here."
+
+
+def test_columns_of_a_group_have_the_unit_of_the_largest_of_them():
+    rows = pl.DataFrame({"a": [0.001], "b": [12.5], "c": [0.001]})
+    fields = (
+        Field("a", "a", "seconds", group="g"),
+        Field("b", "b", "seconds", group="g"),
+        Field("c", "c", "seconds"),
+    )
+
+    built = tables.build("t", "T", Listing("v", "", rows, 1), fields, comments={}, command="")
+
+    assert [column.unit for column in built.columns] == ["s", "s", "ms"]
+    assert [cell.text for cell in built.rows[0]] == ["<0.01", "12.50", "1.00"]
+
+
+def test_how_many_times_as_much_stands_beside_a_number():
+    rows = pl.DataFrame({"a": [2, 5, 1], "a times": [None, 2.5, 0.5]})
+    field = Field("a", "a", "count", times="a times")
+
+    built = tables.build("t", "T", Listing("v", "", rows, 3), (field,), comments={}, command="")
+
+    assert [(row[0].text, row[0].value, row[0].beside) for row in built.rows] == [
+        ("2", 2, ""), ("5", 5, "×2.5"), ("1", 1, "×0.5"),
+    ]  # fmt: skip
+
+
+def test_a_difference_has_a_sign_if_it_can_be_seen(table):
+    built = table(a=([12.5, -1234.0, 0.0, -0.01, None], "difference"))
+
+    assert built.columns[0].unit == "s"
+    assert column(built) == ["+12", "−1,234", "0", "0", ""]
+    assert column(table(a=([100.0, -0.01], "difference"))) == ["+100.0", "0.0"]

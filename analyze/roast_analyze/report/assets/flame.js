@@ -2,8 +2,7 @@
 // a canvas. Every interaction computes it anew from the samples, on typed arrays: a tree's
 // weights in one pass over the samples and one over its nodes, boxes only where they are
 // wide enough to be seen. Names only ever become text, on the canvas or of an element.
-(async () => {
-  "use strict";
+drawings.push(async () => {
   const figure = document.querySelector("figure.flame");
   if (!figure) return;
 
@@ -24,15 +23,14 @@
   const input = part("input[type=search]");
 
   // ---- What was embedded -----------------------------------------------------------------
-  if (typeof DecompressionStream === "undefined") {
-    part(".flame-shown").textContent = "This browser cannot unpack the flame graph: it has no " +
-      "DecompressionStream, which browsers have since 2023. The table below is complete without it.";
+  const packed = part("script");
+  let raw;
+  try {
+    raw = await unpacked(packed);
+  } catch (error) {
+    part(".flame-shown").textContent = error.message;
     return;
   }
-  const packed = part("script");
-  const bytes = Uint8Array.from(atob(packed.textContent.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const raw = await new Response(stream).json();
   packed.remove();
   const NONE = raw.names.length; // the frame of what runs in no code of the user's
   const names = [...raw.names, "(none of your code)"];
@@ -56,11 +54,13 @@
   for (let row = 1; row < rowNode.length; row++) rowNode[row] += rowNode[row - 1];
   const rowGroup = Int32Array.from(raw.of);
   const rowBin = Uint8Array.from(raw.bins);
-  const rowSamples = Int32Array.from(raw.samples);
+  const rowSamples = Float64Array.from(raw.samples);
   // Without an interval of every group, samples themselves are what is drawn.
   const inSeconds = raw.groups.every((group) => group[2] !== null);
   const groupSeconds = Float64Array.from(raw.groups, (group) => (inSeconds ? group[2] : 1));
+  // A number below that of the scheduler, -1, is that of a file of Yappi's.
   const hasWorkers = raw.groups.some((group) => group[0] >= 0);
+  const hasScheduler = raw.groups.some((group) => group[0] === -1);
 
   // Functions in the order of their names: places among siblings that do not change when
   // the weights do.
@@ -135,7 +135,7 @@
 
   // ---- State -----------------------------------------------------------------------------
   const state = {
-    worker: hasWorkers ? "all" : "scheduler",
+    worker: hasWorkers ? "all" : hasScheduler ? "scheduler" : String(raw.groups[0][0]),
     prefix: "all",
     fold: false, inverted: false, heavy: false, regex: false,
     from: 0, to: raw.binCount, // the brushed stretch of time, in bins
@@ -155,12 +155,14 @@
 
   function wanted() {
     return Uint8Array.from(raw.groups, ([worker, prefix]) => {
-      if (state.worker === "scheduler") return worker < 0 ? 1 : 0;
-      if (worker < 0) return 0;
+      if (state.worker === "scheduler") return worker === -1 ? 1 : 0;
+      if (worker < 0) return String(worker) === state.worker ? 1 : 0;
       const here = state.worker === "all" || worker === Number(state.worker);
       return here && (state.prefix === "all" || prefix === Number(state.prefix)) ? 1 : 0;
     });
   }
+
+  const isMeasured = () => Number(state.worker) < -1; // by Yappi, and not sampled
 
   function weigh() {
     now = treeOf(state.fold);
@@ -170,13 +172,15 @@
     samples = 0;
     overTime.fill(0);
     const groups = wanted();
+    const timeless = isMeasured();
     for (let row = 0; row < rowNode.length; row++) {
       const group = rowGroup[row];
       if (!groups[group]) continue;
       const bin = rowBin[row];
       const seconds = rowSamples[row] * groupSeconds[group];
       overTime[bin] += seconds;
-      if (bin < state.from || bin >= state.to) continue;
+      // What Yappi measured lies in no stretch of time.
+      if (!timeless && (bin < state.from || bin >= state.to)) continue;
       const node = place[rowNode[row]];
       self[node] += seconds;
       samples += rowSamples[row];
@@ -260,7 +264,7 @@
   }
 
   function layoutCallers() {
-    const { first, children, total, frame } = now;
+    const { first, children, total } = now;
     const full = width();
     const path = [0];
     for (const [i, wants] of state.focus.entries()) {
@@ -435,20 +439,6 @@
     return pattern;
   }
 
-  function sized(element, cssWidth, cssHeight) {
-    const ratio = Math.min(devicePixelRatio || 1, 3);
-    const [w, h] = [Math.round(cssWidth * ratio), Math.round(cssHeight * ratio)];
-    if (element.width !== w || element.height !== h) {
-      element.width = w;
-      element.height = h;
-      element.style.height = `${cssHeight}px`;
-    }
-    const context = element.getContext("2d");
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, cssWidth, cssHeight);
-    return context;
-  }
-
   const CHARACTER_PX = 6.3;
   function fitting(frame, room) {
     const most = Math.floor(room / CHARACTER_PX);
@@ -469,7 +459,7 @@
     const height = Math.max(boxes.length, 1) * ROW_PX + 1;
     content.style.height = `${height}px`;
     const seen = Math.max(Math.min(height, scroller.clientHeight || height), ROW_PX);
-    const context = sized(canvas, full, seen);
+    const context = sizedContext(canvas, full, seen);
     const top = Math.min(scroller.scrollTop, Math.max(height - seen, 0));
     context.font = `11.5px ${colours.sans}`;
     context.textBaseline = "middle";
@@ -512,7 +502,7 @@
 
   function drawStrip() {
     const full = Math.max(strip.parentElement.clientWidth, 200);
-    const context = sized(strip, full, STRIP_PX);
+    const context = sizedContext(strip, full, STRIP_PX);
     const most = Math.max(...overTime, 1e-12);
     const tall = STRIP_PX - AXIS_PX;
     const step = full / raw.binCount;
@@ -536,13 +526,13 @@
     context.fillStyle = colours.soft;
     context.textBaseline = "bottom";
     const stop = raw.start + raw.binCount * raw.binSeconds;
-    const [left, right] = [seconds(raw.start), seconds(stop)];
+    const [left, right] = [duration(raw.start), duration(stop)];
     context.textAlign = "left";
     context.fillText(left, 0, STRIP_PX);
     context.textAlign = "right";
     context.fillText(right, full, STRIP_PX);
     if (brushed) {
-      const text = `${seconds(timeOf(state.from))} to ${seconds(timeOf(state.to))}`;
+      const text = `${duration(timeOf(state.from))} to ${duration(timeOf(state.to))}`;
       context.textAlign = "center";
       context.fillStyle = colours.outline;
       const middle = ((state.from + state.to) / 2) * step;
@@ -554,19 +544,7 @@
   const timeOf = (bin) => raw.start + bin * raw.binSeconds;
 
   // ---- Words -----------------------------------------------------------------------------
-  function digits(value) {
-    return value.toLocaleString("en", { maximumSignificantDigits: value >= 100 ? Math.ceil(Math.log10(value + 1)) : 3 });
-  }
-  function seconds(value) {
-    if (value < 0) return `−${seconds(-value)}`;
-    if (value === 0) return "0 s";
-    if (value < 0.9995) return `${digits(value * 1e3)} ms`;
-    if (value < 119.5) return `${digits(value)} s`;
-    const minutes = Math.floor(Math.round(value) / 60);
-    if (minutes < 60) return `${minutes} min ${Math.round(value) % 60} s`;
-    return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-  }
-  const amount = (value) => (inSeconds ? seconds(value)
+  const amount = (value) => (inSeconds ? duration(value)
     : `${value.toLocaleString("en")} ${value === 1 ? "sample" : "samples"}`);
   function percent(value) {
     if (!(value > 0)) return "0 %";
@@ -596,9 +574,10 @@
   }
 
   function sayShown() {
-    const words = [`${inSeconds ? `${amount(now.total[0])}, ` : ""}${plural(samples, "sample")}`];
+    const words = isMeasured() ? [`${amount(now.total[0])}, as Yappi measured it`]
+      : [`${inSeconds ? `${amount(now.total[0])}, ` : ""}${plural(samples, "sample")}`];
     if (isBrushed()) {
-      words.push(`${percent(now.total[0] / whole)} of the whole, from ${seconds(timeOf(state.from))} to ${seconds(timeOf(state.to))}`);
+      words.push(`${percent(now.total[0] / whole)} of the whole, from ${duration(timeOf(state.from))} to ${duration(timeOf(state.to))}`);
     }
     if (input.hasAttribute("aria-invalid")) words.push("this is no regular expression");
     if (matching) {
@@ -705,21 +684,9 @@
     if (!box) { tipped = null; return; }
     if (tipped !== box) {
       tipped = box;
-      tip.textContent = "";
-      const name = document.createElement("b");
-      name.textContent = names[box.frame];
-      tip.append(name);
-      for (const line of [fileOf(box.frame), ...facts(box)].filter(Boolean)) {
-        const text = document.createElement("span");
-        text.textContent = line;
-        tip.append(text);
-      }
+      fillTip(tip, names[box.frame], [fileOf(box.frame), ...facts(box)]);
     }
-    const around = figure.getBoundingClientRect();
-    const x = event.clientX - around.left + 14;
-    const y = event.clientY - around.top + 16;
-    tip.style.left = `${Math.max(0, Math.min(x, around.width - tip.offsetWidth - 4))}px`;
-    tip.style.top = `${event.clientY + 24 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 30 : y}px`;
+    placeTip(tip, figure, event);
   }
   canvas.addEventListener("pointermove", showTip);
   canvas.addEventListener("pointerleave", () => { tip.hidden = true; tipped = null; });
@@ -801,7 +768,7 @@
   for (const select of figure.querySelectorAll("[data-choose]")) {
     select.addEventListener("change", () => {
       state[select.dataset.choose] = select.value;
-      part('[data-choose="prefix"]').disabled = state.worker === "scheduler";
+      part('[data-choose="prefix"]').disabled = state.worker === "scheduler" || isMeasured();
       renew();
     });
   }
@@ -836,4 +803,4 @@
   leaveCursor();
   renew();
   figure.dataset.state = "drawn";
-})();
+});

@@ -1,9 +1,7 @@
-"use strict";
 // What the page does by itself: theme, figures, tables. It loads nothing, and text of the
 // trace only ever becomes text: no innerHTML anywhere.
 (() => {
   const root = document.documentElement;
-  root.classList.add("scripted");
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const say = (text) => { document.getElementById("status").textContent = text; };
 
@@ -73,32 +71,27 @@
   };
 
   async function loadPlotly() {
-    if (typeof DecompressionStream === "undefined") {
-      throw new Error(
-        "This browser cannot unpack the drawing library: it has no DecompressionStream, " +
-        "which browsers have since 2023. The sentences and tables are complete without it.");
-    }
-    const packed = document.getElementById("plotly-gzip-base64");
-    const bytes = Uint8Array.from(atob(packed.textContent.trim()), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const library = document.getElementById("plotly-gzip-base64");
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = await unpackedText(library);
     document.head.append(script);
-    packed.remove();
+    library.remove();
     if (typeof Plotly === "undefined") throw new Error("The drawing library did not start.");
   }
 
-  const specOf = (figure) => JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+  const specOf = (figure) => unpacked(figure.querySelector("script"));
 
   async function draw(figure) {
     const canvas = figure.querySelector(".canvas");
-    const { data, layout } = specOf(figure);
+    const { data, layout } = await specOf(figure);
     const name = figure.dataset.name;
     assign(layout, themed(layout));
     if (canvas.clientWidth < 600) narrow(canvas, data, layout);
     const config = { ...CONFIG, toImageButtonOptions: { filename: `${name}`, scale: 2 } };
     canvas.textContent = "";
     await Plotly.newPlot(canvas, data, layout, config);
+    // What the canvas says is in its label; its buttons remain to be reached.
+    for (const drawing of all(".main-svg", canvas)) drawing.setAttribute("aria-hidden", "true");
     drawn.push(canvas);
     figure.dataset.state = "drawn";
   }
@@ -123,8 +116,22 @@
   const escapeLabel = (text) =>
     text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
+  // Between two figures the page is shown, and answers the reader.
+  const nextFrame = () => new Promise((done) => (
+    document.hidden ? setTimeout(done) : requestAnimationFrame(() => setTimeout(done))));
+
   async function drawAll() {
     const figures = all("figure.plot");
+    // These go first: plotly takes longer to start than they take to be drawn.
+    for (const drawOne of drawings) {
+      await drawOne().catch(reportError);
+      await nextFrame();
+    }
+    for (const scroll of all(".scroll.long")) {
+      // From here on it is as if it had always been there, to be read by programs as well.
+      scroll.style.contentVisibility = "visible";
+      await nextFrame();
+    }
     try {
       if (figures.length) await loadPlotly();
     } catch (error) {
@@ -134,29 +141,28 @@
     }
     for (const figure of figures) {
       await draw(figure);
-      // Between two figures the page answers the reader.
-      await new Promise((done) => setTimeout(done));
+      await nextFrame();
     }
     root.dataset.state = "drawn";
   }
 
-  // A map has a value for each row, which an axis names, and each place on the other axis.
-  function mapRows(trace, { tickvals, ticktext }) {
+  // A map has a value for each row and each column; an axis names them, or counts.
+  function mapRows(trace, { xaxis, yaxis }) {
     const { x, y, z } = trace.meta.columns;
+    const named = ({ tickvals, ticktext }, place) => (ticktext ? plainText(ticktext[tickvals.indexOf(place)]) : place);
     return trace.z.flatMap((values, i) => values.flatMap((value, j) => (value === null ? [] : [{
-      series: plainText(trace.name), [y]: plainText(ticktext[tickvals.indexOf(trace.y[i])]),
-      [x]: trace.x[j], [z]: value,
+      series: plainText(trace.name), [y]: named(yaxis, trace.y[i]), [x]: named(xaxis, trace.x[j]), [z]: value,
     }])));
   }
 
-  function figureRows(figure) {
+  async function figureRows(figure) {
     const tables = [];
-    const { data, layout } = specOf(figure);
+    const { data, layout } = await specOf(figure);
     for (const trace of data) {
       const columns = trace.meta?.columns;
       if (!columns) continue;
       if (trace.z) {
-        tables.push(...mapRows(trace, layout.yaxis));
+        tables.push(...mapRows(trace, layout));
         continue;
       }
       const length = (trace.x ?? trace.y).length;
@@ -181,12 +187,24 @@
   const words = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
   const bodyRows = (table) => all("tbody tr", table);
   const cellText = (cell) => {
+    if (!cell.childElementCount) return cell.textContent;
     const copy = cell.cloneNode(true);
-    all("details", copy).forEach((part) => part.remove());
+    all("details, svg", copy).forEach((part) => part.remove());
     return copy.textContent;
   };
 
+  // Rows that come and go would make the browser measure every cell anew: from the first
+  // time on, columns keep the widths that they had.
+  function keepWidths(table) {
+    if (table.style.tableLayout) return;
+    const widths = all("th", table).map((th) => th.getBoundingClientRect().width);
+    table.style.width = `${table.getBoundingClientRect().width}px`;
+    all("th", table).forEach((th, i) => { th.style.width = `${widths[i]}px`; });
+    table.style.tableLayout = "fixed";
+  }
+
   function sortBy(table, heading) {
+    keepWidths(table);
     const headings = all("th", table);
     const index = headings.indexOf(heading);
     const numeric = heading.classList.contains("n");
@@ -210,10 +228,17 @@
     say(`Sorted by ${heading.textContent.trim()}, ${order}`);
   }
 
+  const texts = new WeakMap();
   function filterRows(block, text) {
+    keepWidths(block.querySelector("table"));
     const wanted = text.trim().toLowerCase();
     const rows = bodyRows(block);
-    for (const row of rows) row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
+    // What a picture says is no text of the row.
+    const said = (row) => (row.querySelector("svg") ? [...row.cells].map(cellText).join("\n") : row.textContent);
+    for (const row of rows) {
+      texts.has(row) || texts.set(row, said(row).toLowerCase());
+      row.hidden = wanted !== "" && !texts.get(row).includes(wanted);
+    }
     const left = rows.filter((row) => !row.hidden).length;
     const counter = block.querySelector(".rows");
     counter.textContent = wanted ? `${left.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : rows.length.toLocaleString("en");
@@ -237,6 +262,8 @@
     const quote = (value) => (/[",\n\r]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
     return rows.map((row) => row.map((value) => quote(String(value))).join(",")).join("\r\n") + "\r\n";
   }
+  const asTsv = (block) =>
+    tableRows(block, true).map((row) => row.map((v) => v.replace(/[\t\r\n]+/g, " ")).join("\t")).join("\n");
   function download(name, text) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
@@ -260,17 +287,25 @@
     }
   }
 
+  // A click or the focus beside an open box with SQL closes it: it covers what is below.
+  function closeBoxesBeside(target) {
+    for (const box of all(".tools details[open]")) if (!box.contains(target)) box.open = false;
+  }
+  document.addEventListener("focusin", ({ target }) => {
+    closeBoxesBeside(target);
+    // A heading of which a part is in sight is not brought in by the browser. One that the
+    // pointer is on stays where it is.
+    if (target.matches("th :focus-visible")) target.scrollIntoView({ block: "nearest", inline: "nearest" });
+  });
   document.addEventListener("click", async (event) => {
     const heading = event.target.closest("th");
     if (heading) return sortBy(heading.closest("table"), heading);
-    // A click beside an open box with SQL closes it.
-    for (const box of all(".tools details[open]")) if (!box.contains(event.target)) box.open = false;
+    closeBoxesBeside(event.target);
     const action = event.target.closest("[data-do]");
     if (!action) return undefined;
     const block = action.closest("[data-name]");
     if (action.dataset.do === "copy") {
-      const cells = tableRows(block, true).map((row) => row.map((v) => v.replace(/[\t\r\n]+/g, " ")).join("\t"));
-      const done = await copy(cells.join("\n"));
+      const done = await copy(block.classList.contains("snippet") ? block.querySelector("pre").textContent : asTsv(block));
       const label = action.textContent;
       action.textContent = done ? "Copied" : "No clipboard";
       say(action.textContent);
@@ -278,7 +313,7 @@
       return undefined;
     }
     const rows = block.shownRows ? block.shownRows()
-      : block.classList.contains("plot") ? figureRows(block)
+      : block.classList.contains("plot") ? await figureRows(block)
       : block.classList.contains("spent") ? spentRows(block) : tableRows(block, true);
     download(`${block.dataset.name}.csv`, asCsv(rows));
     return undefined;
@@ -291,6 +326,11 @@
     const block = event.target.closest(".table");
     if (block && event.target.type === "search") filterRows(block, event.target.value);
   });
+  // A cell makes room for what is folded in it. A selector that looks for it would cost each
+  // filter and each order of rows a look at every cell.
+  document.addEventListener("toggle", ({ target }) => {
+    target.closest?.("td")?.classList.toggle("unfolded", target.open);
+  }, true);
   // What an ellipsis cuts off is shown when the pointer rests on it.
   document.addEventListener("pointerover", (event) => {
     const cell = event.target.closest?.("td");

@@ -160,9 +160,9 @@ attempts AS (
         END AS output_bytes,
         coalesce(run.exception, measured.exception) AS exception,
         CASE
-            WHEN run.seq IS NOT NULL THEN run.compute_seconds / numbered.chunks_in_task
+            WHEN run.seq IS NOT NULL THEN run.whole_seconds / numbered.chunks_in_task
             WHEN measured.measured_until IS DISTINCT FROM 'read' THEN measured.seconds
-        END AS compute_seconds,
+        END AS whole_seconds,
         run.queued_seconds,
         run.transfer_seconds / numbered.chunks_in_task AS transfer_seconds,
         CASE WHEN run.seq IS NULL THEN measured.start_t ELSE run.processing_t END AS processing_t,
@@ -182,7 +182,7 @@ judged AS (
             -- A task of dask-awkward goes on with what it has read.
             CASE
                 WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
-                    THEN _not_negative(compute_seconds - measured_seconds)
+                    THEN _not_negative(whole_seconds - measured_seconds)
                 ELSE process_seconds
             END AS process_seconds
         ),
@@ -203,7 +203,9 @@ judged AS (
 )
 SELECT
     judged.*,
-    CASE WHEN chunks_in_task = 1 THEN compute_seconds / nullif(events, 0) END AS event_seconds,
+    -- An excerpt of the run may cut it off.
+    whole_seconds AS compute_seconds,
+    CASE WHEN chunks_in_task = 1 THEN whole_seconds / nullif(events, 0) END AS event_seconds,
     process.process
 FROM judged
 ASOF LEFT JOIN _workers AS process

@@ -7,6 +7,8 @@ WITH results AS (
     SELECT trace_id, dataset, events, compute_seconds AS seconds, open_seconds
     FROM _chunks
     WHERE is_first_result AND chunks_in_task = 1 AND events > 0 AND compute_seconds > 0
+        -- What an excerpt of the run cuts off is no measure.
+        AND compute_seconds = whole_seconds
 ),
 rough AS (
     SELECT

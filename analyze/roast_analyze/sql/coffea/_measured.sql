@@ -1,4 +1,4 @@
--- Needs: _readings, _total
+-- Needs: _not_negative, _readings, _total
 -- What workers measured of attempts at chunks: one row per task attempt and chunk.
 CREATE TABLE _measured AS
 WITH told AS (
@@ -31,7 +31,7 @@ SELECT
     arg_max_null(thread, record) AS thread,
     min(start_t) AS start_t,
     max(stop_t) AS stop_t,
-    sum(stop_t - start_t) AS seconds,
+    sum(_not_negative(stop_t - start_t)) AS seconds,
     arg_max_null(until, record) AS measured_until,
     arg_max_null(source, record) AS source,
     max(events) AS events,

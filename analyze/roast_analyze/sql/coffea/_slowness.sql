@@ -12,7 +12,7 @@ WITH expected AS (
         chunk.filename,
         chunk.treename,
         chunk.process,
-        chunk.compute_seconds / CASE
+        chunk.whole_seconds / CASE
             WHEN cost.method IS NULL
                 THEN chunk.events * median(chunk.event_seconds) OVER same_dataset
             ELSE cost.fixed_seconds + cost.event_seconds * chunk.events

@@ -22,8 +22,8 @@ WITH totals AS (
             AS bytes_per_second,
         sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
             AS compute_share,
-        median(compute_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
-        max(compute_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
+        median(whole_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
+        max(whole_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
         _spread(event_seconds) AS spread,
         arg_min(worker, (-event_seconds, worker)) FILTER (event_seconds IS NOT NULL)
             AS slowest_worker,

@@ -1,4 +1,4 @@
--- Needs: _profiles
+-- Needs: _function_stacks, _profiles
 -- Dask counts a sample in all functions of a stack but the innermost one. The recorder notes
 -- in which one it ended, but for the cycle in which it came. There, what a node counts beyond
 -- its children (its excess) are samples in which one of the children of that cycle was
@@ -164,21 +164,44 @@ SELECT
     list_select(lines, it.path) AS lines,
     server_id,
     interval_seconds,
+    'dask' AS profiler,
+    NULL AS log,
     trace_id
-FROM found;
+FROM found
+UNION ALL
+SELECT
+    worker,
+    NULL,
+    NULL,
+    NULL,
+    stack,
+    samples,
+    seconds,
+    0,
+    0,
+    frames,
+    NULL,
+    NULL,
+    1e-6,
+    'yappi',
+    log,
+    trace_id
+FROM _function_stacks;
 
-COMMENT ON VIEW profile_stacks IS 'What threads were at when the profiler looked: one row per worker, prefix, slice (a cycle of Dask''s profiler) and stack of functions. A stack''s samples are those in which its last function was innermost. Dask does not count the innermost function, but the one that called it; the recorder notes it, but for the cycle in which the recording began. Where that leaves several functions, the samples stand as undecided at the stack that called them, so that samples and undecided samples together are all there were. Profiles that are no trees are left out, and counted in loss.';
-COMMENT ON COLUMN profile_stacks.worker IS 'Address of the worker; null of the scheduler''s own event loop.';
-COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks.';
-COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the slice, in seconds since the epoch.';
+COMMENT ON VIEW profile_stacks IS 'Where the time goes inside tasks, by function. Rows of profiler dask are what threads were at when Dask''s profiler looked: one row per worker, prefix, slice (a cycle of Dask''s profiler) and stack of functions. A stack''s samples are those in which its last function was innermost. Dask does not count the innermost function, but the one that called it; the recorder notes it, but for the cycle in which the recording began. Where that leaves several functions, the samples stand as undecided at the stack that called them, so that samples and undecided samples together are all there were. Profiles that are no trees are left out, and counted in loss. Rows of profiler yappi are functions that Yappi measured, by callers as far as these are known (analyze/README.md says how); both are about the same time, and are not to be added up.';
+COMMENT ON COLUMN profile_stacks.worker IS 'Address of the worker; null of the scheduler''s own event loop, and of what Yappi measured in a process that was not named.';
+COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks; null of what Yappi measured.';
+COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the slice, in seconds since the epoch; null of what Yappi measured.';
 COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the slice, in seconds since the epoch.';
 COMMENT ON COLUMN profile_stacks.stack IS 'Functions from the outermost to the innermost one, as name (file:line), with the line at which the function begins. Empty for samples that are undecided between outermost functions.';
-COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one.';
+COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one; of what Yappi measured the microseconds in it, rounded.';
 COMMENT ON COLUMN profile_stacks.seconds IS 'Time of its samples and its undecided samples.';
 COMMENT ON COLUMN profile_stacks.undecided_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
 COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of those that it calls: exclusive samples, if the innermost function is taken to be counted.';
 COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack, in parts.';
 COMMENT ON COLUMN profile_stacks.lines IS 'Lines that were first seen in each of them, in the same record.';
 COMMENT ON COLUMN profile_stacks.server_id IS 'Identity of the process.';
-COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Time between two samples of a thread.';
+COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Time between two samples of a thread; of what Yappi measured a microsecond.';
+COMMENT ON COLUMN profile_stacks.profiler IS 'What saw it: dask or yappi.';
+COMMENT ON COLUMN profile_stacks.log IS 'Name of the file of Yappi''s that it was imported from.';
 COMMENT ON COLUMN profile_stacks.trace_id IS 'Identity of the recording.';

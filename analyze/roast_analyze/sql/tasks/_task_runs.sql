@@ -130,6 +130,8 @@ SELECT
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
     )) AS compute_stop_t,
     _seconds(ending.startstops, 'compute') AS compute_seconds,
+    -- Equal to compute_seconds, but where an excerpt of the run cuts that off.
+    _seconds(ending.startstops, 'compute') AS whole_seconds,
     _seconds(ending.startstops, 'transfer') AS transfer_seconds,
     _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
     _seconds(ending.startstops, 'disk-') AS disk_seconds,

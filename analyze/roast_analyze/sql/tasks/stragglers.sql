@@ -4,20 +4,20 @@ WITH usual AS (
     SELECT
         trace_id,
         prefix,
-        count(compute_seconds) AS prefix_runs,
-        median(compute_seconds) AS median_seconds
+        count(whole_seconds) AS prefix_runs,
+        median(whole_seconds) AS median_seconds
     FROM _task_runs
     WHERE outcome = 'memory' AND prefix IS NOT NULL
     GROUP BY trace_id, prefix
     -- Of fewer a median says little.
-    HAVING count(compute_seconds) >= 10
+    HAVING count(whole_seconds) >= 10
 ),
 slow AS (
     SELECT run.*, usual.median_seconds, usual.prefix_runs
     FROM _task_runs AS run
     INNER JOIN usual USING (trace_id, prefix)
-    WHERE run.compute_seconds >= least_factor * usual.median_seconds
-        AND run.compute_seconds > usual.median_seconds
+    WHERE run.whole_seconds >= least_factor * usual.median_seconds
+        AND run.whole_seconds > usual.median_seconds
 ),
 read AS (
     SELECT
@@ -37,10 +37,10 @@ SELECT
     slow.worker,
     slow.thread,
     slow.outcome,
-    slow.compute_seconds,
+    slow.whole_seconds AS compute_seconds,
     slow.median_seconds,
-    slow.compute_seconds / nullif(slow.median_seconds, 0) AS factor,
-    slow.compute_seconds - slow.median_seconds AS excess_seconds,
+    slow.whole_seconds / nullif(slow.median_seconds, 0) AS factor,
+    slow.whole_seconds - slow.median_seconds AS excess_seconds,
     slow.prefix_runs,
     slow.compute_start_t,
     slow.compute_stop_t,

@@ -1,12 +1,78 @@
--- Needs: nothing
+-- Needs: _options, _processes, _versions
 -- Each segment of a folder repeats the facts of the first, so that it can be read alone.
+-- What processes run with and on has views of its own, whole; here are the best known of these
+-- facts, under the names that they have always had.
 CREATE VIEW environment AS
-SELECT section, name, value ->> '$' AS value, t, trace_id
-FROM raw.environment
-WHERE rowid IN (SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value)
-ORDER BY trace_id, rowid;
+WITH facts AS (
+    SELECT section, name, value ->> '$' AS value, t, trace_id, rowid AS seq
+    FROM raw.environment
+    WHERE
+        rowid IN (
+            SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value
+        )
+        AND coalesce(section, '') NOT IN ('process', 'packages', 'configuration', 'defaults')
+),
+told AS (
+    SELECT trace_id, role, min(t) AS t, min(seq) AS seq
+    FROM _processes
+    WHERE role IN ('scheduler', 'client')
+    GROUP BY trace_id, role
+),
+best_known AS (
+    SELECT role || ' versions' AS section, package AS name, version AS value, told.t, trace_id, seq
+    FROM _versions
+    INNER JOIN told USING (trace_id, role)
+    WHERE package IN (
+        'python', 'dask', 'distributed', 'coffea', 'uproot', 'awkward', 'dask-awkward', 'numpy',
+        'pandas', 'pyarrow', 'msgpack', 'tornado', 'cloudpickle', 'roast-trace'
+    )
+    UNION ALL
+    SELECT
+        role || ' machine',
+        unnest(['host', 'platform', 'cores']),
+        unnest([
+            process.machine.host, process.machine.platform, process.machine.cores::VARCHAR
+        ]),
+        t,
+        trace_id,
+        seq
+    FROM _processes
+    WHERE role IN ('scheduler', 'client')
+    UNION ALL
+    SELECT 'dask configuration', name, value, told.t, trace_id, seq
+    FROM _options
+    INNER JOIN told USING (trace_id, role)
+    WHERE
+        role = 'scheduler'
+        AND name IN (
+            'distributed.scheduler.allowed-failures',
+            'distributed.scheduler.worker-saturation',
+            'distributed.scheduler.work-stealing',
+            'distributed.scheduler.worker-ttl',
+            'distributed.scheduler.unknown-task-duration',
+            'distributed.worker.memory.target',
+            'distributed.worker.memory.spill',
+            'distributed.worker.memory.pause',
+            'distributed.worker.memory.terminate',
+            'distributed.worker.profile.enabled',
+            'distributed.worker.profile.interval',
+            'distributed.worker.profile.cycle',
+            'distributed.comm.compression',
+            'optimization.fuse.active',
+            'dataframe.shuffle.method'
+        )
+)
+SELECT section, name, value, t, trace_id
+FROM (
+    SELECT * FROM facts
+    UNION ALL
+    SELECT best_known.*
+    FROM best_known
+    ANTI JOIN facts USING (trace_id, section, name)
+)
+ORDER BY trace_id, seq, section, name;
 
-COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact; what several segments repeat is one.';
+COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact; what several segments repeat is one. Of versions, machines and Dask''s configuration here are the best known; packages, machines and config have all.';
 COMMENT ON COLUMN environment.section IS 'What the fact is about.';
 COMMENT ON COLUMN environment.name IS 'Name of the fact.';
 COMMENT ON COLUMN environment.value IS 'The fact: text as it is, anything else as JSON.';

@@ -8,14 +8,26 @@ WITH first_trailer AS (
     FROM raw.trailer
     WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
 ),
+-- What was imported stands behind the trailer, and says its own counts.
+counted AS (
+    SELECT trace_id, segment, t, records_by_kind FROM first_trailer
+    UNION ALL
+    SELECT trace_id, segment, t, records_by_kind FROM raw.import
+    UNION ALL
+    SELECT trace_id, segment, t, map(['import'], [1]) FROM raw.import
+),
 said AS (
-    SELECT
-        trace_id,
-        segment,
-        t,
-        unnest(map_keys(records_by_kind)) AS kind,
-        unnest(map_values(records_by_kind)) AS records
-    FROM first_trailer
+    SELECT trace_id, segment, max(t) AS t, kind, sum(records)::BIGINT AS records
+    FROM (
+        SELECT
+            trace_id,
+            segment,
+            t,
+            unnest(map_keys(records_by_kind)) AS kind,
+            unnest(map_values(records_by_kind)) AS records
+        FROM counted
+    )
+    GROUP BY trace_id, segment, kind
 ),
 held AS (
     SELECT

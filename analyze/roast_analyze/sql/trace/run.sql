@@ -1,9 +1,9 @@
--- Needs: _chunks, _cluster, _failed, _task_runs, _tasks, cluster_samples, failures, loss
+-- Needs: _chunks, _cluster, _failed, _not_negative, _task_runs, _tasks, cluster_samples, failures, loss
 CREATE VIEW run AS
 WITH runs AS (
     SELECT
         trace_id,
-        max(end_t) - min(processing_t) AS busy_seconds,
+        _not_negative(max(end_t) - min(processing_t)) AS busy_seconds,
         sum(compute_seconds) AS compute_seconds,
         count(outcome) AS task_runs,
         count(*) FILTER (outcome = 'memory') AS memory,
@@ -39,10 +39,13 @@ chunk_runs AS (
         count(*) FILTER (outcome = 'skipped') AS skipped,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
         sum(events) FILTER (is_first_result) AS events,
-        max(end_t) - min(processing_t) AS chunk_wall_seconds,
+        _not_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
         sum(compute_seconds) AS chunk_seconds,
         sum(process_seconds) AS process_seconds,
-        avg(process_seconds) FILTER (is_first_result) AS mean_process_seconds,
+        -- What an excerpt of the run cuts off is no measure.
+        avg(process_seconds) FILTER (
+            is_first_result AND compute_seconds IS NOT DISTINCT FROM whole_seconds
+        ) AS mean_process_seconds,
         sum(events) FILTER (is_first_result AND process_seconds IS NOT NULL)
             / nullif(sum(process_seconds), 0) AS events_per_process_second,
         sum(open_seconds) AS open_seconds,

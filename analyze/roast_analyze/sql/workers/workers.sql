@@ -31,8 +31,8 @@ chunk_runs AS (
             AS events_per_second,
         sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
             AS bytes_per_second,
-        median(compute_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
-        max(compute_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
+        median(whole_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
+        max(whole_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
         _spread(event_seconds) AS spread,
         arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
             AS slowest_file,

@@ -66,7 +66,7 @@ def test_a_row_says_who_what_and_when(rows):
     ]
     assert rows("FROM profile_stacks WHERE samples > 0", profile(tree)) == [
         ("w1", "load", 0.0, 1.0, ["f (a.py:0)", "a (a.py:1)"], 5, 0.05, 0, 0, frames,
-         [100, 101], "id", 0.01, "T")
+         [100, 101], "id", 0.01, "dask", None, "T")
     ]  # fmt: skip
 
 

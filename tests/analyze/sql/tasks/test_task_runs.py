@@ -239,3 +239,14 @@ def test_an_attempt_that_had_begun_before_the_recording(rows, task, move):
         (1, "w1", "memory", None, 0.9, "a"),
         (2, "w2", "unfinished", 1.3, None, "a"),
     ]
+
+
+def test_a_clock_that_was_put_back_takes_no_time_away(rows, worker, task, run, passage):
+    assert rows(
+        "SELECT runs.compute_seconds, seconds, run.compute_seconds, busy_seconds "
+        "FROM task_runs AS runs, sections, run",
+        worker("w1"),
+        task("a-1"),
+        *run("a-1", 60.0, 3.0),
+        passage(3.0, "a-1", "jets", start_t=61.0, stop_t=2.0),
+    ) == [(0.0, 0.0, 0.0, 0.0)]

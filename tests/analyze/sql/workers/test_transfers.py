@@ -1,17 +1,109 @@
-"""Data moved between two workers."""
+"""Data moved between two workers, of which both ends tell."""
+
+import pytest
+
+QUERY = (
+    "SELECT start_t, stop_t, source, destination, bytes, told_by, agree, source_stop_t, "
+    "sent_bytes FROM transfers"
+)
 
 
-def test_a_transfer(rows):
+@pytest.fixture
+def word():
+    """What the source or the destination of a transfer from w1 to w2 says of it."""
+
+    def word(who: str | None, start: float | None, stop: float, keys=None, **fields) -> dict:
+        keys = keys or {"a": 10, "b": 20}
+        ends = {"source": "w1", "destination": "w2", **fields}
+        told = {"kind": "transfer", "t": stop, "start_t": start, "stop_t": stop, **ends}
+        told |= {"keys": keys, "nbytes": sum(keys.values())}
+        if who == "w1":
+            told["measured"] = {"sent_bytes": 7}
+        return told | ({"worker": who} if who else {})
+
+    return word
+
+
+def test_what_nobody_is_said_to_have_told(rows, word):
+    assert rows("SELECT * FROM transfers", word(None, 1.0, 3.0)) == [
+        (
+            *(1.0, 3.0, "w1", "w2", 30, {"a": 10, "b": 20}, 2.0, 15.0),
+            *(None, None, None, None, None, None, "T"),
+        )
+    ]
+
+
+def test_two_words_are_one_transfer(rows, word):
+    assert rows(QUERY, word("w1", 1.25, 2.125), word("w2", 1.0, 2.0)) == [
+        (1.0, 2.0, "w1", "w2", 30, "both", True, 2.125, 7)
+    ]
+
+
+def test_the_order_of_keys_says_nothing(rows, word):
+    assert rows(QUERY, word("w1", 1.25, 2.125), word("w2", 1.0, 2.0, {"b": 20, "a": 10})) == [
+        (1.0, 2.0, "w1", "w2", 30, "both", True, 2.125, 7)
+    ]
+
+
+def test_ends_may_disagree(rows, word):
     assert rows(
-        "SELECT * FROM transfers",
-        {
-            "kind": "transfer",
-            "t": 3.0,
-            "start_t": 1.0,
-            "stop_t": 2.0,
-            "source": "w1",
-            "destination": "w2",
-            "nbytes": 30,
-            "keys": {"a": 10, "b": 20},
-        },
-    ) == [(1.0, 2.0, "w1", "w2", 30, {"a": 10, "b": 20}, "T")]
+        "SELECT bytes, source_bytes, told_by, agree FROM transfers",
+        word("w1", 1.0, 2.0, {"a": 10}),
+        word("w2", 1.0, 2.0, {"a": 11}),
+    ) == [(11, 10, "both", False)]
+
+
+def test_the_word_of_one_end_is_enough(rows, word):
+    assert rows(QUERY, word("w1", 1.0, 2.0), word("w2", 5.0, 6.0), word("w1", 9.0, 9.5)) == [
+        (1.0, 2.0, "w1", "w2", 30, "source", None, 2.0, 7),
+        (5.0, 6.0, "w1", "w2", 30, "destination", None, None, None),
+        (9.0, 9.5, "w1", "w2", 30, "source", None, 9.5, 7),
+    ]
+
+
+def test_the_same_keys_can_go_the_same_way_again(rows, word):
+    """Clocks differ by more than a transfer takes, and one word is missing."""
+    assert rows(
+        "SELECT start_t, told_by, source_start_t FROM transfers",
+        word("w1", 0.8, 0.9),
+        word("w2", 1.0, 1.1),
+        word("w2", 2.0, 2.1),
+        word("w1", 2.8, 2.9),
+        word("w2", 3.0, 3.1),
+    ) == [(1.0, "both", 0.8), (2.0, "destination", None), (3.0, "both", 2.8)]
+
+
+def test_a_way_back_and_other_keys_are_other_transfers(rows, word):
+    back = {"source": "w2", "destination": "w1"}
+
+    assert rows(
+        "SELECT source, bytes, told_by FROM transfers",
+        word("w1", 1.0, 2.0),
+        word("w2", 1.0, 2.0, {"a": 10}),
+        word("w1", 1.0, 2.0, **back),
+    ) == [("w1", 30, "source"), ("w1", 10, "destination"), ("w2", 30, "destination")]
+
+
+def test_a_client_takes_and_scatters(rows, word):
+    assert rows(
+        "SELECT start_t, source, destination, seconds, bytes_per_second, told_by "
+        "FROM transfers",
+        word("w1", 1.0, 2.0, destination=None),
+        word("w2", None, 2.0, source=None),
+    ) == [
+        (1.0, "w1", None, 1.0, 30.0, "source"),
+        (None, None, "w2", None, None, "destination"),
+    ]
+
+
+def test_an_excerpt_has_what_overlaps_it_once(write_trace, word, move):
+    from roast_analyze import Trace
+
+    path = write_trace(
+        move(0.0, "x", "released>waiting"), word("w2", 4.5, 6.0), word("w1", 4.75, 6.5)
+    )
+
+    for stretch in ({"stop": 5}, {"start": 5}, {"start": 6.25}):
+        with Trace(path, **stretch) as part:
+            told = part.sql("SELECT told_by FROM transfers").fetchall()
+            assert told == ([] if stretch == {"start": 6.25} else [("both",)])

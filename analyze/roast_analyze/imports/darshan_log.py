@@ -1,0 +1,193 @@
+"""A log of Darshan as JSON lines, read by a process of its own.
+
+``python -m roast_analyze.imports.darshan_log LOG`` writes the facts of the job and then a
+line for each record. PyDarshan reads logs with a library in C, which a log that was cut or
+made up can kill: then it is this process that dies, and :mod:`.darshan` says so.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: Modules whose records have counters, and the beginning of the names of these.
+_WITH_COUNTERS: Final = {
+    "POSIX": "POSIX",
+    "MPI-IO": "MPIIO",
+    "STDIO": "STDIO",
+    "H5F": "H5F",
+    "H5D": "H5D",
+    "PNETCDF_FILE": "PNETCDF_FILE",
+    "PNETCDF_VAR": "PNETCDF_VAR",
+    "DFS": "DFS",
+    "DAOS": "DAOS",
+}
+
+#: Modules of Darshan's extended tracing, and the layer that each traces.
+_TRACES: Final = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
+
+#: Counters, without the beginning of their names, that are added up to a number of ours.
+#: DFS counts what does not block among the others, too, so that its NB_READS is none here.
+_SUMS: Final = {
+    "opens": (
+        "OPENS", "INDEP_OPENS", "COLL_OPENS", "GLOBAL_OPENS", "OBJ_OPENS", "ARRAY_OPENS",
+        "KV_OPENS",
+    ),
+    "reads": (
+        "READS", "INDEP_READS", "COLL_READS", "SPLIT_READS", "NB_READS", "READXS",
+        "ARRAY_READS", "OBJ_FETCHES", "KV_GETS",
+    ),
+    "writes": (
+        "WRITES", "INDEP_WRITES", "COLL_WRITES", "SPLIT_WRITES", "NB_WRITES", "WRITEXS",
+        "ARRAY_WRITES", "OBJ_UPDATES", "KV_PUTS",
+    ),
+    "bytes_read": ("BYTES_READ",),
+    "bytes_written": ("BYTES_WRITTEN",),
+    "read_seconds": ("F_READ_TIME",),
+    "write_seconds": ("F_WRITE_TIME",),
+    "metadata_seconds": ("F_META_TIME",),
+}  # fmt: skip
+
+
+def main() -> None:
+    """Write the log that the command line names to stdout, as JSON lines."""
+    from darshan.backend import cffi_backend as darshan
+
+    path = sys.argv[1]
+    log = darshan.log_open(path)
+    if log["handle"] == darshan.ffi.NULL:
+        sys.exit("Error: it is no log of Darshan's")
+    job = darshan.log_get_job(log)
+    begin_t = job["start_time_sec"] + job["start_time_nsec"] / 1e9
+    modules = darshan.log_get_modules(log)
+    if not modules and not job["start_time_sec"]:
+        sys.exit("Error: it has neither a job nor a module")
+    _write([_facts(darshan, log, job, modules, begin_t)])
+    names = darshan.log_get_name_records(log)
+    for module in modules:
+        if module in _WITH_COUNTERS:
+            _write(_files(darshan, log, module, names, begin_t))
+        elif module in _TRACES:
+            _write(_segments(darshan, log, module, names, begin_t))
+    # What ends here ends well: the library complains on stderr, and goes on.
+    sys.stdout.flush()
+
+
+def _write(records: Iterable[dict[str, Any]]) -> None:
+    for record in records:
+        sys.stdout.buffer.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _facts(
+    darshan: Any, log: Any, job: dict[str, Any], modules: dict[str, Any], begin_t: float
+) -> dict[str, Any]:
+    command = darshan.log_get_exe(log).split()
+    return {
+        "start_t": begin_t,
+        "stop_t": job["end_time_sec"] + job["end_time_nsec"] / 1e9,
+        "versions": {
+            "darshan": str(job["metadata"].get("lib_ver", "")),
+            "log": job["log_ver"],
+            "darshan-util": darshan.get_lib_version(),
+        },
+        "value": {
+            "job_id": job["jobid"],
+            "processes": job["nprocs"],
+            "run_seconds": job["run_time"],
+            # Arguments can hold secrets: what ran is told, and not with what.
+            "executable": command[0] if command else None,
+            "modules": {name: {"partial": it["partial_flag"]} for name, it in modules.items()},
+            "left_out": sorted(modules.keys() - _WITH_COUNTERS.keys() - _TRACES.keys()),
+        },
+    }
+
+
+def _files(
+    darshan: Any, log: Any, module: str, names: dict[int, str], begin_t: float
+) -> Iterator[dict[str, Any]]:
+    """Give the records of a module that has counters."""
+    while (record := darshan.log_get_record(log, module, dtype="dict")) is not None:
+        begin = len(_WITH_COUNTERS[module]) + 1
+        counters = {name: int(n) for name, n in record["counters"].items()}
+        times = {name: float(n) for name, n in record["fcounters"].items()}
+        short = {name[begin:]: n for name, n in (counters | times).items()}
+        start, stop = _extent(short)
+        values: dict[str, Any] = {
+            name: n for name, n in (counters | times).items() if n and math.isfinite(n)
+        }
+        if "file_rec_id" in record:
+            values["file"] = names.get(record["file_rec_id"], str(record["file_rec_id"]))
+        yield {
+            "kind": "io_file",
+            "filename": names.get(record["id"], str(record["id"])),
+            "start_t": None if start is None else begin_t + start,
+            "stop_t": None if stop is None else begin_t + stop,
+            "measured": {
+                "module": module,
+                "rank": int(record["rank"]),
+                **_sums(module, short),
+            },
+            "value": values,
+        }
+
+
+def _segments(
+    darshan: Any, log: Any, module: str, names: dict[int, str], begin_t: float
+) -> Iterator[dict[str, Any]]:
+    """Give the calls that a module traced."""
+    while (record := darshan.log_get_record(log, module, dtype="dict")) is not None:
+        about = {
+            "kind": "io_segment",
+            "filename": names.get(record["id"], str(record["id"])),
+            "host": record["hostname"],
+        }
+        measured = {"module": _TRACES[module], "rank": int(record["rank"])}
+        for activity in ("write", "read"):
+            for segment in record[f"{activity}_segments"]:
+                yield {
+                    **about,
+                    "activity": activity,
+                    "start_t": begin_t + segment["start_time"],
+                    "stop_t": begin_t + segment["end_time"],
+                    "nbytes": segment["length"],
+                    "measured": {**measured, "offset_bytes": segment["offset"]},
+                }
+
+
+def _sums(module: str, counters: dict[str, float]) -> dict[str, float]:
+    """Add counters up; one that is not there was not measured, nor a count below 0."""
+    sums = {}
+    for name, parts in _SUMS.items():
+        there = [
+            counters[part]
+            for part in parts
+            if part in counters
+            and (part.startswith("F_") or counters[part] >= 0)
+            and not (module == "DFS" and part.startswith("NB_"))
+        ]
+        if there and math.isfinite(sum(there)):
+            sums[name] = sum(there)
+    return sums
+
+
+def _extent(counters: dict[str, float]) -> tuple[float | None, float | None]:
+    """Tell when a file was first and last in use, in seconds since the job began."""
+    starts, stops = (
+        [
+            n
+            for name, n in counters.items()
+            if name.startswith("F_") and name.endswith(ending) and n > 0 and math.isfinite(n)
+        ]
+        for ending in ("_START_TIMESTAMP", "_END_TIMESTAMP")
+    )
+    return min(starts, default=None), max(stops, default=None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,277 @@
+"""Functions that Yappi saved, as JSON lines.
+
+``python -m roast_analyze.imports.yappi_stats FILE`` writes the facts of the whole, and then a
+line for each function. Yappi saves in three formats:
+
+``ystat``
+    a pickle. A pickle can run code; this one is given four classes of ours, which do nothing,
+    in place of Yappi's, and no other.
+``pstat``
+    Python's own format of profiles, a dict in ``marshal``, which holds no code that runs.
+    cProfile writes it, too.
+``callgrind``
+    text. It has whole microseconds only, no calls and no total of a function.
+"""
+
+from __future__ import annotations
+
+import marshal
+import math
+import pickle
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import IO, Any, Final, NoReturn
+
+import orjson
+
+#: What a function has, and each of those that it called.
+_Function = dict[str, Any]
+
+#: Where pickles, and dicts in marshal, begin.
+_PICKLE: Final = b"\x80"
+_MARSHAL: Final = (b"{", b"\xfb")
+
+_MICROSECOND: Final = 1e-6
+
+
+class NotStats(Exception):  # noqa: N818 - as in errors.py
+    """A file is not what Yappi saves."""
+
+
+def main() -> None:
+    """Write the file that the command line names to stdout, as JSON lines."""
+    try:
+        with Path(sys.argv[1]).open("rb") as file:
+            facts, functions = read(file)
+        for line in (facts, *map(checked, functions)):
+            sys.stdout.buffer.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+    except NotStats as error:
+        sys.exit(f"Error: {error}")
+
+
+def read(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
+    """Give the facts of the whole, and the functions.
+
+    Parameters
+    ----------
+    file : binary file
+
+    Raises
+    ------
+    NotStats
+        If it is in none of the formats, or does not hold functions.
+    """
+    beginning = file.read(16)
+    file.seek(0)
+    if beginning.startswith(_PICKLE):
+        return _ystat(file)
+    if beginning.startswith(_MARSHAL):
+        return _pstat(file)
+    if beginning.startswith((b"version:", b"# callgrind")):
+        return _callgrind(file)
+    raise NotStats("it begins like none of ystat, pstat and callgrind")
+
+
+def checked(function: _Function) -> _Function:
+    """Give a function back if all of it is of the right type.
+
+    Raises
+    ------
+    NotStats
+        If something is not.
+    """
+    numbers = ("index", "line_number", "calls", "actual_calls")
+    times = ("self_seconds", "total_seconds")
+    value = function["value"]
+    for part in (value, *value["callees"]):
+        for name in numbers:
+            if (
+                type(part.get(name, 0)) not in (int, type(None))
+                or abs(part.get(name) or 0) >= 2**62
+            ):
+                raise NotStats(f"{name} of a function is {_shown(part[name])}")
+        for name in times:
+            seconds = part.get(name)
+            if seconds is not None and (
+                type(seconds) not in (int, float) or not math.isfinite(seconds)
+            ):
+                raise NotStats(f"{name} of a function is {_shown(seconds)}")
+    for name in ("name", "filename"):
+        if type(function[name]) is not str:
+            raise NotStats(f"{name} of a function is {_shown(function[name])}")
+        function[name] = function[name].encode(errors="replace").decode()
+    return function
+
+
+def _shown(value: object) -> str:
+    return f"of the type {type(value).__name__}"
+
+
+# -- ystat -------------------------------------------------------------------------------
+
+
+class _Statistics:
+    """In place of Yappi's lists of functions: it keeps what it is given."""
+
+
+class _Statistic(dict[Any, Any]):
+    """In place of Yappi's functions, which are keys of a dict among others."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes what is in place of Yappi's classes, and nothing else."""
+
+    _CLASSES: Final = {
+        "YFuncStats": _Statistics,
+        "YChildFuncStats": _Statistics,
+        "YFuncStat": _Statistic,
+        "YChildFuncStat": _Statistic,
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "yappi" and name in self._CLASSES:
+            return self._CLASSES[name]
+        raise NotStats(f"it asks for {module}.{name}, which no statistics of Yappi's do")
+
+    def persistent_load(self, _identity: Any) -> NoReturn:
+        raise NotStats("it refers to something outside of it")
+
+
+def _ystat(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
+    try:
+        statistics, clock = _Unpickler(file).load()
+        functions = [_of_statistic(it) for it in vars(statistics)["_as_list"]]
+    except NotStats:
+        raise
+    except Exception as error:  # noqa: BLE001 - a pickle can fail in any way
+        raise NotStats(
+            f"it is a pickle, but no ystat of Yappi's ({type(error).__name__})"
+        ) from None
+    if clock not in ("cpu", "wall"):
+        raise NotStats(f"its clock is {_shown(clock)}")
+    return {"value": {"format": "ystat", "clock": clock}}, functions
+
+
+def _of_statistic(statistic: _Statistic) -> _Function:
+    it = vars(statistic)
+    return {
+        "name": it["name"],
+        "filename": it["module"],
+        "value": {
+            **_numbers(it),
+            "line_number": it["lineno"],
+            "builtin": bool(it["builtin"]),
+            "thread": it["ctx_id"] if type(it["ctx_id"]) is int else None,
+            "thread_name": it["ctx_name"] if type(it["ctx_name"]) is str else None,
+            "tag": it["tag"] if type(it["tag"]) is int else None,
+            "callees": [_numbers(vars(child)) for child in vars(it["children"])["_as_list"]],
+        },
+    }
+
+
+def _numbers(it: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "index": it["index"],
+        "calls": it["ncall"],
+        "actual_calls": it["nactualcall"],
+        "self_seconds": it["tsub"],
+        "total_seconds": it["ttot"],
+    }
+
+
+# -- pstat -------------------------------------------------------------------------------
+
+
+def _pstat(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
+    try:
+        statistics = marshal.load(file)  # noqa: S302 - it holds nothing that runs
+        index = {function: place for place, function in enumerate(statistics)}
+        callees: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+        for function, (*_, callers) in statistics.items():
+            for caller, numbers in callers.items():
+                callees[caller].append(_of_profile(index[function], numbers))
+        functions = [
+            {
+                "name": name,
+                "filename": filename,
+                "value": {
+                    **_of_profile(index[filename, line, name], numbers[:4]),
+                    "line_number": line,
+                    "callees": callees[filename, line, name],
+                },
+            }
+            for (filename, line, name), numbers in statistics.items()
+        ]
+    except (EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise NotStats(f"it is no pstat ({type(error).__name__}: {error})") from None
+    return {"value": {"format": "pstat"}}, functions
+
+
+def _of_profile(index: int, numbers: tuple[Any, ...]) -> dict[str, Any]:
+    # Yappi writes all calls first and then those that are not recursive, cProfile the other
+    # way round.
+    calls, others, self_seconds, total_seconds = numbers
+    return {
+        "index": index,
+        "calls": max(calls, others),
+        "actual_calls": min(calls, others),
+        "self_seconds": self_seconds,
+        "total_seconds": total_seconds,
+    }
+
+
+# -- callgrind ---------------------------------------------------------------------------
+
+_NAMED: Final = re.compile(r"fn=\((\d{1,18})\) (.*) (.*):(-?\d{1,9})$")
+_COMPRESSED: Final = re.compile(r"(c?fn)=\((\d{1,18})\)$")
+_CALLS: Final = re.compile(r"calls=(\d{1,18}) ")
+_COST: Final = re.compile(r"-?\d{1,18} (\d{1,18})$")
+
+
+def _callgrind(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
+    functions: dict[int, _Function] = {}
+    pid = here = callee = calls = None
+    for line in file.read().decode(errors="replace").splitlines():
+        if found := _NAMED.match(line):
+            index = int(found[1])
+            functions[index] = {
+                "name": found[2],
+                "filename": found[3],
+                "value": {"index": index, "line_number": int(found[4]), "callees": []},
+            }
+        elif found := _COMPRESSED.match(line):
+            if int(found[2]) not in functions:
+                raise NotStats(f"it speaks of a function {found[2]} that it does not name")
+            if found[1] == "fn":
+                here, callee = functions[int(found[2])]["value"], None
+            else:
+                callee = int(found[2])
+        elif found := _CALLS.match(line):
+            calls = int(found[1])
+        elif found := _COST.match(line):
+            if here is None:
+                raise NotStats("it has times of no function")
+            seconds = int(found[1]) * _MICROSECOND
+            if callee is None:
+                here["self_seconds"] = here.get("self_seconds", 0.0) + seconds
+            else:
+                here["callees"].append(
+                    {"index": callee, "calls": calls, "total_seconds": seconds}
+                )
+                callee = None
+        elif line.startswith("pid:"):
+            pid = int(line[4:]) if line[4:].strip().isdecimal() else None
+    if not functions:
+        raise NotStats("it names no function")
+    return {"value": {"format": "callgrind"}, "pid": pid}, list(functions.values())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+-- Needs: _excerpt, _seconds, _within
+-- Attempts of which anything lies in the excerpt, as the scheduler saw it or as the worker timed
+-- its computation. Those that go beyond an end of it are cut off there: their instants, and the
+-- seconds of their parts. What an attempt has come to is known when it ends; one that goes on
+-- after the excerpt is unfinished.
+CREATE TABLE _task_runs AS
+WITH placed AS (
+    SELECT
+        run.*,
+        from_t,
+        until_t,
+        -- least() and greatest() pass over nulls.
+        CASE
+            WHEN processing_t IS NULL THEN '-infinity'::DOUBLE
+            ELSE least(processing_t, compute_start_t)
+        END AS begin_t,
+        CASE
+            WHEN end_t IS NULL THEN 'infinity'::DOUBLE
+            ELSE greatest(end_t, compute_stop_t)
+        END AS finish_t
+    FROM trace._task_runs AS run
+    INNER JOIN _excerpt USING (trace_id)
+),
+touching AS (
+    SELECT
+        * EXCLUDE (begin_t, finish_t),
+        begin_t < from_t OR finish_t >= until_t AS is_cut,
+        compute_start_t < until_t AND compute_stop_t >= from_t AS computes,
+        end_t >= from_t AND end_t < until_t AS ends
+    FROM placed
+    WHERE begin_t < until_t AND finish_t >= from_t
+),
+-- Few cross an end, and lists of parts are wide.
+parts AS (
+    SELECT touching.seq, startstops
+    FROM raw.transition AS ending
+    INNER JOIN touching ON is_cut AND ending.rowid = touching.end_seq
+)
+SELECT
+    touching.* EXCLUDE (from_t, until_t, is_cut, computes, ends)
+    REPLACE (
+        CASE WHEN end_t >= until_t THEN 'unfinished' ELSE outcome END AS outcome,
+        CASE WHEN processing_t < from_t THEN from_t ELSE processing_t END AS processing_t,
+        CASE WHEN end_t > until_t THEN until_t ELSE end_t END AS end_t,
+        CASE WHEN computes THEN greatest(compute_start_t, from_t) END AS compute_start_t,
+        CASE WHEN computes THEN least(compute_stop_t, until_t) END AS compute_stop_t,
+        CASE
+            WHEN is_cut THEN _seconds(_within(startstops, from_t, until_t), 'compute')
+            ELSE compute_seconds
+        END AS compute_seconds,
+        CASE
+            WHEN is_cut THEN _seconds(_within(startstops, from_t, until_t), 'transfer')
+            ELSE transfer_seconds
+        END AS transfer_seconds,
+        CASE
+            WHEN is_cut THEN _seconds(_within(startstops, from_t, until_t), 'deserialize')
+            ELSE deserialize_seconds
+        END AS deserialize_seconds,
+        CASE
+            WHEN is_cut THEN _seconds(_within(startstops, from_t, until_t), 'disk-')
+            ELSE disk_seconds
+        END AS disk_seconds,
+        CASE WHEN ends THEN touching.nbytes END AS nbytes,
+        CASE WHEN ends THEN touching.typename END AS typename,
+        CASE WHEN ends THEN touching.exception END AS exception,
+        CASE WHEN ends THEN touching.traceback END AS traceback,
+        CASE WHEN ends THEN end_reason END AS end_reason
+    )
+FROM touching
+LEFT JOIN parts USING (seq);

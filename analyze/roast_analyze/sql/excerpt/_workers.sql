@@ -1,0 +1,16 @@
+-- Needs: _excerpt
+-- Processes that were there. One that came before the excerpt came when it begins, one that
+-- goes after it was there to the end.
+CREATE TABLE _workers AS
+SELECT
+    worker.* EXCLUDE (trace_id)
+    REPLACE (
+        CASE WHEN added_t < excerpt.from_t THEN excerpt.from_t ELSE added_t END AS added_t,
+        CASE WHEN removed_t < until_t THEN removed_t END AS removed_t,
+        CASE WHEN removed_t < until_t THEN removal_stimulus_id END AS removal_stimulus_id
+    ),
+    trace_id
+FROM trace._workers AS worker
+INNER JOIN _excerpt AS excerpt USING (trace_id)
+WHERE coalesce(added_t, '-infinity'::DOUBLE) < until_t
+    AND coalesce(removed_t, 'infinity'::DOUBLE) >= excerpt.from_t;

@@ -1,0 +1,7 @@
+-- Needs: _task_runs
+-- Where the time of an attempt went is told of the whole attempt.
+CREATE VIEW latencies AS
+SELECT latency.* REPLACE (run.outcome AS outcome)
+FROM trace.latencies AS latency
+INNER JOIN _task_runs AS run USING (trace_id, key, attempt)
+ORDER BY trace_id, run.seq;

@@ -1,0 +1,15 @@
+-- Needs: _excerpt
+CREATE VIEW pauses AS
+SELECT
+    pause.* REPLACE (
+        greatest(pause.start_t, from_t) AS start_t,
+        CASE WHEN pause.stop_t < until_t THEN pause.stop_t WHEN until_t < 'infinity' THEN until_t END
+            AS stop_t,
+        CASE
+            WHEN pause.stop_t < until_t THEN pause.stop_t
+            WHEN until_t < 'infinity' THEN until_t
+        END - greatest(pause.start_t, from_t) AS seconds
+    )
+FROM trace.pauses AS pause
+INNER JOIN _excerpt AS excerpt USING (trace_id)
+WHERE pause.start_t < until_t AND coalesce(pause.stop_t >= from_t, true);

@@ -1,0 +1,6 @@
+-- Needs: _excerpt
+CREATE VIEW raw.spill AS
+SELECT record.rowid, record.*
+FROM trace.raw.spill AS record
+INNER JOIN _excerpt AS excerpt USING (trace_id)
+WHERE record.t >= from_t AND record.t < until_t;

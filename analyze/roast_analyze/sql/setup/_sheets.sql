@@ -1,0 +1,7 @@
+-- Needs: nothing
+-- Lists that processes share, each once: section is packages, configuration or defaults.
+CREATE VIEW _sheets AS
+SELECT trace_id, section, name, min_by(value, rowid) AS value
+FROM raw.environment
+WHERE section IN ('packages', 'configuration', 'defaults')
+GROUP BY trace_id, section, name;

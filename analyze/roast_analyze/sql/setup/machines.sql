@@ -1,0 +1,66 @@
+-- Needs: _processes
+CREATE VIEW machines AS
+WITH before AS (
+    SELECT
+        trace_id,
+        split_part(section, ' ', 1) AS process,
+        max(value ->> '$') FILTER (name = 'host') AS host,
+        max(value ->> '$') FILTER (name = 'platform') AS platform,
+        max(try_cast(value ->> '$' AS BIGINT)) FILTER (name = 'cores') AS cores
+    FROM raw.environment
+    WHERE section IN ('scheduler machine', 'client machine')
+    GROUP BY trace_id, section
+)
+SELECT
+    host,
+    process,
+    processes,
+    cores,
+    usable_cores,
+    cgroup_cores,
+    memory_bytes,
+    cgroup_memory_bytes,
+    cpu_model,
+    architecture,
+    "system",
+    kernel,
+    platform,
+    python,
+    open_files_limit,
+    workers,
+    trace_id
+FROM (
+    SELECT
+        trace_id,
+        role AS process,
+        process.python AS python,
+        unnest(process.machine),
+        count(*) AS processes,
+        CASE WHEN role = 'worker' THEN list(worker ORDER BY seq) END AS workers
+    FROM _processes
+    WHERE process.machine IS NOT NULL
+    GROUP BY trace_id, role, process.python, process.machine
+    UNION ALL BY NAME
+    SELECT *, 1 AS processes
+    FROM before
+)
+ORDER BY trace_id, process, host;
+
+COMMENT ON VIEW machines IS 'What scheduler, client and workers ran on, and how much of it they may use: one row per host, kind of process and limits.';
+COMMENT ON COLUMN machines.host IS 'Name of the host.';
+COMMENT ON COLUMN machines.process IS 'Which process: scheduler, client (the one that recorded) or worker.';
+COMMENT ON COLUMN machines.processes IS 'How many processes of that kind are there, of the same limits.';
+COMMENT ON COLUMN machines.cores IS 'Cores of the host.';
+COMMENT ON COLUMN machines.usable_cores IS 'Cores that the process may run on.';
+COMMENT ON COLUMN machines.cgroup_cores IS 'Cores that its control group may keep busy; null is no limit.';
+COMMENT ON COLUMN machines.memory_bytes IS 'Memory of the host.';
+COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory that its control group may use; null is no limit.';
+COMMENT ON COLUMN machines.cpu_model IS 'Model of the CPU.';
+COMMENT ON COLUMN machines.architecture IS 'Architecture of the CPU.';
+COMMENT ON COLUMN machines."system" IS 'Operating system.';
+COMMENT ON COLUMN machines.kernel IS 'Release of its kernel.';
+COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, as Python names them.';
+COMMENT ON COLUMN machines.python IS 'Version of Python.';
+COMMENT ON COLUMN machines.open_files_limit IS 'Files that a process may have open.';
+COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null of others.';
+COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';

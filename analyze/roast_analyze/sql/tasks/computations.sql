@@ -1,0 +1,74 @@
+-- Needs: _codes
+-- Graphs that come while the scheduler is at work belong to the computation that it is at.
+CREATE VIEW computations AS
+WITH begun AS (
+    SELECT
+        trace_id,
+        name AS computation,
+        min(rowid) AS seq,
+        min(t) AS t,
+        min_by(client, rowid) AS client,
+        min_by(stimulus_id, rowid) AS stimulus_id
+    FROM raw.computation
+    GROUP BY trace_id, name
+),
+entered AS (
+    SELECT
+        begun.trace_id,
+        begun.computation,
+        count(*) AS tasks,
+        count(DISTINCT task.stimulus_id) AS graphs
+    FROM raw.task AS task
+    ASOF INNER JOIN begun ON task.trace_id = begun.trace_id AND task.t >= begun.t
+    WHERE task.stimulus_id IS NOT NULL
+    GROUP BY ALL
+),
+codes AS (
+    SELECT
+        trace_id,
+        computation,
+        min_by(filename, t) AS filename,
+        min_by(line_number, t) AS line_number,
+        min_by(line, t) AS line,
+        string_agg(DISTINCT text, chr(10) || chr(10)) AS code
+    FROM (
+        SELECT
+            code.* EXCLUDE (computation),
+            coalesce(code.computation, begun.computation) AS computation,
+            trim(string_split(code.text, chr(10))[code.line_number - code.first_line + 1]) AS line
+        FROM _codes AS code
+        -- A piece that a client told is of the computation that its graph became part of.
+        ASOF INNER JOIN begun
+            ON code.trace_id = begun.trace_id AND code.entered_t >= begun.t
+    )
+    GROUP BY trace_id, computation
+)
+SELECT
+    computation,
+    t,
+    client,
+    stimulus_id,
+    coalesce(entered.graphs, 0) AS graphs,
+    coalesce(entered.tasks, 0) AS tasks,
+    codes.filename,
+    codes.line_number,
+    codes.line,
+    codes.code,
+    trace_id
+FROM begun
+LEFT JOIN entered USING (trace_id, computation)
+LEFT JOIN codes USING (trace_id, computation)
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW computations IS 'What Dask calls computations: one row per stretch of work of a scheduler that had nothing to do before. Graphs that come meanwhile are part of it.';
+COMMENT ON COLUMN computations.computation IS 'Identity of the computation.';
+COMMENT ON COLUMN computations.t IS 'When its first graph entered, in seconds since the epoch.';
+COMMENT ON COLUMN computations.client IS 'Client that sent the first graph.';
+COMMENT ON COLUMN computations.stimulus_id IS 'The first graph, as in graph_updates.';
+COMMENT ON COLUMN computations.graphs IS 'Graphs with new tasks.';
+COMMENT ON COLUMN computations.tasks IS 'New tasks.';
+COMMENT ON COLUMN computations.filename IS 'File of the code that submitted first; null unless code is recorded (opt-in).';
+COMMENT ON COLUMN computations.line_number IS 'Line in it.';
+COMMENT ON COLUMN computations.line IS 'That line.';
+COMMENT ON COLUMN computations.code IS 'The code that submitted, functions or cells, each piece once.';
+COMMENT ON COLUMN computations.trace_id IS 'Identity of the recording.';

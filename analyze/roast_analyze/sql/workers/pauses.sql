@@ -1,0 +1,46 @@
+-- Needs: _workers
+-- What a worker says of its status, and when it has gone.
+CREATE VIEW pauses AS
+WITH changes AS (
+    SELECT
+        event.rowid AS seq,
+        event.trace_id,
+        event.worker,
+        event.t,
+        event.payload ->> '$.status' AS status
+    FROM raw.event AS event
+    -- In brackets, because DuckDB 1 binds = more tightly.
+    WHERE event.topic = event.worker AND (event.payload ->> '$.action') = 'worker-status-change'
+),
+followed AS (
+    SELECT
+        *,
+        lead(t) OVER (PARTITION BY trace_id, worker ORDER BY seq) AS next_t
+    FROM changes
+),
+departures AS (
+    SELECT trace_id, worker, removed_t
+    FROM _workers
+    WHERE removed_t IS NOT NULL
+)
+SELECT
+    followed.worker,
+    followed.t AS start_t,
+    -- least() passes over null.
+    least(followed.next_t, departure.removed_t) AS stop_t,
+    least(followed.next_t, departure.removed_t) - followed.t AS seconds,
+    followed.trace_id
+FROM followed
+ASOF LEFT JOIN departures AS departure
+    ON followed.trace_id = departure.trace_id
+    AND followed.worker = departure.worker
+    AND followed.t <= departure.removed_t
+WHERE followed.status = 'paused'
+ORDER BY followed.trace_id, followed.seq;
+
+COMMENT ON VIEW pauses IS 'Times in which a worker was paused, because its memory was nearly full: one row per pause. It begins no task then, and goes on with those that it is at.';
+COMMENT ON COLUMN pauses.worker IS 'Address of the worker.';
+COMMENT ON COLUMN pauses.start_t IS 'When the scheduler heard that it paused, in seconds since the epoch.';
+COMMENT ON COLUMN pauses.stop_t IS 'When the scheduler heard that it went on, or that it had gone, in seconds since the epoch; null if the trace ends first.';
+COMMENT ON COLUMN pauses.seconds IS 'How long it was paused.';
+COMMENT ON COLUMN pauses.trace_id IS 'Identity of the recording.';

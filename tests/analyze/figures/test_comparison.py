@@ -1,0 +1,92 @@
+import polars as pl
+
+from roast_analyze.figures import comparison, palette
+from roast_analyze.figures.comparison import Panel, Part, Quantity, largest_parts
+from roast_analyze.figures.layout import TimeAxis
+
+CPU = Quantity("cpu_percent", "CPU", "nthreads", "threads there", "cores", 100)
+
+
+def panel(name: str, start_t: float, *samples: tuple) -> Panel:
+    """Samples: seconds since the start, CPU in percent, threads."""
+    frame = pl.DataFrame(
+        [(start_t + t, cpu, threads) for t, cpu, threads in samples],
+        schema={"t": pl.Float64, "cpu_percent": pl.Float64, "nthreads": pl.Int64},
+        orient="row",
+    )
+    return Panel(name, TimeAxis(start_t, start_t + 10.0), frame)
+
+
+def test_a_row_a_trace_on_the_same_axes_each_from_its_own_start():
+    figure = comparison.over_time(
+        [panel("a", 100.0, (0, 50.0, 1), (5, 100.0, 1)), panel("b", 900.0, (1, 380.0, 4))], CPU
+    )
+
+    curves = [(curve.yaxis, list(curve.x), list(curve.y)) for curve in figure.data]
+    assert curves == [
+        ("y", [0.0, 5.0], [0.5, 1.0]),
+        ("y", [0.0, 5.0], [1, 1]),
+        ("y2", [1.0], [3.8]),
+        ("y2", [1.0], [4]),
+    ]
+    assert figure.layout.yaxis.range == figure.layout.yaxis2.range == (0, 4.2)
+    assert figure.layout.yaxis.domain[0] > figure.layout.yaxis2.domain[1]
+    assert [note.text for note in figure.layout.annotations] == ["a", "b"]
+
+
+def test_the_reference_can_be_left_out():
+    figure = comparison.over_time([panel("a", 0.0, (0, 50.0, 8))], CPU, reference=False)
+
+    assert len(figure.data) == 1
+    assert figure.layout.yaxis.range == (0, 0.525)
+
+
+def test_a_trace_of_which_nothing_is_known_has_its_row_too():
+    figure = comparison.over_time([panel("a", 0.0), panel("b", 0.0, (0, None, None))], CPU)
+
+    assert [note.text for note in figure.layout.annotations] == [
+        "a · nothing recorded",
+        "b · nothing recorded",
+    ]
+    assert figure.layout.yaxis.range == (0, 1)
+
+
+def test_a_long_trace_has_no_more_points_than_there_is_room_for():
+    figure = comparison.over_time(
+        [panel("a", 0.0, *((n / 500, float(n % 7), 2) for n in range(5000)))], CPU
+    )
+
+    assert len(figure.data[0].x) <= 240
+
+
+def test_bars_are_stacked_a_bar_a_trace():
+    figure = comparison.stacked(
+        ["a", "<b>"], [Part("kept", [2.0, 3.0], "#000"), Part("idle", [0.5, 0.0], "#fff")], "s"
+    )
+
+    assert [(bar.name, list(bar.x), list(bar.y)) for bar in figure.data] == [
+        ("kept", [2.0, 3.0], [0, 1]),
+        ("idle", [0.5, 0.0], [0, 1]),
+    ]
+    assert figure.layout.barmode == "stack"
+    assert figure.layout.yaxis.ticktext == ("a", "&lt;b&gt;")
+
+
+def test_the_largest_parts_have_a_colour_and_the_rest_is_one():
+    rows = pl.DataFrame(
+        {
+            "prefix": [*(f"p{n:02}" for n in range(12)), None],
+            "a": [*map(float, range(12)), None],
+            "b": [*[0.0] * 12, 99.0],
+        }
+    )
+
+    parts = largest_parts(rows, "prefix", ["a", "b"])
+
+    assert [part.words for part in parts] == [
+        "(no name)", "p11", "p10", "p09", "p08", "p07", "p06", "p05", "p04", "4 others",
+    ]  # fmt: skip
+    assert parts[0].seconds == [0.0, 99.0]
+    assert parts[-1].seconds == [0.0 + 1 + 2 + 3, 0.0]
+    assert parts[-1].colour == palette.OTHER
+    assert len({part.colour for part in parts}) == 10

@@ -1,0 +1,247 @@
+"""Imports stand behind the recording: whole, once, or not at all."""
+
+import contextlib
+import fcntl
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import zstandard
+from sealing import sealed
+
+from roast_analyze import Trace
+
+NAMES = ["trace.jsonl", "trace.jsonl.zst", "trace.jsonl.gz", "folder"]
+
+
+def content(path):
+    """Everything in a trace, decompressed."""
+    if path.is_dir():
+        return b"".join(content(file) for file in sorted(path.iterdir()))
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        return gzip.decompress(data)
+    if path.suffix == ".zst":
+        reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
+        return reader.read()
+    return data
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_recording_stays_byte_for_byte_and_the_trace_is_whole(
+    stored, log, ask, command, name
+):
+    trace = stored(name)
+    before, [headline] = content(trace), ask(trace, "FROM run")
+
+    assert command("import", "darshan", log, "--into", trace) == (
+        0, "log.darshan: imported 64 files and 3 segments\n", ""
+    )  # fmt: skip
+
+    assert content(trace).startswith(before)
+    assert all(json.loads(line)["kind"] for line in content(trace).splitlines())
+    assert command("check", trace)[0] == 0
+    assert ask(trace, "FROM run") == [headline]
+    assert ask(trace, "SELECT count(*) FROM io_files") == [(64,)]
+    assert ask(trace, "SELECT tool, filename, records FROM imports") == [
+        ("darshan", "log.darshan", 67)
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_is_imported_once(stored, log, command, tmp_path, name):
+    trace = stored(name)
+    twin = tmp_path / "twin.darshan"
+    twin.write_bytes(log.read_bytes())
+
+    _, said, _ = command("import", "darshan", log, twin, "--into", trace)
+    assert "twin.darshan: is in the trace already; not imported again" in said
+    once = content(trace)
+    code, said, _ = command("import", "darshan", log, "--into", trace)
+
+    assert (code, content(trace)) == (0, once)
+    assert said == "log.darshan: is in the trace already; not imported again\n"
+
+
+def test_one_wrong_file_among_several_leaves_the_trace_untouched(
+    stored, log, command, tmp_path
+):
+    trace = stored("trace.jsonl")
+    before = trace.read_bytes()
+    wrong = tmp_path / "wrong.darshan"
+    wrong.write_bytes(b"no log")
+
+    code, said, error = command("import", "darshan", log, wrong, "--into", trace)
+
+    assert (code, said) == (2, "")
+    assert error.count("\n") == 1
+    assert repr(str(wrong)) in error
+    assert trace.read_bytes() == before
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("nbytes", [1, 30])
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_a_trace_that_was_cut_can_be_imported_into(stored, log, ask, command, name, nbytes):
+    trace = stored(name)
+    os.truncate(trace, trace.stat().st_size - nbytes)
+    [clean] = ask(trace, "SELECT clean_end FROM trace_info")
+
+    assert command("import", "darshan", log, "--into", trace)[0] == 0
+
+    assert ask(trace, "SELECT key FROM tasks") == [("a",)]
+    assert ask(trace, "SELECT count(*) FROM io_files") == [(64,)]
+    assert ask(trace, "SELECT clean_end FROM trace_info") == [clean]
+    lost = [reason for (reason,) in ask(trace, "SELECT reason FROM loss")]
+    assert ("no trailer" in lost) == (not clean[0])
+    assert "cut import" not in lost
+    assert "changed import" not in lost
+
+
+def test_nothing_is_added_to_a_trace_that_lost_all(tmp_path, lines, task, log, command):
+    trace = tmp_path / "trace.jsonl.zst"
+    trace.write_bytes(zstandard.compress(lines(task("a")))[:60])
+    before = trace.read_bytes()
+
+    code, _, error = command("import", "darshan", log, "--into", trace)
+
+    assert (code, trace.read_bytes()) == (2, before)
+    assert "nothing can be added to it" in error
+
+
+KILLED = """
+import os, signal, sys
+from roast_analyze.imports import addition
+if sys.argv[3] == "after":
+    addition._sync_folder = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+else:
+    addition.os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+from roast_analyze.cli import main
+main(["import", "darshan", sys.argv[1], "--into", sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize(("when", "files"), [("before", 0), ("after", 64)])
+@pytest.mark.parametrize("name", NAMES)
+def test_who_is_killed_leaves_all_or_nothing(stored, log, ask, command, name, when, files):
+    trace = stored(name)
+
+    done = subprocess.run([sys.executable, "-c", KILLED, log, trace, when])
+
+    assert done.returncode == -signal.SIGKILL
+    assert command("check", trace)[0] == 0
+    assert ask(trace, "SELECT count(*) FROM io_files") == [(files,)]
+    assert command("import", "darshan", log, "--into", trace)[0] == 0
+    assert ask(trace, "SELECT count(*) FROM io_files") == [(64,)]
+    assert not list(trace.parent.glob("**/.*importing"))
+
+
+def test_a_kill_at_any_time_leaves_a_whole_trace(stored, log, ask, command):
+    trace = stored("folder")
+    words = [sys.executable, "-m", "roast_analyze", "import", "darshan", log, "--into", trace]
+    for wait_seconds in (0.2, 0.6, 1.0, 1.4):
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
+            time.sleep(wait_seconds)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        assert command("check", trace)[0] == 0
+        assert ask(trace, "SELECT count(*) FROM io_files") in ([(0,)], [(64,)])
+
+
+@pytest.mark.parametrize(
+    ("there", "changed", "reason"),
+    [
+        (b'"reads":1', b'"reads":7', "changed import"),
+        (b'"rank":-1', b'"rank":-2', "changed import"),
+        (b'"crc32":', b'"crc32":9', "changed import"),
+    ],
+)
+def test_a_value_of_an_import_that_has_changed_is_known(
+    stored, log, ask, command, there, changed, reason
+):
+    trace = stored("trace.jsonl")
+    recorded = len(trace.read_bytes())
+    command("import", "darshan", log, "--into", trace)
+    data = trace.read_bytes()
+    if there not in data[recorded:]:
+        there, changed = b'"opens":1,', b'"opens":3,'
+    trace.write_bytes(data[:recorded] + data[recorded:].replace(there, changed, 1))
+
+    assert [row[0] for row in ask(trace, "SELECT reason FROM loss")] == [reason]
+
+
+def test_an_import_that_was_cut_is_known(stored, log, ask, command):
+    trace = stored("trace.jsonl")
+    command("import", "darshan", log, "--into", trace)
+    whole = trace.read_bytes().splitlines(keepends=True)
+    trace.write_bytes(b"".join(whole[:-2]))
+
+    assert ask(trace, "SELECT reason, records FROM loss ORDER BY reason") == [
+        ("cut import", None), ("records missing", 2)
+    ]  # fmt: skip
+
+
+def test_what_is_being_recorded_is_left_alone(stored, log, command):
+    trace = stored("trace.jsonl")
+    with trace.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+        code, _, error = command("import", "darshan", log, "--into", trace)
+
+    assert code == 2
+    assert "is being recorded, or imported into" in error
+
+
+def test_several_traces_in_a_folder_are_refused(tmp_path, lines, log, command):
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_bytes(lines(trace_id=name))
+
+    code, _, error = command("import", "darshan", log, "--into", tmp_path)
+
+    assert code == 2
+    assert "holds several traces; name one of them" in error
+
+
+def test_a_trace_in_a_folder_that_cannot_be_written(stored, log, command):
+    trace = stored("folder")
+    before = content(trace)
+    trace.chmod(0o500)
+    try:
+        if os.access(trace, os.W_OK):
+            pytest.skip("this user may write anywhere")
+        code, _, error = command("import", "darshan", log, "--into", trace)
+    finally:
+        trace.chmod(0o700)
+
+    assert (code, content(trace)) == (2, before)
+    assert "cannot be written anew" in error
+
+
+def test_a_trace_grows_by_an_import_in_the_cache_too(tmp_path, lines, task, log, command, ask):
+    """Large enough for the cache: it goes on where reading ended."""
+    trace = tmp_path / "large.jsonl"
+    padding = "x" * 100_000
+    trace.write_bytes(sealed(lines(*(task(f"a-{n}-{padding}") for n in range(200)))))
+    assert ask(trace, "SELECT count(*) FROM tasks") == [(200,)]
+
+    command("import", "darshan", log, "--into", trace)
+
+    with Trace(trace, cache=False) as anew:
+        expected = anew.sql("FROM io_files").fetchall()
+    assert ask(trace, "FROM io_files") == expected
+    assert len(expected) == 64
+    assert ask(trace, "FROM loss") == []
+
+
+def test_traces_from_before_there_were_imports_are_whole(tmp_path, lines, task, ask):
+    path = tmp_path / "older.jsonl"
+    path.write_bytes(sealed(lines(task("a")).replace(b'"2.2"', b'"2.1"')))
+
+    assert (
+        ask(path, "FROM loss") == ask(path, "FROM imports") == ask(path, "FROM io_jobs") == []
+    )

@@ -1,0 +1,303 @@
+"""Logs of Darshan: totals are PyDarshan's own, calls are rows, and a task has its calls."""
+
+import subprocess
+import sys
+
+import darshan
+import pytest
+from measured import darshan_log, darshan_logs
+
+from roast_analyze.cli import main
+from roast_analyze.imports import darshan as module
+
+LOGS = darshan_logs()
+
+#: What PyDarshan's summary of operations calls what our columns add up.
+OPERATIONS = {"Open": "opens", "Read": "reads", "Write": "writes"}
+
+NAMES = {"MPI-IO": "MPIIO"}
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    """A trace that has all logs."""
+    path = tmp_path_factory.mktemp("logs") / "trace.jsonl"
+    path.write_text(
+        '{"kind":"header","t":1.0,"schema_version":"2.2","trace_id":"T","segment":1}\n'
+        '{"kind":"trailer","t":2.0,"segment":1,"records_by_kind":{"header":1},'
+        '"dropped_by_kind":{}}\n'
+    )
+    assert main(["import", "darshan", *map(str, LOGS), "--into", str(path)]) == 0
+    return path
+
+
+def test_pydarshan_comes_with_logs():
+    assert len(LOGS) >= 12
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda path: path.name[:30])
+def test_totals_are_those_of_pydarshans_summary(trace, ask, log):
+    darshan.enable_experimental()
+    report = darshan.DarshanReport(str(log), read_all=True)
+    report.summarize()
+    totals = report.summary["agg_ioops"]
+
+    rows = ask(
+        trace,
+        "SELECT module, sum(opens), sum(reads), sum(writes), sum(bytes_read), "
+        "sum(bytes_written), count(*) FROM io_files "
+        f"WHERE source = '{source_of(log)}' GROUP BY module",
+    )
+
+    modules = {
+        name for name in report.records if f"{name}_simple" in totals or name == "MPI-IO"
+    }
+    assert {row[0] for row in rows} == modules
+    for name, opens, reads, writes, bytes_read, bytes_written, files in rows:
+        total = totals[name]
+        ways = ("indep_simple", "coll_simple") if name == "MPI-IO" else ("simple",)
+        parts = [totals[f"{name}_{way}"] for way in ways]
+        ours = {"Open": opens, "Read": reads, "Write": writes}
+        for operation in {n for part in parts for n in part if n in ours}:
+            assert ours[operation] == sum(part[operation] for part in parts), (name, operation)
+        prefix = NAMES.get(name, name)
+        for ending, number in (("BYTES_READ", bytes_read), ("BYTES_WRITTEN", bytes_written)):
+            if f"{prefix}_{ending}" in total:
+                assert number == total[f"{prefix}_{ending}"]
+        assert files == len(report.records[name])
+
+
+@pytest.mark.parametrize("name", ["POSIX", "STDIO", "MPI-IO"])
+@pytest.mark.parametrize("log", LOGS, ids=lambda path: path.name[:30])
+def test_bytes_and_seconds_are_those_of_pydarshans_accumulator(trace, ask, log, name):
+    from darshan.backend.cffi_backend import accumulate_records
+
+    report = darshan.DarshanReport(str(log), read_all=True)
+    if name not in report.records:
+        assert ask(trace, of(log, name, "count(*)")) == [(0,)]
+        return
+    frames = report.records[name].to_df()
+    totals = accumulate_records(frames, name, report.metadata["job"]["nprocs"])
+    sums = frames["fcounters"].sum()
+    prefix = NAMES.get(name, name)
+
+    columns = ("read", "write", "metadata")
+    [(nbytes, *seconds)] = ask(
+        trace,
+        of(
+            log,
+            name,
+            "sum(bytes_read) + sum(bytes_written)",
+            *(f"sum({column}_seconds)" for column in columns),
+        ),
+    )
+
+    assert nbytes == totals.derived_metrics.total_bytes
+    for ours, theirs in zip(seconds, ("READ", "WRITE", "META"), strict=True):
+        assert ours == pytest.approx(sums[f"{prefix}_F_{theirs}_TIME"])
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda path: path.name[:30])
+def test_each_segment_of_dxt_is_a_row(trace, ask, log):
+    report = darshan.DarshanReport(str(log), read_all=True)
+    begin = report.metadata["job"]["start_time_sec"]
+    begin += report.metadata["job"]["start_time_nsec"] / 1e9
+    expected = sorted(
+        (
+            layer, operation, record["hostname"], record["rank"],
+            report.name_records[record["id"]], int(row.offset), int(row.length),
+            begin + row.start_time, begin + row.end_time,
+        )
+        for module, layer in (("DXT_POSIX", "POSIX"), ("DXT_MPIIO", "MPI-IO"))
+        if module in report.records
+        for record in report.records[module].to_df()
+        for operation in ("read", "write")
+        for row in record[f"{operation}_segments"].itertuples()
+    )  # fmt: skip
+
+    rows = ask(
+        trace,
+        "SELECT module, operation, host, rank, filename, offset_bytes, bytes, start_t, stop_t "
+        f"FROM io_segments WHERE source = '{source_of(log)}' ORDER BY ALL",
+    )
+
+    assert rows == expected
+    assert log.name not in ("dxt.darshan", "sample-dxt-simple.darshan") or expected
+
+
+def test_a_job_has_its_facts_and_no_arguments(trace, ask):
+    log = darshan_log("sample-goodost.darshan")
+    report = darshan.DarshanReport(str(log), read_all=False)
+    job = report.metadata["job"]
+
+    [row] = ask(
+        trace,
+        "SELECT job_id, processes, run_seconds, start_t, executable, left_out, within_run "
+        f"FROM io_jobs WHERE source = '{source_of(log)}'",
+    )
+
+    program, *arguments = report.metadata["exe"].split()
+    assert arguments
+    assert row == (
+        job["jobid"], job["nprocs"], job["run_time"], job["start_time_sec"], program,
+        ["LUSTRE"], False,
+    )  # fmt: skip
+    assert arguments[-1] not in trace.read_text()
+
+
+# -- what it is joined to ------------------------------------------------------------------
+
+
+def segment(start, stop, **fields):
+    return {
+        "kind": "io_segment", "t": 9.0, "source": "D", "filename": "/f", "host": "node-1",
+        "activity": "read", "start_t": start, "stop_t": stop, "nbytes": 8,
+        "measured": {"module": "POSIX", "rank": 0, "offset_bytes": 0}, **fields,
+    }  # fmt: skip
+
+
+def job(pid=None, **fields):
+    value = {"job_id": 7, "processes": 1, "run_seconds": 9.0, "modules": {}, "left_out": []}
+    return {
+        "kind": "import", "t": 9.0, "name": "darshan", "source": "D", "filename": "d.darshan",
+        "start_t": 0.5, "stop_t": 8.0, "value": value, "records_by_kind": {}, "pid": pid,
+        **fields,
+    }  # fmt: skip
+
+
+def came(worker, pid, t=0.0, host="node-1", **fields):
+    return {
+        "kind": "worker_added", "t": t, "worker": worker, "server_id": f"id-{worker}",
+        "name": worker, "host": host, "pid": pid, "nthreads": 2, **fields,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("workers", "expected"),
+    [
+        ([came("w1", 7), came("w2", 8)], ("w1", 1)),
+        ([came("w1", 8)], (None, 0)),
+        # Process ids are those of a host.
+        ([came("w1", 7, host="10.0.0.1"), came("w2", 7, host="node-1")], ("w2", 2)),
+        ([came("w1", 7, host="10.0.0.1"), came("w2", 7, host="10.0.0.2")], (None, 2)),
+        # It came after the job had ended.
+        ([came("w1", 7, t=20.0)], (None, 0)),
+    ],
+)
+@pytest.mark.parametrize("pid", [7, None])
+def test_a_log_is_matched_to_the_worker_process_by_pid_time_and_host(
+    rows, workers, expected, pid
+):
+    query = "SELECT worker, candidates FROM io_jobs"
+
+    assert rows(query, *workers, job(pid), segment(1.0, 2.0)) == [expected]
+
+
+def test_a_call_belongs_to_the_only_task_that_ran_meanwhile(rows, task, run):
+    runs = [*run("a", 1.0, 3.0), *run("b", 4.0, 6.0), *run("c", 5.0, 7.0)]
+    calls = [segment(*times) for times in ((1.5, 2.0), (3.2, 3.4), (5.2, 5.4), (6.2, 6.4))]
+
+    assert rows(
+        "SELECT key, candidates FROM io_segments",
+        came("w1", 7), *map(task, "abc"), *runs, job(7), *calls,
+    ) == [("a", ["a"]), (None, []), (None, ["b", "c"]), ("c", ["c"])]  # fmt: skip
+
+
+def test_a_call_of_an_unknown_process_belongs_to_no_task(rows, task, run):
+    assert rows(
+        "SELECT worker, key, candidates FROM io_segments",
+        came("w1", 8), task("a"), *run("a", 1.0, 3.0), job(7), segment(1.5, 2.0),
+    ) == [(None, None, None)]  # fmt: skip
+
+
+# -- what is no log ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nbytes", [0, 10, 400, 500, 1000, 3000, 6000, 6500, 6630])
+def test_a_log_that_was_cut_is_refused_in_one_line(stored, log, command, nbytes):
+    trace = stored("trace.jsonl")
+    before = trace.read_bytes()
+    log.write_bytes(log.read_bytes()[:nbytes])
+
+    code, said, error = command("import", "darshan", log, "--into", trace)
+
+    assert (code, said, error.count("\n")) == (2, "", 1)
+    assert f"{str(log)!r} is not a log of Darshan's, or not whole: " in error
+    assert trace.read_bytes() == before
+
+
+@pytest.mark.parametrize("place", range(0, 6631, 500))
+def test_a_log_with_damage_anywhere_never_harms_the_trace(stored, log, command, place):
+    trace = stored("trace.jsonl")
+    data = bytearray(log.read_bytes())
+    data[place : place + 16] = bytes(255 - byte for byte in data[place : place + 16])
+    log.write_bytes(data)
+    before = trace.read_bytes()
+
+    code, _, error = command("import", "darshan", log, "--into", trace)
+
+    assert code in (0, 2)
+    if code == 2:
+        assert (error.count("\n"), trace.read_bytes()) == (1, before)
+    assert command("check", trace)[0] == 0
+
+
+@pytest.mark.parametrize("what", ["missing", "folder"])
+def test_what_is_no_file(stored, command, tmp_path, what):
+    trace = stored("trace.jsonl")
+    (tmp_path / "folder").mkdir()
+
+    code, _, error = command("import", "darshan", tmp_path / what, "--into", trace)
+
+    assert (code, error.count("\n")) == (2, 1)
+
+
+def test_without_pydarshan_the_extra_is_named(stored, log):
+    trace = stored("trace.jsonl")
+    code = (
+        "import sys; sys.modules['darshan'] = None; import importlib.util as u; "
+        "old = u.find_spec; "
+        "u.find_spec = lambda n, *a: None if n == 'darshan' else old(n, *a); "
+        "from roast_analyze.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, "import", "darshan", log, "--into", trace],
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "roast-analyze: darshan is not installed, which reads its logs: "
+        "pip install -U 'roast-trace[analyze,darshan]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "pid"),
+    [
+        ("me_python_id4233209-12345_4-22-1-123_1.darshan", 12345),
+        ("me_python_id4233209_4-22-1-123_1.darshan", None),
+        ("log.darshan", None),
+    ],
+)
+def test_the_name_of_a_log_tells_the_process(tmp_path, name, pid):
+    path = tmp_path / name
+    path.write_bytes(darshan_log("dxt.darshan").read_bytes())
+
+    with module.read(path) as found:
+        assert found.facts["pid"] == pid
+
+
+def of(log, module_name, *columns):
+    return (
+        f"SELECT {', '.join(columns)} FROM io_files "
+        f"WHERE source = '{source_of(log)}' AND module = '{module_name}'"
+    )
+
+
+def source_of(log):
+    import hashlib
+
+    return hashlib.sha256(log.read_bytes()).hexdigest()[:16]

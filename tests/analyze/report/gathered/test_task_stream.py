@@ -1,0 +1,212 @@
+"""Who computed what and when: the longest by themselves, the others put together."""
+
+import polars as pl
+import pytest
+
+from roast_analyze.report.gathered import task_stream, workers
+
+
+@pytest.fixture
+def stream(open_trace):
+    """Gather the task stream of a whole trace around some records."""
+
+    def stream(*records, stop_t=100.0, **bounds):
+        trace = open_trace(*records, stop_t=stop_t)
+        [(tasks, chunks)] = trace.sql("SELECT task_runs, chunk_attempts FROM run").fetchall()
+        return task_stream.gather(
+            trace,
+            workers.everyone(trace),
+            of_tasks=tasks > 0,
+            with_chunks=chunks > 0,
+            begin_t=0.0,
+            end_t=stop_t,
+            **bounds,
+        )
+
+    return stream
+
+
+def rows(frame, *names):
+    return frame.select(names).rows()
+
+
+def test_a_computation_is_on_the_lane_of_its_thread(stream, worker, task, run):
+    found = stream(
+        worker("w1"), worker("w2"), task("a-1"), task("a-2"), task("b-3"),
+        *run("a-1", 1.0, 3.0, thread=8),
+        *run("a-2", 2.0, 5.0, thread=9),
+        *run("b-3", 4.0, 4.5, "w2", thread=8),
+    )  # fmt: skip
+
+    assert rows(found.workers, "worker", "lanes") == [("w1", 2), ("w2", 1)]
+    assert sorted(rows(found.bars, "lane", "key", "start_t", "stop_t")) == [
+        (0, "a-1", 1.0, 3.0),
+        (1, "a-2", 2.0, 5.0),
+        (2, "b-3", 4.0, 4.5),
+    ]
+    assert rows(found.kinds, "kind", "prefix", "dataset", "runs", "seconds") == [
+        (0, "a", None, 2, 5.0),
+        (1, "b", None, 1, 0.5),
+    ]
+    assert (found.runs, found.hidden_runs, found.cells.height) == (3, 0, 0)
+
+
+def test_what_is_not_among_the_longest_is_divided_between_stretches(stream, worker, run):
+    found = stream(
+        worker("w1"),
+        *run("long", 0.0, 50.0),
+        *run("short", 51.0, 51.25),
+        *run("across", 53.5, 55.25),
+        stop_t=120.0,
+        most_bars=1,
+        most_cells=60,
+    )
+
+    assert rows(found.bars, "key") == [("long",)]
+    assert found.stretch_seconds == 1.0
+    assert rows(found.cells, "lane", "cell", "seconds") == [
+        (0, 51, 0.25),
+        (0, 53, 0.5),
+        (0, 54, 1.0),
+        (0, 55, 0.25),
+    ]
+
+
+def test_stretches_are_as_long_as_it_takes_to_have_few_numbers(stream, worker, run):
+    found = stream(
+        worker("w1"),
+        *run("long", 0.0, 50.0),
+        *run("short", 51.0, 51.25),
+        *run("across", 53.5, 55.25),
+        stop_t=120.0,
+        most_bars=1,
+        most_cells=1,
+    )
+
+    assert rows(found.cells, "seconds") == [(2.0,)]
+    (cell,) = found.cells["cell"]
+    assert cell * found.stretch_seconds <= 51.0
+    assert (cell + 1) * found.stretch_seconds >= 55.25
+
+
+@pytest.mark.parametrize("most_bars", [1, 20, 100])
+def test_whatever_is_put_together_the_time_is_the_same(stream, worker, task, run, most_bars):
+    records = [worker("w1"), worker("w2")]
+    expected = {}
+    for number in range(100):
+        key, address = f"{'ab'[number % 2]}-{number}", f"w{1 + number % 2}"
+        start, stop = 0.9 * number, 0.9 * number + 0.01 * (number + 1)
+        records += [task(key), *run(key, start, stop, address)]
+        lane = number % 2
+        expected[lane] = expected.get(lane, 0.0) + stop - start
+
+    found = stream(*records, most_bars=most_bars)
+
+    parts = pl.concat([f.select("lane", "seconds") for f in (found.bars, found.cells)])
+    sums = dict(parts.group_by("lane").agg(pl.col("seconds").sum()).iter_rows())
+    assert sums == pytest.approx(expected)
+    assert found.bars.height == most_bars
+    assert found.bars["seconds"].min() >= 0.01 * (100 - most_bars)
+
+
+def test_equally_long_computations_are_drawn_once(stream, worker, run):
+    records = [line for i in range(10) for line in run(f"a-{i}", float(i), i + 0.5)]
+
+    found = stream(worker("w1"), *records, most_bars=4)
+
+    assert found.bars.height == 4
+    assert found.bars["seconds"].sum() + found.cells["seconds"].sum() == pytest.approx(5.0)
+
+
+def test_numbers_are_bounded(stream, worker, task, run):
+    records = [worker("w1")]
+    for number in range(300):
+        key = f"{'abc'[number % 3]}-{number}"
+        records += [task(key), *run(key, 0.3 * number, 0.3 * number + 0.25)]
+
+    found = stream(*records, most_bars=10, most_cells=50)
+
+    assert found.cells.height <= 50
+    assert found.cells["cell"].max() * found.stretch_seconds < 100.0
+    assert found.cells["seconds"].sum() == pytest.approx(0.25 * 290)
+
+
+def test_transfers_are_drawn_beside(stream, worker, move):
+    parts = [
+        {"action": "transfer", "start": 1.0, "stop": 2.0},
+        {"action": "compute", "start": 2.0, "stop": 3.0},
+    ]
+    found = stream(
+        worker("w1"),
+        move(0.5, "a", "waiting>processing", worker="w1"),
+        move(3.0, "a", "processing>memory", worker="w1", thread=1, startstops=parts),
+    )
+
+    assert rows(found.transfers, "lane", "start_t", "stop_t") == [(0, 1.0, 2.0)]
+    assert (found.transfer_runs, found.runs) == (1, 1)
+
+
+def test_what_was_lost_with_its_worker_is_marked_on_its_first_lane(
+    stream, worker, gone, run, move
+):
+    found = stream(
+        worker("w1"),
+        *run("a-1", 1.0, 2.0, thread=5),
+        *run("a-2", 1.0, 3.0, thread=6),
+        move(4.0, "a-3", "waiting>processing", worker="w1"),
+        gone("w1", 5.0, "handle-worker-cleanup-5.0"),
+        move(5.0, "a-3", "processing>released", "handle-worker-cleanup-5.0"),
+    )
+
+    assert rows(found.marks, "lane", "t", "outcome", "key") == [(0, 5.0, "lost", "a-3")]
+    assert rows(found.workers, "lanes") == [(2,)]
+    assert rows(found.presence, "row", "removed_t", "lost") == [(0, 5.0, True)]
+    assert (found.runs, found.failures) == (2, 1)
+
+
+def test_chunks_tell_datasets_and_files(stream, worker, task, run, chunk):
+    z = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 10}
+    found = stream(
+        worker("w1"), task("P-1"), chunk("P-1", **z), task("m-2"),
+        *run("P-1", 1.0, 5.0, run_id=1), chunk("P-1", run_id=1, start_t=1.0, stop_t=5.0, **z),
+        *run("m-2", 5.0, 6.0),
+    )  # fmt: skip
+
+    assert rows(found.kinds, "prefix", "dataset") == [("P", "Z"), ("m", None)]
+    assert rows(found.bars, "key", "filename", "entry_start", "entry_stop") == [
+        ("P-1", "z.root", 0, 10),
+        ("m-2", None, None, None),
+    ]
+
+
+def test_without_a_cluster_chunks_take_the_place_of_tasks(stream, chunk):
+    found = stream(
+        chunk("c-1", run_id=1, worker="host:1", thread=1, dataset="Z", filename="z.root",
+              entry_start=0, entry_stop=10, start_t=1.0, stop_t=5.0, events=10),
+    )  # fmt: skip
+
+    assert rows(found.workers, "worker", "lanes") == [("host:1", 1)]
+    assert rows(found.kinds, "prefix", "dataset", "runs") == [(None, "Z", 1)]
+    assert rows(found.bars, "start_t", "stop_t", "filename") == [(1.0, 5.0, "z.root")]
+
+
+def test_too_many_workers_are_counted_and_those_with_failures_stay(stream, worker, run, move):
+    records = [worker(f"w{i}") for i in range(4)]
+    for i in range(4):
+        records += run(f"a-{i}", 1.0, 2.0 + i, f"w{i}")
+    failed = {"startstops": [{"action": "compute", "start": 8.0, "stop": 8.5}]}
+    records += [
+        move(8.0, "b", "waiting>processing", worker="w0"),
+        move(8.5, "b", "processing>erred", "task-erred-1", worker="w0", thread=1, **failed),
+    ]
+
+    found = stream(*records, most_rows=2)
+
+    assert rows(found.workers, "worker") == [("w0",), ("w3",)]
+    assert (found.hidden_rows, found.hidden_runs, found.runs) == (2, 2, 5)
+
+
+def test_nothing(stream):
+    found = stream()
+
+    assert (found.runs, found.failures, found.workers.height) == (0, 0, 0)

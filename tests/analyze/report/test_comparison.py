@@ -1,0 +1,280 @@
+"""What is known of several traces: each for itself, and one beside the other."""
+
+from pathlib import Path
+
+import pytest
+
+from roast_analyze import Trace
+from roast_analyze.inputs import tell_apart
+from roast_analyze.report import comparison
+from roast_analyze.report.comparison import (
+    DIFFERENCE,
+    TIMES,
+    TRACE_LIMIT,
+    gather,
+    labelled,
+    seconds_in,
+    value_in,
+    without_common,
+)
+
+
+@pytest.fixture
+def compare(write_trace):
+    """Compare traces of some records, given as ``name=records``."""
+
+    def compare(stop_t: float = 10.0, **traces):
+        paths = [
+            write_trace(*records, name=f"{name}.jsonl", trace_id=name, stop_t=stop_t)
+            for name, records in traces.items()
+        ]
+        return gather(tell_apart(paths), lambda names: Trace(*names))
+
+    return compare
+
+
+@pytest.fixture
+def done(task, run):
+    """A task that computed for so many seconds."""
+
+    def done(key: str, seconds: float) -> list[dict]:
+        return [task(key), *run(key, 1.0, 1.0 + seconds)]
+
+    return done
+
+
+def told(listing, *columns):
+    return listing.rows.select(columns).rows()
+
+
+def test_the_headline_is_that_of_each_run_with_its_ratio_to_the_first(compare, worker, done):
+    compared = compare(
+        a=[worker("w1"), *done("x-1", 2.0)],
+        b=[worker("w1", nthreads=2), *done("x-1", 3.0), *done("x-2", 3.0)],
+    )
+
+    columns = ("trace", "wall_seconds", "peak_nthreads", "core_seconds", "kept_seconds")
+    assert told(compared.headline, *columns, "wasted_seconds", "idle_seconds", "tasks") == [
+        ("a", 10.0, 1, 10.0, 2.0, 0.0, 8.0, 1),
+        ("b", 10.0, 2, 20.0, 6.0, 0.0, 14.0, 2),
+    ]
+    ratios = [name + TIMES for name in ("wall_seconds", "kept_seconds", "wasted_seconds")]
+    assert told(compared.headline, *ratios) == [(None, None, None), (1.0, 3.0, None)]
+
+
+def test_what_a_trace_has_none_of_is_not_0(compare, done, chunk):
+    entries = {"filename": "f", "entry_start": 0, "entry_stop": 100}
+    compared = compare(
+        plain=[*done("x-1", 1.0)],
+        coffea=[chunk("P-1", dataset="Z", **entries), *done("P-1", 1.0)],
+    )
+
+    assert told(compared.headline, "chunks", "events") == [(None, None), (1, 100)]
+
+
+def test_prefixes_stand_side_by_side_those_that_differ_most_first(compare, done):
+    compared = compare(
+        a=[*done("same-1", 2.0), *done("less-1", 3.0), *done("gone-1", 0.5)],
+        b=[*done("same-1", 2.0), *done("less-1", 1.0)],
+        c=[*done("same-1", 2.0), *done("less-1", 2.5), *done("new-1", 1.0)],
+    )
+
+    columns = ["prefix", *map(seconds_in, "abc"), DIFFERENCE]
+    assert told(compared.prefixes, *columns) == [
+        ("less", 3.0, 1.0, 2.5, -2.0),
+        ("new", None, None, 1.0, 1.0),
+        ("gone", 0.5, None, None, -0.5),
+        ("same", 2.0, 2.0, 2.0, 0.0),
+    ]
+    assert told(compared.prefixes, seconds_in("b") + TIMES)[0] == (pytest.approx(1 / 3),)
+    assert told(compared.prefixes, seconds_in("c") + TIMES)[1] == (None,)
+
+
+def test_a_task_without_a_prefix_is_a_row_as_well(compare, task, run):
+    def nameless(seconds):
+        return [task("x", prefix=None), *run("x", 1.0, 1.0 + seconds)]
+
+    compared = compare(a=nameless(1.0), b=nameless(4.0))
+
+    assert told(compared.prefixes, "prefix", seconds_in("a"), seconds_in("b")) == [
+        (None, 1.0, 4.0)
+    ]
+
+
+def test_files_are_told_apart_by_their_dataset(compare, done, chunk):
+    def made(dataset, key, seconds):
+        entries = {"filename": "f.root", "entry_start": 0, "entry_stop": 100}
+        return [chunk(key, dataset=dataset, **entries), *done(key, seconds)]
+
+    compared = compare(
+        a=[*made("Z", "P-1", 1.0), *made("W", "P-2", 1.0)],
+        b=[*made("Z", "P-1", 3.0)],
+    )
+
+    columns = ("filename", "dataset", seconds_in("a"), seconds_in("b"))
+    assert told(compared.files, *columns) == [
+        ("f.root", "Z", 1.0, 3.0),
+        ("f.root", "W", 1.0, None),
+    ]
+    assert told(compared.datasets, "dataset", DIFFERENCE) == [("Z", 2.0), ("W", -1.0)]
+
+
+def test_the_queries_give_a_row_or_a_column_a_trace(write_trace, done):
+    records = [*done("x-1", 1.0)]
+    paths = [write_trace(*records, name=f"{n}.jsonl", trace_id=n) for n in "ab"]
+    compared = gather(tell_apart(paths), lambda names: Trace(*names))
+
+    with Trace(*paths) as both:
+        assert len(both.sql(compared.headline.query).fetchall()) == 2
+        assert both.sql(compared.prefixes.query).pl().rows() == [("x", 1.0, 1.0)]
+        assert both.sql(compared.files.query).pl().height == 0
+        assert both.sql(compared.facts.query).pl().height == 0
+
+
+def fact(section: str, name: str, value: object) -> dict:
+    return {"kind": "environment", "t": 0.0, "section": section, "name": name, "value": value}
+
+
+def test_only_facts_that_differ_are_listed(compare):
+    def facts(dask, saturation, pid):
+        return [
+            fact("scheduler versions", "dask", dask),
+            fact("scheduler versions", "numpy", "2.0"),
+            fact("dask configuration", "worker-saturation", saturation),
+            fact("scheduler", "pid", pid),
+        ]
+
+    compared = compare(a=facts("2026.1", 1.1, 1), b=facts("2026.8", 1.1, 2))
+
+    assert told(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
+        ("scheduler versions", "dask", "2026.1", "2026.8"),
+    ]
+    assert compared.facts_in_common == 2
+
+
+def test_a_package_that_one_of_them_has_not_differs(compare):
+    numpy, coffea = (fact("client versions", name, "1") for name in ("numpy", "coffea"))
+
+    compared = compare(a=[numpy, coffea], b=[numpy])
+
+    assert told(compared.facts, "name", value_in("a"), value_in("b")) == [("coffea", "1", None)]
+
+
+def test_a_trace_without_a_section_does_not_differ_in_it(compare):
+    compared = compare(a=[fact("client versions", "numpy", "1")], b=[])
+
+    assert (compared.facts.total, compared.facts_in_common) == (0, 1)
+
+
+def test_settings_of_the_recorder_are_facts(write_trace):
+    def recorded(name, **settings):
+        path = write_trace(name=name, trace_id=name)
+        header, rest = path.read_text().split("\n", 1)
+        path.write_text(f'{header[:-1]},"settings":{settings}}}\n{rest}'.replace("'", '"'))
+        return path
+
+    paths = [
+        recorded("a.jsonl", redact_patterns=0, buffer_limit_bytes=5),
+        recorded("b.jsonl", redact_patterns=2, buffer_limit_bytes=5),
+    ]
+    compared = gather(tell_apart(paths), lambda names: Trace(*names))
+
+    assert told(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
+        (comparison.RECORDER, "redact_patterns", "0", "2")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("paths", "labels", "names"),
+    [
+        (["x/a.jsonl", "y/b.jsonl.zst"], ["a", "b"], ["a.jsonl", "b.jsonl.zst"]),
+        (["x/a.jsonl", "y/a.jsonl"], ["x/a", "y/a"], ["x/a.jsonl", "y/a.jsonl"]),
+        (
+            ["p/x/a.jsonl", "q/x/a.jsonl", "b.jsonl"],
+            ["p/x/a", "q/x/a", "deep/down/b"],
+            ["p/x/a.jsonl", "q/x/a.jsonl", "deep/down/b.jsonl"],
+        ),
+        (["a.jsonl", "a.jsonl.gz"], ["a.jsonl", "a.jsonl.gz"], ["a.jsonl", "a.jsonl.gz"]),
+        (["runs/one", "runs/two"], ["one", "two"], ["one", "two"]),
+    ],
+)
+def test_names_are_as_short_as_can_be(paths, labels, names):
+    root = Path("/deep/down")
+
+    # Where folders are needed, all have as many.
+    assert labelled([(root / path,) for path in paths]) == (
+        labels,
+        [(name,) for name in names],
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "short"),
+    [
+        (["before", "after"], ["before", "after"]),
+        (
+            ["dijets_2026-11-01_v1_on_the_cluster", "dijets_2026-11-02_v2_on_the_cluster"],
+            ["…01_v1…", "…02_v2…"],
+        ),
+        (["x_of_a_long_name_of_a_run", "y_of_a_long_name_of_a_run"], ["x…", "y…"]),
+        (["run", "run_of_a_very_long_name_indeed"], ["run", "run_of_a_very_long_name_indeed"]),
+        (
+            ["a_run_of_a_long_name", "a_run_of_a_long_name_again"],
+            ["…name", "…name_again"],
+        ),
+        (["the same name of both of them"] * 2, ["…them"] * 2),
+    ],
+)
+def test_where_there_is_little_room_names_lose_what_all_have(labels, short):
+    assert without_common(labels) == short
+
+
+def test_traces_are_opened_one_after_the_other(write_trace):
+    events = []
+
+    class Opened(Trace):
+        def close(self) -> None:
+            events.append(f"close {self.path.name}")
+            super().close()
+
+    def opener(names):
+        events.append(f"open {names[0].name}")
+        return Opened(*names)
+
+    paths = [write_trace(name=f"{n}.jsonl", trace_id=n) for n in "ab"]
+    gather(tell_apart(paths), opener)
+
+    assert events == ["open a.jsonl", "close a.jsonl", "open b.jsonl", "close b.jsonl"]
+
+
+def test_more_traces_than_there_is_room_for_are_left_out_and_not_opened(write_trace):
+    path, opened = write_trace(), []
+    traces = [(path.with_name(f"{n:02}.jsonl"),) for n in range(TRACE_LIMIT + 2)]
+
+    def opener(names):
+        opened.append(names)
+        return Trace(path)
+
+    compared = gather(traces, opener)
+
+    assert opened == traces[:TRACE_LIMIT]
+    assert len(compared.traces) == TRACE_LIMIT
+    assert compared.left_out == ("24", "25")
+
+
+def test_long_lists_are_cut(compare, task, run, monkeypatch):
+    monkeypatch.setattr(comparison, "SIDE_ROWS", 2)
+    monkeypatch.setattr(comparison, "FACT_ROWS", 2)
+
+    def made(seconds, value):
+        for n in range(5):
+            yield task(f"p{n}-1")
+            yield from run(f"p{n}-1", 1.0, 1.0 + n * seconds)
+            yield fact("s", str(n), value)
+
+    compared = compare(a=list(made(0.1, "x")), b=list(made(0.2, "y")))
+
+    assert [row[0] for row in told(compared.prefixes, "prefix")] == ["p4", "p3"]
+    assert (compared.prefixes.total, compared.facts.total, compared.facts.rows.height) == (
+        5, 5, 2,
+    )  # fmt: skip

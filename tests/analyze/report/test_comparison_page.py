@@ -1,0 +1,185 @@
+import base64
+import gzip
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from roast_analyze import Trace
+from roast_analyze.inputs import tell_apart
+from roast_analyze.report import comparison_page as page
+from roast_analyze.report import write_comparison
+from roast_analyze.report.comparison import gather
+
+HOSTILE = '<img src=x onerror="window.__pwned=1"><!--{{ 7*7 }}\'\u2028\u202e'
+
+
+@pytest.fixture
+def build(write_trace):
+    """Build the page of traces of some records, given by name."""
+
+    def build(traces: dict[str, list[dict]], title=None):
+        paths = [
+            write_trace(*records, name=f"{name}.jsonl", trace_id=f"T{n}", stop_t=10.0)
+            for n, (name, records) in enumerate(traces.items())
+        ]
+        compared = gather(tell_apart(paths), lambda names: Trace(*names))
+        return page.build(compared, title=title)
+
+    return build
+
+
+@pytest.fixture
+def full(worker, task, run, sample, chunk):
+    """Records of a run that has something for each section."""
+
+    def full(text: str, seconds: float) -> list[dict]:
+        entries = {"filename": text, "treename": "Events", "entry_start": 0, "entry_stop": 100}
+        return [
+            {
+                "kind": "environment",
+                "t": 0.0,
+                "section": HOSTILE,
+                "name": HOSTILE,
+                "value": text,
+            },
+            worker(text),
+            task("P-1", prefix=text),
+            chunk("P-1", dataset=text, **entries),
+            *run("P-1", 1.0, 1.0 + seconds, worker=text),
+            sample(1.0, text, cpu=50.0, memory=2**30, memory_limit=2**31, nthreads=1),
+        ]
+
+    return full
+
+
+class Elements(HTMLParser):
+    """Names of the elements of a page, their handlers, and its figures."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.handlers: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+
+def test_every_section_is_there_and_filled(build, full):
+    html = page.render(build({"a": full("x", 1.0), "b": full("y", 2.0)}))
+
+    assert re.findall(r'<section id="([a-z-]+)"', html) == [
+        "verdict", "over-time", "compute", "differences", "traces",
+    ]  # fmt: skip
+    assert re.findall(r'id="figure-([a-z-]+)" ', html) == [
+        "core-time", "computing", "cpu", "memory", "prefix-seconds", "dataset-seconds",
+    ]  # fmt: skip
+    assert re.findall(r'class="table" id="table-([a-z-]+)"', html) == [
+        "time", "work", "prefixes", "datasets", "files", "differences", "traces",
+    ]  # fmt: skip
+    assert "<h1><bdi>a and b</bdi></h1>" in html
+
+
+def test_each_trace_is_told_with_the_command_of_its_own_report(build):
+    built = build({"a b": [], "c": []})
+
+    (traces,) = (section.tables[0] for section in built.sections if section.name == "traces")
+    assert [row[-1].text for row in traces.rows] == [
+        "roast-analyze 'a b.jsonl' --html",
+        "roast-analyze c.jsonl --html",
+    ]
+    assert built.command == "roast-analyze 'a b.jsonl' c.jsonl --html"
+
+
+def test_commands_open_all_of_the_traces(build, full, monkeypatch, tmp_path):
+    from roast_analyze.cli import main
+
+    built = build({"a": full("x", 1.0), "b": full("y", 2.0)})
+    monkeypatch.chdir(tmp_path)
+
+    commands = {
+        part.command for section in built.sections for part in (*section.tables, *section.plots)
+    }
+    assert "roast-analyze view a.jsonl --with b.jsonl prefixes" in commands
+    for command in commands:
+        assert main(command.split()[1:]) == 0
+
+
+def test_traces_with_nothing_in_them_make_a_sensible_page(build):
+    built = build({"a": [], "b": [], "c": []})
+    html = page.render(built)
+
+    assert built.title == "a and 2 more"
+    assert "No task and no chunk was seen" in html
+    assert "No facts about software" in html
+    assert [plot.name for section in built.sections for plot in section.plots] == [
+        "computing", "cpu", "memory",
+    ]  # fmt: skip
+
+
+def test_hostile_strings_stay_text(build, full):
+    harmless = Elements(page.render(build({"a": full("x", 1.0), "b": full("y", 2.0)})))
+    html = page.render(
+        build(
+            {HOSTILE: full(HOSTILE, 1.0), f"b{HOSTILE}": full(f"y{HOSTILE}", 2.0)},
+            title=HOSTILE,
+        )
+    )
+
+    attacked = Elements(html)
+    assert attacked.names == harmless.names
+    assert attacked.handlers == []
+    assert "{{ 7*7 }}" in re.search(r"<h1>.*?</h1>", html)[0]
+
+
+def test_one_unit_for_the_numbers_of_all_traces(build, full):
+    built = build({"a": full("x", 0.002), "b": full("x", 5.0)})
+
+    (table,) = (
+        table for section in built.sections for table in section.tables
+        if table.name == "prefixes"
+    )  # fmt: skip
+    assert [column.unit for column in table.columns] == ["", "s", "s", "s"]
+    assert [(cell.text, cell.beside) for cell in table.rows[0]] == [
+        ("x", None), ("<0.01", None), ("5.00", "×2,500"), ("+5.00", None),
+    ]  # fmt: skip
+
+
+def test_the_page_stays_small_with_many_large_traces(build, task, run, worker, sample):
+    def large(seconds):
+        yield worker("w1")
+        for n in range(1000):
+            yield sample(n / 100, "w1", cpu=50.0, memory=n * 2**20, nthreads=1)
+            yield task(f"p{n}-1", prefix=f"{'long' * 50}{n}")
+            yield from run(f"p{n}-1", n / 100, (n + seconds) / 100)
+
+    few = page.render(build({f"t{n}": list(large(n)) for n in range(2)}))
+    many = page.render(build({f"t{n}": list(large(n)) for n in range(8)}))
+
+    assert len(many) - len(few) < 6 * 100_000
+    assert len(few) < 2_500_000
+
+
+def test_the_page_is_written_for_names_that_one_gives(tmp_path, write_trace, task):
+    paths = [write_trace(task("x"), name=f"{n}.jsonl", trace_id=n) for n in "ab"]
+    target = tmp_path / "out" / "page.html"
+    target.parent.mkdir()
+
+    assert write_comparison([(path,) for path in paths], target, title="T & T") == target
+
+    assert [file.name for file in target.parent.iterdir()] == ["page.html"]
+    assert "<title>T &amp; T · roast</title>" in target.read_text()
+
+
+def test_figures_are_json_that_reads_back(build, full):
+    html = page.render(build({"a": full("x", 1.0), "b<b>": full("y", 2.0)}))
+
+    figures = [
+        json.loads(gzip.decompress(base64.b64decode(text)))
+        for text in re.findall(r'<script type="application/octet-stream">(.*?)</script>', html)
+    ]
+    assert [len(figure["data"]) for figure in figures] == [2, 4, 4, 4, 2, 2]
+    assert figures[0]["layout"]["yaxis"]["ticktext"] == ["a", "b&lt;b&gt;"]

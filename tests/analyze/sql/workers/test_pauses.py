@@ -1,0 +1,55 @@
+"""Times in which workers were paused."""
+
+import pytest
+
+from roast_analyze import Trace
+
+
+@pytest.fixture
+def status():
+    """A worker says that its status has changed."""
+
+    def status(t: float, worker: str, status: str) -> dict:
+        payload = {"action": "worker-status-change", "prev-status": "x", "status": status}
+        return {"kind": "event", "t": t, "topic": worker, "worker": worker, "payload": payload}
+
+    return status
+
+
+def test_a_pause_ends_when_the_worker_goes_on(rows, status):
+    assert rows(
+        "SELECT * FROM pauses",
+        status(1.0, "w1", "paused"),
+        status(1.5, "w2", "paused"),
+        status(3.0, "w1", "running"),
+    ) == [("w1", 1.0, 3.0, 2.0, "T"), ("w2", 1.5, None, None, "T")]
+
+
+def test_a_pause_ends_when_the_worker_is_gone(rows, worker, gone, status):
+    assert rows(
+        "SELECT start_t, stop_t FROM pauses",
+        worker("w1"),
+        status(1.0, "w1", "paused"),
+        gone("w1", 4.0, "handle-worker-cleanup-4.0"),
+    ) == [(1.0, 4.0)]
+
+
+def test_another_event_is_none(rows, status):
+    of_all = status(1.0, "w1", "paused") | {"topic": "all"}
+
+    assert rows("SELECT * FROM pauses", of_all, status(2.0, "w1", "running")) == []
+
+
+def test_in_an_excerpt_a_pause_is_cut_off_at_its_ends(write_trace, move, status):
+    path = write_trace(
+        move(0.0, "x", "released>waiting"),
+        status(2.0, "w1", "paused"),
+        status(8.0, "w1", "running"),
+    )
+
+    with Trace(path, start=4, stop=6) as part:
+        assert part.sql("SELECT start_t, stop_t, seconds FROM pauses").fetchall() == [
+            (4.0, 6.0, 2.0)
+        ]
+    with Trace(path, start=9) as part:
+        assert part.sql("FROM pauses").fetchall() == []

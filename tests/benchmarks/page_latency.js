@@ -1,0 +1,64 @@
+"use strict";
+// What page_latency.py notes about a page, in it before the page's own scripts. Times are
+// milliseconds, of `opening` since the navigation began.
+window.latency = (() => {
+  const SETTLED_MS = 250; // plotly and search boxes do some of their work that much later
+  const GIVEN_UP_MS = 120_000;
+  const givenUp = (reject, why) => setTimeout(() => reject(new Error(why)), GIVEN_UP_MS);
+
+  // A chart is there for the reader with the frame after the one in which it was drawn.
+  const whenSeen = (note) => requestAnimationFrame(() => setTimeout(() => note(performance.now())));
+  const opening = new Promise((resolve, reject) => {
+    const noted = { firstMs: null };
+    let first = null;
+    new MutationObserver((changes) => {
+      for (const { target } of changes) {
+        if (target.dataset.state !== "drawn") continue;
+        if (target === document.documentElement) whenSeen((allMs) => resolve({ ...noted, allMs }));
+        else if (target.matches("figure") && !first) {
+          first = target;
+          whenSeen((firstMs) => { noted.firstMs = firstMs; });
+        }
+      }
+    }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-state"] });
+    givenUp(reject, "not all was drawn");
+  });
+
+  const longest = { event: 0, longtask: 0 };
+  const note = (entries) => {
+    for (const { entryType, duration } of entries) longest[entryType] = Math.max(longest[entryType], duration);
+  };
+  const observers = Object.keys(longest).map((type) => {
+    const observer = new PerformanceObserver((list) => note(list.getEntries()));
+    observer.observe({ type, durationThreshold: 16 });
+    return observer;
+  });
+  const noteTheRest = () => observers.forEach((observer) => note(observer.takeRecords()));
+
+  let answer;
+  return {
+    opening,
+    // The next event of this type, or the one so many after it, is what is timed.
+    expect(type, before) {
+      noteTheRest();
+      longest.event = longest.longtask = 0;
+      answer = new Promise((resolve, reject) => {
+        givenUp(reject, `no ${type} was answered`);
+        addEventListener(type, function seen({ timeStamp }) {
+          if (before-- > 0) return;
+          removeEventListener(type, seen, true);
+          requestAnimationFrame(() => requestAnimationFrame(() => {
+            // Of the lowest priority: whatever else is due comes first.
+            scheduler.postTask(() => resolve(performance.now() - timeStamp), { priority: "background" });
+          }));
+        }, true);
+      });
+    },
+    async took() {
+      const frame = await answer;
+      await new Promise((done) => setTimeout(done, SETTLED_MS));
+      noteTheRest();
+      return [frame, longest.event, longest.longtask];
+    },
+  };
+})();

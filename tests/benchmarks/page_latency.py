@@ -1,0 +1,247 @@
+"""How long a report takes to open, and to answer its reader, in a real Chromium.
+
+A page is opened from a file, the network off, in a context of its own: nothing of an earlier
+opening is there. Input goes the way of real input, through the browser's process. Times are
+milliseconds. Beside each stands what the page's main thread computed meanwhile, which other
+processes lengthen little: on a busy machine it tells a slow page from a page that waited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+NOTES = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+VIEWPORT = {"width": 1440, "height": 900}
+TIMEOUT_MS = 120_000
+
+HOVERED_PLACES = 12
+WHEEL_TURNS = (-240, -240, -240, 240, 240, 240)
+DRAGS = 2
+#: Few rows are left, then none, then all of them again.
+SEARCHED = ("e", "r", "~", "Backspace", "Backspace", "Backspace")
+OPTIONS_CHOSEN = 3
+SORTED_COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Milliseconds from the navigation until a reader sees the first chart, and all.
+
+    `cpu_ms` is what the main thread computed until then.
+    """
+
+    first_ms: float
+    all_ms: float
+    cpu_ms: float
+
+
+@dataclass(frozen=True)
+class Latency:
+    """What the page took to answer an input, seen in three ways.
+
+    Parameters
+    ----------
+    frame_ms : float
+        From the input to the second animation frame after it, all that was due done.
+    event_ms : float
+        Longest ``event`` entry, which Interaction to Next Paint is made of; 0 below 16 ms. A
+        movement and a wheel have none, but what the pointer enters by them has.
+    task_ms : float
+        Longest ``longtask`` until a quarter of a second later; 0 below 50 ms.
+    cpu_ms : float
+        What the main thread computed until then.
+    failure : str
+        Why there is no answer.
+    """
+
+    frame_ms: float = 0.0
+    event_ms: float = 0.0
+    task_ms: float = 0.0
+    cpu_ms: float = 0.0
+    failure: str = ""
+
+    @property
+    def worst_ms(self) -> float:
+        """The longest of the three, by the clock."""
+        return max(self.frame_ms, self.event_ms, self.task_ms)
+
+
+@dataclass(frozen=True)
+class Input:
+    """What is done to a page.
+
+    Parameters
+    ----------
+    event : str
+        Type of the event whose consequences are timed.
+    bring_about : callable
+    before : int
+        How many events of this type it brings about before the one that counts.
+    """
+
+    event: str
+    bring_about: Callable[[], Any]
+    before: int = 0
+
+
+class MainThread:
+    """What a page's main thread has computed, by the count of the browser."""
+
+    def __init__(self, page: Any) -> None:
+        self._session = page.context.new_cdp_session(page)
+        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def cpu_ms(self) -> float:
+        """Milliseconds of CPU time in tasks since the page was made."""
+        metrics = self._session.send("Performance.getMetrics")["metrics"]
+        return next(m["value"] for m in metrics if m["name"] == "TaskDuration") * 1e3
+
+
+@contextmanager
+def opened(browser: Any, path: Path) -> Iterator[tuple[Any, MainThread, Opening]]:
+    """Open a page and wait until all of it is drawn."""
+    context = browser.new_context(offline=True, viewport=VIEWPORT)
+    try:
+        context.set_default_timeout(TIMEOUT_MS)
+        context.add_init_script(NOTES)
+        page = context.new_page()
+        thread = MainThread(page)
+        before_ms = thread.cpu_ms()
+        page.goto(path.as_uri())
+        noted = page.evaluate("latency.opening")
+        spent_ms = thread.cpu_ms() - before_ms
+        yield page, thread, Opening(noted["firstMs"], noted["allMs"], spent_ms)
+    finally:
+        context.close()
+
+
+def opening(browser: Any, path: Path) -> Opening:
+    """Open a page once."""
+    with opened(browser, path) as (_, _, took):
+        return took
+
+
+def interactions(browser: Any, path: Path) -> dict[str, Latency]:
+    """Do to a page what a reader does; give the worst latency of each."""
+    with opened(browser, path) as (page, thread, _):
+        return {name: _worst(page, thread, inputs) for name, inputs in _gestures(page)}
+
+
+def _worst(page: Any, thread: MainThread, inputs: Iterator[Input]) -> Latency:
+    from playwright.sync_api import Error
+
+    try:
+        seen = [_latency(page, thread, act) for act in inputs]
+    except Error as error:
+        return Latency(failure=error.message.splitlines()[0])
+    return Latency(
+        max(one.frame_ms for one in seen),
+        max(one.event_ms for one in seen),
+        max(one.task_ms for one in seen),
+        max(one.cpu_ms for one in seen),
+    )
+
+
+def _latency(page: Any, thread: MainThread, act: Input) -> Latency:
+    page.evaluate(
+        "([type, before]) => { latency.expect(type, before); }", [act.event, act.before]
+    )
+    before_ms = thread.cpu_ms()
+    act.bring_about()
+    frame_ms, event_ms, task_ms = page.evaluate("latency.took()")
+    return Latency(frame_ms, event_ms, task_ms, thread.cpu_ms() - before_ms)
+
+
+# What a reader does
+
+
+def _gestures(page: Any) -> Iterator[tuple[str, Iterator[Input]]]:
+    yield "hover over the timeline", _hover(page, TIMELINE)
+    yield "wheel over the timeline", _wheel(page, TIMELINE)
+    for name in _names(page, "figure.timeline, figure.plot"):
+        yield f"zoom into {name} and out", _zoom(page, f"#figure-{name}")
+    for name in _names(page, "figure:is(:has(select), :has(input[type=search]))"):
+        yield f"controls of {name}", _controls(page, f"#figure-{name}")
+    if tables := _names(page, "div.table"):
+        largest = max(tables, key=lambda name: page.locator(f"#table-{name} tbody tr").count())
+        yield "filter the longest table", _search(page, f"#table-{largest} input[type=search]")
+        yield "sort the longest table", _sort(page, f"#table-{largest}")
+
+
+#: The timeline is the first figure of either kind.
+TIMELINE = "figure:is(.timeline, .plot)"
+
+
+def _names(page: Any, selector: str) -> list[str]:
+    return page.locator(selector).evaluate_all("all => all.map(one => one.dataset.name)")
+
+
+def _hover(page: Any, figure: str) -> Iterator[Input]:
+    place = _plotting_area(page, figure)
+    for i in range(HOVERED_PLACES):
+        # Up and down as it goes to the right, so that it comes by many lanes.
+        there = place((i + 0.5) / HOVERED_PLACES, (i * 0.37) % 1)
+        yield Input("pointermove", partial(page.mouse.move, *there))
+
+
+def _wheel(page: Any, figure: str) -> Iterator[Input]:
+    page.mouse.move(*_plotting_area(page, figure)(0.5, 0.5))
+    for turn in WHEEL_TURNS:
+        yield Input("wheel", partial(page.mouse.wheel, 0, turn))
+
+
+def _zoom(page: Any, figure: str) -> Iterator[Input]:
+    for _ in range(DRAGS):
+        place = _plotting_area(page, figure)
+        page.mouse.move(*place(0.3, 0.5))
+        yield Input("pointerdown", page.mouse.down)
+        for share in (0.4, 0.5, 0.6):
+            yield Input("pointermove", partial(page.mouse.move, *place(share, 0.5)))
+        yield Input("pointerup", page.mouse.up)
+        # Plotly never lets the browser see a double click: its last part is what is timed.
+        yield Input("pointerup", partial(page.mouse.dblclick, *place(0.5, 0.5)), before=1)
+
+
+def _controls(page: Any, figure: str) -> Iterator[Input]:
+    for chooser in page.locator(f"{figure} select").all():
+        options = chooser.locator("option").count()
+        # The last of them is the first again: everything.
+        for i in [*range(1, min(options, OPTIONS_CHOSEN + 1)), 0]:
+            yield Input("change", partial(chooser.select_option, index=i))
+    if page.locator(f"{figure} input[type=search]").count():
+        yield from _search(page, f"{figure} input[type=search]")
+
+
+def _search(page: Any, box: str) -> Iterator[Input]:
+    page.locator(box).first.click()
+    for key in SEARCHED:
+        yield Input("input", partial(page.keyboard.press, key))
+
+
+def _sort(page: Any, table: str) -> Iterator[Input]:
+    for heading in page.locator(f"{table} th button").all()[:SORTED_COLUMNS]:
+        heading.scroll_into_view_if_needed()
+        yield Input("click", heading.click)
+
+
+def _plotting_area(page: Any, figure: str) -> Callable[[float, float], tuple[float, float]]:
+    """Bring a figure into view; give from shares of its visible part to places on the page."""
+    left, top, width, height = page.locator(figure).first.evaluate(
+        """figure => {
+          const size = ({ width, height }) => width * height;
+          const areas = [...figure.querySelectorAll(".nsewdrag, canvas")].sort(
+            (a, b) => size(b.getBoundingClientRect()) - size(a.getBoundingClientRect()));
+          const area = areas[0] ?? figure;
+          area.scrollIntoView({ block: "center", behavior: "instant" });
+          const box = area.getBoundingClientRect();
+          const top = Math.max(box.top, 0);
+          return [box.left, top, box.width, Math.min(box.bottom, innerHeight) - top];
+        }"""
+    )
+    # The edges are left out: plotly's handles are there, or the navigation lies over them.
+    return lambda x, y: (left + width * (0.1 + 0.8 * x), top + height * (0.1 + 0.8 * y))

@@ -1,0 +1,84 @@
+"""Files that other programs wrote, to be imported: real ones."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import darshan
+
+#: What a process that Yappi measures does: threads, recursion of one and of two functions.
+WORKLOAD = """
+import sys, threading, time
+import yappi
+
+def leaf(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+def even(n):
+    return n == 0 or odd(n - 1)
+
+def odd(n):
+    return n != 0 and even(n - 1)
+
+def first():
+    leaf(0.02)
+    second()
+
+def second():
+    leaf(0.03)
+    fib(12)
+    even(40)
+
+yappi.set_clock_type(sys.argv[2])
+yappi.start(builtins=True)
+threads = [threading.Thread(target=first) for _ in range(2)]
+for thread in threads:
+    thread.start()
+second()
+for thread in threads:
+    thread.join()
+yappi.stop()
+functions = yappi.get_func_stats()
+for type in ("ystat", "pstat", "callgrind"):
+    functions.save(sys.argv[1] + "/work." + type, type=type)
+print(sum(function.tsub for function in functions))
+for function in functions:
+    print(function.name, function.module, function.lineno, function.ncall,
+          function.nactualcall, repr(function.tsub), repr(function.ttot), sep="\\t")
+"""
+
+
+def yappi_files(folder: Path, clock: str = "cpu") -> tuple[float, list[tuple]]:
+    """Let Yappi measure a process, and save it in each format; gives what Yappi says itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", WORKLOAD, str(folder), clock],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    total, *functions = done.stdout.splitlines()
+    rows = []
+    for function in functions:
+        name, module, *numbers = function.split("\t")
+        line, calls, actual, own, whole = numbers
+        rows.append(
+            (name, module, int(line), int(calls), int(actual), float(own), float(whole))
+        )
+    return float(total), rows
+
+
+def darshan_log(name: str) -> Path:
+    """Find one of the logs that come with PyDarshan."""
+    [path, *_] = sorted(Path(darshan.__file__).parent.rglob(name))
+    return path
+
+
+def darshan_logs() -> list[Path]:
+    """Find all logs that come with PyDarshan, each once."""
+    found = sorted(Path(darshan.__file__).parent.rglob("*.darshan"))
+    return list({path.read_bytes(): path for path in found}.values())

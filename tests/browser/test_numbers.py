@@ -115,7 +115,32 @@ def many_of_everything() -> list[dict]:
                     "nthreads": 2,
                 }
             )
+            lines += a_process_like_no_other(n, t, worker)
     return lines
+
+
+def a_process_like_no_other(n: int, t: float, worker: str) -> list[dict]:
+    """A worker whose machine, job, packages and configuration no other one has."""
+    process = {
+        "role": "worker",
+        "python": "3.12.1",
+        "packages": f"packages {n}",
+        "configuration": f"configuration {n}",
+        "defaults": "defaults",
+        "machine": {"host": f"h{n:03}", "cores": 2, "kernel": f"6.{n}"},
+        "jobs": [{"system": "slurm", "job_id": f"{n:03}", "queue": f"q{n}", "node": f"h{n}"}],
+    }
+    told = {
+        "process": (f"id {n}", process),
+        "packages": (f"packages {n}", [["numpy", f"2.{n}"]]),
+        "configuration": (f"configuration {n}", {"distributed.scheduler.bandwidth": n}),
+        "defaults": ("defaults", {"distributed.scheduler.bandwidth": 0}),
+    }
+    return [
+        {"kind": "environment", "t": t, "section": section, "name": name, "value": value}
+        | ({"worker": worker, "server_id": name} if section == "process" else {})
+        for section, (name, value) in told.items()
+    ]
 
 
 SOURCES = (*SAMPLES, *ODD, many_of_everything)

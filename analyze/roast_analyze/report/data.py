@@ -73,19 +73,15 @@ _COMPUTED_TASKS: Final = (
 _COMPUTED_CHUNKS: Final = "(FROM chunks WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
 #: The view `utilisation` by rows of the map, in the order in which workers are listed.
 _BUSY: Final = (
-    "WITH placed AS (SELECT worker, name, server_id, trace_id, count(*) OVER () AS processes, "
-    f"row_number() OVER (ORDER BY {workers.ORDER}) - 1 AS place FROM workers), "
-    f"rowed AS (SELECT *, place * least(processes, {MAP_ROWS}) // processes AS row "
-    "FROM placed), "
-    "named AS (SELECT row, arg_min(worker, place) AS worker, arg_min(name, place) AS name, "
-    "count(*) AS workers FROM rowed GROUP BY row) "
-    "SELECT row, named.worker, named.name, named.workers, "
-    "round((utilisation.t - $begin_t) / $width)::BIGINT AS stretch, "
+    "WITH rowed AS (SELECT unnest($rows::BIGINT[]) AS row, "
+    "unnest($workers::VARCHAR[]) AS worker, unnest($server_ids::VARCHAR[]) AS server_id, "
+    "unnest($trace_ids::VARCHAR[]) AS trace_id) "
+    "SELECT row, round((utilisation.t - $begin_t) / $width)::BIGINT AS stretch, "
     "sum(compute_seconds) / nullif(sum(thread_seconds), 0) AS share "
     "FROM utilisation INNER JOIN rowed "
     "ON utilisation.trace_id = rowed.trace_id AND utilisation.worker = rowed.worker "
     "AND utilisation.server_id IS NOT DISTINCT FROM rowed.server_id "
-    "INNER JOIN named USING (row) GROUP BY ALL HAVING share IS NOT NULL ORDER BY row, stretch"
+    "GROUP BY ALL HAVING share IS NOT NULL ORDER BY row, stretch"
 )
 #: Files of which it can be told whether they are slow for themselves.
 _COMPARED_FILES: Final = (
@@ -315,7 +311,7 @@ def _gathered(trace: Trace, profiling: Future[Profiles]) -> ReportData:
         ),
         chunk_points=trace.sql(f"SELECT {_CHUNK_COLUMNS} FROM chunks").pl(),
         stretches=stretches,
-        busy=_busy(trace, stretches),
+        busy=_busy(trace, stretches, everyone),
         cluster_samples=trace.sql(
             "SELECT t, nthreads, cpu_percent, memory_bytes, memory_limit_bytes, managed_bytes, "
             "spilled_bytes FROM cluster_samples ORDER BY t"
@@ -499,11 +495,29 @@ def _stretches(trace: Trace) -> pl.DataFrame:
     return known
 
 
-def _busy(trace: Trace, stretches: pl.DataFrame) -> pl.DataFrame:
+def _busy(trace: Trace, stretches: pl.DataFrame, everyone: pl.DataFrame) -> pl.DataFrame:
+    """Say how busy workers were; if they are many, neighbours are put together."""
     grid = _grid(stretches)
-    place = {name: grid[name] for name in ("begin_t", "width")}
-    busy: pl.DataFrame = trace.sql(_BUSY, place).pl()
-    return busy
+    rowed = everyone.with_row_index("place").with_columns(
+        row=pl.col("place").cast(pl.Int64) * pl.min_horizontal(pl.len(), MAP_ROWS) // pl.len()
+    )
+    busy: pl.DataFrame = trace.sql(
+        _BUSY,
+        {
+            "rows": rowed["row"].to_list(),
+            "workers": rowed["worker"].to_list(),
+            "server_ids": rowed["server_id"].to_list(),
+            "trace_ids": rowed["trace_id"].to_list(),
+            "begin_t": grid["begin_t"],
+            "width": grid["width"],
+        },
+    ).pl()
+    named = rowed.group_by("row").agg(
+        pl.col("worker").first(), pl.col("name").first(), pl.len().alias("workers")
+    )
+    return busy.join(named, on="row", maintain_order="left").select(
+        "row", "worker", "name", "workers", "stretch", "share"
+    )
 
 
 def _grid(stretches: pl.DataFrame) -> dict[str, float]:

@@ -41,6 +41,17 @@ _WHEN: Final = (
     "count(DISTINCT (worker, prefix)) FROM looks "
     "WHERE list_sum(look.counts) + coalesce(list_sum(look.innermost), 0) > 0"
 )
+#: Stacks are told apart by two numbers, each of 64 bits and of another text: comparing long
+#: lists of structs would take as long as all else.
+_STACKS: Final = (
+    "SELECT any_value(frames) AS frames, any_value(stack) AS stack, "
+    "list(struct_pack(log, worker, prefix, interval_seconds, "
+    "bin := greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), $bins - 1), 0)"
+    "::INT, samples := samples::BIGINT, undecided := undecided_samples::BIGINT)) AS parts "
+    "FROM profile_stacks WHERE samples + undecided_samples > 0 "
+    "GROUP BY hash(frames), hash(stack)"
+)
+_COUNTS: Final = ("samples", "undecided")
 #: Sums of the same samples in another order are not equal to the last bit.
 _FUNCTION_ORDER: Final = "round(self_seconds, 9) DESC, round(total_seconds, 9) DESC, function"
 
@@ -84,17 +95,24 @@ def gather(trace: Trace) -> Profiles:
         PROFILE_BINS, PROFILE_CELLS // max(groups, 1), int(span / max(cycle or 0.0, 1e-9))
     )
     bins = max(most, 1)
-    stacks = trace.sql(
-        "WITH binned AS (SELECT frames, any_value(stack) AS stack, log, worker, prefix, "
-        "interval_seconds, greatest(least("
-        "floor(((start_t + stop_t) / 2 - $start) / $width), $bins - 1), 0)::INT "
-        "AS bin, sum(samples)::BIGINT AS samples, sum(undecided_samples)::BIGINT AS undecided "
-        "FROM profile_stacks WHERE samples + undecided_samples > 0 GROUP BY ALL) "
-        "SELECT frames, any_value(stack) AS stack, list(struct_pack(log, worker, prefix, "
-        "interval_seconds, bin, samples, undecided)) AS parts FROM binned GROUP BY frames",
-        {"start": start_t, "width": span / bins, "bins": bins},
-    ).pl()
-    return Profiles(start_t, span / bins, bins, stacks)
+    stacks = trace.sql(_STACKS, {"start": start_t, "width": span / bins, "bins": bins}).pl()
+    return Profiles(start_t, span / bins, bins, _added_up(stacks))
+
+
+def _added_up(stacks: pl.DataFrame) -> pl.DataFrame:
+    """Add up what was seen of a stack on the same worker in the same stretch of time."""
+    parts = (
+        stacks.select("parts")
+        .with_row_index("place")
+        .explode("parts")
+        .unnest("parts")
+        .group_by(pl.exclude(_COUNTS), maintain_order=True)
+        .agg(pl.col(_COUNTS).sum())
+        .group_by("place", maintain_order=True)
+        .agg(pl.struct(pl.exclude("place")).alias("parts"))
+        .sort("place")
+    )
+    return stacks.with_columns(parts["parts"])
 
 
 def functions(stacks: pl.DataFrame) -> Listing:

@@ -49,28 +49,43 @@ changes AS (
     )
     GROUP BY trace_id, process, what, bucket
 ),
-buckets AS (
-    SELECT trace_id, process, what, unnest(range(min(bucket), max(bucket) + 1)) AS bucket
+-- A level lasts from the bucket in which it changed to the next one in which it does.
+levels AS (
+    SELECT
+        trace_id,
+        process,
+        what,
+        bucket,
+        within,
+        coalesce(sum(change) OVER before, 0) AS level_before,
+        coalesce(sum(change) OVER before, 0) + change AS level,
+        lead(bucket, 1, bucket + 1) OVER in_order AS until_bucket
     FROM changes
-    GROUP BY trace_id, process, what
+    WINDOW
+        in_order AS (PARTITION BY trace_id, process, what ORDER BY bucket),
+        before AS (
+            PARTITION BY trace_id, process, what
+            ORDER BY bucket
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )
+),
+held AS (
+    SELECT *, unnest(range(bucket, until_bucket)) AS held_bucket
+    FROM levels
 )
 SELECT
     process,
     what,
-    bucket,
-    timeline.start_t + bucket * width AS t,
-    least(width, extent - bucket * width) AS seconds,
+    held_bucket AS bucket,
+    timeline.start_t + held_bucket * width AS t,
+    least(width, extent - held_bucket * width) AS seconds,
     greatest(
-        coalesce(sum(change) OVER before, 0) * least(width, extent - bucket * width)
-        + coalesce(within, 0),
+        CASE
+            WHEN held_bucket = held.bucket THEN level_before * seconds + within
+            ELSE level * seconds
+        END,
         0
     ) AS amount,
     trace_id
-FROM buckets
-LEFT JOIN changes USING (trace_id, process, what, bucket)
-INNER JOIN timeline USING (trace_id)
-WINDOW before AS (
-    PARTITION BY trace_id, process, what
-    ORDER BY bucket
-    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-);
+FROM held
+INNER JOIN timeline USING (trace_id);

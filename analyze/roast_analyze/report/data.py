@@ -32,7 +32,6 @@ from roast_analyze.report.gathered.listing import Listing, asked, first, listed
 from roast_analyze.report.gathered.movement import MAP_ROWS
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
 
     from roast_analyze.excerpt import Excerpt
     from roast_analyze.report.gathered.profiles import Profiles
@@ -283,16 +282,27 @@ class ReportData:
 
 def gather(trace: Trace) -> ReportData:
     """Ask a trace everything that its report shows."""
-    # What walks the profiles keeps one core busy, what else is asked the other one.
+    # What takes long keeps one core busy, the many short questions the other one.
     with ThreadPoolExecutor(max_workers=1) as beside:
-        return _gathered(trace, beside.submit(profiles.gather, trace))
+        return _gathered(trace, beside)
 
 
-def _gathered(trace: Trace, profiling: Future[Profiles]) -> ReportData:
+def _gathered(trace: Trace, beside: ThreadPoolExecutor) -> ReportData:
+    profiling = beside.submit(profiles.gather, trace)
     run = headline(trace)
-    stretches = _stretches(trace)
-    compared = trace.sql(_COMPARED_FILES).pl()
     everyone = workers.everyone(trace)
+    streaming = beside.submit(
+        task_stream.gather,
+        trace,
+        everyone,
+        of_tasks=run.task_runs > 0,
+        with_chunks=run.chunk_attempts > 0,
+        begin_t=run.start_t or 0.0,
+        end_t=run.stop_t or 0.0,
+    )
+    stretches = _stretches(trace)
+    looking = beside.submit(_busy, trace, stretches, everyone)
+    compared = trace.sql(_COMPARED_FILES).pl()
     axis = TimeAxis(run.start_t or 0.0, run.stop_t or 0.0)
     return ReportData(
         trace_name=trace.path.name or str(trace.path),
@@ -301,17 +311,8 @@ def _gathered(trace: Trace, profiling: Future[Profiles]) -> ReportData:
         recording=recording(trace),
         time_spent=time_spent(trace, run),
         longest_gap=_longest_gap(trace, run),
-        task_stream=task_stream.gather(
-            trace,
-            everyone,
-            of_tasks=run.task_runs > 0,
-            with_chunks=run.chunk_attempts > 0,
-            begin_t=run.start_t or 0.0,
-            end_t=run.stop_t or 0.0,
-        ),
         chunk_points=trace.sql(f"SELECT {_CHUNK_COLUMNS} FROM chunks").pl(),
         stretches=stretches,
-        busy=_busy(trace, stretches, everyone),
         cluster_samples=trace.sql(
             "SELECT t, nthreads, cpu_percent, memory_bytes, memory_limit_bytes, managed_bytes, "
             "spilled_bytes FROM cluster_samples ORDER BY t"
@@ -372,8 +373,6 @@ def _gathered(trace: Trace, profiling: Future[Profiles]) -> ReportData:
         topics=_topics(trace),
         environment=_environment(trace),
         loss=listed(trace, "loss", "records DESC NULLS LAST, t, reason, detail", FACT_ROWS),
-        profiles=profiling.result(),
-        functions=profiles.functions(profiling.result().stacks),
         movement=movement.gather(trace, everyone),
         submissions=submissions.gather(trace, stretches, _grid(stretches)),
         recipe=recipe.gather(trace),
@@ -382,6 +381,10 @@ def _gathered(trace: Trace, profiling: Future[Profiles]) -> ReportData:
             view.name: {column.name: column.comment for column in view.columns}
             for view in trace.views()
         },
+        profiles=profiling.result(),
+        functions=profiles.functions(profiling.result().stacks),
+        task_stream=streaming.result(),
+        busy=looking.result(),
     )
 
 

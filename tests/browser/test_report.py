@@ -102,6 +102,40 @@ def test_the_filter_keeps_the_rows_that_contain_the_text(page):
     assert page.locator("#table-files .rows").inner_text() == "1 of 8"
 
 
+def many_workers(count: int) -> list[dict]:
+    added = {"kind": "worker_added", "t": 0.0, "nthreads": 1}
+    return [
+        {**added, "worker": f"tcp://10.0.0.1:{n}", "server_id": f"id-{n}", "name": str(n)}
+        for n in range(count)
+    ]
+
+
+def test_what_is_left_to_sort_and_show_of_many_rows_is_done_before_they_are_taken_away(
+    open_page, report
+):
+    page = open_page(report(many_workers(280), "many_workers"), accept_downloads=True)
+
+    with page.expect_download() as download:
+        # No frame is drawn between the clicks.
+        page.evaluate(
+            """() => {
+              const table = document.querySelector("#table-workers");
+              const search = table.querySelector("input");
+              for (const text of ["7", ""]) {
+                search.value = text;
+                search.dispatchEvent(new Event("input", { bubbles: true }));
+              }
+              const heading = table.querySelector("th[data-column=name] button");
+              for (let i = 0; i < 2; i++) heading.click();
+              table.querySelector("[data-do=csv]").click();
+            }"""
+        )
+    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
+
+    assert [int(row["name"]) for row in rows] == list(range(280))[::-1]
+    assert page.locator("#table-workers tbody tr:visible").count() == 280
+
+
 def test_a_table_downloads_as_the_view_has_it(page, coffea_trace):
     rows = downloaded(page, "#table-prefixes")
 

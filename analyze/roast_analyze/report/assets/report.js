@@ -185,13 +185,37 @@
 
   // ---- Tables ----------------------------------------------------------------------------
   const words = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-  const bodyRows = (table) => all("tbody tr", table);
+  const bodyRows = (table) => {
+    settle(table.querySelector("tbody"));
+    return all("tbody tr", table);
+  };
+  // Pictures, and what is folded away, are no text of a cell.
   const cellText = (cell) => {
     if (!cell.childElementCount) return cell.textContent;
-    const copy = cell.cloneNode(true);
-    all("details, svg", copy).forEach((part) => part.remove());
-    return copy.textContent;
+    const parts = [...cell.childNodes].filter((part) => !part.matches?.("details, svg"));
+    return parts.map((part) => part.textContent).join("");
   };
+
+  // What changes many rows changes first those that the reader sees, the others frame by frame.
+  const [FEW_ROWS, ROWS_AT_ONCE] = [200, 60];
+  const unfinished = new Map();
+  const settle = (body) => unfinished.get(body)?.();
+  function inParts(body, rows, change) {
+    settle(body);
+    let done = 0;
+    const next = (count) => { change(rows.slice(done, done + count)); done += count; };
+    const finish = () => { unfinished.delete(body); next(rows.length); };
+    next(rows.length > FEW_ROWS ? ROWS_AT_ONCE : rows.length);
+    unfinished.set(body, finish);
+    (async () => {
+      while (done < rows.length) {
+        await nextFrame();
+        if (unfinished.get(body) !== finish) return;
+        next(ROWS_AT_ONCE);
+      }
+      unfinished.delete(body);
+    })();
+  }
 
   // Rows that come and go would make the browser measure every cell anew: from the first
   // time on, columns keep the widths that they had.
@@ -224,7 +248,10 @@
       if (a.missing || b.missing) return a.missing - b.missing;
       return sign * (numeric ? a.key - b.key : words.compare(a.key, b.key));
     });
-    table.tBodies[0].append(...keyed.map((item) => item.row));
+    const [body] = table.tBodies;
+    body.replaceChildren();
+    inParts(body, keyed.map((item) => item.row), (rows) => body.append(...rows));
+    table.closest(".scroll").scrollTop = 0;
     say(`Sorted by ${heading.textContent.trim()}, ${order}`);
   }
 
@@ -235,11 +262,14 @@
     const rows = bodyRows(block);
     // What a picture says is no text of the row.
     const said = (row) => (row.querySelector("svg") ? [...row.cells].map(cellText).join("\n") : row.textContent);
+    const shown = [];
     for (const row of rows) {
       texts.has(row) || texts.set(row, said(row).toLowerCase());
-      row.hidden = wanted !== "" && !texts.get(row).includes(wanted);
+      if (texts.get(row).includes(wanted)) shown.push(row);
+      else row.hidden = true;
     }
-    const left = rows.filter((row) => !row.hidden).length;
+    inParts(block.querySelector("tbody"), shown, (some) => some.forEach((row) => { row.hidden = false; }));
+    const left = shown.length;
     const counter = block.querySelector(".rows");
     counter.textContent = wanted ? `${left.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : rows.length.toLocaleString("en");
     say(`${left} of ${rows.length} rows`);
@@ -357,6 +387,7 @@
   const PRINT_WIDTH_PX = 700;
   let themeBefore;
   addEventListener("beforeprint", () => {
+    for (const finish of [...unfinished.values()]) finish();
     themeBefore = root.dataset.theme;
     root.dataset.theme = "light";
     document.dispatchEvent(new Event("roast-theme"));

@@ -6173,31 +6173,47 @@ changes AS (
     )
     GROUP BY trace_id, process, what, bucket
 ),
-buckets AS (
-    SELECT trace_id, process, what, unnest(range(min(bucket), max(bucket) + 1)) AS bucket
+-- A level lasts from the bucket in which it changed to the next one in which it does.
+levels AS (
+    SELECT
+        trace_id,
+        process,
+        what,
+        bucket,
+        within,
+        coalesce(sum(change) OVER before, 0) AS level_before,
+        coalesce(sum(change) OVER before, 0) + change AS level,
+        -- Of lead's own default nothing is left in a database that DuckDB 1.5 wrote.
+        coalesce(lead(bucket) OVER in_order, bucket + 1) AS until_bucket
     FROM changes
-    GROUP BY trace_id, process, what
+    WINDOW
+        in_order AS (PARTITION BY trace_id, process, what ORDER BY bucket),
+        before AS (
+            PARTITION BY trace_id, process, what
+            ORDER BY bucket
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )
+),
+held AS (
+    SELECT *, unnest(range(bucket, until_bucket)) AS held_bucket
+    FROM levels
 )
 SELECT
     process,
     what,
-    bucket,
-    timeline.start_t + bucket * width AS t,
-    least(width, extent - bucket * width) AS seconds,
+    held_bucket AS bucket,
+    timeline.start_t + held_bucket * width AS t,
+    least(width, extent - held_bucket * width) AS seconds,
     greatest(
-        coalesce(sum(change) OVER before, 0) * least(width, extent - bucket * width)
-        + coalesce(within, 0),
+        CASE
+            WHEN held_bucket = held.bucket THEN level_before * seconds + within
+            ELSE level * seconds
+        END,
         0
     ) AS amount,
     trace_id
-FROM buckets
-LEFT JOIN changes USING (trace_id, process, what, bucket)
-INNER JOIN timeline USING (trace_id)
-WINDOW before AS (
-    PARTITION BY trace_id, process, what
-    ORDER BY bucket
-    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-);
+FROM held
+INNER JOIN timeline USING (trace_id);
 
 -- Files and workers told apart: how many times as long as usual the chunks of a file took
 -- whichever worker had them, and those of a worker whichever file they were of. A chunk's
@@ -6588,7 +6604,7 @@ WITH cells(step, level, what, cell, "view", how) AS (
         (5, 'I/O', 'coffea''s chunks', 'chunks', 'chunks', 'Is recorded of coffea and uproot: measure_chunks.'),
         (5, 'I/O', 'named parts of tasks', 'sections', 'sections', 'Is recorded where the code says so: with roast_recorder.section("name").'),
         (5, 'thread', 'what threads were at, by Dask''s profiler', 'profiles', 'profile_stacks', 'Is recorded unless profile is left out of kinds.'),
-        (5, 'process', 'what the scheduler''s event loop was at', 'scheduler''s profile', 'profile_stacks', 'Is recorded if Dask''s profiler caught it: distributed.scheduler.profile or a busy loop.'),
+        (5, 'process', 'what the scheduler''s event loop was at', 'scheduler''s profile', 'profile_stacks', 'Is recorded where Dask watches event loops: not on Python 3.11, nor with distributed.worker.profile.enabled off.'),
         (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
         (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
         (5, 'process', 'processes that Darshan looked at', 'darshan', 'io_jobs', 'roast-analyze import darshan LOG… --into TRACE'),

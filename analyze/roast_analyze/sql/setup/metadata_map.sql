@@ -37,7 +37,7 @@ WITH cells(step, level, what, cell, "view", how) AS (
         (5, 'I/O', 'coffea''s chunks', 'chunks', 'chunks', 'Is recorded of coffea and uproot: measure_chunks.'),
         (5, 'I/O', 'named parts of tasks', 'sections', 'sections', 'Is recorded where the code says so: with roast_recorder.section("name").'),
         (5, 'thread', 'what threads were at, by Dask''s profiler', 'profiles', 'profile_stacks', 'Is recorded unless profile is left out of kinds.'),
-        (5, 'process', 'what the scheduler''s event loop was at', 'scheduler''s profile', 'profile_stacks', 'Is recorded if Dask''s profiler caught it: distributed.scheduler.profile or a busy loop.'),
+        (5, 'process', 'what the scheduler''s event loop was at', 'scheduler''s profile', 'profile_stacks', 'Is recorded where Dask watches event loops: not on Python 3.11, nor with distributed.worker.profile.enabled off.'),
         (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
         (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
         (5, 'process', 'processes that Darshan looked at', 'darshan', 'io_jobs', 'roast-analyze import darshan LOG… --into TRACE'),

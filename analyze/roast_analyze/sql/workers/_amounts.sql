@@ -59,7 +59,8 @@ levels AS (
         within,
         coalesce(sum(change) OVER before, 0) AS level_before,
         coalesce(sum(change) OVER before, 0) + change AS level,
-        lead(bucket, 1, bucket + 1) OVER in_order AS until_bucket
+        -- Of lead's own default nothing is left in a database that DuckDB 1.5 wrote.
+        coalesce(lead(bucket) OVER in_order, bucket + 1) AS until_bucket
     FROM changes
     WINDOW
         in_order AS (PARTITION BY trace_id, process, what ORDER BY bucket),

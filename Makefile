@@ -28,7 +28,7 @@ test: $(VENV)/installed-test  ## all tests, in a real browser too, the recorder'
 	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 test-floor: $(VENV)-floor/installed  ## the recorder's tests on the oldest distributed it supports
-	$(VENV)-floor/bin/python -m pytest tests/recorder $(PYTEST_ARGS)
+	$(VENV)-floor/bin/python -m pytest -n 2 tests/recorder $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-test  ## formatting, lint and types
 	$(BIN)/ruff format --check .

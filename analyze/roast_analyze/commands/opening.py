@@ -1,4 +1,4 @@
-"""Opening the trace that a command was given, with a sign of life if it takes long.
+"""Opening the trace that a command was given.
 
 What was left out on the way, or done without, is said on stderr.
 """
@@ -9,24 +9,21 @@ import atexit
 import contextlib
 import shutil
 import sys
-import threading
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from roast_analyze.commands.waiting import progress
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from roast_analyze.database import Listener
     from roast_analyze.trace import Trace
 
 #: The name under which a trace is read from standard input.
 STDIN: Final = "-"
-
-#: Shorter waits need no explanation.
-PATIENCE_SECONDS = 2.0
 
 _COPIED_BYTES: Final = 2**20
 
@@ -156,7 +153,7 @@ def open_paths(
     TraceError
         As :class:`roast_analyze.trace.Trace` does.
     """
-    with _progress(paths[0].name) as listener, _warnings_said():
+    with progress(paths[0].name, "reading") as listener, _warnings_said():
         from roast_analyze.errors import TraceError
         from roast_analyze.trace import Trace
 
@@ -207,35 +204,3 @@ def _warnings_said() -> Iterator[None]:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
-
-
-@contextlib.contextmanager
-def _progress(name: str) -> Iterator[Listener]:
-    """Show how far opening has come, after a while and only if somebody can see it."""
-    if not sys.stderr.isatty():
-        yield lambda _stage, _share: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.text import Text
-
-    from roast_analyze.figures.labels import visible
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar = progress.add_task(Text(visible(f"{name}: reading")).markup, total=1.0)
-
-    def listener(stage: str, share: float) -> None:
-        progress.update(
-            bar, description=Text(visible(f"{name}: {stage}")).markup, completed=share
-        )
-
-    timer = threading.Timer(PATIENCE_SECONDS, progress.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield listener
-    finally:
-        timer.cancel()
-        timer.join()
-        progress.stop()

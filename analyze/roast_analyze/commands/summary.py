@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.commands.opening import STDIN, add_excerpt, add_reading, open_paths
+from roast_analyze.commands.waiting import progress
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.inputs import SUFFIXES, tell_apart, trace_name
 from roast_analyze.report import excerpts
@@ -128,7 +129,10 @@ def _write(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> Path:
     try:
         if len(traces) > 1:
             return write_comparison(traces, target, title=options.title, opener=opener)
-        with opener(traces[0]) as trace:
+        with (
+            opener(traces[0]) as trace,
+            progress(trace.path.name, "making the report", is_told=False),
+        ):
             return trace.report(target, title=options.title)
     except OSError as error:
         reason = error.strerror or error

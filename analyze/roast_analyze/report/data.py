@@ -32,7 +32,6 @@ from roast_analyze.report.gathered.listing import Listing, asked, first, listed
 from roast_analyze.report.gathered.movement import MAP_ROWS
 
 if TYPE_CHECKING:
-
     from roast_analyze.excerpt import Excerpt
     from roast_analyze.report.gathered.profiles import Profiles
     from roast_analyze.report.gathered.task_stream import TaskStream

@@ -120,6 +120,10 @@
   const nextFrame = () => new Promise((done) => (
     document.hidden ? setTimeout(done) : requestAnimationFrame(() => setTimeout(done))));
 
+  // More rows than these are laid out and painted while they are in sight only: else each frame
+  // of every figure takes half as long again.
+  const FEW_LONG_ROWS = 600;
+
   async function drawAll() {
     const figures = all("figure.plot");
     // These go first: plotly takes longer to start than they take to be drawn.
@@ -127,10 +131,13 @@
       await drawOne().catch(reportError);
       await nextFrame();
     }
-    for (const scroll of all(".scroll.long")) {
-      // From here on it is as if it had always been there, to be read by programs as well.
-      scroll.style.contentVisibility = "visible";
-      await nextFrame();
+    const long = all(".scroll.long");
+    if (all(".scroll.long tbody tr").length <= FEW_LONG_ROWS) {
+      for (const scroll of long) {
+        // From here on it is as if it had always been there, to be read by programs as well.
+        scroll.style.contentVisibility = "visible";
+        await nextFrame();
+      }
     }
     try {
       if (figures.length) await loadPlotly();

@@ -30,7 +30,7 @@ MOST_ROWS: Final = 1_000
 #: Most threads of a worker that are told apart: one that replaces its threads has ever more.
 MOST_SLOTS: Final = 64
 #: Most numbers of seconds by row, kind and stretch of time, and most stretches.
-MOST_CELLS: Final = 120_000
+MOST_CELLS: Final = 80_000
 MOST_STRETCHES: Final = 480
 
 FAILED: Final = ("erred", "retried", "lost")

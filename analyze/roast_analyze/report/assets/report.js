@@ -120,9 +120,18 @@
   const nextFrame = () => new Promise((done) => (
     document.hidden ? setTimeout(done) : requestAnimationFrame(() => setTimeout(done))));
 
-  // More rows than these are laid out and painted while they are in sight only: else each frame
-  // of every figure takes half as long again.
+  // More rows than these are painted while they are in sight only: else each frame of every
+  // figure takes half as long again.
   const FEW_LONG_ROWS = 600;
+  async function layOutTables(visibility) {
+    for (const scroll of all(".scroll.long")) {
+      scroll.style.contentVisibility = "visible";
+      await nextFrame();
+      // Of few rows it is as if they had always been there, to be read by programs as well; of
+      // many the layout is there when they come into sight.
+      scroll.style.contentVisibility = visibility;
+    }
+  }
 
   async function drawAll() {
     const figures = all("figure.plot");
@@ -131,14 +140,8 @@
       await drawOne().catch(reportError);
       await nextFrame();
     }
-    const long = all(".scroll.long");
-    if (all(".scroll.long tbody tr").length <= FEW_LONG_ROWS) {
-      for (const scroll of long) {
-        // From here on it is as if it had always been there, to be read by programs as well.
-        scroll.style.contentVisibility = "visible";
-        await nextFrame();
-      }
-    }
+    const areFew = all(".scroll.long tbody tr").length <= FEW_LONG_ROWS;
+    if (areFew) await layOutTables("visible");
     try {
       if (figures.length) await loadPlotly();
     } catch (error) {
@@ -151,6 +154,7 @@
       await nextFrame();
     }
     root.dataset.state = "drawn";
+    if (!areFew) await layOutTables("");
   }
 
   // A map has a value for each row and each column; an axis names them, or counts.

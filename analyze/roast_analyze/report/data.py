@@ -29,7 +29,6 @@ from roast_analyze.report.gathered import (
     workers,
 )
 from roast_analyze.report.gathered.listing import Listing, asked, first, listed
-from roast_analyze.report.gathered.movement import MAP_ROWS
 
 if TYPE_CHECKING:
     from roast_analyze.excerpt import Excerpt
@@ -283,7 +282,12 @@ def gather(trace: Trace) -> ReportData:
     """Ask a trace everything that its report shows."""
     # What takes long keeps one core busy, the many short questions the other one.
     with ThreadPoolExecutor(max_workers=1) as beside:
-        return _gathered(trace, beside)
+        try:
+            return _gathered(trace, beside)
+        except BaseException:
+            # Who interrupts does not wait for questions that were not asked yet.
+            beside.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _gathered(trace: Trace, beside: ThreadPoolExecutor) -> ReportData:
@@ -500,9 +504,7 @@ def _stretches(trace: Trace) -> pl.DataFrame:
 def _busy(trace: Trace, stretches: pl.DataFrame, everyone: pl.DataFrame) -> pl.DataFrame:
     """Say how busy workers were; if they are many, neighbours are put together."""
     grid = _grid(stretches)
-    rowed = everyone.with_row_index("place").with_columns(
-        row=pl.col("place").cast(pl.Int64) * pl.min_horizontal(pl.len(), MAP_ROWS) // pl.len()
-    )
+    rowed = everyone.with_columns(movement.map_row().alias("row"))
     busy: pl.DataFrame = trace.sql(
         _BUSY,
         {
@@ -514,10 +516,7 @@ def _busy(trace: Trace, stretches: pl.DataFrame, everyone: pl.DataFrame) -> pl.D
             "width": grid["width"],
         },
     ).pl()
-    named = rowed.group_by("row").agg(
-        pl.col("worker").first(), pl.col("name").first(), pl.len().alias("workers")
-    )
-    return busy.join(named, on="row", maintain_order="left").select(
+    return busy.join(movement.named(rowed), on="row", maintain_order="left").select(
         "row", "worker", "name", "workers", "stretch", "share"
     )
 

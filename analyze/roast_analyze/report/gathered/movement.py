@@ -84,7 +84,7 @@ def gather(trace: Trace, everyone: pl.DataFrame) -> Movement:
         bytes=int(pairs["bytes"].sum()),
         seconds=float(pairs["seconds"].sum()),
         pairs=first(view, query, _ORDER, PAIR_ROWS, pairs),
-        workers=_named(rows),
+        workers=named(rows),
         cells=_cells(pairs, rows),
     )
 
@@ -92,13 +92,16 @@ def gather(trace: Trace, everyone: pl.DataFrame) -> Movement:
 def _rows(everyone: pl.DataFrame) -> pl.DataFrame:
     """Give each address its row of the map, in the order in which workers are listed."""
     addresses = everyone.select("worker", "name").unique("worker", maintain_order=True)
-    place = pl.int_range(pl.len())
-    return addresses.with_columns(
-        (place * pl.min_horizontal(pl.len(), MAP_ROWS) // pl.len()).alias("row")
-    )
+    return addresses.with_columns(map_row().alias("row"))
 
 
-def _named(rows: pl.DataFrame) -> pl.DataFrame:
+def map_row() -> pl.Expr:
+    """Give each worker of a list its row of a map: if they are many, neighbours share one."""
+    return pl.int_range(pl.len()) * pl.min_horizontal(pl.len(), MAP_ROWS) // pl.len()
+
+
+def named(rows: pl.DataFrame) -> pl.DataFrame:
+    """Name each ``row`` after its first worker, and count its ``workers``."""
     return rows.group_by("row", maintain_order=True).agg(
         pl.col("worker", "name").first(), pl.len().alias("workers")
     )

@@ -31,7 +31,7 @@ def first():
 
 def second():
     leaf(0.03)
-    fib(12)
+    fib(16)
     even(40)
 
 yappi.set_clock_type(sys.argv[2])

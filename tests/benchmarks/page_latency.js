@@ -9,16 +9,22 @@ window.latency = (() => {
   // A chart is there for the reader with the frame after the one in which it was drawn.
   const whenSeen = (note) => requestAnimationFrame(() => setTimeout(() => note(performance.now())));
   const opening = new Promise((resolve, reject) => {
-    const noted = { firstMs: null };
-    let first = null;
+    const noted = {};
+    const noteOnce = (name) => {
+      if (name in noted) return;
+      noted[name] = null;
+      whenSeen((ms) => { noted[name] = ms; });
+    };
     new MutationObserver((changes) => {
       for (const { target } of changes) {
         if (target.dataset.state !== "drawn") continue;
-        if (target === document.documentElement) whenSeen((allMs) => resolve({ ...noted, allMs }));
-        else if (target.matches("figure") && !first) {
-          first = target;
-          whenSeen((firstMs) => { noted.firstMs = firstMs; });
+        if (target === document.documentElement) {
+          whenSeen((allMs) => resolve({ ...noted, allMs }));
+          continue;
         }
+        // The timeline's upper part is a chart of its own.
+        if (target.matches("figure, .timeline-top")) noteOnce("firstMs");
+        if (target.matches("figure")) noteOnce("figureMs");
       }
     }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-state"] });
     givenUp(reject, "not all was drawn");

@@ -24,6 +24,7 @@ TABLE = """\
 | making the page |  | 5.00 s, 4.0 s CPU, 256 MiB | 2.50 s, 2.0 s CPU, 256 MiB |  |
 | … times the scan | ≤ 8 ×, aim 5 × | 10.0 ×, 10.0 × CPU | 5.0 ×, 5.0 × CPU | yes |
 | opening, first chart | ≤ 1.3 × the smallest | 300 ms, 1.00 × | 390 ms, 1.30 × | yes |
+| opening, all of the timeline | ≤ 1.3 × the smallest | 350 ms, 1.00 × | 420 ms, 1.20 × | yes |
 | opening, all drawn | ≤ 1.3 × the smallest | 400 ms, 1.00 × | 600 ms, 1.50 × ✗ | no |
 | … CPU of its main thread |  | 350 ms, 1.00 × | 420 ms, 1.20 × |  |
 | hover | ≤ 200 ms | 30 ms, 12 ms CPU | 201 ms, 150 ms CPU ✗ | no |
@@ -35,12 +36,16 @@ TABLE = """\
 def test_the_table_marks_what_does_not_keep_its_bound():
     scan = Cost(0.5, 0.4, 90 * 2**20)
     small = report_speed.Report(
-        1_000, 2_000_000, scan, Cost(5.0, 4.0, 2**28), [Opening(300.0, 400.0, 350.0)],
+        1_000, 2_000_000, scan, Cost(5.0, 4.0, 2**28), [Opening(300.0, 350.0, 400.0, 350.0)],
         {"hover": Latency(30.0, 24.0, 0.0, 12.0)},
     )  # fmt: skip
     large = report_speed.Report(
         100_000, 4_000_001, scan, Cost(2.5, 2.0, 2**28),
-        [Opening(390.0, 600.0, 420.0), Opening(389.0, 500.0, 420.0), Opening(9e3, 9e3, 420.0)],
+        [
+            Opening(390.0, 420.0, 600.0, 420.0),
+            Opening(389.0, 410.0, 500.0, 420.0),
+            Opening(9e3, 9e3, 9e3, 420.0),
+        ],
         {"hover": Latency(30.0, 24.0, 201.0, 150.0), "sort": Latency(failure="no click")},
     )  # fmt: skip
 
@@ -71,7 +76,7 @@ def test_a_page_is_made_opened_and_read(tmp_path, chromium):
     report_speed.read_reports(chromium, {page: report}, openings=1)
 
     assert report.page_bytes == page.stat().st_size
-    assert 0 < report.first_ms <= report.all_ms
+    assert 0 < report.first_ms <= report.figure_ms <= report.all_ms
     assert report.opening_cpu_ms > 0
     failed = {name: one.failure for name, one in report.latencies.items() if one.failure}
     assert failed == {}

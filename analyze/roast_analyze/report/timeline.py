@@ -1,8 +1,9 @@
 """The timeline of the page: who computed what and when, in small whole numbers.
 
-What is embedded is JSON, packed with gzip, that ``timeline.js`` draws on a canvas. Times are
-microseconds since the start of the recording; what lies in order is written as differences.
-Sizes are bounded by :mod:`.task_stream`.
+What is embedded is JSON, packed with gzip, that ``timeline.js`` draws on two canvases: first
+what stands above, whose size hardly grows with a run, then the lanes. Times are microseconds
+since the start of the recording; what lies in order is written as differences. Sizes are
+bounded by :mod:`.task_stream`.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ class Timeline:
 
     Parameters
     ----------
-    embedded : Markup
-        JSON as base64 of gzip.
+    above, lanes : Markup
+        JSON as base64 of gzip: how many tasks computed, how busy workers were, and what both
+        parts are told by; and what is drawn in the lanes of threads.
     workers, prefixes, datasets : tuple of Choice
         What can be chosen beside all of them; nothing where there is no choice.
     legend : tuple of Choice
@@ -72,7 +74,8 @@ class Timeline:
         What gives its data, in SQL and in a terminal.
     """
 
-    embedded: Markup
+    above: Markup
+    lanes: Markup
     workers: tuple[Choice, ...]
     prefixes: tuple[Choice, ...]
     datasets: tuple[Choice, ...]
@@ -133,7 +136,7 @@ def build(
     names = [worker_name(row) for row in stream.workers.iter_rows(named=True)]
     cells_a_lane = round((stop_t - stream.begin_t) / stream.stretch_seconds) + 1
     processes = _processes(stream, stop_t)
-    embedded = {
+    above = {
         "begin": stream.begin_t,
         "seconds": stop_t - stream.begin_t,
         "zone": utc_offset_seconds,
@@ -147,19 +150,22 @@ def build(
         "others": palette.OTHER,
         "runs": stream.runs,
         "outcomes": OUTCOMES,
-        "bars": _bars(stream.bars, stream.begin_t),
-        "transfers": _spans(stream.transfers, stream.begin_t),
-        "marks": _marks(stream.marks, stream.begin_t),
         "stretch": stream.stretch_seconds,
         "steps": STEPS,
         "cellsALane": cells_a_lane,
-        "cells": _cells(stream.cells, cells_a_lane, stream.stretch_seconds),
-        "transferCells": _cells(stream.transfer_cells, cells_a_lane, stream.stretch_seconds),
         "curve": _curve(stretches, stream.begin_t),
         "map": _map(busy, stretches.height),
     }
+    lanes = {
+        "bars": _bars(stream.bars, stream.begin_t),
+        "transfers": _spans(stream.transfers, stream.begin_t),
+        "marks": _marks(stream.marks, stream.begin_t),
+        "cells": _cells(stream.cells, cells_a_lane, stream.stretch_seconds),
+        "transferCells": _cells(stream.transfer_cells, cells_a_lane, stream.stretch_seconds),
+    }
     return Timeline(
-        embedded=packed(embedded),
+        above=packed(above),
+        lanes=packed(lanes),
         workers=tuple(Choice(row, name) for row, name in enumerate(names))
         if len(names) > 1
         else (),

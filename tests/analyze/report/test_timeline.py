@@ -86,7 +86,12 @@ def built(stream, **changes):
 
 
 def embedded(drawn):
-    return json.loads(gzip.decompress(base64.b64decode(drawn.embedded)))
+    above, lanes = (
+        json.loads(gzip.decompress(base64.b64decode(part)))
+        for part in (drawn.above, drawn.lanes)
+    )
+    assert not above.keys() & lanes.keys()
+    return above | lanes
 
 
 def test_computations_are_in_order_of_time_in_microseconds_since_the_start(stream):

@@ -18,6 +18,20 @@ function bytesOf(base64) {
 }
 const unpacked = async (element) => JSON.parse(await unpackedText(element));
 
+// Give an element of the page's main part once the browser has read all of it, and more.
+const elementRead = (id) => new Promise((resolve) => {
+  const main = document.querySelector("main");
+  const observer = new MutationObserver(look);
+  function look() {
+    const element = document.getElementById(id);
+    if (!element?.nextSibling && document.readyState === "loading") return;
+    observer.disconnect();
+    resolve(element);
+  }
+  observer.observe(main, { childList: true });
+  look();
+});
+
 // What draws itself without plotly, in the order in which it is drawn; report.js waits for it.
 const drawings = [];
 

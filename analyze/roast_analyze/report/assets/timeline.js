@@ -1,8 +1,9 @@
 // The timeline: workers × time, drawn on two canvases with one time axis. Above, how many
-// tasks computed and how busy workers were; below, a lane for each thread. Long tasks are
-// bars of their own; short ones are put together by lane and stretch of time, and drawn as
-// high as the part of the stretch that they took. Only what is in sight is drawn, so that
-// each interaction is answered at once. Names only ever become text.
+// tasks computed and how busy workers were; below, a lane for each thread, drawn as soon as
+// the browser has read what is in them. Long tasks are bars of their own; short ones are put
+// together by lane and stretch of time, and drawn as high as the part of the stretch that
+// they took. Only what is in sight is drawn, so that each interaction is answered at once.
+// Names only ever become text.
 const timelineDrawn = (async () => {
   const figure = document.querySelector("figure.timeline");
   if (!figure) return;
@@ -86,11 +87,17 @@ const timelineDrawn = (async () => {
     for (let lane = 0; lane < laneCount; lane++) first[lane + 1] += first[lane];
     return { first, stretch, part, kinds: embedded.kinds, count };
   }
-  const bars = spans(raw.bars);
-  const transfers = spans(raw.transfers);
-  const marks = spans({ ...raw.marks, lengths: raw.marks.starts.map(() => 0) });
-  const short = cells(raw.cells);
-  const shortTransfers = cells(raw.transferCells);
+  let bars, transfers, marks, short, shortTransfers;
+  function readLanes(embedded) {
+    bars = spans(embedded.bars);
+    transfers = spans(embedded.transfers);
+    marks = spans({ ...embedded.marks, lengths: embedded.marks.starts.map(() => 0) });
+    short = cells(embedded.cells);
+    shortTransfers = cells(embedded.transferCells);
+  }
+  const NO_SPANS = { lanes: [], starts: [], lengths: [] };
+  const NO_CELLS = { at: [], kinds: [], steps: [] };
+  readLanes({ bars: NO_SPANS, transfers: NO_SPANS, marks: NO_SPANS, cells: NO_CELLS, transferCells: NO_CELLS });
   const processesOf = Array.from({ length: rowCount }, () => []);
   for (const [row, begin, end, came, ended] of raw.processes) {
     processesOf[row].push({ begin: begin / 1e6, end: end / 1e6, came, ended });
@@ -870,6 +877,13 @@ const timelineDrawn = (async () => {
   keep(null);
   show(0, spanSeconds);
   showChosen();
+  drawTop();
+  part(".timeline-top").dataset.state = "drawn";
+
+  const lanes = await elementRead("timeline-lanes");
+  readLanes(await unpacked(lanes));
+  lanes.remove();
+  choose();
   drawTop();
   drawLanes();
   figure.dataset.state = "drawn";

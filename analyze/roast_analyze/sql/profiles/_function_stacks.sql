@@ -4,7 +4,7 @@
 -- what it called in turn is shared out in proportion, as gprof does. Stacks of less than a
 -- two-thousandth of all time are not followed, nor are recursive calls: what is left of a
 -- function's own time stands below "(callers not told apart)", so that the sum is that of all
--- functions' own time to the last bit that adding leaves.
+-- functions' own time but for what adding rounds off.
 CREATE VIEW _function_stacks AS
 WITH RECURSIVE functions AS MATERIALIZED (
     SELECT
@@ -122,7 +122,8 @@ stacks AS (
     SELECT nodes.function, [-1, nodes.function], nodes.own_seconds - coalesce(told.own_seconds, 0)
     FROM nodes
     LEFT JOIN told USING (function)
-    WHERE nodes.own_seconds - coalesce(told.own_seconds, 0) > 1e-9
+    -- What is left where adding rounded is no time.
+    WHERE nodes.own_seconds - coalesce(told.own_seconds, 0) > 1e-12 * nodes.own_seconds
 ),
 named AS (
     SELECT

@@ -75,6 +75,32 @@ def choose(page, name: str, text: str) -> None:
     page.locator(f"#figure-timeline [data-choose={name}]").select_option(label=text)
 
 
+#: Notes what is drawn when the upper part of the timeline is.
+NOTE = """new MutationObserver((changes) => {
+  for (const { target } of changes) {
+    if (!target.matches(".timeline-top")) continue;
+    const pixels = target.querySelector("canvas").getContext("2d").getImageData(0, 0, 1280, 80);
+    window.drawnThen = {
+      ink: new Set(new Uint32Array(pixels.data.buffer)).size,
+      whole: document.querySelector("figure.timeline").dataset.state ?? "not yet",
+    };
+  }
+}).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-state"] });"""
+
+
+def test_the_upper_part_is_drawn_before_the_lanes(chromium, report, coffea_trace):
+    page = chromium.new_context(offline=True).new_page()
+    page.add_init_script(NOTE)
+    page.goto(report(coffea_trace, "coffea_failures").as_uri())
+    page.locator("#figure-timeline[data-state=drawn]").wait_for()
+
+    then = page.evaluate("drawnThen")
+    page.context.close()
+
+    assert then["whole"] == "not yet"
+    assert then["ink"] > 5
+
+
 def test_it_is_drawn(page):
     assert ink(page, LANES) > 5
     assert ink(page, TOP) > 5

@@ -883,7 +883,9 @@ const timelineDrawn = (async () => {
   const lanes = await elementRead("timeline-lanes");
   readLanes(await unpacked(lanes));
   lanes.remove();
+  // What is chosen already, which a browser may have filled in, is told of the lanes only now.
   choose();
+  sayShown();
   drawTop();
   drawLanes();
   figure.dataset.state = "drawn";

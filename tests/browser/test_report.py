@@ -247,6 +247,32 @@ def test_the_page_prints_all_of_its_figures(page):
     assert len(pdf) > 50_000
 
 
+def test_a_page_of_many_rows_paints_what_is_in_sight(open_page, report, coffea_trace):
+    fact = {"kind": "environment", "t": 0.0, "section": "s", "value": "v"}
+    facts = [{**fact, "name": f"n{n}"} for n in range(500)]
+    is_long = "document.documentElement.matches('.long-page')"
+
+    long = open_page(report([*many_workers(300), *facts], "long_page")).evaluate(is_long)
+    short = open_page(report(coffea_trace, "coffea_failures")).evaluate(is_long)
+
+    assert (long, short) == (True, False)
+
+
+def test_figures_keep_their_place_while_they_are_not_painted(page):
+    figures = page.locator("figure.plot")
+    places = "all => all.map(figure => figure.getBoundingClientRect().top)"
+    before = figures.evaluate_all(places)
+
+    page.evaluate("document.documentElement.classList.add('long-page')")
+    painted = page.locator("figure.plot svg.main-svg:first-child").evaluate_all(
+        "all => new Promise(requestAnimationFrame).then(() => "
+        "all.map(svg => svg.checkVisibility({ contentVisibilityAuto: true })))"
+    )
+
+    assert not painted[-1]
+    assert figures.evaluate_all(places) == before
+
+
 def test_the_keyboard_reaches_what_can_be_done(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"

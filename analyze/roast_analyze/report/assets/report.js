@@ -120,8 +120,8 @@
   const nextFrame = () => new Promise((done) => (
     document.hidden ? setTimeout(done) : requestAnimationFrame(() => setTimeout(done))));
 
-  // More rows than these are painted while they are in sight only: else each frame of every
-  // figure takes half as long again.
+  // With more rows than these, tables and figures are painted while they are in sight only: else
+  // each frame of every figure takes half as long again.
   const FEW_LONG_ROWS = 600;
   async function layOutTables(visibility) {
     for (const scroll of all(".scroll.long")) {
@@ -154,6 +154,7 @@
       await nextFrame();
     }
     root.dataset.state = "drawn";
+    root.classList.toggle("long-page", !areFew);
     if (!areFew) await layOutTables("");
   }
 

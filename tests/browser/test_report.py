@@ -247,15 +247,35 @@ def test_the_page_prints_all_of_its_figures(page):
     assert len(pdf) > 50_000
 
 
-def test_a_page_of_many_rows_paints_what_is_in_sight(open_page, report, coffea_trace):
+IS_PAINTED = """all => all.map(one =>
+  one.firstElementChild.checkVisibility({ contentVisibilityAuto: true }))"""
+
+
+def test_a_page_of_many_rows_paints_what_is_in_sight_once_it_is_used(open_page, report):
     fact = {"kind": "environment", "t": 0.0, "section": "s", "value": "v"}
     facts = [{**fact, "name": f"n{n}"} for n in range(500)]
-    is_long = "document.documentElement.matches('.long-page')"
+    page = open_page(report([*many_workers(300), *facts], "long_page"))
+    page.locator(".scroll.long:not(.laid-out)").first.wait_for(state="detached")
+    tables = page.locator(".scroll.long")
 
-    long = open_page(report([*many_workers(300), *facts], "long_page")).evaluate(is_long)
-    short = open_page(report(coffea_trace, "coffea_failures")).evaluate(is_long)
+    before = tables.evaluate_all(IS_PAINTED)
+    page.wait_for_function(
+        "dispatchEvent(new Event('wheel')), document.documentElement.matches('.long-page')"
+    )
+    page.evaluate("new Promise(requestAnimationFrame)")
+    after = tables.evaluate_all(IS_PAINTED)
+    page.emulate_media(media="print")
 
-    assert (long, short) == (True, False)
+    assert before == [True] * tables.count()
+    assert False in after
+    assert tables.evaluate_all(IS_PAINTED) == before
+
+
+def test_a_page_of_few_rows_is_always_painted(page):
+    page.mouse.wheel(0, 300)
+    page.keyboard.press("Tab")
+
+    assert False not in page.locator(".scroll, .canvas").evaluate_all(IS_PAINTED)
 
 
 def test_figures_keep_their_place_while_they_are_not_painted(page):

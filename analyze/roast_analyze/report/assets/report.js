@@ -121,15 +121,19 @@
     document.hidden ? setTimeout(done) : requestAnimationFrame(() => setTimeout(done))));
 
   // With more rows than these, tables and figures are painted while they are in sight only: else
-  // each frame of every figure takes half as long again.
+  // each frame of every figure takes half as long again. That begins with the first input, so
+  // that programs, and pictures of the whole page, find all of it.
   const FEW_LONG_ROWS = 600;
-  async function layOutTables(visibility) {
+  async function layOutTables() {
     for (const scroll of all(".scroll.long")) {
-      scroll.style.contentVisibility = "visible";
+      scroll.classList.add("laid-out");
       await nextFrame();
-      // Of few rows it is as if they had always been there, to be read by programs as well; of
-      // many the layout is there when they come into sight.
-      scroll.style.contentVisibility = visibility;
+    }
+  }
+  function paintWhatIsInSight() {
+    const begin = () => root.classList.add("long-page");
+    for (const input of ["pointermove", "pointerdown", "wheel", "keydown"]) {
+      addEventListener(input, begin, { capture: true, once: true, passive: true });
     }
   }
 
@@ -141,7 +145,7 @@
       await nextFrame();
     }
     const areFew = all(".scroll.long tbody tr").length <= FEW_LONG_ROWS;
-    if (areFew) await layOutTables("visible");
+    if (areFew) await layOutTables();
     try {
       if (figures.length) await loadPlotly();
     } catch (error) {
@@ -154,8 +158,9 @@
       await nextFrame();
     }
     root.dataset.state = "drawn";
-    root.classList.toggle("long-page", !areFew);
-    if (!areFew) await layOutTables("");
+    if (areFew) return;
+    await layOutTables();
+    paintWhatIsInSight();
   }
 
   // A map has a value for each row and each column; an axis names them, or counts.

@@ -9,7 +9,7 @@ PLOTLY_JS ?= 4.1.1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floor lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report campaign campaign-damage clean
+.PHONY: help demo test test-all test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report campaign campaign-damage clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -17,17 +17,21 @@ help:  ## this list
 demo: $(VENV)/installed-all  ## a small real coffea run on this machine, recorded, and its report
 	$(BIN)/roast-record demo -o $(DEMO_DIR)
 
-test: $(VENV)/installed-test  ## all tests, in a real browser too, the recorder's on two versions of distributed
-	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then \
-		$(MAKE) --no-print-directory test-floor; \
-	else \
-		echo "distributed 2024.3.0 has no numpy for this Python: make test-floor needs 3.11 or 3.12"; \
-	fi
+test: $(VENV)/installed-test  ## what guards behavior, in a real browser too (6 minutes)
 	@# Two processes: tests of clusters go one after the other, all others beside them.
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-test-floor: $(VENV)-floor/installed  ## the recorder's tests on the oldest distributed it supports
+test-all: $(VENV)/installed-test  ## all tests: also the oldest distributed, an independent computation of all views, damage (30 minutes)
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then \
+		$(MAKE) --no-print-directory test-oldest; \
+	else \
+		echo "distributed 2024.3.0 has no numpy for this Python: make test-oldest needs 3.11 or 3.12"; \
+	fi
+	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
+	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 tests tests/nightly $(PYTEST_ARGS)
+
+test-oldest: $(VENV)-floor/installed  ## the recorder's tests on the oldest distributed it supports
 	$(VENV)-floor/bin/python -m pytest -n 2 tests/recorder $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-test  ## formatting, lint and types
@@ -53,32 +57,32 @@ screenshots: $(VENV)/installed-test  ## renew the README's picture of the report
 	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/browser/screenshots.py
 
 benchmark-recorder: $(VENV)/installed-benchmark  ## what recording costs: CPU, memory, bytes (10 minutes)
-	$(BIN)/python tests/benchmarks/recorder_cost.py
-	$(BIN)/python tests/benchmarks/recorder_memory.py
-	$(BIN)/python tests/benchmarks/trace_size.py
+	$(BIN)/python benchmarks/recorder_cost.py
+	$(BIN)/python benchmarks/recorder_memory.py
+	$(BIN)/python benchmarks/trace_size.py
 
 benchmark-chunks: $(VENV)/installed-all  ## what measuring a coffea chunk costs (5 minutes)
-	$(BIN)/python tests/benchmarks/chunk_cost.py
+	$(BIN)/python benchmarks/chunk_cost.py
 
 benchmark-worker: $(VENV)/installed-benchmark  ## what transfers and worker_transitions cost the workers (5 minutes)
-	$(BIN)/python tests/benchmarks/worker_cost.py
+	$(BIN)/python benchmarks/worker_cost.py
 
 benchmark-analyze: $(VENV)/installed-benchmark  ## what the analysis costs beside other readers, and how it grows (15 minutes) [TASKS="10_000 … 10_000_000" HTA=python]
-	$(BIN)/python tests/benchmarks/analyze_speed.py $(if $(TASKS),--tasks $(TASKS)) $(if $(HTA),--hta-python $(HTA))
+	$(BIN)/python benchmarks/analyze_speed.py $(if $(TASKS),--tasks $(TASKS)) $(if $(HTA),--hta-python $(HTA))
 
 benchmark-report: $(VENV)/installed-benchmark  ## what a report costs its maker and its reader, in a real browser (10 minutes) [TASKS="1_000 100_000 1_000_000"]
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
-	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/benchmarks/report_speed.py $(if $(TASKS),--tasks $(TASKS))
+	ROAST_CHROMIUM="$$browser" $(BIN)/python benchmarks/report_speed.py $(if $(TASKS),--tasks $(TASKS))
 
 benchmark-performance-report: $(VENV)/installed-benchmark  ## our report beside Dask's performance_report, of one run (2 minutes) [TASKS=20_000]
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
-	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/benchmarks/performance_report.py $(if $(TASKS),--tasks $(TASKS))
+	ROAST_CHROMIUM="$$browser" $(BIN)/python benchmarks/performance_report.py $(if $(TASKS),--tasks $(TASKS))
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
-	$(BIN)/python tests/benchmarks/campaign.py
+	$(BIN)/python benchmarks/campaign.py
 
 campaign-damage: $(VENV)/installed-test  ## cut a trace at every byte, and corrupt it 10,000 times (1 hour)
-	$(BIN)/python tests/benchmarks/damage_campaign.py
+	$(BIN)/python benchmarks/damage_campaign.py
 
 clean:  ## take away the environment and what the demo wrote
 	rm -rf $(VENV) $(VENV)-floor $(DEMO_DIR) .mypy_cache .ruff_cache .pytest_cache

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roast_analyze.shell_script import shell_script
+from roast_analyze.export.shell_script import shell_script
 from roast_analyze.trace import documented_views
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import json_schema, records_markdown
@@ -20,7 +20,7 @@ from roast_schemas.describe import json_schema, records_markdown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roast_analyze.views import View
+    from roast_analyze.open.views import View
 
 HERE = Path(__file__).parent
 

@@ -2129,7 +2129,7 @@ WITH words AS (
         keys,
         list_sort(map_keys(keys)) AS names,
         measured.sent_bytes AS sent_bytes,
-        CASE worker WHEN destination THEN 'destination' WHEN source THEN 'source' END AS told_by
+        CASE worker WHEN destination THEN 'destination' WHEN source THEN 'source' END AS reported_by
     FROM raw.transfer
 ),
 pairs AS (
@@ -2139,8 +2139,8 @@ pairs AS (
         abs(sent.start_t + sent.stop_t - received.start_t - received.stop_t) AS apart
     FROM words AS received
     INNER JOIN words AS sent USING (trace_id, source, destination, names)
-    WHERE received.told_by = 'destination'
-        AND sent.told_by = 'source'
+    WHERE received.reported_by = 'destination'
+        AND sent.reported_by = 'source'
         AND received.start_t - 1 <= sent.stop_t
         AND sent.start_t - 1 <= received.stop_t
     QUALIFY row_number() OVER (PARTITION BY received.seq ORDER BY apart, sent.seq) = 1
@@ -2158,14 +2158,14 @@ SELECT
         WHEN word.stop_t > word.start_t THEN word.nbytes / (word.stop_t - word.start_t)
     END AS bytes_per_second,
     coalesce(sender.sent_bytes, word.sent_bytes) AS sent_bytes,
-    CASE WHEN sender.seq IS NULL THEN word.told_by ELSE 'both' END AS told_by,
+    CASE WHEN sender.seq IS NULL THEN word.reported_by ELSE 'both' END AS reported_by,
     CASE
         WHEN sender.seq IS NOT NULL THEN word.nbytes IS NOT DISTINCT FROM sender.nbytes
             AND list_sort(map_entries(word.keys)) = list_sort(map_entries(sender.keys))
     END AS agree,
-    CASE word.told_by WHEN 'source' THEN word.start_t ELSE sender.start_t END AS source_start_t,
-    CASE word.told_by WHEN 'source' THEN word.stop_t ELSE sender.stop_t END AS source_stop_t,
-    CASE word.told_by WHEN 'source' THEN word.nbytes ELSE sender.nbytes END AS source_bytes,
+    CASE word.reported_by WHEN 'source' THEN word.start_t ELSE sender.start_t END AS source_start_t,
+    CASE word.reported_by WHEN 'source' THEN word.stop_t ELSE sender.stop_t END AS source_stop_t,
+    CASE word.reported_by WHEN 'source' THEN word.nbytes ELSE sender.nbytes END AS source_bytes,
     word.trace_id
 FROM words AS word
 LEFT JOIN pairs AS pair ON word.seq = pair.received
@@ -2183,7 +2183,7 @@ COMMENT ON COLUMN transfers.keys IS 'Size of what was moved, by key.';
 COMMENT ON COLUMN transfers.seconds IS 'How long it took.';
 COMMENT ON COLUMN transfers.bytes_per_second IS 'Bandwidth: bytes in one second.';
 COMMENT ON COLUMN transfers.sent_bytes IS 'Bytes that the sender wrote to the network, compressed as they were; null if it did not tell.';
-COMMENT ON COLUMN transfers.told_by IS 'Who told of it: both, destination or source. A worker that dies tells no more, and the word of the other end stays; Dask''s rebalance() and replicate() are told of by the source alone, what a client takes by the source, and what it scatters by the destination. Null if the trace does not say.';
+COMMENT ON COLUMN transfers.reported_by IS 'Who told of it: both, destination or source. A worker that dies tells no more, and the word of the other end stays; Dask''s rebalance() and replicate() are told of by the source alone, what a client takes by the source, and what it scatters by the destination. Null if the trace does not say.';
 COMMENT ON COLUMN transfers.agree IS 'Whether both ends tell of the same size of each key; null unless both told.';
 COMMENT ON COLUMN transfers.source_start_t IS 'When the sender began to write, in seconds since the epoch; null if it did not tell.';
 COMMENT ON COLUMN transfers.source_stop_t IS 'When the sender was done, in seconds since the epoch; null if it did not tell.';
@@ -3768,7 +3768,7 @@ SELECT
     list_select(labels, it.path) AS stack,
     it.samples AS samples,
     (it.samples + it.undecided) * interval_seconds AS seconds,
-    it.undecided AS undecided_samples,
+    it.undecided AS ambiguous_samples,
     it.counted AS counted_samples,
     list_select(frames, it.path) AS frames,
     list_select(lines, it.path) AS lines,
@@ -3806,7 +3806,7 @@ COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the slice, in seconds since t
 COMMENT ON COLUMN profile_stacks.stack IS 'Functions from the outermost to the innermost one, as name (file:line), with the line at which the function begins. Empty for samples that are undecided between outermost functions.';
 COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one; of what Yappi measured the microseconds in it, rounded.';
 COMMENT ON COLUMN profile_stacks.seconds IS 'Time of its samples and its undecided samples.';
-COMMENT ON COLUMN profile_stacks.undecided_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
+COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
 COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of those that it calls: exclusive samples, if the innermost function is taken to be counted.';
 COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack, in parts.';
 COMMENT ON COLUMN profile_stacks.lines IS 'Lines that were first seen in each of them, in the same record.';
@@ -3890,7 +3890,7 @@ COMMENT ON COLUMN dependencies.trace_id IS 'Identity of the recording.';
 
 -- An arrival belongs to the attempt that ended next, on the scheduler's clock alone: work
 -- stealing sends a task again while an attempt goes on.
-CREATE OR REPLACE VIEW handoffs AS
+CREATE OR REPLACE VIEW dispatch_latency AS
 WITH runs AS (
     SELECT *, coalesce(end_t, 'infinity'::DOUBLE) AS until_t
     FROM _task_runs
@@ -3972,13 +3972,13 @@ SELECT
     ready_t,
     executing_t,
     compute_start_t,
-    underway AS underway_seconds,
+    underway AS dispatch_seconds,
     transfer_wait AS transfer_wait_seconds,
     queue AS queue_seconds,
     CASE WHEN rest IS NOT NULL THEN coalesce(deserialize, 0) END AS deserialize_seconds,
     CASE WHEN rest IS NOT NULL THEN coalesce(disk, 0) END AS disk_seconds,
     rest AS rest_seconds,
-    compute_start_t - processing_t AS handoff_seconds,
+    compute_start_t - processing_t AS dispatch_latency_seconds,
     coalesce(sent_t > processing_t, false) AS is_stolen,
     coalesce(least(underway, transfer_wait, queue, rest) < 0, false) AS clocks_disagree,
     stimulus_id,
@@ -3988,30 +3988,30 @@ SELECT
 FROM seconds
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW handoffs IS 'What lay between the scheduler''s sending of a task and the begin of its computation: one row per attempt, as in task_runs. handoff_seconds = underway_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + rest_seconds (what is null counts as 0). Empty unless the recorder was asked for worker_transitions; latencies tells what can be known without.';
-COMMENT ON COLUMN handoffs.key IS 'Key of the task.';
-COMMENT ON COLUMN handoffs.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
-COMMENT ON COLUMN handoffs.attempt IS 'Number of the attempt within its key, from 1.';
-COMMENT ON COLUMN handoffs.worker IS 'Address of the worker that it ran on, or was sent to if it never ended.';
-COMMENT ON COLUMN handoffs.outcome IS 'How it ended, as in task_runs.';
-COMMENT ON COLUMN handoffs.processing_t IS 'When the scheduler sent it to a worker, in seconds since the epoch; null if that was before the recording.';
-COMMENT ON COLUMN handoffs.arrived_t IS 'When the worker got to know of it (→waiting), in seconds since the epoch; null if it told nothing of it: it had died, or the result was there already.';
-COMMENT ON COLUMN handoffs.ready_t IS 'When the results that it takes were there (→ready or →constrained), in seconds since the epoch.';
-COMMENT ON COLUMN handoffs.executing_t IS 'When it got a thread (→executing), in seconds since the epoch.';
-COMMENT ON COLUMN handoffs.compute_start_t IS 'When the computation began, in seconds since the epoch; null if it never did, or nobody told.';
-COMMENT ON COLUMN handoffs.underway_seconds IS 'Time from the scheduler to the worker, and until its event loop came to it. Includes the way from one worker to another if it was stolen.';
-COMMENT ON COLUMN handoffs.transfer_wait_seconds IS 'Time on the worker until the results that it takes were there: their transfer, and waiting for that to begin.';
-COMMENT ON COLUMN handoffs.queue_seconds IS 'Time on the worker, ready, until it had a thread, or the resources that the task needs.';
-COMMENT ON COLUMN handoffs.deserialize_seconds IS 'Time of deserialising the task before it was computed, if the worker tells of it.';
-COMMENT ON COLUMN handoffs.disk_seconds IS 'Time of reading what it takes from disk, if the worker tells of it: from 5 ms on.';
-COMMENT ON COLUMN handoffs.rest_seconds IS 'What is left of the time from →executing to the begin of the computation: waking the thread, above all. Without →executing it is from the last instant that is known.';
-COMMENT ON COLUMN handoffs.handoff_seconds IS 'Time from the scheduler''s sending to the begin of the computation: compute_start_t - processing_t; null if either is.';
-COMMENT ON COLUMN handoffs.is_stolen IS 'Whether the scheduler sent it to this worker later than processing_t: work stealing took it from another one.';
-COMMENT ON COLUMN handoffs.clocks_disagree IS 'Whether a part is less than nothing: underway_seconds if the worker''s estimate of the scheduler''s clock is off by more than that, the others if it estimated anew in between, with a heartbeat.';
-COMMENT ON COLUMN handoffs.stimulus_id IS 'What made the scheduler send it: stimulus_id of its transition →processing.';
-COMMENT ON COLUMN handoffs.worker_stimulus_id IS 'The message that brought it: stimulus_id of the worker''s transition →waiting.';
-COMMENT ON COLUMN handoffs.run_id IS 'Number that Dask gave the attempt.';
-COMMENT ON COLUMN handoffs.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW dispatch_latency IS 'What lay between the scheduler''s sending of a task and the begin of its computation: one row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + rest_seconds (what is null counts as 0). Empty unless the recorder was asked for worker_transitions; latencies tells what can be known without.';
+COMMENT ON COLUMN dispatch_latency.key IS 'Key of the task.';
+COMMENT ON COLUMN dispatch_latency.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
+COMMENT ON COLUMN dispatch_latency.attempt IS 'Number of the attempt within its key, from 1.';
+COMMENT ON COLUMN dispatch_latency.worker IS 'Address of the worker that it ran on, or was sent to if it never ended.';
+COMMENT ON COLUMN dispatch_latency.outcome IS 'How it ended, as in task_runs.';
+COMMENT ON COLUMN dispatch_latency.processing_t IS 'When the scheduler sent it to a worker, in seconds since the epoch; null if that was before the recording.';
+COMMENT ON COLUMN dispatch_latency.arrived_t IS 'When the worker got to know of it (→waiting), in seconds since the epoch; null if it told nothing of it: it had died, or the result was there already.';
+COMMENT ON COLUMN dispatch_latency.ready_t IS 'When the results that it takes were there (→ready or →constrained), in seconds since the epoch.';
+COMMENT ON COLUMN dispatch_latency.executing_t IS 'When it got a thread (→executing), in seconds since the epoch.';
+COMMENT ON COLUMN dispatch_latency.compute_start_t IS 'When the computation began, in seconds since the epoch; null if it never did, or nobody told.';
+COMMENT ON COLUMN dispatch_latency.dispatch_seconds IS 'Time from the scheduler to the worker, and until its event loop came to it. Includes the way from one worker to another if it was stolen.';
+COMMENT ON COLUMN dispatch_latency.transfer_wait_seconds IS 'Time on the worker until the results that it takes were there: their transfer, and waiting for that to begin.';
+COMMENT ON COLUMN dispatch_latency.queue_seconds IS 'Time on the worker, ready, until it had a thread, or the resources that the task needs.';
+COMMENT ON COLUMN dispatch_latency.deserialize_seconds IS 'Time of deserialising the task before it was computed, if the worker tells of it.';
+COMMENT ON COLUMN dispatch_latency.disk_seconds IS 'Time of reading what it takes from disk, if the worker tells of it: from 5 ms on.';
+COMMENT ON COLUMN dispatch_latency.rest_seconds IS 'What is left of the time from →executing to the begin of the computation: waking the thread, above all. Without →executing it is from the last instant that is known.';
+COMMENT ON COLUMN dispatch_latency.dispatch_latency_seconds IS 'Time from the scheduler''s sending to the begin of the computation: compute_start_t - processing_t; null if either is.';
+COMMENT ON COLUMN dispatch_latency.is_stolen IS 'Whether the scheduler sent it to this worker later than processing_t: work stealing took it from another one.';
+COMMENT ON COLUMN dispatch_latency.clocks_disagree IS 'Whether a part is less than nothing: dispatch_seconds if the worker''s estimate of the scheduler''s clock is off by more than that, the others if it estimated anew in between, with a heartbeat.';
+COMMENT ON COLUMN dispatch_latency.stimulus_id IS 'What made the scheduler send it: stimulus_id of its transition →processing.';
+COMMENT ON COLUMN dispatch_latency.worker_stimulus_id IS 'The message that brought it: stimulus_id of the worker''s transition →waiting.';
+COMMENT ON COLUMN dispatch_latency.run_id IS 'Number that Dask gave the attempt.';
+COMMENT ON COLUMN dispatch_latency.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW latencies AS
 WITH held AS (
@@ -4264,7 +4264,7 @@ COMMENT ON COLUMN task_groups.last_t IS 'When the scheduler heard of the end of 
 COMMENT ON COLUMN task_groups.wall_seconds IS 'Time from first_t to last_t; groups run side by side, so these do not add up.';
 COMMENT ON COLUMN task_groups.trace_id IS 'Identity of the recording.';
 
-CREATE OR REPLACE VIEW task_parts AS
+CREATE OR REPLACE VIEW task_phases AS
 WITH parts AS (
     SELECT
         run.key,
@@ -4294,18 +4294,18 @@ SELECT
 FROM parts
 ORDER BY trace_id, seq, start_t;
 
-COMMENT ON VIEW task_parts IS 'What attempts at tasks did from when to when, as their workers timed it: one row per attempt and part. Parts of attempts whose worker was lost are not known.';
-COMMENT ON COLUMN task_parts.key IS 'Key of the task.';
-COMMENT ON COLUMN task_parts.prefix IS 'Key prefix; null if the task was not recorded.';
-COMMENT ON COLUMN task_parts.attempt IS 'Number of the attempt within its key, from 1.';
-COMMENT ON COLUMN task_parts.worker IS 'Address of the worker.';
-COMMENT ON COLUMN task_parts.thread IS 'Thread that computed, within its worker.';
-COMMENT ON COLUMN task_parts.outcome IS 'How the attempt ended, as in task_runs.';
-COMMENT ON COLUMN task_parts.action IS 'What was done: compute, transfer (fetching a dependency from another worker), deserialize, disk-read, disk-write.';
-COMMENT ON COLUMN task_parts.start_t IS 'When it began, in seconds since the epoch.';
-COMMENT ON COLUMN task_parts.stop_t IS 'When it ended, in seconds since the epoch.';
-COMMENT ON COLUMN task_parts.seconds IS 'How long it took. Transfers overlap each other.';
-COMMENT ON COLUMN task_parts.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW task_phases IS 'What attempts at tasks did from when to when, as their workers timed it: one row per attempt and part. Parts of attempts whose worker was lost are not known.';
+COMMENT ON COLUMN task_phases.key IS 'Key of the task.';
+COMMENT ON COLUMN task_phases.prefix IS 'Key prefix; null if the task was not recorded.';
+COMMENT ON COLUMN task_phases.attempt IS 'Number of the attempt within its key, from 1.';
+COMMENT ON COLUMN task_phases.worker IS 'Address of the worker.';
+COMMENT ON COLUMN task_phases.thread IS 'Thread that computed, within its worker.';
+COMMENT ON COLUMN task_phases.outcome IS 'How the attempt ended, as in task_runs.';
+COMMENT ON COLUMN task_phases.action IS 'What was done: compute, transfer (fetching a dependency from another worker), deserialize, disk-read, disk-write.';
+COMMENT ON COLUMN task_phases.start_t IS 'When it began, in seconds since the epoch.';
+COMMENT ON COLUMN task_phases.stop_t IS 'When it ended, in seconds since the epoch.';
+COMMENT ON COLUMN task_phases.seconds IS 'How long it took. Transfers overlap each other.';
+COMMENT ON COLUMN task_phases.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW task_runs AS
 SELECT
@@ -6221,7 +6221,7 @@ INNER JOIN timeline USING (trace_id);
 -- time, by what its dataset and size make one expect, is taken for the product of the two;
 -- medians are taken off in turns (Tukey's median polish, of ratios). What cannot be told
 -- apart counts as usual: a file that one worker had, a worker that had one file.
-CREATE OR REPLACE TABLE _slowness AS
+CREATE OR REPLACE TABLE _relative_duration AS
 WITH expected AS (
     SELECT
         chunk.trace_id,
@@ -6274,27 +6274,27 @@ workers AS (
     HAVING count(DISTINCT file) > 1
 ),
 workers_1 AS (
-    SELECT process, median(ratio) AS slowness
+    SELECT process, median(ratio) AS relative_duration
     FROM ratios
     SEMI JOIN workers USING (process)
     GROUP BY process
 ),
 files_1 AS (
-    SELECT file, median(ratio / coalesce(workers_1.slowness, 1)) AS slowness
+    SELECT file, median(ratio / coalesce(workers_1.relative_duration, 1)) AS relative_duration
     FROM ratios
     SEMI JOIN files USING (file)
     LEFT JOIN workers_1 USING (process)
     GROUP BY file
 ),
 workers_2 AS (
-    SELECT process, median(ratio / coalesce(files_1.slowness, 1)) AS slowness
+    SELECT process, median(ratio / coalesce(files_1.relative_duration, 1)) AS relative_duration
     FROM ratios
     SEMI JOIN workers USING (process)
     LEFT JOIN files_1 USING (file)
     GROUP BY process
 ),
 files_2 AS (
-    SELECT file, median(ratio / coalesce(workers_2.slowness, 1)) AS slowness
+    SELECT file, median(ratio / coalesce(workers_2.relative_duration, 1)) AS relative_duration
     FROM ratios
     SEMI JOIN files USING (file)
     LEFT JOIN workers_2 USING (process)
@@ -6305,7 +6305,7 @@ noise AS (
     SELECT
         ratios.trace_id,
         1.4826 * mad(
-            ln(ratio / coalesce(files_2.slowness, 1) / coalesce(workers_2.slowness, 1))
+            ln(ratio / coalesce(files_2.relative_duration, 1) / coalesce(workers_2.relative_duration, 1))
         ) AS sigma
     FROM ratios
     LEFT JOIN files_2 USING (file)
@@ -6321,8 +6321,8 @@ told AS (
         files.treename,
         NULL::BIGINT AS process,
         files.chunks,
-        files_2.slowness / quantile_disc(files_2.slowness, 0.5)
-            OVER (PARTITION BY files.of_dataset) AS slowness
+        files_2.relative_duration / quantile_disc(files_2.relative_duration, 0.5)
+            OVER (PARTITION BY files.of_dataset) AS relative_duration
     FROM files
     INNER JOIN files_2 USING (file)
     UNION ALL
@@ -6333,8 +6333,8 @@ told AS (
         NULL,
         workers.process,
         workers.chunks,
-        workers_2.slowness / quantile_disc(workers_2.slowness, 0.5)
-            OVER (PARTITION BY workers.trace_id) AS slowness
+        workers_2.relative_duration / quantile_disc(workers_2.relative_duration, 0.5)
+            OVER (PARTITION BY workers.trace_id) AS relative_duration
     FROM workers
     INNER JOIN workers_2 USING (process)
     QUALIFY count(*) OVER (PARTITION BY workers.trace_id) > 1
@@ -6343,9 +6343,9 @@ SELECT
     told.*,
     -- Half as long again, of three chunks at least, and by far more than chance makes: the
     -- standard error of a median of normal values is 1.2533 times that of their mean.
-    slowness >= 1.5
+    relative_duration >= 1.5
         AND chunks > 2
-        AND ln(slowness) > 4 * 1.2533 * noise.sigma / sqrt(chunks) AS is_slow
+        AND ln(relative_duration) > 4 * 1.2533 * noise.sigma / sqrt(chunks) AS is_slow
 FROM told
 INNER JOIN noise USING (trace_id);
 
@@ -6940,15 +6940,15 @@ SELECT
     chunk_runs.max_chunk_seconds,
     chunk_runs.spread,
     chunk_runs.slowest_file,
-    slowness.slowness,
-    slowness.is_slow,
+    relative_duration.relative_duration,
+    relative_duration.is_slow,
     workers.trace_id
 FROM _workers AS workers
 LEFT JOIN _departures AS departures USING (process)
 LEFT JOIN runs USING (process)
 LEFT JOIN chunk_runs USING (process)
 LEFT JOIN samples USING (process)
-LEFT JOIN _slowness AS slowness USING (process)
+LEFT JOIN _relative_duration AS relative_duration USING (process)
 ORDER BY workers.process;
 
 COMMENT ON VIEW workers IS 'Worker processes and what they did: one row per process, in the order in which they came. First come addresses that ran or measured something, or were sampled, but of which nobody told that they came. An address means the process that came last, before any came the first one.';
@@ -6977,8 +6977,8 @@ COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median computing time of a ch
 COMMENT ON COLUMN workers.max_chunk_seconds IS 'Longest computing time of a chunk that ended well on it.';
 COMMENT ON COLUMN workers.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
 COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event; of several the first by name.';
-COMMENT ON COLUMN workers.slowness IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
-COMMENT ON COLUMN workers.is_slow IS 'Whether slowness is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
+COMMENT ON COLUMN workers.relative_duration IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
+COMMENT ON COLUMN workers.is_slow IS 'Whether relative_duration is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
 COMMENT ON COLUMN workers.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW files AS
@@ -7031,16 +7031,16 @@ WITH totals AS (
 )
 SELECT
     totals.* EXCLUDE (trace_id),
-    slowness.slowness,
-    slowness.is_slow,
+    relative_duration.relative_duration,
+    relative_duration.is_slow,
     totals.trace_id
 FROM totals
-LEFT JOIN _slowness AS slowness
-    ON slowness.process IS NULL
-    AND totals.trace_id = slowness.trace_id
-    AND totals.dataset IS NOT DISTINCT FROM slowness.dataset
-    AND totals.filename IS NOT DISTINCT FROM slowness.filename
-    AND totals.treename IS NOT DISTINCT FROM slowness.treename
+LEFT JOIN _relative_duration AS relative_duration
+    ON relative_duration.process IS NULL
+    AND totals.trace_id = relative_duration.trace_id
+    AND totals.dataset IS NOT DISTINCT FROM relative_duration.dataset
+    AND totals.filename IS NOT DISTINCT FROM relative_duration.filename
+    AND totals.treename IS NOT DISTINCT FROM relative_duration.treename
 ORDER BY
     totals.trace_id,
     compute_seconds DESC NULLS LAST,
@@ -7082,7 +7082,7 @@ COMMENT ON COLUMN files.compressed_bytes IS 'Size in the file of what all attemp
 COMMENT ON COLUMN files.uncompressed_bytes IS 'Size of that when decompressed.';
 COMMENT ON COLUMN files.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
 COMMENT ON COLUMN files.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
-COMMENT ON COLUMN files.slowness IS 'How many times as long as those of the dataset''s median file its chunks took whichever worker had them: the median over its chunks, by what dataset, size and worker make one expect. Null if it cannot be told from the worker or the dataset: fewer than two workers, or one file in the dataset.';
-COMMENT ON COLUMN files.is_slow IS 'Whether slowness is at least 1.5, of 3 chunks at least, and 4 standard errors above 1. Chunks of a file tend to run at the same time: if everything was slow then, so is the file.';
+COMMENT ON COLUMN files.relative_duration IS 'How many times as long as those of the dataset''s median file its chunks took whichever worker had them: the median over its chunks, by what dataset, size and worker make one expect. Null if it cannot be told from the worker or the dataset: fewer than two workers, or one file in the dataset.';
+COMMENT ON COLUMN files.is_slow IS 'Whether relative_duration is at least 1.5, of 3 chunks at least, and 4 standard errors above 1. Chunks of a file tend to run at the same time: if everything was slow then, so is the file.';
 COMMENT ON COLUMN files.trace_id IS 'Identity of the recording.';
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+
 from chromium import launched
 
 

@@ -4,7 +4,7 @@
 ...     trace.frame("task_runs")
 ...     trace.sql("SELECT outcome, count(*) FROM task_runs GROUP BY ALL")
 
-Data flows one way: :mod:`~roast_analyze.load` reads segments into typed tables, the files
+Data flows one way: :mod:`~roast_analyze.open.load` reads segments into typed tables, the files
 below ``sql/`` make views of them, :class:`Trace` answers queries, and what is drawn or
 printed is made of its answers.
 """
@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from roast_analyze.open.views import Column, View
     from roast_analyze.trace import Trace
-    from roast_analyze.views import Column, View
 
 __all__ = ["Column", "Trace", "View"]
 
@@ -25,7 +25,8 @@ __all__ = ["Column", "Trace", "View"]
 def __getattr__(name: str) -> Any:
     # Importing DuckDB takes longer than `roast-analyze --help` should.
     if name in __all__:
-        from roast_analyze import trace, views
+        from roast_analyze import trace
+        from roast_analyze.open import views
 
         return getattr(trace if name == "Trace" else views, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -84,7 +84,7 @@ def _complain(error: Exception) -> int:
 
 
 def _interrupted() -> int:
-    from roast_analyze.interrupt import INTERRUPTED
+    from roast_analyze.open.interrupt import INTERRUPTED
 
     return INTERRUPTED
 
@@ -101,7 +101,7 @@ def _run(words: list[str]) -> int:
         return WELL
     from importlib import import_module
 
-    from roast_analyze.interrupt import listening
+    from roast_analyze.open.interrupt import listening
 
     command: Any = import_module(f"roast_analyze.commands.{named or 'summary'}")
     options = _parsed(command, named, words[1:] if named else words)
@@ -120,7 +120,7 @@ def _run(words: list[str]) -> int:
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in _DATABASE:
             raise
-        from roast_analyze.database import trouble
+        from roast_analyze.open.database import trouble
 
         raise trouble(error) from error
 

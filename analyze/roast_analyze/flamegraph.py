@@ -23,7 +23,7 @@ class Flamegraph:
     Parameters
     ----------
     stacks : polars.DataFrame
-        A row per stack: stack, samples, seconds, undecided_samples, counted_samples,
+        A row per stack: stack, samples, seconds, ambiguous_samples, counted_samples,
         frames, lines, interval_seconds, as in the view ``profile_stacks``.
     baseline : polars.DataFrame, optional
         Stacks to compare with.
@@ -101,7 +101,7 @@ def stacks_of(
     query = (
         "SELECT stack, sum(samples)::BIGINT AS samples, "  # noqa: S608
         "sum(seconds) AS seconds, "
-        "sum(undecided_samples)::BIGINT AS undecided_samples, "
+        "sum(ambiguous_samples)::BIGINT AS ambiguous_samples, "
         "sum(counted_samples)::BIGINT AS counted_samples, any_value(frames) AS frames, "
         "arg_min(lines, start_t) AS lines, any_value(interval_seconds) AS interval_seconds "
         f"FROM profile_stacks WHERE profiler = $profiler AND {of_workers} "

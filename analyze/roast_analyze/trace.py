@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import duckdb
 
-from roast_analyze import own_views
-from roast_analyze.database import documented_database, open_database
 from roast_analyze.errors import NoRoom, NotATrace, TraceNotFound, one_line
-from roast_analyze.excerpt import open_excerpts
-from roast_analyze.load import quoted
-from roast_analyze.memory import limit_bytes
-from roast_analyze.queries import Queries, close_to_the_outside
-from roast_analyze.views import describe_views, known_view
+from roast_analyze.open import user_views as own_views
+from roast_analyze.open.database import documented_database, open_database
+from roast_analyze.open.load import quoted
+from roast_analyze.open.memory_limit import limit_bytes
+from roast_analyze.open.session import Queries, close_to_the_outside
+from roast_analyze.open.time_range import open_excerpts
+from roast_analyze.open.views import describe_views, known_view
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     import polars as pl
 
-    from roast_analyze.database import Listener
     from roast_analyze.errors import QueryError
-    from roast_analyze.excerpt import Excerpt
     from roast_analyze.flamegraph import Flamegraph
-    from roast_analyze.views import View
+    from roast_analyze.open.database import Listener
+    from roast_analyze.open.time_range import Excerpt
+    from roast_analyze.open.views import View
 
 
 class Trace:

@@ -106,7 +106,7 @@ async def dask_setup(client: Client) -> None:
 
 
 async def _record(client: Client, plan: Plan) -> None:
-    from roast_recorder.recording import record
+    from roast_recorder.api import record
 
     scheduler: Any = client.scheduler
     identity = await scheduler.identity()

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roast_recorder.resident import Resident
+from roast_recorder.scheduler.recording import Resident
 
 if TYPE_CHECKING:
     from distributed import Scheduler

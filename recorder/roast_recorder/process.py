@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from roast_recorder import batch, configuration, machine, packages
-from roast_recorder.rows import pack, plain
+from roast_recorder.scheduler.wire_format import pack, plain
 
 logger = logging.getLogger("roast_recorder")
 

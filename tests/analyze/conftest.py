@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sealing import sealed
 
 from roast_analyze import Trace
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.records import Measured, WorkerMetrics
+from sealing import sealed
 
 HEADER = {
     "kind": "header",

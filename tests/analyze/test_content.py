@@ -5,9 +5,9 @@ import gzip
 import pytest
 import zstandard
 
-from roast_analyze import content
-from roast_analyze.content import Content, compression_of
-from roast_analyze.damage import Damage
+from roast_analyze.open import decompress as content
+from roast_analyze.open.damage import Damage
+from roast_analyze.open.decompress import Content, compression_of
 
 COMPRESS = {
     "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,

@@ -14,9 +14,10 @@ import duckdb
 import pytest
 import zstandard
 
-from roast_analyze import Trace, cache, database
+from roast_analyze import Trace
 from roast_analyze.cli import main
 from roast_analyze.errors import CacheNotUsed, TraceError
+from roast_analyze.open import cache, database
 
 QUERIES = (
     "SELECT key, attempt, outcome FROM task_runs ORDER BY ALL",
@@ -333,7 +334,8 @@ def test_damage_within_a_database_is_never_taken_for_an_answer(write_trace, reco
 #: Opens a trace four times, and takes the cache away each time.
 OPEN_AND_REMOVE = """
 import os, shutil, sys
-from roast_analyze import Trace, database
+from roast_analyze import Trace
+from roast_analyze.open import database
 database.SMALL_BYTES = 0
 for _ in range(4):
     with Trace(sys.argv[1]) as trace:

@@ -3,9 +3,9 @@
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze import database as databases
 from roast_analyze.errors import TraceError
-from roast_analyze.excerpt import Counts
+from roast_analyze.open import database as databases
+from roast_analyze.open.time_range import Counts
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import zstandard
 
 from roast_analyze import Trace
 from roast_analyze.errors import NotATrace, TraceNotFound
-from roast_analyze.inputs import find_inputs, tell_apart
+from roast_analyze.open.discover import find_inputs, tell_apart
 
 
 @pytest.fixture

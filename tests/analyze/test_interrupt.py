@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from roast_analyze import interrupt
+from roast_analyze.open import interrupt
 
 STUBBORN = """
 import os, signal, time
-from roast_analyze import interrupt
+from roast_analyze.open import interrupt
 interrupt.GRACE_SECONDS = 0.2
 signal.signal(signal.SIGINT, lambda *_: None)
 with interrupt.listening():

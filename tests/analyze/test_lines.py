@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from roast_analyze import lines as module
-from roast_analyze.content import Piece
-from roast_analyze.lines import MAX_LINE_BYTES, Block, blocks, each_line, sort_lines
+from roast_analyze.open import block_reader as module
+from roast_analyze.open.block_reader import MAX_LINE_BYTES, Block, blocks, each_line, sort_lines
+from roast_analyze.open.decompress import Piece
 from roast_schemas.records import KINDS
 
 

@@ -5,7 +5,8 @@ import time
 import pytest
 
 import roast_recorder
-from roast_analyze import Trace, database
+from roast_analyze import Trace
+from roast_analyze.open import database
 
 
 def slow(i):

@@ -11,14 +11,16 @@ from pathlib import Path
 import duckdb
 import pytest
 import zstandard
-from sealing import sealed
 
-from roast_analyze import Trace, content, load
-from roast_analyze import lines as lines_module
+from roast_analyze import Trace
 from roast_analyze.errors import NotATrace, SchemaTooNew, TraceNotFound
-from roast_analyze.inputs import Identity
-from roast_analyze.segment import look_at
+from roast_analyze.open import block_reader as lines_module
+from roast_analyze.open import decompress as content
+from roast_analyze.open import load
+from roast_analyze.open.discover import Identity
+from roast_analyze.open.segment import look_at
 from roast_schemas import SCHEMA_VERSION
+from sealing import sealed
 
 TASK = b'{"kind":"task","t":1.0,"key":"a"}\n'
 

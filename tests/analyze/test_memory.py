@@ -3,9 +3,9 @@
 import psutil
 import pytest
 
-from roast_analyze import memory
 from roast_analyze.errors import TraceError
-from roast_analyze.memory import limit_bytes
+from roast_analyze.open import memory_limit as memory
+from roast_analyze.open.memory_limit import limit_bytes
 
 
 @pytest.mark.parametrize(

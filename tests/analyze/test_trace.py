@@ -11,8 +11,8 @@ import pytest
 import roast_analyze
 from roast_analyze import Trace
 from roast_analyze.errors import TraceError, UnknownView
+from roast_analyze.open.views import view_names
 from roast_analyze.trace import documented_views
-from roast_analyze.views import view_names
 
 ROOT = Path(__file__).parents[2]
 SQL = ROOT / "analyze" / "roast_analyze" / "sql"
@@ -50,7 +50,7 @@ PUBLIC = {
     "latencies": "key prefix attempt worker outcome processing_t dependency_seconds "
     "slot_seconds dispatch_seconds fetch_seconds thread_wait_seconds execute_seconds "
     "report_seconds processing_seconds run_id trace_id",
-    "task_parts": "key prefix attempt worker thread outcome action start_t stop_t seconds "
+    "task_phases": "key prefix attempt worker thread outcome action start_t stop_t seconds "
     "trace_id",
     "stragglers": "key prefix attempt worker thread outcome compute_seconds median_seconds "
     "factor excess_seconds prefix_runs compute_start_t compute_stop_t dataset filename "
@@ -63,7 +63,7 @@ PUBLIC = {
     "workers": "worker name host nthreads memory_limit_bytes added_t removed_t "
     "removal_reason task_runs compute_seconds output_bytes peak_memory_bytes chunks events "
     "bytes_read server_id failed_chunks chunk_seconds chunk_share events_per_second "
-    "bytes_per_second median_chunk_seconds max_chunk_seconds spread slowest_file slowness "
+    "bytes_per_second median_chunk_seconds max_chunk_seconds spread slowest_file relative_duration "
     "is_slow trace_id",
     "worker_samples": "t worker cpu_percent memory_bytes memory_limit_bytes managed_bytes "
     "spilled_bytes nthreads processing executing ready occupancy_seconds stored_bytes "
@@ -103,7 +103,7 @@ PUBLIC = {
     "median_compute_seconds max_compute_seconds spread slowest_worker process_seconds "
     "open_seconds read_seconds cpu_seconds wait_seconds requests source file_bytes byte_share "
     "file_branches branches_read branch_share compressed_bytes uncompressed_bytes "
-    "compression_ratio checkpointed_chunks slowness is_slow trace_id",
+    "compression_ratio checkpointed_chunks relative_duration is_slow trace_id",
     "sections": "key name seconds cpu_seconds memory_delta_bytes bytes_read start_t stop_t "
     "worker thread run_id attempt outcome dataset filename exception trace_id",
     "section_totals": "dataset name passes attempts failures seconds mean_seconds "
@@ -123,7 +123,7 @@ PUBLIC = {
     "fine_metric_deltas": "t worker server_id context span_id prefix activity unit delta "
     "trace_id",
     "fine_metrics": "worker server_id context span_id prefix activity unit value trace_id",
-    "profile_stacks": "worker prefix start_t stop_t stack samples seconds undecided_samples "
+    "profile_stacks": "worker prefix start_t stop_t stack samples seconds ambiguous_samples "
     "counted_samples frames lines server_id interval_seconds profiler log trace_id",
     "yappi_functions": "function name filename line_number calls actual_calls "
     "self_seconds total_seconds mean_seconds clock thread thread_name tag builtin worker log "
@@ -159,10 +159,10 @@ PUBLIC = {
     "groups edges update_seconds materialization_seconds "
     "ordering_seconds state_seconds layers_sent sent_t collections "
     "trace_id",
-    "handoffs": "key prefix attempt worker outcome processing_t arrived_t ready_t "
-    "executing_t compute_start_t underway_seconds transfer_wait_seconds "
+    "dispatch_latency": "key prefix attempt worker outcome processing_t arrived_t ready_t "
+    "executing_t compute_start_t dispatch_seconds transfer_wait_seconds "
     "queue_seconds deserialize_seconds disk_seconds rest_seconds "
-    "handoff_seconds is_stolen clocks_disagree stimulus_id "
+    "dispatch_latency_seconds is_stolen clocks_disagree stimulus_id "
     "worker_stimulus_id run_id trace_id",
     "restrictions": "key prefix task_group workers resources allow_other_workers "
     "retries priority trace_id",
@@ -170,7 +170,7 @@ PUBLIC = {
     "pauses": "worker start_t stop_t seconds trace_id",
     "spills": "t worker key start finish bytes disk_bytes trace_id",
     "transfers": "start_t stop_t source destination bytes keys seconds bytes_per_second "
-    "sent_bytes told_by agree source_start_t source_stop_t source_bytes trace_id",
+    "sent_bytes reported_by agree source_start_t source_stop_t source_bytes trace_id",
     "failures": "t what key worker exception attempt prefix traceback detail trace_id",
     "events": "t topic worker payload trace_id",
     "environment": "section name value t trace_id",

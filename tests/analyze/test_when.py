@@ -3,7 +3,7 @@
 import pytest
 
 from roast_analyze.errors import TraceError
-from roast_analyze.when import instant_of
+from roast_analyze.open.time_parsing import instant_of
 
 #: A run of 2 h 30 min that began on 2026-08-31 12:00 UTC, 14:00 where the cluster is.
 START_T = 1788177600.0

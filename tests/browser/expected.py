@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gold import (
+from nightly import (
     chunks,
     costs,
     datasets,
@@ -23,8 +23,8 @@ from gold import (
     trace,
     workers,
 )
-from gold.recording import Recording, Row
-from gold.totals import column, grouped, total
+from nightly.recording import Recording, Row
+from nightly.totals import column, grouped, total
 
 #: Most characters of an exception, of a traceback, and of a payload or a fact.
 EXCEPTION, TRACEBACK, VALUE = 1000, 2000, 240
@@ -258,7 +258,7 @@ def _functions(recording: Recording) -> list[Row]:
     stacks = [row for row in profiles.profile_stacks(recording) if row["profiler"] == "dask"]
     is_worker = any(row["worker"] is not None for row in stacks)
     sampled = [
-        row | {"samples": row["samples"] + row["undecided_samples"]}
+        row | {"samples": row["samples"] + row["ambiguous_samples"]}
         for row in stacks
         if (row["worker"] is not None) == is_worker
     ]
@@ -412,7 +412,7 @@ TABLES = {
     ),
     "files": Expected(
         "filename dataset treename chunks failed_attempts events compute_seconds compute_share "
-        "events_per_second bytes_per_second slowness spread max_compute_seconds open_seconds "
+        "events_per_second bytes_per_second relative_duration spread max_compute_seconds open_seconds "
         "read_seconds wait_seconds bytes_read byte_share branch_share compression_ratio source "
         "workers",
         _files,
@@ -442,7 +442,7 @@ TABLES = {
         "name worker host nthreads max_cpu_cores? max_memory_share? max_memory_bytes? "
         "max_spilled_bytes? max_executing? task_runs compute_seconds chunks? failed_chunks? "
         "events? "
-        "events_per_second bytes_per_second slowness spread max_chunk_seconds bytes_read "
+        "events_per_second bytes_per_second relative_duration spread max_chunk_seconds bytes_read "
         "output_bytes peak_memory_bytes memory_limit_bytes added_t removed_t removal_reason "
         "server_id",
         _workers,

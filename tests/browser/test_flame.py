@@ -440,7 +440,7 @@ def test_a_recorded_run_is_searched_zoomed_and_brushed(open_page, report, coffea
                 list_bool_or(list_transform(frames, lambda f: f.filename LIKE '%dijet.py'))
             )::INT
             FROM (
-                SELECT *, samples + undecided_samples AS n
+                SELECT *, samples + ambiguous_samples AS n
                 FROM profile_stacks
                 WHERE worker IS NOT NULL
             )

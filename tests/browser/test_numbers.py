@@ -10,14 +10,15 @@ import json
 from pathlib import Path
 
 import pytest
+
 from browser.expected import TABLES, Between, Expected, traceback
 from browser.reading import amount, differences, is_printed, is_same, read, units_of
-from gold import oddities
-from gold.chunks import chunk_attempts
-from gold.recording import Recording
-from gold.tasks import task_runs
-from gold.totals import column, total
-from gold.trace import loss, run
+from nightly import oddities
+from nightly.chunks import chunk_attempts
+from nightly.recording import Recording
+from nightly.tasks import task_runs
+from nightly.totals import column, total
+from nightly.trace import loss, run
 from sealing import sealed
 
 pytestmark = pytest.mark.browser

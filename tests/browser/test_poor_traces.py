@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from gold import oddities
-from gold.recording import Recording
+
+from nightly import oddities
+from nightly.recording import Recording
 
 pytestmark = pytest.mark.browser
 

@@ -1,6 +1,7 @@
 """Whether the tests read numbers as a reader does, and notice when one is wrong."""
 
 import pytest
+
 from browser.reading import amount, differences
 
 

@@ -159,7 +159,7 @@ def test_all_that_it_draws_can_be_downloaded(page, trace):
         ).fetchall()
     )
     (transfers,) = trace.sql(
-        "SELECT count(*) FROM task_parts WHERE action = 'transfer'"
+        "SELECT count(*) FROM task_phases WHERE action = 'transfer'"
     ).fetchall()[0]
     assert sum(row["what"] == "transfer" for row in rows) == transfers
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from roast_recorder.branches import Pieces, count_branches, name_of, source_of
+from roast_recorder.coffea.branches import Pieces, count_branches, name_of, source_of
 
 ak = pytest.importorskip("awkward")
 uproot = pytest.importorskip("uproot")

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from roast_recorder import buffer as buffers
-from roast_recorder import rows
-from roast_recorder.buffer import (
+from roast_recorder.scheduler import buffer as buffers
+from roast_recorder.scheduler import wire_format as rows
+from roast_recorder.scheduler.buffer import (
     BATCHES_PER_PULL,
     EVENTS,
     FACTS,
@@ -18,7 +18,7 @@ from roast_recorder.buffer import (
     Buffer,
     opened,
 )
-from roast_recorder.rows import FINE_METRICS, RECORD, WORKER_SAMPLE
+from roast_recorder.scheduler.wire_format import FINE_METRICS, RECORD, WORKER_SAMPLE
 
 PLENTY = 10**8
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from roast_recorder.chunks import MAX_USERMETA_LENGTH, chunk_identity
+from roast_recorder.coffea.task_identity import MAX_USERMETA_LENGTH, chunk_identity
 
 coffea_executor = pytest.importorskip("coffea.processor.executor")
 Task = pytest.importorskip("dask._task_spec").Task

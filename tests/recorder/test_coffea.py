@@ -12,8 +12,8 @@ import pytest
 
 import roast_recorder
 from roast_recorder import section
-from roast_recorder.coffea import track
-from roast_recorder.hooks import listen, stop_listening
+from roast_recorder.coffea.instrumentation import listen, stop_listening
+from roast_recorder.coffea.tracking import track
 
 pytest.importorskip("coffea")
 import awkward as ak

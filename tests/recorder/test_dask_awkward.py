@@ -10,7 +10,7 @@ import pytest
 
 import roast_recorder
 from roast_recorder import section
-from roast_recorder.chunks import MAX_USERMETA_LENGTH, metadata_of
+from roast_recorder.coffea.task_identity import MAX_USERMETA_LENGTH, metadata_of
 from roast_schemas.describe import json_schema
 
 pytest.importorskip("dask_awkward")

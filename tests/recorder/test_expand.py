@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 
-from roast_recorder import expand
-from roast_recorder.rows import (
+from roast_recorder.scheduler import expand
+from roast_recorder.scheduler.sampler import SAMPLE_FIELDS, WORKER_METRICS
+from roast_recorder.scheduler.wire_format import (
     FINE_METRICS,
     RECORD,
     TASK,
@@ -20,8 +21,7 @@ from roast_recorder.rows import (
     encode,
     plain,
 )
-from roast_recorder.sampler import SAMPLE_FIELDS, WORKER_METRICS
-from roast_recorder.worker_logs import WorkerLogs
+from roast_recorder.worker.log_observer import WorkerLogs
 from roast_schemas.describe import json_schema
 from roast_schemas.records import WorkerMetrics
 

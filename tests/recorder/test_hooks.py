@@ -15,10 +15,10 @@ from types import SimpleNamespace
 import cloudpickle
 import pytest
 
-from roast_recorder import hooks
-from roast_recorder.here import here
-from roast_recorder.hooks import listen, stop_listening
-from roast_recorder.measuring import Measurement
+from roast_recorder.coffea import instrumentation as hooks
+from roast_recorder.coffea.instrumentation import listen, stop_listening
+from roast_recorder.coffea.measurement import Measurement
+from roast_recorder.process_state import here
 
 NAME = "roast_test_kitchen"
 
@@ -526,7 +526,7 @@ def test_errors_of_others_come_out_as_they_are(name, error, monkeypatch):
 
 IMPORTS = """
 import importlib, json, sys
-from roast_recorder import hooks
+from roast_recorder.coffea import instrumentation as hooks
 
 def of_others():
     roots = {name.partition(".")[0] for name in sys.modules}

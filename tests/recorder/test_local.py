@@ -25,8 +25,8 @@ import pytest
 
 import roast_recorder
 from roast_recorder import section
-from roast_recorder.here import here
-from roast_recorder.local import LocalRecording, Spool
+from roast_recorder.coffea.local import LocalRecording, Spool
+from roast_recorder.process_state import here
 from roast_schemas.describe import json_schema
 
 pytest.importorskip("coffea")

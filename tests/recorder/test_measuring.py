@@ -8,10 +8,9 @@ import weakref
 
 import pytest
 
-from roast_recorder import measuring
-from roast_recorder.here import here
-from roast_recorder.hooks import listen, stop_listening
-from roast_recorder.measuring import (
+from roast_recorder.coffea import measurement as measuring
+from roast_recorder.coffea.instrumentation import listen, stop_listening
+from roast_recorder.coffea.measurement import (
     MAX_EXCEPTION_LENGTH,
     MAX_SECTIONS,
     MEMORY_INTERVAL_SECONDS,
@@ -23,6 +22,7 @@ from roast_recorder.measuring import (
     memory_bytes,
     text_of,
 )
+from roast_recorder.process_state import here
 
 IDENTITY = {"dataset": "DY", "filename": "f.root", "usermeta": None}
 

@@ -11,12 +11,12 @@ import pytest
 from distributed import Client, SchedulerPlugin, WorkerPlugin, get_worker
 
 import roast_recorder
-from roast_recorder import meters as meters_module
-from roast_recorder.measuring import MAX_SECTIONS
-from roast_recorder.meters import Meters
+from roast_recorder.coffea.measurement import MAX_SECTIONS
+from roast_recorder.pickling import pickled_meter
+from roast_recorder.scheduler import worker_plugins as meters_module
+from roast_recorder.scheduler.worker_plugins import Meters
 from roast_recorder.settings import Settings
-from roast_recorder.travel import pickled_meter
-from roast_recorder.worker import TOPIC
+from roast_recorder.worker.plugin import TOPIC
 
 pytestmark = pytest.mark.cluster
 
@@ -95,7 +95,7 @@ def topics_of_roast(client):
 
 def chunk(number=0, sections=0, fails=False):
     """A task that makes a chunk, and gives the address of its worker."""
-    from roast_recorder.measuring import current, measured
+    from roast_recorder.coffea.measurement import current, measured
 
     def process():
         for section in range(sections):
@@ -184,7 +184,7 @@ def test_times_are_told_by_the_schedulers_clock(record, client):
     recorder = record("t")
 
     def on_a_slow_clock():
-        from roast_recorder.measuring import measured
+        from roast_recorder.coffea.measurement import measured
 
         worker = get_worker()
 
@@ -207,7 +207,7 @@ def test_names_that_dask_cannot_send_cost_nothing(record, client):
     recorder = record("t")
 
     def odd():
-        from roast_recorder.measuring import measured
+        from roast_recorder.coffea.measurement import measured
 
         identity = {"dataset": {1, 2}, "filename": "\udcff", "treename": float("nan")}
         return measured(lambda: identity, "processed", lambda: "result", (), {})
@@ -409,8 +409,8 @@ SEVERAL_IN_ONE_PROCESS = """
 import json, sys
 from distributed import Client, LocalCluster, get_worker
 import roast_recorder
-from roast_recorder.here import here
-from roast_recorder.measuring import measured
+from roast_recorder.process_state import here
+from roast_recorder.coffea.measurement import measured
 
 def chunk(number):
     fields = {"dataset": str(number)}
@@ -455,7 +455,7 @@ def test_a_worker_that_has_distributed_alone_measures(start_scheduler, tmp_path,
     _, address = start_scheduler(workers=1)
 
     def process(events):
-        if "roast_recorder.measuring" in sys.modules:
+        if "roast_recorder.coffea.measurement" in sys.modules:
             raise AssertionError("it is installed")
         return {"x": float(events.x.to_numpy().sum()), "n": len(events)}
 

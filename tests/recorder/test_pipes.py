@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from roast_recorder import pipes
+from roast_recorder.writer import pipes
 
 MESSAGES = [
     (),

@@ -19,9 +19,10 @@ from dask._task_spec import Task, TaskRef
 from distributed import SchedulerPlugin
 from distributed.protocol import Serialized, serialize
 
-from roast_recorder import expand, plugin, rows
-from roast_recorder.plugin import RecorderPlugin, operation_name
-from roast_recorder.rows import pack
+from roast_recorder.scheduler import expand, plugin
+from roast_recorder.scheduler import wire_format as rows
+from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
+from roast_recorder.scheduler.wire_format import pack
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
 from roast_schemas.describe import json_schema
 
@@ -33,7 +34,7 @@ def load(path):
     return module
 
 
-simulated = load(Path(__file__).parents[1] / "benchmarks" / "simulated.py")
+simulated = load(Path(__file__).parents[2] / "benchmarks" / "simulated.py")
 
 HEAR = RecorderPlugin._hear
 CLIENT = simulated.CLIENT

@@ -12,8 +12,9 @@ import pytest
 from distributed import Client, LocalCluster, profile
 
 import roast_recorder
-from roast_recorder import profiles
-from roast_recorder.profiles import (
+from roast_recorder.scheduler.wire_format import pack, unpack
+from roast_recorder.worker import profiler as profiles
+from roast_recorder.worker.profiler import (
     INNERMOST,
     Layers,
     Profiler,
@@ -21,7 +22,6 @@ from roast_recorder.profiles import (
     note_no_longer,
     profiler_of_scheduler,
 )
-from roast_recorder.rows import pack, unpack
 
 # Workers can't import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

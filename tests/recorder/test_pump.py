@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from roast_recorder import rows
-from roast_recorder.buffer import BATCHES_PER_PULL, FACTS, SAMPLES, Buffer
-from roast_recorder.pump import pump
+from roast_recorder.scheduler import wire_format as rows
+from roast_recorder.scheduler.buffer import BATCHES_PER_PULL, FACTS, SAMPLES, Buffer
+from roast_recorder.scheduler.pump import pump
 
 ENDED = {"batches": [], "ending": "it was stopped"}
 

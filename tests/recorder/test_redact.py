@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from roast_recorder.redact import MARK, Redactor, names_a_secret
 from roast_schemas.records import KINDS
+from roast_schemas.redact import MARK, Redactor, names_a_secret
 
 HASH = "d57ec27ec2573513188be832b927b48f"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N"
@@ -213,7 +213,7 @@ def test_what_is_nested_too_deep_is_replaced_unseen():
 
 
 def test_more_clean_texts_than_are_remembered(monkeypatch):
-    monkeypatch.setattr("roast_recorder.redact.MAX_REMEMBERED", 3)
+    monkeypatch.setattr("roast_schemas.redact.MAX_REMEMBERED", 3)
     redactor = Redactor()
 
     for key in [*"abcdefg", "token=x"]:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from roast_recorder.rings import listen
+from roast_recorder.worker.rings import listen
 
 
 @pytest.fixture

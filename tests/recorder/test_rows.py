@@ -7,8 +7,8 @@ from enum import StrEnum
 import numpy as np
 import pytest
 
-from roast_recorder import rows
-from roast_recorder.rows import FINE_METRICS, RECORD, TASK, WORKER_SAMPLE
+from roast_recorder.scheduler import wire_format as rows
+from roast_recorder.scheduler.wire_format import FINE_METRICS, RECORD, TASK, WORKER_SAMPLE
 
 
 class Rude:

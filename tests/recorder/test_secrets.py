@@ -197,5 +197,5 @@ if __name__ == "__main__":
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     ).stdout
 
-    assert "roast_recorder.writing" in out
+    assert "roast_recorder.writer.process" in out
     assert "127.0.0.1" not in out

@@ -9,9 +9,10 @@ import cloudpickle
 import pytest
 
 import roast_recorder
-from roast_recorder import section, sections
-from roast_recorder.hooks import listen, stop_listening
-from roast_recorder.measuring import measured
+from roast_recorder import section
+from roast_recorder.coffea import section as sections
+from roast_recorder.coffea.instrumentation import listen, stop_listening
+from roast_recorder.coffea.measurement import measured
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from collections import Counter
 import duckdb
 import pytest
 
-from roast_recorder.segments import Segments
-from roast_recorder.sink import ENDINGS, TraceFile
+from roast_recorder.writer.segments import Segments
+from roast_recorder.writer.sink import ENDINGS, TraceFile
 
 HEADER = {"kind": "header", "schema_version": "1.0", "trace_id": "abc", "segment": 1}
 FULL = "the trace could not be written: No space left on device"
@@ -505,7 +505,7 @@ def test_killed_while_it_rotated(begin, read, tmp_path, killed_after_calls):
 
 WRITER = """
 import json, sys
-from roast_recorder.segments import Segments
+from roast_recorder.writer.segments import Segments
 target, begin, resume = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
 segments = Segments(target, {"kind": "header"}, limit_bytes=4000, limit_seconds=1e9,
                     retain_bytes=None, level=6, resume=resume, warn=print)

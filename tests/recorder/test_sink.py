@@ -13,8 +13,8 @@ import duckdb
 import pytest
 import zstandard
 
-from roast_recorder import sink
-from roast_recorder.sink import ENDINGS, TraceFile
+from roast_recorder.writer import sink
+from roast_recorder.writer.sink import ENDINGS, TraceFile
 
 
 def lines(count: int, seed: int = 0) -> bytes:

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from roast_recorder import tap
+from roast_recorder.scheduler import message_hooks as tap
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))

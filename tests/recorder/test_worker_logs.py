@@ -17,7 +17,7 @@ import pytest
 from distributed import Client, LocalCluster, WorkerPlugin, wait
 
 import roast_recorder
-from roast_recorder import worker_logs
+from roast_recorder.worker import log_observer as worker_logs
 
 pytestmark = pytest.mark.cluster
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from roast_recorder import pipes, rows
-from roast_recorder import writer as writers
-from roast_recorder.rows import RECORD
+from roast_recorder.scheduler import wire_format as rows
+from roast_recorder.scheduler.wire_format import RECORD
 from roast_recorder.settings import Settings
-from roast_recorder.writer import MAX_TRIES, Writer
+from roast_recorder.writer import client as writers
+from roast_recorder.writer import pipes
+from roast_recorder.writer.client import MAX_TRIES, Writer
 
 HEADER = {"kind": "header", "t": 0.0, "trace_id": "abc"}
 
@@ -541,9 +542,9 @@ def test_after_a_release_nothing_more_is_written(trace, written):
 PARENT = """
 import asyncio, os, sys, time
 sys.path += {path!r}
-from roast_recorder import rows
+from roast_recorder.scheduler import wire_format as rows
 from roast_recorder.settings import Settings
-from roast_recorder.writer import Writer
+from roast_recorder.writer.client import Writer
 
 async def run():
     writer = Writer({target!r}, {header!r}, Settings().as_dict())

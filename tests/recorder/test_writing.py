@@ -7,10 +7,12 @@ import threading
 
 import pytest
 
-from roast_recorder import pipes, rescue, rows
-from roast_recorder.rows import RECORD
+from roast_recorder.scheduler import rescue
+from roast_recorder.scheduler import wire_format as rows
+from roast_recorder.scheduler.wire_format import RECORD
 from roast_recorder.settings import Settings
-from roast_recorder.writing import Writing, serve
+from roast_recorder.writer import pipes
+from roast_recorder.writer.process import Writing, serve
 
 SECRET = "postgres://me:hunter2hunter2@db/x"
 CLEAN = "postgres://<redacted>@db/x"

@@ -12,13 +12,13 @@ from pathlib import Path
 import duckdb
 import pytest
 import zstandard
-from sealing import sealed
 
 from roast_analyze import Trace
+from roast_analyze.open.views import view_names
 from roast_analyze.trace import documented_views
-from roast_analyze.views import view_names
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import duckdb_columns, kinds
+from sealing import sealed
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "schemas" / "roast.sql"

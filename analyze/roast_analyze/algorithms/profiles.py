@@ -1,7 +1,7 @@
 """Stacks of the profiler, put together: trees for flame graphs, and what became slower.
 
 ``stacks`` is a frame as the view ``profile_stacks`` gives it, or any rows of it: stack,
-frames, samples, undecided_samples, seconds, and for :func:`counted` also counted_samples,
+frames, samples, ambiguous_samples, seconds, and for :func:`counted` also counted_samples,
 lines and interval_seconds. Samples of a stack are those in which its last function was the
 innermost one; undecided samples lie in one of several functions that this one calls. Both
 count in the totals, and only the first as a function's own time.
@@ -27,7 +27,7 @@ _NODES: Final = {
     "filename": pl.String,
     "line_number": pl.Int64,
     "self_samples": pl.Int64,
-    "undecided_samples": pl.Int64,
+    "ambiguous_samples": pl.Int64,
     "total_samples": pl.Int64,
     "self_seconds": pl.Float64,
     "total_seconds": pl.Float64,
@@ -57,13 +57,13 @@ def merge_stacks(stacks: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        stack, frames, samples, undecided_samples, seconds; the most time first.
+        stack, frames, samples, ambiguous_samples, seconds; the most time first.
     """
     return (
         stacks.group_by("stack")
         .agg(
             pl.col("frames").first(),
-            pl.col("samples", "undecided_samples").sum(),
+            pl.col("samples", "ambiguous_samples").sum(),
             pl.col("seconds").sum(),
         )
         .sort("seconds", pl.col("stack").list.join(";"), descending=[True, False])
@@ -82,13 +82,13 @@ def flame_nodes(stacks: pl.DataFrame) -> pl.DataFrame:
     polars.DataFrame
         A row for each function that was called from another one, the root (id 0, depth 0,
         no name) first: id, parent, depth, name, filename, line_number, self_samples,
-        undecided_samples, total_samples, self_seconds, total_seconds. A node comes before
+        ambiguous_samples, total_samples, self_seconds, total_seconds. A node comes before
         what it calls, and that before the next node beside it; of those the one with the
         most samples first.
     """
     root = _Node()
     for row in merge_stacks(stacks).iter_rows(named=True):
-        samples, undecided = row["samples"], row["undecided_samples"]
+        samples, undecided = row["samples"], row["ambiguous_samples"]
         seconds = row["seconds"] or 0.0
         node = root
         node.add_total(samples + undecided, seconds)
@@ -96,7 +96,7 @@ def flame_nodes(stacks: pl.DataFrame) -> pl.DataFrame:
             node = node.child(label, frame)
             node.add_total(samples + undecided, seconds)
         node.self_samples += samples
-        node.undecided_samples += undecided
+        node.ambiguous_samples += undecided
         node.self_seconds += seconds * samples / max(samples + undecided, 1)
     return pl.DataFrame(list(_numbered(root)), schema=_NODES, orient="row")
 
@@ -203,7 +203,7 @@ class _Node:
     frame: dict[str, Any] = field(default_factory=dict)
     children: dict[str, _Node] = field(default_factory=dict)
     self_samples: int = 0
-    undecided_samples: int = 0
+    ambiguous_samples: int = 0
     total_samples: int = 0
     self_seconds: float = 0.0
     total_seconds: float = 0.0
@@ -229,7 +229,7 @@ def _numbered(root: _Node) -> Iterator[tuple[object, ...]]:
             depth,
             *(node.frame.get(part) for part in ("name", "filename", "line_number")),
             node.self_samples,
-            node.undecided_samples,
+            node.ambiguous_samples,
             node.total_samples,
             node.self_seconds,
             node.total_seconds,
@@ -250,7 +250,7 @@ def _functions(stacks: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             pl.col("seconds")
             * pl.col("samples")
-            / (pl.col("samples") + pl.col("undecided_samples"))
+            / (pl.col("samples") + pl.col("ambiguous_samples"))
         )
         .group_by(function=pl.col("stack").list.last())
         .agg(self_share=pl.col("seconds").sum() / whole)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from roast_analyze.commands.opening import add_trace, open_trace
+from roast_analyze.commands.trace_args import add_trace, open_trace
 from roast_analyze.report.quantities import count, counted
 
 if TYPE_CHECKING:

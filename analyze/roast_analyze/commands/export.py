@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.commands.opening import add_trace, add_views, named_traces, open_trace
+from roast_analyze.commands.trace_args import add_trace, add_views, named_traces, open_trace
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 def _check(traces: list[Path], targets: dict[str, Path]) -> None:
     """Refuse what cannot be written, before minutes of reading."""
     from roast_analyze.export.files import STDOUT, check_place
-    from roast_analyze.outputs import refuse_to_overwrite
+    from roast_analyze.output_paths import refuse_to_overwrite
 
     if not targets:
         choices = ", ".join(f"--{name} {metavar}" for name, (metavar, _) in FORMATS.items())

@@ -57,8 +57,8 @@ def check_output(options: argparse.Namespace) -> None:
         If FILE is a segment of the trace, or there is no trace.
     """
     if options.output is not None:
-        from roast_analyze.commands.opening import named_traces
-        from roast_analyze.outputs import refuse_to_overwrite
+        from roast_analyze.commands.trace_args import named_traces
+        from roast_analyze.output_paths import refuse_to_overwrite
 
         refuse_to_overwrite(named_traces(options), options.output)
 

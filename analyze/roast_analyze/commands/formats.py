@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.errors import NotWritable
-from roast_analyze.load import quoted
+from roast_analyze.open.load import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -26,7 +26,7 @@ from roast_analyze.report.quantities import counted
 if TYPE_CHECKING:
     import argparse
 
-    from roast_analyze.imports.addition import Added
+    from roast_analyze.imports.append_import import Added
 
 TOOLS: Final = ("darshan", "yappi", "dump")
 
@@ -61,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     if options.tool == "dump":
         return _import_dump(options)
-    from roast_analyze.imports import addition, darshan, yappi
+    from roast_analyze.imports import append_import as addition
+    from roast_analyze.imports import darshan, yappi
 
     if options.tool == "darshan":
         read = darshan.read

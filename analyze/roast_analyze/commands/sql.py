@@ -29,7 +29,13 @@ from roast_analyze.commands.format_options import (
     chosen_format,
     chosen_limit,
 )
-from roast_analyze.commands.opening import STDIN, add_excerpt, add_trace, add_views, open_trace
+from roast_analyze.commands.trace_args import (
+    STDIN,
+    add_excerpt,
+    add_trace,
+    add_views,
+    open_trace,
+)
 from roast_analyze.errors import QueryError
 
 if TYPE_CHECKING:

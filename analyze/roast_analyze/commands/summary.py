@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from roast_analyze.commands.opening import STDIN, add_excerpt, add_reading, open_paths
-from roast_analyze.commands.waiting import progress
+from roast_analyze.commands.progress import progress
+from roast_analyze.commands.trace_args import STDIN, add_excerpt, add_reading, open_paths
 from roast_analyze.errors import NotWritable, TraceError
-from roast_analyze.inputs import SUFFIXES, tell_apart, trace_name
+from roast_analyze.open.discover import SUFFIXES, tell_apart, trace_name
 from roast_analyze.report import excerpts
 from roast_analyze.report.quantities import (
     UNKNOWN,
@@ -107,7 +107,7 @@ def _print(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> None:
     from roast_analyze.commands.terminal import print_out
 
     if len(traces) > 1:
-        from roast_analyze.commands.side_by_side import parts
+        from roast_analyze.commands.compare import parts
         from roast_analyze.report.comparison import gather
 
         print_out(*parts(gather(traces, partial(open_paths, options=options))))
@@ -164,7 +164,7 @@ def _check_target(target: Path, traces: list[Path]) -> None:
             f"{str(target)!r} is named like a trace; name the traces first, and then "
             "--html FILE"
         )
-    from roast_analyze.outputs import refuse_to_overwrite
+    from roast_analyze.output_paths import refuse_to_overwrite
 
     refuse_to_overwrite(traces, target)
 
@@ -383,16 +383,16 @@ def _workers(trace: Trace) -> RenderableType | None:
 
 def _slow(trace: Trace) -> RenderableType | None:
     rows = trace.sql(
-        "SELECT slowness, 'file, on every worker', chunks, filename FROM files WHERE is_slow "
-        "UNION ALL SELECT slowness, 'worker, on every file', chunks, worker FROM workers "
-        "WHERE is_slow ORDER BY slowness DESC"
+        "SELECT relative_duration, 'file, on every worker', chunks, filename FROM files WHERE is_slow "
+        "UNION ALL SELECT relative_duration, 'worker, on every file', chunks, worker FROM workers "
+        "WHERE is_slow ORDER BY relative_duration DESC"
     ).fetchall()
     return _table(
         "Slow for themselves (times the median)",
         [">times", "what", ">chunks", "name"],
         [(f"{times:.2f}", what, count(chunks), name) for times, what, chunks, name in rows],
         _SLOWEST,
-        "slowness in the views files and workers",
+        "relative_duration in the views files and workers",
     )
 
 

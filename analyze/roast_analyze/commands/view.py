@@ -21,7 +21,7 @@ from roast_analyze.commands.format_options import (
     chosen_format,
     chosen_limit,
 )
-from roast_analyze.commands.opening import add_excerpt, add_trace, add_views, open_trace
+from roast_analyze.commands.trace_args import add_excerpt, add_trace, add_views, open_trace
 
 if TYPE_CHECKING:
     import argparse

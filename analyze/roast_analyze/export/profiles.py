@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from roast_analyze.trace import Trace
 
 #: Samples that a row of ``profile_stacks`` stands for.
-SAMPLES: Final = "(coalesce(samples, 0) + coalesce(undecided_samples, 0))"
+SAMPLES: Final = "(coalesce(samples, 0) + coalesce(ambiguous_samples, 0))"
 
 
 def condition_of(scope: Scope) -> Condition:

@@ -16,7 +16,7 @@ from roast_analyze.errors import NotWritable, one_line
 from roast_analyze.export.files import replacing
 from roast_analyze.export.rows import batches
 from roast_analyze.export.scope import Condition
-from roast_analyze.load import quoted, transaction
+from roast_analyze.open.load import quoted, transaction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from roast_analyze.export.scope import Scope
+    from roast_analyze.open.views import View
     from roast_analyze.trace import Trace
-    from roast_analyze.views import View
 
 #: Views of the recording itself.
 _WHOLE: Final = ("trace_info", "run", "environment", "loss")

@@ -25,7 +25,7 @@ def flame(nodes: pl.DataFrame, baseline: pl.DataFrame | None = None) -> Figure:
     ----------
     nodes : polars.DataFrame
         As :func:`roast_analyze.algorithms.profiles.flame_nodes` gives them: id, parent,
-        depth, name, filename, line_number, self_seconds, total_seconds, undecided_samples,
+        depth, name, filename, line_number, self_seconds, total_seconds, ambiguous_samples,
         total_samples.
     baseline : polars.DataFrame, optional
         The same of a profile to compare with: the colour is then the difference of a node's
@@ -67,7 +67,7 @@ def _icicle(shown: pl.DataFrame, change: list[float] | None) -> Icicle:
         places,
         shown["self_seconds"],
         shown["share"],
-        shown["undecided_samples"],
+        shown["ambiguous_samples"],
         shown["total_seconds"],
         [0.0] * shown.height if change is None else change,
         strict=True,
@@ -98,7 +98,7 @@ def _icicle(shown: pl.DataFrame, change: list[float] | None) -> Icicle:
                 "place",
                 "self_seconds",
                 "share",
-                "undecided_samples",
+                "ambiguous_samples",
                 "total_seconds",
                 "difference",
             ],

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from roast_analyze.errors import MissingExtra
-from roast_analyze.imports.apart import lines_of
 from roast_analyze.imports.found import Found
+from roast_analyze.imports.subprocess_reader import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from roast_analyze.errors import MissingExtra, NotWritable, TraceError
-from roast_analyze.imports.addition import compressing
-from roast_analyze.imports.apart import lines_of
-from roast_analyze.inputs import SUFFIXES
+from roast_analyze.imports.append_import import compressing
+from roast_analyze.imports.subprocess_reader import lines_of
+from roast_analyze.open.discover import SUFFIXES
 from roast_analyze.report.quantities import counted
 from roast_schemas import SCHEMA_VERSION
 

@@ -44,7 +44,7 @@ def write_report(trace: Trace, path: Path, *, title: str | None = None) -> Path:
         If the path is that of the trace itself.
     """
     # Imported when needed: plotly and Jinja are of no use to the other commands.
-    from roast_analyze.outputs import refuse_to_overwrite
+    from roast_analyze.output_paths import refuse_to_overwrite
     from roast_analyze.report.data import gather
     from roast_analyze.report.page import build, render
 
@@ -66,7 +66,7 @@ def write_comparison(
     Parameters
     ----------
     traces : sequence of tuple of Path
-        What each of them is opened by, as :func:`roast_analyze.inputs.tell_apart` gives it.
+        What each of them is opened by, as :func:`roast_analyze.open.discover.tell_apart` gives it.
         They are opened one after the other.
     path : Path
         File to write; an older one is replaced once the page is complete.
@@ -87,7 +87,7 @@ def write_comparison(
     TraceError
         If one of them cannot be opened.
     """
-    from roast_analyze.outputs import refuse_to_overwrite
+    from roast_analyze.output_paths import refuse_to_overwrite
     from roast_analyze.report.comparison import gather
     from roast_analyze.report.comparison_page import build, render
     from roast_analyze.trace import Trace

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from roast_analyze.inputs import trace_name
+from roast_analyze.open.discover import trace_name
 from roast_analyze.report.data import (
     Recording,
     Run,
@@ -202,7 +202,7 @@ def gather(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
     Parameters
     ----------
     traces : sequence of tuple of Path
-        What each is opened by, as :func:`roast_analyze.inputs.tell_apart` gives it.
+        What each is opened by, as :func:`roast_analyze.open.discover.tell_apart` gives it.
     opener : callable
         Opens a trace; it is closed before the next one is opened.
     """

@@ -19,7 +19,6 @@ import polars as pl
 
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.report.gathered import (
-    movement,
     profiles,
     recipe,
     setup,
@@ -28,10 +27,11 @@ from roast_analyze.report.gathered import (
     tasks,
     workers,
 )
+from roast_analyze.report.gathered import transfers as movement
 from roast_analyze.report.gathered.listing import Listing, asked, first, listed
 
 if TYPE_CHECKING:
-    from roast_analyze.excerpt import Excerpt
+    from roast_analyze.open.time_range import Excerpt
     from roast_analyze.report.gathered.profiles import Profiles
     from roast_analyze.report.gathered.task_stream import TaskStream
     from roast_analyze.trace import Trace
@@ -82,8 +82,8 @@ _BUSY: Final = (
 )
 #: Files of which it can be told whether they are slow for themselves.
 _COMPARED_FILES: Final = (
-    "SELECT dataset, filename, treename, slowness, is_slow FROM files "
-    "WHERE slowness IS NOT NULL"
+    "SELECT dataset, filename, treename, relative_duration, is_slow FROM files "
+    "WHERE relative_duration IS NOT NULL"
 )
 _CHUNK_COLUMNS: Final = (
     "dataset, filename, entry_start, entry_stop, events, attempt, worker, outcome, "
@@ -369,8 +369,8 @@ def _gathered(trace: Trace, beside: ThreadPoolExecutor) -> ReportData:
         ),
         slow_files=_slow_files(compared),
         slow_workers=workers.slow(everyone, SLOW_ROWS),
-        comparable_files=compared["slowness"].count(),
-        comparable_workers=everyone["slowness"].count(),
+        comparable_files=compared["relative_duration"].count(),
+        comparable_workers=everyone["relative_duration"].count(),
         failures=_failures(trace),
         events=_events(trace),
         topics=_topics(trace),
@@ -445,10 +445,14 @@ def time_spent(trace: Trace, run: Run) -> TimeSpent:
 def _slow_files(compared: pl.DataFrame) -> Listing:
     query, order = (
         f"{_COMPARED_FILES} AND is_slow",
-        "slowness DESC, dataset, filename, treename",
+        "relative_duration DESC, dataset, filename, treename",
     )
     ranked = compared.filter("is_slow").sort(
-        "slowness", "dataset", "filename", "treename", descending=[True, False, False, False]
+        "relative_duration",
+        "dataset",
+        "filename",
+        "treename",
+        descending=[True, False, False, False],
     )
     return first("files", query, order, SLOW_ROWS, ranked)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from roast_analyze.report.quantities import count, counted, seconds
 
 if TYPE_CHECKING:
-    from roast_analyze.excerpt import Excerpt
+    from roast_analyze.open.time_range import Excerpt
 
 _NBSP = "\N{NO-BREAK SPACE}"
 

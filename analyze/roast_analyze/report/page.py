@@ -20,7 +20,6 @@ from roast_analyze.report.sections import (
     chunks,
     environment,
     failures,
-    inside,
     loss,
     memory,
     scheduler,
@@ -28,6 +27,7 @@ from roast_analyze.report.sections import (
     timeline,
     workers,
 )
+from roast_analyze.report.sections import profile as inside
 from roast_analyze.report.sections.section import options
 from roast_analyze.report.shell import Shell, roast_version, shell, templates
 from roast_schemas import SCHEMA_VERSION

@@ -324,11 +324,11 @@ def slow(data: ReportData) -> str:
             "files of a dataset, each on several workers."
         )
     files = [
-        f"{_short(row['filename'])} ({row['slowness']:.1f} times)"
+        f"{_short(row['filename'])} ({row['relative_duration']:.1f} times)"
         for row in data.slow_files.rows.iter_rows(named=True)
     ]
     workers = [
-        f"{_short(row['worker'])} ({row['slowness']:.1f} times)"
+        f"{_short(row['worker'])} ({row['relative_duration']:.1f} times)"
         for row in data.slow_workers.rows.iter_rows(named=True)
     ]
     text = ""

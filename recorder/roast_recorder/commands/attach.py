@@ -21,7 +21,7 @@ from roast_recorder.commands.options import add_recording_options, settings_of
 if TYPE_CHECKING:
     from distributed import Client, Security
 
-    from roast_recorder.recording import Recording
+    from roast_recorder.api import Recording
 
 CONNECT_TIMEOUT_SECONDS = 10.0
 
@@ -124,7 +124,7 @@ def _security(options: argparse.Namespace) -> Security:
 
 
 def _begin(client: Client, target: str, settings: dict[str, Any]) -> Recording:
-    from roast_recorder.recording import record
+    from roast_recorder.api import record
 
     recording = record(client, target, **settings)
     try:

@@ -54,8 +54,8 @@ def check_target(target: str, settings: dict[str, Any]) -> None:
     CallError
         If it cannot.
     """
-    from roast_recorder.segments import Segments
     from roast_recorder.settings import Settings
+    from roast_recorder.writer.segments import Segments
 
     values = Settings.from_keywords(settings)
     try:

@@ -11,8 +11,8 @@ from coffea import processor
 from coffea.nanoevents import NanoAODSchema
 from distributed import Client, LocalCluster
 
+from roast_recorder.api import record
 from roast_recorder.demo.dijet import DijetProcessor
-from roast_recorder.recording import record
 
 
 @dataclass(frozen=True)

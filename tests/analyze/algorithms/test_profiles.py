@@ -14,7 +14,7 @@ STACKS = {
     "stack": pl.List(pl.String),
     "frames": pl.List(FRAME),
     "samples": pl.Int64,
-    "undecided_samples": pl.Int64,
+    "ambiguous_samples": pl.Int64,
     "seconds": pl.Float64,
 }
 
@@ -30,7 +30,7 @@ def stacks(*rows):
                 if name
             ],
             "samples": samples,
-            "undecided_samples": undecided,
+            "ambiguous_samples": undecided,
             "seconds": (samples + undecided) / 100,
         }
         for path, samples, undecided in rows
@@ -243,7 +243,7 @@ def test_corrected_counting_of_the_same_trees_loses_no_sample(open_trace):
     root = varied()
 
     frame = open_trace(as_record(root)).frame("profile_stacks")
-    assert frame["samples"].sum() + frame["undecided_samples"].sum() == root["count"]
+    assert frame["samples"].sum() + frame["ambiguous_samples"].sum() == root["count"]
     assert frame["samples"].min() >= 0
 
 

@@ -3,7 +3,7 @@
 import io
 import time
 
-from roast_analyze.commands import waiting
+from roast_analyze.commands import progress as waiting
 
 
 class Terminal(io.StringIO):

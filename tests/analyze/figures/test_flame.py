@@ -16,7 +16,7 @@ def frame(*rows: tuple) -> pl.DataFrame:
     nodes = pl.DataFrame(told, schema=NAMES, orient="row", infer_schema_length=None)
     of_root = pl.col("depth") == 0
     return nodes.with_columns(
-        undecided_samples=0,
+        ambiguous_samples=0,
         filename=pl.when(~of_root).then(pl.lit("a.py")),
         line_number=pl.when(~of_root).then(3),
     )

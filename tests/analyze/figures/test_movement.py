@@ -1,6 +1,6 @@
 import polars as pl
 
-from roast_analyze.figures.movement import movement
+from roast_analyze.figures.transfers import movement
 
 WORKERS = pl.DataFrame(
     {

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 import zstandard
-from measured import darshan_log
 
+from measured import darshan_log
 from roast_analyze import Trace
 from roast_analyze.cli import main
 

@@ -12,9 +12,9 @@ import time
 
 import pytest
 import zstandard
-from sealing import sealed
 
 from roast_analyze import Trace
+from sealing import sealed
 
 NAMES = ["trace.jsonl", "trace.jsonl.zst", "trace.jsonl.gz", "folder"]
 
@@ -116,7 +116,7 @@ def test_nothing_is_added_to_a_trace_that_lost_all(tmp_path, lines, task, log, c
 
 KILLED = """
 import os, signal, sys
-from roast_analyze.imports import addition
+from roast_analyze.imports import append_import as addition
 if sys.argv[3] == "after":
     addition._sync_folder = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 else:

@@ -5,8 +5,8 @@ import sys
 
 import darshan
 import pytest
-from measured import darshan_log, darshan_logs
 
+from measured import darshan_log, darshan_logs
 from roast_analyze.cli import main
 from roast_analyze.imports import darshan as module
 

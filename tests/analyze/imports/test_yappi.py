@@ -7,8 +7,8 @@ import pickletools
 from pathlib import Path
 
 import pytest
-from measured import yappi_files
 
+from measured import yappi_files
 from roast_analyze import Trace
 
 ALL = ("ystat", "pstat", "callgrind")

@@ -3,7 +3,7 @@ import shlex
 import pytest
 
 from roast_analyze.report import data
-from roast_analyze.report.again import script
+from roast_analyze.report.rerun_script import script
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.inputs import tell_apart
+from roast_analyze.open.discover import tell_apart
 from roast_analyze.report import comparison
 from roast_analyze.report.comparison import (
     DIFFERENCE,

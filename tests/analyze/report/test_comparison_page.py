@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.inputs import tell_apart
+from roast_analyze.open.discover import tell_apart
 from roast_analyze.report import comparison_page as page
 from roast_analyze.report import write_comparison
 from roast_analyze.report.comparison import gather

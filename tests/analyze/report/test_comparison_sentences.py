@@ -1,7 +1,7 @@
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.inputs import tell_apart
+from roast_analyze.open.discover import tell_apart
 from roast_analyze.report import comparison_sentences as sentences
 from roast_analyze.report.comparison import TRACE_LIMIT, gather
 

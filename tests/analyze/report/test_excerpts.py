@@ -3,7 +3,7 @@
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.excerpt import Counts, Excerpt
+from roast_analyze.open.time_range import Counts, Excerpt
 from roast_analyze.report import data, excerpts, page, sentences
 
 NBSP = "\N{NO-BREAK SPACE}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.views import view_names
+from roast_analyze.open.views import view_names
 
 SAMPLES = Path(__file__).parents[3] / "sample_traces"
 

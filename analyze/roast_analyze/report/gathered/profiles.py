@@ -20,8 +20,8 @@ PROFILE_CELLS: Final = 30_000
 FUNCTION_ROWS: Final = 200
 #: The workers' own samples; those of the scheduler if it is all that there is.
 _FUNCTIONS: Final = (
-    "WITH sampled AS (SELECT stack, seconds, samples + undecided_samples AS samples "
-    "FROM profile_stacks WHERE profiler = 'dask' AND samples + undecided_samples > 0 "
+    "WITH sampled AS (SELECT stack, seconds, samples + ambiguous_samples AS samples "
+    "FROM profile_stacks WHERE profiler = 'dask' AND samples + ambiguous_samples > 0 "
     "AND (worker IS NULL) = (NOT EXISTS (FROM profile_stacks WHERE profiler = 'dask' "
     "AND worker IS NOT NULL))), "
     "seen AS (SELECT unnest(list_distinct(stack)) AS function, stack[-1] AS innermost, "
@@ -47,8 +47,8 @@ _STACKS: Final = (
     "SELECT any_value(frames) AS frames, any_value(stack) AS stack, "
     "list(struct_pack(log, worker, prefix, interval_seconds, "
     "bin := greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), $bins - 1), 0)"
-    "::INT, samples := samples::BIGINT, undecided := undecided_samples::BIGINT)) AS parts "
-    "FROM profile_stacks WHERE samples + undecided_samples > 0 "
+    "::INT, samples := samples::BIGINT, undecided := ambiguous_samples::BIGINT)) AS parts "
+    "FROM profile_stacks WHERE samples + ambiguous_samples > 0 "
     "GROUP BY hash(frames), hash(stack)"
 )
 _COUNTS: Final = ("samples", "undecided")

@@ -52,7 +52,7 @@ _CHUNKS: Final = (
     "stop_t, coalesce(stop_t, end_t, processing_t) AS end_t FROM chunks"
 )
 _TRANSFERS: Final = (
-    "SELECT worker, thread, start_t, stop_t FROM task_parts WHERE action = 'transfer'"
+    "SELECT worker, thread, start_t, stop_t FROM task_phases WHERE action = 'transfer'"
 )
 #: Threads to the lanes on which they are drawn.
 _PLACES: Final = (

@@ -42,10 +42,10 @@ def slow(everyone: pl.DataFrame, limit: int) -> Listing:
     ranked = (
         everyone.drop("lost")
         .filter("is_slow")
-        .sort("slowness", "worker", "added_t", descending=[True, False, False])
+        .sort("relative_duration", "worker", "added_t", descending=[True, False, False])
     )
     query = "SELECT * FROM workers WHERE is_slow"
-    return first("workers", query, "slowness DESC, worker, added_t", limit, ranked)
+    return first("workers", query, "relative_duration DESC, worker, added_t", limit, ranked)
 
 
 def samples(trace: Trace, axis: TimeAxis) -> pl.DataFrame:

@@ -121,7 +121,7 @@ _FILES: Final = (
     Field("compute_share", "of all", "share"),
     Field("events_per_second", "rate per thread", "rate"),
     Field("bytes_per_second", "bytes per thread", "byte_rate"),
-    Field("slowness", "slowness", "ratio"),
+    Field("relative_duration", "relative_duration", "ratio"),
     Field("spread", "spread", "ratio"),
     Field("max_compute_seconds", "longest chunk", "seconds"),
     Field("open_seconds", "open", "seconds"),

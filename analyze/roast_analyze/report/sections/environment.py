@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import sentences
-from roast_analyze.report.again import script
+from roast_analyze.report.rerun_script import script
 from roast_analyze.report.sections.section import Section, Snippet, empty, filled, table
 from roast_analyze.report.tables import Field
 

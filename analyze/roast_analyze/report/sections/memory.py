@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.figures import movement as movement_figures
 from roast_analyze.figures import samples as sample_figures
+from roast_analyze.figures import transfers as movement_figures
 from roast_analyze.report import quantities as q
 from roast_analyze.report import sentences
 from roast_analyze.report.plots import Plot, plot_of

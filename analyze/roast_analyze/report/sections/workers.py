@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.figures import headcount as headcount_figures
 from roast_analyze.figures import samples as sample_figures
+from roast_analyze.figures import worker_count as headcount_figures
 from roast_analyze.report import pictures, sentences
 from roast_analyze.report import quantities as q
 from roast_analyze.report.gathered.workers import EVERYONE
@@ -105,7 +105,7 @@ _WORKERS: Final = (
     Field("events", "events", "count", optional=True),
     Field("events_per_second", "rate per thread", "rate"),
     Field("bytes_per_second", "bytes per thread", "byte_rate"),
-    Field("slowness", "slowness", "ratio"),
+    Field("relative_duration", "relative_duration", "ratio"),
     Field("spread", "spread", "ratio"),
     Field("max_chunk_seconds", "longest chunk", "seconds"),
     Field("bytes_read", "read", "bytes"),

@@ -1,4 +1,4 @@
--- Needs: _chunks, _failed, _slowness, _spread
+-- Needs: _chunks, _failed, _relative_duration, _spread
 CREATE VIEW files AS
 WITH totals AS (
     SELECT
@@ -49,16 +49,16 @@ WITH totals AS (
 )
 SELECT
     totals.* EXCLUDE (trace_id),
-    slowness.slowness,
-    slowness.is_slow,
+    relative_duration.relative_duration,
+    relative_duration.is_slow,
     totals.trace_id
 FROM totals
-LEFT JOIN _slowness AS slowness
-    ON slowness.process IS NULL
-    AND totals.trace_id = slowness.trace_id
-    AND totals.dataset IS NOT DISTINCT FROM slowness.dataset
-    AND totals.filename IS NOT DISTINCT FROM slowness.filename
-    AND totals.treename IS NOT DISTINCT FROM slowness.treename
+LEFT JOIN _relative_duration AS relative_duration
+    ON relative_duration.process IS NULL
+    AND totals.trace_id = relative_duration.trace_id
+    AND totals.dataset IS NOT DISTINCT FROM relative_duration.dataset
+    AND totals.filename IS NOT DISTINCT FROM relative_duration.filename
+    AND totals.treename IS NOT DISTINCT FROM relative_duration.treename
 ORDER BY
     totals.trace_id,
     compute_seconds DESC NULLS LAST,
@@ -100,6 +100,6 @@ COMMENT ON COLUMN files.compressed_bytes IS 'Size in the file of what all attemp
 COMMENT ON COLUMN files.uncompressed_bytes IS 'Size of that when decompressed.';
 COMMENT ON COLUMN files.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
 COMMENT ON COLUMN files.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
-COMMENT ON COLUMN files.slowness IS 'How many times as long as those of the dataset''s median file its chunks took whichever worker had them: the median over its chunks, by what dataset, size and worker make one expect. Null if it cannot be told from the worker or the dataset: fewer than two workers, or one file in the dataset.';
-COMMENT ON COLUMN files.is_slow IS 'Whether slowness is at least 1.5, of 3 chunks at least, and 4 standard errors above 1. Chunks of a file tend to run at the same time: if everything was slow then, so is the file.';
+COMMENT ON COLUMN files.relative_duration IS 'How many times as long as those of the dataset''s median file its chunks took whichever worker had them: the median over its chunks, by what dataset, size and worker make one expect. Null if it cannot be told from the worker or the dataset: fewer than two workers, or one file in the dataset.';
+COMMENT ON COLUMN files.is_slow IS 'Whether relative_duration is at least 1.5, of 3 chunks at least, and 4 standard errors above 1. Chunks of a file tend to run at the same time: if everything was slow then, so is the file.';
 COMMENT ON COLUMN files.trace_id IS 'Identity of the recording.';

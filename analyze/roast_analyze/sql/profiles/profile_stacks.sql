@@ -158,7 +158,7 @@ SELECT
     list_select(labels, it.path) AS stack,
     it.samples AS samples,
     (it.samples + it.undecided) * interval_seconds AS seconds,
-    it.undecided AS undecided_samples,
+    it.undecided AS ambiguous_samples,
     it.counted AS counted_samples,
     list_select(frames, it.path) AS frames,
     list_select(lines, it.path) AS lines,
@@ -196,7 +196,7 @@ COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the slice, in seconds since t
 COMMENT ON COLUMN profile_stacks.stack IS 'Functions from the outermost to the innermost one, as name (file:line), with the line at which the function begins. Empty for samples that are undecided between outermost functions.';
 COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one; of what Yappi measured the microseconds in it, rounded.';
 COMMENT ON COLUMN profile_stacks.seconds IS 'Time of its samples and its undecided samples.';
-COMMENT ON COLUMN profile_stacks.undecided_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
+COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
 COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of those that it calls: exclusive samples, if the innermost function is taken to be counted.';
 COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack, in parts.';
 COMMENT ON COLUMN profile_stacks.lines IS 'Lines that were first seen in each of them, in the same record.';

@@ -15,7 +15,7 @@ WITH words AS (
         keys,
         list_sort(map_keys(keys)) AS names,
         measured.sent_bytes AS sent_bytes,
-        CASE worker WHEN destination THEN 'destination' WHEN source THEN 'source' END AS told_by
+        CASE worker WHEN destination THEN 'destination' WHEN source THEN 'source' END AS reported_by
     FROM raw.transfer
 ),
 pairs AS (
@@ -25,8 +25,8 @@ pairs AS (
         abs(sent.start_t + sent.stop_t - received.start_t - received.stop_t) AS apart
     FROM words AS received
     INNER JOIN words AS sent USING (trace_id, source, destination, names)
-    WHERE received.told_by = 'destination'
-        AND sent.told_by = 'source'
+    WHERE received.reported_by = 'destination'
+        AND sent.reported_by = 'source'
         AND received.start_t - 1 <= sent.stop_t
         AND sent.start_t - 1 <= received.stop_t
     QUALIFY row_number() OVER (PARTITION BY received.seq ORDER BY apart, sent.seq) = 1
@@ -44,14 +44,14 @@ SELECT
         WHEN word.stop_t > word.start_t THEN word.nbytes / (word.stop_t - word.start_t)
     END AS bytes_per_second,
     coalesce(sender.sent_bytes, word.sent_bytes) AS sent_bytes,
-    CASE WHEN sender.seq IS NULL THEN word.told_by ELSE 'both' END AS told_by,
+    CASE WHEN sender.seq IS NULL THEN word.reported_by ELSE 'both' END AS reported_by,
     CASE
         WHEN sender.seq IS NOT NULL THEN word.nbytes IS NOT DISTINCT FROM sender.nbytes
             AND list_sort(map_entries(word.keys)) = list_sort(map_entries(sender.keys))
     END AS agree,
-    CASE word.told_by WHEN 'source' THEN word.start_t ELSE sender.start_t END AS source_start_t,
-    CASE word.told_by WHEN 'source' THEN word.stop_t ELSE sender.stop_t END AS source_stop_t,
-    CASE word.told_by WHEN 'source' THEN word.nbytes ELSE sender.nbytes END AS source_bytes,
+    CASE word.reported_by WHEN 'source' THEN word.start_t ELSE sender.start_t END AS source_start_t,
+    CASE word.reported_by WHEN 'source' THEN word.stop_t ELSE sender.stop_t END AS source_stop_t,
+    CASE word.reported_by WHEN 'source' THEN word.nbytes ELSE sender.nbytes END AS source_bytes,
     word.trace_id
 FROM words AS word
 LEFT JOIN pairs AS pair ON word.seq = pair.received
@@ -69,7 +69,7 @@ COMMENT ON COLUMN transfers.keys IS 'Size of what was moved, by key.';
 COMMENT ON COLUMN transfers.seconds IS 'How long it took.';
 COMMENT ON COLUMN transfers.bytes_per_second IS 'Bandwidth: bytes in one second.';
 COMMENT ON COLUMN transfers.sent_bytes IS 'Bytes that the sender wrote to the network, compressed as they were; null if it did not tell.';
-COMMENT ON COLUMN transfers.told_by IS 'Who told of it: both, destination or source. A worker that dies tells no more, and the word of the other end stays; Dask''s rebalance() and replicate() are told of by the source alone, what a client takes by the source, and what it scatters by the destination. Null if the trace does not say.';
+COMMENT ON COLUMN transfers.reported_by IS 'Who told of it: both, destination or source. A worker that dies tells no more, and the word of the other end stays; Dask''s rebalance() and replicate() are told of by the source alone, what a client takes by the source, and what it scatters by the destination. Null if the trace does not say.';
 COMMENT ON COLUMN transfers.agree IS 'Whether both ends tell of the same size of each key; null unless both told.';
 COMMENT ON COLUMN transfers.source_start_t IS 'When the sender began to write, in seconds since the epoch; null if it did not tell.';
 COMMENT ON COLUMN transfers.source_stop_t IS 'When the sender was done, in seconds since the epoch; null if it did not tell.';

@@ -1,4 +1,4 @@
--- Needs: _chunks, _departures, _failed, _slowness, _spread, _task_runs, _workers
+-- Needs: _chunks, _departures, _failed, _relative_duration, _spread, _task_runs, _workers
 CREATE VIEW workers AS
 WITH runs AS (
     SELECT
@@ -79,15 +79,15 @@ SELECT
     chunk_runs.max_chunk_seconds,
     chunk_runs.spread,
     chunk_runs.slowest_file,
-    slowness.slowness,
-    slowness.is_slow,
+    relative_duration.relative_duration,
+    relative_duration.is_slow,
     workers.trace_id
 FROM _workers AS workers
 LEFT JOIN _departures AS departures USING (process)
 LEFT JOIN runs USING (process)
 LEFT JOIN chunk_runs USING (process)
 LEFT JOIN samples USING (process)
-LEFT JOIN _slowness AS slowness USING (process)
+LEFT JOIN _relative_duration AS relative_duration USING (process)
 ORDER BY workers.process;
 
 COMMENT ON VIEW workers IS 'Worker processes and what they did: one row per process, in the order in which they came. First come addresses that ran or measured something, or were sampled, but of which nobody told that they came. An address means the process that came last, before any came the first one.';
@@ -116,6 +116,6 @@ COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median computing time of a ch
 COMMENT ON COLUMN workers.max_chunk_seconds IS 'Longest computing time of a chunk that ended well on it.';
 COMMENT ON COLUMN workers.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
 COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event; of several the first by name.';
-COMMENT ON COLUMN workers.slowness IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
-COMMENT ON COLUMN workers.is_slow IS 'Whether slowness is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
+COMMENT ON COLUMN workers.relative_duration IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
+COMMENT ON COLUMN workers.is_slow IS 'Whether relative_duration is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
 COMMENT ON COLUMN workers.trace_id IS 'Identity of the recording.';

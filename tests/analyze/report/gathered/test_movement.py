@@ -1,6 +1,7 @@
 import pytest
 
-from roast_analyze.report.gathered import movement, workers
+from roast_analyze.report.gathered import transfers as movement
+from roast_analyze.report.gathered import workers
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ def times(files, workers, chunks, noise, slow, seed=0):
 
 
 @pytest.fixture
-def slowness(open_trace, worker, chunk, run):
+def relative_duration(open_trace, worker, chunk, run):
     """Slowness of files and workers of a trace of some chunks, and which are called slow."""
 
-    def slowness(chunks):
+    def relative_duration(chunks):
         chunks = list(chunks)
         records = [worker(name) for name in sorted({name for _, name, _ in chunks})]
         for number, (file, name, seconds) in enumerate(chunks):
@@ -34,16 +34,16 @@ def slowness(open_trace, worker, chunk, run):
             records += run(f"c{number}", float(number), number + seconds, worker=name)
         trace = open_trace(*records, stop_t=1e4)
         told = trace.sql(
-            "SELECT filename, slowness, is_slow FROM files "
-            "UNION ALL SELECT worker, slowness, is_slow FROM workers"
+            "SELECT filename, relative_duration, is_slow FROM files "
+            "UNION ALL SELECT worker, relative_duration, is_slow FROM workers"
         ).fetchall()
         return {name: value for name, value, _ in told}, {name for name, _, bad in told if bad}
 
-    return slowness
+    return relative_duration
 
 
 def by_hand(chunks):
-    """Median polish in plain Python: slowness of files and of workers."""
+    """Median polish in plain Python: relative_duration of files and of workers."""
     by_dataset = defaultdict(list)
     for file, _, seconds in chunks:
         by_dataset[file.partition("_")[0]].append(seconds)
@@ -78,10 +78,12 @@ FILES = [f"{dataset}_{i}.root" for dataset in ("DY", "TT") for i in range(6)]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
-def test_one_slow_file_and_one_slow_worker_are_singled_out_and_nothing_else(slowness, noise):
+def test_one_slow_file_and_one_slow_worker_are_singled_out_and_nothing_else(
+    relative_duration, noise
+):
     slow = {"TT_3.root": 3.0, "w2": 2.0}
 
-    found, called_slow = slowness(times(FILES, WORKERS, 20, noise, slow))
+    found, called_slow = relative_duration(times(FILES, WORKERS, 20, noise, slow))
 
     assert called_slow == set(slow)
     assert found["TT_3.root"] == pytest.approx(3.0, rel=0.01 + noise)
@@ -91,38 +93,38 @@ def test_one_slow_file_and_one_slow_worker_are_singled_out_and_nothing_else(slow
     assert others == pytest.approx([1.0] * 14, abs=0.01 + noise)
 
 
-def test_it_is_tukeys_median_polish(slowness):
+def test_it_is_tukeys_median_polish(relative_duration):
     chunks = list(times(FILES, WORKERS, 9, 0.3, {"DY_1.root": 2.0, "w1": 1.7}, seed=5))
 
-    found, _ = slowness(chunks)
+    found, _ = relative_duration(chunks)
 
     assert found == pytest.approx(by_hand(chunks))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_chance_singles_out_nothing(slowness, seed):
-    _, called_slow = slowness(times(FILES * 5, WORKERS, 4, 0.5, {}, seed))
+def test_chance_singles_out_nothing(relative_duration, seed):
+    _, called_slow = relative_duration(times(FILES * 5, WORKERS, 4, 0.5, {}, seed))
 
     assert called_slow == set()
 
 
-def test_a_dataset_that_takes_longer_makes_no_file_slow(slowness):
+def test_a_dataset_that_takes_longer_makes_no_file_slow(relative_duration):
     heavy = {f"TT_{i}.root": 5.0 for i in range(6)}
 
-    found, called_slow = slowness(times(FILES, WORKERS, 20, 0.1, heavy))
+    found, called_slow = relative_duration(times(FILES, WORKERS, 20, 0.1, heavy))
 
     assert called_slow == set()
     assert found["TT_0.root"] == pytest.approx(1.0, abs=0.2)
 
 
-def test_what_cannot_be_told_apart_is_not_told(slowness):
+def test_what_cannot_be_told_apart_is_not_told(relative_duration):
     chunks = [
         *times(["DY_0.root", "DY_1.root"], ["w0", "w1"], 10, 0.0, {}),
         *times(["DY_2.root"], ["w2"], 10, 0.0, {"DY_2.root": 9.0}),  # the file, or w2?
         *times(["TT_0.root"], ["w0", "w1"], 10, 0.0, {"TT_0.root": 9.0}),  # or all of TT?
     ]
 
-    found, called_slow = slowness(chunks)
+    found, called_slow = relative_duration(chunks)
 
     assert called_slow == set()
     assert found == {
@@ -136,10 +138,10 @@ def test_what_cannot_be_told_apart_is_not_told(slowness):
     }
 
 
-def test_two_chunks_are_too_few_to_call_a_file_slow(slowness):
+def test_two_chunks_are_too_few_to_call_a_file_slow(relative_duration):
     few = [("DY_9.root", "w0", 5.0), ("DY_9.root", "w1", 5.0)]
 
-    found, called_slow = slowness([*times(FILES, WORKERS, 10, 0.0, {}), *few])
+    found, called_slow = relative_duration([*times(FILES, WORKERS, 10, 0.0, {}), *few])
 
     assert found["DY_9.root"] == pytest.approx(5.0)
     assert called_slow == set()

@@ -49,7 +49,7 @@ def found(open_trace):
 
     def found(*records):
         rows = open_trace(*records).sql(
-            "SELECT [f.name FOR f IN frames], sum(samples)::INT, sum(undecided_samples)::INT, "
+            "SELECT [f.name FOR f IN frames], sum(samples)::INT, sum(ambiguous_samples)::INT, "
             "sum(counted_samples)::INT FROM profile_stacks GROUP BY 1"
         )
         return {"/".join(names): tuple(numbers) for names, *numbers in rows.fetchall()}
@@ -161,7 +161,7 @@ def test_no_sample_is_lost_or_counted_twice(rows):
         {"root": 6, "f": 6, "b": 0, "c": 0},
     ]
     assert rows(
-        "SELECT start_t, sum(samples + undecided_samples)::INT, sum(seconds) "
+        "SELECT start_t, sum(samples + ambiguous_samples)::INT, sum(seconds) "
         "FROM profile_stacks GROUP BY 1 ORDER BY 1",
         profile(as_tree(OUTLINE, *slices)),
     ) == [(0.0, 9, pytest.approx(0.09)), (1.0, 6, pytest.approx(0.06))]

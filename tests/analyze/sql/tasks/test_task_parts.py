@@ -10,7 +10,7 @@ PARTS = [
 def test_parts_come_in_order_of_time(rows, task, move):
     assert rows(
         "SELECT key, prefix, attempt, worker, thread, outcome, action, start_t, seconds "
-        "FROM task_parts",
+        "FROM task_phases",
         task("a-1"),
         move(0.5, "a-1", "waiting>processing", worker="w1"),
         move(5.0, "a-1", "processing>memory", worker="w1", thread=7, startstops=PARTS),
@@ -24,7 +24,7 @@ def test_parts_come_in_order_of_time(rows, task, move):
 def test_what_no_worker_timed_has_no_parts(rows, move):
     assert (
         rows(
-            "FROM task_parts",
+            "FROM task_phases",
             move(0.5, "a", "waiting>processing", worker="w1"),
             move(5.0, "a", "processing>released", "handle-worker-cleanup-5.0"),
         )
@@ -34,7 +34,7 @@ def test_what_no_worker_timed_has_no_parts(rows, move):
 
 def test_computing_is_that_of_the_attempts(rows, run):
     assert rows(
-        "SELECT sum(seconds), (SELECT sum(compute_seconds) FROM task_runs) FROM task_parts "
+        "SELECT sum(seconds), (SELECT sum(compute_seconds) FROM task_runs) FROM task_phases "
         "WHERE action = 'compute'",
         *run("a", 1.0, 3.0),
         *run("b", 2.0, 2.5),

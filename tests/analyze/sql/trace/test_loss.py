@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from sealing import sealed
 
 from roast_analyze import Trace
+from sealing import sealed
 
 LOSS = "SELECT reason, records, detail FROM loss"
 

@@ -3,7 +3,7 @@
 import pytest
 
 QUERY = (
-    "SELECT start_t, stop_t, source, destination, bytes, told_by, agree, source_stop_t, "
+    "SELECT start_t, stop_t, source, destination, bytes, reported_by, agree, source_stop_t, "
     "sent_bytes FROM transfers"
 )
 
@@ -47,7 +47,7 @@ def test_the_order_of_keys_says_nothing(rows, word):
 
 def test_ends_may_disagree(rows, word):
     assert rows(
-        "SELECT bytes, source_bytes, told_by, agree FROM transfers",
+        "SELECT bytes, source_bytes, reported_by, agree FROM transfers",
         word("w1", 1.0, 2.0, {"a": 10}),
         word("w2", 1.0, 2.0, {"a": 11}),
     ) == [(11, 10, "both", False)]
@@ -64,7 +64,7 @@ def test_the_word_of_one_end_is_enough(rows, word):
 def test_the_same_keys_can_go_the_same_way_again(rows, word):
     """Clocks differ by more than a transfer takes, and one word is missing."""
     assert rows(
-        "SELECT start_t, told_by, source_start_t FROM transfers",
+        "SELECT start_t, reported_by, source_start_t FROM transfers",
         word("w1", 0.8, 0.9),
         word("w2", 1.0, 1.1),
         word("w2", 2.0, 2.1),
@@ -77,7 +77,7 @@ def test_a_way_back_and_other_keys_are_other_transfers(rows, word):
     back = {"source": "w2", "destination": "w1"}
 
     assert rows(
-        "SELECT source, bytes, told_by FROM transfers",
+        "SELECT source, bytes, reported_by FROM transfers",
         word("w1", 1.0, 2.0),
         word("w2", 1.0, 2.0, {"a": 10}),
         word("w1", 1.0, 2.0, **back),
@@ -86,7 +86,7 @@ def test_a_way_back_and_other_keys_are_other_transfers(rows, word):
 
 def test_a_client_takes_and_scatters(rows, word):
     assert rows(
-        "SELECT start_t, source, destination, seconds, bytes_per_second, told_by "
+        "SELECT start_t, source, destination, seconds, bytes_per_second, reported_by "
         "FROM transfers",
         word("w1", 1.0, 2.0, destination=None),
         word("w2", None, 2.0, source=None),
@@ -105,5 +105,5 @@ def test_an_excerpt_has_what_overlaps_it_once(write_trace, word, move):
 
     for stretch in ({"stop": 5}, {"start": 5}, {"start": 6.25}):
         with Trace(path, **stretch) as part:
-            told = part.sql("SELECT told_by FROM transfers").fetchall()
+            told = part.sql("SELECT reported_by FROM transfers").fetchall()
             assert told == ([] if stretch == {"start": 6.25} else [("both",)])

@@ -1,0 +1,91 @@
+"""The views in a plain DuckDB: the text of ``schemas/roast.sql``.
+
+The file does in SQL alone what :class:`roast_analyze.Trace` does: it reads raw JSON lines
+into one typed table per kind in the schema ``raw``, in the order of the files, counts what
+is damaged, and lays the views over it. ``shell_script.sql`` is what does not depend on the
+declarations; tables come from :mod:`roast_schemas`, views from the files below ``sql/``.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from roast_analyze.errors import INSTALL_COMMAND
+from roast_analyze.open.views import view_statements
+from roast_schemas import SCHEMA_VERSION
+from roast_schemas.describe import duckdb_columns, kinds
+
+if TYPE_CHECKING:
+    from roast_schemas.describe import Kind
+
+
+def shell_script() -> str:
+    """Write the script that reads a trace in a plain DuckDB shell.
+
+    Returns
+    -------
+    str
+        SQL statements alone, so that every client of DuckDB can run them; the variable
+        ``trace`` has to name the trace.
+    """
+    major, minor = SCHEMA_VERSION.split(".")
+    parts = {
+        "version": SCHEMA_VERSION,
+        "major": major,
+        "minor": minor,
+        "upgrade": INSTALL_COMMAND.replace("'", "''"),
+        "kinds": ",\n".join(map(_kind_row, kinds().values())),
+        "tables": "\n".join(map(_table, kinds().values())),
+        "counts": "\n    UNION ALL\n".join(map(_count, kinds())),
+        "views": "\n".join(map(_view, view_statements())),
+    }
+    script = (
+        files("roast_analyze.export").joinpath("shell_script.sql").read_text(encoding="utf-8")
+    )
+    # Not format(): SQL has braces of its own.
+    return re.sub(r"\{(" + "|".join(parts) + r")\}", lambda match: parts[match[1]], script)
+
+
+def _kind_row(kind: Kind) -> str:
+    return f"        ('{kind.name}', '{', '.join(_required_names(kind))}')"
+
+
+def _table(kind: Kind) -> str:
+    """Create the table of a kind, and fill it with the records that are whole."""
+    names = [f.name for f in kind.fields if f.name not in ("kind", "segment", "trace_id")]
+    types = {name: duckdb_columns()[name] for name in names}
+    columns = {**types, "segment": "BIGINT", "trace_id": "VARCHAR"}
+    declared = ",\n".join(f'    "{name}" {type_}' for name, type_ in columns.items())
+    whole = [f'"{name}" IS NOT NULL' for name in _required_names(kind) if name != "kind"]
+    conditions = "\n    AND ".join([*whole, "isfinite(t)"])
+    # Only names of the schema's own declarations are written into the text.
+    return f"""\
+-- {" ".join(kind.meaning.split())}
+CREATE OR REPLACE TABLE raw.{kind.name} (
+{declared}
+);
+SET VARIABLE roast_columns = _columns_of('{kind.name}');
+INSERT INTO raw.{kind.name} BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('{kind.name}')
+WHERE {conditions};
+"""  # noqa: S608
+
+
+def _count(kind: str) -> str:
+    return (
+        f"    SELECT '{kind}' AS kind, segment, trace_id, count(*) AS records, "  # noqa: S608
+        f"min(t) AS start_t, max(t) AS stop_t FROM raw.{kind} GROUP BY ALL"
+    )
+
+
+def _view(statements: str) -> str:
+    """Let a file of views be read again; say nothing of the files that it needs."""
+    _needs, _, rest = statements.partition("\n")
+    return re.sub("^CREATE ", "CREATE OR REPLACE ", rest, flags=re.MULTILINE)
+
+
+def _required_names(kind: Kind) -> list[str]:
+    return [field.name for field in kind.fields if field.required]

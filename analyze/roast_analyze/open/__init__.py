@@ -1,0 +1,1 @@
+"""Opening a trace: files to tables to views."""

@@ -1,0 +1,791 @@
+"""What a recording survives: ``make campaign``.
+
+Real processes are killed at random moments, and real targets fill up, turn read-only or
+are slow. What a trace then holds is compared with ``transition_log.py``, which the
+scheduler writes beside the recorder, transition for transition. The table goes to standard
+output; the exit code is 1 if anything did not hold, and the files of such cases are kept.
+
+The disks need root, since they are mounted, on Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+from distributed import Client
+
+import roast_analyze
+import transition_log
+from doomed_processes import (
+    Cluster,
+    RecordedClient,
+    cluster,
+    recorded_client,
+    wait_until_gone,
+    writing_process,
+)
+from transition_log import Transition
+
+if TYPE_CHECKING:
+    import psutil
+
+#: The recorder's default, and what pulling and writing may take on a busy machine.
+FLUSH_INTERVAL_SECONDS = 0.5
+MARGIN_SECONDS = 0.5
+
+#: Into a busy stretch of small tasks.
+KILL_AFTER_SECONDS = (0.5, 4.0)
+
+#: A writing process that is alone tries for 25 s to reach the scheduler.
+WRITER_TIMEOUT_SECONDS = 45.0
+
+#: Names of traces in turn: a file of either sort, a folder of segments.
+TRACES = ("trace.jsonl", "trace.jsonl.zst", "trace/")
+
+#: Clients that are killed before their cluster is replaced.
+CLIENTS_PER_CLUSTER = 10
+
+DISK_BYTES = 2**20
+SLOW_BYTES_PER_SECOND = 10**6
+MOST_SLOWDOWN = 0.05
+
+#: A recording that cannot be ended is left after 30 s.
+STOP_LIMIT_SECONDS = 45.0
+
+STALLED = "a target takes nothing any more"
+
+
+# -- what is found ---------------------------------------------------------------------------
+
+
+@dataclass
+class Case:
+    """One thing done to one recording.
+
+    Parameters
+    ----------
+    group : str
+        The row of the table that it counts in.
+    name : str
+    folder : Path
+        Where its files are.
+    """
+
+    group: str
+    name: str
+    folder: Path
+    #: What did not hold.
+    wrong: list[str] = field(default_factory=list)
+    #: Transitions of the log, and those of them that are not in the trace.
+    logged: int = 0
+    missing: int = 0
+    #: How long before the kill the oldest missing one was; 0 if there is none.
+    age_seconds: float = 0.0
+    #: Whether the trace says that it ended in order.
+    has_trailer: bool = False
+    #: Whether its writing process may have been killed within an append.
+    may_be_torn: bool = False
+    plainly_readable: bool = True
+    slowdown: float | None = None
+    dropped: int = 0
+    stop_seconds: float = 0.0
+
+    def expect(self, holds: bool, otherwise: str) -> None:
+        """Note what did not hold."""
+        if not holds:
+            self.wrong.append(otherwise)
+
+
+def segments_of(trace: Path) -> list[str]:
+    """List the files of a trace."""
+    return [str(path) for path in sorted(trace.iterdir())] if trace.is_dir() else [str(trace)]
+
+
+def read_plainly(trace: Path) -> tuple[int, list[Transition]]:
+    """Read a trace with nothing of ours: the number of records, and the transitions."""
+    files = segments_of(trace)
+    [[records]] = duckdb.execute("SELECT count(*) FROM read_json(?)", [files]).fetchall()
+    fields = ("kind", *Transition._fields)
+    rows = duckdb.execute(
+        "SELECT * EXCLUDE kind FROM read_json(?, format='newline_delimited', columns=?) "
+        "WHERE kind = 'transition'",
+        [files, dict.fromkeys(fields, "VARCHAR")],
+    ).fetchall()
+    return records, [Transition(*row) for row in rows]
+
+
+def look_at_trace(case: Case, trace: Path) -> list[Transition]:
+    """Open a trace in each way, and give its transitions."""
+    fields = ", ".join(Transition._fields)
+    with roast_analyze.Trace(trace) as opened:
+        [[records]] = opened.sql("SELECT sum(records) FROM trace_info").fetchall()
+        rows = opened.sql(f"SELECT {fields} FROM raw.transition ORDER BY rowid").fetchall()
+        [[trailers]] = opened.sql(
+            "SELECT count(*) FROM raw.trailer WHERE reason <> 'rotated'"
+        ).fetchall()
+    case.has_trailer = bool(trailers)
+    transitions = [Transition(*row) for row in rows]
+    try:
+        plain_records, plain_transitions = read_plainly(trace)
+    except duckdb.Error as error:
+        case.plainly_readable = False
+        case.expect(case.may_be_torn, f"DuckDB alone cannot read it: {error}")
+    else:
+        case.expect(
+            (plain_records, plain_transitions) == (records, transitions),
+            f"DuckDB alone reads {plain_records} records, roast_analyze {records}",
+        )
+    return transitions
+
+
+def compare(case: Case, recorded: list[Transition], log: list[Any], kill_t: float) -> None:
+    """Find the transitions of the log that the trace lacks, and the reverse."""
+    happened = [transition for _, transition in log]
+    case.logged = len(log)
+    missing = Counter(happened) - Counter(recorded)
+    case.missing = missing.total()
+    extra = Counter(recorded) - Counter(happened)
+    case.expect(not extra, f"{extra.total()} transitions never happened: {list(extra)[:2]}")
+    if missing:
+        oldest_t = next(t for t, transition in log if transition in missing)
+        case.age_seconds = max(kill_t - oldest_t, 0.0)
+    case.expect(
+        bool(extra) or recorded == happened[: len(recorded)],
+        "the trace is not the beginning of the log: it has a hole or another order",
+    )
+
+
+def expect_recent(case: Case) -> None:
+    """Only what was younger than a flush interval may be missing."""
+    limit = FLUSH_INTERVAL_SECONDS + MARGIN_SECONDS
+    case.expect(
+        case.age_seconds <= limit,
+        f"{case.missing} are missing, from {case.age_seconds:.2f} s before the kill on",
+    )
+
+
+def expect_said(case: Case, trace: Path) -> None:
+    """The trace is known not to have ended in order."""
+    command = [sys.executable, "-m", "roast_analyze", "check", str(trace)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    said = " ".join(done.stdout.split())
+    case.expect(done.returncode == 1, f"`roast-analyze check` exits with {done.returncode}")
+    case.expect(
+        "did not end in order" in said, f"`roast-analyze check` says {said!r} {done.stderr!r}"
+    )
+
+
+def leftovers(dask_scheduler: Any) -> list[str]:
+    """Everything of ours that a scheduler still has."""
+    import asyncio
+
+    handlers = {**dask_scheduler.handlers, **dask_scheduler.stream_handlers}
+    tasks = (task.get_coro() for task in asyncio.all_tasks())
+    return [
+        *(str(name) for name in dask_scheduler.plugins if "roast" in str(name)),
+        *(name for name in handlers if "roast" in name),
+        *(name for name, call in handlers.items() if hasattr(call, "roast_listeners")),
+        *(name for task in tasks if "Recorder" in (name := getattr(task, "__qualname__", ""))),
+    ]
+
+
+# -- killing ---------------------------------------------------------------------------------
+
+
+def scheduler_killed_under_client(case: Case, chance: random.Random, trace_name: str) -> None:
+    """Kill the scheduler that a client records."""
+    trace = case.folder / trace_name
+    with cluster(case.folder / "cluster") as own, recorded_client(own) as client:
+        start = own.log_nbytes()
+        client.ask("record", path=str(case.folder / trace_name))
+        writer = writing_process(client.process)
+        _work_for_a_while(client, chance)
+        kill_t = _kill(own.scheduler)
+        client.hear()
+        client.ask("stop")
+        case.expect(wait_until_gone(writer, 15), "the writing process stays")
+        _look_after_death(case, trace, own, start, kill_t)
+
+
+def scheduler_killed_with_preload(case: Case, chance: random.Random) -> None:
+    """Kill the scheduler that records itself."""
+    traces = case.folder / "traces"
+    with (
+        cluster(case.folder / "cluster", traces=traces) as own,
+        recorded_client(own) as client,
+    ):
+        writer = writing_process(own.scheduler)
+        _work_for_a_while(client, chance)
+        kill_t = _kill(own.scheduler)
+        case.expect(wait_until_gone(writer, 15), "the writing process stays")
+        [trace] = traces.iterdir()
+        _look_after_death(case, trace, own, 0, kill_t)
+
+
+def everything_killed(case: Case, chance: random.Random, trace_name: str) -> None:
+    """Kill client, writing process and scheduler in one go."""
+    with cluster(case.folder / "cluster") as own, recorded_client(own) as client:
+        start = own.log_nbytes()
+        client.ask("record", path=str(case.folder / trace_name))
+        victims = [client.process, writing_process(client.process), own.scheduler]
+        _work_for_a_while(client, chance)
+        kill_t = _kill(*chance.sample(victims, 3))
+        _look_after_death(case, case.folder / trace_name, own, start, kill_t)
+
+
+def client_killed(case: Case, chance: random.Random, on: Cluster, trace_name: str) -> None:
+    """Kill the process that records, and see what its writing process still fetches."""
+    with recorded_client(on) as client:
+        start = on.log_nbytes()
+        client.ask("record", path=str(case.folder / trace_name))
+        writer = writing_process(client.process)
+        _work_for_a_while(client, chance)
+        kill_t = _kill(client.process)
+        case.expect(wait_until_gone(writer, WRITER_TIMEOUT_SECONDS), "the writer stays")
+    recorded = look_at_trace(case, case.folder / trace_name)
+    on.log_nbytes()
+    before = [row for row in transition_log.read(on.log, start) if row[0] <= kill_t]
+    # What the scheduler does because its client has gone may be in the trace, or not. None
+    # of that happened before as well: a stimulus carries its time.
+    after = {row[1] for row in transition_log.read(on.log, start) if row[0] > kill_t}
+    until_death = [transition for transition in recorded if transition not in after]
+    compare(case, until_death, before, kill_t)
+    expect_recent(case)
+    case.expect(case.has_trailer, "no trailer")
+    case.expect(not case.missing, f"{case.missing} transitions are missing")
+    with Client(on.address, set_as_default=False) as visitor:
+        left = visitor.run_on_scheduler(leftovers)
+    case.expect(not left, f"the scheduler still has {left}")
+
+
+def writer_killed(
+    case: Case, chance: random.Random, on: Cluster, client: RecordedClient, trace_name: str
+) -> None:
+    """Kill the writing process under a recording that goes on and ends in order."""
+    start = on.log_nbytes()
+    client.ask("record", path=str(case.folder / trace_name))
+    writer = writing_process(client.process)
+    seconds = _work_for_a_while(client, chance, rest_seconds=1.0)
+    kill_t = _kill(writer)
+    time.sleep(seconds)
+    case.expect(client.hear()["right"], "the results are wrong")
+    stop = on.log_nbytes()
+    said = client.ask("stop")
+    case.expect(said["in_order"], "the recording did not end in order")
+    case.expect(not said["dropped_by_kind"], f"dropped: {said['dropped_by_kind']}")
+    recorded = look_at_trace(case, case.folder / trace_name)
+    compare(case, recorded, transition_log.read(on.log, start), kill_t)
+    case.expect(stop == on.log_nbytes(), "something happened after the end")
+    case.expect(case.has_trailer, "no trailer")
+    case.expect(not case.missing, f"{case.missing} transitions are missing")
+
+
+def _work_for_a_while(
+    client: RecordedClient, chance: random.Random, rest_seconds: float | None = None
+) -> float:
+    """Have a client compute, and come back at a random moment of that."""
+    seconds = chance.uniform(*KILL_AFTER_SECONDS)
+    rest = 60.0 if rest_seconds is None else rest_seconds
+    client.tell("small_tasks", seconds=seconds + rest)
+    client.hear()
+    time.sleep(seconds)
+    return rest
+
+
+def _kill(*processes: psutil.Process) -> float:
+    """Kill processes of ours, and give the time before that."""
+    t = time.time()
+    for process in processes:
+        process.kill()
+    return t
+
+
+def _look_after_death(case: Case, trace: Path, on: Cluster, start: int, kill_t: float) -> None:
+    wait_until_gone(on.scheduler, 10)
+    recorded = look_at_trace(case, trace)
+    compare(case, recorded, transition_log.read(on.log, start), kill_t)
+    expect_recent(case)
+    case.expect(not case.has_trailer, "the trace claims to have ended in order")
+    expect_said(case, trace)
+
+
+# -- targets that give trouble ---------------------------------------------------------------
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[Path]:
+    """A disk of 1 MiB."""
+    with _mounted(folder, "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs"):
+        yield folder / "trace.jsonl"
+
+
+@contextmanager
+def read_only_folder(folder: Path, *, seconds: float | None) -> Iterator[Path]:
+    """A folder that turns read-only after 2 s, for good or for some seconds.
+
+    A file system with a file that is open for writing cannot be remounted read-only, not
+    by root either. A read-only mount on top of it is what the next segment meets.
+    """
+    trace = folder / "trace"
+    trace.mkdir()
+    stopped = threading.Event()
+
+    def turn() -> None:
+        if stopped.wait(2.0):
+            return
+        with _mounted(trace, "--bind", str(trace)):
+            _mount("-o", "remount,bind,ro", str(trace))
+            stopped.wait(seconds)
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    try:
+        yield trace
+    finally:
+        stopped.set()
+        thread.join()
+
+
+@contextmanager
+def slow_reader(folder: Path) -> Iterator[Path]:
+    """A FIFO that is emptied at 1 MB/s, into ``read.jsonl``."""
+    pipe = folder / "trace.jsonl"
+    os.mkfifo(pipe)
+
+    def read() -> None:
+        with pipe.open("rb", buffering=0) as source, (folder / "read.jsonl").open("wb") as file:
+            while piece := source.read(2**15):
+                file.write(piece)
+                time.sleep(len(piece) / SLOW_BYTES_PER_SECOND)
+
+    # It ends when the last writing process has closed the pipe.
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    yield pipe
+    thread.join(WRITER_TIMEOUT_SECONDS)
+
+
+@contextmanager
+def stalled_reader(folder: Path) -> Iterator[Path]:
+    """A FIFO whose reader reads nothing, as a disk does whose server has gone."""
+    pipe = folder / "trace.jsonl"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        yield pipe
+    finally:
+        os.close(reader)
+
+
+@contextmanager
+def _mounted(target: Path, *arguments: str) -> Iterator[None]:
+    _mount(*arguments, str(target))
+    try:
+        yield
+    finally:
+        # The writing process may be about to close its file.
+        for _ in range(50):
+            if (
+                subprocess.run(["umount", str(target)], stderr=subprocess.DEVNULL).returncode
+                == 0
+            ):
+                break
+            time.sleep(0.1)
+
+
+def _mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A target that gives trouble, and what is recorded to it.
+
+    Parameters
+    ----------
+    target : callable
+        Takes a folder, gives a context manager of the trace's path.
+    settings : dict
+    key_bytes : int
+        Length of the keys: what makes a trace large.
+    read : str
+        Where what arrived is found afterwards.
+    says_it : bool
+        Whether the target can take a trailer in the end.
+    """
+
+    target: Callable[[Path], Any]
+    settings: dict[str, Any]
+    key_bytes: int
+    read: str
+    says_it: bool
+
+
+TROUBLES = {
+    "a disk of 1 MiB fills": Trouble(full_disk, {}, 96, "trace.jsonl", says_it=True),
+    "a folder turns read-only": Trouble(
+        functools.partial(read_only_folder, seconds=None),
+        {"segment_limit_bytes": 20_000},
+        96,
+        "trace",
+        says_it=False,
+    ),
+    "a folder is read-only for 2 s": Trouble(
+        functools.partial(read_only_folder, seconds=2.0),
+        {"segment_limit_bytes": 20_000},
+        96,
+        "trace",
+        says_it=True,
+    ),
+    "a target takes 1 MB/s": Trouble(
+        slow_reader, {"buffer_limit_bytes": 2**21}, 800, "read.jsonl", says_it=True
+    ),
+}
+
+
+def troubled_pair(
+    case: Case,
+    trouble: Trouble,
+    on: Cluster,
+    client: RecordedClient,
+    work: dict[str, Any],
+    *,
+    recorded_first: bool,
+) -> None:
+    """Run the same with and without a recorder whose target gives trouble."""
+    work = {**work, "key_bytes": trouble.key_bytes}
+    wall_seconds = {}
+    for recorded in (recorded_first, not recorded_first):
+        on.log_nbytes()
+        if recorded:
+            done = _recorded_run(case, trouble, on, client, work)
+        else:
+            done = client.ask("run", **work)
+        case.expect(done["right"], f"the results are wrong (recorded: {recorded})")
+        wall_seconds[recorded] = done["wall_seconds"]
+    case.slowdown = wall_seconds[True] / wall_seconds[False] - 1
+
+
+def target_stalls(case: Case, on: Cluster, client: RecordedClient, tasks: int) -> None:
+    """Record to a target that takes nothing any more: stopping must not wait for it."""
+    with stalled_reader(case.folder) as trace:
+        client.ask("record", path=str(trace))
+        done = client.ask("run", tasks=tasks, task_seconds=0.02, key_bytes=96)
+        case.expect(done["right"], "the results are wrong")
+        case.logged = len(transition_log.read(on.log))
+        client.tell("stop")
+        case.stop_seconds = STOP_LIMIT_SECONDS
+        case.stop_seconds = client.hear(STOP_LIMIT_SECONDS)["stop_seconds"]
+
+
+def _recorded_run(
+    case: Case, trouble: Trouble, on: Cluster, client: RecordedClient, work: dict[str, Any]
+) -> dict[str, Any]:
+    start = on.log_nbytes()
+    with trouble.target(case.folder) as trace:
+        client.ask("record", path=str(trace), **trouble.settings)
+        writer = writing_process(client.process)
+        done = client.ask("run", **work)
+        on.log_nbytes()
+        said = client.ask("stop")
+        case.stop_seconds = said["stop_seconds"]
+        case.expect(wait_until_gone(writer, WRITER_TIMEOUT_SECONDS), "the writer stays")
+        happened = len(transition_log.read(on.log, start))
+        # A disk is gone when it is unmounted; what a pipe's reader has comes with its end.
+        if trouble.read != "read.jsonl":
+            _look_at_losses(case, case.folder / trouble.read, trouble, said, happened)
+    if trouble.read == "read.jsonl":
+        _look_at_losses(case, case.folder / trouble.read, trouble, said, happened)
+    return done
+
+
+def _look_at_losses(
+    case: Case, trace: Path, trouble: Trouble, said: dict[str, Any], happened: int
+) -> None:
+    recorded = len(look_at_trace(case, trace))
+    case.logged = happened
+    case.missing = happened - recorded
+    case.dropped = said["dropped_by_kind"].get("transition", 0)
+    case.expect(case.dropped > 0, "nothing was dropped: the target gave no trouble")
+    case.expect(
+        happened == recorded + case.dropped,
+        f"{happened} happened, but {recorded} are in the trace and {case.dropped} are dropped",
+    )
+    told = dict(
+        duckdb.execute(
+            "SELECT record_kind, sum(records)::BIGINT FROM read_json(?, "
+            "format='newline_delimited', columns={kind: 'VARCHAR', record_kind: 'VARCHAR', "
+            "records: 'BIGINT'}) WHERE kind = 'loss' GROUP BY ALL",
+            [segments_of(trace)],
+        ).fetchall()
+    )
+    [[in_trailers]] = duckdb.execute(
+        "SELECT sum(dropped_by_kind.transition)::BIGINT FROM read_json(?, "
+        "format='newline_delimited', columns={kind: 'VARCHAR', "
+        "dropped_by_kind: 'STRUCT(transition BIGINT)'}) WHERE kind = 'trailer'",
+        [segments_of(trace)],
+    ).fetchall()
+    if trouble.says_it:
+        case.expect(case.has_trailer, "no trailer")
+        case.expect(
+            in_trailers == case.dropped,
+            f"trailers tell of {in_trailers} lost transitions, the recorder of {case.dropped}",
+        )
+        case.expect(
+            told == said["dropped_by_kind"],
+            f"the trace tells of {told} lost, the recorder of {said['dropped_by_kind']}",
+        )
+
+
+# -- the campaign ----------------------------------------------------------------------------
+
+
+class Campaign:
+    """Runs cases and keeps what came of them."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.cases: list[Case] = []
+        self._root = root
+        self._seed = seed
+
+    @contextmanager
+    def case(self, group: str, variant: str = "") -> Iterator[tuple[Case, random.Random]]:
+        """Take what a case raises as what is wrong with it, and clean up what held."""
+        number = len(self.cases) + 1
+        folder = self._root / f"case-{number:03d}"
+        folder.mkdir()
+        case = Case(group, f"case {number}: {group}{variant and f' ({variant})'}", folder)
+        self.cases.append(case)
+        try:
+            # A case of its own number can be looked at again, whatever ran before it.
+            yield case, random.Random(f"{self._seed}-{number}")
+        except Exception as error:  # noqa: BLE001 - the other cases are worth running
+            case.wrong.append(f"{type(error).__name__}: {error}")
+        if not case.wrong:
+            shutil.rmtree(folder, ignore_errors=True)
+        print(_line(case), file=sys.stderr, flush=True)
+
+    def kill_schedulers(self, times: int) -> None:
+        """Half of them are recorded by a client, half by their own preload."""
+        for number in range(times):
+            name = TRACES[number // 2 % len(TRACES)]
+            if number % 2:
+                with self.case("the scheduler, recorded by its preload") as (case, chance):
+                    scheduler_killed_with_preload(case, chance)
+            else:
+                with self.case("the scheduler, recorded by a client", name) as (case, chance):
+                    scheduler_killed_under_client(case, chance, name)
+
+    def kill_clients(self, times: int) -> None:
+        """Clients of one cluster, one after the other."""
+        for first in range(0, times, CLIENTS_PER_CLUSTER):
+            with cluster(self._root / f"cluster-of-clients-{first}") as on:
+                for number in range(first, min(first + CLIENTS_PER_CLUSTER, times)):
+                    name = TRACES[number % len(TRACES)]
+                    with self.case("the client that records", name) as (case, chance):
+                        client_killed(case, chance, on, name)
+
+    def kill_writers(self, times: int) -> None:
+        """Under recordings of one client, one after the other."""
+        if not times:
+            return
+        with cluster(self._root / "cluster-of-writers") as on, recorded_client(on) as client:
+            for number in range(times):
+                name = TRACES[number % len(TRACES)]
+                with self.case("the writing process", name) as (case, chance):
+                    writer_killed(case, chance, on, client, name)
+
+    def kill_everything(self, times: int) -> None:
+        """Client, writing process and scheduler."""
+        for number in range(times):
+            name = TRACES[number % len(TRACES)]
+            group = "client, writing process and scheduler at once"
+            with self.case(group, name) as (case, chance):
+                case.may_be_torn = True
+                everything_killed(case, chance, name)
+
+    def trouble_targets(self, pairs: int, tasks: int) -> None:
+        """Pairs of runs in turn, on a cluster that is not at its limit."""
+        folder = self._root / "cluster-of-targets"
+        work = {"tasks": tasks, "task_seconds": 0.02}
+        with cluster(folder, threads=4) as on, recorded_client(on) as client:
+            client.ask("run", tasks=200, task_seconds=0.01, key_bytes=96)
+            for name, trouble in TROUBLES.items():
+                for pair in range(pairs):
+                    with self.case(name) as (case, _):
+                        troubled_pair(
+                            case, trouble, on, client, work, recorded_first=bool(pair % 2)
+                        )
+
+    def stall_target(self, tasks: int) -> None:
+        """On a cluster of its own, whose client may not answer any more."""
+        with (
+            cluster(self._root / "cluster-of-the-stalled", threads=4) as on,
+            recorded_client(on) as client,
+            self.case(STALLED) as (case, _),
+        ):
+            target_stalls(case, on, client, tasks)
+
+
+def _line(case: Case) -> str:
+    verdict = "WRONG: " + "; ".join(case.wrong) if case.wrong else "holds"
+    figures = [f"{case.logged} transitions, {case.missing} missing"]
+    if case.age_seconds:
+        figures.append(f"oldest {case.age_seconds:.2f} s before the kill")
+    if case.slowdown is not None:
+        figures.append(f"{case.dropped} dropped, {100 * case.slowdown:+.1f} % wall time")
+    if case.stop_seconds:
+        figures.append(f"stopped in {case.stop_seconds:.1f} s")
+    return f"{case.name}: {', '.join(figures)}: {verdict}"
+
+
+# -- the table -------------------------------------------------------------------------------
+
+
+KILLED_HEADER = """\
+| `kill -9` of | times | held | nothing missing | has a trailer | read by DuckDB alone | \
+oldest missing transition before the kill, median | max |
+| --- | --: | --: | --: | --: | --: | --: | --: |"""
+
+TROUBLED_HEADER = """\
+| target | runs | held | transitions | of them dropped, and counted | \
+wall time more than without recorder, median | `stop()` took, max |
+| --- | --: | --: | --: | --: | --: | --: |"""
+
+
+def print_tables(cases: list[Case]) -> None:
+    """Print what goes into recorder/README.md."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(case.group, []).append(case)
+    targets = {*TROUBLES, STALLED}
+    killed = {name: group for name, group in groups.items() if name not in targets}
+    troubled = {name: group for name, group in groups.items() if name in targets}
+    if killed:
+        print(KILLED_HEADER)
+        for name, group in killed.items():
+            print(_killed_row(name, group))
+        print()
+    if troubled:
+        print(TROUBLED_HEADER)
+        for name, group in troubled.items():
+            print(_troubled_row(name, group))
+
+
+def _killed_row(name: str, group: list[Case]) -> str:
+    ages = [case.age_seconds for case in group]
+    cells = [
+        name,
+        str(len(group)),
+        str(sum(not case.wrong for case in group)),
+        str(sum(not case.missing for case in group)),
+        str(sum(case.has_trailer for case in group)),
+        str(sum(case.plainly_readable for case in group)),
+        f"{statistics.median(ages):.2f} s",
+        f"{max(ages):.2f} s",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _troubled_row(name: str, group: list[Case]) -> str:
+    cells = [
+        name,
+        str(len(group)),
+        str(sum(not case.wrong for case in group)),
+        f"{sum(case.logged for case in group):,}",
+        f"{sum(case.dropped for case in group):,}" if name in TROUBLES else "–",
+        f"{100 * _median_slowdown(group):+.1f} %" if name in TROUBLES else "–",
+        f"{max(case.stop_seconds for case in group):.1f} s",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _median_slowdown(group: list[Case]) -> float:
+    found = [case.slowdown for case in group if case.slowdown is not None]
+    return statistics.median(found) if found else float("nan")
+
+
+def wrongs(cases: list[Case]) -> list[str]:
+    """Name all that did not hold."""
+    told = [f"{case.name}: {wrong} [{case.folder}]" for case in cases for wrong in case.wrong]
+    for name in TROUBLES:
+        group = [case for case in cases if case.group == name]
+        if group and not _median_slowdown(group) <= MOST_SLOWDOWN:
+            told.append(f"{name}: {100 * _median_slowdown(group):+.1f} % of wall time")
+    return told
+
+
+def can_mount(folder: Path) -> bool:
+    """Tell whether file systems can be mounted."""
+    if os.geteuid() != 0 or sys.platform != "linux":
+        return False
+    try:
+        with full_disk(folder):
+            return True
+    except (OSError, subprocess.CalledProcessError):
+        return False
+
+
+def options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n")[0].replace("``", "`"),
+        epilog="Exit code 1 if anything did not hold.",
+    )
+    parser.add_argument("--scheduler-kills", type=int, default=100, metavar="N")
+    parser.add_argument("--client-kills", type=int, default=50, metavar="N")
+    parser.add_argument("--writer-kills", type=int, default=25, metavar="N")
+    parser.add_argument("--pairs", type=int, default=5, metavar="N", help="for each target")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="a few of each, in two minutes")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run all, print what came of it."""
+    told = options()
+    tasks = 3200
+    if told.quick:
+        tasks = 2000
+        told.scheduler_kills, told.client_kills, told.writer_kills, told.pairs = 4, 3, 3, 1
+    root = Path(tempfile.mkdtemp(prefix="roast-campaign-"))
+    campaign = Campaign(root, told.seed)
+    begin = time.monotonic()
+    campaign.kill_schedulers(told.scheduler_kills)
+    campaign.kill_clients(told.client_kills)
+    campaign.kill_writers(told.writer_kills)
+    campaign.kill_everything((2 * told.writer_kills) // 5)
+    if told.pairs and can_mount(root):
+        campaign.trouble_targets(told.pairs, tasks)
+    elif told.pairs:
+        print("no targets that give trouble: mounting needs root, on Linux", file=sys.stderr)
+    if told.pairs and not told.quick:
+        campaign.stall_target(tasks)
+    print(f"{time.monotonic() - begin:.0f} s", file=sys.stderr)
+    print_tables(campaign.cases)
+    for wrong in (found := wrongs(campaign.cases)):
+        print(wrong, file=sys.stderr)
+    if not found:
+        shutil.rmtree(root, ignore_errors=True)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,344 @@
+"""Our report beside Dask's, of one run: ``make benchmark-performance-report``.
+
+A real cluster of worker processes computes some thousands of tasks of five prefixes that depend
+on each other, with ``distributed.performance_report`` around it and the recorder on. Both
+pages are opened in a real Chromium whose network is off. What they say of the run is
+compared with what the client knows: it counts its results, and each task tells how long it
+took by its own clock.
+
+Dask's page loads its drawing library from a CDN. To tell that it fails for that reason alone,
+it is opened a second time with those scripts served from the installed bokeh. Its totals are
+those of the last tasks that the task stream keeps (``distributed.scheduler.dashboard.tasks.
+task-stream-length``), to the digits that it writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import itertools
+import logging
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed
+from distributed import Client, Future, LocalCluster
+
+import roast_recorder
+from page_latency import MainThread
+from roast_analyze import Trace
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from chromium import launched
+
+WORKERS, THREADS = 4, 2
+TASK_SECONDS = 0.002
+#: What a page's main thread may do in a second and still be said to rest.
+RESTING_MS = 20.0
+STREAM_LENGTH = "distributed.scheduler.dashboard.tasks.task-stream-length"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What is known of the tasks of a run; seconds are those of computing, of all threads."""
+
+    tasks: int
+    compute_seconds: float
+    tasks_by_prefix: dict[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run: both pages of it, and what the client knows."""
+
+    dask_page: Path
+    our_page: Path
+    truth: Totals
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a browser makes of a page.
+
+    Parameters
+    ----------
+    requests, failed_requests : int
+        Of the network, not of the file.
+    characters : int
+        Of text that can be seen.
+    charts : int
+        Drawings of a hundred pixels and more each way, on the first tab that has any.
+    """
+
+    requests: int
+    failed_requests: int
+    characters: int
+    charts: int
+
+
+# The run
+
+
+def read(_: int) -> float:
+    return _busy()
+
+
+def select(_: float) -> float:
+    return _busy()
+
+
+def merge(*_: float) -> float:
+    return _busy()
+
+
+def fit(_: float) -> float:
+    return _busy()
+
+
+def plot(_: float) -> float:
+    return _busy()
+
+
+def _busy() -> float:
+    """Take some time; give the seconds."""
+    begun = time.time()
+    time.sleep(TASK_SECONDS)
+    return time.time() - begun
+
+
+def submitted(client: Client, tasks: int) -> dict[str, list[Future]]:
+    """Submit so many tasks, by prefix: two fifths read, as many select, the rest follows."""
+    reads = client.map(read, range(tasks * 2 // 5), pure=False)
+    selects = client.map(select, reads, pure=False)
+    merges = client.map(merge, *(selects[first::4] for first in range(4)), pure=False)
+    fits = client.map(fit, merges[::2], pure=False)
+    left = tasks - sum(map(len, (reads, selects, merges, fits)))
+    plots = client.map(plot, list(itertools.islice(itertools.cycle(fits), left)), pure=False)
+    return {"read": reads, "select": selects, "merge": merges, "fit": fits, "plot": plots}
+
+
+def recorded_run(tasks: int, folder: Path) -> Run:
+    """Compute the tasks with both recorders on."""
+    trace, dask_page = folder / "trace.jsonl.zst", folder / "dask.html"
+    with (
+        LocalCluster(
+            n_workers=WORKERS,
+            threads_per_worker=THREADS,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+        roast_recorder.record(client, trace),
+        distributed.performance_report(filename=str(dask_page)),
+    ):
+        seconds = {
+            prefix: client.gather(futures)
+            for prefix, futures in submitted(client, tasks).items()
+        }
+    our_page = folder / "roast.html"
+    with Trace(trace) as opened:
+        opened.report(our_page)
+    by_prefix = {prefix: len(results) for prefix, results in seconds.items()}
+    truth = Totals(sum(by_prefix.values()), sum(map(sum, seconds.values())), by_prefix)
+    return Run(dask_page, our_page, truth)
+
+
+# What the pages hold
+
+
+def totals_of_dask(page: Path) -> Totals:
+    """Read the totals of the summary, which is text within a script of the page."""
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    tasks = re.search(r"number of tasks: (\d+)", text)
+    compute = re.search(r"compute time: ([\d.]+[^<\\]*)", text)
+    if tasks is None or compute is None:
+        raise ValueError(f"{page.name} has no totals where other pages of Dask have them")
+    return Totals(int(tasks[1]), seconds_of(compute[1]))
+
+
+def seconds_of(text: str) -> float:
+    """Give the seconds of a time as ``dask.utils.format_time`` writes it: 1hr 2m, 3.50 ms."""
+    of = {"d": 86400, "hr": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6}
+    return sum(float(n) * of[unit] for n, unit in re.findall(r"([\d.]+) ?([a-z]+)", text))
+
+
+def totals_of_ours(browser: Any, path: Path) -> Totals:
+    """Read the tile of the verdict, and the counts and sums of the table of prefixes."""
+    with _opened(browser) as page:
+        page.goto(path.as_uri())
+        tiles = dict(
+            zip(
+                page.locator(".tiles dt").all_inner_texts(),
+                page.locator(".tiles b").all_inner_texts(),
+                strict=True,
+            )
+        )
+        columns = {
+            name: page.locator("#table-prefixes tbody tr").evaluate_all(
+                """(rows, name) => {
+                  const heads = [...document.querySelectorAll("#table-prefixes th")];
+                  const place = heads.findIndex((head) => head.dataset.column === name);
+                  const cells = rows.map((row) => row.cells[place]);
+                  return cells.map((cell) => cell.dataset.v ?? cell.innerText);
+                }""",
+                name,
+            )
+            for name in ("prefix", "tasks", "compute_seconds")
+        }
+    by_prefix = dict(zip(columns["prefix"], map(int, columns["tasks"]), strict=True))
+    tasks = int(tiles["Tasks"].replace(",", ""))
+    return Totals(tasks, sum(map(float, columns["compute_seconds"])), by_prefix)
+
+
+# What a browser makes of them
+
+
+def shown(browser: Any, path: Path, *, scripts_served: bool = False) -> Shown:
+    """Open a page without network; serve bokeh's scripts in place of its CDN, if asked."""
+    asked: list[str] = []
+    failed: list[str] = []
+    with _opened(browser) as page:
+        if scripts_served:
+            page.route("https://cdn.bokeh.org/**", _serve_bokeh)
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("requestfailed", lambda request: failed.append(request.url))
+        page.goto(path.as_uri())
+        _wait_for_rest(page)
+        characters = page.evaluate(VISIBLE_CHARACTERS)
+        charts = _charts(page)
+        for tab in page.locator(".bk-tab").all():
+            if not charts:
+                tab.click()
+                _wait_for_rest(page)
+                charts = _charts(page)
+    remote = [url for url in asked if url.startswith("http")]
+    failed = [url for url in failed if url.startswith("http")]
+    return Shown(len(remote), len(failed), characters, charts)
+
+
+#: Bokeh's text is in shadow trees, which innerText leaves out.
+VISIBLE_CHARACTERS = """() => {
+  const length = (node) => {
+    if (node instanceof Text) return node.data.trim().length;
+    if (node instanceof Element && !node.checkVisibility()) return 0;
+    return [...node.childNodes, ...(node.shadowRoot ? [node.shadowRoot] : [])]
+      .reduce((sum, child) => sum + length(child), 0);
+  };
+  return length(document.body);
+}"""
+
+
+def _charts(page: Any) -> int:
+    boxes = [one.bounding_box() for one in page.locator("canvas, svg").all()]
+    large = [box for box in boxes if box and min(box["width"], box["height"]) >= 100]
+    # Both libraries draw a chart in layers, one upon the other.
+    return len({tuple(box.values()) for box in large})
+
+
+def _wait_for_rest(page: Any) -> None:
+    """Wait until the main thread has had next to nothing to do for two seconds.
+
+    There is no event for it that all pages have in common.
+    """
+    thread = MainThread(page)
+    resting = 0
+    while resting < 2:
+        before_ms = thread.cpu_ms()
+        page.wait_for_timeout(1_000)
+        resting = resting + 1 if thread.cpu_ms() - before_ms < RESTING_MS else 0
+
+
+def _serve_bokeh(route: Any) -> None:
+    import bokeh
+
+    name = re.sub(r"-\d[\d.]*\d(?=\.)", "", route.request.url.rpartition("/")[2])
+    file = Path(bokeh.__file__).parent / "server" / "static" / "js" / name
+    route.fulfill(path=file, headers={"Access-Control-Allow-Origin": "*"})
+
+
+@contextmanager
+def _opened(browser: Any) -> Iterator[Any]:
+    context = browser.new_context(offline=True, viewport={"width": 1440, "height": 900})
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
+
+
+# What is printed
+
+
+def table(browser: Any, run: Run) -> Iterator[str]:
+    """Give the lines of the table."""
+    told = [totals_of_dask(run.dask_page), totals_of_ours(browser, run.our_page), run.truth]
+    theirs, ours = shown(browser, run.dask_page), shown(browser, run.our_page)
+    helped = shown(browser, run.dask_page, scripts_served=True)
+    yield "| | Dask's performance_report | roast's report | the client's count |"
+    yield "| --- | ---: | ---: | ---: |"
+    rows = [
+        ("size of the page", _megabytes(run.dask_page), _megabytes(run.our_page), ""),
+        ("requests to the network", theirs.requests, ours.requests, ""),
+        ("… that failed, it being off", theirs.failed_requests, ours.failed_requests, ""),
+        ("characters shown", theirs.characters, ours.characters, ""),
+        ("charts drawn", theirs.charts, ours.charts, ""),
+        ("… were bokeh's scripts there", helped.charts, ours.charts, ""),
+        ("tasks it can count", dask.config.get(STREAM_LENGTH), "all", ""),
+        ("tasks", *(totals.tasks for totals in told)),
+        ("compute time", *(_seconds(totals, run.truth) for totals in told)),
+        ("tasks of each prefix", *(_prefixes(totals, run.truth) for totals in told)),
+    ]
+    for name, *cells in rows:
+        yield f"| {name} | " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _megabytes(page: Path) -> str:
+    return f"{page.stat().st_size / 1e6:.2f} MB"
+
+
+def _seconds(totals: Totals, truth: Totals) -> str:
+    # More than a task's own count by what calling it takes.
+    more = totals.compute_seconds / truth.compute_seconds - 1
+    return f"{totals.compute_seconds:.2f} s" + (f", {more:+.1%}" if totals is not truth else "")
+
+
+def _prefixes(totals: Totals, truth: Totals) -> str:
+    known = truth.tasks_by_prefix or {}
+    if totals.tasks_by_prefix is None:
+        return "not told"
+    right = sum(totals.tasks_by_prefix.get(name) == count for name, count in known.items())
+    return f"{right} of {len(known)} right" if totals is not truth else f"{len(known)} prefixes"
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tasks", type=int, default=20_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="roast-benchmark-") as folder:
+        run = recorded_run(options.tasks, Path(folder))
+        with sync_playwright() as playwright:
+            browser = launched(playwright)
+            lines = list(table(browser, run))
+            browser.close()
+    print(
+        f"{options.tasks:,} tasks on {WORKERS} worker processes of {THREADS} threads; "
+        f"distributed {distributed.__version__}.\n"
+    )
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,386 @@
+"""What recording costs the scheduler: ``make benchmark-recorder``.
+
+Two tables.
+
+**A transition**: a real Scheduler object without network (``simulated.py``) works through
+small graphs, in turn with nothing, an empty plugin, one that appends what it is handed to
+a list, and the recorder, whose figure includes all that happens in the scheduler's
+process: hooks, task records, encoding. The figures are medians of paired differences.
+
+**A run**: real processes, no-op tasks, the scheduler in a process of its own; runs with and
+without each recorder alternate, and the scheduler's CPU time is read from the system.
+Starting and stopping a recorder is timed apart, since it happens once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import itertools
+import json
+import logging
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+from distributed import Client, Scheduler, SchedulerPlugin, performance_report
+
+import roast_recorder
+from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.settings import Settings
+from simulated import fresh_keys, metrics, run_tasks, simulated_scheduler
+
+# -- a transition ----------------------------------------------------------------------------
+
+
+class Empty(SchedulerPlugin):
+    """The price of being called at all."""
+
+    name = "an empty plugin"
+
+    def transition(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def drain(self) -> None:
+        pass
+
+
+class BareAppend(SchedulerPlugin):
+    """The least that a recorder of all transitions would do; nothing leaves the process."""
+
+    name = "a bare append"
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+
+    def transition(
+        self, key: Any, start: str, finish: str, *_: Any, stimulus_id: str, **kwargs: Any
+    ) -> None:
+        self.rows.append((time.time(), key, start, finish, stimulus_id, kwargs))
+
+    def drain(self) -> None:
+        self.rows.clear()
+
+
+class Counting(SchedulerPlugin):
+    name = "counting"
+    transitions = 0
+
+    def transition(self, *_: Any, **__: Any) -> None:
+        self.transitions += 1
+
+
+class Recorder(RecorderPlugin):
+    """The recorder with its default settings, pulled from after each graph."""
+
+    def __init__(self) -> None:
+        super().__init__("benchmark", None, Settings().as_dict())
+
+    def drain(self) -> None:
+        while batches := self._buffer.pull(self._buffer._last_number):
+            del batches
+
+
+async def cost_of_a_transition(rounds: int, tasks: int) -> list[tuple[str, float, float]]:
+    """Give name, µs a transition and µs a task of each plugin."""
+    async with simulated_scheduler(workers=20) as scheduler:
+        keys = fresh_keys()
+        counting = Counting()
+        scheduler.add_plugin(counting)
+        await run_tasks(scheduler, list(itertools.islice(keys, tasks)))
+        scheduler.remove_plugin("counting")
+        per_task = counting.transitions / tasks
+
+        recorder = Recorder()
+        await recorder.start(scheduler)
+        await recorder._snapshot
+        recorder._ticker.cancel()
+        plugins: list[Any] = [Empty(), BareAppend(), recorder]
+        names = ["an empty plugin", "a bare append", "roast, all that it does"]
+        extra: dict[str, list[float]] = {name: [] for name in names}
+        alone: list[float] = []
+        for turn in range(rounds):
+            for name, plugin in zip(names, plugins, strict=True):
+                order = [None, plugin] if turn % 2 else [plugin, None]
+                seconds = {
+                    used is not None: await _timed_graph(scheduler, used, keys, tasks)
+                    for used in order
+                }
+                extra[name].append(seconds[True] - seconds[False])
+                alone.append(seconds[False])
+        recorder._leave()
+    microseconds = 1e6 / tasks
+    rows = [("the scheduler alone", statistics.median(alone) * microseconds)]
+    rows += [(name, statistics.median(extra[name]) * microseconds) for name in names]
+    return [(name, per / per_task, per) for name, per in rows]
+
+
+async def _timed_graph(
+    scheduler: Scheduler, plugin: Any, keys: Iterator[str], tasks: int
+) -> float:
+    graph = list(itertools.islice(keys, tasks))
+    gc.collect(0)
+    if plugin is not None:
+        scheduler.plugins[plugin.name] = plugin
+    begun = time.thread_time()
+    await run_tasks(scheduler, graph)
+    if plugin is not None:
+        plugin.drain()
+    seconds = time.thread_time() - begun
+    if plugin is not None:
+        del scheduler.plugins[plugin.name]
+    return seconds
+
+
+async def cost_of_a_tick(workers: int) -> dict[str, float]:
+    """Give µs a worker of a sample, and of what a heartbeat adds."""
+    async with simulated_scheduler(workers) as scheduler:
+        heartbeat = scheduler.handlers["heartbeat_worker"]
+
+        def beat() -> None:
+            told = metrics()
+            spans = {
+                ("execute", "span", "work", name, "seconds"): 0.1
+                for name in ("thread-cpu", "thread-noncpu", "executor", "other")
+            }
+            for address in addresses:
+                scheduler.handlers["heartbeat_worker"](
+                    address=address, metrics=told, extensions=_Absorbed(spans=spans)
+                )
+
+        addresses = list(scheduler.workers)
+        assert heartbeat is scheduler.handlers["heartbeat_worker"]
+        alone = _best(beat)
+        recorder = Recorder()
+        await recorder.start(scheduler)
+        await recorder._snapshot
+        recorder._ticker.cancel()
+
+        def sample() -> None:
+            recorder._sample()
+            recorder.drain()
+
+        def beat_and_drain() -> None:
+            beat()
+            recorder.drain()
+
+        costs = {
+            "a sample of a worker": _best(sample) / workers * 1e6,
+            "a heartbeat without recorder": alone / workers * 1e6,
+            "what the recorder adds to it": (_best(beat_and_drain) - alone) / workers * 1e6,
+        }
+        recorder._leave()
+    return costs
+
+
+class _Absorbed(dict[str, Any]):
+    """Extensions' data that the scheduler itself is not to work on."""
+
+    def items(self) -> Any:
+        return ()
+
+
+def _best(function: Callable[[], None]) -> float:
+    seconds = []
+    for _ in range(15):
+        begun = time.thread_time()
+        function()
+        seconds.append(time.thread_time() - begun)
+    return statistics.median(seconds)
+
+
+# -- a run -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def cluster(workers: int) -> Iterator[tuple[Client, psutil.Process]]:
+    """Start a scheduler and workers in processes of their own."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        file = Path(folder) / "scheduler.json"
+        scheduler = _start(
+            stack, "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", file
+        )
+        for _ in range(workers):
+            _start(stack, "worker", "--scheduler-file", file, "--nthreads", "1")
+        until = time.monotonic() + 30
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        with Client(scheduler_file=str(file)) as client:
+            client.wait_for_workers(workers, timeout=60)
+            yield client, psutil.Process(scheduler.pid)
+
+
+def _start(stack: contextlib.ExitStack, *arguments: Any) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dask", *map(str, arguments), "--no-dashboard"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    stack.callback(process.wait, 10)
+    stack.callback(process.terminate)
+    return process
+
+
+@contextlib.contextmanager
+def nothing(_: Client, __: Path) -> Iterator[None]:
+    yield
+
+
+@contextlib.contextmanager
+def roast(client: Client, folder: Path) -> Iterator[None]:
+    with roast_recorder.record(client, folder / "trace.jsonl.zst"):
+        yield
+
+
+@contextlib.contextmanager
+def dask_report(_: Client, folder: Path) -> Iterator[None]:
+    with performance_report(filename=str(folder / "report.html")):
+        yield
+
+
+@contextlib.contextmanager
+def polling(client: Client, _: Path) -> Iterator[None]:
+    """Ask the scheduler for its workers' metrics every second, as roastcoffea does."""
+
+    def look(dask_scheduler: Scheduler) -> dict[str, Any]:
+        return {
+            address: (dict(worker.metrics), worker.nthreads, len(worker.processing))
+            for address, worker in dask_scheduler.workers.items()
+        }
+
+    ended = threading.Event()
+    seen = []
+
+    def poll() -> None:
+        while not ended.wait(1.0):
+            seen.append(client.run_on_scheduler(look))
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+RECORDERS = {"roast": roast, "performance_report": dask_report, "polling each second": polling}
+
+
+def cost_of_a_run(
+    names: list[str], pairs: int, tasks: int, workers: int
+) -> list[dict[str, Any]]:
+    """Give the paired differences of each recorder."""
+    rows = []
+    with cluster(workers) as (client, scheduler), tempfile.TemporaryDirectory() as folder:
+        _timed_run(client, scheduler, nothing, Path(folder), tasks)
+        for name in names:
+            recorder = RECORDERS[name]
+            shares, per_task, once = [], [], []
+            for turn in range(pairs):
+                order = [nothing, recorder] if turn % 2 else [recorder, nothing]
+                run = {
+                    used: _timed_run(client, scheduler, used, Path(folder), tasks)
+                    for used in order
+                }
+                alone, around = run[nothing][0], run[recorder]
+                shares.append((around[0] - alone) / alone * 100)
+                per_task.append((around[0] - alone) / tasks * 1e6)
+                once.append(around[1] - run[nothing][1])
+                _say(f"{name} {turn + 1}/{pairs}: {shares[-1]:+.1f} %")
+            rows.append(
+                {
+                    "recorder": name,
+                    "pairs": pairs,
+                    "extra_percent": statistics.median(shares),
+                    "quartiles_percent": statistics.quantiles(shares, n=4)[::2],
+                    "extra_us_a_task": statistics.median(per_task),
+                    "once_milliseconds": statistics.median(once) * 1e3,
+                    "scheduler_us_a_task": alone / tasks * 1e6,
+                }
+            )
+    return rows
+
+
+def _timed_run(
+    client: Client, scheduler: psutil.Process, recorder: Any, folder: Path, tasks: int
+) -> tuple[float, float]:
+    """Give the scheduler's CPU seconds during the tasks, and around them."""
+    begun = _cpu_seconds(scheduler)
+    with recorder(client, folder):
+        time.sleep(0.2)
+        before = _cpu_seconds(scheduler)
+        futures = client.map(_no_op, range(tasks), pure=False)
+        client.gather(futures)
+        del futures
+        time.sleep(1.0)  # what is flushed and forgotten late belongs to the run
+        during = _cpu_seconds(scheduler) - before
+    return during, _cpu_seconds(scheduler) - begun - during
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def _no_op(number: int) -> int:
+    return number
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+# -- tables ----------------------------------------------------------------------------------
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=200, help="of the first table")
+    parser.add_argument("--pairs", type=int, default=16, help="of the second table")
+    parser.add_argument("--tasks", type=int, default=5_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--recorders", nargs="+", choices=RECORDERS, default=list(RECORDERS), metavar="NAME"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+
+    transitions = asyncio.run(cost_of_a_transition(options.rounds, 250))
+    print("| in the scheduler's process | µs a transition | µs a task |\n| --- | ---: | ---: |")
+    for name, a_transition, a_task in transitions:
+        print(f"| {name} | {a_transition:.2f} | {a_task:.1f} |")
+    ticks = {workers: asyncio.run(cost_of_a_tick(workers)) for workers in (10, 1_000)}
+    print("\n| µs a worker | 10 workers | 1,000 workers |\n| --- | ---: | ---: |")
+    for name in ticks[10]:
+        print(f"| {name} | {ticks[10][name]:.1f} | {ticks[1_000][name]:.1f} |")
+    runs = cost_of_a_run(options.recorders, options.pairs, options.tasks, options.workers)
+    print(
+        "\n| recorder | pairs | extra scheduler CPU | quartiles | µs a task | once |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: |"
+    )
+    for row in runs:
+        low, high = row["quartiles_percent"]
+        print(
+            f"| {row['recorder']} | {row['pairs']} | {row['extra_percent']:+.1f} % | "
+            f"{low:+.1f} to {high:+.1f} % | {row['extra_us_a_task']:+.1f} | "
+            f"{row['once_milliseconds']:.0f} ms |"
+        )
+    if options.json:
+        options.json.write_text(
+            json.dumps({"transitions": transitions, "ticks": ticks, "runs": runs})
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Ten million transitions through the recorder: ``make benchmark-recorder`` prints it too.
+
+A real Scheduler without network works through graph after graph, a real writing process
+writes the trace, and the resident memory of the scheduler's process is looked at all along.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import logging
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from distributed import Scheduler  # noqa: TC002
+
+from roast_recorder.scheduler.recording import Resident
+from roast_recorder.settings import Settings
+from simulated import CLIENT, fresh_keys, simulated_scheduler
+
+LIFE = [
+    ("released", "waiting"),
+    ("waiting", "queued"),
+    ("queued", "processing"),
+    ("processing", "memory"),
+    ("memory", "released"),
+    ("released", "forgotten"),
+]
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--transitions", type=int, default=10_000_000)
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as folder:
+        async with simulated_scheduler(workers=20) as scheduler:
+            recorder = Resident(scheduler, str(Path(folder) / "t.jsonl.zst"), Settings())
+            await recorder.start()
+            seen = await work(scheduler, recorder, options.transitions)
+        first, second = halves(seen)
+        size = recorder._writer.nbytes
+    dropped = recorder._writer.dropped_by_kind.total()
+    written = recorder._writer.records_by_kind["transition"]
+    print("| transitions | written | dropped | trace | peak of 1st half | of 2nd half |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: |")
+    print(
+        f"| {options.transitions:,} | {written:,} | {dropped:,} | {size / 2**20:.0f} MiB | "
+        f"{max(first) / 2**20:.1f} MiB | {max(second) / 2**20:.1f} MiB |"
+    )
+
+
+async def work(scheduler: Scheduler, recorder: Resident, transitions: int) -> list[int]:
+    """Put transitions through the hook; give the resident memory, in bytes, all along."""
+    process, seen = psutil.Process(), []
+    plugin, buffer = recorder._plugin, recorder._plugin._buffer
+    task = scheduler.new_task("work-0", None, "released")
+    worker = next(iter(scheduler.workers.values()))
+    done = 0
+    for key in itertools.islice(fresh_keys(), transitions // len(LIFE)):
+        scheduler.tasks[key] = task
+        stimulus, now = f"task-finished-{time.time()}", time.time()
+        for start, finish in LIFE:
+            task.processing_on = worker if finish == "processing" else None
+            details = {}
+            if start == "processing":
+                part = {"action": "compute", "start": now - 0.01, "stop": now}
+                details = {
+                    "worker": worker.address,
+                    "thread": 140_263_267_907_264,
+                    "nbytes": 28,
+                    "typename": "int",
+                    "startstops": (part,),
+                }
+            plugin.transition(key, start, finish, stimulus_id=stimulus, **details)
+        del scheduler.tasks[key]
+        done += len(LIFE)
+        if done % 60_000 == 0:
+            seen.append(process.memory_info().rss)
+            # A scheduler's loop turns between its tasks; the writer must keep up with it.
+            while len(buffer._batches) > 4:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    scheduler.tasks.clear()
+    scheduler.client_releases_keys([], CLIENT, "end")
+    return seen
+
+
+def halves(seen: list[int]) -> tuple[list[int], list[int]]:
+    """Cut a series in the middle."""
+    return seen[: len(seen) // 2], seen[len(seen) // 2 :]
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

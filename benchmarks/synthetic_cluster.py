@@ -1,0 +1,667 @@
+"""The simulated cluster: what happens, in the order in which it happens.
+
+:class:`Cluster` is a scheduler, its workers and a client in one queue of events. It keeps to
+what recorded traces keep to: a task is sent to a worker when all it depends on is in memory,
+a thread does one thing at a time, results stay until nobody waits for them. The scheduler's
+clock goes on with all that it does, so it is the scheduler that sets the pace if there are
+enough workers. Work stealing is left out.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from recorded_shape import LogNormal, Record, Shape, as_json
+from synthetic_graphs import Copy, Graph, Task
+from synthetic_trace import SyntheticTrace, parts_as_json
+from synthetic_workers import Attempt, Worker
+
+# What a recorded run of seconds is too short to tell.
+STRAGGLER_SHARE = 0.003  # tasks that take many times as long as others of their prefix
+STRAGGLER_SHAPE = 1.2  # of the Pareto distribution of how many times
+STRAGGLER_LIMIT = 60.0
+
+# Seconds that things take, in the mean.
+TRANSITION_SECONDS = 25e-6
+STIMULUS_SECONDS = 80e-6
+HANDOVER_SECONDS = 0.0008  # from the scheduler to the worker's thread
+REPORT_SECONDS = 0.002  # from the end of a computation to the scheduler
+CLIENT_SECONDS = 0.05  # until the client lets go of a result
+REPLACEMENT_SECONDS = 20.0  # until a new worker stands in for a lost one
+
+#: Dask's: tasks that wait in the scheduler's queue are sent to workers that have fewer tasks
+#: than this times their threads.
+SATURATION = 1.1
+
+# Records for each task, in the mean, beyond which workers are asked less often.
+SAMPLES_PER_TASK = 0.1
+FINE_METRICS_PER_TASK = 0.5
+PROFILES_PER_TASK = 0.01
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be made.
+
+    Parameters
+    ----------
+    tasks : int
+    workers, threads : int
+        Worker processes, and threads of each.
+    seed : int
+        Other seeds give other traces of the same kind.
+    graph_tasks : int
+        Tasks that are submitted at once, about.
+    tasks_per_lost_worker : int
+        Tasks that are computed in the mean until another worker is lost.
+    """
+
+    tasks: int
+    workers: int
+    threads: int
+    seed: int
+    graph_tasks: int
+    tasks_per_lost_worker: int
+
+
+@dataclass
+class Made:
+    """What a synthetic trace holds, as its maker knows it.
+
+    Attributes
+    ----------
+    runs : Counter
+        Attempts at tasks by outcome, as the view ``task_runs`` names them.
+    compute_seconds : float
+        Of all attempts that told their times.
+    output_bytes : int
+        Of all results.
+    chunks : int
+        Attempts at chunks.
+    workers : int
+        Worker processes, those that came later included.
+    run_seconds : float
+        From the first record to the last.
+    nbytes : int
+        Size of the files.
+    records : Counter
+        Records by kind.
+    """
+
+    tasks: int = 0
+    runs: Counter[str] = field(default_factory=Counter)
+    compute_seconds: float = 0.0
+    output_bytes: int = 0
+    chunks: int = 0
+    workers: int = 0
+    lost_workers: int = 0
+    run_seconds: float = 0.0
+    nbytes: int = 0
+    records: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often workers are sampled, report metrics and send profiles."""
+
+    sample_seconds: float
+    beat_seconds: float
+    cycle_seconds: float
+
+    @classmethod
+    def of(cls, plan: Plan, graphs: list[Graph]) -> Pace:
+        """Guess how long the run takes, and ask workers so often that tasks prevail."""
+        sizes = [len(graph.models) for graph in graphs]
+        seconds = sum(
+            graph.run.mean_seconds * size for graph, size in zip(graphs, sizes, strict=True)
+        ) / sum(sizes)
+        on_workers = 1.2 * seconds / (plan.workers * plan.threads)
+        on_scheduler = STIMULUS_SECONDS + 5.3 * TRANSITION_SECONDS
+        worker_seconds = max(on_workers, on_scheduler) * plan.workers
+        kinds = max(graph.kinds for graph in graphs) / 2
+        return cls(
+            sample_seconds=max(1.0, round(worker_seconds / SAMPLES_PER_TASK)),
+            beat_seconds=max(0.5, worker_seconds * kinds * 5 / FINE_METRICS_PER_TASK),
+            cycle_seconds=max(10.0, worker_seconds * kinds / PROFILES_PER_TASK),
+        )
+
+
+def _states(*moves: str) -> dict[tuple[str, str], str]:
+    pairs = (tuple(move.split(">")) for move in moves)
+    return {(start, end): f'"start":"{start}","finish":"{end}"' for start, end in pairs}
+
+
+#: The moves that occur, as JSON.
+STATES = _states(
+    "released>waiting", "waiting>waiting", "waiting>queued", "processing>memory",
+    "processing>released", "processing>erred", "memory>released", "memory>forgotten",
+    "released>forgotten", "waiting>released", "released>erred", "erred>released",
+)  # fmt: skip
+
+
+class Cluster:
+    """A scheduler, its workers, and a client that submits graphs.
+
+    Parameters
+    ----------
+    shapes : list of Shape
+        Runs whose graphs take turns; workers and environment are those of the first.
+    path : path
+        Of the trace.
+    plan : Plan
+    segment_bytes : int
+        Size of a segment, if the path is a folder.
+    """
+
+    def __init__(self, shapes: list[Shape], path: Path, plan: Plan, segment_bytes: int) -> None:
+        self.made = Made()
+        self._plan = plan
+        self._rng = random.Random(plan.seed)
+        self._graphs = [Graph(shape) for shape in shapes]
+        self._pace = Pace.of(plan, self._graphs)
+        round_tasks = sum(len(graph.models) for graph in self._graphs)
+        self._copies_at_once = max(1, min(plan.graph_tasks, plan.tasks // 4) // round_tasks)
+        self._low_water = max(
+            min(plan.graph_tasks, plan.tasks) // 2, 4 * plan.workers * plan.threads
+        )
+        self._slots = math.ceil(SATURATION * plan.threads)
+        self._now = self._start_t = float(shapes[0].header["t"])
+        self._trace = SyntheticTrace(path, self._header(shapes[0].header), segment_bytes)
+        clients = [fact["client"] for fact in shapes[0].preamble if "client" in fact]
+        self._client = as_json(clients[0])
+        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._numbers = itertools.count()
+        self._run_ids = itertools.count()
+        self._copies = itertools.count()
+        self._submissions = 0
+        self._queue: list[tuple[int, int, Task]] = []
+        self._alive: list[Worker] = []
+        self._open: dict[Worker, None] = {}  # workers that take tasks from the queue
+        self._unresolved = 0
+        self._unforgotten = 0
+        self._done = 0
+        self._next_loss = self._rng.uniform(0.3, 0.7) * min(
+            plan.tasks, plan.tasks_per_lost_worker
+        )
+        for _ in range(plan.workers):
+            self._add_worker()
+
+    def _header(self, recorded: Record) -> Record:
+        intervals = {
+            "sample_interval_seconds": self._pace.sample_seconds,
+            "profile_interval_seconds": self._pace.cycle_seconds,
+        }
+        return {
+            **recorded,
+            "trace_id": f"{self._rng.getrandbits(128):032x}",
+            "settings": {**recorded.get("settings", {}), **intervals},
+        }
+
+    # The course of events
+
+    def run(self) -> Made:
+        """Let everything happen; give what was made."""
+        for fact in self._graphs[0].run.preamble:
+            self._trace.record(fact["kind"], self._now, fact)
+        self._at(self._now + 0.2, self._submit)
+        self._at(self._now, self._sample_workers)
+        self._at(self._now + self._pace.cycle_seconds, self._tell_profiles)
+        while self._unforgotten or self.made.tasks < self._plan.tasks:
+            t, _, happen, arguments = heapq.heappop(self._events)
+            self._now = max(self._now, t)
+            happen(*arguments)
+        for worker in self._alive:
+            self._tell_metrics(worker)
+        self._tell_profiles()
+        self._sample_workers()
+        self._trace.close(self._now)
+        self.made.run_seconds = self._now - self._start_t
+        self.made.nbytes = self._trace.nbytes
+        self.made.records = self._trace.written
+        return self.made
+
+    def _at(self, t: float, happen: Callable[..., None], *arguments: Any) -> None:
+        heapq.heappush(self._events, (t, next(self._numbers), happen, arguments))
+
+    def _stimulus(self, name: str) -> str:
+        """Begin with what makes the scheduler act."""
+        stimulus = f"{name}-{self._now:.7f}"
+        self._now += STIMULUS_SECONDS
+        return stimulus
+
+    def _move(self, task: Task, finish: str, stimulus: str, more: str = "") -> None:
+        self._now += TRANSITION_SECONDS * (0.5 + self._rng.random())
+        states = STATES[task.state, finish]
+        self._trace.moved(self._now, task.key, states, stimulus, more)
+        task.state = finish
+
+    # The client
+
+    def _submit(self) -> None:
+        """Submit the next graph: some copies of a recorded one."""
+        graph = self._graphs[self._submissions % len(self._graphs)]
+        if self._submissions < len(self._graphs):
+            for span in graph.run.spans:
+                self._trace.record("span", self._now, span)
+        self._submissions += 1
+        stimulus = self._stimulus("update-graph")
+        new: list[Task] = []
+        for _ in range(self._copies_at_once):
+            if room := self._plan.tasks - self.made.tasks:
+                copy = graph.copied(next(self._copies), self.made.tasks, room, self._rng)
+                self.made.tasks += len(copy.tasks)
+                new += copy.tasks
+        self._unresolved += len(new)
+        self._unforgotten += len(new)
+        first = new[0].rank
+        for task in new:
+            order = task.rank - first
+            fields = task.fields(self._submissions, order, self._client, stimulus)
+            self._trace.line("task", self._now, fields)
+        for task in new:
+            if task.model.chunk:
+                self._trace.line("chunk", self._now, f'"key":{task.key},{task.identity}')
+        for task in new:
+            self._move(task, "waiting", stimulus)
+            if not task.missing:
+                self._find_place(task, stimulus)
+        self._tell_of_graph(len(new), stimulus)
+
+    def _tell_of_graph(self, tasks: int, stimulus: str) -> None:
+        payload = {
+            "action": "update-graph",
+            "stimulus_id": stimulus,
+            "metrics": {"tasks": tasks, "new_tasks": tasks, "key_collisions": 0},
+            "status": "OK",
+        }
+        for topic in ("scheduler", self._client.strip('"')):
+            self._trace.record("event", self._now, {"topic": topic, "payload": payload})
+
+    def _let_go(self, copy: Copy) -> None:
+        """The client has its results, and releases them all."""
+        if copy.unresolved or copy.is_released:  # a lost worker took some with it
+            return
+        copy.is_released = True
+        stimulus = self._stimulus("client-releases-keys")
+        for task in copy.tasks:
+            if task.state == "erred" or (task.state == "memory" and task.model.dependents):
+                self._move(task, "released", stimulus)
+            self._move(task, "forgotten", stimulus)
+            if task.worker is not None:
+                task.worker.drop(task)
+        self._unforgotten -= len(copy.tasks)
+        copy.tasks = []
+
+    # Where tasks run
+
+    def _find_place(self, task: Task, stimulus: str) -> None:
+        """Send a waiting task to a worker, or into the queue."""
+        if not task.model.kind.shape.waits_in_queue:
+            self._send(task, self._worker_for(task), stimulus)
+        elif self._open:
+            self._send(task, next(iter(self._open)), stimulus)
+        else:
+            self._move(task, "waiting", stimulus)
+            self._move(task, "queued", stimulus)
+            heapq.heappush(self._queue, (task.rank, next(self._numbers), task))
+
+    def _worker_for(self, task: Task) -> Worker:
+        """Choose where most of the data is, or who has less to do."""
+        candidates = [self._rng.choice(self._alive)]
+        dependencies = task.dependencies()
+        if dependencies:
+            holder = max(dependencies, key=attrgetter("nbytes")).worker
+            if holder is not None and holder.is_alive:
+                candidates.insert(0, holder)
+        elif self._open:
+            candidates.insert(0, next(iter(self._open)))
+        if len(candidates[0].processing) <= 2 * self._plan.threads:
+            return candidates[0]
+        return min(candidates, key=lambda worker: len(worker.processing))
+
+    def _send(self, task: Task, worker: Worker, stimulus: str) -> None:
+        self._now += TRANSITION_SECONDS
+        task.run_id = next(self._run_ids)
+        self._trace.sent(self._now, task.key, task.state, stimulus, task.run_id, worker.address)
+        task.state = "processing"
+        task.worker = worker
+        task.sent_t = self._now
+        if task.model.chunk and task.model.chunk.has_entries:
+            self.made.chunks += 1
+        worker.processing[task] = None
+        if len(worker.processing) >= self._slots:
+            self._open.pop(worker, None)
+        if worker.idle_threads:
+            self._start(task, worker, worker.idle_threads.pop())
+        else:
+            heapq.heappush(worker.ready, (task.rank, next(self._numbers), task))
+
+    def _feed(self, worker: Worker, stimulus: str) -> None:
+        """Send a worker that has room what waits in the queue."""
+        while self._queue and len(worker.processing) < self._slots:
+            self._send(heapq.heappop(self._queue)[2], worker, stimulus)
+        if len(worker.processing) < self._slots:
+            self._open[worker] = None
+
+    def _start(self, task: Task, worker: Worker, thread: int) -> None:
+        """Let a thread of a worker attempt a task; its end is an event to come."""
+        rng, shape = self._rng, task.model.kind.shape
+        delay = rng.expovariate(1 / HANDOVER_SECONDS)
+        begin = max(worker.free_at[thread], task.sent_t) + delay
+        parts = self._preparations(task, worker, begin)
+        start = max([begin, *(stop for _, _, stop, _ in parts)]) + 5e-5
+        seconds = _drawn(rng, shape.seconds) * worker.relative_duration
+        if rng.random() < STRAGGLER_SHARE:
+            seconds *= min(rng.paretovariate(STRAGGLER_SHAPE) + 2, STRAGGLER_LIMIT)
+        stop = start + seconds
+        parts.append(("compute", start, stop, None))
+        worker.free_at[thread] = stop
+        attempt = Attempt(task, task.run_id, worker, thread, parts, start, stop)
+        self._at(stop + rng.expovariate(1 / REPORT_SECONDS), self._end, attempt)
+
+    def _preparations(
+        self, task: Task, worker: Worker, begin: float
+    ) -> list[tuple[str, float, float, str | None]]:
+        """Give the parts of an attempt before it computes."""
+        rng, run = self._rng, task.model.kind.run
+        held = task.dependencies()
+        sources = {
+            result.worker.address: None
+            for result in held
+            if result.worker is not None and result.worker is not worker
+        }
+        parts: list[tuple[str, float, float, str | None]] = [
+            ("transfer", begin, begin + _drawn(rng, run.transfer_seconds), source)
+            for source in sources
+        ]
+        latest = max((stop for _, _, stop, _ in parts), default=begin)
+        if task.model.kind not in worker.loaded:
+            worker.loaded.add(task.model.kind)
+            stop = latest + _drawn(rng, run.deserialize_seconds)
+            parts.append(("deserialize", latest, stop, None))
+            latest = stop
+        if held and rng.random() < run.disk_share:
+            stop = latest + _drawn(rng, run.disk_seconds)
+            parts.append(("disk-read", latest, stop, None))
+        return parts
+
+    # How attempts end
+
+    def _end(self, attempt: Attempt) -> None:
+        """The scheduler hears that an attempt has ended."""
+        task, worker = attempt.task, attempt.worker
+        if not worker.is_alive:
+            return
+        del worker.processing[task]
+        worker.note(attempt)
+        if task.is_rescheduled:
+            stimulus = self._end_rescheduled(task)
+        elif task.failures:
+            stimulus = self._end_failed(attempt)
+        else:
+            stimulus = self._end_well(attempt)
+        if worker.ready:
+            self._start(heapq.heappop(worker.ready)[2], worker, attempt.thread)
+        else:
+            worker.idle_threads.append(attempt.thread)
+        self._feed(worker, stimulus)
+        if self._unresolved < self._low_water and self.made.tasks < self._plan.tasks:
+            self._submit()
+
+    def _end_rescheduled(self, task: Task) -> str:
+        task.is_rescheduled = False
+        self.made.runs["rescheduled"] += 1
+        stimulus = self._stimulus("reschedule")
+        self._move(task, "released", stimulus, f',"run_id":{task.run_id}')
+        self._move(task, "waiting", stimulus)
+        self._find_place(task, stimulus)
+        return stimulus
+
+    def _end_failed(self, attempt: Attempt) -> str:
+        task = attempt.task
+        task.failures -= 1
+        failure = self._rng.choice(task.model.kind.run.failures)
+        self._tell_of_chunk(attempt, failure.exception)
+        stimulus = self._stimulus("task-erred")
+        more = self._told(attempt)
+        said = f',"exception":{failure.exception},"traceback":{failure.traceback}'
+        if task.is_doomed and not task.failures:
+            self.made.runs["erred"] += 1
+            self._move(task, "erred", stimulus, f'{more},"cause":{task.key}{said}')
+            self._give_up(task, stimulus)
+        else:
+            self.made.runs["retried"] += 1
+            self._move(task, "released", stimulus, more + said)
+            self._move(task, "waiting", stimulus)
+            self._find_place(task, stimulus)
+        return stimulus
+
+    def _give_up(self, failed: Task, stimulus: str) -> None:
+        """Let everything fail that a failed task was needed for."""
+        self._resolve(failed.copy)
+        given_up = [failed]
+        for task in given_up:
+            for dependent in task.dependents():
+                if dependent.state == "waiting":
+                    self._move(dependent, "released", stimulus)
+                    self._move(dependent, "erred", stimulus)
+                    self._resolve(dependent.copy)
+                    given_up.append(dependent)
+        for task in given_up:
+            for dependency in task.dependencies():
+                self._lose_waiter(dependency, stimulus)
+
+    def _end_well(self, attempt: Attempt) -> str:
+        task, worker = attempt.task, attempt.worker
+        shape = task.model.kind.shape
+        self._tell_of_chunk(attempt, None)
+        task.nbytes = max(1, round(_drawn(self._rng, shape.nbytes)))
+        stimulus = self._stimulus("task-finished")
+        typename = self._rng.choice(shape.typenames)
+        told = self._told(attempt, f'"nbytes":{task.nbytes},"typename":{typename},')
+        self._move(task, "memory", stimulus, told)
+        self.made.runs["memory"] += 1
+        self.made.output_bytes += task.nbytes
+        worker.hold(task)
+        for dependency in task.dependencies():
+            self._lose_waiter(dependency, stimulus)
+        for dependent in task.dependents():
+            if dependent.state == "waiting":
+                dependent.missing -= 1
+                if not dependent.missing:
+                    self._find_place(dependent, stimulus)
+        if task.model.dependents and not task.waiters:
+            self._release(task, stimulus)
+        self._resolve(task.copy)
+        self._done += 1
+        if self._done >= self._next_loss:
+            self._next_loss += self._plan.tasks_per_lost_worker * self._rng.uniform(0.5, 1.5)
+            self._at(self._now, self._lose_worker)
+        return stimulus
+
+    def _told(self, attempt: Attempt, result: str = "") -> str:
+        """Give what a worker told of an attempt, as JSON after the stimulus."""
+        self.made.compute_seconds += attempt.seconds
+        return (
+            f',"worker":"{attempt.worker.address}","run_id":{attempt.run_id},'
+            f'"thread":{attempt.thread_id},{result}"startstops":[{parts_as_json(attempt.parts)}]'
+        )
+
+    def _lose_waiter(self, dependency: Task, stimulus: str) -> None:
+        dependency.waiters -= 1
+        if not dependency.waiters and dependency.state == "memory":
+            self._release(dependency, stimulus)
+
+    def _release(self, task: Task, stimulus: str) -> None:
+        self._move(task, "released", stimulus)
+        if task.worker is not None:
+            task.worker.drop(task)
+
+    def _resolve(self, copy: Copy) -> None:
+        """Count a task as done; when all are, the client lets go of them."""
+        self._unresolved -= 1
+        copy.unresolved -= 1
+        if not copy.unresolved:
+            delay = self._rng.expovariate(1 / CLIENT_SECONDS)
+            self._at(self._now + delay, self._let_go, copy)
+
+    # Workers that come and go
+
+    def _add_worker(self) -> None:
+        worker = Worker(self.made.workers, self._plan.threads, self._rng, self._now)
+        self.made.workers += 1
+        self._alive.append(worker)
+        self._open[worker] = None
+        recorded = self._graphs[0].run.worker
+        self._trace.record("worker_added", self._now, worker.added_fields(recorded))
+        self._at(self._now + self._pace.beat_seconds * self._rng.random(), self._beat, worker)
+
+    def _replace_worker(self) -> None:
+        self._add_worker()
+        worker = self._alive[-1]
+        payload = {"action": "add-worker"}
+        fields = {"topic": worker.address, "payload": payload}
+        self._trace.record("event", self._now, fields)
+        self._feed(worker, self._stimulus("worker-status-change"))
+
+    def _lose_worker(self) -> None:
+        """A worker dies: what it was at is done elsewhere, what it held is computed again."""
+        busy = [worker for worker in self._alive if worker.processing]
+        if len(self._alive) < 2 or not busy:
+            return
+        worker = self._rng.choice(busy)
+        worker.is_alive = False
+        self._alive.remove(worker)
+        self._open.pop(worker, None)
+        self.made.lost_workers += 1
+        stimulus = self._stimulus("handle-worker-cleanup")
+        runs = list(worker.processing)
+        more = f',"worker":"{worker.address}","run_id":'
+        for task in runs:
+            self.made.runs["lost"] += 1
+            self._move(task, "released", stimulus, f"{more}{task.run_id}")
+        results = [task for task in worker.results if not self._has_replica(task)]
+        for task in results:
+            self._move(task, "released", stimulus)
+        for task in runs:
+            self._wait_again(task, stimulus)
+        for task in results:
+            self._compute_again(task, stimulus)
+        departed = {"worker": worker.address, "server_id": worker.server_id}
+        self._trace.record("worker_removed", self._now, {**departed, "stimulus_id": stimulus})
+        self._tell_of_loss(worker, runs, results, stimulus)
+        delay = self._rng.expovariate(1 / REPLACEMENT_SECONDS)
+        self._at(self._now + delay, self._replace_worker)
+
+    def _has_replica(self, task: Task) -> bool:
+        """Find whether another worker has fetched a result, and let that one hold it."""
+        for dependent in task.dependents():
+            if dependent.state == "processing" and dependent.worker is not None:
+                dependent.worker.hold(task)
+                return True
+            if dependent.state == "queued":
+                self._rng.choice(self._alive).hold(task)
+                return True
+        return False
+
+    def _compute_again(self, task: Task, stimulus: str) -> None:
+        """Let a result that is gone be computed once more, and what it needs for that."""
+        if task.state != "released":
+            return
+        task.copy.unresolved += 1
+        self._unresolved += 1
+        for dependency in task.dependencies():
+            dependency.waiters += 1
+            self._compute_again(dependency, stimulus)
+        for dependent in task.dependents():
+            if dependent.state == "waiting":
+                dependent.count_missing()
+        self._wait_again(task, stimulus)
+
+    def _wait_again(self, task: Task, stimulus: str) -> None:
+        task.count_missing()
+        self._move(task, "waiting", stimulus)
+        if not task.missing:
+            self._find_place(task, stimulus)
+
+    def _tell_of_loss(
+        self, worker: Worker, runs: list[Task], results: list[Task], stimulus: str
+    ) -> None:
+        payload = {
+            "action": "remove-worker",
+            "processing-tasks": [task.key.strip('"') for task in runs],
+            "lost-computed-tasks": [task.key.strip('"') for task in results],
+            "lost-scattered-tasks": [],
+            "stimulus_id": stimulus,
+            "expected": False,
+        }
+        for topic in (worker.address, "all"):
+            own = {"worker": worker.address} if topic == "all" else {}
+            fields = {
+                "topic": topic, "worker": worker.address, "payload": {**payload, **own}
+            }  # fmt: skip
+            self._trace.record("event", self._now, fields)
+
+    # What workers say
+
+    def _beat(self, worker: Worker) -> None:
+        if worker.is_alive:
+            self._tell_metrics(worker)
+            self._at(self._now + self._pace.beat_seconds, self._beat, worker)
+
+    def _tell_metrics(self, worker: Worker) -> None:
+        for fields in worker.fine_metrics():
+            self._trace.line("fine_metric", self._now, fields)
+
+    def _sample_workers(self) -> None:
+        run = self._graphs[0].run
+        limit = run.worker["memory_limit"]
+        for worker in self._alive:
+            recorded = self._rng.choice(run.samples)
+            fields = worker.sample(self._now, recorded, limit, self._rng)
+            self._trace.line("worker_sample", self._now, fields)
+        self._at(self._now + self._pace.sample_seconds, self._sample_workers)
+
+    def _tell_profiles(self) -> None:
+        for worker in self._alive:
+            for fields in worker.profiles(self._now, self._rng):
+                self._trace.line("profile", self._now, fields)
+        self._at(self._now + self._pace.cycle_seconds, self._tell_profiles)
+
+    def _tell_of_chunk(self, attempt: Attempt, exception: str | None) -> None:
+        """Write what a worker measured of a chunk, and of the sections in it."""
+        task, chunk, seconds = attempt.task, attempt.task.model.chunk, attempt.seconds
+        if chunk is None or chunk.measured is None:
+            return
+        thread = f'"thread":{attempt.thread_id}'
+        who = f'"key":{task.key},"run_id":{attempt.run_id},"worker":"{attempt.worker.address}"'
+        failed = f'"exception":{exception},' if exception else ""
+        self._trace.line(
+            "chunk",
+            self._now,
+            f'{task.identity},{thread},"start_t":{attempt.start:.7f},'
+            f'"stop_t":{attempt.stop:.7f},{failed}{who},'
+            f'"measured":{chunk.measured.filled(seconds)}',
+        )
+        for section in () if exception else chunk.sections:
+            start = attempt.start + section.start_share * seconds
+            stop = attempt.start + section.stop_share * seconds
+            self._trace.line(
+                "section",
+                self._now,
+                f'"name":{section.name},{thread},"start_t":{start:.7f},'
+                f'"stop_t":{stop:.7f},{who},"measured":{section.measured.filled(seconds)}',
+            )
+
+
+def _drawn(rng: random.Random, distribution: LogNormal) -> float:
+    return rng.lognormvariate(distribution.mu, distribution.sigma)

@@ -1,0 +1,221 @@
+"""Simulated workers: their threads, what they hold, and what they say of themselves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recorded_shape import ProfileShape, Record, as_json
+
+if TYPE_CHECKING:
+    from synthetic_graphs import Kind, Task
+
+SLOW_WORKER_SHARE = 0.03
+WORKERS_PER_HOST = 8
+PROFILE_INTERVAL_SECONDS = 0.01
+THREAD_IDENTITY = 139_600_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt at a task, as it goes on a worker's thread.
+
+    Parameters
+    ----------
+    task : Task
+    run_id : int
+    worker : Worker
+    thread : int
+        Number of the thread in its worker, from 0.
+    parts : list of tuple
+        Action, start, stop, and the source of a transfer.
+    start, stop : float
+        When it computed.
+    """
+
+    task: Task
+    run_id: int
+    worker: Worker
+    thread: int
+    parts: list[tuple[str, float, float, str | None]]
+    start: float
+    stop: float
+
+    @property
+    def seconds(self) -> float:
+        return self.stop - self.start
+
+    @property
+    def thread_id(self) -> int:
+        return self.worker.thread_ids[self.thread]
+
+
+@dataclass(slots=True)
+class Activity:
+    """What a worker did for tasks of a kind since its last heartbeat."""
+
+    seconds: float = 0.0
+    failed_seconds: float = 0.0
+    executor_seconds: float = 0.0
+    reads: int = 0
+    read_bytes: int = 0
+
+
+class Worker:
+    """A worker process.
+
+    Attributes
+    ----------
+    identity : str
+        JSON of its address and its server's identity.
+    relative_duration : float
+        How many times as long as others it takes.
+    free_at : list of float
+        When each of its threads has done what it was given.
+    idle_threads : list of int
+    ready : list
+        Heap of tasks that wait for a thread, by rank.
+    processing, results : dict of Task to None
+        What it was sent, and what it holds, in order.
+    loaded : set of Kind
+        Kinds of tasks whose code it has.
+    """
+
+    def __init__(self, number: int, threads: int, rng: random.Random, t: float) -> None:
+        host, port = divmod(number, WORKERS_PER_HOST)
+        self.number = number
+        self.host = f"10.{host // 62500}.{host // 250 % 250}.{host % 250 + 1}"
+        self.address = f"tcp://{self.host}:{40000 + port}"
+        self.nanny = f"tcp://{self.host}:{30000 + port}"
+        self.server_id = f"Worker-{_uuid(rng)}"
+        self.identity = f'"worker":"{self.address}","server_id":"{self.server_id}"'
+        is_slow = rng.random() < SLOW_WORKER_SHARE
+        self.relative_duration = rng.uniform(2, 4) if is_slow else rng.lognormvariate(0, 0.05)
+        self.is_alive = True
+        first = THREAD_IDENTITY + rng.randrange(10**9) * 4096
+        self.thread_ids = [first + thread * 8_392_704 for thread in range(threads)]
+        self.free_at = [t] * threads
+        self.idle_threads = list(range(threads))[::-1]
+        self.ready: list[tuple[int, int, Task]] = []
+        self.processing: dict[Task, None] = {}
+        self.results: dict[Task, None] = {}
+        self.nbytes = 0
+        self.loaded: set[Kind] = set()
+        self._own_memory = rng.randrange(200, 400) * 2**20
+        self._activities: dict[Kind, Activity] = {}
+        self._profiled: dict[Kind, float] = {}
+        self._profiled_from = t
+
+    def hold(self, task: Task) -> None:
+        """Take the result of a task."""
+        task.worker = self
+        self.results[task] = None
+        self.nbytes += task.nbytes
+
+    def drop(self, task: Task) -> None:
+        """Let go of the result of a task, if it is here."""
+        if task in self.results:
+            del self.results[task]
+            self.nbytes -= task.nbytes
+
+    def added_fields(self, recorded: Record) -> Record:
+        """Give its ``worker_added``: a recorded one, with its own names."""
+        own = {
+            "worker": self.address,
+            "server_id": self.server_id,
+            "name": str(self.number),
+            "host": self.host,
+            "pid": 10_000 + self.number,
+            "nthreads": len(self.thread_ids),
+            "nanny": self.nanny,
+        }
+        return {**recorded, **own}
+
+    def note(self, attempt: Attempt) -> None:
+        """Remember an attempt that has ended, for metrics and profile."""
+        task = attempt.task
+        kind = task.model.kind
+        activity = self._activities.setdefault(kind, Activity())
+        if task.is_rescheduled:
+            return
+        if task.failures:
+            activity.failed_seconds += attempt.seconds
+        else:
+            dependencies = task.dependencies()
+            activity.seconds += attempt.seconds
+            activity.reads += len(dependencies)
+            activity.read_bytes += sum([dependency.nbytes for dependency in dependencies])
+        activity.executor_seconds += attempt.start - task.sent_t
+        self._profiled[kind] = self._profiled.get(kind, 0.0) + attempt.seconds
+
+    def fine_metrics(self) -> Iterator[str]:
+        """Give the fields of its metrics since the last time."""
+        for kind, activity in self._activities.items():
+            cpu_seconds = activity.seconds * kind.shape.cpu_share
+            deltas: tuple[tuple[str, str, float], ...] = (
+                ("memory-read", "count", activity.reads),
+                ("memory-read", "bytes", activity.read_bytes),
+                ("thread-cpu", "seconds", cpu_seconds),
+                ("thread-noncpu", "seconds", activity.seconds - cpu_seconds),
+                ("executor", "seconds", activity.executor_seconds),
+                ("failed", "seconds", activity.failed_seconds),
+            )
+            for name, unit, delta in deltas:
+                if delta:
+                    yield (
+                        f'{self.identity},"context":"execute","span_id":{kind.span},'
+                        f'"prefix":{kind.prefix},"activity":"{name}","unit":"{unit}",'
+                        f'"delta":{delta!r}'
+                    )
+        self._activities.clear()
+
+    def sample(self, t: float, recorded: Record, memory_limit: int, rng: random.Random) -> str:
+        """Give the fields of a sample: recorded metrics, with its own in their places."""
+        threads = len(self.thread_ids)
+        executing = threads - len(self.idle_threads)
+        metrics = {
+            **recorded,
+            "cpu": round(100 * executing * rng.uniform(0.6, 1.0), 1),
+            "memory": self._own_memory + self.nbytes,
+            "managed_bytes": self.nbytes,
+            "ready": len(self.ready),
+        }
+        return (
+            f'{self.identity},"memory_limit":{memory_limit},"nthreads":{threads},'
+            f'"processing":{len(self.processing)},"executing":{executing},'
+            f'"occupancy":{len(self.processing) * 0.1!r},"nbytes":{self.nbytes},'
+            f'"last_seen":{t - rng.random() / 2:.7f},"metrics":{as_json(metrics)}'
+        )
+
+    def profiles(self, t: float, rng: random.Random) -> Iterator[str]:
+        """Give the fields of its profiles since the last time."""
+        for kind, seconds in self._profiled.items():
+            samples = int(seconds / PROFILE_INTERVAL_SECONDS)
+            if samples and kind.shape.profiles:
+                shape = rng.choice(kind.shape.profiles)
+                yield self._profile(t, kind, shape, max(1, round(samples / shape.samples)))
+        self._profiled.clear()
+        self._profiled_from = t
+
+    def _profile(self, t: float, kind: Kind, shape: ProfileShape, times: int) -> str:
+        """Give a recorded profile, as if it had been seen so many times."""
+        span = f'"start_t":{self._profiled_from:.7f},"stop_t":{t:.7f}'
+        counts = f'"counts":{_multiplied(shape.counts, times)}'
+        if shape.innermost:
+            counts += f',"innermost":{_multiplied(shape.innermost, times)}'
+        return (
+            f'{self.identity},"prefix":{kind.prefix},{span},'
+            f'"interval_seconds":{PROFILE_INTERVAL_SECONDS},"tree":{shape.tree},'
+            f'"slices":[{{{span},"nodes":{shape.nodes},{counts}}}]}}'
+        )
+
+
+def _multiplied(counts: Iterable[int], times: int) -> str:
+    return "[" + ",".join([str(count * times) for count in counts]) + "]"
+
+
+def _uuid(rng: random.Random) -> str:
+    text = f"{rng.getrandbits(128):032x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -1,0 +1,243 @@
+"""What the words of workers cost the workers: ``make benchmark-worker``.
+
+Two tables.
+
+**By itself**: a real state machine of a worker, without network, computes tasks whose results
+come from elsewhere; its logs are taken after every 1,000 tasks, as after a heartbeat, or not at
+all. The CPU time of this process is compared, in pairs.
+
+**On a cluster**: the same tasks, recorded with ``transfers`` and ``worker_transitions`` on and
+off in random order; the CPU time of all workers' processes is compared, in pairs. Tasks do the
+same amount of work each, about 10 ms of it, or nothing at all. A machine that others share
+computes now faster and now slower, by more than what is looked for: where tasks work, what
+their own loops took is the yardstick, and what workers took in loops is what is compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import logging
+import math
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from distributed import Client, LocalCluster
+from distributed.worker_state_machine import (
+    ComputeTaskEvent,
+    ExecuteSuccessEvent,
+    FreeKeysEvent,
+    WorkerState,
+)
+
+import roast_recorder
+from roast_recorder.worker.log_observer import WorkerLogs
+
+#: Tasks between two heartbeats.
+TASKS_A_BEAT = 1_000
+
+#: Loops of a task of some 10 ms.
+LOOPS = 360_000
+
+#: Tasks that a task of a cluster's run takes the results of.
+TAKEN = 2
+
+
+@dataclass(frozen=True)
+class Spent:
+    """CPU seconds of all workers in a run, and of these the tasks' own."""
+
+    cpu_seconds: float
+    own_seconds: float
+
+    def times(self, other: Spent, *, by_own: bool) -> float:
+        """Tell how many times what another run spent this one did.
+
+        The same tasks are the yardstick if `by_own`, else seconds are.
+        """
+        if by_own:
+            return (self.cpu_seconds / self.own_seconds) / (
+                other.cpu_seconds / other.own_seconds
+            )
+        return self.cpu_seconds / other.cpu_seconds
+
+
+def worker_of(state: WorkerState) -> Any:
+    """Give as much of a worker as its logs need."""
+    return SimpleNamespace(
+        state=state,
+        scheduler_delay=0.0,
+        data={},
+        id="Worker",
+        contact_address="tcp://127.0.0.1:1",
+        handlers={"update_data": lambda **_: None},
+        transfer_incoming_log=state.stimulus_log.copy(),
+        transfer_outgoing_log=state.stimulus_log.copy(),
+    )
+
+
+def transitions_cost(tasks: int, *, hears: bool) -> tuple[float, int]:
+    """Give CPU seconds of a state machine that computes tasks, and its transitions."""
+    state = WorkerState(address="tcp://127.0.0.1:1", validate=False)
+    logs = None
+    if hears:
+        logs = WorkerLogs(worker_of(state), transitions=True, transfers=False)
+    gc.collect()
+    begun = time.process_time()
+    for number in range(tasks):
+        key = f"task-{number:032x}"
+        state.handle_stimulus(
+            ComputeTaskEvent.dummy(key, stimulus_id=f"compute-task-{time.time()}")
+        )
+        state.handle_stimulus(
+            ExecuteSuccessEvent.dummy(key, stimulus_id=f"task-finished-{time.time()}")
+        )
+        state.handle_stimulus(FreeKeysEvent(keys=[key], stimulus_id=f"free-keys-{time.time()}"))
+        if logs is not None and number % TASKS_A_BEAT == 0:
+            logs.take()
+    return time.process_time() - begun, state.transition_counter
+
+
+def transfers_cost(transfers: int, *, hears: bool) -> float:
+    """Give CPU seconds of appending transfers of four results each to a log."""
+    worker = worker_of(WorkerState(address="tcp://127.0.0.1:1", validate=False))
+    logs = None
+    if hears:
+        logs = WorkerLogs(worker, transitions=False, transfers=True)
+    gc.collect()
+    begun = time.process_time()
+    for number in range(transfers):
+        worker.transfer_incoming_log.append(
+            {
+                "start": 1.0,
+                "stop": 2.0,
+                "middle": 1.5,
+                "duration": 1.0,
+                "keys": {f"task-{number:032x}-{part}": 1000 for part in range(4)},
+                "total": 4000,
+                "bandwidth": 4000.0,
+                "who": "tcp://127.0.0.1:2",
+            }
+        )
+        if logs is not None and number % TASKS_A_BEAT == 0:
+            logs.take()
+    return time.process_time() - begun
+
+
+def extra_seconds(measure: Callable[[bool], float], pairs: int) -> tuple[float, float]:
+    """Give the median of what is measured without hearing, and of what hearing adds."""
+    alone, extra = [], []
+    for pair in range(pairs + 1):
+        order = [True, False]
+        random.shuffle(order)
+        found = {hears: measure(hears) for hears in order}
+        if pair:  # the first one fills caches
+            alone.append(found[False])
+            extra.append(found[True] - found[False])
+    return statistics.median(alone), statistics.median(extra)
+
+
+def work(loops: int, *_taken: Any) -> float:
+    """Do the same amount of work each time; give its CPU seconds."""
+    begun = time.thread_time()
+    number = 0
+    while number < loops:
+        number += 1
+    return time.thread_time() - begun
+
+
+def run_on(client: Client, tasks: int, loops: int, trace: Path, *, asked: bool) -> Spent:
+    """Run some tasks that take each other's results, and give what all workers spent."""
+
+    def cpu_seconds() -> float:
+        return sum(client.run(time.process_time).values())
+
+    with roast_recorder.record(client, trace, transfers=asked, worker_transitions=asked):
+        before = cpu_seconds()
+        first = client.map(work, [loops] * (tasks // 2), pure=False)
+        taken = [random.sample(first, TAKEN) for _ in range(tasks - tasks // 2)]
+        last = [client.submit(work, loops, *some, pure=False) for some in taken]
+        own = sum(client.gather(first)) + sum(client.gather(last))
+        del first, taken, last
+        time.sleep(1.5)  # as long as workers still have something to say
+        return Spent(cpu_seconds() - before, own)
+
+
+def cluster_cost(tasks: int, loops: int, pairs: int) -> tuple[float, list[float]]:
+    """Give the median CPU seconds without, and what share is added in each pair."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        trace = Path(folder) / "trace.jsonl.zst"
+        run_on(client, tasks, loops, trace, asked=True)
+        alone, added = [], []
+        for _ in range(pairs):
+            order = [True, False]
+            random.shuffle(order)
+            found = {asked: run_on(client, tasks, loops, trace, asked=asked) for asked in order}
+            alone.append(found[False].cpu_seconds)
+            added.append(found[True].times(found[False], by_own=loops > 0) - 1)
+    return statistics.median(alone), added
+
+
+def print_by_itself(rounds: int) -> None:
+    """Print the first table."""
+    tasks = 20_000
+    _, transitions = transitions_cost(1_000, hears=False)
+    rows = {
+        "transition": (
+            extra_seconds(lambda hears: transitions_cost(tasks, hears=hears)[0], rounds),
+            transitions / 1_000 * tasks,
+        ),
+        "transfer": (
+            extra_seconds(lambda hears: transfers_cost(tasks, hears=hears), rounds),
+            tasks,
+        ),
+    }
+    print("| on a worker | µs without | hearing adds µs |")
+    print("| --- | ---: | ---: |")
+    for what, ((alone, extra), number) in rows.items():
+        print(f"| a {what} | {alone / number * 1e6:.2f} | {extra / number * 1e6:+.2f} |")
+
+
+def print_on_a_cluster(pairs: int) -> None:
+    """Print the second table."""
+    print("\n| tasks | pairs | CPU ms a task | added, median | quartiles | ± of the median |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for what, tasks, loops in (("of 10 ms", 600, LOOPS), ("no-op", 2_000, 0)):
+        alone, added = cluster_cost(tasks, loops, pairs)
+        low, median, high = statistics.quantiles(added, n=4)
+        # Standard error of a median, from the distance of quartiles of a normal distribution.
+        error = 0.93 * (high - low) / math.sqrt(pairs)
+        print(
+            f"| {tasks:,} {what} | {pairs} | {alone / tasks * 1e3:.2f} | {median:+.2%} | "
+            f"{low:+.2%} to {high:+.2%} | {error:.2%} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15, help="of the first table")
+    parser.add_argument("--pairs", type=int, default=15, help="of the second")
+    options = parser.parse_args()
+    print_by_itself(options.rounds)
+    print_on_a_cluster(options.pairs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Instrumentation of coffea and uproot, in the process that reads the data."""

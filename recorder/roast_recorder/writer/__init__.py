@@ -1,0 +1,1 @@
+"""The trace file, and the process that writes it."""

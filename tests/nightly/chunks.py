@@ -1,0 +1,285 @@
+"""coffea's chunks: the attempts at them, and what these read of branches.
+
+No sample has a task that reads several chunks, or one chunk more than once, as
+dask-awkward's do: such a recording is refused here rather than guessed at.
+"""
+
+from nightly.processes import process_of
+from nightly.recording import Recording, Row, once
+from nightly.tasks import Attempt, attempts, chunk_keys, task_runs
+from nightly.totals import column, costliest_first, grouped, known, lasted, ratio, total
+
+#: What tells chunks apart.
+IDENTITY = ("dataset", "filename", "treename", "entry_start", "entry_stop")
+
+#: Columns of chunks that were measured, by the name of the field.
+MEASURED = {
+    "bytes_read": "bytes_read",
+    "open_seconds": "open_seconds",
+    "cpu_seconds": "cpu_seconds",
+    "read_seconds": "read_seconds",
+    "process_seconds": "process_seconds",
+    "requests": "requests",
+    "source": "source",
+    "columns": "columns",
+    "file_branches": "file_branches",
+    "file_bytes": "file_bytes",
+    "memory_before_bytes": "memory_before",
+    "memory_after_bytes": "memory_after",
+    "memory_peak_bytes": "memory_peak",
+    "measured_until": "until",
+}
+
+#: What an attempt at a chunk has from the attempt at its task.
+RUN = (
+    "attempt", "compute_seconds", "queued_seconds", "transfer_seconds",
+    "processing_t", "end_t",
+)  # fmt: skip
+
+#: How attempts at chunks come to nothing through no will of the user's.
+FAILED = ("erred", "retried", "lost", "skipped")
+
+#: What rows of attempts hold beside the columns of the view chunks.
+BESIDE = (
+    "has_task", "branches", "process", "event_seconds", "is_first_result", "packed_bytes",
+    "unpacked_bytes",
+)  # fmt: skip
+
+
+def chunks(recording: Recording) -> list[Row]:
+    """One row per attempt at a chunk."""
+    return [
+        {name: value for name, value in row.items() if name not in BESIDE}
+        for row in chunk_attempts(recording)
+    ]
+
+
+@once
+def chunk_attempts(recording: Recording) -> list[Row]:
+    """Find the attempts at chunks: at their tasks, and what was measured without one."""
+    descriptions, readings = _descriptions(recording), _readings(recording)
+    rows: list[Row] = []
+    results: set = set()
+    for attempt, run in zip(attempts(recording), task_runs(recording), strict=True):
+        if run["role"] == "chunk":
+            reading = readings.pop((run["key"], run["run_id"]), {})
+            row = _with_task(run, reading, descriptions.get(run["key"], {}))
+            row["is_first_result"] = _is_first_result(row, attempt, results)
+            rows.append(row)
+    tried = {run["key"] for run in task_runs(recording)}
+    for lines in grouped(readings.values(), lambda line: line["key"]).values():
+        rows += _without_tasks(lines, descriptions, lines[0]["key"] in tried)
+    return [row | _worked_out(row, recording) for row in rows]
+
+
+def _descriptions(recording: Recording) -> dict[str, dict]:
+    """Give what chunks are, by key, as told when their tasks entered the graph.
+
+    If that was not recorded, what was measured of any attempt says it too.
+    """
+    told = [line for line in recording.of("chunk") if line.get("entry_start") is not None]
+    by_key = {}
+    for key, lines in grouped(told, lambda line: line["key"]).items():
+        if len({tuple(line.get(name) for name in IDENTITY) for line in lines}) > 1:
+            raise NotImplementedError(f"several chunks in {key!r}")
+        by_key[key] = next((line for line in lines if line.get("run_id") is None), lines[0])
+    return by_key
+
+
+def _readings(recording: Recording) -> dict[tuple, dict]:
+    """Give what workers measured, by key and run_id; of what came twice, the later one."""
+    told = [
+        line
+        for line in recording.of("chunk")
+        if line.get("run_id") is not None and line["key"] in chunk_keys(recording)
+    ]
+    by_run = grouped(told, lambda line: (line["key"], line["run_id"]))
+    for run, lines in by_run.items():
+        if len({line.get("start_t") for line in lines}) > 1:
+            raise NotImplementedError(f"several readings in {run!r}")
+    return {run: lines[-1] for run, lines in by_run.items()}
+
+
+def _with_task(run: Row, reading: dict, description: dict) -> Row:
+    """Join an attempt at a task with what its chunk is, and what was measured of it."""
+    swallowed = run["outcome"] == "memory" and reading.get("exception") is not None
+    row = _told(reading, description) | {name: run[name] for name in RUN}
+    row |= {
+        "key": run["key"],
+        "run_id": run["run_id"],
+        # What was measured knows where; the scheduler may not know of a steal.
+        "worker": reading.get("worker") or run["worker"],
+        "outcome": "skipped" if swallowed else run["outcome"],
+        "thread": _first_known("thread", run, reading),
+        "exception": _first_known("exception", run, reading),
+        "output_bytes": run["nbytes"],
+        "has_task": True,
+    }
+    if row["measured_until"] == "read" and run["compute_seconds"] is not None:
+        row["process_seconds"] = max(run["compute_seconds"] - _seconds(reading), 0)
+    return row
+
+
+def _without_tasks(readings: list[dict], descriptions: dict, is_task_known: bool) -> list[Row]:
+    """Tell attempts at a key by what was measured, in the order in which they began.
+
+    Without a cluster that is all there is. An attempt that another one follows was retried.
+    If the task is known and just this attempt is not, its number is not either.
+    """
+    in_order = sorted(readings, key=lambda reading: reading["start_t"])
+    rows = []
+    for number, reading in enumerate(in_order, 1):
+        failed = "erred" if reading is in_order[-1] else "retried"
+        row = _told(reading, descriptions.get(reading["key"], {})) | {
+            "key": reading["key"],
+            "run_id": reading["run_id"],
+            "attempt": None if is_task_known else number,
+            "worker": reading.get("worker"),
+            "thread": reading.get("thread"),
+            "outcome": "memory" if reading.get("exception") is None else failed,
+            "exception": reading.get("exception"),
+            "output_bytes": reading.get("nbytes"),
+            "compute_seconds": _seconds(reading),
+            "queued_seconds": None,
+            "transfer_seconds": None,
+            "processing_t": reading["start_t"],
+            "end_t": reading["stop_t"],
+            "has_task": False,
+        }
+        rows.append(row | {"is_first_result": row["outcome"] == "memory"})
+    return rows
+
+
+def _told(reading: dict, description: dict) -> Row:
+    """What the two records of a chunk say of it."""
+    measured = reading.get("measured") or {}
+    branches = measured.get("branches")
+    columns = measured.get("columns")
+    return {
+        **{name: _first_known(name, reading, description) for name in IDENTITY},
+        "file_uuid": _first_known("file_uuid", reading, description),
+        "usermeta": _first_known("usermeta", description, reading),
+        "start_t": reading.get("start_t"),
+        "stop_t": reading.get("stop_t"),
+        **{name: measured.get(field) for name, field in MEASURED.items()},
+        "columns_read": None if columns is None else len(columns),
+        "branches_read": None if branches is None else len(branches),
+        "from_checkpoint": bool(measured.get("from_checkpoint")) if reading else None,
+        "events": measured.get("events"),
+        "branches": branches,
+        "chunks_in_task": 1,
+    }
+
+
+def _first_known(name: str, *records: dict) -> object:
+    return next(iter(known(record.get(name) for record in records)), None)
+
+
+def _seconds(reading: dict) -> float:
+    return lasted(reading["start_t"], reading["stop_t"])
+
+
+def _is_first_result(row: Row, attempt: Attempt, results: set) -> bool:
+    """Tell whether nobody had this result yet: lost results are computed again.
+
+    A key that enters the graph anew is another chunk.
+    """
+    if row["outcome"] != "memory":
+        return False
+    chunk = (row["key"], id(attempt.task), *(row[name] for name in IDENTITY))
+    is_first = chunk not in results
+    results.add(chunk)
+    return is_first
+
+
+def _worked_out(row: Row, recording: Recording) -> Row:
+    """What follows from what is known of an attempt."""
+    events = _events(row)
+    seconds = row["compute_seconds"]
+    sizes = [
+        (read.get("compressed_bytes"), read.get("uncompressed_bytes"))
+        for read in row["branches"] or []
+    ]
+    both = [pair for pair in sizes if None not in pair]
+    none = None if row["branches"] is None else 0
+    packed, unpacked = total(pair[0] for pair in both), total(pair[1] for pair in both)
+    return {
+        "events": events,
+        "events_per_second": ratio(events, seconds),
+        "bytes_per_second": ratio(row["bytes_read"], seconds),
+        "wait_seconds": _wait_seconds(row),
+        "branch_share": ratio(row["branches_read"], row["file_branches"]),
+        "compressed_bytes": total(pair[0] for pair in sizes) if sizes else none,
+        "uncompressed_bytes": total(pair[1] for pair in sizes) if sizes else none,
+        "packed_bytes": packed,
+        "unpacked_bytes": unpacked,
+        "compression_ratio": ratio(unpacked, packed),
+        "event_seconds": ratio(seconds, events),
+        "process": process_of(recording, row["worker"], row["processing_t"]),
+    }
+
+
+def _events(row: Row) -> int | None:
+    """Events processed: as measured, else the entries of the chunk."""
+    if row["outcome"] != "memory" or row["from_checkpoint"]:
+        return None
+    if row["events"] is not None:
+        return row["events"]
+    if None in (row["entry_start"], row["entry_stop"]):
+        return None
+    return row["entry_stop"] - row["entry_start"]
+
+
+def _wait_seconds(row: Row) -> float | None:
+    """Time that was measured less time on the CPU; clocks differ, but no time is negative."""
+    if row["cpu_seconds"] is None or row["start_t"] is None:
+        return None
+    return max(row["stop_t"] - row["start_t"] - row["cpu_seconds"], 0.0)
+
+
+@once
+def chunk_branches(recording: Recording) -> list[Row]:
+    """One row per attempt at a chunk and branch that it read."""
+    of_attempt = ("key", "attempt", *IDENTITY, "worker", "outcome", "run_id")
+    of_branch = ("branch", "compressed_bytes", "uncompressed_bytes", "read_seconds")
+    return [
+        {name: row[name] for name in of_attempt} | {name: read.get(name) for name in of_branch}
+        for row in chunk_attempts(recording)
+        for read in row["branches"] or []
+    ]
+
+
+def branches(recording: Recording) -> list[Row]:
+    """One row per dataset and branch, the most reading time first."""
+    reads = chunk_branches(recording)
+    everything = {
+        name: total(column(reads, name)) for name in ("compressed_bytes", "read_seconds")
+    }
+    rows = []
+    for (dataset, branch), of_it in grouped(
+        reads, lambda read: (read["dataset"], read["branch"])
+    ).items():
+        size, seconds = (total(column(of_it, name)) for name in everything)
+        both = [
+            read
+            for read in of_it
+            if None not in (read["compressed_bytes"], read["uncompressed_bytes"])
+        ]
+        rows.append(
+            {
+                "dataset": dataset,
+                "branch": branch,
+                "chunk_attempts": len(of_it),
+                "files": len(set(column(of_it, "filename"))),
+                "compressed_bytes": size,
+                "uncompressed_bytes": total(column(of_it, "uncompressed_bytes")),
+                "compression_ratio": ratio(
+                    total(column(both, "uncompressed_bytes")),
+                    total(column(both, "compressed_bytes")),
+                ),
+                "read_seconds": seconds,
+                "byte_share": ratio(size, everything["compressed_bytes"]),
+                "read_share": ratio(seconds, everything["read_seconds"]),
+            }
+        )
+    return costliest_first(rows, "read_seconds", "dataset", "branch")

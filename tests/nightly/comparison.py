@@ -1,0 +1,92 @@
+"""Hold the rows of a view against rows of plain Python: every row, every column.
+
+Text, whole numbers, lists and instants are the same or they are not; other floating point
+numbers may differ by a part in 10⁹, or by 10⁻¹², since sums depend on their order. Null is no
+zero.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from nightly.recording import Row
+from nightly.totals import grouped
+
+if TYPE_CHECKING:
+    import duckdb
+
+TOLERANCE = 1e-9
+
+#: What numbers may differ by however small they are: of sums and differences little is left.
+NOTHING = 1e-12
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a view holds: the types of its columns, and its rows."""
+
+    types: dict[str, str]
+    rows: list[Row]
+
+    @classmethod
+    def of(cls, relation: "duckdb.DuckDBPyRelation") -> "Answer":
+        """Ask for the rows; what is JSON is decoded."""
+        types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        rows = [dict(zip(types, row, strict=True)) for row in relation.fetchall()]
+        return cls(types, _each(rows, json.loads, [n for n in types if types[n] == "JSON"]))
+
+    def by(self, column: str) -> "dict[str, Answer]":
+        """Divide the rows by the values of a column."""
+        found = grouped(self.rows, lambda row: row[column])
+        return {value: Answer(self.types, rows) for value, rows in found.items()}
+
+
+def differences(answer: Answer, expected: list[Row], *, in_order: bool = False) -> list[str]:
+    """List what differs between a view and what is expected of it; nothing if it is right.
+
+    Rows are compared in their order, or each with the one that is most like it.
+    """
+    if wrong := {name for row in expected for name in row.keys() ^ answer.types.keys()}:
+        return [f"columns are not the same: {sorted(wrong)}"]
+    found = answer.rows
+    doubles = [name for name, type_ in answer.types.items() if type_ == "DOUBLE"]
+    expected = _each(expected, float, doubles)
+    if not in_order:
+        found, expected = (sorted(rows, key=_likeness) for rows in (found, expected))
+    many = [f"{len(found)} rows, not {len(expected)}"] * (len(found) != len(expected))
+    return many + [
+        f"row {n}: {name} is {row.get(name)!r}, not {other.get(name)!r}"
+        for n, (row, other) in enumerate(zip_longest(found, expected, fillvalue={}))
+        for name in row | other
+        if not (row and other and _is_same(name, row[name], other[name]))
+    ]
+
+
+def _each(rows: list[Row], convert: Callable, names: list[str]) -> list[Row]:
+    """Convert the values of some columns that are there."""
+    return [
+        row | {name: convert(row[name]) for name in names if row[name] is not None}
+        for row in rows
+    ]
+
+
+def _is_same(name: str, value: object, expected: object) -> bool:
+    if _is_measure(name, value) and _is_measure(name, expected):
+        return math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=NOTHING)
+    return value == expected and type(value) is type(expected)
+
+
+def _is_measure(name: str, value: object) -> bool:
+    """Tell numbers that may differ a little from instants, which may not."""
+    return isinstance(value, float) and name != "t" and not name.endswith("_t")
+
+
+def _likeness(row: Row) -> tuple:
+    """Order rows by what must be the same, and then by what may differ a little."""
+    names = sorted(row)
+    exact = [(name, str(row[name])) for name in names if not _is_measure(name, row[name])]
+    close = [(name, f"{row[name]:.6g}") for name in names if _is_measure(name, row[name])]
+    return exact, close

@@ -1,0 +1,148 @@
+"""What chunks cost in sum, by dataset and by file."""
+
+from nightly.chunks import FAILED, chunk_attempts
+from nightly.recording import Recording, Row
+from nightly.relative_duration import slow_files
+from nightly.totals import (
+    column,
+    costliest_first,
+    grouped,
+    mean,
+    median,
+    most,
+    ratio,
+    spread,
+    total,
+)
+
+#: Columns that are sums over all attempts.
+SUMMED = (
+    "bytes_read", "compute_seconds", "process_seconds", "open_seconds", "read_seconds",
+    "cpu_seconds", "wait_seconds", "requests", "compressed_bytes", "uncompressed_bytes",
+)  # fmt: skip
+
+
+def datasets(recording: Recording) -> list[Row]:
+    """One row per dataset, the most computing time first."""
+    rows = [
+        {"dataset": dataset, **_dataset(attempts), **totals(attempts, recording)}
+        for dataset, attempts in grouped(
+            chunk_attempts(recording), lambda row: row["dataset"]
+        ).items()
+    ]
+    return costliest_first(rows, "compute_seconds", "dataset")
+
+
+def _dataset(attempts: list[Row]) -> Row:
+    files = grouped(attempts, lambda row: (row["filename"], row["treename"])).values()
+    read = [(bytes_of_results(rows), most(column(rows, "file_bytes"))) for rows in files]
+    both = [pair for pair in read if None not in pair]
+    shares = [ratio(row["branches_read"], row["file_branches"]) for row in results(attempts)]
+    return {
+        "files": len(set(column(attempts, "filename"))),
+        "output_bytes": total(column(attempts, "output_bytes")),
+        "slowest_file": slowest(attempts, "filename"),
+        "branch_share": mean(shares),
+        "byte_share": ratio(total(pair[0] for pair in both), total(pair[1] for pair in both)),
+    }
+
+
+def files(recording: Recording) -> list[Row]:
+    """One row per dataset, file and tree, the most computing time first."""
+    names = ("dataset", "filename", "treename")
+    by_file = grouped(chunk_attempts(recording), lambda row: tuple(row[n] for n in names))
+    slow = slow_files(recording)
+    unknown = {"relative_duration": None, "is_slow": None}
+    rows = [
+        {
+            **dict(zip(names, file, strict=True)),
+            **_file(attempts),
+            **totals(attempts, recording),
+            **slow.get(file, unknown),
+        }
+        for file, attempts in by_file.items()
+    ]
+    return costliest_first(rows, "compute_seconds", *names)
+
+
+def _file(attempts: list[Row]) -> Row:
+    file_bytes = most(column(attempts, "file_bytes"))
+    file_branches = most(column(attempts, "file_branches"))
+    branches_read = most(column(attempts, "branches_read"))
+    return {
+        "workers": len(set(column(attempts, "worker"))),
+        "slowest_worker": slowest(attempts, "worker"),
+        "source": next(iter(column(attempts, "source")), None),
+        "file_bytes": file_bytes,
+        "byte_share": ratio(bytes_of_results(attempts), file_bytes),
+        "file_branches": file_branches,
+        "branches_read": branches_read,
+        "branch_share": ratio(branches_read, file_branches),
+    }
+
+
+def totals(attempts: list[Row], recording: Recording) -> Row:
+    """What files and datasets have in common."""
+    done = results(attempts)
+    ended_well = [row["compute_seconds"] for row in attempts if row["outcome"] == "memory"]
+    everything = total(column(chunk_attempts(recording), "compute_seconds"))
+    sums = {name: total(column(attempts, name)) for name in SUMMED}
+    return {
+        **sums,
+        "chunks": len(done),
+        "chunk_attempts": len(attempts),
+        "events": events_of(done),
+        "events_per_second": ratio(
+            total(column(done, "events")), seconds_without_checkpoint(attempts)
+        ),
+        "failed_attempts": sum(row["outcome"] in FAILED for row in attempts),
+        "bytes_per_second": bytes_per_second(attempts),
+        "compute_share": ratio(sums["compute_seconds"], everything),
+        "median_compute_seconds": median(ended_well),
+        "max_compute_seconds": most(ended_well),
+        "spread": spread(column(attempts, "event_seconds")),
+        "compression_ratio": compression_ratio(attempts),
+        "checkpointed_chunks": sum(row["from_checkpoint"] is True for row in done),
+    }
+
+
+def results(attempts: list[Row]) -> list[Row]:
+    """Leave out what failed, and what was computed again."""
+    return [row for row in attempts if row["is_first_result"]]
+
+
+def events_of(done: list[Row]) -> int | None:
+    """Sum up the events of chunks: 0 without a chunk, None if no chunk's are known."""
+    return total(column(done, "events")) if done else 0
+
+
+def seconds_without_checkpoint(attempts: list[Row]) -> float | None:
+    """Sum up the computing time of all attempts but those that a checkpoint saved."""
+    return total(row["compute_seconds"] for row in attempts if not row["from_checkpoint"])
+
+
+def bytes_per_second(attempts: list[Row]) -> float | None:
+    """Divide bytes by the computing time of the attempts that measured them."""
+    measured = [row for row in attempts if row["bytes_read"] is not None]
+    return ratio(
+        total(column(measured, "bytes_read")), total(column(measured, "compute_seconds"))
+    )
+
+
+def bytes_of_results(attempts: list[Row]) -> int | None:
+    """Sum up what processed chunks read."""
+    return total(column(results(attempts), "bytes_read"))
+
+
+def compression_ratio(attempts: list[Row]) -> float | None:
+    """Divide uncompressed by compressed bytes, of branches of which both are known."""
+    return ratio(
+        total(column(attempts, "unpacked_bytes")), total(column(attempts, "packed_bytes"))
+    )
+
+
+def slowest(attempts: list[Row], name: str) -> str | None:
+    """Name file or worker of the chunk with the most seconds per event, the first by name."""
+    rated = [row for row in attempts if None not in (row["event_seconds"], row[name])]
+    slow = max(column(rated, "event_seconds"), default=None)
+    return min((row[name] for row in rated if row["event_seconds"] == slow), default=None)

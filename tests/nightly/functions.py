@@ -1,0 +1,227 @@
+"""Functions that Yappi measured, and the stacks that can be told of them.
+
+Of a stack Yappi knows each pair of functions, not the whole. What a caller took of a function
+is known; what that took in turn is shared out in proportion to the time in each caller.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nightly.recording import Recording, Row
+
+#: Stacks of a smaller share of all time are not followed.
+SMALLEST = 1 / 2000
+
+#: So deep are stacks followed.
+DEEPEST = 200
+
+
+def yappi_functions(recording: Recording) -> list[Row]:
+    """One row per function."""
+    return [
+        {
+            "function": _label(line),
+            "name": line["name"],
+            "filename": line["filename"],
+            **{
+                name: line["value"].get(name)
+                for name in (
+                    "line_number", "calls", "actual_calls", "self_seconds", "total_seconds",
+                    "thread", "thread_name", "tag", "builtin",
+                )
+            },
+            "mean_seconds": _mean(line["value"]),
+            "clock": facts["value"].get("clock"),
+            "worker": facts.get("worker"),
+            "log": facts["filename"],
+            "source": line["source"],
+        }
+        for facts, lines in _files(recording)
+        for line in lines
+    ]  # fmt: skip
+
+
+def yappi_calls(recording: Recording) -> list[Row]:
+    """One row per pair of functions."""
+    rows = []
+    for facts, lines in _files(recording):
+        by_index = {line["value"]["index"]: line for line in lines}
+        for line in lines:
+            for edge in line["value"]["callees"]:
+                if edge["index"] not in by_index:
+                    continue
+                rows.append(
+                    {
+                        "caller": _label(line),
+                        "callee": _label(by_index[edge["index"]]),
+                        "calls": edge["calls"],
+                        "actual_calls": edge.get("actual_calls"),
+                        "self_seconds": edge.get("self_seconds"),
+                        "total_seconds": edge["total_seconds"],
+                        "log": facts["filename"],
+                        "source": line["source"],
+                    }
+                )
+    return rows
+
+
+def stacks(recording: Recording) -> list[Row]:
+    """Stacks of all files, as ``profile_stacks`` has them."""
+    return [
+        {
+            "worker": facts.get("worker"),
+            "prefix": None,
+            "start_t": None,
+            "stop_t": None,
+            "stack": [_label(line) if line else _UNTOLD for line in path],
+            "samples": round(seconds * 1e6),
+            "seconds": seconds,
+            "ambiguous_samples": 0,
+            "counted_samples": 0,
+            "frames": [_frame(line) for line in path],
+            "lines": None,
+            "server_id": None,
+            "interval_seconds": 1e-6,
+            "profiler": "yappi",
+            "log": facts["filename"],
+        }
+        for facts, lines in _files(recording)
+        for path, seconds in _told(lines)
+    ]
+
+
+_UNTOLD = "(callers not told apart)"
+
+
+@dataclass
+class _Function:
+    line: dict
+    own: float
+    total: float = 0.0
+    called: list["_Edge"] = field(default_factory=list)
+    calls: list["_Edge"] = field(default_factory=list)
+    recursive_own: float = 0.0
+
+    @property
+    def called_total(self) -> float:
+        return sum(edge.total for edge in self.called)
+
+    @property
+    def called_own(self) -> float:
+        return sum(edge.own for edge in self.called)
+
+    @property
+    def with_recursion(self) -> float:
+        rest = self.own - self.recursive_own
+        return self.own / rest if rest else 1.0
+
+
+@dataclass
+class _Edge:
+    caller: _Function
+    callee: _Function
+    own: float
+    total: float
+
+    @property
+    def share(self) -> float:
+        """Share of all time in the callee that was spent for this caller."""
+        return self.total / self.callee.total if self.callee.total else 0.0
+
+    @property
+    def told(self) -> float:
+        """Own time of the callee that was spent for this caller."""
+        if self.callee.called_own > 0:
+            return min(self.own * self.callee.with_recursion, self.callee.own)
+        return self.share * self.callee.own
+
+
+def _told(lines: list[dict]) -> Iterator[tuple[list[dict | None], float]]:
+    functions = _graph(lines)
+    smallest = sum(function.own for function in functions) * SMALLEST
+    found: dict[int, list[tuple[list[_Function], float]]] = defaultdict(list)
+    waiting = [([f], *_by_itself(f)) for f in functions]
+    while waiting:
+        path, share, own = waiting.pop()
+        if own > 1e-15:
+            found[id(path[-1])].append((path, own))
+        if len(path) < DEEPEST:
+            waiting += [
+                ([*path, edge.callee], share * edge.share, share * edge.told)
+                for edge in path[-1].calls
+                if not any(edge.callee is one for one in path)
+                and share * edge.share * edge.callee.total > smallest
+            ]
+    for function in functions:
+        paths = found[id(function)]
+        told = sum(own for _, own in paths)
+        scale = min(1.0, function.own / told) if told else 1.0
+        for path, own in paths:
+            yield [one.line for one in path], own * scale
+        if function.own - told > 1e-9:
+            yield [None, function.line], function.own - told
+
+
+def _by_itself(function: _Function) -> tuple[float, float]:
+    """Tell what nobody who is known called: the share of all time, and the own time."""
+    total = function.called_total
+    share = max(1 - (total / function.total if function.total else 0.0), 0.0)
+    if not total:
+        return share, function.own
+    if function.called_own > 0:
+        return share, max(function.own - function.called_own * function.with_recursion, 0.0)
+    return share, share * function.own
+
+
+def _graph(lines: list[dict]) -> list[_Function]:
+    by_index = {
+        x["value"]["index"]: _Function(x, x["value"].get("self_seconds") or 0.0) for x in lines
+    }
+    for function in by_index.values():
+        value = function.line["value"]
+        beside = 0.0
+        for edge in value["callees"]:
+            callee = by_index.get(edge["index"])
+            if callee is None:
+                continue
+            own = max(edge.get("self_seconds") or 0.0, 0.0)
+            total = max(edge.get("total_seconds") or 0.0, 0.0)
+            if callee is not function:
+                beside += total
+            if callee is function or edge.get("actual_calls") == 0:
+                callee.recursive_own += own
+            else:
+                known = _Edge(function, callee, own, total)
+                function.calls.append(known)
+                callee.called.append(known)
+        said = value.get("total_seconds")
+        function.total = function.own + beside if said is None else said
+    for function in by_index.values():
+        function.total = max(function.total, function.called_total, function.own)
+    return list(by_index.values())
+
+
+def _files(recording: Recording) -> Iterator[tuple[dict, list[dict]]]:
+    for facts in recording.of("import"):
+        if facts["name"] == "yappi":
+            yield facts, [x for x in recording.of("function") if x["source"] == facts["source"]]
+
+
+def _label(line: dict) -> str:
+    return f"{line['name']} ({line['filename']}:{line['value']['line_number']})"
+
+
+def _frame(line: dict | None) -> Row:
+    if line is None:
+        return {"name": _UNTOLD, "filename": None, "line_number": None}
+    return {
+        "name": line["name"],
+        "filename": line["filename"],
+        "line_number": line["value"]["line_number"],
+    }
+
+
+def _mean(value: dict) -> float | None:
+    known = value.get("calls") and value.get("total_seconds") is not None
+    return value["total_seconds"] / value["calls"] if known else None

@@ -1,0 +1,104 @@
+"""The map of metadata: what there is of each cell, counted over lines and other views."""
+
+import re
+from importlib.resources import files
+
+from nightly import graphs, io, movement, setup, tasks, trace, workers
+from nightly.recording import Recording, Row
+
+STEPS = {
+    1: "configure and launch",
+    2: "create and submit",
+    3: "populate the scheduler",
+    4: "receive on the worker",
+    5: "execute and profile",
+}
+_TEXT = r"(?:'((?:[^']|'')*)'|NULL)"
+_CELL = re.compile(rf"^\s*\((\d), {_TEXT}, {_TEXT}, {_TEXT}, {_TEXT}, {_TEXT}\)", re.MULTILINE)
+
+
+def metadata_map(recording: Recording) -> list[Row]:
+    """One row per cell; what the cells are and say is the view's own."""
+    found = _counts(recording)
+    rows = []
+    for step, *texts in _CELL.findall(_sql()):
+        level, what, cell, view, how = (text.replace("''", "'") or None for text in texts)
+        records = None if cell is None else found[cell]
+        rows.append(
+            {
+                "step": int(step),
+                "step_name": STEPS[int(step)],
+                "level": level,
+                "what": what,
+                "is_there": bool(records),
+                "records": records,
+                "view": view,
+                "how": None if records else how,
+            }
+        )
+    return rows
+
+
+def _sql() -> str:
+    path = files("roast_analyze").joinpath("sql", "setup", "metadata_map.sql")
+    return path.read_text(encoding="utf-8")
+
+
+def _counts(recording: Recording) -> dict[str, int]:
+    def lines(kind: str, **fields: object) -> list[dict]:
+        return [
+            line
+            for line in recording.of(kind)
+            if all(line.get(name) == value for name, value in fields.items())
+        ]
+
+    facts = trace.environment(recording)
+    layers = graphs.graph_layers(recording)
+    told = recording.of("task")
+    transitions = recording.of("transition")
+    return {
+        "jobs": len(setup.jobs(recording)),
+        "cluster": sum(fact["section"] == "cluster" for fact in facts),
+        "program": sum(fact["section"] == "client" for fact in facts),
+        "plugins": sum(
+            "plugins" in (fact["name"] or "")
+            for fact in facts
+            if fact["section"] not in ("cluster", "client")
+        ),
+        "configuration": len(setup.config(recording)),
+        "machines": len(setup.machines(recording)),
+        "packages": len(setup.packages(recording)),
+        "clients": len(lines("client_added")),
+        "code": sum(row["code"] is not None for row in graphs.computations(recording)),
+        "layers sent": sum(layer["stage"] == "sent" for layer in layers),
+        "layers": sum(layer["stage"] != "sent" for layer in layers),
+        "graph updates": len(graphs.graph_updates(recording)),
+        "tasks": len(told),
+        "annotations": sum(line.get("annotations") is not None for line in told),
+        "dependencies": sum(len(line.get("dependencies") or ()) for line in told),
+        "priorities": sum(line.get("priority") is not None for line in told),
+        "restrictions": len(graphs.restrictions(recording)),
+        "groups": len(tasks.task_groups(recording)),
+        "spans": len(lines("span")),
+        "transitions": len(transitions),
+        "queueing": len(lines("transition", finish="queued")),
+        "threads": sum(line.get("thread") is not None for line in transitions),
+        "attempts": len(lines("transition", finish="processing")),
+        "events": len(lines("event")),
+        "steals": len(lines("event", topic="stealing")),
+        "workers": len(lines("worker_added")),
+        "samples": len(lines("worker_sample")),
+        "worker transitions": len(lines("worker_transition")),
+        "transfers": len(movement.transfers(recording)),
+        "spills": len(lines("spill")),
+        "pauses": len(workers.pauses(recording)),
+        "fine metrics": len(lines("fine_metric")),
+        "chunks": len(lines("chunk")),
+        "sections": len(lines("section")),
+        "profiles": sum(line.get("worker") is not None for line in lines("profile")),
+        "scheduler's profile": len(lines("profile", worker=None)),
+        "yappi": len(lines("function")),
+        "darshan": len(io.io_jobs(recording)),
+        "io files": len(lines("io_file")),
+        "io segments": len(lines("io_segment")),
+    }

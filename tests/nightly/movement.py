@@ -1,0 +1,91 @@
+"""Results that moved: from worker to worker, and between memory and disk."""
+
+from nightly.recording import Recording, Row
+from nightly.totals import grouped
+
+#: Most that the clocks of two workers may differ by, in seconds.
+CLOCKS_DIFFER = 1.0
+
+
+def transfers(recording: Recording) -> list[Row]:
+    """One row per transfer: what the receiver says, else the sender."""
+    words = recording.of("transfer")
+    sender_of = _senders(words)
+    taken = [id(sender) for sender in sender_of.values()]
+    return [_transfer(word, sender_of.get(id(word))) for word in words if id(word) not in taken]
+
+
+def _end(word: dict) -> str | None:
+    """Say which end told."""
+    if word.get("worker") is None:
+        return None
+    ends = ("destination", "source")
+    return next((end for end in ends if word.get(end) == word["worker"]), None)
+
+
+def _senders(words: list[dict]) -> dict[int, dict]:
+    """Find the sender's word to those of receivers: each is the nearest to the other."""
+    found = {}
+    alike = grouped(
+        words, lambda word: (word.get("source"), word.get("destination"), *sorted(word["keys"]))
+    )
+    for some in alike.values():
+        received = [word for word in some if _end(word) == "destination"]
+        sent = [word for word in some if _end(word) == "source"]
+        nearest = {id(one): _nearest(one, received) for one in sent}
+        for one in received:
+            other = _nearest(one, sent)
+            if other is not None and nearest[id(other)] is one:
+                found[id(one)] = other
+    return found
+
+
+def _nearest(word: dict, others: list[dict]) -> dict | None:
+    near = [
+        other
+        for other in others
+        if {"start_t", "stop_t"} <= word.keys() & other.keys()
+        and word["start_t"] - CLOCKS_DIFFER <= other["stop_t"]
+        and other["start_t"] - CLOCKS_DIFFER <= word["stop_t"]
+    ]
+    return min(near, key=lambda other: abs(_middle(other) - _middle(word)), default=None)
+
+
+def _middle(word: dict) -> float:
+    return (word["start_t"] + word["stop_t"]) / 2
+
+
+def _transfer(word: dict, sender: dict | None) -> Row:
+    start, stop, nbytes = (word.get(name) for name in ("start_t", "stop_t", "nbytes"))
+    known = start is not None and stop is not None
+    at_source = word if _end(word) == "source" else sender or {}
+    return {
+        "start_t": start,
+        "stop_t": stop,
+        "source": word.get("source"),
+        "destination": word.get("destination"),
+        "bytes": nbytes,
+        "keys": word.get("keys"),
+        "seconds": max(stop - start, 0.0) if known else None,
+        "bytes_per_second": nbytes / (stop - start) if known and stop > start else None,
+        "sent_bytes": ((sender or word).get("measured") or {}).get("sent_bytes"),
+        "reported_by": "both" if sender else _end(word),
+        "agree": (nbytes, word["keys"]) == (sender["nbytes"], sender["keys"])
+        if sender
+        else None,
+        "source_start_t": at_source.get("start_t"),
+        "source_stop_t": at_source.get("stop_t"),
+        "source_bytes": at_source.get("nbytes"),
+    }
+
+
+def spills(recording: Recording) -> list[Row]:
+    """One row per move between memory and disk."""
+    return [
+        {name: line.get(name) for name in ("t", "worker", "key", "start", "finish")}
+        | {
+            "bytes": line.get("nbytes"),
+            "disk_bytes": (line.get("measured") or {}).get("disk_bytes"),
+        }
+        for line in recording.of("spill")
+    ]

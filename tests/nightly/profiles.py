@@ -1,0 +1,101 @@
+"""What threads were at when Dask's profiler looked.
+
+Dask counts a sample in every function of a stack but the innermost one. So what a function
+counts beyond those that it calls, its excess, are samples that ended in one of these.
+"""
+
+from collections.abc import Iterator
+
+from nightly import functions
+from nightly.recording import Recording, Row
+from nightly.totals import grouped
+
+
+def profile_stacks(recording: Recording) -> list[Row]:
+    """One row per profile, slice and stack of which there are samples."""
+    sampled = [
+        row
+        for line in recording.of("profile")
+        for part in line["tree"]["slices"]
+        for row in _stacks(line, part)
+    ]
+    return [*sampled, *functions.stacks(recording)]
+
+
+def _stacks(line: dict, part: dict) -> Iterator[Row]:
+    tree = line["tree"]
+    excess = _excess(tree, part)
+    samples, undecided = _ends(line, part, excess)
+    for node in part["nodes"]:
+        if not (samples[node] or undecided[node] or excess[node]):
+            continue
+        path = _path(tree, node)
+        frames = [tree["frames"][tree["node_frames"][n]] for n in path]
+        yield {
+            "worker": line.get("worker"),
+            "prefix": line.get("prefix"),
+            "start_t": part["start_t"],
+            "stop_t": part["stop_t"],
+            "stack": [f"{f['name']} ({f['filename']}:{f['line_number']})" for f in frames],
+            "samples": samples[node],
+            "seconds": (samples[node] + undecided[node]) * line["interval_seconds"],
+            "ambiguous_samples": undecided[node],
+            "counted_samples": excess[node],
+            "frames": frames,
+            "lines": [tree["line_numbers"][n] for n in path],
+            "server_id": line.get("server_id"),
+            "interval_seconds": line["interval_seconds"],
+            "profiler": "dask",
+            "log": None,
+        }
+
+
+def _path(tree: dict, node: int) -> list[int]:
+    """Give the nodes from below the root to this one."""
+    path: list[int] = []
+    while tree["parents"][node] is not None:
+        path.insert(0, node)
+        node = tree["parents"][node]
+    return path
+
+
+def _children(tree: dict, part: dict) -> dict[int | None, list[int]]:
+    """Give what each node calls in a slice."""
+    called = [{"node": node, "by": tree["parents"][node]} for node in part["nodes"]]
+    by = grouped(called, lambda call: call["by"])
+    return {node: [call["node"] for call in calls] for node, calls in by.items()}
+
+
+def _excess(tree: dict, part: dict) -> dict[int, int]:
+    """Give what each node counts beyond those that it calls."""
+    counts = dict(zip(part["nodes"], part["counts"], strict=True))
+    children = _children(tree, part)
+    return {
+        node: max(count - sum(counts[child] for child in children.get(node, [])), 0)
+        for node, count in counts.items()
+    }
+
+
+def _ends(line: dict, part: dict, excess: dict) -> tuple[dict[int, int], dict[int, int]]:
+    """Tell how many samples surely ended in each node, and how many in one that it calls.
+
+    The recorder notes where samples ended. Where it did not, an excess belongs to the only
+    function that is called; of several, those without a count were innermost at least once,
+    and the rest cannot be decided. The scheduler's counts hold the innermost one too.
+    """
+    samples, undecided = dict.fromkeys(excess, 0), dict.fromkeys(excess, 0)
+    if part.get("innermost") is not None:
+        return dict(zip(part["nodes"], part["innermost"], strict=True)), undecided
+    counts = dict(zip(part["nodes"], part["counts"], strict=True))
+    children = {} if line.get("worker") is None else _children(line["tree"], part)
+    for node, beyond in excess.items():
+        called = children.get(node, [])
+        if len(called) < 2:
+            samples[called[0] if called else node] += beyond
+            continue
+        silent = [child for child in called if counts[child] == 0]
+        certain = silent if len(silent) <= beyond else []
+        for child in certain:
+            samples[child] += 1
+        undecided[node] = beyond - len(certain)
+    return samples, undecided

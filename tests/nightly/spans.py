@@ -1,0 +1,173 @@
+"""Dask's spans and fine performance metrics."""
+
+from nightly.recording import Recording, Row
+from nightly.tasks import outcomes, task_runs, tasks
+from nightly.totals import column, grouped, known, least, most, total
+
+#: What a metric is of.
+LABELS = ("worker", "server_id", "context", "span_id", "prefix", "activity", "unit")
+
+
+def spans(recording: Recording) -> list[Row]:
+    """One row per span, from when it was first seen."""
+    return [
+        {
+            "span_id": span_id,
+            "name": (lines[0].get("span_name") or [None])[-1],
+            "path": lines[0].get("span_name"),
+            "parent_id": lines[0].get("parent_id"),
+            "t": lines[0]["t"],
+        }
+        for span_id, lines in grouped(
+            recording.of("span"), lambda line: line.get("span_id")
+        ).items()
+    ]
+
+
+def fine_metric_deltas(recording: Recording) -> list[Row]:
+    """What a worker added to a metric, a row per heartbeat."""
+    return [
+        {"t": line["t"]} | {name: line.get(name) for name in (*LABELS, "delta")}
+        for line in recording.of("fine_metric")
+    ]
+
+
+def fine_metrics(recording: Recording) -> list[Row]:
+    """The sums of the deltas."""
+    by_label = grouped(
+        fine_metric_deltas(recording), lambda row: tuple(row[name] for name in LABELS)
+    )
+    return [
+        dict(zip(LABELS, label, strict=True)) | {"value": total(row["delta"] for row in rows)}
+        for label, rows in by_label.items()
+    ]
+
+
+#: Columns of activities that are the sum of one activity's seconds.
+SECONDS = {
+    "cpu_seconds": ("thread-cpu",),
+    "noncpu_seconds": ("thread-noncpu",),
+    "serialize_seconds": ("serialize",),
+    "deserialize_seconds": ("deserialize",),
+    "compress_seconds": ("compress",),
+    "decompress_seconds": ("decompress",),
+    "disk_seconds": ("disk-read", "disk-write"),
+    "network_seconds": ("network",),
+    "failed_seconds": ("failed", "cancelled"),
+}
+
+BYTES = {
+    "memory_read_bytes": "memory-read",
+    "disk_read_bytes": "disk-read",
+    "disk_write_bytes": "disk-write",
+}
+
+
+def activities(recording: Recording) -> list[Row]:
+    """One row per worker, context, span and prefix: what the time went into.
+
+    Of p2p, what Dask tells twice counts once: "foreground" repeats what tasks did, which
+    `execute` tells too, as activities that begin with p2p-. Idle time is left out.
+    """
+    names = LABELS[:5]
+    metrics = [row for row in fine_metrics(recording) if not _is_repeated(row)]
+    by_label = grouped(metrics, lambda row: tuple(row[name] for name in names))
+    return [
+        dict(zip(names, label, strict=True)) | _activities(rows)
+        for label, rows in by_label.items()
+    ]
+
+
+def _is_repeated(row: Row) -> bool:
+    return row["context"] == "p2p" and row["prefix"] == "foreground"
+
+
+def _activities(rows: list[Row]) -> Row:
+    """Sum up by activity; None if there is none of it."""
+    spent = [(_name(row), row["value"]) for row in rows if row["unit"] == "seconds"]
+    moved = [(_name(row), row["value"]) for row in rows if row["unit"] == "bytes"]
+    spent = [(name, value) for name, value in spent if name != "idle"]
+    told = {name for names in SECONDS.values() for name in names}
+    return {
+        "seconds": total(value for _, value in spent),
+        **{
+            column: total(value for name, value in spent if name in names)
+            for column, names in SECONDS.items()
+        },
+        "other_seconds": total(value for name, value in spent if name not in told),
+        **{
+            column: total(value for name, value in moved if name == activity)
+            for column, activity in BYTES.items()
+        },
+    }
+
+
+def _name(row: Row) -> str | None:
+    """Name an activity, those of p2p within tasks without saying that it was p2p."""
+    return row["activity"] and row["activity"].removeprefix("p2p-")
+
+
+def span_totals(recording: Recording) -> list[Row]:
+    """One row per span that anything tells of, in the order in which they began.
+
+    Spans that were seen at one instant come from the outermost to the innermost, then by
+    identity. Those without a record come after them, and what belongs to no span comes last.
+    """
+    records = {row["span_id"]: row for row in spans(recording)}
+    held = [tasks(recording), task_runs(recording), activities(recording)]
+    by_span = [grouped(rows, lambda row: row["span_id"]) for rows in held]
+    parents = known(row["parent_id"] for row in records.values())
+    there = dict.fromkeys([*records, *parents, *(span for found in by_span for span in found)])
+
+    def place(span: str | None) -> tuple:
+        row = records.get(span)
+        began = (0, row["t"], len(row["path"] or [])) if row else (1,)
+        return (*began, span is None, span or "")
+
+    return [
+        _span(span, [other for other in there if span in _outward(other, records)], by_span)
+        | {name: records.get(span, {}).get(name) for name in ("name", "path", "parent_id")}
+        for span in sorted(there, key=place)
+    ]
+
+
+def _outward(span: str | None, records: dict[str, Row]) -> list[str | None]:
+    """Give a span and those that it lies in, to the outermost; in a circle, each once."""
+    found = [span]
+    while (parent := records.get(found[-1], {}).get("parent_id")) is not None:
+        if parent in found:
+            break
+        found.append(parent)
+    return found
+
+
+def _span(span: str | None, within: list, by_span: list[dict]) -> Row:
+    """Sum up a span alone, and all that lie in it, itself among them."""
+    alone = _sums(*(found.get(span, []) for found in by_span))
+    inner = _sums(
+        *([row for each in within for row in found.get(each, [])] for found in by_span)
+    )
+    return {
+        "span_id": span,
+        **alone,
+        "descendants": len(within) - 1,
+        **{f"total_{name}": value for name, value in inner.items()},
+    }
+
+
+def _sums(entered: list[Row], runs: list[Row], spent: list[Row]) -> Row:
+    first_t, last_t = least(column(runs, "processing_t")), most(column(runs, "end_t"))
+    return {
+        "tasks": len(entered),
+        "task_runs": len(runs),
+        "failed_attempts": sum(outcomes(runs, "erred", "retried", "lost").values()),
+        "compute_seconds": total(column(runs, "compute_seconds")),
+        "transfer_seconds": total(column(runs, "transfer_seconds")),
+        "output_bytes": total(column(runs, "nbytes")),
+        "metric_seconds": total(column(spent, "seconds")),
+        "cpu_seconds": total(column(spent, "cpu_seconds")),
+        "noncpu_seconds": total(column(spent, "noncpu_seconds")),
+        "first_t": first_t,
+        "last_t": last_t,
+        "wall_seconds": None if None in (first_t, last_t) else last_t - first_t,
+    }

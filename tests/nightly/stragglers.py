@@ -1,0 +1,60 @@
+"""Attempts that took much longer than is usual for their kind."""
+
+from nightly.chunks import chunk_attempts
+from nightly.recording import Recording, Row
+from nightly.tasks import task_runs
+from nightly.totals import column, grouped, median, ratio
+
+#: Of fewer attempts a median says little.
+ENOUGH = 10
+
+#: How many times the usual time makes a straggler.
+FACTOR = 2
+
+
+def stragglers(recording: Recording) -> list[Row]:
+    """One row per attempt that computed twice as long as is usual, the most excess first.
+
+    Usual is the median of the attempts of the prefix that ended well, if they are enough. An
+    attempt whose prefix is not known has no usual time.
+    """
+    known = [run for run in task_runs(recording) if run["prefix"] is not None]
+    ended_well = [run for run in known if run["outcome"] == "memory"]
+    usual = {
+        prefix: column(runs, "compute_seconds")
+        for prefix, runs in grouped(ended_well, lambda run: run["prefix"]).items()
+    }
+    # What an attempt read, of those that are attempts at a chunk.
+    read = {
+        (row["key"], row["attempt"]): row
+        for row in chunk_attempts(recording)
+        if row["has_task"]
+    }
+    rows = [
+        _straggler(run, usual[run["prefix"]], read.get((run["key"], run["attempt"]), {}))
+        for run in known
+        if _is_straggler(run["compute_seconds"], usual.get(run["prefix"], []))
+    ]
+    return sorted(rows, key=lambda row: -row["excess_seconds"])
+
+
+def _is_straggler(seconds: float | None, usual: list[float]) -> bool:
+    if seconds is None or len(usual) < ENOUGH:
+        return False
+    return seconds >= FACTOR * median(usual) and seconds > median(usual)
+
+
+def _straggler(run: Row, usual: list[float], chunk: Row) -> Row:
+    names = (
+        "key", "prefix", "attempt", "worker", "thread", "outcome", "compute_seconds",
+        "compute_start_t", "compute_stop_t", "run_id",
+    )  # fmt: skip
+    place = ("dataset", "filename", "entry_start", "entry_stop")
+    return {
+        **{name: run[name] for name in names},
+        **{name: chunk.get(name) for name in place},
+        "median_seconds": median(usual),
+        "factor": ratio(run["compute_seconds"], median(usual)),
+        "excess_seconds": run["compute_seconds"] - median(usual),
+        "prefix_runs": len(usual),
+    }

@@ -1,0 +1,404 @@
+"""Tasks, their transitions, and the attempts at them."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from nightly.recording import Recording, Row, once
+from nightly.totals import (
+    column,
+    costliest_first,
+    grouped,
+    lasted,
+    least,
+    mean,
+    median,
+    most,
+    ratio,
+    total,
+)
+
+#: What makes Dask take tasks from a worker that goes: how such stimuli begin.
+DEPARTURES = (
+    "handle-worker-cleanup", "retire-worker", "remove-worker", "worker-", "close-",
+    "check-worker-ttl",
+)  # fmt: skip
+
+PARTS = {
+    "transfer_seconds": ("transfer",),
+    "deserialize_seconds": ("deserialize",),
+    "disk_seconds": ("disk-read", "disk-write"),
+}
+
+
+def transitions(recording: Recording) -> list[Row]:
+    """Every transition as it was recorded."""
+    names = (
+        "t", "key", "start", "finish", "stimulus_id", "worker", "run_id", "thread", "nbytes",
+        "typename", "startstops", "cause", "exception", "traceback",
+    )  # fmt: skip
+    rows = []
+    for seq, line in enumerate(recording.of("transition")):
+        row = {name: line.get(name) for name in names}
+        row["startstops"] = [_whole_part(part) for part in line.get("startstops") or []] or (
+            line.get("startstops")
+        )
+        rows.append({**row, "seq": seq})
+    return rows
+
+
+def _whole_part(part: dict) -> dict:
+    return {name: part.get(name) for name in ("action", "start", "stop", "source")}
+
+
+def tasks(recording: Recording) -> list[Row]:
+    """One row per key that entered the graph: what it was when it first did."""
+    return [
+        _task(entries) | {"role": roles(recording).get(key)}
+        for key, entries in _entries(recording).items()
+    ]
+
+
+def _entries(recording: Recording) -> dict[str, list[dict]]:
+    """Give the times that keys entered the graph."""
+    return grouped(recording.of("task"), lambda line: line["key"])
+
+
+def _task(entries: list[dict]) -> Row:
+    first = entries[0]
+    dependencies = first.get("dependencies")
+    return {
+        "key": first["key"],
+        "prefix": first.get("prefix"),
+        "task_group": first.get("group"),
+        "span_id": first.get("span_id"),
+        "dependencies": dependencies,
+        "n_dependencies": None if dependencies is None else len(dependencies),
+        "priority": first.get("priority"),
+        "annotations": first.get("annotations"),
+        "submitted_t": first["t"],
+        "client": first.get("client"),
+        "submissions": len(entries),
+    }
+
+
+@dataclass
+class Attempt:
+    """An attempt at a task, in the records that tell of it.
+
+    It begins with a transition to processing, or with the record of a task that was being
+    processed when recording began. It ends with the next transition of its key, if that
+    leaves processing; if that is another beginning, the end was not recorded.
+    """
+
+    key: str
+    number: int
+    begin: dict
+    #: When the key was last seen to become waiting.
+    waiting_t: float | None
+    end: dict | None = None
+    #: The entry into the graph that it belongs to: the latest one then, else the first.
+    task: dict | None = None
+
+    @property
+    def was_there(self) -> bool:
+        """Tell whether it had begun before the recording, nobody knows when."""
+        return self.begin["kind"] == "task"
+
+
+@once
+def attempts(recording: Recording) -> list[Attempt]:
+    """Find the attempts at all keys, in the order of the trace."""
+    found: dict[str, list[Attempt]] = defaultdict(list)
+    is_open: dict[str, bool] = defaultdict(bool)
+    waiting_t: dict[str, float] = {}
+    order = []
+
+    def begin(line: dict) -> None:
+        key = line["key"]
+        attempt = Attempt(key, len(found[key]) + 1, line, waiting_t.get(key))
+        attempt.task = _entry_at(_entries(recording).get(key, []), line["t"])
+        found[key].append(attempt)
+        order.append(attempt)
+        is_open[key] = True
+
+    for line in recording.of("task"):
+        if line.get("state") == "processing" and line.get("worker") is not None:
+            begin(line)
+    for line in recording.of("transition"):
+        key = line["key"]
+        if line["start"] == "processing" and is_open[key]:
+            found[key][-1].end = line
+            is_open[key] = False
+        if line["finish"] == "waiting":
+            waiting_t[key] = line["t"]
+            is_open[key] = False
+        if line["finish"] == "processing":
+            begin(line)
+    return order
+
+
+def _entry_at(entries: list[dict], t: float) -> dict | None:
+    before = [entry for entry in entries[1:] if entry["t"] <= t]
+    return (before or entries[:1] or [None])[-1]
+
+
+@once
+def task_runs(recording: Recording) -> list[Row]:
+    """One row per attempt."""
+    return [_run(attempt, recording) for attempt in attempts(recording)]
+
+
+def task_phases(recording: Recording) -> list[Row]:
+    """One row per part of an attempt, as its worker timed it."""
+    about = ("key", "prefix", "attempt", "worker", "thread", "outcome")
+    return [
+        {name: run[name] for name in about}
+        | {
+            "action": part["action"],
+            "start_t": part["start"],
+            "stop_t": part["stop"],
+            "seconds": lasted(part["start"], part["stop"]),
+        }
+        for attempt, run in zip(attempts(recording), task_runs(recording), strict=True)
+        for part in (attempt.end or {}).get("startstops") or []
+    ]
+
+
+def _run(attempt: Attempt, recording: Recording) -> Row:
+    begin, end, task = attempt.begin, attempt.end or {}, attempt.task or {}
+    return {
+        "key": attempt.key,
+        "prefix": task.get("prefix"),
+        "attempt": attempt.number,
+        "worker": _either("worker", end, begin),
+        "thread": end.get("thread"),
+        "outcome": _outcome(attempt, recording),
+        "processing_t": None if attempt.was_there else begin["t"],
+        **_times(end.get("startstops") or []),
+        "queued_seconds": _queued_seconds(attempt),
+        "nbytes": end.get("nbytes"),
+        "typename": end.get("typename"),
+        "span_id": task.get("span_id"),
+        "exception": end.get("exception"),
+        "traceback": end.get("traceback"),
+        "run_id": _either("run_id", end, begin),
+        "end_t": end.get("t"),
+        "role": roles(recording).get(attempt.key),
+    }
+
+
+def _either(name: str, end: dict, begin: dict) -> object:
+    """Take what the end says: stealing moves a task to another worker without a word."""
+    return begin.get(name) if end.get(name) is None else end[name]
+
+
+def _queued_seconds(attempt: Attempt) -> float | None:
+    """Count from the latest transition to waiting until the task was sent to a worker."""
+    if attempt.was_there or attempt.waiting_t is None:
+        return None
+    return attempt.begin["t"] - attempt.waiting_t
+
+
+def _times(parts: list[dict]) -> Row:
+    """Add up the parts of an attempt by what was done; None if no part was reported."""
+    computed = [part for part in parts if part["action"] == "compute"]
+
+    def seconds(*actions: str) -> float | None:
+        if not parts:
+            return None
+        wanted = [part for part in parts if part["action"] in actions]
+        return sum(lasted(part["start"], part["stop"]) for part in wanted)
+
+    return {
+        "compute_start_t": least(part["start"] for part in computed),
+        "compute_stop_t": most(part["stop"] for part in computed),
+        "compute_seconds": seconds("compute"),
+        **{name: seconds(*actions) for name, actions in PARTS.items()},
+    }
+
+
+def _outcome(attempt: Attempt, recording: Recording) -> str:
+    """Tell how an attempt ended: by the state after it, else by what made it end."""
+    end = attempt.end
+    if end is None:
+        return "unfinished"
+    if end["finish"] in ("memory", "erred"):
+        return end["finish"]
+    stimulus = end.get("stimulus_id") or ""
+    # A failure can make the client let go of other tasks: these say nothing of themselves.
+    spoke = end.get("worker") is not None or end.get("exception") is not None
+    if stimulus.startswith("task-erred") and spoke:
+        return "retried"
+    if stimulus.startswith("reschedule"):
+        return "rescheduled"
+    left = {
+        (line.get("worker"), line.get("stimulus_id")) for line in recording.of("worker_removed")
+    }
+    worker = _either("worker", end, attempt.begin)
+    if stimulus.startswith(DEPARTURES) or (worker, stimulus) in left:
+        return "lost"
+    return "cancelled"
+
+
+@once
+def roles(recording: Recording) -> dict[str, str]:
+    """Tell what tasks do for coffea, by key.
+
+    Chunk records name chunks (they have entries) and files that are asked for theirs.
+    Merges are coffea's `reduce` tasks that take results of these, directly or by others.
+    A broadcast is what chunks take that takes nothing itself.
+    """
+    needed = {line["key"]: line.get("dependencies") or [] for line in recording.of("task")}
+    reduces = {line["key"] for line in recording.of("task") if line["prefix"] == "reduce"}
+    chunks, questions = chunk_keys(recording), file_keys(recording)
+    found = dict.fromkeys(_downstream(needed, questions) & reduces, "file metadata")
+    found |= dict.fromkeys(_downstream(needed, chunks) & reduces, "merge")
+    sources = {key for chunk in chunks for key in needed.get(chunk, ())}
+    alone = {key for key in sources if key in needed and not needed[key]}
+    found |= dict.fromkeys(alone, "processor broadcast")
+    return found | dict.fromkeys(chunks, "chunk") | dict.fromkeys(questions, "file metadata")
+
+
+def chunk_keys(recording: Recording) -> set[str]:
+    """Give the keys of chunks: entries are told of them, or the scheduler tells nothing."""
+    by_key = grouped(recording.of("chunk"), lambda line: line["key"])
+    return {
+        key
+        for key, lines in by_key.items()
+        if any(line.get("entry_start") is not None for line in lines)
+        or all(line.get("run_id") is not None for line in lines)
+    }
+
+
+def file_keys(recording: Recording) -> set[str]:
+    """Give the keys of tasks that ask files for their entries."""
+    return {line["key"] for line in recording.of("chunk")} - chunk_keys(recording)
+
+
+def _downstream(needed: dict[str, list[str]], keys: set[str]) -> set[str]:
+    """Keys of the tasks that take results of these, directly or by others."""
+    reached: set[str] = set()
+    while more := {
+        key
+        for key, inputs in needed.items()
+        if key not in reached | keys and (keys | reached).intersection(inputs)
+    }:
+        reached |= more
+    return reached
+
+
+def prefixes(recording: Recording) -> list[Row]:
+    """One row per prefix of tasks or attempts, the most computing time first."""
+    entered = grouped(tasks(recording), lambda task: task["prefix"])
+    tried = grouped(task_runs(recording), lambda run: run["prefix"])
+    rows = [
+        _prefix(prefix, entered.get(prefix, []), tried.get(prefix, []))
+        for prefix in dict.fromkeys([*entered, *tried])
+    ]
+    return costliest_first(rows, "compute_seconds", "prefix")
+
+
+def _prefix(prefix: str | None, entered: list[Row], runs: list[Row]) -> Row:
+    held = set(column(entered, "role"))
+    return {
+        "prefix": prefix,
+        **_totals(entered, runs),
+        "roles": ", ".join(sorted(held)) or None,
+    }
+
+
+def _totals(entered: list[Row], runs: list[Row]) -> Row:
+    """Sum up some tasks, and attempts at them."""
+    return {
+        "tasks": len(entered),
+        "task_runs": len(runs),
+        **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
+        **outcomes(runs, "cancelled", "unfinished"),
+        **compute_times(runs),
+        "median_compute_seconds": median(column(runs, "compute_seconds")),
+        "output_bytes": total(column(runs, "nbytes")),
+    }
+
+
+def task_groups(recording: Recording) -> list[Row]:
+    """One row per task group of tasks or attempts, the most computing time first.
+
+    A task is of the group that it first entered the graph with, an attempt of that of the
+    entry which it belongs to; of no group if its task was not recorded.
+    """
+    entered = grouped(tasks(recording), lambda task: task["task_group"])
+    in_groups = [
+        ((attempt.task or {}).get("group"), run)
+        for attempt, run in zip(attempts(recording), task_runs(recording), strict=True)
+    ]
+    tried = {
+        group: [run for _, run in pairs]
+        for group, pairs in grouped(in_groups, lambda pair: pair[0]).items()
+    }
+    rows = [
+        _group(group, entered.get(group, []), tried.get(group, []))
+        for group in dict.fromkeys([*entered, *tried])
+    ]
+    return costliest_first(rows, "compute_seconds", "task_group")
+
+
+def _group(group: str | None, entered: list[Row], runs: list[Row]) -> Row:
+    first_t, last_t = least(column(runs, "processing_t")), most(column(runs, "end_t"))
+    return {
+        "task_group": group,
+        "prefix": next(iter(column([*entered, *runs], "prefix")), None),
+        **_totals(entered, runs),
+        "workers": len(set(column(runs, "worker"))),
+        "submitted_t": least(column(entered, "submitted_t")),
+        "first_t": first_t,
+        "last_t": last_t,
+        "wall_seconds": None if None in (first_t, last_t) else last_t - first_t,
+    }
+
+
+def outcomes(runs: list[Row], *names: str) -> Row:
+    """Count attempts by how they ended."""
+    ended = [run["outcome"] for run in runs]
+    return {name: ended.count(name) for name in names}
+
+
+def compute_times(runs: list[Row]) -> Row:
+    """Sum up where the time of attempts went."""
+    seconds = column(runs, "compute_seconds")
+    return {
+        "compute_seconds": total(seconds),
+        "mean_compute_seconds": mean(seconds),
+        "max_compute_seconds": most(seconds),
+        **{name: total(column(runs, name)) for name in PARTS},
+    }
+
+
+def task_roles(recording: Recording) -> list[Row]:
+    """One row per role, and one for the tasks without; the most computing time first."""
+    entered = grouped(tasks(recording), lambda task: task["role"])
+    tried = grouped(task_runs(recording), lambda run: run["role"])
+    everything = total(column(task_runs(recording), "compute_seconds"))
+    rows = [
+        _role(role, entered.get(role, []), tried.get(role, []), everything)
+        for role in dict.fromkeys([*entered, *tried])
+    ]
+    return costliest_first(rows, "compute_seconds", "role")
+
+
+def _role(
+    role: str | None, entered: list[Row], runs: list[Row], everything: float | None
+) -> Row:
+    held = sorted(set(column(entered, "prefix")))
+    times = compute_times(runs)
+    return {
+        "role": role,
+        "prefixes": ", ".join(held) if held and role else None,
+        "tasks": len(entered),
+        "task_runs": len(runs),
+        "failed_attempts": sum(outcomes(runs, "erred", "retried", "lost").values()),
+        **times,
+        "compute_share": ratio(times["compute_seconds"], everything),
+        "output_bytes": total(column(runs, "nbytes")),
+        "first_t": least(column(runs, "processing_t")),
+        "last_t": most(column(runs, "end_t")),
+    }

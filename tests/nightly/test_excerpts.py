@@ -1,0 +1,148 @@
+"""Excerpts of the sample traces are what plain Python makes of the lines of a stretch."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from nightly.comparison import Answer, differences
+from nightly.excerpts import Stretch, headline, records_within, task_runs_within
+from nightly.recording import Recording
+from nightly.test_views import SAMPLES
+from roast_analyze import Trace
+from roast_analyze.open.views import view_names
+
+STRETCHES = [Stretch(0, 0.4), Stretch(0.25, 0.3), Stretch(0.5, 1)]
+
+#: Ends of stretches that follow each other, as shares of the run.
+TILES = [0, 0.1, 0.47, 0.83, 1]
+
+#: Sums over such stretches are those of the run.
+ADDITIVE = (
+    "compute_seconds", "core_seconds", "transfer_seconds", "wall_seconds", "busy_seconds",
+    "output_bytes", "memory", "erred", "retried", "lost", "rescheduled", "failures", "chunks",
+    "events", "bytes_read", "chunk_seconds", "process_seconds", "open_seconds", "read_seconds",
+    "cpu_seconds", "wait_seconds", "merge_seconds", "failed_chunks",
+)  # fmt: skip
+
+#: Views whose rows are told once, in the stretch in which they lie.
+OF_AN_INSTANT = ("transitions", "events", "worker_samples", "fine_metric_deltas", "failures")
+
+
+#: Plain Python takes minutes for each stretch of the one that has all layers.
+CUT = [path for path in SAMPLES if not path.name.startswith("metadata_map.")]
+
+
+@pytest.fixture(scope="module", params=CUT, ids=lambda path: path.name.split(".")[0])
+def recording(request) -> Recording:
+    return Recording.read(request.param)
+
+
+@pytest.fixture(scope="module")
+def whole(recording) -> Iterator[Trace]:
+    with Trace(recording.path) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def tiles(recording) -> Iterator[list[Trace]]:
+    opened = [excerpt(recording, Stretch(*ends)) for ends in pairwise(TILES)]
+    yield opened
+    for trace in opened:
+        trace.close()
+
+
+@pytest.fixture(scope="module", params=STRETCHES, ids=str)
+def part(request, recording) -> Iterator[tuple[Trace, Stretch]]:
+    with excerpt(recording, request.param) as opened:
+        yield opened, request.param
+
+
+def excerpt(recording: Recording, stretch: Stretch) -> Trace:
+    start, stop = stretch.seconds(recording)
+    return Trace(recording.path, start=start, stop=stop)
+
+
+def test_an_excerpt_is_what_lies_in_the_stretch(recording, part):
+    opened, stretch = part
+
+    [run] = Answer.of(opened.view("run")).rows
+    expected = headline(recording, stretch)
+    assert {name: run[name] for name in expected} == pytest.approx(expected)
+    rows = [
+        row | {"trace_id": recording.trace_id} for row in task_runs_within(recording, stretch)
+    ]
+    assert differences(Answer.of(opened.view("task_runs")), rows) == []
+
+
+def test_records_of_an_excerpt_are_those_of_the_stretch(recording, part):
+    opened, stretch = part
+
+    for view, kind in (
+        ("transitions", "transition"), ("worker_samples", "worker_sample"), ("events", "event"),
+        ("fine_metric_deltas", "fine_metric"),
+    ):  # fmt: skip
+        times = sorted(line["t"] for line in records_within(recording, kind, stretch))
+        assert sorted(row["t"] for row in Answer.of(opened.view(view)).rows) == times
+
+
+def test_numbers_of_an_excerpt_agree_with_each_other(part):
+    opened, _ = part
+
+    def sum_of(view: str, column: str) -> float:
+        return sum(row[column] or 0 for row in Answer.of(opened.view(view)).rows)
+
+    [run] = Answer.of(opened.view("run")).rows
+    assert run["core_efficiency"] <= 1
+    assert run["busy_seconds"] <= run["wall_seconds"]
+    for view in (
+        "prefixes", "task_groups", "task_roles", "workers", "task_runs", "concurrency",
+        "utilisation",
+    ):  # fmt: skip
+        assert sum_of(view, "compute_seconds") == pytest.approx(run["compute_seconds"]), view
+    for view in ("concurrency", "utilisation"):
+        assert sum_of(view, "thread_seconds") == pytest.approx(run["core_seconds"]), view
+    computed = "SELECT coalesce(sum(seconds), 0) FROM task_phases WHERE action = 'compute'"
+    assert opened.sql(computed).fetchall()[0][0] == pytest.approx(run["compute_seconds"])
+    assert sum_of("task_roles", "compute_share") == pytest.approx(1)
+
+
+def test_stretches_that_follow_each_other_add_up_to_the_run(whole, tiles):
+    [run] = Answer.of(whole.view("run")).rows
+    runs = [Answer.of(tile.view("run")).rows[0] for tile in tiles]
+
+    for name in ADDITIVE:
+        assert sum(part[name] or 0 for part in runs) == pytest.approx(run[name] or 0), name
+
+
+@pytest.mark.parametrize("view", OF_AN_INSTANT)
+def test_each_instant_is_in_one_of_stretches_that_follow_each_other(whole, tiles, view):
+    parts = [row for tile in tiles for row in tile.view(view).fetchall()]
+
+    assert sorted(map(repr, parts)) == sorted(map(repr, whole.view(view).fetchall()))
+
+
+def test_samples_of_profiles_are_in_one_stretch_each(whole, tiles):
+    query = (
+        "SELECT coalesce(sum(samples + ambiguous_samples), 0) FROM profile_stacks "
+        "WHERE profiler = 'dask'"  # nobody knows when Yappi's functions ran
+    )
+    counts = [tile.sql(query).fetchall()[0][0] for tile in tiles]
+
+    assert sum(counts) == whole.sql(query).fetchall()[0][0]
+
+
+def test_an_excerpt_of_all_of_the_run_is_the_run(recording, whole):
+    with Trace(recording.path, start=0) as everything:
+        wrong = {
+            view: found
+            for view in view_names()
+            if (found := _differences(everything, whole, view))
+        }
+
+    assert wrong == {}
+
+
+def _differences(one: Trace, other: Trace, view: str) -> list[str]:
+    rows = Answer.of(other.view(view)).rows
+    return differences(Answer.of(one.view(view)), rows)

@@ -1,0 +1,41 @@
+"""What was imported into a sample is, row by row, what plain Python makes of the lines."""
+
+import shutil
+
+import pytest
+
+from measured import darshan_log, yappi_files
+from nightly.comparison import Answer
+from nightly.recording import Recording
+from nightly.test_views import SAMPLES, differences_of
+from roast_analyze import Trace
+from roast_analyze.cli import main
+
+VIEWS = (
+    "imports", "io_jobs", "io_files", "io_segments", "yappi_functions", "yappi_calls",
+    "profile_stacks", "loss", "run", "trace_info",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["ystat", "pstat", "callgrind"])
+def imported(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("imported")
+    path = folder / "trace.jsonl.zst"
+    shutil.copy(SAMPLES[0], path)
+    yappi_files(folder)
+    logs = [darshan_log("sample-dxt-simple.darshan"), darshan_log("ior_hdf5_example.darshan")]
+    assert main(["import", "darshan", *map(str, logs), "--into", str(path)]) == 0
+    stats = folder / f"work.{request.param}"
+    assert main(["import", "yappi", str(stats), "--into", str(path)]) == 0
+    with Trace(path) as opened:
+        yield opened, Recording.read(path)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_view(imported, view):
+    opened, recording = imported
+
+    answer = Answer.of(opened.view(view))
+
+    assert answer.rows or view == "loss"
+    assert differences_of(view, answer, recording) == []

@@ -1,0 +1,70 @@
+"""Odd recordings are what plain Python makes of them, too: view by view, row by row.
+
+All are opened as one, so that each view is asked once, and has to tell them apart.
+"""
+
+import json
+
+import pytest
+
+from nightly.comparison import Answer
+from nightly.oddities import DAMAGED, MET, counted, odd
+from nightly.recording import Recording
+from nightly.test_views import GOLD, SAMPLES, differences_of
+from roast_analyze import Trace
+from sealing import sealed
+
+[SAMPLE] = [path for path in SAMPLES if path.name.startswith("coffea_failures.")]
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory) -> dict[str, Recording]:
+    """The oddities of a sample, each under its own name.
+
+    They have few of its profiles: these are large, and nothing depends on them.
+    """
+    whole = Recording.read(SAMPLE)
+    left_out = [id(line) for line in whole.of("profile")[2:]]
+    lines = counted([line for line in whole.lines if id(line) not in left_out])
+    folder = tmp_path_factory.mktemp("odd")
+    made = {}
+    for oddity in (*MET, *DAMAGED):
+        name = oddity.__name__
+        path = folder / f"{name}.jsonl"
+        named = [
+            line | {"trace_id": name} if line["kind"] == "header" else line
+            for line in odd(oddity, lines)
+        ]
+        made_of = "".join(json.dumps(line) + "\n" for line in named).encode()
+        path.write_bytes(made_of if oddity in DAMAGED else sealed(made_of))
+        made[name] = Recording.read(path)
+    return made
+
+
+@pytest.fixture(scope="module")
+def opened(recordings):
+    with Trace(*(recording.path for recording in recordings.values())) as trace:
+        yield trace
+
+
+@pytest.mark.parametrize("view", GOLD)
+def test_odd_traces(opened, recordings, view):
+    answer = Answer.of(opened.view(view))
+    by_trace = {name: from_nought(part) for name, part in answer.by("trace_id").items()}
+    nothing = Answer(answer.types, [])
+
+    wrong = {
+        name: differences_of(view, by_trace.get(name, nothing), recording)
+        for name, recording in recordings.items()
+    }
+
+    assert by_trace.keys() <= recordings.keys()
+    assert {name: found[:5] for name, found in wrong.items() if found} == {}
+
+
+def from_nought(answer: Answer) -> Answer:
+    """Let the places of transitions count from 0: of several traces they go on, one by one."""
+    if "seq" not in answer.types:
+        return answer
+    first = min(row["seq"] for row in answer.rows)
+    return Answer(answer.types, [row | {"seq": row["seq"] - first} for row in answer.rows])

@@ -1,0 +1,272 @@
+"""The trace itself: its files, facts, events and what it lacks."""
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+
+from nightly import setup
+from nightly.chunks import FAILED, chunk_attempts
+from nightly.datasets import compression_ratio, events_of, results
+from nightly.failures import failures
+from nightly.processes import cluster, extent
+from nightly.recording import Recording, Row, content
+from nightly.tasks import outcomes, task_runs, tasks
+from nightly.totals import column, known, lasted, least, mean, most, ratio, total, whole
+from nightly.workers import cluster_samples, worker_samples
+
+
+def environment(recording: Recording) -> list[Row]:
+    """Every fact: text as it is, anything else as JSON; and the best known of processes."""
+    facts = [
+        {
+            "section": line["section"],
+            "name": line["name"],
+            "value": setup.as_text(line.get("value")),
+            "t": line["t"],
+        }
+        for line in recording.of("environment")
+        if line.get("section") not in ("process", *setup.SHEETS)
+    ]
+    known = {(fact["section"], fact["name"]) for fact in facts}
+    return facts + [fact for fact in _best_known(recording) if
+                    (fact["section"], fact["name"]) not in known]  # fmt: skip
+
+
+def _best_known(recording: Recording) -> Iterator[Row]:
+    told = {process["role"]: process for process in setup.processes(recording)}
+    for role, process in told.items():
+        if role not in ("scheduler", "client"):
+            continue
+        facts = [
+            (f"{role} versions", package, version)
+            for there, package, version, _ in setup.versions(recording)
+            if there == role and package in setup.BEST_KNOWN_PACKAGES
+        ]
+        machine = process.get("machine") or {}
+        facts += [
+            (f"{role} machine", name, setup.as_text(machine.get(name)))
+            for name in ("host", "platform", "cores")
+        ]
+        if role == "scheduler":
+            facts += [
+                ("dask configuration", option["name"], option["value"])
+                for option, _ in setup.options(recording)
+                if option["process"] == role and option["name"] in setup.BEST_KNOWN_OPTIONS
+            ]
+        for section, name, value in facts:
+            yield {"section": section, "name": name, "value": value, "t": process["t"]}
+
+
+def events(recording: Recording) -> list[Row]:
+    """Every event as it was recorded."""
+    return [
+        {
+            "t": line["t"],
+            "topic": line["topic"],
+            "worker": line.get("worker"),
+            "payload": line.get("payload"),
+        }
+        for line in recording.of("event")
+    ]
+
+
+def trace_info(recording: Recording) -> list[Row]:
+    """The segment: what its header and trailer say, and what there is of it."""
+    header = next(iter(recording.of("header")), {})
+    trailer = next(iter(recording.of("trailer")), None)
+    versions = header.get("versions") or {}
+    start_t, stop_t = extent(recording)
+    return [
+        {
+            "segment": header.get("segment", 1),
+            "schema_version": header.get("schema_version"),
+            "start_t": start_t,
+            "stop_t": stop_t,
+            "clean_end": trailer is not None,
+            "dask_version": versions.get("dask"),
+            "distributed_version": versions.get("distributed"),
+            "python_version": versions.get("python"),
+            "recorder_version": versions.get("roast-trace"),
+            "scheduler": header.get("scheduler"),
+            "utc_offset_seconds": header.get("utc_offset_seconds"),
+            "clock_offset_seconds": header.get("clock_offset_seconds"),
+            "settings": header.get("settings"),
+            "records": len(recording.lines),
+            "redacted_values": trailer and trailer.get("redacted_values"),
+            "path": str(recording.path),
+        }
+    ]
+
+
+def loss(recording: Recording) -> list[Row]:
+    """Every way in which the trace is not whole."""
+    trailer = next(iter(recording.of("trailer")), None)
+    end_t = extent(recording)[1]
+    rows = []
+    if not recording.of("header"):
+        detail = "what recorded it, and with which settings, is lost"
+        rows.append(_loss("no header", None, detail, end_t))
+    if trailer is None:
+        detail = (
+            "the recording did not end in order: it was killed, its client closed, the "
+            "scheduler died, or it still runs; what came after the last record is unknown"
+        )
+        rows.append(_loss("no trailer", None, detail, end_t))
+    else:
+        rows += _difference(trailer, recording)
+        rows += _change(trailer, recording)
+    return rows + list(_dropped(trailer or {}, recording))
+
+
+def _loss(reason: str, records: int | None, detail: str, t: float) -> Row:
+    return {"reason": reason, "records": records, "detail": detail, "t": t}
+
+
+def _dropped(trailer: dict, recording: Recording) -> Iterator[Row]:
+    """Repeat what the recorder said of losses, and what its trailer counts beyond that."""
+    said = recording.of("loss")
+    for line in said:
+        of_what = known([line.get("record_kind"), line.get("detail")])
+        reason = line.get("reason") or "dropped while recording"
+        yield _loss(reason, line.get("records"), ": ".join(of_what), line["t"])
+    for kind, records in trailer.get("dropped_by_kind", {}).items():
+        explained = total(n["records"] for n in said if n.get("record_kind") == kind) or 0
+        if records > explained:
+            reason = "dropped while recording"
+            yield _loss(reason, records - explained, kind, trailer["t"])
+
+
+def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
+    """Hold what the trailer counts against what is there before it."""
+    said = Counter(trailer["records_by_kind"])
+    for line in recording.of("import"):
+        said.update({"import": 1, **line["records_by_kind"]})
+    kinds = sorted({line["kind"] for line in recording.lines if line is not trailer} | {*said})
+    held = {kind: len(recording.of(kind)) for kind in kinds}
+    less = {kind: said.get(kind, 0) - n for kind, n in held.items() if n < said.get(kind, 0)}
+    more = {kind: n - said.get(kind, 0) for kind, n in held.items() if n > said.get(kind, 0)}
+    if less:
+        detail = f"the trailer counts more than the file holds: {_counts(less)}"
+        yield _loss("records missing", sum(less.values()), detail, trailer["t"])
+    if more:
+        detail = (
+            "the file holds more than its trailer counts, as if it were joined to another: "
+            + _counts(more)
+        )
+        reason = "more records than were written"
+        yield _loss(reason, sum(more.values()), detail, extent(recording)[1])
+
+
+def _change(trailer: dict, recording: Recording) -> Iterator[Row]:
+    """Hold the trailer's checksum against all that comes before it."""
+    # What was imported has one as well, behind it.
+    before, _, _ = content(recording.path).partition(b',"crc32":')
+    headers = recording.of("header")
+    if "crc32" not in trailer:
+        version = headers[0]["schema_version"] if headers else "1.0"
+        if tuple(map(int, version.split("."))) >= (2, 1):
+            detail = "the trailer has lost its checksum: any value may have changed"
+            yield _loss("changed content", None, detail, extent(recording)[1])
+    elif zlib.crc32(before) != trailer["crc32"]:
+        detail = "the checksum in the trailer is another one: any value may have changed"
+        yield _loss("changed content", None, detail, extent(recording)[1])
+
+
+def _counts(records: dict[str, int]) -> str:
+    return ", ".join(f"{kind} {n}" for kind, n in records.items())
+
+
+def run(recording: Recording) -> list[Row]:
+    """The headline."""
+    start_t, stop_t = extent(recording)
+    there = cluster(recording)
+    wall_seconds = stop_t - start_t
+    worked = _work(recording)
+    chunks = _chunks(chunk_attempts(recording))
+    headline = {
+        "start_t": start_t,
+        "stop_t": stop_t,
+        "wall_seconds": wall_seconds,
+        **{name: there[name] for name in there if name != "worker_seconds"},
+        **worked,
+        "core_efficiency": ratio(worked["compute_seconds"], there["core_seconds"]),
+        "speedup": ratio(worked["compute_seconds"], worked["busy_seconds"]),
+        "mean_workers": ratio(there["worker_seconds"], wall_seconds),
+        "mean_nthreads": ratio(there["core_seconds"], wall_seconds),
+        "tasks": len(tasks(recording)),
+        "failures": len(failures(recording)),
+        **chunks,
+        "events_per_core_second": ratio(_events(recording), there["core_seconds"]),
+        **_memory(recording),
+        "lost_records": total(column(loss(recording), "records")) or 0,
+    }
+    return [headline]
+
+
+def _work(recording: Recording) -> Row:
+    """Sum up attempts at tasks, and those at chunks of which no task is known."""
+    alone = [row for row in chunk_attempts(recording) if not row["has_task"]]
+    runs = task_runs(recording)
+    merges = [row for row in runs if row["role"] == "merge"]
+    return {
+        "busy_seconds": _stretch([*runs, *alone]),
+        "task_runs": len(runs),
+        **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
+        **outcomes(runs, "cancelled", "unfinished"),
+        "compute_seconds": total(column([*runs, *alone], "compute_seconds")),
+        "output_bytes": total([*column(runs, "nbytes"), *column(alone, "output_bytes")]),
+        "transfer_seconds": total(column(runs, "transfer_seconds")),
+        "merge_seconds": total(column(merges, "compute_seconds")),
+    }
+
+
+def _stretch(attempts: list[Row]) -> float | None:
+    """Measure from the first that was sent to a worker to the last that ended."""
+    begin, end = least(column(attempts, "processing_t")), most(column(attempts, "end_t"))
+    return None if begin is None or end is None else lasted(begin, end)
+
+
+def _events(recording: Recording) -> int | None:
+    return total(column(results(chunk_attempts(recording)), "events"))
+
+
+def _chunks(attempts: list[Row]) -> Row:
+    """Sum up attempts at chunks; events are of first results."""
+    done = results(attempts)
+    timed = [row for row in done if row["process_seconds"] is not None]
+    summed = (
+        "bytes_read", "process_seconds", "open_seconds", "read_seconds", "cpu_seconds",
+        "wait_seconds", "compressed_bytes", "uncompressed_bytes",
+    )  # fmt: skip
+    sums = {name: total(column(attempts, name)) for name in summed}
+    wall_seconds = _stretch(attempts)
+    outcome = [row["outcome"] for row in attempts]
+    return {
+        **sums,
+        "chunks": len(done),
+        "chunk_attempts": len(attempts),
+        "failed_chunks": sum(name in FAILED for name in outcome),
+        "skipped": outcome.count("skipped"),
+        "checkpointed_chunks": sum(row["from_checkpoint"] is True for row in done),
+        "events": events_of(done),
+        "events_per_second": ratio(total(column(done, "events")), wall_seconds),
+        "chunk_wall_seconds": wall_seconds,
+        "chunk_seconds": total(column(attempts, "compute_seconds")),
+        "mean_process_seconds": mean(column(done, "process_seconds")),
+        "events_per_process_second": ratio(
+            total(column(timed, "events")), sums["process_seconds"]
+        ),
+        "bytes_per_second": ratio(sums["bytes_read"], wall_seconds),
+        "compression_ratio": compression_ratio(attempts),
+    }
+
+
+def _memory(recording: Recording) -> Row:
+    """Tell the most memory of all workers at a tick, and of one at a tick or in a chunk."""
+    samples = column(worker_samples(recording), "memory_bytes")
+    in_chunks = column(chunk_attempts(recording), "memory_peak_bytes")
+    return {
+        "peak_memory_bytes": most(column(cluster_samples(recording), "memory_bytes")),
+        "peak_worker_memory_bytes": most([*samples, *in_chunks]),
+        "mean_worker_memory_bytes": whole(mean(samples)),
+    }

@@ -1,0 +1,188 @@
+"""Workers, what they did, and what the scheduler knew of them over time."""
+
+from nightly.chunks import FAILED, chunk_attempts
+from nightly.datasets import bytes_per_second, seconds_without_checkpoint, slowest
+from nightly.processes import Process, process_of, processes
+from nightly.recording import Recording, Row
+from nightly.relative_duration import slow_processes
+from nightly.tasks import task_runs
+from nightly.totals import column, grouped, least, median, most, ratio, spread, total
+
+#: Columns of samples that are fields by another name.
+SAMPLED = {
+    "nthreads": "nthreads",
+    "processing": "processing",
+    "executing": "executing",
+    "occupancy_seconds": "occupancy",
+    "stored_bytes": "nbytes",
+    "last_seen_t": "last_seen",
+    "server_id": "server_id",
+}
+
+#: The same of what the worker said of itself.
+METRICS = {
+    "cpu_percent": "cpu",
+    "memory_bytes": "memory",
+    "managed_bytes": "managed_bytes",
+    "spilled_bytes": "spilled_disk",
+    "ready": "ready",
+    "event_loop_interval_seconds": "event_loop_interval",
+    "num_fds": "num_fds",
+    "incoming_bytes": "incoming_bytes",
+    "outgoing_bytes": "outgoing_bytes",
+    "host_net_read_bps": "host_net_read_bps",
+    "host_net_write_bps": "host_net_write_bps",
+    "host_disk_read_bps": "host_disk_read_bps",
+    "host_disk_write_bps": "host_disk_write_bps",
+}
+
+
+def worker_samples(recording: Recording) -> list[Row]:
+    """One row per worker and tick."""
+    return [_sample(line) for line in recording.of("worker_sample")]
+
+
+def _sample(line: dict) -> Row:
+    metrics = line.get("metrics") or {}
+    return {
+        "t": line["t"],
+        "worker": line.get("worker"),
+        "memory_limit_bytes": line.get("memory_limit") or None,
+        **{name: line.get(field) for name, field in SAMPLED.items()},
+        **{name: metrics.get(field) for name, field in METRICS.items()},
+    }
+
+
+def cluster_samples(recording: Recording) -> list[Row]:
+    """One row per tick: the workers summed up."""
+    summed = (
+        "nthreads", "cpu_percent", "memory_bytes", "memory_limit_bytes", "managed_bytes",
+        "spilled_bytes", "processing", "executing", "ready", "occupancy_seconds",
+        "stored_bytes",
+    )  # fmt: skip
+    return [
+        {"t": t, "workers": len(rows)} | {name: total(r[name] for r in rows) for name in summed}
+        for t, rows in grouped(worker_samples(recording), lambda row: row["t"]).items()
+    ]
+
+
+def pauses(recording: Recording) -> list[Row]:
+    """One row each time that a worker paused, until it said something else, or had gone."""
+    rows = []
+    changes = [
+        line
+        for line in recording.of("event")
+        if line["topic"] == line.get("worker")
+        and isinstance(line.get("payload"), dict)
+        and line["payload"].get("action") == "worker-status-change"
+    ]
+    for n, line in enumerate(changes):
+        if line["payload"].get("status") != "paused":
+            continue
+        ends = [
+            *(after["t"] for after in changes[n + 1 :] if after["worker"] == line["worker"])
+        ][:1]
+        gone = [
+            process.removed["t"]
+            for process in processes(recording)
+            if process.address == line["worker"] and process.removed is not None
+        ]
+        stop = least([*ends, least([t for t in gone if t >= line["t"]])])
+        rows.append(
+            {
+                "worker": line["worker"],
+                "start_t": line["t"],
+                "stop_t": stop,
+                "seconds": None if stop is None else stop - line["t"],
+            }
+        )
+    return rows
+
+
+def workers(recording: Recording) -> list[Row]:
+    """One row per process, in the order in which they came."""
+    attempts = grouped(chunk_attempts(recording), lambda row: row["process"])
+    everything = total(
+        row["compute_seconds"]
+        for row in chunk_attempts(recording)
+        if row["process"] is not None
+    )
+    unknown = {"relative_duration": None, "is_slow": None}
+    rows = []
+    for number, process in enumerate(processes(recording)):
+        runs = [
+            run
+            for run in task_runs(recording)
+            if process_of(recording, run["worker"], run["processing_t"]) == number
+        ]
+        chunks = attempts.get(number, [])
+        rows.append(
+            {
+                **_process(process),
+                **_work(runs, chunks),
+                **_chunks(chunks, everything),
+                "peak_memory_bytes": most(
+                    [
+                        *column(chunks, "memory_peak_bytes"),
+                        *column(_samples_of(number, recording), "memory_bytes"),
+                    ]
+                ),
+                **slow_processes(recording).get(number, unknown),
+            }
+        )
+    return rows
+
+
+def _samples_of(number: int, recording: Recording) -> list[Row]:
+    return [
+        row
+        for row in worker_samples(recording)
+        if process_of(recording, row["worker"], row["t"]) == number
+    ]
+
+
+def _process(process: Process) -> Row:
+    """Tell who it was, and when it came and went."""
+    return {
+        "worker": process.address,
+        "name": process.added.get("name"),
+        "host": process.added.get("host"),
+        "nthreads": process.added.get("nthreads"),
+        "memory_limit_bytes": process.added.get("memory_limit") or None,
+        "added_t": process.added.get("t"),
+        "removed_t": process.removed and process.removed["t"],
+        "removal_reason": process.reason,
+        "server_id": process.added.get("server_id"),
+    }
+
+
+def _work(runs: list[Row], chunks: list[Row]) -> Row:
+    """Sum up attempts at tasks, and those at chunks of which no task is known."""
+    alone = [row for row in chunks if not row["has_task"]]
+    seconds = [*column(runs, "compute_seconds"), *column(alone, "compute_seconds")]
+    return {
+        "task_runs": len(runs),
+        "compute_seconds": sum(seconds),
+        "output_bytes": sum([*column(runs, "nbytes"), *column(alone, "output_bytes")]),
+    }
+
+
+def _chunks(chunks: list[Row], everything: float | None) -> Row:
+    """Sum up attempts at chunks; what is rated is that which ended well."""
+    ended_well = [row for row in chunks if row["outcome"] == "memory"]
+    seconds = total(column(chunks, "compute_seconds"))
+    events = total(column(chunks, "events"))
+    return {
+        "chunks": len(ended_well),
+        "events": events if ended_well else 0,
+        "bytes_read": total(column(chunks, "bytes_read")),
+        "failed_chunks": sum(row["outcome"] in FAILED for row in chunks),
+        "chunk_seconds": seconds,
+        "chunk_share": ratio(seconds, everything),
+        "events_per_second": ratio(events, seconds_without_checkpoint(chunks)),
+        "bytes_per_second": bytes_per_second(chunks),
+        "median_chunk_seconds": median(column(ended_well, "compute_seconds")),
+        "max_chunk_seconds": most(column(ended_well, "compute_seconds")),
+        "spread": spread(column(chunks, "event_seconds")),
+        "slowest_file": slowest(chunks, "filename"),
+    }

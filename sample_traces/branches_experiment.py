@@ -1,10 +1,10 @@
-"""Does the size of a task's result tell how much the task has read? ``make experiment``.
+"""Compare the size of task results with the bytes that the tasks read: ``make experiment``.
 
-Dask's ``TaskState`` knows the size of a result (``nbytes``) and nothing of what was read for
-it. Here processors that read 1, 2, 3, 5 and 10 branches go over the same files, recorded, and
-the trace is asked for both. Writes a table, a figure and what they support into
-``branches.md`` and ``branches.png`` beside this script; with ``--files``, over ROOT files of
-one's own (with NanoAOD's branches) and under another ``--name``.
+Dask's ``TaskState`` contains the size of a result (``nbytes``), but not the bytes read for
+it. Processors that read 1, 2, 3, 5 and 10 branches process the same files, and both sizes
+are queried from the trace. The script writes a table, a figure and the conclusions to
+``branches.md`` and ``branches.png`` beside it. ``--files`` selects other ROOT files with
+NanoAOD branches, ``--name`` another name.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from roast_recorder.demo import files as demo_files
 
 HERE = Path(__file__).resolve().parent
 
-#: How many branches a processor reads, and in what order they come.
+#: Numbers of branches read, and the branches in order.
 COUNTS = (1, 2, 3, 5, 10)
 COLUMNS = (
     ("Jet", "pt"),
@@ -49,7 +49,7 @@ GENERATED = (
 
 
 class Quiet(NanoAODSchema):
-    """NanoAOD, without a warning for each branch that a file lacks."""
+    """NanoAOD without a warning for each missing branch."""
 
     warn_missing_crossrefs = False
 
@@ -71,7 +71,7 @@ class ReadsBranches(ProcessorABC):
 
 
 def run(paths: list[str], chunksize: int, trace: Path) -> list[dict[str, Any]]:
-    """Run all processors into one trace; give what coffea reports of each."""
+    """Record all processors into one trace and return coffea's reports."""
     reports = []
     with (
         LocalCluster(
@@ -119,8 +119,8 @@ ORDER BY branches
 """
 
 
-def analyse(trace: Path, reports: list[dict[str, Any]]) -> pl.DataFrame:
-    """Ask the trace, and see that it agrees with coffea's own reports."""
+def analyze(trace: Path, reports: list[dict[str, Any]]) -> pl.DataFrame:
+    """Query the trace and check the result against coffea's reports."""
     with Trace(trace) as opened:
         table = opened.sql(QUERY).pl()
     assert table["bytes_read"].to_list() == [report["bytesread"] for report in reports]
@@ -132,7 +132,7 @@ def analyse(trace: Path, reports: list[dict[str, Any]]) -> pl.DataFrame:
 
 
 def conclusion(table: pl.DataFrame) -> Iterator[str]:
-    """Say what the numbers support, and no more."""
+    """Yield the conclusions that the numbers support."""
     first, last = table.row(0, named=True), table.row(-1, named=True)
     read, branch, output = (
         last[f"{name}_ratio"] for name in ("bytes_read", "branch_bytes", "output_bytes")
@@ -145,52 +145,51 @@ def conclusion(table: pl.DataFrame) -> Iterator[str]:
     if _is_known(branch):
         overhead = last["bytes_read"] - last["branch_bytes"]
         yield (
-            f"Of what was read with {last['branches']} branches, {overhead / 1e3:,.0f} kB "
-            f"({overhead / last['bytes_read']:.0%}) was no branch's data: every chunk opens "
-            "its file anew and reads its metadata. The branches' own bytes grew "
+            f"Of the bytes read with {last['branches']} branches, {overhead / 1e3:,.0f} kB "
+            f"({overhead / last['bytes_read']:.0%}) was not branch data: every chunk opens "
+            "its file again and reads its metadata. The bytes of the branches grew "
             f"{branch:.2f}-fold."
         )
     else:
         yield (
-            "The branches lie in the file's own metadata, which every chunk reads whole, "
-            "however many branches it needs: their own bytes are 0."
+            "The branches are stored in the file metadata, which every chunk reads completely, "
+            "so that the bytes of the branches themselves are 0."
         )
     if _is_known(between):
         yield (
-            f"Over the five runs the two are correlated ({between:.2f}): a processor that "
-            "reads more also returned more, since this one returns a number for each branch. "
-            "That is a property of the processor."
+            f"Over the five runs the two are correlated ({between:.2f}), because this "
+            "processor returns a number for each branch. That is a property of the processor."
         )
     within = [
         value for value in table["chunk_correlation"] if value is not None and value == value
     ]
     if within:
         yield (
-            f"Among the chunks of one run, which do the same to different events, the "
+            f"Among the chunks of one run, which process different events identically, the "
             f"correlation was {min(within):.2f} to {max(within):.2f}."
         )
     ratio = last["output_bytes"] / last["bytes_read"]
     yield (
-        f"The results are {ratio:.2%} of what was read. **The size of a result does not tell "
-        "what was read for it; what a chunk has read has to be measured where it is read.**"
+        f"The results are {ratio:.2%} of the bytes read. **The size of a result does not "
+        "indicate the bytes read for it; these must be measured where they are read.**"
     )
 
 
 def _is_known(value: float | None) -> bool:
-    """Tell a number from what came of dividing by 0."""
+    """Return whether a value is a finite number: a division by 0 is not."""
     return value is not None and math.isfinite(value)
 
 
 def write(table: pl.DataFrame, name: str, what: str) -> None:
-    """Write the table, the figure and the conclusion."""
+    """Write the table, the figure and the conclusions."""
     draw(table, HERE / f"{name}.png")
     header = (
-        "branches", "columns", "chunks", "events", "bytes read", "× first",
-        "of the branches", "× first", "bytes of results", "× first", "mean of a result",
-        "correlation by chunk",
+        "branches", "columns", "chunks", "events", "bytes read", "ratio",
+        "branch bytes", "ratio", "result bytes", "ratio", "mean result bytes",
+        "correlation between chunks",
     )  # fmt: skip
     lines = [
-        "# Does the size of a result tell what was read for it?",
+        "# Size of results and bytes read",
         "",
         f"Processors that read 1, 2, 3, 5 and 10 branches of {what}, recorded by",
         f"[{Path(__file__).name}]({Path(__file__).name}).",
@@ -223,7 +222,7 @@ def _row(row: dict[str, Any]) -> str:
 
 
 def draw(table: pl.DataFrame, path: Path) -> None:
-    """Draw what was read and what came out, as they are and relative to one branch."""
+    """Draw bytes read and result sizes, absolute and relative to one branch."""
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
@@ -231,7 +230,7 @@ def draw(table: pl.DataFrame, path: Path) -> None:
     figure, (sizes, ratios) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     series = (
         ("bytes_read", "bytes read", "#0072b2", "o"),
-        ("branch_bytes", "of which the branches' own", "#56b4e9", "s"),
+        ("branch_bytes", "branch data", "#56b4e9", "s"),
         ("output_bytes", "size of the results", "#d55e00", "^"),
     )
     for name, label, colour, marker in series:
@@ -252,7 +251,7 @@ def draw(table: pl.DataFrame, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", nargs="+", type=Path, help="ROOT files to read instead")
-    parser.add_argument("--name", default="branches", help="of the files that are written")
+    parser.add_argument("--name", default="branches", help="name of the output files")
     parser.add_argument("--chunksize", type=int, default=20_000)
     options = parser.parse_args()
     given = [path.resolve() for path in options.files or ()]
@@ -265,7 +264,7 @@ def main() -> None:
             paths = [str(path) for path in demo_files.write_files(Path(), GENERATED)]
             what = "generated NanoAOD-like files (400,000 events)"
         reports = run(paths, options.chunksize, trace)
-        write(analyse(trace, reports), options.name, what)
+        write(analyze(trace, reports), options.name, what)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Record the sample traces anew: ``make samples``, or this script with names of samples.
+"""Record the sample traces: ``make samples``, or this script with names of samples.
 
-Every trace is of a real run on a LocalCluster of this machine, written by the recorder.
-The runs take place in a temporary folder, on relative paths, so that a trace names no
-folder of the machine that it was made on.
+Each trace is a real run on a LocalCluster of this machine, written by the recorder. The
+runs use relative paths in a temporary folder, so that a trace contains no path of the
+recording machine.
 """
 
 import argparse
@@ -51,7 +51,7 @@ DATASETS = (
 def recorded_cluster(
     name: str, workers: int, memory_limit: str = "auto", **settings: object
 ) -> Iterator[tuple[LocalCluster, Client]]:
-    """A cluster of worker processes of one thread, recorded into ``name``.jsonl.zst."""
+    """Start single-threaded worker processes and record them into ``name``.jsonl.zst."""
     with (
         LocalCluster(
             n_workers=workers,
@@ -68,7 +68,7 @@ def recorded_cluster(
 
 
 def coffea() -> None:
-    """The demo's dijet analysis over three datasets in eight files."""
+    """Run the dijet analysis of the demo over three datasets in eight files."""
     Path("nanoaod").mkdir()
     list(files.write_files(Path("nanoaod"), DATASETS))
     with recorded_cluster("coffea", workers=3) as (_, client):
@@ -76,7 +76,7 @@ def coffea() -> None:
 
 
 def coffea_failures() -> None:
-    """The same with a worker killed in the middle, and a file that is damaged."""
+    """Run the same analysis, kill a worker during the run, and damage a file."""
     Path("damaged").mkdir()
     list(files.write_files(Path("damaged"), DATASETS))
     fileset = files.fileset(Path("damaged"), DATASETS)
@@ -96,7 +96,7 @@ def coffea_failures() -> None:
 
 
 class SlowProcessor(DijetProcessor):
-    """The dijet analysis, with some work added so that a killed worker is busy."""
+    """The dijet analysis with extra computation, so that a killed worker is busy."""
 
     def process(self, events):
         until = time.perf_counter() + 0.2
@@ -111,7 +111,7 @@ def kill_a_worker(cluster: LocalCluster) -> None:
 
 
 def shuffle_reduce() -> None:
-    """A dataframe set to a new index, grouped and joined, and reductions of an array."""
+    """Set the index of a dataframe, group it, and reduce an array."""
     with recorded_cluster("shuffle_reduce", workers=3):
         random = np.random.default_rng(0)
         frame = pd.DataFrame(
@@ -126,7 +126,7 @@ def shuffle_reduce() -> None:
 
 
 def image_pipeline() -> None:
-    """A dask.delayed pipeline over images: read, smooth, segment, measure, collect."""
+    """Run a dask.delayed pipeline: read, smooth, segment, measure and collect images."""
 
     @dask.delayed
     def read_image(number: int) -> np.ndarray:
@@ -163,13 +163,13 @@ def image_pipeline() -> None:
 
 
 def metadata_map() -> None:
-    """Dask's image-processing example with all layers on, and its functions by Yappi."""
+    """Run Dask's image-processing example with every record kind, and Yappi."""
     Path("images").mkdir()
     for number in range(8):
         tifffile.imwrite(Path("images") / f"{number:02}.tif", generated_image(number))
     layers = {"code": True, "transfers": True, "worker_transitions": True}
     with (
-        # So little that results are spilled, and that a large one lets its worker pause.
+        # Low thresholds, so that results are spilled and a large one pauses its worker.
         dask.config.set(
             {
                 "distributed.worker.memory.target": 0.002,
@@ -194,7 +194,7 @@ def metadata_map() -> None:
 
 
 def generated_image(number: int) -> np.ndarray:
-    """Bright cells on a noisy ground, in three colours."""
+    """Return an image of bright cells on a noisy background, in three colors."""
     random = np.random.default_rng(number)
     image = random.integers(0, 60, (256, 256, 3))
     for row, column in random.integers(10, 240, (20, 2)):
@@ -203,7 +203,7 @@ def generated_image(number: int) -> np.ndarray:
 
 
 def count_cells(pattern: str) -> np.ndarray:
-    """Make images grey, find what is bright, and measure it, as Dask's notebook does."""
+    """Convert images to gray, find bright regions and measure them, as in Dask's notebook."""
     images = dask_image.imread.imread(pattern)
     grey = (images * np.array([0.2125, 0.7154, 0.0721])).sum(axis=-1)
     bright = grey > dask_image.ndfilters.threshold_local(grey, (1, 31, 31))
@@ -213,7 +213,7 @@ def count_cells(pattern: str) -> np.ndarray:
 
 
 def hold(nbytes: int) -> None:
-    """Take memory for a while."""
+    """Allocate memory for 1.5 s."""
     with section("a large buffer"):
         buffer = np.ones(nbytes, dtype=np.uint8)
         time.sleep(1.5)

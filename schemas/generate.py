@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roast_analyze.export.shell_script import shell_script
-from roast_analyze.trace import documented_views
+from roast_analyze.open.database import documented_views
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import json_schema, records_markdown
 

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(error: Exception) -> int:
-    from roast_analyze.figures.labels import visible
+    from roast_analyze.safe_text import visible
 
     try:
         # What a trace says can be in it.

@@ -1,41 +1,43 @@
-"""What can go wrong between a trace and its reader.
+"""Exceptions and warnings of the analysis.
 
-The first line of every message names the value and says the way out; only that of a query
-is followed by others, which show the place. The command line prints it as it is and exits
-with 2::
+The first line of every message names the value that is wrong and what to do; only the message
+of a query has further lines, which quote the query. The command line prints the message and
+exits with 2::
 
     TraceError
-    ├── TraceNotFound      nothing lies at the path
-    ├── NotATrace          something lies there, but no trace that can be read
-    ├── SchemaTooNew       recorded by a newer roast than this one
-    ├── NoRoom             too little memory, or disk, for what is to be done
-    ├── UnknownView        no view has the name
-    ├── QueryError         a query is refused, by DuckDB or before it
-    ├── BrokenView         a file of the user's own views makes none
+    ├── TraceNotFound      the path does not exist
+    ├── NotATrace          the path is not a readable trace
+    ├── SchemaTooNew       recorded by a newer version of roast
+    ├── NoRoom             not enough memory or disk space
+    ├── UnknownView        no view has this name
+    ├── QueryError         the query was refused
+    ├── BrokenView         a file of the user's own views is invalid
     ├── NotWritable        an output cannot be written
     └── MissingExtra       a library of the [analyze] extra is not installed
 
-A view of the user's own that nobody asked for is no error, but a warning: ViewLeftOut.
+    UserWarning
+    ├── CacheNotUsed       a trace was read without the cache
+    └── ViewSkipped        a broken file in the default folder of views was skipped
 """
 
-# ruff: noqa: N818 - the names say what is wrong; all of them are errors
+# ruff: noqa: N818 - the base class is named Error; the subclasses name the condition
 
 from __future__ import annotations
 
-#: The command that installs, or upgrades, everything the analysis needs.
+#: Command that installs or upgrades everything that the analysis needs.
 INSTALL_COMMAND = "pip install -U 'roast-trace[analyze]'"
 
 
 class TraceError(Exception):
-    """Anything that a caller did not ask for but has to hear."""
+    """Base class of all errors that the user can cause and fix."""
 
 
 class TraceNotFound(TraceError):
-    """Nothing lies at the path."""
+    """The path does not exist."""
 
 
 class NotATrace(TraceError):
-    """What lies at the path is no trace, or cannot be read."""
+    """The path is not a trace, or cannot be read."""
 
 
 class SchemaTooNew(TraceError):
@@ -43,27 +45,19 @@ class SchemaTooNew(TraceError):
 
 
 class NoRoom(TraceError):
-    """There is too little memory, or too little room on a disk."""
+    """There is not enough memory or disk space."""
 
 
 class UnknownView(TraceError):
-    """No view has the name."""
+    """No view has this name."""
 
 
 class QueryError(TraceError):
-    """A query is refused, by DuckDB or before it."""
+    """A query was refused, before it ran or by DuckDB."""
 
 
 class BrokenView(TraceError):
-    """A file of the user's own views makes none."""
-
-
-class CacheNotUsed(UserWarning):
-    """The tables of a trace could not be kept, or not be found: it was read without."""
-
-
-class ViewLeftOut(UserWarning):
-    """A file in the folder of the user's own views makes none, and is left out."""
+    """A file of the user's own views is invalid."""
 
 
 class NotWritable(TraceError):
@@ -74,6 +68,14 @@ class MissingExtra(TraceError):
     """A library that the analysis needs is not installed."""
 
 
-def one_line(error: Exception) -> str:
-    """Put a message of DuckDB on one line: its hints, but no drawing of the place, no stack."""
+class CacheNotUsed(UserWarning):
+    """A trace was read without the cache, because the cache could not be used."""
+
+
+class ViewSkipped(UserWarning):
+    """A broken file in the default folder of views was skipped."""
+
+
+def first_paragraph(error: Exception) -> str:
+    """Return the first paragraph of an error as one line: no quoted query, no stack."""
     return " ".join(str(error).partition("\n\n")[0].split())

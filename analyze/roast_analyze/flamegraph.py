@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
     from plotly.graph_objects import Figure
 
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ _MIDDLE = "(start_t + stop_t) / 2"
 
 
 def stacks_of(
-    trace: Trace,
+    trace: Session,
     *,
     worker: str | None = None,
     prefix: str | None = None,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from roast_analyze.errors import TraceError
-from roast_analyze.figures.labels import shortened, visible
 from roast_analyze.report import excerpts
 from roast_analyze.report.quantities import count, counted, instant, seconds
+from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Losses that are shown; the view has the rest.
 _LOSSES: Final = 5
@@ -41,7 +41,7 @@ ORDER BY run.start_t
 """
 
 
-def page_of(trace: Trace) -> str:
+def page_of(trace: Session) -> str:
     """Give a trace as a piece of HTML."""
     try:
         parts = [*_stretches(trace), *_runs(trace), *_losses(trace), *_views(trace), _further()]
@@ -51,12 +51,12 @@ def page_of(trace: Trace) -> str:
     return "".join(f"<p>{part}</p>" for part in [title, *parts])
 
 
-def _stretches(trace: Trace) -> Iterator[str]:
-    for excerpt in trace.excerpts:
+def _stretches(trace: Session) -> Iterator[str]:
+    for excerpt in trace.time_ranges:
         yield _text(f"Only {excerpts.stretch(excerpt)}. {excerpts.left_out(excerpt)}")
 
 
-def _runs(trace: Trace) -> Iterator[str]:
+def _runs(trace: Session) -> Iterator[str]:
     for start_t, offset, wall, workers, tasks, attempts, failures in trace.sql(
         _RUNS
     ).fetchall():
@@ -67,7 +67,7 @@ def _runs(trace: Trace) -> Iterator[str]:
         )
 
 
-def _losses(trace: Trace) -> Iterator[str]:
+def _losses(trace: Session) -> Iterator[str]:
     losses = trace.sql("SELECT reason, records, detail FROM loss").fetchall()
     if not losses:
         yield "Nothing is lost."
@@ -81,7 +81,7 @@ def _losses(trace: Trace) -> Iterator[str]:
     yield f"Not whole (what, records, detail):<ul>{''.join(shown)}{more}</ul>"
 
 
-def _views(trace: Trace) -> Iterator[str]:
+def _views(trace: Session) -> Iterator[str]:
     topics = [
         f"<li>{_text(topic)}: "
         + ", ".join(

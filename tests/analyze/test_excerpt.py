@@ -139,8 +139,8 @@ def test_chunks_without_a_cluster_are_cut_off_too(excerpt, chunk):
     ]
     assert excerpt(done, start=15).sql(query).fetchall() == [("memory", 15.0, 30.0, 15.0, 9)]
     assert excerpt(done, start=40).sql(query).fetchall() == []
-    [left_out] = excerpt(done, start=15, stop=16).excerpts
-    assert (left_out.told.attempts, left_out.cut_attempts) == (1, 1)
+    [left_out] = excerpt(done, start=15, stop=16).time_ranges
+    assert (left_out.selected.attempts, left_out.cut_attempts) == (1, 1)
 
 
 def test_sections_are_cut_off_too(excerpt, passage):
@@ -198,16 +198,16 @@ def test_what_an_attempt_took_is_known_of_one_that_goes_on(excerpt, worker, task
 def test_what_it_says_of_itself(excerpt, crossing, sample):
     opened = excerpt(*crossing, sample(50.0), start="20s", stop="-1:00")
 
-    [found] = opened.excerpts
+    [found] = opened.time_ranges
     assert (found.start_seconds, found.stop_seconds, found.run_seconds) == (20, 40, 100)
-    assert found.told == Counts(attempts=1, transitions=1, samples=0)
-    assert found.whole == Counts(attempts=1, transitions=2, samples=1)
+    assert found.selected == Counts(attempts=1, transitions=1, samples=0)
+    assert found.total == Counts(attempts=1, transitions=2, samples=1)
     assert found.cut_attempts == 1
     assert found.options == "--from 20 --to 40"
 
 
 def test_a_trace_without_ends_is_the_whole(excerpt, crossing):
-    assert excerpt(*crossing).excerpts == ()
+    assert excerpt(*crossing).time_ranges == ()
 
 
 def test_each_of_several_traces_counts_from_its_own_start(tmp_path, lines, task, run):
@@ -224,7 +224,7 @@ def test_each_of_several_traces_counts_from_its_own_start(tmp_path, lines, task,
         assert opened.sql(
             "SELECT trace_id, compute_start_t, compute_seconds FROM task_runs"
         ).fetchall() == [("T", 20.0, 10.0), ("U", 1020.0, 10.0)]
-        assert [found.trace_id for found in opened.excerpts] == ["T", "U"]
+        assert [found.trace_id for found in opened.time_ranges] == ["T", "U"]
 
 
 def test_views_mean_the_same_and_loss_is_that_of_the_whole(excerpt, crossing):
@@ -296,8 +296,8 @@ def test_what_is_no_stretch_of_the_run(excerpt, crossing, start, stop, message):
     ("start", "stop"), [(-500, None), (None, 500), ("1970-01-01", "2030-01-01")]
 )
 def test_ends_beyond_the_run_are_its_own(excerpt, crossing, start, stop):
-    [found] = excerpt(*crossing, start=start, stop=stop).excerpts
+    [found] = excerpt(*crossing, start=start, stop=stop).time_ranges
 
     assert (found.start_seconds, found.stop_seconds) == (0, 100)
-    assert found.told == found.whole
+    assert found.selected == found.total
     assert found.options == ""

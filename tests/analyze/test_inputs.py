@@ -5,7 +5,7 @@ import zstandard
 
 from roast_analyze import Trace
 from roast_analyze.errors import NotATrace, TraceNotFound
-from roast_analyze.open.discover import find_inputs, tell_apart
+from roast_analyze.open.discover import find_inputs, group_by_trace
 
 
 @pytest.fixture
@@ -154,23 +154,23 @@ def test_no_name_at_all():
 def test_each_name_is_a_trace(segment):
     a, b = segment("a.jsonl", trace_id="A"), segment("b.jsonl", trace_id="B")
 
-    assert tell_apart([b, a]) == [(b,), (a,)]
+    assert group_by_trace([b, a]) == [(b,), (a,)]
 
 
 def test_segments_and_copies_of_one_trace_are_one(tmp_path, segment):
     one, two = segment("f/1.jsonl", 1), segment("f/2.jsonl", 2)
     copy, other = segment("copy.jsonl", 1), segment("other.jsonl", trace_id="B")
 
-    assert tell_apart([one, other, two, copy]) == [(one, two, copy), (other,)]
-    assert tell_apart([tmp_path / "f"]) == [(tmp_path / "f",)]
+    assert group_by_trace([one, other, two, copy]) == [(one, two, copy), (other,)]
+    assert group_by_trace([tmp_path / "f"]) == [(tmp_path / "f",)]
 
 
 def test_what_holds_several_traces_is_taken_apart(tmp_path, segment):
     a, b = segment("f/a.jsonl", trace_id="A"), segment("f/b.jsonl", trace_id="B")
     more = segment("more.jsonl", 2, trace_id="A")
 
-    assert tell_apart([tmp_path / "f", more]) == [(a, more), (b,)]
-    assert tell_apart([tmp_path / "f" / "*.jsonl"]) == [(a,), (b,)]
+    assert group_by_trace([tmp_path / "f", more]) == [(a, more), (b,)]
+    assert group_by_trace([tmp_path / "f" / "*.jsonl"]) == [(a,), (b,)]
 
 
 def test_traces_without_a_header_are_known_by_where_they_lie(tmp_path):
@@ -180,13 +180,13 @@ def test_traces_without_a_header_are_known_by_where_they_lie(tmp_path):
         path.parent.mkdir()
         path.write_text('{"kind":"task","t":1.0,"key":"a"}\n')
 
-    assert tell_apart(paths) == [(path,) for path in paths]
+    assert group_by_trace(paths) == [(path,) for path in paths]
 
 
 def test_every_name_must_be_a_trace(tmp_path, segment):
     (tmp_path / "empty.jsonl").touch()
 
     with pytest.raises(NotATrace, match="empty"):
-        tell_apart([segment("a.jsonl"), tmp_path / "empty.jsonl"])
+        group_by_trace([segment("a.jsonl"), tmp_path / "empty.jsonl"])
     with pytest.raises(TraceNotFound, match="nowhere"):
-        tell_apart([segment("a.jsonl"), tmp_path / "nowhere.jsonl"])
+        group_by_trace([segment("a.jsonl"), tmp_path / "nowhere.jsonl"])

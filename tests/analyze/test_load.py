@@ -18,7 +18,7 @@ from roast_analyze.open import block_reader as lines_module
 from roast_analyze.open import decompress as content
 from roast_analyze.open import load
 from roast_analyze.open.discover import Identity
-from roast_analyze.open.segment import look_at
+from roast_analyze.open.segment import read_segment
 from roast_schemas import SCHEMA_VERSION
 from sealing import sealed
 
@@ -544,7 +544,7 @@ def test_a_connection_of_ones_own_can_be_filled_segment_by_segment(tmp_path, lin
             path = _written(tmp_path, lines(task(f"a-{number}")), f"{number}.jsonl")
             identity = Identity("mine", number)
             load.load_segment(
-                connection, look_at(path), identity, load.Progress(), lambda _place: None
+                connection, read_segment(path), identity, load.Progress(), lambda _place: None
             )
 
         assert connection.sql("SELECT key, segment, trace_id FROM raw.task").fetchall() == [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Column, Trace, View
-from roast_analyze.errors import BrokenView, ViewLeftOut
+from roast_analyze.errors import BrokenView, ViewSkipped
 
 SLOW = """\
 -- Attempts that took long: one row per attempt,
@@ -213,7 +213,7 @@ def test_there_what_is_broken_is_left_out_with_a_warning(path, folder, monkeypat
     views = folder(good="SELECT 1", bad="SELECT kye FROM tasks", worse="FROM bad")
     monkeypatch.setenv("ROAST_VIEWS", f"{views}:nowhere")
 
-    with pytest.warns(ViewLeftOut) as caught, Trace(path) as trace:
+    with pytest.warns(ViewSkipped) as caught, Trace(path) as trace:
         assert [view.name for view in own(trace)] == ["good"]
 
     assert [str(warning.message).split(": ")[1] for warning in caught] == [

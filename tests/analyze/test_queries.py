@@ -31,7 +31,7 @@ def complaint(trace, query, parameters=None) -> str:
     try:
         trace.sql(query, parameters).fetchall()
     except duckdb.Error as error:
-        return str(trace.explained(error, query))
+        return str(trace.explain(error, query))
     except QueryError as error:
         return str(error)
     pytest.fail(f"nothing is said of {query!r}")
@@ -122,7 +122,7 @@ def test_a_place_is_found_in_what_the_query_became_a_part_of(trace):
     with pytest.raises(duckdb.ConversionException) as caught:
         trace.sql(query).project("#2 AS number").limit(1).fetchall()
 
-    assert str(trace.explained(caught.value, query)).startswith("line 2, column 6: Conv")
+    assert str(trace.explain(caught.value, query)).startswith("line 2, column 6: Conv")
 
 
 def test_of_a_long_line_the_part_around_the_place_is_shown(trace):

@@ -11,8 +11,8 @@ import pytest
 import roast_analyze
 from roast_analyze import Trace
 from roast_analyze.errors import TraceError, UnknownView
+from roast_analyze.open.database import documented_views
 from roast_analyze.open.views import view_names
-from roast_analyze.trace import documented_views
 
 ROOT = Path(__file__).parents[2]
 SQL = ROOT / "analyze" / "roast_analyze" / "sql"

@@ -3,7 +3,7 @@
 import pytest
 
 from roast_analyze.errors import TraceError
-from roast_analyze.open.time_parsing import instant_of
+from roast_analyze.open.time_parsing import parse_time
 
 #: A run of 2 h 30 min that began on 2026-08-31 12:00 UTC, 14:00 where the cluster is.
 START_T = 1788177600.0
@@ -43,7 +43,7 @@ STOP_T = START_T + 9000
     ],
 )
 def test_what_is_meant(when, seconds_after_the_start):
-    found = instant_of(when, START_T, STOP_T, utc_offset_seconds=7200.0)
+    found = parse_time(when, START_T, STOP_T, utc_offset_seconds=7200.0)
 
     assert found - START_T == pytest.approx(seconds_after_the_start)
 
@@ -58,7 +58,7 @@ def test_what_is_meant(when, seconds_after_the_start):
 )  # fmt: skip
 def test_what_is_no_time_is_named_with_the_way_out(when):
     with pytest.raises(TraceError) as error:
-        instant_of(when, START_T, STOP_T, utc_offset_seconds=0.0)
+        parse_time(when, START_T, STOP_T, utc_offset_seconds=0.0)
 
     [line] = str(error.value).splitlines()
     assert line.startswith(f"{str(when)!r} is no time of the run; give seconds")

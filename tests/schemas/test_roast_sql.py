@@ -14,8 +14,8 @@ import pytest
 import zstandard
 
 from roast_analyze import Trace
+from roast_analyze.open.database import documented_views
 from roast_analyze.open.views import view_names
-from roast_analyze.trace import documented_views
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import duckdb_columns, kinds
 from sealing import sealed

@@ -6,7 +6,7 @@ import sys
 import webbrowser
 from typing import TYPE_CHECKING
 
-from roast_analyze.figures.labels import visible
+from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path

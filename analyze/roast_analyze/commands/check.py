@@ -14,7 +14,7 @@ from roast_analyze.report.quantities import count, counted
 if TYPE_CHECKING:
     import argparse
 
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if losses else 0
 
 
-def _print(trace: Trace, losses: list[tuple[str, int | None, str]]) -> None:
+def _print(trace: Session, losses: list[tuple[str, int | None, str]]) -> None:
     from roast_analyze.commands.terminal import cell, print_out, table
 
     verdict = "not whole" if losses else "whole"
@@ -42,7 +42,7 @@ def _print(trace: Trace, losses: list[tuple[str, int | None, str]]) -> None:
         print_out("", table(["what is lost", ">records", "detail"], rows))
 
 
-def _contents(trace: Trace) -> str:
+def _contents(trace: Session) -> str:
     segments, records = trace.sql(
         "SELECT count(*), sum(records)::BIGINT FROM trace_info"
     ).fetchall()[0]

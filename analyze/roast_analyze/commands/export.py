@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import argparse
 
     from roast_analyze.export.scope import Scope
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Formats, what is named with them, and what they are for.
 FORMATS: Final = {
@@ -91,7 +91,7 @@ def _check(traces: list[Path], targets: dict[str, Path]) -> None:
         raise TraceError("two formats cannot go to one file; name another one")
 
 
-def _write(name: str, trace: Trace, scope: Scope, target: Path) -> None:
+def _write(name: str, trace: Session, scope: Scope, target: Path) -> None:
     from roast_analyze.export import files, folded, perfetto, speedscope, tables
 
     if name == "parquet":

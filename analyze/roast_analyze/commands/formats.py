@@ -87,7 +87,7 @@ class _Visible:
         self.isatty = terminal.isatty
 
     def write(self, text: str) -> int:
-        from roast_analyze.figures.labels import visible
+        from roast_analyze.safe_text import visible
 
         return self._terminal.write(visible(text))
 
@@ -187,7 +187,7 @@ def _write_jsonl(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
 
 
 def _write_markdown(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
-    from roast_analyze.figures.labels import visible
+    from roast_analyze.safe_text import visible
 
     def line(cells: Any) -> str:
         texts = (" ".join(visible(_text(cell)).split()) for cell in cells)

@@ -103,7 +103,7 @@ def _import_dump(options: argparse.Namespace) -> int:
 
 
 def _say(text: str) -> None:
-    from roast_analyze.figures.labels import visible
+    from roast_analyze.safe_text import visible
 
     # The numbers of a page do not break from their nouns; a terminal's may.
     print(visible(text).replace("\xa0", " "))

@@ -41,7 +41,7 @@ def progress(name: str, stage: str, *, is_told: bool = True) -> Iterator[Listene
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.text import Text
 
-    from roast_analyze.figures.labels import visible
+    from roast_analyze.safe_text import visible
 
     columns = (TextColumn("{task.description}"), BarColumn())
     share = (TaskProgressColumn(),) if is_told else ()

@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             write(rows, chosen_format(options), options.output, chosen_limit(options))
         except duckdb.Error as error:
-            raise trace.explained(error, query) from None
+            raise trace.explain(error, query) from None
     return 0
 
 

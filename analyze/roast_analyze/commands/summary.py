@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roast_analyze.commands.progress import progress
 from roast_analyze.commands.trace_args import STDIN, add_excerpt, add_reading, open_paths
 from roast_analyze.errors import NotWritable, TraceError
-from roast_analyze.open.discover import SUFFIXES, tell_apart, trace_name
+from roast_analyze.open.discover import SUFFIXES, group_by_trace, trace_name
 from roast_analyze.report import excerpts
 from roast_analyze.report.quantities import (
     UNKNOWN,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 def _told_apart(names: list[Path]) -> list[tuple[Path, ...]]:
     """Tell which traces were named; what comes from standard input is one."""
     if STDIN not in map(str, names):
-        return tell_apart(names)
+        return group_by_trace(names)
     if len(names) > 1:
         raise TraceError(
             "what comes from stdin cannot be set beside other traces; write it to a file"
@@ -121,7 +121,7 @@ def _print(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> None:
 
 def _write(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> Path:
     """Write the report where `html` says, or beside the first trace."""
-    from roast_analyze.report import write_comparison
+    from roast_analyze.report import write_comparison, write_report
 
     target = options.html if isinstance(options.html, Path) else _beside(traces)
     _check_target(target, [name for name in options.traces if str(name) != STDIN])
@@ -133,7 +133,7 @@ def _write(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> Path:
             opener(traces[0]) as trace,
             progress(trace.path.name, "making the report", is_told=False),
         ):
-            return trace.report(target, title=options.title)
+            return write_report(trace, target, title=options.title)
     except OSError as error:
         reason = error.strerror or error
         raise NotWritable(f"{str(target)!r} cannot be written: {reason}") from None
@@ -182,7 +182,7 @@ _SLOWEST: Final = 5
 _FAILURES: Final = 8
 
 
-def _parts(trace: Trace) -> Iterator[RenderableType]:
+def _parts(trace: Session) -> Iterator[RenderableType]:
     yield _headline(trace)
     for part in (
         _losses,
@@ -204,7 +204,7 @@ def _parts(trace: Trace) -> Iterator[RenderableType]:
             yield found
 
 
-def _headline(trace: Trace) -> RenderableType:
+def _headline(trace: Session) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
@@ -219,11 +219,11 @@ def _headline(trace: Trace) -> RenderableType:
     return grid
 
 
-def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
+def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     run = trace.view("run").to_dicts()[0]
     first = trace.view("trace_info").to_dicts()[0]
     start = instant(run["start_t"], first["utc_offset_seconds"])
-    for excerpt in trace.excerpts[:1]:
+    for excerpt in trace.time_ranges[:1]:
         yield "Only", f"{excerpts.stretch(excerpt)}. {excerpts.left_out(excerpt)}"
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
     if first["dask_version"]:
@@ -279,7 +279,7 @@ def _chunk_outcomes(run: dict[str, Any]) -> str:
     return "".join(f", {count(number)} {what}" for what, number in parts.items() if number)
 
 
-def _wholeness(trace: Trace) -> str:
+def _wholeness(trace: Session) -> str:
     losses, records = trace.sql(
         "SELECT count(*), coalesce(sum(records), 0)::BIGINT FROM loss"
     ).fetchall()[0]
@@ -291,7 +291,7 @@ def _wholeness(trace: Trace) -> str:
     return f"no, at least {missing}, see below"
 
 
-def _losses(trace: Trace) -> RenderableType | None:
+def _losses(trace: Session) -> RenderableType | None:
     rows = trace.sql("SELECT reason, records, detail FROM loss").fetchall()
     return _table(
         "Not whole",
@@ -302,7 +302,7 @@ def _losses(trace: Trace) -> RenderableType | None:
     )
 
 
-def _prefixes(trace: Trace) -> RenderableType | None:
+def _prefixes(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT prefix, task_runs, memory, erred, retried + lost, compute_seconds, "
         "mean_compute_seconds, max_compute_seconds FROM prefixes"
@@ -319,7 +319,7 @@ def _prefixes(trace: Trace) -> RenderableType | None:
     )
 
 
-def _datasets(trace: Trace) -> RenderableType | None:
+def _datasets(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT dataset, files, chunks, failed_attempts, events, compute_seconds, "
         "events_per_second FROM datasets"
@@ -336,7 +336,7 @@ def _datasets(trace: Trace) -> RenderableType | None:
     )
 
 
-def _costs(trace: Trace) -> RenderableType | None:
+def _costs(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT dataset, fixed_seconds, 1000 * seconds_per_event, relative_error, "
         "median_events, recommended_events, note FROM chunk_costs WHERE method IS NOT NULL"
@@ -359,7 +359,7 @@ def _costs(trace: Trace) -> RenderableType | None:
     )
 
 
-def _workers(trace: Trace) -> RenderableType | None:
+def _workers(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT name, worker, nthreads, task_runs, compute_seconds, compute_seconds / "
         "nullif(nthreads * (coalesce(removed_t, stop_t) - coalesce(added_t, start_t)), 0), "
@@ -381,7 +381,7 @@ def _workers(trace: Trace) -> RenderableType | None:
     )
 
 
-def _slow(trace: Trace) -> RenderableType | None:
+def _slow(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT relative_duration, 'file, on every worker', chunks, filename FROM files WHERE is_slow "
         "UNION ALL SELECT relative_duration, 'worker, on every file', chunks, worker FROM workers "
@@ -396,7 +396,7 @@ def _slow(trace: Trace) -> RenderableType | None:
     )
 
 
-def _slowest_runs(trace: Trace) -> RenderableType | None:
+def _slowest_runs(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT compute_seconds, outcome, worker, key FROM task_runs "
         "WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT $n",
@@ -409,7 +409,7 @@ def _slowest_runs(trace: Trace) -> RenderableType | None:
     )
 
 
-def _slowest_chunks(trace: Trace) -> RenderableType | None:
+def _slowest_chunks(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT compute_seconds, events_per_second, entry_start, entry_stop, dataset, filename "
         "FROM chunks WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT $n",
@@ -425,7 +425,7 @@ def _slowest_chunks(trace: Trace) -> RenderableType | None:
     )
 
 
-def _slowest_files(trace: Trace) -> RenderableType | None:
+def _slowest_files(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT events_per_second, compute_seconds, events, failed_attempts, filename "
         "FROM files WHERE events_per_second IS NOT NULL ORDER BY events_per_second LIMIT $n",
@@ -441,7 +441,7 @@ def _slowest_files(trace: Trace) -> RenderableType | None:
     )
 
 
-def _branches(trace: Trace) -> RenderableType | None:
+def _branches(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT sum(read_seconds) AS reading, sum(read_share), sum(compressed_bytes) AS size, "
         "sum(byte_share), branch FROM branches GROUP BY branch "
@@ -459,7 +459,7 @@ def _branches(trace: Trace) -> RenderableType | None:
     )
 
 
-def _sections(trace: Trace) -> RenderableType | None:
+def _sections(trace: Session) -> RenderableType | None:
     rows = trace.sql(
         "SELECT seconds, compute_share, passes, mean_seconds, dataset, name FROM section_totals"
     ).fetchall()
@@ -475,7 +475,7 @@ def _sections(trace: Trace) -> RenderableType | None:
     )
 
 
-def _failures(trace: Trace) -> RenderableType | None:
+def _failures(trace: Session) -> RenderableType | None:
     from roast_analyze.commands.terminal import cell
 
     rows = trace.sql(

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roast_analyze.figures.labels import shortened, visible
+from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: The name under which a trace is read from standard input.
 STDIN: Final = "-"
@@ -111,7 +111,7 @@ def add_views(parser: argparse.ArgumentParser) -> None:
 
 def open_trace(
     options: argparse.Namespace, *, views: Sequence[Path] | None = (), unsafe: bool = False
-) -> Trace:
+) -> Session:
     """Open the traces that a command was given.
 
     Parameters
@@ -124,7 +124,7 @@ def open_trace(
     Raises
     ------
     TraceError
-        As :class:`roast_analyze.trace.Trace` does.
+        As :class:`roast_analyze.open.session.Session` does.
     """
     return open_paths(_paths(options), options, views=views, unsafe=unsafe)
 
@@ -135,7 +135,7 @@ def open_paths(
     *,
     views: Sequence[Path] | None = (),
     unsafe: bool = False,
-) -> Trace:
+) -> Session:
     """Open traces, or parts of one, in the way that a command's options say.
 
     Parameters
@@ -151,15 +151,15 @@ def open_paths(
     Raises
     ------
     TraceError
-        As :class:`roast_analyze.trace.Trace` does.
+        As :class:`roast_analyze.open.session.Session` does.
     """
     with progress(paths[0].name, "reading") as listener, _warnings_said():
         from roast_analyze.errors import TraceError
-        from roast_analyze.trace import Trace
+        from roast_analyze.open.session import Session
 
         kept = _standard_input() if STDIN in map(str, paths) else None
         try:
-            return Trace(
+            return Session(
                 *(kept if kept and str(path) == STDIN else path for path in paths),
                 cache=options.cache and kept is None,
                 memory_limit=options.memory_limit,
@@ -190,15 +190,15 @@ def _standard_input() -> Path:
 @contextlib.contextmanager
 def _warnings_said() -> Iterator[None]:
     """Say on stderr what was left out, or done without; leave other warnings be."""
-    from roast_analyze.errors import CacheNotUsed, ViewLeftOut
-    from roast_analyze.figures.labels import visible
+    from roast_analyze.errors import CacheNotUsed, ViewSkipped
+    from roast_analyze.safe_text import visible
 
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ViewLeftOut)
+        warnings.simplefilter("always", ViewSkipped)
         warnings.simplefilter("always", CacheNotUsed)
         yield
     for warning in caught:
-        if issubclass(warning.category, ViewLeftOut | CacheNotUsed):
+        if issubclass(warning.category, ViewSkipped | CacheNotUsed):
             print(f"roast-analyze: {visible(str(warning.message))}", file=sys.stderr)
         else:
             warnings.warn_explicit(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyRelation
 
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,11 +63,11 @@ def run(options: argparse.Namespace) -> int:
         try:
             write(rows, chosen_format(options), options.output, chosen_limit(options))
         except duckdb.Error as error:
-            raise trace.explained(error) from None
+            raise trace.explain(error) from None
     return 0
 
 
-def _print_list(trace: Trace) -> None:
+def _print_list(trace: Session) -> None:
     """Print the list for people, by topic."""
     from roast_analyze.commands.terminal import print_out, table
 
@@ -76,7 +76,7 @@ def _print_list(trace: Trace) -> None:
         print_out(table(["view", "a row is, or what it tells"], rows, title=topic), "")
 
 
-def _list(trace: Trace) -> DuckDBPyRelation:
+def _list(trace: Session) -> DuckDBPyRelation:
     views = trace.views()
     return trace.sql(
         "SELECT unnest($names) AS view, unnest($topics) AS topic, unnest($comments) AS meaning",
@@ -88,7 +88,7 @@ def _list(trace: Trace) -> DuckDBPyRelation:
     )
 
 
-def _columns(trace: Trace, name: str | None) -> DuckDBPyRelation:
+def _columns(trace: Session, name: str | None) -> DuckDBPyRelation:
     if name:
         trace.view(name)  # an unknown name is an error, not an empty answer
     columns = [

@@ -12,11 +12,11 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.export.profiles import SAMPLES, condition_of
 from roast_analyze.export.rows import rows
-from roast_analyze.figures.labels import visible
+from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from roast_analyze.export.scope import Scope
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 _STACKS: Final = """
 SELECT frames, sum({samples})::BIGINT AS samples
@@ -28,12 +28,12 @@ ORDER BY frames
 """
 
 
-def write(trace: Trace, scope: Scope, file: IO[str]) -> None:
+def write(trace: Session, scope: Scope, file: IO[str]) -> None:
     """Write the stacks of a part of a trace.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
     scope : Scope
     file : text file
     """

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, Final
 from roast_analyze.export.lanes import Slice, laid_out
 from roast_analyze.export.rows import rows
 from roast_analyze.export.scope import recording_start
-from roast_analyze.figures.labels import shortened, visible
+from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import IO
 
     from roast_analyze.export.scope import Scope
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 Event = dict[str, Any]
 Row = dict[str, Any]
@@ -142,12 +142,12 @@ _COUNTERS: Final = {
 }
 
 
-def write(trace: Trace, scope: Scope, file: IO[str]) -> None:
+def write(trace: Session, scope: Scope, file: IO[str]) -> None:
     """Write the trace events of a part of a trace.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
     scope : Scope
     file : text file
     """
@@ -158,7 +158,7 @@ def write(trace: Trace, scope: Scope, file: IO[str]) -> None:
     file.write("[]\n" if separator == "[\n" else "\n]\n")
 
 
-def events(trace: Trace, scope: Scope) -> Iterator[Event]:
+def events(trace: Session, scope: Scope) -> Iterator[Event]:
     """Give the trace events of a part of a trace, in no order of time."""
     processes = _Processes(dict(_worker_names(trace)))
     clock = _Clock(recording_start(trace))
@@ -173,7 +173,7 @@ def events(trace: Trace, scope: Scope) -> Iterator[Event]:
         yield from _counters(processes, query.of_samples(), clock)
 
 
-def _worker_names(trace: Trace) -> Iterator[tuple[str, str | None]]:
+def _worker_names(trace: Session) -> Iterator[tuple[str, str | None]]:
     yield from trace.sql("SELECT worker, name FROM workers").fetchall()
 
 
@@ -193,7 +193,7 @@ class _Clock:
         return Slice(start, max(stop, start + 1), what)
 
 
-def _groups(trace: Trace, scope: Scope) -> list[Scope]:
+def _groups(trace: Session, scope: Scope) -> list[Scope]:
     """Cut a part into groups of workers; what is of no worker is in the first."""
     counted = trace.sql(
         "SELECT worker, sum(task_runs) FROM workers GROUP BY worker ORDER BY worker"
@@ -217,7 +217,7 @@ def _groups(trace: Trace, scope: Scope) -> list[Scope]:
 class _Query:
     """Asks for the rows of a group of workers."""
 
-    trace: Trace
+    trace: Session
     scope: Scope
 
     def of_tasks(self) -> Iterator[Row]:
@@ -318,7 +318,7 @@ def _naming(meta: str, pid: int, tid: int, **what: object) -> Event:
     return {"ph": "M", "name": meta, "pid": pid, "tid": tid, "ts": 0, "args": what}
 
 
-def _colours(trace: Trace) -> dict[str | None, str]:
+def _colours(trace: Session) -> dict[str | None, str]:
     ranked = trace.sql(
         "SELECT prefix FROM prefixes ORDER BY compute_seconds DESC NULLS LAST, prefix"
     ).fetchall()

@@ -13,7 +13,7 @@ from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
     from roast_analyze.export.scope import Condition, Scope
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Samples that a row of ``profile_stacks`` stands for.
 SAMPLES: Final = "(coalesce(samples, 0) + coalesce(ambiguous_samples, 0))"
@@ -25,7 +25,7 @@ def condition_of(scope: Scope) -> Condition:
     return replace(condition, sql=f"profiler = 'dask' AND {condition.sql}")
 
 
-def refuse_if_none(trace: Trace) -> None:
+def refuse_if_none(trace: Session) -> None:
     """Refuse a trace without profiles.
 
     Raises

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 
-from roast_analyze.errors import QueryError, one_line
+from roast_analyze.errors import QueryError, first_paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 BATCH_ROWS: Final = 10_000
 
 
 def batches(
-    trace: Trace, query: str, parameters: Mapping[str, object] | None = None
+    trace: Session, query: str, parameters: Mapping[str, object] | None = None
 ) -> pa.RecordBatchReader:
     """Ask a question whose answer is computed while it is read.
 
@@ -31,11 +31,11 @@ def batches(
     try:
         return trace.sql(query, parameters or None).to_arrow_reader(BATCH_ROWS)
     except duckdb.Error as error:
-        raise QueryError(one_line(error)) from None
+        raise QueryError(first_paragraph(error)) from None
 
 
 def rows(
-    trace: Trace, query: str, parameters: Mapping[str, object] | None = None
+    trace: Session, query: str, parameters: Mapping[str, object] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Give the rows of an answer as dicts, as :func:`batches` does."""
     for batch in batches(trace, query, parameters):

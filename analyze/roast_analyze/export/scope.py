@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: The scheduler among the profiles, where it has no worker.
 SCHEDULER: Final = "scheduler"
@@ -94,7 +94,7 @@ class Scope:
 
 
 def part_of(
-    trace: Trace,
+    trace: Session,
     *,
     worker: str | None = None,
     prefix: str | None = None,
@@ -105,7 +105,7 @@ def part_of(
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
     worker : str, optional
         Address or name, or ``scheduler``.
     prefix : str, optional
@@ -131,13 +131,13 @@ def part_of(
     )
 
 
-def recording_start(trace: Trace) -> float:
+def recording_start(trace: Session) -> float:
     """Give the start of the recording, in seconds since the epoch."""
     [(start_t,)] = trace.sql("SELECT coalesce(min(start_t), 0) FROM run").fetchall()
     return float(start_t)
 
 
-def _check_stretch(trace: Trace, start: float | None, stop: float | None) -> None:
+def _check_stretch(trace: Session, start: float | None, stop: float | None) -> None:
     for option, value in (("--start", start), ("--stop", stop)):
         if value is not None and not math.isfinite(value):
             raise TraceError(f"{option} {value} is no time; give seconds since the start")
@@ -150,7 +150,7 @@ def _check_stretch(trace: Trace, start: float | None, stop: float | None) -> Non
         raise TraceError(f"--stop {stop:g} is before the recording; give a number above 0")
 
 
-def _addresses(trace: Trace, worker: str) -> tuple[str, ...]:
+def _addresses(trace: Session, worker: str) -> tuple[str, ...]:
     """Give the addresses that are meant; none are those of the scheduler."""
     known = trace.sql(
         "SELECT worker, name FROM workers UNION SELECT worker, NULL FROM raw.profile "
@@ -165,7 +165,7 @@ def _addresses(trace: Trace, worker: str) -> tuple[str, ...]:
     raise TraceError(f"no worker is {worker!r}; {_hint(worker, names)}")
 
 
-def _check_prefix(trace: Trace, prefix: str) -> None:
+def _check_prefix(trace: Session, prefix: str) -> None:
     known = trace.sql(
         "SELECT prefix FROM prefixes WHERE prefix IS NOT NULL "
         "UNION SELECT prefix FROM raw.profile WHERE prefix IS NOT NULL ORDER BY ALL"
@@ -176,7 +176,7 @@ def _check_prefix(trace: Trace, prefix: str) -> None:
 
 
 def _hint(name: str, names: list[str]) -> str:
-    from roast_analyze.figures.labels import shortened, visible
+    from roast_analyze.safe_text import shortened, visible
 
     if not names:
         return "there is none in this trace"

@@ -16,13 +16,13 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.export.profiles import SAMPLES, condition_of
 from roast_analyze.export.rows import rows
-from roast_analyze.figures.labels import visible
+from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roast_analyze.export.scope import Scope
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
@@ -40,12 +40,12 @@ SELECT count(*) FROM profile_stacks WHERE seconds IS NULL AND {samples} > 0 AND 
 Row = dict[str, Any]
 
 
-def write(trace: Trace, scope: Scope, file: IO[str]) -> None:
+def write(trace: Session, scope: Scope, file: IO[str]) -> None:
     """Write the profiles of a part of a trace.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
     scope : Scope
     file : text file
     """

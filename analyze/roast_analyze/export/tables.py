@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from roast_analyze.errors import NotWritable, one_line
+from roast_analyze.errors import NotWritable, first_paragraph
 from roast_analyze.export.files import replacing
 from roast_analyze.export.rows import batches
 from roast_analyze.export.scope import Condition
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from roast_analyze.export.scope import Scope
+    from roast_analyze.open.session import Session
     from roast_analyze.open.views import View
-    from roast_analyze.trace import Trace
 
 #: Views of the recording itself.
 _WHOLE: Final = ("trace_info", "run", "environment", "loss")
@@ -51,7 +51,7 @@ _NOT_WRITTEN: Final = (
 )
 
 
-def write_parquet(trace: Trace, scope: Scope, folder: Path) -> None:
+def write_parquet(trace: Session, scope: Scope, folder: Path) -> None:
     """Write each view to a Parquet file of its name.
 
     The meaning of a view is in the metadata of its file as ``comment``, those of its columns
@@ -59,7 +59,7 @@ def write_parquet(trace: Trace, scope: Scope, folder: Path) -> None:
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
     scope : Scope
     folder : Path
         Made if it is not there; files of these names are replaced.
@@ -86,12 +86,12 @@ def write_parquet(trace: Trace, scope: Scope, folder: Path) -> None:
                 writer.write_batch(batch.cast(schema))
 
 
-def write_duckdb(trace: Trace, scope: Scope, path: Path) -> None:
+def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
     """Write the views as tables of a database.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
     scope : Scope
     path : Path
         File of the database; an older one is replaced.
@@ -119,7 +119,9 @@ def write_duckdb(trace: Trace, scope: Scope, path: Path) -> None:
                 database.execute("CHECKPOINT")
         except _NOT_WRITTEN as error:
             _remove(unfinished)
-            raise NotWritable(f"{str(path)!r} cannot be written: {one_line(error)}") from None
+            raise NotWritable(
+                f"{str(path)!r} cannot be written: {first_paragraph(error)}"
+            ) from None
 
 
 def _remove(database: Path) -> None:
@@ -127,7 +129,7 @@ def _remove(database: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _rows_of(trace: Trace, scope: Scope, view: View) -> pa.RecordBatchReader:
+def _rows_of(trace: Session, scope: Scope, view: View) -> pa.RecordBatchReader:
     condition = _condition(scope, view)
     query = f"SELECT * FROM {quoted(view.name)} WHERE {condition.sql}"  # noqa: S608
     return batches(trace, query, condition.parameters)

@@ -1,66 +1,16 @@
-"""Text of a trace made fit to be shown: harmless, visible, and not too long.
-
-Keys, file names, exceptions and the like are whatever the user's code made of them. Here
-control and bidirectional marks become visible signs, so that a name can neither hide a
-part of itself nor turn its surroundings around, and plotly's pseudo-HTML is defused.
-"""
+"""Labels of figures: text from a trace on one line, without markup that plotly would obey."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
+
+from roast_analyze.safe_text import LABEL_LIMIT, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Longest label in characters; keys of Dask are usually shorter.
-LABEL_LIMIT: Final = 120
 #: Longest name of a worker.
 NAME_LIMIT: Final = 24
-
-#: C0 and C1 controls, bidirectional marks, line and paragraph separators, byte-order
-#: mark, and surrogates that have no partner. Tab and newline are kept.
-_INVISIBLE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
-
-
-def visible(text: str) -> str:
-    r"""Replace characters that cannot be seen by a sign that can.
-
-    Parameters
-    ----------
-    text : str
-        Any text. Tabs and newlines stay as they are.
-
-    Returns
-    -------
-    str
-        Control characters below 0x20 as Unicode's control pictures, the others by code
-        point.
-
-    Examples
-    --------
-    >>> visible("a\x00b\u202ec")
-    'a␀b⟨U+202E⟩c'
-    """
-    return _INVISIBLE.sub(_sign, text)
-
-
-def shortened(text: str, limit: int = LABEL_LIMIT) -> str:
-    """Leave out the middle of a text that is longer than ``limit`` characters.
-
-    Dask's keys and file names tell themselves apart at both of their ends.
-    """
-    if len(text) <= limit:
-        return text
-    head = (limit - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
-
-
-def one_line(text: str, limit: int = LABEL_LIMIT) -> str:
-    """Put a text on one line of at most so many characters, where it stays text."""
-    return shortened(" ".join(visible(text).split()), limit)
 
 
 def label(text: object, limit: int = LABEL_LIMIT) -> str:
@@ -101,8 +51,3 @@ def worker_name(worker: Mapping[str, object]) -> str:
         # The names that Dask gives by itself are numbers.
         name = f"worker {name}"
     return one_line(str(name), NAME_LIMIT)
-
-
-def _sign(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return chr(0x2400 + code) if code < 0x20 else f"⟨U+{code:04X}⟩"

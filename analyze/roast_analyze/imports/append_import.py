@@ -28,7 +28,7 @@ from roast_analyze.errors import NotATrace, NotWritable, TraceError
 from roast_analyze.open.block_reader import MAX_LINE_BYTES
 from roast_analyze.open.decompress import Content
 from roast_analyze.open.discover import find_inputs
-from roast_analyze.trace import Trace
+from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -97,7 +97,7 @@ def add(
         If a file cannot be read, or the trace not be written; it is then as it was.
     """
     with _last_part(trace) as part, TemporaryFile() as room:
-        with Trace(trace) as opened:
+        with Session(trace) as opened:
             known = {
                 source for (source,) in opened.sql("SELECT source FROM imports").fetchall()
             }

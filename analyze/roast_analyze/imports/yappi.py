@@ -60,9 +60,9 @@ def worker_named(trace: Path, name: str | None) -> str | None:
     """
     if name is None:
         return None
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
-    with Trace(trace) as opened:
+    with Session(trace) as opened:
         rows = opened.sql("SELECT DISTINCT worker, name FROM workers ORDER BY ALL").fetchall()
     found = sorted({address for address, called in rows if name in (address, called)})
     if len(found) == 1:

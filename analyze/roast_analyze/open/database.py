@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import duckdb
 
-from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, TraceError, one_line
+from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, TraceError, first_paragraph
 from roast_analyze.open.cache import Entry, Loaded, cache_folder, empty_database
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.load import (
@@ -31,19 +31,20 @@ from roast_analyze.open.load import (
     write_accounts,
 )
 from roast_analyze.open.memory_limit import limit_bytes
-from roast_analyze.open.views import create_views, work_out_tables
+from roast_analyze.open.views import create_views, describe_views, fill_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roast_analyze.open.discover import Identity, Inputs, Part
     from roast_analyze.open.load import Account
+    from roast_analyze.open.views import View
 
 #: Name of the database of a trace within a connection.
 NAME: Final = "trace"
 
 #: Name of the database beside it, in memory: the other one may be read-only.
-BESIDE: Final = "memory"
+VIEWS_NAME: Final = "memory"
 
 #: Traces with less than this in their files are read faster than a cache is looked after.
 #: What is compressed counts as so many times its size.
@@ -94,7 +95,7 @@ def open_database(
     -------
     duckdb.DuckDBPyConnection
         It finds names in the database of the traces, :data:`NAME`, and then in an empty one,
-        :data:`BESIDE`. It can still reach files.
+        :data:`VIEWS_NAME`. It can still reach files.
 
     Raises
     ------
@@ -109,7 +110,7 @@ def open_database(
             _load(connection, inputs, {}, listener, cache=cache)
         elif not cache or not _attach_cached(connection, inputs, memory_bytes, listener):
             _attach_temporary(connection, inputs, memory_bytes, listener)
-        connection.execute(f"SET search_path = '{NAME},{BESIDE}'")
+        connection.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
     except BaseException:
         connection.close()
         raise
@@ -120,21 +121,21 @@ def trouble(error: Exception) -> TraceError:
     """Say what to do about an error of DuckDB that came while something was computed."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return NoRoom(
-            f"this takes more memory: {one_line(error)}; allow it with --memory-limit"
+            f"this takes more memory: {first_paragraph(error)}; allow it with --memory-limit"
         )
     if _DAMAGED in str(error):
         return TraceError(
             f"the cache in {str(cache_folder())!r} is damaged; remove it, or use --no-cache"
         )
-    return TraceError(one_line(error))
+    return TraceError(first_paragraph(error))
 
 
-def documented_database() -> duckdb.DuckDBPyConnection:
-    """Open a database with all tables and views, and no trace in them."""
-    connection = _connect(limit_bytes(None))
-    _attach(connection, _IN_MEMORY)
-    _create_all(connection)
-    return connection
+def documented_views() -> list[View]:
+    """Return the public views with their descriptions, without a trace."""
+    with _connect(limit_bytes(None)) as connection:
+        _attach(connection, _IN_MEMORY)
+        _create_all(connection)
+        return describe_views(connection)
 
 
 def _create_all(connection: duckdb.DuckDBPyConnection) -> None:
@@ -227,7 +228,7 @@ def _attach_temporary(
         _attach(connection, path, read_only=True)
     except (OSError, duckdb.IOException) as error:
         raise NoRoom(
-            f"no database of the trace can be written to {folder.name!r}: {one_line(error)}; "
+            f"no database of the trace can be written to {folder.name!r}: {first_paragraph(error)}; "
             "name a larger disk with TMPDIR"
         ) from None
 
@@ -260,7 +261,7 @@ def _attach_cached(
         else:
             return True
     warnings.warn(
-        f"the cache {str(entry.folder.parent)!r} cannot be used ({one_line(problem)}); "
+        f"the cache {str(entry.folder.parent)!r} cannot be used ({first_paragraph(problem)}); "
         "reading without it",
         CacheNotUsed,
         stacklevel=2,
@@ -341,7 +342,7 @@ def _load(
         write_accounts(
             connection, [(part, account) for part, account, _ in accounts], inputs.left_out
         )
-        work_out_tables(connection, lambda share: listener("working out who ran what", share))
+        fill_tables(connection, lambda share: listener("computing tables", share))
     connection.execute(f"CHECKPOINT {NAME}")
     return accounts
 

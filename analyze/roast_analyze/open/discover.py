@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from roast_analyze.errors import NotATrace, TraceNotFound
 from roast_analyze.open.damage import Damage
 from roast_analyze.open.decompress import Content
-from roast_analyze.open.segment import Segment, look_at
+from roast_analyze.open.segment import Segment, read_segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -83,7 +83,7 @@ def find_inputs(names: Iterable[Path]) -> Inputs:
     parts: list[Part] = []
     left_out: list[LeftOut] = []
     for name in names:
-        segments = [look_at(path) for path in segment_paths(name)]
+        segments = [read_segment(path) for path in segment_paths(name)]
         full = _not_empty(name, segments)
         found = [
             Part(str(name), segment, identity)
@@ -98,7 +98,7 @@ def find_inputs(names: Iterable[Path]) -> Inputs:
     return Inputs(tuple(parts), (*left_out, *twice))
 
 
-def tell_apart(names: Iterable[Path]) -> list[tuple[Path, ...]]:
+def group_by_trace(names: Iterable[Path]) -> list[tuple[Path, ...]]:
     """Tell which traces somebody named: several names can be parts of one, one be of several.
 
     Parameters
@@ -119,7 +119,7 @@ def tell_apart(names: Iterable[Path]) -> list[tuple[Path, ...]]:
     """
     traces: dict[str, dict[Path, None]] = {}
     for name in names:
-        segments = _not_empty(name, map(look_at, segment_paths(name)))
+        segments = _not_empty(name, map(read_segment, segment_paths(name)))
         trace_ids = [identity.trace_id for identity in _identities(name, segments)]
         # Without a header its name is all that is known of a trace; another one, elsewhere,
         # can have the same.

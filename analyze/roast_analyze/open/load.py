@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import duckdb
 import orjson
 
-from roast_analyze.errors import INSTALL_COMMAND, NotATrace, one_line
+from roast_analyze.errors import INSTALL_COMMAND, NotATrace, first_paragraph
 from roast_analyze.open.block_reader import (
     MAX_LINE_BYTES,
     Lines,
@@ -246,7 +246,9 @@ def load_segment(
     try:
         return _load(connection, segment, identity, begin, report, each_line_checked=True)
     except _OF_A_LINE as error:
-        raise NotATrace(f"{str(segment.path)!r} cannot be read: {one_line(error)}") from None
+        raise NotATrace(
+            f"{str(segment.path)!r} cannot be read: {first_paragraph(error)}"
+        ) from None
 
 
 def write_accounts(

@@ -65,7 +65,7 @@ class Segment:
     begins_well: bool
 
 
-def look_at(path: Path) -> Segment:
+def read_segment(path: Path) -> Segment:
     """Look at the beginning of a file.
 
     Raises

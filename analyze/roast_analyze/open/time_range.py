@@ -1,14 +1,14 @@
-"""An excerpt: what a trace tells of a stretch of its run.
+"""Limiting a trace to a time range of its run.
 
-Beside the database of a trace, which may be read-only and shared, lies another one in memory,
-with the same relations. Records that have an instant are there if that lies in the stretch;
-attempts, workers and what else lasts are cut off at its ends (the files of ``sql/excerpt``
-say how); everything else is worked out from these by the same files as ever. So a view means
-the same of an excerpt as of the whole run.
+The database of a trace may be read-only and shared, so a second database in memory, with the
+same relations, is put in front of it. Records with a time are kept if the time lies in the
+range. Attempts, workers and everything else with a duration are cut at its ends, as the files
+of ``sql/time_range`` define. Everything else is computed from these by the same files as for
+the whole run, so a view has the same meaning for a time range as for a run.
 
-The stretch is half open: excerpts that follow each other have each instant once. One that
-begins with the run has all that workers, by their own clocks, did before; one that ends with
-it has what they did after.
+A range includes its start and excludes its end, so that adjacent ranges count each time once.
+A range that starts with the run includes what workers, by their own clocks, did before it; a
+range that ends with the run includes what they did after it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.errors import TraceError
-from roast_analyze.open.database import BESIDE, NAME
-from roast_analyze.open.time_parsing import instant_of
-from roast_analyze.open.views import create_excerpt_views, excerpt_table
+from roast_analyze.open.database import NAME, VIEWS_NAME
+from roast_analyze.open.time_parsing import parse_time
+from roast_analyze.open.views import create_time_range_views, time_range_table
 
 if TYPE_CHECKING:
     import duckdb
 
     from roast_analyze.open.database import Listener
 
-#: Name of the database of an excerpt within a connection.
-EXCERPT: Final = "excerpt"
+#: Name of the database of a time range within a connection.
+RANGE_NAME: Final = "time_range"
 
 _RUNS: Final = """
 SELECT trace_id, start_t, stop_t, coalesce(any_value(utc_offset_seconds), 0)
@@ -64,7 +64,7 @@ WHERE trace_id = $trace_id
 
 @dataclass(frozen=True)
 class Counts:
-    """How much there is: attempts at tasks (at chunks, where there are none), and records."""
+    """Numbers of attempts at tasks (or at chunks without tasks), transitions and samples."""
 
     attempts: int
     transitions: int
@@ -72,107 +72,124 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Excerpt:
-    """Which stretch of a run an excerpt is of, and how much of the run lies in it.
+class TimeRange:
+    """A time range of a run, and how much of the run it contains.
 
     Parameters
     ----------
     trace_id : str
     start_seconds, stop_seconds : float
-        Where it begins and ends, in seconds since the start of the run.
+        Ends of the range, in seconds since the start of the run.
     run_seconds : float
-        Length of the whole run.
-    told, whole : Counts
-        What the excerpt tells of, and what there is in the whole run.
+        Duration of the whole run.
+    selected, total : Counts
+        What the range contains, and what the whole run contains.
     cut_attempts : int
-        Attempts told of that go beyond an end of the stretch, and are cut off there.
+        Attempts in the range that are cut at an end of it.
     """
 
     trace_id: str
     start_seconds: float
     stop_seconds: float
     run_seconds: float
-    told: Counts
-    whole: Counts
+    selected: Counts
+    total: Counts
     cut_attempts: int
 
     @property
     def options(self) -> str:
-        """Options of the command line that ask for the same excerpt."""
+        """Options of the command line that select the same range."""
         parts = []
         if self.start_seconds > 0:
-            parts.append(f"--from {_plain(self.start_seconds)}")
+            parts.append(f"--from {_format_seconds(self.start_seconds)}")
         if self.stop_seconds < self.run_seconds:
-            parts.append(f"--to {_plain(self.stop_seconds)}")
+            parts.append(f"--to {_format_seconds(self.stop_seconds)}")
         return " ".join(parts)
 
 
-def open_excerpts(
+def limit_to_time_range(
     connection: duckdb.DuckDBPyConnection,
     start: float | str | None,
     stop: float | str | None,
     listener: Listener,
-) -> tuple[Excerpt, ...]:
-    """Let a connection tell of a stretch of the run only.
+) -> tuple[TimeRange, ...]:
+    """Limit a connection to a time range of each of its traces.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        Of the database of some traces, as :func:`roast_analyze.open.database.open_database` gives
-        it. Then it finds names in that of the excerpt, :data:`EXCERPT`.
+        As returned by :func:`roast_analyze.open.database.open_database`. It then finds names in
+        the database :data:`RANGE_NAME`.
     start, stop : float, str or None
-        As :func:`roast_analyze.open.time_parsing.instant_of` takes them, for each trace by itself; None is
-        the start or the end of the run.
+        Times as in :func:`roast_analyze.open.time_parsing.parse_time`, applied to each trace;
+        None is the start or the end of the run.
     listener : Listener
 
     Returns
     -------
-    tuple of Excerpt
-        One a trace.
+    tuple of TimeRange
+        One per trace.
 
     Raises
     ------
     TraceError
-        If that is no stretch of the run.
+        If the range is invalid or does not overlap a run.
     """
     runs = connection.execute(_RUNS).fetchall()
-    ends = {run[0]: _ends(start, stop, *run[1:]) for run in runs}
-    connection.execute(f"ATTACH ':memory:' AS {EXCERPT}")
-    connection.execute(f"USE {EXCERPT}")
-    connection.execute(excerpt_table())
+    ends = {run[0]: _parse_range(start, stop, *run[1:]) for run in runs}
+    connection.execute(f"ATTACH ':memory:' AS {RANGE_NAME}")
+    connection.execute(f"USE {RANGE_NAME}")
+    connection.execute(time_range_table())
     for trace_id, (from_t, until_t) in ends.items():
         connection.execute("INSERT INTO _excerpt VALUES (?, ?, ?)", [trace_id, from_t, until_t])
-    create_excerpt_views(connection, lambda share: listener("cutting the stretch out", share))
-    connection.execute(f"SET search_path = '{EXCERPT},{BESIDE}'")
-    return tuple(
-        _excerpt(connection, trace_id, start_t, stop_t, *ends[trace_id])
-        for trace_id, start_t, stop_t, _ in runs
-    )
+    create_time_range_views(connection, lambda share: listener("selecting the range", share))
+    connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
+    ranges = []
+    for trace_id, start_t, stop_t, _ in runs:
+        from_t, until_t = ends[trace_id]
+        parameters = {"trace_id": trace_id}
+        selected, total = (
+            Counts(*connection.execute(_COUNTS.format(database=name), parameters).fetchall()[0])
+            for name in (RANGE_NAME, NAME)
+        )
+        [(cut_attempts,)] = connection.execute(_CUT, parameters).fetchall()
+        ranges.append(
+            TimeRange(
+                trace_id=trace_id,
+                start_seconds=max(from_t - start_t, 0.0),
+                stop_seconds=min(until_t, stop_t) - start_t,
+                run_seconds=stop_t - start_t,
+                selected=selected,
+                total=total,
+                cut_attempts=cut_attempts,
+            )
+        )
+    return tuple(ranges)
 
 
-def _ends(
+def _parse_range(
     start: float | str | None,
     stop: float | str | None,
     start_t: float | None,
     stop_t: float | None,
     utc_offset_seconds: float,
 ) -> tuple[float, float]:
-    """Find the ends of the stretch, infinite where it is open."""
+    """Return the ends of the range, infinite where they are those of the run."""
     if start_t is None or stop_t is None:
-        raise TraceError("the trace holds no record with a time, so that it has no stretches")
+        raise TraceError("the trace has no record with a time: read it without a time range")
     run = (start_t, stop_t, utc_offset_seconds)
-    from_t = start_t if start is None else instant_of(start, *run)
-    until_t = stop_t if stop is None else instant_of(stop, *run)
-    hint = f"the run lasted {_plain(stop_t - start_t)} s; give a time within it"
+    from_t = start_t if start is None else parse_time(start, *run)
+    until_t = stop_t if stop is None else parse_time(stop, *run)
+    hint = f"the run lasted {_format_seconds(stop_t - start_t)} s: use a time within it"
     if from_t >= stop_t and from_t > start_t:
-        raise TraceError(f"from {str(start)!r} on there is nothing: {hint}")
+        raise TraceError(f"{str(start)!r} is after the end of the run; {hint}")
     if stop is not None and until_t <= start_t:
-        raise TraceError(f"before {str(stop)!r} there is nothing: {hint}")
+        raise TraceError(f"{str(stop)!r} is not after the start of the run; {hint}")
     if start is not None and stop is not None and from_t >= until_t:
         raise TraceError(
-            f"from {str(start)!r} to {str(stop)!r} is no stretch: that is from "
-            f"{_plain(from_t - start_t)} s to {_plain(until_t - start_t)} s after the start; "
-            "let it begin before it ends"
+            f"empty time range from {str(start)!r} to {str(stop)!r}, which are "
+            f"{_format_seconds(from_t - start_t)} s and {_format_seconds(until_t - start_t)} s "
+            "after the start: use an end after the start"
         )
     return (
         from_t if from_t > start_t else -math.inf,
@@ -180,31 +197,6 @@ def _ends(
     )
 
 
-def _excerpt(
-    connection: duckdb.DuckDBPyConnection,
-    trace_id: str,
-    start_t: float,
-    stop_t: float,
-    from_t: float,
-    until_t: float,
-) -> Excerpt:
-    [(cut,)] = connection.execute(_CUT, {"trace_id": trace_id}).fetchall()
-    return Excerpt(
-        trace_id=trace_id,
-        start_seconds=max(from_t - start_t, 0.0),
-        stop_seconds=min(until_t, stop_t) - start_t,
-        run_seconds=stop_t - start_t,
-        told=_counts(connection, EXCERPT, trace_id),
-        whole=_counts(connection, NAME, trace_id),
-        cut_attempts=cut,
-    )
-
-
-def _counts(connection: duckdb.DuckDBPyConnection, database: str, trace_id: str) -> Counts:
-    query = _COUNTS.format(database=database)
-    return Counts(*connection.execute(query, {"trace_id": trace_id}).fetchall()[0])
-
-
-def _plain(seconds: float) -> str:
-    """Write seconds to the microsecond, without what says nothing."""
+def _format_seconds(seconds: float) -> str:
+    """Format seconds with up to six decimals, without trailing zeros."""
     return f"{seconds:.6f}".rstrip("0").rstrip(".")

@@ -1,9 +1,9 @@
-"""Users' own views: the ``.sql`` files of a folder.
+"""The user's own views: the ``.sql`` files of a folder.
 
-A file ``name.sql`` holds one query, which becomes the view ``name`` with the comment lines
-above it as its meaning; or statements ``CREATE VIEW`` and ``COMMENT ON``, as ours do. Names
-that begin with ``_`` are building blocks that are not listed. The views can use each other,
-in any order. Nothing else can be done in a file, so that it is as safe as a query.
+A file ``name.sql`` contains either one query, which becomes the view ``name`` with the comment
+lines above it as its description, or ``CREATE VIEW`` and ``COMMENT ON`` statements. Views whose
+names begin with ``_`` are building blocks that are not listed. The views can use each other in
+any order. A file cannot contain anything else, which makes it as safe as a query.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from roast_analyze.errors import BrokenView, ViewLeftOut
-from roast_analyze.open.database import BESIDE
+from roast_analyze.errors import BrokenView, ViewSkipped
+from roast_analyze.open.database import VIEWS_NAME
 from roast_analyze.open.load import quoted
-from roast_analyze.open.query_errors import explained, missing_table
-from roast_analyze.open.session import BEFORE, is_query
+from roast_analyze.open.queries import BEFORE, explain_error, is_query, missing_table
 from roast_analyze.open.views import describe_views
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: Environment variable with folders, separated as in PATH; if it is empty there are none.
+#: Environment variable with folders, separated as in PATH; no folder if it is empty.
 VARIABLE: Final = "ROAST_VIEWS"
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -43,8 +42,6 @@ _COMMENT: Final = re.compile(
 
 @dataclass(frozen=True)
 class _File:
-    """A file of views; it knows its text, and by which name others mean it."""
-
     path: Path
     text: str
 
@@ -52,8 +49,8 @@ class _File:
     def name(self) -> str:
         return self.path.stem
 
-    def broken(self, why: object) -> BrokenView:
-        return BrokenView(f"{str(self.path)!r}: {why}")
+    def broken(self, reason: object) -> BrokenView:
+        return BrokenView(f"{str(self.path)!r}: {reason}")
 
 
 def create(
@@ -62,131 +59,135 @@ def create(
     *,
     safe: bool,
 ) -> tuple[str, ...]:
-    """Create the views of some folders, and name those that are public.
+    """Create the views of some folders and return the names of the public ones.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        Where our views are, closed to the outside if it is to be safe.
+        Database with all other views; already restricted if `safe`.
     folders : path-like, sequence of path-like, or None
-        If None, the user's own: those of the environment variable, or the one below the
-        user's configuration. Of these, what is broken is left out with a warning.
+        None means the default folders: those of :data:`VARIABLE`, or ``roast/views`` in the
+        user's configuration folder. Broken files in them are skipped with a warning.
     safe : bool
-        Whether the database is closed to the outside.
+        Whether the database is restricted.
 
     Raises
     ------
     BrokenView
-        If a folder that was named, or a file in it, cannot be used.
+        If a folder that was passed, or a file in it, is invalid.
     """
     if folders is None:
-        places = _default_folders()
+        paths = _default_folders()
     elif isinstance(folders, str | os.PathLike):
-        places = [Path(folders)]
+        paths = [Path(folders)]
     else:
-        places = [Path(folder) for folder in folders]
-    files, problems = _read(places)
-    maker = _Maker(connection, safe=safe)
+        paths = [Path(folder) for folder in folders]
+    files, problems = _read(paths)
+    creator = _Creator(connection, safe=safe)
     if files:
-        with _created_beside(connection):
-            problems += maker.make(files)
+        with _created_separately(connection):
+            problems += creator.create(files)
     for problem in problems:
         if folders is not None:
             raise problem
-        warnings.warn(f"left out: {problem}", ViewLeftOut, stacklevel=3)
-    return tuple(sorted(name for name in maker.made if not name.startswith("_")))
+        warnings.warn(f"skipped: {problem}", ViewSkipped, stacklevel=3)
+    return tuple(sorted(name for name in creator.created if not name.startswith("_")))
 
 
 def _default_folders() -> list[Path]:
-    if (named := os.environ.get(VARIABLE)) is not None:
-        return [Path(folder).expanduser() for folder in named.split(os.pathsep) if folder]
+    if (value := os.environ.get(VARIABLE)) is not None:
+        return [Path(folder).expanduser() for folder in value.split(os.pathsep) if folder]
     configured = os.environ.get("XDG_CONFIG_HOME")
     try:
         base = Path(configured) if configured else Path.home() / ".config"
         folder = base / "roast" / "views"
         return [folder] if folder.is_dir() else []
-    except (OSError, RuntimeError):  # not to be looked into, or nobody's home
+    except (OSError, RuntimeError):  # an unreadable folder, or a user without a home
         return []
 
 
 def _read(folders: list[Path]) -> tuple[list[_File], list[BrokenView]]:
-    """Read the files of folders; what cannot be read is a problem."""
+    """Read the files of folders; return them and the errors of unreadable ones."""
     files: list[_File] = []
     problems: list[BrokenView] = []
     for folder in folders:
         try:
             paths = sorted(path for path in folder.iterdir() if path.suffix == ".sql")
         except OSError as error:
-            why = f"no folder of views ({error.strerror})"
-            problems.append(BrokenView(f"{str(folder)!r} is {why}; name one with .sql files"))
+            problems.append(
+                BrokenView(
+                    f"cannot read the folder of views {str(folder)!r} ({error.strerror}): "
+                    "name a folder of .sql files"
+                )
+            )
             continue
         for path in paths:
             try:
                 files.append(_File(path, path.read_text(encoding="utf-8-sig")))
             except OSError as error:
-                problems.append(BrokenView(f"{str(path)!r} cannot be read: {error.strerror}"))
+                problems.append(BrokenView(f"cannot read {str(path)!r}: {error.strerror}"))
             except UnicodeDecodeError:
-                problems.append(BrokenView(f"{str(path)!r} is not UTF-8; save it as that"))
+                problems.append(BrokenView(f"{str(path)!r} is not UTF-8: save it as UTF-8"))
     return files, problems
 
 
 @contextmanager
-def _created_beside(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Let what is created go into the database beside that of the trace.
+def _created_separately(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Create what the block creates in a database next to that of the trace.
 
-    It comes first in the search path then, and lends the other one's tables: a name with a
-    schema is looked for nowhere else.
+    The database of a trace may be read-only. The other database comes first in the search path
+    and borrows the raw tables, because DuckDB searches a name with a schema only there.
     """
     [(path,)] = connection.execute("SELECT current_setting('search_path')").fetchall()
-    # Of the trace, or of the excerpt that is looked at.
+    # The database of the trace, or that of a time range.
     [(first,)] = connection.execute("SELECT current_database()").fetchall()
     tables = connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw'"
     ).fetchall()
-    connection.execute(f"CREATE SCHEMA {BESIDE}.raw")
+    connection.execute(f"CREATE SCHEMA {VIEWS_NAME}.raw")
     for (table,) in tables:
         connection.execute(
-            f"CREATE VIEW {BESIDE}.raw.{quoted(table)} AS "  # noqa: S608 - our own names
+            f"CREATE VIEW {VIEWS_NAME}.raw.{quoted(table)} AS "  # noqa: S608 - fixed names
             f"SELECT rowid, * FROM {first}.raw.{quoted(table)}"
         )
-    connection.execute(f"SET search_path = '{BESIDE},{first}'")
+    connection.execute(f"SET search_path = '{VIEWS_NAME},{first}'")
     try:
         yield
     finally:
         connection.execute(f"SET search_path = '{path}'")
-        connection.execute(f"DROP SCHEMA {BESIDE}.raw CASCADE")
+        connection.execute(f"DROP SCHEMA {VIEWS_NAME}.raw CASCADE")
 
 
-class _Maker:
-    """Makes views of files, those first that others need.
+class _Creator:
+    """Creates the views of files, in the order of their dependencies.
 
     Attributes
     ----------
-    made : dict
-        The file that each view is from.
+    created : dict
+        File of each view.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, *, safe: bool) -> None:
-        self.made: dict[str, _File] = {}
+        self.created: dict[str, _File] = {}
         self._connection = connection
         self._safe = safe
         found = connection.execute(
             "SELECT view_name FROM duckdb_views() WHERE schema_name = 'main' "
             "UNION SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'"
         ).fetchall()
-        self._ours = {name.casefold() for (name,) in found}
+        self._reserved = {name.casefold() for (name,) in found}
 
-    def make(self, files: list[_File]) -> list[BrokenView]:
-        """Make what can be made, and tell what cannot, causes before what follows of them.
+    def create(self, files: list[_File]) -> list[BrokenView]:
+        """Create the views of all valid files; return the errors of others, causes first.
 
-        Which file needs which is known only when DuckDB has bound it. So all are tried until
-        a round makes none.
+        Dependencies are known only once DuckDB has bound a query, so all files are tried
+        until a round creates nothing.
         """
         while files:
             problems: dict[_File, BrokenView] = {}
             for file in files:
                 try:
-                    self._make(file)
+                    self._create_file(file)
                 except BrokenView as problem:
                     problems[file] = problem
             if len(problems) == len(files):
@@ -195,70 +196,61 @@ class _Maker:
             files = list(problems)
         return []
 
-    def _make(self, file: _File) -> None:
-        """Make all views of a file, or none."""
+    def _create_file(self, file: _File) -> None:
+        """Create all views of a file, or none."""
         self._connection.begin()
-        made: dict[str, _File] = {}
+        created: dict[str, _File] = {}
         try:
             for statement, name in self._statements(file):
                 self._connection.execute(statement)
                 if name:
-                    made[name] = file
+                    created[name] = file
         except BaseException as error:
             self._connection.rollback()
             if not isinstance(error, duckdb.Error):
                 raise
-            views = describe_views(self._connection, tuple(self.made))
-            raise file.broken(explained(error, file.text, views, safe=self._safe)) from None
+            views = describe_views(self._connection, tuple(self.created))
+            reason = explain_error(error, file.text, views, safe=self._safe)
+            raise file.broken(reason) from None
         self._connection.commit()
-        self.made.update(made)
+        self.created.update(created)
 
     def _statements(self, file: _File) -> Iterator[tuple[str, str | None]]:
-        """Give the statements to execute, each with the name of the view that it creates."""
+        """Yield the statements to execute, each with the name of the view that it creates."""
         statements = self._connection.extract_statements(file.text)
         if not statements:
-            raise file.broken("there is no query in it")
+            raise file.broken("the file contains no query")
         if len(statements) == 1 and is_query(statements[0]):
-            name = self._free_name(file.name, file)
+            name = self._checked_name(file.name, file)
+            lines = (line.strip() for line in file.text.splitlines())
+            header = takewhile(lambda line: not line or line.startswith("--"), lines)
+            comment = " ".join(filter(None, (line.lstrip("-").strip() for line in header)))
+            literal = "'" + comment.replace("'", "''") + "'"
             yield f"CREATE VIEW {quoted(name)} AS\n{file.text}", name
-            yield f"COMMENT ON VIEW {quoted(name)} IS {_literal(_meaning(file))}", None
+            yield f"COMMENT ON VIEW {quoted(name)} IS {literal}", None
             return
         names: set[str] = set()
         for statement in statements:
             if created := _CREATE.match(statement.query):
                 names.add(created[2].casefold())
-                yield statement.query, self._free_name(created[2], file)
-            elif not (
-                (about := _COMMENT.match(statement.query))
-                and (about[2] or about[4]).casefold() in names
-            ):
-                what = " ".join(statement.query.split())[:40]
-                raise file.broken(
-                    f"{what!r} is neither a query alone, nor CREATE VIEW name AS …, nor a "
-                    "COMMENT ON what was created in this file; nothing else can stand in it"
-                )
-            else:
+                yield statement.query, self._checked_name(created[2], file)
+            elif (target := _COMMENT.match(statement.query)) and (
+                target[2] or target[4]
+            ).casefold() in names:
                 yield statement.query, None
+            else:
+                start = " ".join(statement.query.split())[:40]
+                raise file.broken(
+                    f"{start!r} is not allowed: use one query, or CREATE VIEW name AS … and "
+                    "COMMENT ON the views created in this file"
+                )
 
-    def _free_name(self, name: str, file: _File) -> str:
+    def _checked_name(self, name: str, file: _File) -> str:
         if not _NAME.fullmatch(name):
-            raise file.broken(
-                f"{name!r} is no name for a view; use letters, digits and _ in that of the file"
-            )
-        if name.casefold() in self._ours:
-            raise file.broken(f"roast has a view {name!r} itself; give yours another name")
-        others = {other.casefold(): file for other, file in self.made.items()}
+            raise file.broken(f"invalid view name {name!r}: use letters, digits and _")
+        if name.casefold() in self._reserved:
+            raise file.broken(f"{name!r} is a view of roast: choose another name")
+        others = {other.casefold(): file for other, file in self.created.items()}
         if (other := others.get(name.casefold())) and other is not file:
-            raise file.broken(f"{str(other.path)!r} makes a view {name!r} too; rename one")
+            raise file.broken(f"{str(other.path)!r} also creates {name!r}: rename one of them")
         return name
-
-
-def _meaning(file: _File) -> str:
-    """Put the comment lines at the beginning of a file together."""
-    lines = (line.strip() for line in file.text.splitlines())
-    comments = takewhile(lambda line: not line or line.startswith("--"), lines)
-    return " ".join(filter(None, (line.lstrip("-").strip() for line in comments)))
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

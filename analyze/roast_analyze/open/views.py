@@ -1,12 +1,12 @@
-"""The named views: SQL files, and what is in them.
+"""The views: SQL files and their descriptions.
 
 The views are the files ``sql/<topic>/<name>.sql``. Each begins with a line
-``-- Needs: a, b`` that names the files that must come before it. Names that begin with
-``_`` are building blocks that only other files use; the others are public, and their
-columns and comments are an interface.
+``-- Needs: a, b`` that lists the files that must be executed before it. Names that begin with
+``_`` are building blocks for other files; the others are public, and their columns and
+comments are an interface.
 
-The files of ``sql/excerpt`` say what those relations are of a stretch of the run that would
-else look beyond it; the others are worked out from these as ever.
+The files of ``sql/time_range`` replace the files of the same name for a time range of a run;
+all other files are the same.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 #: Topics, in the order in which views are listed.
 TOPICS = ("trace", "setup", "tasks", "workers", "coffea", "spans", "profiles", "io")
 
-#: Topic of the views that come from users' own files, the last in the list.
-YOURS = "yours"
+#: Topic of the user's own views, which are listed last.
+USER_TOPIC = "yours"
 
-#: Folder of what is different in an excerpt, and how its files of tables of records begin.
-_EXCERPT = "time_range"
+#: Folder of the files for a time range, and the prefix of those that replace a raw table.
+_TIME_RANGE = "time_range"
 _RAW = "raw."
 
 _NEEDS = "-- Needs: "
 _CREATE_TABLE = "CREATE TABLE"
 _COMMENT = "COMMENT ON "
 
-#: The modules that make tables of files.
-_READERS = ("checksum.py", "decompress.py", "block_reader.py", "load.py")
+#: The modules that decide how a file becomes tables; the cache depends on their text.
+_LOADERS = ("checksum.py", "decompress.py", "block_reader.py", "load.py")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a view: its name, its DuckDB type and what it means."""
+    """A column of a view; `type` is its DuckDB type."""
 
     name: str
     type: str
@@ -58,7 +58,7 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """A public view: its name, topic, what a row of it is, and its columns in order."""
+    """A public view; `comment` says what a row is."""
 
     name: str
     topic: str
@@ -77,27 +77,25 @@ class _Definition:
 
 @cache
 def view_names() -> tuple[str, ...]:
-    """Name our public views, in the order in which they are listed."""
+    """Return the names of the public views, in the order in which they are listed."""
     return tuple(_topics())
 
 
 def create_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the views, building blocks included, over the tables of the schema ``raw``."""
+    """Create all views and building blocks on the tables of the schema ``raw``."""
     for definition in _definitions():
         connection.execute(definition.sql)
 
 
-def work_out_tables(
-    connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]
-) -> None:
-    """Make those building blocks anew that are tables: what is worked out once a trace.
+def fill_tables(connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]) -> None:
+    """Recompute the building blocks that are tables, which are computed once per trace.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        Where :func:`create_views` was called.
+        Database in which :func:`create_views` was called.
     report : callable
-        Is told what share is done.
+        Called with the finished share.
     """
     tables = [d for d in _definitions() if _CREATE_TABLE in d.sql]
     for i, definition in enumerate(tables):
@@ -105,29 +103,30 @@ def work_out_tables(
         connection.execute(definition.sql.replace(_CREATE_TABLE, "CREATE OR REPLACE TABLE"))
 
 
-def excerpt_table() -> str:
-    """Give the statement that creates the table of stretches, ``_excerpt``."""
-    return _excerpt_definitions()["_excerpt"].sql
+def time_range_table() -> str:
+    """Return the statement that creates the table of time ranges, ``_excerpt``."""
+    return _time_range_definitions()["_excerpt"].sql
 
 
-def create_excerpt_views(
+def create_time_range_views(
     connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]
 ) -> None:
-    """Create the views, building blocks included, of a stretch of the run.
+    """Create all views and building blocks of a time range.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        In a database with ``_excerpt`` filled and nothing else, beside that of the trace.
+        Connected to a database that contains only a filled table ``_excerpt``, next to the
+        database of the trace.
     report : callable
-        Is told what share is done.
+        Called with the finished share.
     """
-    cut = _excerpt_definitions()
+    cut = _time_range_definitions()
     connection.execute("CREATE SCHEMA raw")
     for (table,) in connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw' ORDER BY ALL"
     ).fetchall():
-        whole = f'CREATE VIEW raw."{table}" AS SELECT rowid, * FROM trace.raw."{table}"'  # noqa: S608 - our own names
+        whole = f'CREATE VIEW raw."{table}" AS SELECT rowid, * FROM trace.raw."{table}"'  # noqa: S608 - fixed names
         connection.execute(cut[_RAW + table].sql if _RAW + table in cut else whole)
     definitions = {d.name: d for d in _definitions()}
     relations = {name: d for name, d in cut.items() if not name.startswith(_RAW)}
@@ -137,27 +136,28 @@ def create_excerpt_views(
         report(i / len(ordered))
         connection.execute(definition.sql)
         if definition.name in cut and definition.name in definitions:
-            connection.execute(_comments(definitions[definition.name]))
+            _, comment, rest = definitions[definition.name].sql.partition(_COMMENT)
+            connection.execute(comment + rest)
 
 
 def view_statements() -> tuple[str, ...]:
-    """Give the text of every file below ``sql/``, each after those that it needs."""
+    """Return the text of every file below ``sql/``, each after those that it needs."""
     return tuple(definition.sql for definition in _definitions())
 
 
 def describe_views(
-    connection: duckdb.DuckDBPyConnection, own: Sequence[str] = ()
+    connection: duckdb.DuckDBPyConnection, user_views: Sequence[str] = ()
 ) -> list[View]:
-    """List the public views with what they mean, as the database tells it.
+    """Return the public views with their descriptions.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        Where :func:`create_views` was called.
-    own : sequence of str, optional
-        Names of users' views to list after ours.
+        Database in which :func:`create_views` was called.
+    user_views : sequence of str, optional
+        Names of the user's own views, which are listed last.
     """
-    topics = {**_topics(), **dict.fromkeys(own, YOURS)}
+    topics = {**_topics(), **dict.fromkeys(user_views, USER_TOPIC)}
     comments = dict(
         connection.execute(
             "SELECT view_name, coalesce(comment, '') FROM duckdb_views() WHERE NOT internal"
@@ -165,7 +165,7 @@ def describe_views(
     )
     columns: dict[str, list[Column]] = {name: [] for name in comments}
     for view, *column in connection.execute(
-        # An excerpt has the same ones as the whole that lies beside it.
+        # The database of a time range has the same views as the whole trace next to it.
         "SELECT DISTINCT ON (table_name, column_index) table_name, column_name, data_type, "
         "coalesce(comment, '') FROM duckdb_columns() "
         "WHERE list_contains($views, table_name) "
@@ -179,35 +179,34 @@ def describe_views(
     ]
 
 
-def known_view(view: str, own: Sequence[str] = ()) -> str:
-    """Give the name of a public view back.
+def check_view_name(view: str, user_views: Sequence[str] = ()) -> None:
+    """Check that a public view has this name.
 
     Parameters
     ----------
     view : str
-    own : sequence of str, optional
-        Names of users' views that are there beside ours.
+    user_views : sequence of str, optional
+        Names of the user's own views.
 
     Raises
     ------
     UnknownView
-        If no view has the name.
+        If no view has this name.
     """
-    names = (*view_names(), *own)
-    if view in names:
-        return view
-    raise UnknownView(f"no view is named {view!r}; {near_miss(view, names)}")
+    names = (*view_names(), *user_views)
+    if view not in names:
+        raise UnknownView(f"unknown view {view!r}; {suggest(view, names)}")
 
 
-def near_miss(name: str, names: Sequence[str]) -> str:
-    """Say which of some names may be meant by one that is none of them."""
+def suggest(name: str, names: Sequence[str]) -> str:
+    """Return a hint that names the best match for a wrong name, or else all valid names."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+    return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}"
 
 
 @cache
 def _topics() -> dict[str, str]:
-    """Give the topic of each of our public views."""
+    """Return the topic of each public view."""
     return {
         Path(file.name).stem: topic
         for topic in TOPICS
@@ -218,8 +217,8 @@ def _topics() -> dict[str, str]:
 
 @cache
 def definitions_digest() -> str:
-    """Digest all that decides how a trace becomes a database, but for the trace."""
-    code = (files("roast_analyze.open").joinpath(name).read_text("utf-8") for name in _READERS)
+    """Return a digest of everything except the trace that determines its database."""
+    code = (files("roast_analyze.open").joinpath(name).read_text("utf-8") for name in _LOADERS)
     parts = [duckdb.__version__, repr(kinds()), *code, *(d.sql for d in _definitions())]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -232,21 +231,15 @@ def _definitions() -> tuple[_Definition, ...]:
 
 
 @cache
-def _excerpt_definitions() -> dict[str, _Definition]:
-    """Read the files that stand for others in an excerpt."""
-    return {d.name: d for d in map(_read_definition, _sql_files(_EXCERPT))}
+def _time_range_definitions() -> dict[str, _Definition]:
+    """Read the files that replace others for a time range."""
+    return {d.name: d for d in map(_read_definition, _sql_files(_TIME_RANGE))}
 
 
 def _in_order(definitions: dict[str, _Definition]) -> tuple[_Definition, ...]:
     graph = {name: definition.needs for name, definition in definitions.items()}
     names = TopologicalSorter(graph).static_order()
     return tuple(definitions[name] for name in names if name in definitions)
-
-
-def _comments(definition: _Definition) -> str:
-    """Give the statements that say what a view and its columns mean."""
-    _, comment, rest = definition.sql.partition(_COMMENT)
-    return comment + rest
 
 
 def _sql_files(topic: str) -> list[Traversable]:

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from roast_analyze.open.session import Session
     from roast_analyze.report.comparison import Opener
-    from roast_analyze.trace import Trace
 
 __all__ = ["write_comparison", "write_report"]
 
 
-def write_report(trace: Trace, path: Path, *, title: str | None = None) -> Path:
+def write_report(trace: Session, path: Path, *, title: str | None = None) -> Path:
     """Write the report of a trace.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
         The opened trace.
     path : Path
         File to write; an older one is replaced once the page is complete.
@@ -66,7 +66,7 @@ def write_comparison(
     Parameters
     ----------
     traces : sequence of tuple of Path
-        What each of them is opened by, as :func:`roast_analyze.open.discover.tell_apart` gives it.
+        What each of them is opened by, as :func:`roast_analyze.open.discover.group_by_trace` gives it.
         They are opened one after the other.
     path : Path
         File to write; an older one is replaced once the page is complete.
@@ -87,13 +87,13 @@ def write_comparison(
     TraceError
         If one of them cannot be opened.
     """
+    from roast_analyze.open.session import Session
     from roast_analyze.output_paths import refuse_to_overwrite
     from roast_analyze.report.comparison import gather
     from roast_analyze.report.comparison_page import build, render
-    from roast_analyze.trace import Trace
 
     refuse_to_overwrite((name for names in traces for name in names), path)
-    comparison = gather(traces, opener or (lambda names: Trace(*names, views=())))
+    comparison = gather(traces, opener or (lambda names: Session(*names, views=())))
     _write(path, render(build(comparison, title=title)))
     return path
 

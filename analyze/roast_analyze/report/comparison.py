@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
-    Opener = Callable[[tuple[Path, ...]], Trace]
+    Opener = Callable[[tuple[Path, ...]], Session]
 
 #: Most traces that are set side by side.
 TRACE_LIMIT: Final = 24
@@ -202,7 +202,7 @@ def gather(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
     Parameters
     ----------
     traces : sequence of tuple of Path
-        What each is opened by, as :func:`roast_analyze.open.discover.tell_apart` gives it.
+        What each is opened by, as :func:`roast_analyze.open.discover.group_by_trace` gives it.
     opener : callable
         Opens a trace; it is closed before the next one is opened.
     """
@@ -285,7 +285,7 @@ def _tail(path: Path, depth: int, whole: bool = True) -> str:
     return "/".join((*some, path.name if whole else trace_name(path)))
 
 
-def _compared(trace: Trace, label: str, names: tuple[str, ...]) -> Compared:
+def _compared(trace: Session, label: str, names: tuple[str, ...]) -> Compared:
     run = headline(trace)
     [(losses,)] = trace.sql("SELECT count(*) FROM loss").fetchall()
     return Compared(
@@ -305,7 +305,7 @@ def _compared(trace: Trace, label: str, names: tuple[str, ...]) -> Compared:
     )
 
 
-def _comments(trace: Trace) -> dict[str, str]:
+def _comments(trace: Session) -> dict[str, str]:
     run = next(view for view in trace.views() if view.name == "run")
     return {column.name: column.comment for column in run.columns}
 
@@ -358,7 +358,7 @@ def _ratio(value: pl.Expr, first: pl.Expr) -> pl.Expr:
 # -- totals, side by side ----------------------------------------------------------------
 
 
-def _totals(trace: Trace, view: str, keys: Sequence[str]) -> pl.DataFrame:
+def _totals(trace: Session, view: str, keys: Sequence[str]) -> pl.DataFrame:
     named = ", ".join(keys)
     totals: pl.DataFrame = trace.sql(
         f"SELECT {named}, sum(compute_seconds) AS seconds FROM {view} GROUP BY {named}"

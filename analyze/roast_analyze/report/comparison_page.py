@@ -14,7 +14,6 @@ import polars as pl
 
 from roast_analyze.figures import comparison as figures
 from roast_analyze.figures import palette
-from roast_analyze.figures.labels import shortened, visible
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import limit_fits
 from roast_analyze.report import comparison_sentences as sentences
@@ -31,6 +30,7 @@ from roast_analyze.report.plots import Plot, plot_of
 from roast_analyze.report.sections.section import Section
 from roast_analyze.report.shell import Shell, roast_version, shell, templates
 from roast_analyze.report.tables import Field, Table
+from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.figures.labels import shortened, visible
 from roast_analyze.report import quantities as q
 from roast_analyze.report.comparison import DIFFERENCE, TRACE_LIMIT, seconds_in
+from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

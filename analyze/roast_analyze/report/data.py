@@ -1,7 +1,7 @@
 """What the report knows of a run: queries in, frozen dataclasses out.
 
 Beside it only the modules of :mod:`.gathered` speak to a
-:class:`~roast_analyze.trace.Trace`; what they give is put together here. Every view is
+:class:`~roast_analyze.open.session.Session`; what they give is put together here. Every view is
 asked once; lists are cut in SQL, so that what is gathered for tables stays small
 however long the run. The frames of task runs and chunks hold a few columns of all rows:
 the figures choose from them.
@@ -31,10 +31,10 @@ from roast_analyze.report.gathered import transfers as movement
 from roast_analyze.report.gathered.listing import Listing, asked, first, listed
 
 if TYPE_CHECKING:
-    from roast_analyze.open.time_range import Excerpt
+    from roast_analyze.open.session import Session
+    from roast_analyze.open.time_range import TimeRange
     from roast_analyze.report.gathered.profiles import Profiles
     from roast_analyze.report.gathered.task_stream import TaskStream
-    from roast_analyze.trace import Trace
 
 #: Most rows of the table of chunks, the slowest and the failed.
 CHUNK_ROWS: Final = 300
@@ -190,7 +190,7 @@ class ReportData:
     ----------
     trace_name : str
         Name of the file or folder, without where it lies.
-    excerpt : Excerpt or None
+    excerpt : TimeRange or None
         The stretch of the run that all of this is about, if it is not the whole.
     run, recording, time_spent, longest_gap
         See their classes; there is no gap without two task runs.
@@ -275,10 +275,10 @@ class ReportData:
     recipe: recipe.Recipe
     setup: setup.Setup
     comments: dict[str, dict[str, str]]
-    excerpt: Excerpt | None = None
+    excerpt: TimeRange | None = None
 
 
-def gather(trace: Trace) -> ReportData:
+def gather(trace: Session) -> ReportData:
     """Ask a trace everything that its report shows."""
     # What takes long keeps one core busy, the many short questions the other one.
     with ThreadPoolExecutor(max_workers=1) as beside:
@@ -290,7 +290,7 @@ def gather(trace: Trace) -> ReportData:
             raise
 
 
-def _gathered(trace: Trace, beside: ThreadPoolExecutor) -> ReportData:
+def _gathered(trace: Session, beside: ThreadPoolExecutor) -> ReportData:
     profiling = beside.submit(profiles.gather, trace)
     run = headline(trace)
     everyone = workers.everyone(trace)
@@ -309,7 +309,7 @@ def _gathered(trace: Trace, beside: ThreadPoolExecutor) -> ReportData:
     axis = TimeAxis(run.start_t or 0.0, run.stop_t or 0.0)
     return ReportData(
         trace_name=trace.path.name or str(trace.path),
-        excerpt=next(iter(trace.excerpts), None),
+        excerpt=next(iter(trace.time_ranges), None),
         run=run,
         recording=recording(trace),
         time_spent=time_spent(trace, run),
@@ -391,13 +391,13 @@ def _gathered(trace: Trace, beside: ThreadPoolExecutor) -> ReportData:
     )
 
 
-def _longest_gap(trace: Trace, run: Run) -> Gap | None:
+def _longest_gap(trace: Session, run: Run) -> Gap | None:
     computed = _COMPUTED_TASKS if run.task_runs else _COMPUTED_CHUNKS
     rows = trace.sql(_LONGEST_GAP.format(computed=computed)).fetchall()
     return Gap(*rows[0]) if rows else None
 
 
-def headline(trace: Trace) -> Run:
+def headline(trace: Session) -> Run:
     """Ask for the headline of a run."""
     rows = trace.frame("run").to_dicts()
     return _filled(Run, rows[0]) if rows else Run()
@@ -408,7 +408,7 @@ def _filled(kind: type[Run], row: dict[str, Any]) -> Run:
     return kind(**{name: value for name, value in known.items() if value is not None})
 
 
-def recording(trace: Trace) -> Recording:
+def recording(trace: Session) -> Recording:
     """Ask how a trace was made."""
     segments = trace.sql(
         "SELECT *, try_cast(settings->>'sample_interval_seconds' AS DOUBLE) "
@@ -429,7 +429,7 @@ def recording(trace: Trace) -> Recording:
     )
 
 
-def time_spent(trace: Trace, run: Run) -> TimeSpent:
+def time_spent(trace: Session, run: Run) -> TimeSpent:
     """Ask what the time of a run was spent on."""
     parts = "sum(transfer_seconds), sum(deserialize_seconds), sum(disk_seconds) FROM task_runs"
     if not run.task_runs:
@@ -473,7 +473,7 @@ def _end(text: str, limit: int) -> str:
     )
 
 
-def _stretches(trace: Trace) -> pl.DataFrame:
+def _stretches(trace: Session) -> pl.DataFrame:
     """Cut the run into stretches of time, and say what was going on in each."""
     stretches = trace.sql(
         "SELECT t, seconds, executing, nthreads, queued + no_worker AS ready, waiting "
@@ -505,7 +505,7 @@ def _stretches(trace: Trace) -> pl.DataFrame:
     return known
 
 
-def _busy(trace: Trace, stretches: pl.DataFrame, everyone: pl.DataFrame) -> pl.DataFrame:
+def _busy(trace: Session, stretches: pl.DataFrame, everyone: pl.DataFrame) -> pl.DataFrame:
     """Say how busy workers were; if they are many, neighbours are put together."""
     grid = _grid(stretches)
     rowed = everyone.with_columns(movement.map_row().alias("row"))
@@ -533,7 +533,7 @@ def _grid(stretches: pl.DataFrame) -> dict[str, float]:
     return {"begin_t": begin_t, "width": width, "last": stretches.height - 1}
 
 
-def _failures(trace: Trace) -> Listing:
+def _failures(trace: Session) -> Listing:
     return asked(
         trace,
         "failures",
@@ -545,7 +545,7 @@ def _failures(trace: Trace) -> Listing:
     )
 
 
-def _events(trace: Trace) -> Listing:
+def _events(trace: Session) -> Listing:
     return asked(
         trace,
         "events",
@@ -556,7 +556,7 @@ def _events(trace: Trace) -> Listing:
     )
 
 
-def _topics(trace: Trace) -> Listing:
+def _topics(trace: Session) -> Listing:
     return asked(
         trace,
         "events",
@@ -567,7 +567,7 @@ def _topics(trace: Trace) -> Listing:
     )
 
 
-def _environment(trace: Trace) -> Listing:
+def _environment(trace: Session) -> Listing:
     return asked(
         trace,
         "environment",

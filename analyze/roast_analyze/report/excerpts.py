@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from roast_analyze.report.quantities import count, counted, seconds
 
 if TYPE_CHECKING:
-    from roast_analyze.open.time_range import Excerpt
+    from roast_analyze.open.time_range import TimeRange
 
 _NBSP = "\N{NO-BREAK SPACE}"
 
 
-def stretch(excerpt: Excerpt) -> str:
+def stretch(excerpt: TimeRange) -> str:
     """Name the stretch.
 
     Such as: the stretch from 90 s to 300 s of a run of 25 min.
@@ -21,9 +21,9 @@ def stretch(excerpt: Excerpt) -> str:
     return f"the stretch from {begin} to {end} of a run of {seconds(excerpt.run_seconds)}"
 
 
-def left_out(excerpt: Excerpt) -> str:
+def left_out(excerpt: TimeRange) -> str:
     """Say how much of the run lies outside, and what became of what crosses the ends."""
-    told, whole = excerpt.told, excerpt.whole
+    told, whole = excerpt.selected, excerpt.total
     if told == whole:
         return "Nothing lies outside: it is the whole run."
     parts = [

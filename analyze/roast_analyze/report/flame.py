@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from roast_analyze.figures.labels import one_line, shortened, visible
 from roast_analyze.report.packed import differences, packed
+from roast_analyze.safe_text import one_line, shortened, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

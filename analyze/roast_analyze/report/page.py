@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.figures import palette
-from roast_analyze.figures.labels import visible
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.report import excerpts, sentences
 from roast_analyze.report import quantities as q
@@ -30,6 +29,7 @@ from roast_analyze.report.sections import (
 from roast_analyze.report.sections import profile as inside
 from roast_analyze.report.sections.section import options
 from roast_analyze.report.shell import Shell, roast_version, shell, templates
+from roast_analyze.safe_text import visible
 from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.figures.labels import one_line
 from roast_analyze.report import quantities as q
+from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
     from roast_analyze.report.data import ReportData

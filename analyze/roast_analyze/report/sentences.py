@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from roast_analyze.figures.labels import shortened, visible
 from roast_analyze.figures.samples import limit_fits
 from roast_analyze.report import quantities as q
+from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
     from roast_analyze.figures.chunks import ChunkPlot

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from roast_analyze.figures.labels import shortened, visible
 from roast_analyze.report import quantities
+from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

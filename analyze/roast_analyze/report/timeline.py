@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from roast_analyze.figures import palette
-from roast_analyze.figures.labels import one_line, worker_name
+from roast_analyze.figures.labels import worker_name
 from roast_analyze.report.packed import differences, packed
+from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from roast_analyze.cli import main
+from roast_analyze.open.database import documented_views
 from roast_analyze.open.views import TOPICS
-from roast_analyze.trace import documented_views
 
 
 def test_the_list_says_what_every_view_means(capsys, write_trace):

@@ -11,7 +11,7 @@ import pytest
 
 from roast_analyze import Trace
 from roast_analyze.cli import main
-from roast_analyze.trace import documented_views
+from roast_analyze.open.database import documented_views
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ["coffea", "coffea_failures", "image_pipeline", "shuffle_reduce"]

@@ -1,6 +1,7 @@
 import pytest
 
-from roast_analyze.figures.labels import label, shortened, visible, worker_name
+from roast_analyze.figures.labels import label, worker_name
+from roast_analyze.safe_text import shortened, visible
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.open.discover import tell_apart
+from roast_analyze.open.discover import group_by_trace
 from roast_analyze.report import comparison
 from roast_analyze.report.comparison import (
     DIFFERENCE,
@@ -28,7 +28,7 @@ def compare(write_trace):
             write_trace(*records, name=f"{name}.jsonl", trace_id=name, stop_t=stop_t)
             for name, records in traces.items()
         ]
-        return gather(tell_apart(paths), lambda names: Trace(*names))
+        return gather(group_by_trace(paths), lambda names: Trace(*names))
 
     return compare
 
@@ -122,7 +122,7 @@ def test_files_are_told_apart_by_their_dataset(compare, done, chunk):
 def test_the_queries_give_a_row_or_a_column_a_trace(write_trace, done):
     records = [*done("x-1", 1.0)]
     paths = [write_trace(*records, name=f"{n}.jsonl", trace_id=n) for n in "ab"]
-    compared = gather(tell_apart(paths), lambda names: Trace(*names))
+    compared = gather(group_by_trace(paths), lambda names: Trace(*names))
 
     with Trace(*paths) as both:
         assert len(both.sql(compared.headline.query).fetchall()) == 2
@@ -177,7 +177,7 @@ def test_settings_of_the_recorder_are_facts(write_trace):
         recorded("a.jsonl", redact_patterns=0, buffer_limit_bytes=5),
         recorded("b.jsonl", redact_patterns=2, buffer_limit_bytes=5),
     ]
-    compared = gather(tell_apart(paths), lambda names: Trace(*names))
+    compared = gather(group_by_trace(paths), lambda names: Trace(*names))
 
     assert told(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
         (comparison.RECORDER, "redact_patterns", "0", "2")
@@ -242,7 +242,7 @@ def test_traces_are_opened_one_after_the_other(write_trace):
         return Opened(*names)
 
     paths = [write_trace(name=f"{n}.jsonl", trace_id=n) for n in "ab"]
-    gather(tell_apart(paths), opener)
+    gather(group_by_trace(paths), opener)
 
     assert events == ["open a.jsonl", "close a.jsonl", "open b.jsonl", "close b.jsonl"]
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.open.discover import tell_apart
+from roast_analyze.open.discover import group_by_trace
 from roast_analyze.report import comparison_page as page
 from roast_analyze.report import write_comparison
 from roast_analyze.report.comparison import gather
@@ -24,7 +24,7 @@ def build(write_trace):
             write_trace(*records, name=f"{name}.jsonl", trace_id=f"T{n}", stop_t=10.0)
             for n, (name, records) in enumerate(traces.items())
         ]
-        compared = gather(tell_apart(paths), lambda names: Trace(*names))
+        compared = gather(group_by_trace(paths), lambda names: Trace(*names))
         return page.build(compared, title=title)
 
     return build

@@ -1,7 +1,7 @@
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.open.discover import tell_apart
+from roast_analyze.open.discover import group_by_trace
 from roast_analyze.report import comparison_sentences as sentences
 from roast_analyze.report.comparison import TRACE_LIMIT, gather
 
@@ -17,7 +17,7 @@ def compare(write_trace):
             write_trace(*records, name=f"{name}.jsonl", trace_id=name, stop_t=stop_t)
             for name, (stop_t, records) in traces.items()
         ]
-        return gather(tell_apart(paths), lambda names: Trace(*names))
+        return gather(group_by_trace(paths), lambda names: Trace(*names))
 
     return compare
 

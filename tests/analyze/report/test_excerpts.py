@@ -3,15 +3,15 @@
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.open.time_range import Counts, Excerpt
+from roast_analyze.open.time_range import Counts, TimeRange
 from roast_analyze.report import data, excerpts, page, sentences
 
 NBSP = "\N{NO-BREAK SPACE}"
 
 
-def an_excerpt(told: Counts, whole: Counts, cut_attempts: int = 0) -> Excerpt:
+def an_excerpt(told: Counts, whole: Counts, cut_attempts: int = 0) -> TimeRange:
     ends = {"start_seconds": 90.25, "stop_seconds": 5400.0, "run_seconds": 9000.0}
-    return Excerpt("T", **ends, told=told, whole=whole, cut_attempts=cut_attempts)
+    return TimeRange("T", **ends, selected=told, total=whole, cut_attempts=cut_attempts)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Listing:
     total: int
 
 
-def listed(trace: Trace, view: str, order: str, limit: int) -> Listing:
+def listed(trace: Session, view: str, order: str, limit: int) -> Listing:
     """Take the first rows of a view."""
     return asked(trace, view, f"SELECT * FROM {view}", order, limit)
 
 
-def asked(trace: Trace, view: str, query: str, order: str, limit: int) -> Listing:
+def asked(trace: Session, view: str, query: str, order: str, limit: int) -> Listing:
     """Take the first rows of a query, and count what it gives without the limit."""
     counted = trace.sql(
         f"SELECT *, count(*) OVER () AS rows_in_all FROM ({query}) "

@@ -10,7 +10,7 @@ import polars as pl
 from roast_analyze.report.gathered.listing import Listing, first
 
 if TYPE_CHECKING:
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Most stretches into which the samples are put by time, and most of them times the
 #: workers and prefixes that have any: a run with many of these is cut into fewer.
@@ -82,7 +82,7 @@ class Profiles:
     stacks: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
-def gather(trace: Trace) -> Profiles:
+def gather(trace: Session) -> Profiles:
     """Put samples together by stack, worker, prefix and stretch of time."""
     start_t, stop_t, cycle, groups = trace.sql(_WHEN).fetchall()[0]
     if start_t is None and not trace.sql("SELECT count(*) FROM raw.function").fetchall()[0][0]:

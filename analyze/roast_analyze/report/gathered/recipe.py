@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Most facts of one trace that are looked at; more are none of the recorder's.
 FACT_LIMIT: Final = 500
@@ -72,7 +72,7 @@ class Recipe:
     commit: str | None = None
 
 
-def gather(trace: Trace) -> Recipe:
+def gather(trace: Session) -> Recipe:
     """Ask how the run was made; of several traces, the first one."""
     facts: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
     for section, name, value in trace.sql(

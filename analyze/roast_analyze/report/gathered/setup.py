@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from roast_analyze.report.gathered.listing import Listing, asked
 
 if TYPE_CHECKING:
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Most rows of each table, and most characters of a value.
 ROW_LIMIT: Final = 200
@@ -66,7 +66,7 @@ class Setup:
     has_versions: bool
 
 
-def gather(trace: Trace) -> Setup:
+def gather(trace: Session) -> Setup:
     """Ask what the run was set up with."""
     has_configuration, has_versions = trace.sql(
         "SELECT EXISTS (FROM config WHERE differs IS NOT NULL), "

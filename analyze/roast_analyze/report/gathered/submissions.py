@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 if TYPE_CHECKING:
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Tasks of one graph enter it in one instant.
 _BATCHES: Final = (
@@ -57,12 +57,12 @@ class Submissions:
     stretches: pl.DataFrame
 
 
-def gather(trace: Trace, stretches: pl.DataFrame, grid: dict[str, float]) -> Submissions:
+def gather(trace: Session, stretches: pl.DataFrame, grid: dict[str, float]) -> Submissions:
     """Ask what came.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
     stretches : polars.DataFrame
         t of each stretch.
     grid : dict

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 if TYPE_CHECKING:
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Most computations, transfers and failed attempts with a mark of their own.
 MOST_BARS: Final = 5_000
@@ -142,7 +142,7 @@ class TaskStream:
 
 
 def gather(
-    trace: Trace,
+    trace: Session,
     everyone: pl.DataFrame,
     *,
     of_tasks: bool,
@@ -157,7 +157,7 @@ def gather(
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
     everyone : polars.DataFrame
         All workers in order, with ``lost``: see :func:`.workers.everyone`.
     of_tasks : bool
@@ -285,7 +285,7 @@ def _placed(threads: pl.DataFrame, shown: pl.DataFrame) -> tuple[pl.DataFrame, l
     ), lanes
 
 
-def _kinds(trace: Trace, attempts: str) -> pl.DataFrame:
+def _kinds(trace: Session, attempts: str) -> pl.DataFrame:
     kinds: pl.DataFrame = trace.sql(
         "SELECT prefix, dataset, count(*) AS runs, sum(stop_t - start_t) AS seconds, "
         "(row_number() OVER (ORDER BY sum(stop_t - start_t) DESC "
@@ -296,7 +296,7 @@ def _kinds(trace: Trace, attempts: str) -> pl.DataFrame:
 
 
 def _longest(
-    trace: Trace, placed: str, known: dict[str, Any], most: int, columns: str = ""
+    trace: Session, placed: str, known: dict[str, Any], most: int, columns: str = ""
 ) -> tuple[pl.DataFrame, int]:
     """Take the longest of what has a place, and count all that has one."""
     found = _asked(
@@ -310,7 +310,7 @@ def _longest(
 
 
 def _rest(
-    trace: Trace, placed: str, known: dict[str, Any], longest: pl.DataFrame, runs: int
+    trace: Session, placed: str, known: dict[str, Any], longest: pl.DataFrame, runs: int
 ) -> pl.DataFrame:
     """Put together by lane, kind and stretch of time what is not among the longest."""
     if runs <= longest.height:
@@ -342,7 +342,7 @@ def _coarser(cells: pl.DataFrame, times: int) -> pl.DataFrame:
     )
 
 
-def _marks(trace: Trace, placed: str, known: dict[str, Any]) -> tuple[pl.DataFrame, int]:
+def _marks(trace: Session, placed: str, known: dict[str, Any]) -> tuple[pl.DataFrame, int]:
     """Take the failed attempts, the first of each way to fail, and count them all."""
     found = _asked(
         trace,
@@ -355,7 +355,7 @@ def _marks(trace: Trace, placed: str, known: dict[str, Any]) -> tuple[pl.DataFra
     return found.drop("failures"), int(found["failures"][0]) if found.height else 0
 
 
-def _with_files(trace: Trace, bars: pl.DataFrame) -> pl.DataFrame:
+def _with_files(trace: Session, bars: pl.DataFrame) -> pl.DataFrame:
     """Say of each computation which part of which file it was."""
     files = trace.sql(
         "SELECT key, attempt, any_value(filename) AS filename, "
@@ -367,7 +367,7 @@ def _with_files(trace: Trace, bars: pl.DataFrame) -> pl.DataFrame:
     return bars.join(files, on=["key", "attempt"], how="left", maintain_order="left")
 
 
-def _asked(trace: Trace, query: str, known: dict[str, Any]) -> pl.DataFrame:
+def _asked(trace: Session, query: str, known: dict[str, Any]) -> pl.DataFrame:
     used = {name: value for name, value in known.items() if f"${name}" in query}
     answer: pl.DataFrame = trace.sql(query, used).pl()
     return answer

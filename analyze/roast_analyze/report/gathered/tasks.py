@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from roast_analyze.report.gathered.listing import Listing, asked, listed
 
 if TYPE_CHECKING:
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Most rows of the table of task groups, and of that of stragglers.
 TASK_GROUP_ROWS: Final = 20
@@ -43,19 +43,19 @@ class Stragglers:
     excess_seconds: float
 
 
-def prefixes(trace: Trace, limit: int) -> Listing:
+def prefixes(trace: Session, limit: int) -> Listing:
     """List the prefixes, with how their computing times are spread."""
     return asked(trace, "prefixes", _PREFIXES, "compute_seconds DESC NULLS LAST, prefix", limit)
 
 
-def task_groups(trace: Trace) -> Listing:
+def task_groups(trace: Session) -> Listing:
     """List the costliest task groups."""
     return listed(
         trace, "task_groups", "compute_seconds DESC NULLS LAST, task_group", TASK_GROUP_ROWS
     )
 
 
-def stragglers(trace: Trace) -> Stragglers:
+def stragglers(trace: Session) -> Stragglers:
     """List the stragglers that took the most longer than usual."""
     excess = "sum(excess_seconds) OVER () AS all_excess_seconds"
     found = asked(

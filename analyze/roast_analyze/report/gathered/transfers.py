@@ -14,7 +14,7 @@ import polars as pl
 from roast_analyze.report.gathered.listing import Listing, first
 
 if TYPE_CHECKING:
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Most rows of the table of pairs of workers.
 PAIR_ROWS: Final = 20
@@ -65,12 +65,12 @@ class Movement:
     cells: pl.DataFrame
 
 
-def gather(trace: Trace, everyone: pl.DataFrame) -> Movement:
+def gather(trace: Session, everyone: pl.DataFrame) -> Movement:
     """Ask what moved.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Session
     everyone : polars.DataFrame
         All workers in the order in which they are listed: worker, name.
     """

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from roast_analyze.figures.layout import TimeAxis
-    from roast_analyze.trace import Trace
+    from roast_analyze.open.session import Session
 
 #: Dask's names by number, before others and in order of time.
 ORDER: Final = "try_cast(name AS BIGINT) NULLS LAST, added_t, worker"
@@ -31,7 +31,7 @@ SAMPLES: Final = (
 )
 
 
-def everyone(trace: Trace) -> pl.DataFrame:
+def everyone(trace: Session) -> pl.DataFrame:
     """Give all workers in the order in which they are listed, with ``lost``."""
     frame: pl.DataFrame = trace.sql(f"{EVERYONE} ORDER BY {ORDER}").pl()
     return frame
@@ -48,7 +48,7 @@ def slow(everyone: pl.DataFrame, limit: int) -> Listing:
     return first("workers", query, "relative_duration DESC, worker, added_t", limit, ranked)
 
 
-def samples(trace: Trace, axis: TimeAxis) -> pl.DataFrame:
+def samples(trace: Session, axis: TimeAxis) -> pl.DataFrame:
     """Give the samples of each worker process, put together by equal stretches of time.
 
     The stretches are those of the curves, so that no more of them are drawn than there are

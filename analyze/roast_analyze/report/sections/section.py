@@ -6,8 +6,9 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.figures.labels import visible, worker_name
+from roast_analyze.figures.labels import worker_name
 from roast_analyze.report.tables import Table, build
+from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

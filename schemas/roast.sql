@@ -1067,7 +1067,7 @@ RESET VARIABLE roast_columns;
 -- -- Views -----------------------------------------------------------------------------------
 
 -- When a trace begins and ends: one row per trace.
-CREATE OR REPLACE VIEW _recording AS
+CREATE OR REPLACE VIEW _trace_range AS
 SELECT trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
 FROM raw.segments
 GROUP BY trace_id;
@@ -1224,11 +1224,11 @@ SELECT
     ) AS is_whole
 FROM raw.profile;
 
--- Whether an attempt at a chunk came to nothing through no will of the user's.
-CREATE OR REPLACE MACRO _failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
-
 -- A time that is less than nothing because clocks differ, or one was put back, is none; greatest() passes over null.
-CREATE OR REPLACE MACRO _not_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
+CREATE OR REPLACE MACRO _clip_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
+
+-- Whether an attempt at a chunk came to nothing through no will of the user's.
+CREATE OR REPLACE MACRO _is_failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
 
 CREATE OR REPLACE VIEW trace_info AS
 SELECT
@@ -1282,7 +1282,7 @@ COMMENT ON COLUMN trace_info.trace_id IS 'Identity of the recording.';
 -- Whether a value of the configuration is another one in each run, whatever anybody wants: an
 -- address, a port, a folder for temporary files, or a list that Dask makes longer with each
 -- scheduler of a process.
-CREATE OR REPLACE MACRO _is_of_the_moment(name, value) AS
+CREATE OR REPLACE MACRO _is_run_specific(name, value) AS
     name = 'distributed.scheduler.http.routes'
     OR regexp_matches(name, '(^|[.-])(address|port|host|temporary-directory|local-directory|log-directory|scheduler-file|pid-file)$')
     OR regexp_matches(coalesce(value, ''), '^(tcp|tls|ws|wss|ucx|ucxx|inproc|http|https)://|^/(tmp|scratch|var/tmp|run)(/|$)|:[0-9]{4,5}$');
@@ -1294,10 +1294,128 @@ FROM raw.environment
 WHERE section IN ('packages', 'configuration', 'defaults')
 GROUP BY trace_id, section, name;
 
+-- Graphs as the client that records sent them. One is found again on the scheduler by a key that
+-- it asks for: the first task of that key that entered then, or a little before, since two
+-- clocks are compared. If the scheduler had the task already, the two cannot be joined.
+CREATE OR REPLACE VIEW _client_graphs AS
+SELECT
+    graph.rowid AS seq,
+    graph.trace_id,
+    graph.t,
+    graph.client,
+    graph.key,
+    json_transform(
+        graph.value,
+        '{
+            "layers": [{"name": "VARCHAR", "type": "VARCHAR", "tasks": "BIGINT", "fused": ["VARCHAR"]}],
+            "more_layers": "BIGINT",
+            "collections": ["VARCHAR"],
+            "code": {
+                "digest": "VARCHAR", "filename": "VARCHAR", "line_number": "BIGINT",
+                "first_line": "BIGINT", "text": "VARCHAR"
+            }
+        }'
+    ) AS told,
+    task.stimulus_id,
+    task.t AS entered_t
+FROM raw.graph AS graph
+ASOF LEFT JOIN raw.task AS task
+    ON graph.trace_id = task.trace_id
+    AND graph.key = task.key
+    AND graph.t - 0.1 <= task.t;
+
+-- Keys that chunk records speak of. One that is known from the scheduler, and of which
+-- nobody tells entries, is a file that coffea asks for its entries: no chunk.
+CREATE OR REPLACE TABLE _coffea_keys AS
+SELECT
+    trace_id,
+    key,
+    CASE
+        WHEN bool_or(entry_start IS NOT NULL OR measured.events IS NOT NULL)
+            OR NOT bool_or(run_id IS NULL) THEN 'chunk'
+        ELSE 'file metadata'
+    END AS role,
+    coalesce(bool_or(measured.until = 'read'), false) AS goes_on
+FROM raw.chunk
+GROUP BY trace_id, key;
+
+-- What was seen of each key: one pass over the names of all tasks, which nothing else needs
+-- to compare again. Nearly all keys are simple: one attempt, of which this tells the
+-- beginning, the end and the submission, by their places (rowid).
+CREATE OR REPLACE TABLE _key_summaries AS
+WITH steps AS (
+    SELECT
+        trace_id,
+        key,
+        rowid AS seq,
+        finish = 'processing' AS begins,
+        "start" = 'processing' AS ends,
+        CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
+        false AS submits,
+        false AS was_there
+    FROM raw.transition
+    WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
+    UNION ALL
+    SELECT
+        trace_id,
+        key,
+        rowid AS seq,
+        false AS begins,
+        false AS ends,
+        NULL AS waiting_t,
+        true AS submits,
+        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there
+    FROM raw.task
+)
+SELECT
+    trace_id,
+    key,
+    count(*) FILTER (submits) AS submissions,
+    min(seq) FILTER (submits) AS submission,
+    min(seq) FILTER (begins) AS beginning,
+    min(seq) FILTER (ends) AS ending,
+    arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
+    count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
+    -- One attempt, whose end is the only one, after all waiting, of the only submission.
+    NOT bool_or(was_there)
+        AND count(*) FILTER (begins) = 1
+        AND count(*) FILTER (ends) <= 1
+        AND count(*) FILTER (submits) <= 1
+        AND coalesce(min(seq) FILTER (ends) > min(seq) FILTER (begins), true)
+        AND coalesce(max(seq) FILTER (waiting_t IS NOT NULL) < min(seq) FILTER (begins), true)
+        AS is_simple
+FROM steps
+GROUP BY trace_id, key;
+
+-- Phases that workers reported at the end of an attempt (startstops), by the rowid of the
+-- transition that ended it.
+CREATE OR REPLACE VIEW _task_phases AS
+SELECT end_seq, action, start AS start_t, stop AS stop_t, source
+FROM (SELECT rowid AS end_seq, unnest(startstops, max_depth := 2) FROM raw.transition);
+
+-- How long tasks were in the states that come before a result: from a transition into the state
+-- to the next one of the key, whichever that is. What was there when recording began has been in
+-- its state since then.
+CREATE OR REPLACE VIEW _task_states AS
+SELECT
+    key,
+    state,
+    t AS from_t,
+    lead(t) OVER in_order AS until_t,
+    lead(seq) OVER in_order AS until_seq,
+    trace_id
+FROM (
+    SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
+    UNION ALL
+    SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
+)
+WINDOW in_order AS (PARTITION BY trace_id, key ORDER BY seq)
+QUALIFY state IN ('waiting', 'queued', 'no-worker', 'processing');
+
 -- Tasks that came to a worker to be computed there, and how far they got before they came
 -- again. The message that brings one has a stimulus of its own, in which stands when the
 -- scheduler wrote it. Nearly all come to a worker once; a window finds where the others begin.
-CREATE OR REPLACE VIEW _arrivals AS
+CREATE OR REPLACE VIEW _worker_arrivals AS
 WITH steps AS (
     SELECT
         rowid AS seq,
@@ -1361,118 +1479,6 @@ arrivals AS (
 SELECT
     *, try_cast(replace(stimulus_id, 'compute-task-', '') AS DOUBLE) AS sent_t
 FROM arrivals;
-
--- Graphs as the client that records sent them. One is found again on the scheduler by a key that
--- it asks for: the first task of that key that entered then, or a little before, since two
--- clocks are compared. If the scheduler had the task already, the two cannot be joined.
-CREATE OR REPLACE VIEW _graphs AS
-SELECT
-    graph.rowid AS seq,
-    graph.trace_id,
-    graph.t,
-    graph.client,
-    graph.key,
-    json_transform(
-        graph.value,
-        '{
-            "layers": [{"name": "VARCHAR", "type": "VARCHAR", "tasks": "BIGINT", "fused": ["VARCHAR"]}],
-            "more_layers": "BIGINT",
-            "collections": ["VARCHAR"],
-            "code": {
-                "digest": "VARCHAR", "filename": "VARCHAR", "line_number": "BIGINT",
-                "first_line": "BIGINT", "text": "VARCHAR"
-            }
-        }'
-    ) AS told,
-    task.stimulus_id,
-    task.t AS entered_t
-FROM raw.graph AS graph
-ASOF LEFT JOIN raw.task AS task
-    ON graph.trace_id = task.trace_id
-    AND graph.key = task.key
-    AND graph.t - 0.1 <= task.t;
-
--- What was seen of each key: one pass over the names of all tasks, which nothing else needs
--- to compare again. Nearly all keys are simple: one attempt, of which this tells the
--- beginning, the end and the submission, by their places (rowid).
-CREATE OR REPLACE TABLE _keys AS
-WITH steps AS (
-    SELECT
-        trace_id,
-        key,
-        rowid AS seq,
-        finish = 'processing' AS begins,
-        "start" = 'processing' AS ends,
-        CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
-        false AS submits,
-        false AS was_there
-    FROM raw.transition
-    WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
-    UNION ALL
-    SELECT
-        trace_id,
-        key,
-        rowid AS seq,
-        false AS begins,
-        false AS ends,
-        NULL AS waiting_t,
-        true AS submits,
-        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there
-    FROM raw.task
-)
-SELECT
-    trace_id,
-    key,
-    count(*) FILTER (submits) AS submissions,
-    min(seq) FILTER (submits) AS submission,
-    min(seq) FILTER (begins) AS beginning,
-    min(seq) FILTER (ends) AS ending,
-    arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
-    count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
-    -- One attempt, whose end is the only one, after all waiting, of the only submission.
-    NOT bool_or(was_there)
-        AND count(*) FILTER (begins) = 1
-        AND count(*) FILTER (ends) <= 1
-        AND count(*) FILTER (submits) <= 1
-        AND coalesce(min(seq) FILTER (ends) > min(seq) FILTER (begins), true)
-        AND coalesce(max(seq) FILTER (waiting_t IS NOT NULL) < min(seq) FILTER (begins), true)
-        AS is_simple
-FROM steps
-GROUP BY trace_id, key;
-
--- Keys that chunk records speak of. One that is known from the scheduler, and of which
--- nobody tells entries, is a file that coffea asks for its entries: no chunk.
-CREATE OR REPLACE TABLE _coffea_keys AS
-SELECT
-    trace_id,
-    key,
-    CASE
-        WHEN bool_or(entry_start IS NOT NULL OR measured.events IS NOT NULL)
-            OR NOT bool_or(run_id IS NULL) THEN 'chunk'
-        ELSE 'file metadata'
-    END AS role,
-    coalesce(bool_or(measured.until = 'read'), false) AS goes_on
-FROM raw.chunk
-GROUP BY trace_id, key;
-
--- How long tasks were in the states that come before a result: from a transition into the state
--- to the next one of the key, whichever that is. What was there when recording began has been in
--- its state since then.
-CREATE OR REPLACE VIEW _task_states AS
-SELECT
-    key,
-    state,
-    t AS from_t,
-    lead(t) OVER in_order AS until_t,
-    lead(seq) OVER in_order AS until_seq,
-    trace_id
-FROM (
-    SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
-    UNION ALL
-    SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
-)
-WINDOW in_order AS (PARTITION BY trace_id, key ORDER BY seq)
-QUALIFY state IN ('waiting', 'queued', 'no-worker', 'processing');
 
 -- As they lie in the files, trace by trace, which is the scheduler's order: sorting them would
 -- take longer than all else that is asked of them.
@@ -1620,16 +1626,16 @@ COMMENT ON COLUMN spills.disk_bytes IS 'Size on disk, serialised and compressed 
 COMMENT ON COLUMN spills.trace_id IS 'Identity of the recording.';
 
 -- How far the middle half of some values lies apart, in units of their median.
-CREATE OR REPLACE MACRO _spread(value) AS CASE
+CREATE OR REPLACE MACRO _relative_iqr(value) AS CASE
     WHEN count(value) > 1
         THEN (quantile_cont(value, 0.75) - quantile_cont(value, 0.25)) / nullif(median(value), 0)
 END;
 
 -- The sum of what is known: of nothing it is 0, of nothing known it is null.
-CREATE OR REPLACE MACRO _total(list) AS CASE WHEN len(list) = 0 THEN 0 ELSE list_sum(list) END;
+CREATE OR REPLACE MACRO _sum_or_zero(list) AS CASE WHEN len(list) = 0 THEN 0 ELSE list_sum(list) END;
 
 -- A number of events in two digits: rounded up (1), down (-1), or to the nearest (0).
-CREATE OR REPLACE MACRO _two_digits(n, direction) AS CASE
+CREATE OR REPLACE MACRO _round_two_digits(n, direction) AS CASE
     WHEN n >= 1 THEN round(n / 10 ** (floor(log10(n)) - 1) + 0.4999 * direction)
         * 10 ** (floor(log10(n)) - 1)
 END;
@@ -1735,7 +1741,7 @@ LEFT JOIN raw.import AS facts USING (trace_id, source);
 -- A recording cut into buckets of time: of so many seconds, or if that is null of 1, 2 or 5
 -- times a power of ten, so that there are more than 150 and at most 400. The last one ends
 -- with the recording. One row per trace; a recording of one instant has no bucket.
-CREATE OR REPLACE MACRO _timeline(bucket_seconds) AS TABLE
+CREATE OR REPLACE MACRO _buckets(bucket_seconds) AS TABLE
 SELECT
     trace_id,
     start_t,
@@ -1771,7 +1777,7 @@ FROM (
             start_t,
             stop_t - start_t AS extent,
             10.0 ** -floor(log10((stop_t - start_t) / 400)) AS per
-        FROM _recording
+        FROM _trace_range
         WHERE stop_t > start_t
     )
 );
@@ -2103,11 +2109,11 @@ COMMENT ON COLUMN loss.trace_id IS 'Identity of the recording.';
 
 -- Time of the parts whose action begins so: null without any part, 0 without such a part.
 -- A part that ended before it began took no time: a clock was put back meanwhile.
-CREATE OR REPLACE MACRO _seconds(startstops, action_prefix) AS CASE
+CREATE OR REPLACE MACRO _phase_seconds(startstops, action_prefix) AS CASE
     WHEN len(startstops) > 0 THEN coalesce(
         list_sum(list_transform(
             list_filter(startstops, lambda part: starts_with(part.action, action_prefix)),
-            lambda part: _not_negative(part.stop - part.start)
+            lambda part: _clip_negative(part.stop - part.start)
         )),
         0
     )
@@ -2153,7 +2159,7 @@ SELECT
     word.destination,
     word.nbytes AS bytes,
     word.keys,
-    _not_negative(word.stop_t - word.start_t) AS seconds,
+    _clip_negative(word.stop_t - word.start_t) AS seconds,
     CASE
         WHEN word.stop_t > word.start_t THEN word.nbytes / (word.stop_t - word.start_t)
     END AS bytes_per_second,
@@ -2162,7 +2168,7 @@ SELECT
     CASE
         WHEN sender.seq IS NOT NULL THEN word.nbytes IS NOT DISTINCT FROM sender.nbytes
             AND list_sort(map_entries(word.keys)) = list_sort(map_entries(sender.keys))
-    END AS agree,
+    END AS sizes_agree,
     CASE word.reported_by WHEN 'source' THEN word.start_t ELSE sender.start_t END AS source_start_t,
     CASE word.reported_by WHEN 'source' THEN word.stop_t ELSE sender.stop_t END AS source_stop_t,
     CASE word.reported_by WHEN 'source' THEN word.nbytes ELSE sender.nbytes END AS source_bytes,
@@ -2184,7 +2190,7 @@ COMMENT ON COLUMN transfers.seconds IS 'How long it took.';
 COMMENT ON COLUMN transfers.bytes_per_second IS 'Bandwidth: bytes in one second.';
 COMMENT ON COLUMN transfers.sent_bytes IS 'Bytes that the sender wrote to the network, compressed as they were; null if it did not tell.';
 COMMENT ON COLUMN transfers.reported_by IS 'Who told of it: both, destination or source. A worker that dies tells no more, and the word of the other end stays; Dask''s rebalance() and replicate() are told of by the source alone, what a client takes by the source, and what it scatters by the destination. Null if the trace does not say.';
-COMMENT ON COLUMN transfers.agree IS 'Whether both ends tell of the same size of each key; null unless both told.';
+COMMENT ON COLUMN transfers.sizes_agree IS 'Whether both ends tell of the same size of each key; null unless both told.';
 COMMENT ON COLUMN transfers.source_start_t IS 'When the sender began to write, in seconds since the epoch; null if it did not tell.';
 COMMENT ON COLUMN transfers.source_stop_t IS 'When the sender was done, in seconds since the epoch; null if it did not tell.';
 COMMENT ON COLUMN transfers.source_bytes IS 'Size of what was moved, as the sender says; null if it did not tell.';
@@ -2332,10 +2338,10 @@ WHERE entry.value IS NOT NULL;
 
 -- Pieces of code that submitted something: as the client that records told, or Dask's scheduler.
 -- The text of each stands in one record only.
-CREATE OR REPLACE VIEW _codes AS
+CREATE OR REPLACE VIEW _submit_code AS
 WITH told AS (
     SELECT trace_id, t, entered_t, NULL AS computation, told.code AS code
-    FROM _graphs
+    FROM _client_graphs
     WHERE told.code.digest IS NOT NULL
     UNION ALL
     SELECT
@@ -2396,7 +2402,7 @@ FROM (
         layer.fused AS fused,
         client,
         t
-    FROM (SELECT * EXCLUDE (told), unnest(told.layers) AS layer FROM _graphs)
+    FROM (SELECT * EXCLUDE (told), unnest(told.layers) AS layer FROM _client_graphs)
     UNION ALL BY NAME
     SELECT
         trace_id,
@@ -2460,7 +2466,7 @@ sent AS (
         min(t) AS t,
         sum(len(told.layers)) + coalesce(sum(told.more_layers), 0) AS layers,
         flatten(list(told.collections)) AS collections
-    FROM _graphs
+    FROM _client_graphs
     WHERE told.layers IS NOT NULL
     GROUP BY trace_id, stimulus_id
 )
@@ -2510,19 +2516,10 @@ COMMENT ON COLUMN graph_updates.sent_t IS 'When the client sent it, in seconds s
 COMMENT ON COLUMN graph_updates.collections IS 'Types of the collections that were computed, if Dask tells.';
 COMMENT ON COLUMN graph_updates.trace_id IS 'Identity of the recording.';
 
--- A key is submitted again when the scheduler has forgotten it; the first record describes it.
-CREATE OR REPLACE VIEW _tasks AS
-SELECT
-    task.rowid AS seq,
-    task.*,
-    keys.submissions
-FROM raw.task AS task
-INNER JOIN _keys AS keys ON task.rowid = keys.submission;
-
 -- Records of what a worker measured, and the attempt at a chunk that each belongs to. A task
 -- of dask-awkward can read several chunks, and one of them more than once; a record that was
 -- delivered twice has the same beginning, and the later one counts.
-CREATE OR REPLACE TABLE _readings AS
+CREATE OR REPLACE TABLE _chunk_reads AS
 WITH records AS (
     SELECT
         chunk.rowid AS record,
@@ -2553,6 +2550,15 @@ WINDOW
     same_chunk AS (
         PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
     );
+
+-- A key is submitted again when the scheduler has forgotten it; the first record describes it.
+CREATE OR REPLACE VIEW _tasks AS
+SELECT
+    task.rowid AS seq,
+    task.*,
+    keys.submissions
+FROM raw.task AS task
+INNER JOIN _key_summaries AS keys ON task.rowid = keys.submission;
 
 CREATE OR REPLACE VIEW cluster_samples AS
 SELECT
@@ -2653,7 +2659,7 @@ COMMENT ON COLUMN activities.trace_id IS 'Identity of the recording.';
 
 -- What functions called: one row per caller and callee. A call is recursive if the callee was
 -- running already; of those that Yappi counts as no actual calls it knows that.
-CREATE OR REPLACE VIEW _calls AS
+CREATE OR REPLACE VIEW _function_calls AS
 SELECT
     caller.function AS caller,
     callee.function AS callee,
@@ -2723,7 +2729,7 @@ SELECT
     differs,
     varies,
     is_declared,
-    _is_of_the_moment(name, value) AS is_of_the_moment,
+    _is_run_specific(name, value) AS is_run_specific,
     processes,
     workers,
     trace_id
@@ -2753,7 +2759,7 @@ COMMENT ON COLUMN config.default_value IS 'What the installed package that decla
 COMMENT ON COLUMN config.differs IS 'Whether the value is not the default; null if the defaults were not recorded.';
 COMMENT ON COLUMN config.varies IS 'Whether processes of this run have different values.';
 COMMENT ON COLUMN config.is_declared IS 'Whether a package that is loaded there declares the option; texts of others are withheld unless own_configuration is set.';
-COMMENT ON COLUMN config.is_of_the_moment IS 'Whether it is a value that each run has its own of, whatever anybody wants: an address, a port, a folder for temporary files.';
+COMMENT ON COLUMN config.is_run_specific IS 'Whether it is a value that each run has its own of, whatever anybody wants: an address, a port, a folder for temporary files.';
 COMMENT ON COLUMN config.processes IS 'How many processes of that kind have this value.';
 COMMENT ON COLUMN config.workers IS 'Addresses of the workers that have this value; null of others.';
 COMMENT ON COLUMN config.trace_id IS 'Identity of the recording.';
@@ -2849,12 +2855,12 @@ first_opened AS (
     SELECT min_by(trace_id, seq) AS trace_id FROM opened
 ),
 facts AS (
-    SELECT trace_id, 'package' AS what, role, package AS name, version AS value
+    SELECT trace_id, 'package' AS category, role, package AS name, version AS value
     FROM _versions
     UNION ALL
     SELECT trace_id, 'configuration', role, name, coalesce(value, 'None')
     FROM _options
-    WHERE NOT _is_of_the_moment(name, value)
+    WHERE NOT _is_run_specific(name, value)
     UNION ALL
     SELECT trace_id, 'cluster', 'client', name, value ->> '$'
     FROM raw.environment
@@ -2863,47 +2869,47 @@ facts AS (
 rules AS (
     SELECT
         facts.trace_id,
-        what,
+        category,
         facts.role,
         CASE
             WHEN any_value(told.role) IS NULL THEN 'few'
-            WHEN what = 'package' THEN coalesce(any_value(header.settings ->> '$.packages'), 'all')
+            WHEN category = 'package' THEN coalesce(any_value(header.settings ->> '$.packages'), 'all')
             ELSE 'all'
         END AS rule
     FROM facts
     LEFT JOIN _processes AS told ON facts.trace_id = told.trace_id AND facts.role = told.role
     LEFT JOIN raw.header AS header ON facts.trace_id = header.trace_id AND header.segment = 1
-    GROUP BY facts.trace_id, what, facts.role
+    GROUP BY facts.trace_id, category, facts.role
 ),
 -- Kinds of process that tell of such facts in both.
 pairs AS (
-    SELECT other.trace_id, other.what, other.role, one.rule = other.rule AND one.rule <> 'few' AS by_same_rule
+    SELECT other.trace_id, other.category, other.role, one.rule = other.rule AND one.rule <> 'few' AS by_same_rule
     FROM rules AS other
-    INNER JOIN rules AS one ON one.what = other.what AND one.role = other.role
+    INNER JOIN rules AS one ON one.category = other.category AND one.role = other.role
     WHERE
         one.trace_id = (SELECT trace_id FROM first_opened)
         AND other.trace_id <> one.trace_id
 ),
 held AS (
-    SELECT trace_id, what, role, name, list(DISTINCT value ORDER BY value) AS held
+    SELECT trace_id, category, role, name, list(DISTINCT value ORDER BY value) AS held
     FROM facts
-    GROUP BY trace_id, what, role, name
+    GROUP BY trace_id, category, role, name
 ),
 there AS (
-    SELECT held.trace_id, held.what, held.role, held.name, held.held, by_same_rule
+    SELECT held.trace_id, held.category, held.role, held.name, held.held, by_same_rule
     FROM held
-    INNER JOIN pairs USING (trace_id, what, role)
+    INNER JOIN pairs USING (trace_id, category, role)
 ),
 here AS (
-    SELECT pairs.trace_id, pairs.what, pairs.role, held.name, held.held, by_same_rule
+    SELECT pairs.trace_id, pairs.category, pairs.role, held.name, held.held, by_same_rule
     FROM held
-    INNER JOIN pairs ON held.what = pairs.what AND held.role = pairs.role
+    INNER JOIN pairs ON held.category = pairs.category AND held.role = pairs.role
     WHERE held.trace_id = (SELECT trace_id FROM first_opened)
 ),
 compared AS (
-    SELECT trace_id, what, role, name, there.held AS there, here.held AS here
+    SELECT trace_id, category, role, name, there.held AS there, here.held AS here
     FROM there
-    FULL JOIN here USING (trace_id, what, role, name)
+    FULL JOIN here USING (trace_id, category, role, name)
     WHERE
         there.held IS DISTINCT FROM here.held
         AND (
@@ -2912,18 +2918,18 @@ compared AS (
         )
 )
 SELECT
-    what,
+    category,
     name,
     array_to_string(nullif(list_sort(list_distinct(flatten(list(here)))), []), '; ') AS first_value,
     array_to_string(nullif(list_sort(list_distinct(flatten(list(there)))), []), '; ') AS value,
     list(role ORDER BY role) AS processes,
     trace_id
 FROM compared
-GROUP BY trace_id, what, name
-ORDER BY trace_id, what, name;
+GROUP BY trace_id, category, name
+ORDER BY trace_id, category, name;
 
 COMMENT ON VIEW differences IS 'How the set-up of each trace differs from that of the first one opened: one row per package, option of Dask''s configuration or argument of the cluster. What each run has its own of (addresses, ports, folders for temporary files) is no difference, nor is what only one of them recorded.';
-COMMENT ON COLUMN differences.what IS 'package, configuration or cluster.';
+COMMENT ON COLUMN differences.category IS 'package, configuration or cluster.';
 COMMENT ON COLUMN differences.name IS 'Name of the package, the option or the argument.';
 COMMENT ON COLUMN differences.first_value IS 'Its version or value in the first trace, of those processes that differ; null if it is not there.';
 COMMENT ON COLUMN differences.value IS 'The same in this trace.';
@@ -2991,7 +2997,7 @@ codes AS (
             code.* EXCLUDE (computation),
             coalesce(code.computation, begun.computation) AS computation,
             trim(string_split(code.text, chr(10))[code.line_number - code.first_line + 1]) AS line
-        FROM _codes AS code
+        FROM _submit_code AS code
         -- A piece that a client told is of the computation that its graph became part of.
         ASOF INNER JOIN begun
             ON code.trace_id = begun.trace_id AND code.entered_t >= begun.t
@@ -3028,10 +3034,84 @@ COMMENT ON COLUMN computations.line IS 'That line.';
 COMMENT ON COLUMN computations.code IS 'The code that submitted, functions or cells, each piece once.';
 COMMENT ON COLUMN computations.trace_id IS 'Identity of the recording.';
 
+-- What workers measured of attempts at chunks: one row per task attempt and chunk.
+CREATE OR REPLACE TABLE _chunk_measurements AS
+WITH told AS (
+    SELECT
+        reading.measured,
+        reading.record,
+        reading.of_several,
+        chunk.* EXCLUDE (measured),
+        unnest(chunk.measured),
+        list_filter(
+            chunk.measured.branches,
+            lambda read: read.compressed_bytes IS NOT NULL AND read.uncompressed_bytes IS NOT NULL
+        ) AS sized
+    FROM _chunk_reads AS reading
+    INNER JOIN raw.chunk AS chunk ON chunk.rowid = reading.record
+)
+SELECT
+    measured,
+    max(record) AS last_record,
+    any_value(trace_id) AS trace_id,
+    any_value(key) AS key,
+    any_value(run_id) AS run_id,
+    any_value(dataset) AS dataset,
+    any_value(filename) AS filename,
+    any_value(treename) AS treename,
+    any_value(entry_start) AS entry_start,
+    any_value(entry_stop) AS entry_stop,
+    any_value(file_uuid) AS file_uuid,
+    arg_max_null(worker, record) AS worker,
+    arg_max_null(thread, record) AS thread,
+    min(start_t) AS start_t,
+    max(stop_t) AS stop_t,
+    sum(_clip_negative(stop_t - start_t)) AS seconds,
+    arg_max_null(until, record) AS measured_until,
+    arg_max_null(source, record) AS source,
+    max(events) AS events,
+    sum(open_seconds) AS open_seconds,
+    sum(process_seconds) AS process_seconds,
+    sum(read_seconds) AS read_seconds,
+    sum(cpu_seconds) AS cpu_seconds,
+    sum(bytes_read)::BIGINT AS bytes_read,
+    sum(requests)::BIGINT AS requests,
+    -- One reading is the rule; the list is then where it was recorded.
+    list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
+    coalesce(
+        len(list_distinct(flatten(list(columns) FILTER (of_several)))),
+        any_value(len(columns))
+    ) AS columns_read,
+    coalesce(
+        len(list_distinct(flatten(list(
+            list_transform(branches, lambda read: read.branch)
+        ) FILTER (of_several)))),
+        any_value(len(branches))
+    ) AS branches_read,
+    max(file_branches) AS file_branches,
+    max(file_bytes) AS file_bytes,
+    sum(_sum_or_zero(list_transform(branches, lambda read: read.compressed_bytes)))::BIGINT
+        AS compressed_bytes,
+    sum(_sum_or_zero(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
+        AS uncompressed_bytes,
+    -- Of branches of which both are known: what a ratio can be made of.
+    sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
+        AS packed_bytes,
+    sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
+        AS unpacked_bytes,
+    arg_min_null(memory_before, record) AS memory_before_bytes,
+    arg_max_null(memory_after, record) AS memory_after_bytes,
+    max(memory_peak) AS memory_peak_bytes,
+    coalesce(bool_and(from_checkpoint), false) AS from_checkpoint,
+    arg_max_null(nbytes, record) AS nbytes,
+    arg_max_null(exception, record) AS exception
+FROM told
+GROUP BY measured;
+
 -- What tasks do for coffea. A prefix does not tell: that of a chunk is the name of the
 -- processor, or `automatic_retries` as that of a file's metadata is, and merges of either are
 -- `reduce`. So it is followed what depends on what, from the keys of chunks and files.
-CREATE OR REPLACE TABLE _roles AS
+CREATE OR REPLACE TABLE _coffea_roles AS
 WITH RECURSIVE edges AS (
     SELECT trace_id, key, unnest(dependencies) AS dependency
     FROM _tasks
@@ -3073,34 +3153,6 @@ UNION ALL
 FROM merges
 UNION ALL
 FROM broadcasts;
-
-CREATE OR REPLACE VIEW graph_edges AS
-SELECT
-    edge.key,
-    edge.dependency,
-    edge.prefix,
-    there.prefix AS dependency_prefix,
-    edge."group" AS task_group,
-    there."group" AS dependency_group,
-    edge.stimulus_id,
-    edge.trace_id
-FROM (
-    SELECT seq, trace_id, key, prefix, "group", stimulus_id, unnest(dependencies) AS dependency
-    FROM _tasks
-) AS edge
-LEFT JOIN _tasks AS there
-    ON edge.trace_id = there.trace_id AND edge.dependency = there.key
-ORDER BY edge.trace_id, edge.seq, edge.dependency;
-
-COMMENT ON VIEW graph_edges IS 'Edges of the graph as it was submitted: one row per task and dependency. Where the two ran and what was moved is in dependencies.';
-COMMENT ON COLUMN graph_edges.key IS 'Key of the task that takes the result.';
-COMMENT ON COLUMN graph_edges.dependency IS 'Key of the task whose result it takes.';
-COMMENT ON COLUMN graph_edges.prefix IS 'Key prefix of the task.';
-COMMENT ON COLUMN graph_edges.dependency_prefix IS 'Key prefix of the dependency; null if it was not recorded as a task.';
-COMMENT ON COLUMN graph_edges.task_group IS 'Task group of the task.';
-COMMENT ON COLUMN graph_edges.dependency_group IS 'Task group of the dependency; null if it was not recorded as a task.';
-COMMENT ON COLUMN graph_edges.stimulus_id IS 'Graph that the task came with, as in graph_updates.';
-COMMENT ON COLUMN graph_edges.trace_id IS 'Identity of the recording.';
 
 -- Dask makes the restrictions of a task of its annotations.
 CREATE OR REPLACE VIEW restrictions AS
@@ -3153,80 +3205,6 @@ COMMENT ON COLUMN restrictions.retries IS 'How often it may be tried again.';
 COMMENT ON COLUMN restrictions.priority IS 'Priority that the user gave it; the larger goes first.';
 COMMENT ON COLUMN restrictions.trace_id IS 'Identity of the recording.';
 
--- What workers measured of attempts at chunks: one row per task attempt and chunk.
-CREATE OR REPLACE TABLE _measured AS
-WITH told AS (
-    SELECT
-        reading.measured,
-        reading.record,
-        reading.of_several,
-        chunk.* EXCLUDE (measured),
-        unnest(chunk.measured),
-        list_filter(
-            chunk.measured.branches,
-            lambda read: read.compressed_bytes IS NOT NULL AND read.uncompressed_bytes IS NOT NULL
-        ) AS sized
-    FROM _readings AS reading
-    INNER JOIN raw.chunk AS chunk ON chunk.rowid = reading.record
-)
-SELECT
-    measured,
-    max(record) AS last_record,
-    any_value(trace_id) AS trace_id,
-    any_value(key) AS key,
-    any_value(run_id) AS run_id,
-    any_value(dataset) AS dataset,
-    any_value(filename) AS filename,
-    any_value(treename) AS treename,
-    any_value(entry_start) AS entry_start,
-    any_value(entry_stop) AS entry_stop,
-    any_value(file_uuid) AS file_uuid,
-    arg_max_null(worker, record) AS worker,
-    arg_max_null(thread, record) AS thread,
-    min(start_t) AS start_t,
-    max(stop_t) AS stop_t,
-    sum(_not_negative(stop_t - start_t)) AS seconds,
-    arg_max_null(until, record) AS measured_until,
-    arg_max_null(source, record) AS source,
-    max(events) AS events,
-    sum(open_seconds) AS open_seconds,
-    sum(process_seconds) AS process_seconds,
-    sum(read_seconds) AS read_seconds,
-    sum(cpu_seconds) AS cpu_seconds,
-    sum(bytes_read)::BIGINT AS bytes_read,
-    sum(requests)::BIGINT AS requests,
-    -- One reading is the rule; the list is then where it was recorded.
-    list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
-    coalesce(
-        len(list_distinct(flatten(list(columns) FILTER (of_several)))),
-        any_value(len(columns))
-    ) AS columns_read,
-    coalesce(
-        len(list_distinct(flatten(list(
-            list_transform(branches, lambda read: read.branch)
-        ) FILTER (of_several)))),
-        any_value(len(branches))
-    ) AS branches_read,
-    max(file_branches) AS file_branches,
-    max(file_bytes) AS file_bytes,
-    sum(_total(list_transform(branches, lambda read: read.compressed_bytes)))::BIGINT
-        AS compressed_bytes,
-    sum(_total(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
-        AS uncompressed_bytes,
-    -- Of branches of which both are known: what a ratio can be made of.
-    sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
-        AS packed_bytes,
-    sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
-        AS unpacked_bytes,
-    arg_min_null(memory_before, record) AS memory_before_bytes,
-    arg_max_null(memory_after, record) AS memory_after_bytes,
-    max(memory_peak) AS memory_peak_bytes,
-    coalesce(bool_and(from_checkpoint), false) AS from_checkpoint,
-    arg_max_null(nbytes, record) AS nbytes,
-    arg_max_null(exception, record) AS exception
-FROM told
-GROUP BY measured;
-
 -- Stacks of functions of which only callers and callees are known, not who called the callers.
 -- A function's time is shared out among those that called it as Yappi measured it for each;
 -- what it called in turn is shared out in proportion, as gprof does. Stacks of less than a
@@ -3249,7 +3227,7 @@ known_calls AS (
         is_recursive,
         greatest(coalesce(total_seconds, 0), 0) AS total_seconds,
         greatest(coalesce(self_seconds, 0), 0) AS own_seconds
-    FROM _calls
+    FROM _function_calls
 ),
 called AS MATERIALIZED (
     SELECT
@@ -3400,7 +3378,7 @@ SELECT
     caller.log,
     caller.source,
     caller.trace_id
-FROM _calls AS calls
+FROM _function_calls AS calls
 INNER JOIN _functions AS caller ON calls.caller = caller.function
 INNER JOIN _functions AS callee ON calls.callee = callee.function
 ORDER BY caller.trace_id, caller.source, calls.total_seconds DESC, caller.label, callee.label, calls.caller, calls.callee;
@@ -3418,11 +3396,11 @@ COMMENT ON COLUMN yappi_calls.trace_id IS 'Identity of the recording.';
 
 -- An attempt at a task begins when its key becomes `processing` and ends with the next
 -- transition of the key that starts there. Most keys are attempted once, and are done with
--- by what _keys says of them; one window over the transitions of the others finds both.
+-- by what _key_summaries says of them; one window over the transitions of the others finds both.
 CREATE OR REPLACE TABLE _task_runs AS
 WITH others AS (
     SELECT trace_id, key
-    FROM _keys
+    FROM _key_summaries
     WHERE has_attempts AND NOT is_simple
 ),
 steps AS (
@@ -3466,7 +3444,7 @@ submissions AS (
         CASE WHEN task.rowid = keys.submission THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
         task.trace_id
     FROM raw.task AS task
-    INNER JOIN _keys AS keys USING (trace_id, key)
+    INNER JOIN _key_summaries AS keys USING (trace_id, key)
     WHERE keys.has_attempts AND NOT keys.is_simple
 ),
 places AS (
@@ -3478,7 +3456,7 @@ places AS (
         waiting_t,
         submission,
         trace_id
-    FROM _keys
+    FROM _key_summaries
     WHERE is_simple
     UNION ALL
     SELECT
@@ -3546,12 +3524,12 @@ SELECT
     list_max(list_transform(
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
     )) AS compute_stop_t,
-    _seconds(ending.startstops, 'compute') AS compute_seconds,
+    _phase_seconds(ending.startstops, 'compute') AS compute_seconds,
     -- Equal to compute_seconds, but where an excerpt of the run cuts that off.
-    _seconds(ending.startstops, 'compute') AS whole_seconds,
-    _seconds(ending.startstops, 'transfer') AS transfer_seconds,
-    _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
-    _seconds(ending.startstops, 'disk-') AS disk_seconds,
+    _phase_seconds(ending.startstops, 'compute') AS whole_seconds,
+    _phase_seconds(ending.startstops, 'transfer') AS transfer_seconds,
+    _phase_seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
+    _phase_seconds(ending.startstops, 'disk-') AS disk_seconds,
     attempts.processing_t - attempts.waiting_t AS queued_seconds,
     ending.nbytes,
     ending.typename,
@@ -3568,7 +3546,7 @@ SELECT
 -- The wide rows are what is read along; what they are joined with is small, and kept.
 FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
 RIGHT JOIN attempts ON ending.seq = attempts.ending
-LEFT JOIN _roles AS roles
+LEFT JOIN _coffea_roles AS roles
     ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key
 LEFT JOIN departures AS departure
     ON attempts.trace_id = departure.trace_id
@@ -3591,7 +3569,7 @@ SELECT
     roles.role,
     trace_id
 FROM _tasks
-LEFT JOIN _roles AS roles USING (trace_id, key)
+LEFT JOIN _coffea_roles AS roles USING (trace_id, key)
 ORDER BY trace_id, seq;
 
 COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key, as it was when it first entered one.';
@@ -3818,7 +3796,14 @@ COMMENT ON COLUMN profile_stacks.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW dependencies AS
 WITH edges AS (
-    SELECT seq AS task, trace_id, key, prefix, unnest(dependencies) AS dependency
+    SELECT
+        seq AS task,
+        trace_id,
+        key,
+        prefix,
+        "group" AS task_group,
+        stimulus_id,
+        unnest(dependencies) AS dependency
     FROM _tasks
 ),
 -- The attempt that the result was taken for: the last one that ended well, or the last one.
@@ -3865,6 +3850,9 @@ SELECT
             result.worker
         )
     END AS has_transfer,
+    taken.task_group,
+    there."group" AS dependency_group,
+    taken.stimulus_id,
     taken.trace_id
 FROM taken
 LEFT JOIN _tasks AS there
@@ -3886,6 +3874,9 @@ COMMENT ON COLUMN dependencies.worker IS 'Address of the worker that the task ra
 COMMENT ON COLUMN dependencies.dependency_worker IS 'Address of the worker that computed the result.';
 COMMENT ON COLUMN dependencies.is_moved IS 'Whether the two differ, so that the result had to be moved; several tasks on one worker share what was moved once.';
 COMMENT ON COLUMN dependencies.has_transfer IS 'Whether the task itself tells of a transfer from that worker. Dask tells of each transfer with one of the tasks that need it, and may fetch a copy from another worker; null if the task reported no times.';
+COMMENT ON COLUMN dependencies.task_group IS 'Task group of the task.';
+COMMENT ON COLUMN dependencies.dependency_group IS 'Task group of the dependency; null if it was not recorded as a task.';
+COMMENT ON COLUMN dependencies.stimulus_id IS 'Identity of the graph that the task came with, as in graph_updates.';
 COMMENT ON COLUMN dependencies.trace_id IS 'Identity of the recording.';
 
 -- An arrival belongs to the attempt that ended next, on the scheduler's clock alone: work
@@ -3898,7 +3889,7 @@ WITH runs AS (
 ),
 placed AS (
     SELECT arrival.*, run.seq
-    FROM _arrivals AS arrival
+    FROM _worker_arrivals AS arrival
     ASOF INNER JOIN runs AS run
         ON arrival.trace_id = run.trace_id
         AND arrival.key = run.key
@@ -3977,7 +3968,7 @@ SELECT
     queue AS queue_seconds,
     CASE WHEN rest IS NOT NULL THEN coalesce(deserialize, 0) END AS deserialize_seconds,
     CASE WHEN rest IS NOT NULL THEN coalesce(disk, 0) END AS disk_seconds,
-    rest AS rest_seconds,
+    rest AS other_seconds,
     compute_start_t - processing_t AS dispatch_latency_seconds,
     coalesce(sent_t > processing_t, false) AS is_stolen,
     coalesce(least(underway, transfer_wait, queue, rest) < 0, false) AS clocks_disagree,
@@ -3988,7 +3979,7 @@ SELECT
 FROM seconds
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW dispatch_latency IS 'What lay between the scheduler''s sending of a task and the begin of its computation: one row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + rest_seconds (what is null counts as 0). Empty unless the recorder was asked for worker_transitions; latencies tells what can be known without.';
+COMMENT ON VIEW dispatch_latency IS 'What lay between the scheduler''s sending of a task and the begin of its computation: one row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (what is null counts as 0). Empty unless the recorder was asked for worker_transitions; latencies tells what can be known without.';
 COMMENT ON COLUMN dispatch_latency.key IS 'Key of the task.';
 COMMENT ON COLUMN dispatch_latency.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
 COMMENT ON COLUMN dispatch_latency.attempt IS 'Number of the attempt within its key, from 1.';
@@ -4004,7 +3995,7 @@ COMMENT ON COLUMN dispatch_latency.transfer_wait_seconds IS 'Time on the worker 
 COMMENT ON COLUMN dispatch_latency.queue_seconds IS 'Time on the worker, ready, until it had a thread, or the resources that the task needs.';
 COMMENT ON COLUMN dispatch_latency.deserialize_seconds IS 'Time of deserialising the task before it was computed, if the worker tells of it.';
 COMMENT ON COLUMN dispatch_latency.disk_seconds IS 'Time of reading what it takes from disk, if the worker tells of it: from 5 ms on.';
-COMMENT ON COLUMN dispatch_latency.rest_seconds IS 'What is left of the time from →executing to the begin of the computation: waking the thread, above all. Without →executing it is from the last instant that is known.';
+COMMENT ON COLUMN dispatch_latency.other_seconds IS 'What is left of the time from →executing to the begin of the computation: waking the thread, above all. Without →executing it is from the last instant that is known.';
 COMMENT ON COLUMN dispatch_latency.dispatch_latency_seconds IS 'Time from the scheduler''s sending to the begin of the computation: compute_start_t - processing_t; null if either is.';
 COMMENT ON COLUMN dispatch_latency.is_stolen IS 'Whether the scheduler sent it to this worker later than processing_t: work stealing took it from another one.';
 COMMENT ON COLUMN dispatch_latency.clocks_disagree IS 'Whether a part is less than nothing: dispatch_seconds if the worker''s estimate of the scheduler''s clock is off by more than that, the others if it estimated anew in between, with a heartbeat.';
@@ -4091,7 +4082,7 @@ WITH submitted AS (
         count(*) AS tasks,
         string_agg(DISTINCT roles.role, ', ' ORDER BY roles.role) AS roles
     FROM _tasks
-    LEFT JOIN _roles AS roles USING (trace_id, key)
+    LEFT JOIN _coffea_roles AS roles USING (trace_id, key)
     GROUP BY trace_id, prefix
 ),
 done AS (
@@ -4265,46 +4256,35 @@ COMMENT ON COLUMN task_groups.wall_seconds IS 'Time from first_t to last_t; grou
 COMMENT ON COLUMN task_groups.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW task_phases AS
-WITH parts AS (
-    SELECT
-        run.key,
-        run.prefix,
-        run.attempt,
-        run.worker,
-        run.thread,
-        run.outcome,
-        run.seq,
-        unnest(ending.startstops) AS part,
-        run.trace_id
-    FROM _task_runs AS run
-    INNER JOIN raw.transition AS ending ON run.end_seq = ending.rowid
-)
 SELECT
-    key,
-    prefix,
-    attempt,
-    worker,
-    thread,
-    outcome,
-    part.action AS action,
-    part.start AS start_t,
-    part.stop AS stop_t,
-    _not_negative(part.stop - part.start) AS seconds,
-    trace_id
-FROM parts
-ORDER BY trace_id, seq, start_t;
+    run.key,
+    run.prefix,
+    run.attempt,
+    run.worker,
+    run.thread,
+    run.outcome,
+    phase.action,
+    phase.start_t,
+    phase.stop_t,
+    _clip_negative(phase.stop_t - phase.start_t) AS seconds,
+    phase.source,
+    run.trace_id
+FROM _task_runs AS run
+INNER JOIN _task_phases AS phase USING (end_seq)
+ORDER BY run.trace_id, run.seq, phase.start_t;
 
-COMMENT ON VIEW task_phases IS 'What attempts at tasks did from when to when, as their workers timed it: one row per attempt and part. Parts of attempts whose worker was lost are not known.';
+COMMENT ON VIEW task_phases IS 'Phases of task attempts: transfer, compute and others. One row per attempt and phase, as the worker timed it. Phases of attempts whose worker was lost are not recorded.';
 COMMENT ON COLUMN task_phases.key IS 'Key of the task.';
 COMMENT ON COLUMN task_phases.prefix IS 'Key prefix; null if the task was not recorded.';
 COMMENT ON COLUMN task_phases.attempt IS 'Number of the attempt within its key, from 1.';
 COMMENT ON COLUMN task_phases.worker IS 'Address of the worker.';
 COMMENT ON COLUMN task_phases.thread IS 'Thread that computed, within its worker.';
-COMMENT ON COLUMN task_phases.outcome IS 'How the attempt ended, as in task_runs.';
-COMMENT ON COLUMN task_phases.action IS 'What was done: compute, transfer (fetching a dependency from another worker), deserialize, disk-read, disk-write.';
-COMMENT ON COLUMN task_phases.start_t IS 'When it began, in seconds since the epoch.';
-COMMENT ON COLUMN task_phases.stop_t IS 'When it ended, in seconds since the epoch.';
-COMMENT ON COLUMN task_phases.seconds IS 'How long it took. Transfers overlap each other.';
+COMMENT ON COLUMN task_phases.outcome IS 'Outcome of the attempt, as in task_runs.';
+COMMENT ON COLUMN task_phases.action IS 'compute, transfer (fetching a dependency from another worker), deserialize, disk-read or disk-write.';
+COMMENT ON COLUMN task_phases.start_t IS 'Start, in seconds since the epoch.';
+COMMENT ON COLUMN task_phases.stop_t IS 'End, in seconds since the epoch.';
+COMMENT ON COLUMN task_phases.seconds IS 'Duration. Transfers can overlap each other.';
+COMMENT ON COLUMN task_phases.source IS 'Address of the worker that a transfer fetched from; null for other phases.';
 COMMENT ON COLUMN task_phases.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW task_runs AS
@@ -4436,7 +4416,7 @@ WITH submitted AS (
             FILTER (roles.role IS NOT NULL) AS prefixes,
         count(*) AS tasks
     FROM _tasks AS task
-    LEFT JOIN _roles AS roles USING (trace_id, key)
+    LEFT JOIN _coffea_roles AS roles USING (trace_id, key)
     GROUP BY trace_id, roles.role
 ),
 done AS (
@@ -4644,9 +4624,26 @@ COMMENT ON COLUMN span_totals.total_last_t IS 'As last_t, with the spans within 
 COMMENT ON COLUMN span_totals.total_wall_seconds IS 'As wall_seconds, with the spans within it.';
 COMMENT ON COLUMN span_totals.trace_id IS 'Identity of the recording.';
 
+-- When each process was there, as far as it was recorded, and with how many threads.
+CREATE OR REPLACE VIEW _worker_presence AS
+WITH sampled_threads AS (
+    SELECT trace_id, worker, max(nthreads) AS nthreads
+    FROM raw.worker_sample
+    GROUP BY trace_id, worker
+)
+SELECT
+    workers.process,
+    coalesce(workers.nthreads, sampled_threads.nthreads) AS nthreads,
+    coalesce(workers.added_t, recording.start_t) AS from_t,
+    coalesce(workers.removed_t, recording.stop_t) AS to_t,
+    workers.trace_id
+FROM _workers AS workers
+INNER JOIN _trace_range AS recording USING (trace_id)
+LEFT JOIN sampled_threads USING (trace_id, worker);
+
 -- Workers that went away, why, and whether Dask expected it. Its own word in the event
 -- `remove-worker` decides; without one, a broken connection counts as unexpected.
-CREATE OR REPLACE TABLE _departures AS
+CREATE OR REPLACE TABLE _worker_removals AS
 WITH said AS (
     SELECT
         trace_id,
@@ -4682,23 +4679,6 @@ LEFT JOIN said
     AND workers.worker = said.worker
     AND workers.removal_stimulus_id = said.stimulus_id
 WHERE workers.removed_t IS NOT NULL;
-
--- When each process was there, as far as it was recorded, and with how many threads.
-CREATE OR REPLACE VIEW _presence AS
-WITH sampled_threads AS (
-    SELECT trace_id, worker, max(nthreads) AS nthreads
-    FROM raw.worker_sample
-    GROUP BY trace_id, worker
-)
-SELECT
-    workers.process,
-    coalesce(workers.nthreads, sampled_threads.nthreads) AS nthreads,
-    coalesce(workers.added_t, recording.start_t) AS from_t,
-    coalesce(workers.removed_t, recording.stop_t) AS to_t,
-    workers.trace_id
-FROM _workers AS workers
-INNER JOIN _recording AS recording USING (trace_id)
-LEFT JOIN sampled_threads USING (trace_id, worker);
 
 -- What a worker says of its status, and when it has gone.
 CREATE OR REPLACE VIEW pauses AS
@@ -4748,7 +4728,7 @@ COMMENT ON COLUMN pauses.trace_id IS 'Identity of the recording.';
 
 -- Attempts at chunks. Three who know of them: the scheduler knows the attempts at a task
 -- (_task_runs), records without run_id say what a chunk is, and those with run_id what an
--- attempt did (_measured). Without a cluster there are only the last ones.
+-- attempt did (_chunk_measurements). Without a cluster there are only the last ones.
 CREATE OR REPLACE TABLE _chunks AS
 WITH identity AS (
     SELECT
@@ -4774,7 +4754,7 @@ WITH identity AS (
 -- What is not told agrees with everything.
 recognised AS (
     SELECT measured.measured, min(identity.record) AS record
-    FROM _measured AS measured
+    FROM _chunk_measurements AS measured
     INNER JOIN identity
         ON measured.trace_id = identity.trace_id
         AND measured.key = identity.key
@@ -4793,7 +4773,7 @@ run AS (
 with_measurement AS (
     SELECT run.seq, measured.measured, recognised.record
     FROM run
-    INNER JOIN _measured AS measured USING (trace_id, key, run_id)
+    INNER JOIN _chunk_measurements AS measured USING (trace_id, key, run_id)
     LEFT JOIN recognised USING (measured)
     -- Where records are out of order two attempts can seem to be one; it was measured once.
     QUALIFY row_number() OVER (PARTITION BY measured.measured ORDER BY run.seq) = 1
@@ -4809,7 +4789,7 @@ alone AS (
         ) OVER (PARTITION BY trace_id, key) AS is_followed
     FROM (
         SELECT *, min(start_t) OVER (PARTITION BY trace_id, key, run_id) AS begin_t
-        FROM _measured
+        FROM _chunk_measurements
         ANTI JOIN with_measurement USING (measured)
     ) AS measured
     LEFT JOIN (SELECT DISTINCT trace_id, key FROM run) AS ran USING (trace_id, key)
@@ -4918,7 +4898,7 @@ attempts AS (
         measured.stop_t
     FROM numbered
     LEFT JOIN run USING (seq)
-    LEFT JOIN _measured AS measured USING (measured)
+    LEFT JOIN _chunk_measurements AS measured USING (measured)
     LEFT JOIN alone USING (measured)
     LEFT JOIN identity USING (record)
     LEFT JOIN raw.chunk AS said ON said.rowid = numbered.record
@@ -4929,11 +4909,11 @@ judged AS (
             -- A task of dask-awkward goes on with what it has read.
             CASE
                 WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
-                    THEN _not_negative(whole_seconds - measured_seconds)
+                    THEN _clip_negative(whole_seconds - measured_seconds)
                 ELSE process_seconds
             END AS process_seconds
         ),
-        _not_negative(measured_seconds - cpu_seconds) AS wait_seconds,
+        _clip_negative(measured_seconds - cpu_seconds) AS wait_seconds,
         CASE
             WHEN outcome = 'memory' AND from_checkpoint IS NOT TRUE
                 THEN coalesce(measured_events, entry_stop - entry_start)
@@ -5002,7 +4982,7 @@ matched AS (
     SELECT
         source,
         trace_id,
-        count(DISTINCT worker) AS candidates,
+        count(DISTINCT worker) AS candidate_workers,
         CASE
             WHEN count(DISTINCT worker) = 1 THEN any_value(worker)
             WHEN count(DISTINCT worker) FILTER (is_there) = 1
@@ -5014,16 +4994,16 @@ matched AS (
 SELECT
     jobs.* EXCLUDE (worker),
     matched.worker,
-    coalesce(matched.candidates, 0) AS candidates
+    coalesce(matched.candidate_workers, 0) AS candidate_workers
 FROM jobs
 LEFT JOIN matched USING (source, trace_id);
 
 -- What workers there were, and how many threads at a time: one row per trace.
-CREATE OR REPLACE TABLE _cluster AS
+CREATE OR REPLACE TABLE _cluster_size AS
 WITH changes AS (
-    SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM _presence
+    SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM _worker_presence
     UNION ALL
-    SELECT trace_id, to_t, -1, -nthreads FROM _presence
+    SELECT trace_id, to_t, -1, -nthreads FROM _worker_presence
 ),
 levels AS (
     -- Changes of one instant count together, so that a worker that replaces another one
@@ -5046,7 +5026,7 @@ cores AS (
         count(*) AS workers,
         sum(greatest(to_t - from_t, 0)) AS worker_seconds,
         sum(nthreads * greatest(to_t - from_t, 0)) AS core_seconds
-    FROM _presence
+    FROM _worker_presence
     GROUP BY trace_id
 )
 SELECT
@@ -5058,7 +5038,7 @@ SELECT
     coalesce(peaks.nthreads, 0)::BIGINT AS peak_nthreads,
     cores.worker_seconds,
     cores.core_seconds
-FROM _recording AS recording
+FROM _trace_range AS recording
 LEFT JOIN cores USING (trace_id)
 LEFT JOIN peaks USING (trace_id);
 
@@ -5128,7 +5108,7 @@ SELECT
         nullif(lost_data, 0) || ' pieces of data lost for good'
     ),
     trace_id
-FROM _departures
+FROM _worker_removals
 WHERE NOT expected
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 
@@ -5144,7 +5124,7 @@ COMMENT ON COLUMN failures.traceback IS 'Text of the traceback.';
 COMMENT ON COLUMN failures.detail IS 'What else is known: why a worker went and what went with it, why Dask gave a task up, which entries were skipped.';
 COMMENT ON COLUMN failures.trace_id IS 'Identity of the recording.';
 
-CREATE OR REPLACE MACRO stragglers_by(least_factor) AS TABLE
+CREATE OR REPLACE MACRO stragglers_by(min_relative_duration) AS TABLE
 WITH usual AS (
     SELECT
         trace_id,
@@ -5161,7 +5141,7 @@ slow AS (
     SELECT run.*, usual.median_seconds, usual.prefix_runs
     FROM _task_runs AS run
     INNER JOIN usual USING (trace_id, prefix)
-    WHERE run.whole_seconds >= least_factor * usual.median_seconds
+    WHERE run.whole_seconds >= min_relative_duration * usual.median_seconds
         AND run.whole_seconds > usual.median_seconds
 ),
 read AS (
@@ -5184,7 +5164,7 @@ SELECT
     slow.outcome,
     slow.whole_seconds AS compute_seconds,
     slow.median_seconds,
-    slow.whole_seconds / nullif(slow.median_seconds, 0) AS factor,
+    slow.whole_seconds / nullif(slow.median_seconds, 0) AS relative_duration,
     slow.whole_seconds - slow.median_seconds AS excess_seconds,
     slow.prefix_runs,
     slow.compute_start_t,
@@ -5211,7 +5191,7 @@ COMMENT ON COLUMN stragglers.thread IS 'Thread that computed, within its worker.
 COMMENT ON COLUMN stragglers.outcome IS 'How it ended, as in task_runs.';
 COMMENT ON COLUMN stragglers.compute_seconds IS 'Time of the computation.';
 COMMENT ON COLUMN stragglers.median_seconds IS 'Median computing time of the attempts of its prefix that ended well.';
-COMMENT ON COLUMN stragglers.factor IS 'compute_seconds / median_seconds.';
+COMMENT ON COLUMN stragglers.relative_duration IS 'compute_seconds / median_seconds.';
 COMMENT ON COLUMN stragglers.excess_seconds IS 'compute_seconds - median_seconds: what it took longer than usual.';
 COMMENT ON COLUMN stragglers.prefix_runs IS 'Attempts that the median is of.';
 COMMENT ON COLUMN stragglers.compute_start_t IS 'When the computation began, in seconds since the epoch.';
@@ -5225,7 +5205,7 @@ COMMENT ON COLUMN stragglers.trace_id IS 'Identity of the recording.';
 
 -- What went on from when to when, and how much of it: parts of attempts as workers timed them,
 -- states of tasks, processes and their threads. Process 0 is the scheduler.
-CREATE OR REPLACE VIEW _stretches AS
+CREATE OR REPLACE VIEW _intervals AS
 WITH runs AS (
     SELECT run.end_seq, run.outcome, coalesce(process.process, 0) AS process, run.trace_id
     FROM _task_runs AS run
@@ -5235,22 +5215,18 @@ WITH runs AS (
         AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
     WHERE run.end_seq IS NOT NULL
 ),
-parts AS (
-    SELECT runs.*, unnest(ending.startstops) AS part
-    FROM runs
-    INNER JOIN raw.transition AS ending ON runs.end_seq = ending.rowid
-),
 timed AS (
     SELECT
         process,
-        part.action AS what,
+        action AS what,
         outcome <> 'memory' AS failed,
-        part.start AS start_t,
-        part.stop AS stop_t,
+        start_t,
+        stop_t,
         1.0::DOUBLE AS amount,
         trace_id
-    FROM parts
-    WHERE part.action IN ('compute', 'transfer')
+    FROM runs
+    INNER JOIN _task_phases USING (end_seq)
+    WHERE action IN ('compute', 'transfer')
     UNION ALL
     -- Without a cluster there are no tasks.
     SELECT
@@ -5272,14 +5248,14 @@ WHERE what = 'compute' AND failed
 UNION ALL
 SELECT 0, state, from_t, until_t, 1, trace_id FROM _task_states
 UNION ALL
-SELECT process, 'presence', from_t, to_t, 1, trace_id FROM _presence
+SELECT process, 'presence', from_t, to_t, 1, trace_id FROM _worker_presence
 UNION ALL
-SELECT process, 'threads', from_t, to_t, nthreads, trace_id FROM _presence;
+SELECT process, 'threads', from_t, to_t, nthreads, trace_id FROM _worker_presence;
 
 -- What a chunk costs by its size, by dataset: a fixed time and a time an event. The line is
 -- fitted by least squares, what lies far off it is left out, and it is fitted again. If it
 -- cannot tell the fixed time, because sizes are too alike, the time of opening stands in.
-CREATE OR REPLACE TABLE _costs AS
+CREATE OR REPLACE TABLE _chunk_cost_models AS
 WITH results AS (
     SELECT trace_id, dataset, events, compute_seconds AS seconds, open_seconds
     FROM _chunks
@@ -5460,7 +5436,7 @@ FROM (
         chunk.part,
         unnest(record.measured.branches) AS read
     FROM _chunks AS chunk
-    INNER JOIN _readings AS reading USING (measured)
+    INNER JOIN _chunk_reads AS reading USING (measured)
     INNER JOIN raw.chunk AS record ON record.rowid = reading.record
 )
 ORDER BY trace_id, seq NULLS LAST, start_t, part, read.branch;
@@ -5605,7 +5581,7 @@ shares AS (
         trace_id,
         dataset,
         sum(bytes_read) FILTER (file_bytes IS NOT NULL)
-            / nullif(sum(file_bytes) FILTER (bytes_read IS NOT NULL), 0) AS byte_share
+            / nullif(sum(file_bytes) FILTER (bytes_read IS NOT NULL), 0) AS file_read_ratio
     FROM files
     GROUP BY trace_id, dataset
 ),
@@ -5625,14 +5601,14 @@ totals AS (
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
         sum(output_bytes)::BIGINT AS output_bytes,
-        count(*) FILTER (_failed(outcome)) AS failed_attempts,
+        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
             AS bytes_per_second,
         sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
             AS compute_share,
         median(whole_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
         max(whole_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
-        _spread(event_seconds) AS spread,
+        _relative_iqr(event_seconds) AS relative_iqr,
         arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
             AS slowest_file,
         sum(process_seconds) AS process_seconds,
@@ -5653,7 +5629,7 @@ totals AS (
 SELECT
     totals.* EXCLUDE (branch_share, checkpointed_chunks, trace_id),
     branch_share,
-    shares.byte_share,
+    shares.file_read_ratio,
     checkpointed_chunks,
     totals.trace_id
 FROM totals
@@ -5676,7 +5652,7 @@ COMMENT ON COLUMN datasets.bytes_per_second IS 'bytes_read by the computing time
 COMMENT ON COLUMN datasets.compute_share IS 'Part of the computing time of all attempts at chunks.';
 COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
 COMMENT ON COLUMN datasets.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
-COMMENT ON COLUMN datasets.spread IS 'How unlike the chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN datasets.relative_iqr IS 'How unlike the chunks are: interquartile range of their seconds per event, by the median.';
 COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN datasets.process_seconds IS 'Time in the processor, of all attempts.';
 COMMENT ON COLUMN datasets.open_seconds IS 'Time until there were events, of all attempts.';
@@ -5688,7 +5664,7 @@ COMMENT ON COLUMN datasets.compressed_bytes IS 'Size in the files of what all at
 COMMENT ON COLUMN datasets.uncompressed_bytes IS 'Size of that when decompressed.';
 COMMENT ON COLUMN datasets.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
 COMMENT ON COLUMN datasets.branch_share IS 'Part of the branches of a file that was read, in the mean over the chunks.';
-COMMENT ON COLUMN datasets.byte_share IS 'Bytes that processed chunks read, as a part of the size of their files; opening a file anew for each chunk counts each time.';
+COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes that processed chunks read, as a part of the size of their files; opening a file anew for each chunk counts each time.';
 COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
 COMMENT ON COLUMN datasets.trace_id IS 'Identity of the recording.';
 
@@ -5717,7 +5693,7 @@ runs AS (
 SELECT
     section.key,
     section.name,
-    _not_negative(section.stop_t - section.start_t) AS seconds,
+    _clip_negative(section.stop_t - section.start_t) AS seconds,
     section.measured.cpu_seconds,
     section.measured.memory_delta AS memory_delta_bytes,
     section.measured.bytes_read,
@@ -5820,17 +5796,17 @@ SELECT
             (jobs.value -> '$.modules' -> module ->> 'partial')::BOOLEAN, false
         )
     ) AS partial_modules,
-    (jobs.value ->> '$.left_out[*]') AS left_out,
+    (jobs.value ->> '$.left_out[*]') AS skipped_modules,
     jobs.host,
     jobs.pid,
     jobs.worker,
-    jobs.candidates,
+    jobs.candidate_workers,
     jobs.versions ->> 'darshan' AS darshan_version,
     jobs.filename AS log,
     jobs.source,
     jobs.trace_id
 FROM _io_jobs AS jobs
-INNER JOIN _recording AS recording USING (trace_id)
+INNER JOIN _trace_range AS recording USING (trace_id)
 ORDER BY jobs.trace_id, jobs.start_t, jobs.source;
 
 COMMENT ON VIEW io_jobs IS 'Jobs whose input and output Darshan measured: one row per log that was imported. Without MPI each process is a job of its own.';
@@ -5843,11 +5819,11 @@ COMMENT ON COLUMN io_jobs.run_seconds IS 'How long it ran, as Darshan counts: at
 COMMENT ON COLUMN io_jobs.within_run IS 'Whether it ran while the trace was recorded; if not, the log may be another run''s.';
 COMMENT ON COLUMN io_jobs.modules IS 'Layers that Darshan measured.';
 COMMENT ON COLUMN io_jobs.partial_modules IS 'Those of them of which Darshan says that it ran out of memory and did not measure all.';
-COMMENT ON COLUMN io_jobs.left_out IS 'Those of them that were not imported: what they hold is not about calls on files.';
+COMMENT ON COLUMN io_jobs.skipped_modules IS 'Those of them that were not imported: what they hold is not about calls on files.';
 COMMENT ON COLUMN io_jobs.host IS 'Host, as Darshan names it; known only if it traced segments.';
 COMMENT ON COLUMN io_jobs.pid IS 'Process id, if the job was one process: by the name of the log, or else the number of the job, which is that of the process where there was no batch system.';
 COMMENT ON COLUMN io_jobs.worker IS 'Address of the worker process that it was: the only one with that process id that was there meanwhile, or the only one of these on that host.';
-COMMENT ON COLUMN io_jobs.candidates IS 'Worker processes with that process id that were there meanwhile.';
+COMMENT ON COLUMN io_jobs.candidate_workers IS 'Worker processes with that process id that were there meanwhile.';
 COMMENT ON COLUMN io_jobs.darshan_version IS 'Version of Darshan that measured.';
 COMMENT ON COLUMN io_jobs.log IS 'Name of the log.';
 COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
@@ -5897,7 +5873,7 @@ SELECT
     CASE
         WHEN calls.of_worker IS NOT NULL
             THEN coalesce(list_transform(runs.runs, lambda run: run.key), [])
-    END AS candidates,
+    END AS candidate_keys,
     calls.log,
     calls.source,
     calls.trace_id
@@ -5919,7 +5895,7 @@ COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was one process: by
 COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process that called; io_jobs says how it is known.';
 COMMENT ON COLUMN io_segments.key IS 'Task that called: the only one that the worker was computing meanwhile. Null if there was none, or there were several: Darshan does not tell the thread.';
 COMMENT ON COLUMN io_segments.attempt IS 'Which attempt at that task.';
-COMMENT ON COLUMN io_segments.candidates IS 'Keys of the tasks that the worker was computing meanwhile, by the clocks of worker and host; null if the worker is not known.';
+COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker was computing meanwhile, by the clocks of worker and host; null if the worker is not known.';
 COMMENT ON COLUMN io_segments.log IS 'Name of the log.';
 COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
 COMMENT ON COLUMN io_segments.trace_id IS 'Identity of the recording.';
@@ -5928,7 +5904,7 @@ CREATE OR REPLACE VIEW run AS
 WITH runs AS (
     SELECT
         trace_id,
-        _not_negative(max(end_t) - min(processing_t)) AS busy_seconds,
+        _clip_negative(max(end_t) - min(processing_t)) AS busy_seconds,
         sum(compute_seconds) AS compute_seconds,
         count(outcome) AS task_runs,
         count(*) FILTER (outcome = 'memory') AS memory,
@@ -5960,11 +5936,11 @@ chunk_runs AS (
         trace_id,
         count(*) FILTER (is_first_result) AS chunks,
         count(*) AS chunk_attempts,
-        count(*) FILTER (_failed(outcome)) AS failed_chunks,
+        count(*) FILTER (_is_failed(outcome)) AS failed_chunks,
         count(*) FILTER (outcome = 'skipped') AS skipped,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
         sum(events) FILTER (is_first_result) AS events,
-        _not_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
+        _clip_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
         sum(compute_seconds) AS chunk_seconds,
         sum(process_seconds) AS process_seconds,
         -- What an excerpt of the run cuts off is no measure.
@@ -6059,7 +6035,7 @@ SELECT
         AS peak_worker_memory_bytes,
     worker_memory.mean_worker_memory_bytes,
     cluster.trace_id
-FROM _cluster AS cluster
+FROM _cluster_size AS cluster
 LEFT JOIN runs USING (trace_id)
 LEFT JOIN submitted USING (trace_id)
 LEFT JOIN chunk_runs USING (trace_id)
@@ -6131,8 +6107,8 @@ COMMENT ON COLUMN run.trace_id IS 'Identity of the recording.';
 -- however many buckets they cross.
 --
 -- A stretch is cut off where the recording begins and ends; one without an end lasts.
-CREATE OR REPLACE MACRO _amounts(bucket_seconds, by_process) AS TABLE
-WITH timeline AS (FROM _timeline(bucket_seconds)),
+CREATE OR REPLACE MACRO _bucket_sums(bucket_seconds, by_process) AS TABLE
+WITH timeline AS (FROM _buckets(bucket_seconds)),
 stretches AS (
     SELECT
         stretch.trace_id,
@@ -6144,7 +6120,7 @@ stretches AS (
         width,
         extent,
         buckets
-    FROM _stretches AS stretch
+    FROM _intervals AS stretch
     INNER JOIN timeline USING (trace_id)
     WHERE amount IS NOT NULL AND begin_at < end_at
 ),
@@ -6235,7 +6211,7 @@ WITH expected AS (
             ELSE cost.fixed_seconds + cost.event_seconds * chunk.events
         END AS ratio
     FROM _chunks AS chunk
-    LEFT JOIN _costs AS cost
+    LEFT JOIN _chunk_cost_models AS cost
         ON chunk.trace_id = cost.trace_id
         AND chunk.dataset IS NOT DISTINCT FROM cost.dataset
     WHERE chunk.event_seconds > 0 AND chunk.process IS NOT NULL
@@ -6362,10 +6338,10 @@ known AS (
         nullif(cluster.peak_nthreads, 0) AS threads,
         -- All datasets share the threads.
         sum(cost.seconds) OVER (PARTITION BY cost.trace_id) / threads AS thread_seconds
-    FROM _costs AS cost
+    FROM _chunk_cost_models AS cost
     LEFT JOIN files
         ON cost.trace_id = files.trace_id AND cost.dataset IS NOT DISTINCT FROM files.dataset
-    LEFT JOIN _cluster AS cluster ON cost.trace_id = cluster.trace_id
+    LEFT JOIN _cluster_size AS cluster ON cost.trace_id = cluster.trace_id
 ),
 bounds AS (
     SELECT
@@ -6383,9 +6359,9 @@ wanted AS (
         *,
         CASE
             WHEN method IS NULL THEN NULL
-            WHEN least_events > most_balanced_events THEN _two_digits(compromise_events, 0)
-            WHEN median_events < least_events THEN _two_digits(least_events, 1)
-            WHEN median_events > most_balanced_events THEN _two_digits(most_balanced_events, -1)
+            WHEN least_events > most_balanced_events THEN _round_two_digits(compromise_events, 0)
+            WHEN median_events < least_events THEN _round_two_digits(least_events, 1)
+            WHEN median_events > most_balanced_events THEN _round_two_digits(most_balanced_events, -1)
             ELSE median_events
         END AS wanted_events,
         -- least() passes over nulls.
@@ -6523,7 +6499,7 @@ totals AS (
     SELECT
         dataset,
         name,
-        count(*) AS passes,
+        count(*) AS executions,
         count(DISTINCT (key, run_id)) AS attempts,
         count(exception) AS failures,
         sum(seconds) AS seconds,
@@ -6552,15 +6528,15 @@ ORDER BY totals.trace_id, totals.seconds DESC NULLS LAST, totals.dataset, totals
 COMMENT ON VIEW section_totals IS 'Totals by named part: one row per dataset and name, the costliest first. Parts can lie in each other, so that they need not add up. Empty if nothing was named.';
 COMMENT ON COLUMN section_totals.dataset IS 'Dataset of the chunks; null for other tasks.';
 COMMENT ON COLUMN section_totals.name IS 'Name that the user gave.';
-COMMENT ON COLUMN section_totals.passes IS 'How often it was passed through.';
+COMMENT ON COLUMN section_totals.executions IS 'How often it was passed through.';
 COMMENT ON COLUMN section_totals.attempts IS 'Attempts at tasks that passed through it.';
 COMMENT ON COLUMN section_totals.failures IS 'How often an exception left it.';
-COMMENT ON COLUMN section_totals.seconds IS 'Wall time of all passes.';
+COMMENT ON COLUMN section_totals.seconds IS 'Wall time of all executions.';
 COMMENT ON COLUMN section_totals.mean_seconds IS 'Mean wall time of a pass.';
 COMMENT ON COLUMN section_totals.median_seconds IS 'Median wall time of a pass.';
 COMMENT ON COLUMN section_totals.max_seconds IS 'Longest wall time of a pass.';
-COMMENT ON COLUMN section_totals.cpu_seconds IS 'CPU time of all passes.';
-COMMENT ON COLUMN section_totals.bytes_read IS 'Bytes requested from the source in all passes.';
+COMMENT ON COLUMN section_totals.cpu_seconds IS 'CPU time of all executions.';
+COMMENT ON COLUMN section_totals.bytes_read IS 'Bytes requested from the source in all executions.';
 COMMENT ON COLUMN section_totals.mean_memory_delta_bytes IS 'Memory of the process after minus before, in the mean.';
 COMMENT ON COLUMN section_totals.min_memory_delta_bytes IS 'The least of these.';
 COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'The most of these.';
@@ -6568,7 +6544,7 @@ COMMENT ON COLUMN section_totals.compute_share IS 'seconds, as a part of the com
 COMMENT ON COLUMN section_totals.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW metadata_map AS
-WITH cells(step, level, what, cell, "view", how) AS (
+WITH cells(step, level, metadata, cell, "view", hint) AS (
     VALUES
         (1, 'job', 'jobs of the batch system', 'jobs', 'jobs', 'Is recorded of scheduler, workers and recording client that run in a job of SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.'),
         (1, 'job', 'cluster and its arguments', 'cluster', 'environment', 'Is recorded if the recording client knows its cluster: Client(cluster).'),
@@ -6583,7 +6559,7 @@ WITH cells(step, level, what, cell, "view", how) AS (
         (2, 'graph', 'annotations', 'annotations', 'tasks', 'Is recorded of tasks that are annotated: dask.annotate.'),
         (3, 'scheduler', 'what graphs cost the scheduler', 'graph updates', 'graph_updates', 'Is recorded unless event is left out of kinds.'),
         (3, 'graph', 'tasks', 'tasks', 'tasks', 'Is recorded unless task is left out of kinds.'),
-        (3, 'graph', 'dependencies', 'dependencies', 'graph_edges', 'Is recorded unless task is left out of kinds.'),
+        (3, 'graph', 'dependencies', 'dependencies', 'dependencies', 'Is recorded unless task is left out of kinds.'),
         (3, 'graph', 'priorities', 'priorities', 'tasks', 'Is recorded unless task is left out of kinds.'),
         (3, 'graph', 'restrictions', 'restrictions', 'restrictions', 'Is recorded of tasks that are annotated with workers or resources. Those that Dask sets itself are not told to anybody.'),
         (3, 'graph', 'groups and prefixes', 'groups', 'task_groups', 'Is recorded unless task is left out of kinds.'),
@@ -6727,33 +6703,33 @@ SELECT
     cells.step,
     step_name,
     level,
-    what,
-    coalesce(records, 0) > 0 AS is_there,
+    metadata,
+    coalesce(records, 0) > 0 AS is_recorded,
     CASE WHEN cells.cell IS NOT NULL THEN coalesce(records, 0) END AS records,
     "view",
-    CASE WHEN coalesce(records, 0) = 0 THEN how END AS how,
+    CASE WHEN coalesce(records, 0) = 0 THEN hint END AS hint,
     traces.trace_id
 FROM (SELECT DISTINCT trace_id FROM trace_info) AS traces
 CROSS JOIN cells
 INNER JOIN steps ON cells.step = steps.step
 LEFT JOIN counts ON counts.trace_id = traces.trace_id AND counts.cell = cells.cell
-ORDER BY traces.trace_id, cells.step, cells.cell IS NULL, level, what;
+ORDER BY traces.trace_id, cells.step, cells.cell IS NULL, level, metadata;
 
 COMMENT ON VIEW metadata_map IS 'What a trace knows of a run, cell by cell: five steps in time, from launching a cluster to profiling its tasks, by levels from the job to the coroutine. A cell without records says how to get them, or why nobody can.';
 COMMENT ON COLUMN metadata_map.step IS 'Step in time, from 1 to 5.';
 COMMENT ON COLUMN metadata_map.step_name IS 'What happens then.';
 COMMENT ON COLUMN metadata_map.level IS 'Whose metadata it is: job, configuration, client, graph, scheduler, worker, process, thread, coroutine or I/O.';
-COMMENT ON COLUMN metadata_map.what IS 'What the cell is about.';
-COMMENT ON COLUMN metadata_map.is_there IS 'Whether this trace has it.';
+COMMENT ON COLUMN metadata_map.metadata IS 'What the cell is about.';
+COMMENT ON COLUMN metadata_map.is_recorded IS 'Whether this trace has it.';
 COMMENT ON COLUMN metadata_map.records IS 'How many records, or rows of the view, tell of it; null of what cannot be had.';
 COMMENT ON COLUMN metadata_map."view" IS 'View that shows it; null of what cannot be had.';
-COMMENT ON COLUMN metadata_map.how IS 'Where it is not there: how to get it, or why it cannot be had.';
+COMMENT ON COLUMN metadata_map.hint IS 'Where it is not there: how to get it, or why it cannot be had.';
 COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE MACRO concurrency_by(bucket_seconds) AS TABLE
 WITH buckets AS (
     SELECT trace_id, start_t, width, extent, unnest(range(buckets)) AS bucket
-    FROM _timeline(bucket_seconds)
+    FROM _buckets(bucket_seconds)
 ),
 totals AS (
     SELECT
@@ -6771,7 +6747,7 @@ totals AS (
             WHEN presence IS NULL THEN 0
             ELSE sum(amount) FILTER (what = 'threads')
         END AS threads
-    FROM _amounts(bucket_seconds, false)
+    FROM _bucket_sums(bucket_seconds, false)
     GROUP BY trace_id, bucket
 )
 SELECT
@@ -6820,7 +6796,7 @@ WITH totals AS (
         coalesce(sum(amount) FILTER (what = 'failed'), 0) AS failed_seconds,
         coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
         coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
-    FROM _amounts(bucket_seconds, true)
+    FROM _bucket_sums(bucket_seconds, true)
     -- A bucket between two in which it was there, or did something, is none of its own.
     WHERE process > 0 AND amount > 0
     GROUP BY process, bucket
@@ -6834,13 +6810,13 @@ SELECT
     totals.failed_seconds,
     totals.transfer_seconds,
     CASE WHEN presence.nthreads IS NOT NULL THEN totals.threads END AS thread_seconds,
-    _not_negative(thread_seconds - totals.compute_seconds) AS idle_seconds,
+    _clip_negative(thread_seconds - totals.compute_seconds) AS idle_seconds,
     totals.compute_seconds / nullif(thread_seconds, 0) AS utilisation,
     workers.server_id,
     workers.trace_id
 FROM totals
 INNER JOIN _workers AS workers USING (process)
-INNER JOIN _presence AS presence USING (process)
+INNER JOIN _worker_presence AS presence USING (process)
 ORDER BY workers.trace_id, totals.t, process;
 
 CREATE OR REPLACE VIEW utilisation AS FROM utilisation_by(NULL);
@@ -6881,7 +6857,7 @@ chunk_runs AS (
         count(*) FILTER (outcome = 'memory') AS chunks,
         sum(compute_seconds) FILTER (NOT has_task) AS alone_seconds,
         sum(output_bytes) FILTER (NOT has_task) AS alone_output_bytes,
-        count(*) FILTER (_failed(outcome)) AS failed_chunks,
+        count(*) FILTER (_is_failed(outcome)) AS failed_chunks,
         CASE
             WHEN count(*) FILTER (outcome = 'memory') = 0 THEN 0
             ELSE sum(events)
@@ -6894,7 +6870,7 @@ chunk_runs AS (
             AS bytes_per_second,
         median(whole_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
         max(whole_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
-        _spread(event_seconds) AS spread,
+        _relative_iqr(event_seconds) AS relative_iqr,
         arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
             AS slowest_file,
         max(memory_peak_bytes) AS peak_memory_bytes
@@ -6938,13 +6914,13 @@ SELECT
     chunk_runs.bytes_per_second,
     chunk_runs.median_chunk_seconds,
     chunk_runs.max_chunk_seconds,
-    chunk_runs.spread,
+    chunk_runs.relative_iqr,
     chunk_runs.slowest_file,
     relative_duration.relative_duration,
     relative_duration.is_slow,
     workers.trace_id
 FROM _workers AS workers
-LEFT JOIN _departures AS departures USING (process)
+LEFT JOIN _worker_removals AS departures USING (process)
 LEFT JOIN runs USING (process)
 LEFT JOIN chunk_runs USING (process)
 LEFT JOIN samples USING (process)
@@ -6975,7 +6951,7 @@ COMMENT ON COLUMN workers.events_per_second IS 'events / chunk_seconds: the rate
 COMMENT ON COLUMN workers.bytes_per_second IS 'bytes_read by the computing time of the attempts that measured it: the rate of one thread.';
 COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median computing time of a chunk that ended well on it.';
 COMMENT ON COLUMN workers.max_chunk_seconds IS 'Longest computing time of a chunk that ended well on it.';
-COMMENT ON COLUMN workers.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN workers.relative_iqr IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
 COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN workers.relative_duration IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
 COMMENT ON COLUMN workers.is_slow IS 'Whether relative_duration is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
@@ -6999,14 +6975,14 @@ WITH totals AS (
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
         count(DISTINCT worker) AS workers,
-        count(*) FILTER (_failed(outcome)) AS failed_attempts,
+        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
             AS bytes_per_second,
         sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
             AS compute_share,
         median(whole_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
         max(whole_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
-        _spread(event_seconds) AS spread,
+        _relative_iqr(event_seconds) AS relative_iqr,
         arg_min(worker, (-event_seconds, worker)) FILTER (event_seconds IS NOT NULL)
             AS slowest_worker,
         sum(process_seconds) AS process_seconds,
@@ -7017,7 +6993,7 @@ WITH totals AS (
         sum(requests)::BIGINT AS requests,
         any_value(source) AS source,
         max(file_bytes) AS file_bytes,
-        sum(bytes_read) FILTER (is_first_result) / nullif(max(file_bytes), 0) AS byte_share,
+        sum(bytes_read) FILTER (is_first_result) / nullif(max(file_bytes), 0) AS file_read_ratio,
         max(file_branches) AS file_branches,
         max(branches_read) AS branches_read,
         max(branches_read) / nullif(max(file_branches), 0) AS branch_share,
@@ -7064,7 +7040,7 @@ COMMENT ON COLUMN files.bytes_per_second IS 'bytes_read by the computing time of
 COMMENT ON COLUMN files.compute_share IS 'Part of the computing time of all attempts at chunks.';
 COMMENT ON COLUMN files.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
 COMMENT ON COLUMN files.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
-COMMENT ON COLUMN files.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN files.relative_iqr IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
 COMMENT ON COLUMN files.slowest_worker IS 'Worker of its chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN files.process_seconds IS 'Time in the processor, of all attempts.';
 COMMENT ON COLUMN files.open_seconds IS 'Time until there were events, of all attempts.';
@@ -7074,7 +7050,7 @@ COMMENT ON COLUMN files.wait_seconds IS 'Time without CPU of the threads, of all
 COMMENT ON COLUMN files.requests IS 'Requests that all attempts made.';
 COMMENT ON COLUMN files.source IS 'What was read: TTree, RNTuple or Parquet.';
 COMMENT ON COLUMN files.file_bytes IS 'Size of the file.';
-COMMENT ON COLUMN files.byte_share IS 'Bytes that its processed chunks read, as a part of its size; opening it anew for each chunk counts each time.';
+COMMENT ON COLUMN files.file_read_ratio IS 'Bytes that its processed chunks read, as a part of its size; opening it anew for each chunk counts each time.';
 COMMENT ON COLUMN files.file_branches IS 'Branches in the file.';
 COMMENT ON COLUMN files.branches_read IS 'Most branches that a chunk of it read.';
 COMMENT ON COLUMN files.branch_share IS 'branches_read / file_branches.';

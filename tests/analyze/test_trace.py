@@ -51,19 +51,19 @@ PUBLIC = {
     "slot_seconds dispatch_seconds fetch_seconds thread_wait_seconds execute_seconds "
     "report_seconds processing_seconds run_id trace_id",
     "task_phases": "key prefix attempt worker thread outcome action start_t stop_t seconds "
-    "trace_id",
+    "source trace_id",
     "stragglers": "key prefix attempt worker thread outcome compute_seconds median_seconds "
-    "factor excess_seconds prefix_runs compute_start_t compute_stop_t dataset filename "
+    "relative_duration excess_seconds prefix_runs compute_start_t compute_stop_t dataset filename "
     "entry_start entry_stop run_id trace_id",
     "dependencies": "key dependency prefix dependency_prefix bytes worker "
-    "dependency_worker is_moved has_transfer trace_id",
+    "dependency_worker is_moved has_transfer task_group dependency_group stimulus_id trace_id",
     "task_roles": "role prefixes tasks task_runs failed_attempts compute_seconds "
     "compute_share mean_compute_seconds max_compute_seconds transfer_seconds "
     "deserialize_seconds disk_seconds output_bytes first_t last_t trace_id",
     "workers": "worker name host nthreads memory_limit_bytes added_t removed_t "
     "removal_reason task_runs compute_seconds output_bytes peak_memory_bytes chunks events "
     "bytes_read server_id failed_chunks chunk_seconds chunk_share events_per_second "
-    "bytes_per_second median_chunk_seconds max_chunk_seconds spread slowest_file relative_duration "
+    "bytes_per_second median_chunk_seconds max_chunk_seconds relative_iqr slowest_file relative_duration "
     "is_slow trace_id",
     "worker_samples": "t worker cpu_percent memory_bytes memory_limit_bytes managed_bytes "
     "spilled_bytes nthreads processing executing ready occupancy_seconds stored_bytes "
@@ -94,19 +94,19 @@ PUBLIC = {
     "min_events max_events recommended_events note trace_id",
     "datasets": "dataset files chunks chunk_attempts events bytes_read compute_seconds "
     "events_per_second output_bytes failed_attempts bytes_per_second compute_share "
-    "median_compute_seconds max_compute_seconds spread slowest_file process_seconds "
+    "median_compute_seconds max_compute_seconds relative_iqr slowest_file process_seconds "
     "open_seconds read_seconds cpu_seconds wait_seconds requests compressed_bytes "
-    "uncompressed_bytes compression_ratio branch_share byte_share checkpointed_chunks "
+    "uncompressed_bytes compression_ratio branch_share file_read_ratio checkpointed_chunks "
     "trace_id",
     "files": "dataset filename treename chunks chunk_attempts events bytes_read "
     "compute_seconds events_per_second workers failed_attempts bytes_per_second compute_share "
-    "median_compute_seconds max_compute_seconds spread slowest_worker process_seconds "
-    "open_seconds read_seconds cpu_seconds wait_seconds requests source file_bytes byte_share "
+    "median_compute_seconds max_compute_seconds relative_iqr slowest_worker process_seconds "
+    "open_seconds read_seconds cpu_seconds wait_seconds requests source file_bytes file_read_ratio "
     "file_branches branches_read branch_share compressed_bytes uncompressed_bytes "
     "compression_ratio checkpointed_chunks relative_duration is_slow trace_id",
     "sections": "key name seconds cpu_seconds memory_delta_bytes bytes_read start_t stop_t "
     "worker thread run_id attempt outcome dataset filename exception trace_id",
-    "section_totals": "dataset name passes attempts failures seconds mean_seconds "
+    "section_totals": "dataset name executions attempts failures seconds mean_seconds "
     "median_seconds max_seconds cpu_seconds bytes_read mean_memory_delta_bytes "
     "min_memory_delta_bytes max_memory_delta_bytes compute_share trace_id",
     "spans": "span_id name path parent_id t trace_id",
@@ -133,27 +133,25 @@ PUBLIC = {
     "imports": "tool filename records imported_t start_t stop_t worker pid versions facts "
     "source segment trace_id",
     "io_jobs": "job_id executable processes start_t stop_t run_seconds within_run modules "
-    "partial_modules left_out host pid worker candidates darshan_version log source trace_id",
+    "partial_modules skipped_modules host pid worker candidate_workers darshan_version log source trace_id",
     "io_files": "filename module rank opens reads writes bytes_read bytes_written "
     "read_seconds write_seconds metadata_seconds start_t stop_t host pid worker counters log "
     "source trace_id",
     "io_segments": "filename module operation offset_bytes bytes start_t stop_t host rank pid "
-    "worker key attempt candidates log source trace_id",
+    "worker key attempt candidate_keys log source trace_id",
     "config": "name value process default_value differs varies is_declared "
-    "is_of_the_moment processes workers trace_id",
-    "differences": "what name first_value value processes trace_id",
+    "is_run_specific processes workers trace_id",
+    "differences": "category name first_value value processes trace_id",
     "jobs": "process worker system job_id queue node cores memory_limit_bytes "
     "array_id array_index name cluster namespace slot nodes start_t "
     "end_t host trace_id",
     "machines": "host process processes cores usable_cores cgroup_cores "
     "memory_bytes cgroup_memory_bytes cpu_model architecture system "
     "kernel platform python open_files_limit workers trace_id",
-    "metadata_map": "step step_name level what is_there records view how trace_id",
+    "metadata_map": "step step_name level metadata is_recorded records view hint trace_id",
     "packages": "package version process processes workers differs trace_id",
     "computations": "computation t client stimulus_id graphs tasks filename line_number "
     "line code trace_id",
-    "graph_edges": "key dependency prefix dependency_prefix task_group "
-    "dependency_group stimulus_id trace_id",
     "graph_layers": "stimulus_id stage layer layer_type tasks fused client t trace_id",
     "graph_updates": "stimulus_id client t start_t status tasks new_tasks key_collisions "
     "groups edges update_seconds materialization_seconds "
@@ -161,7 +159,7 @@ PUBLIC = {
     "trace_id",
     "dispatch_latency": "key prefix attempt worker outcome processing_t arrived_t ready_t "
     "executing_t compute_start_t dispatch_seconds transfer_wait_seconds "
-    "queue_seconds deserialize_seconds disk_seconds rest_seconds "
+    "queue_seconds deserialize_seconds disk_seconds other_seconds "
     "dispatch_latency_seconds is_stolen clocks_disagree stimulus_id "
     "worker_stimulus_id run_id trace_id",
     "restrictions": "key prefix task_group workers resources allow_other_workers "
@@ -170,7 +168,7 @@ PUBLIC = {
     "pauses": "worker start_t stop_t seconds trace_id",
     "spills": "t worker key start finish bytes disk_bytes trace_id",
     "transfers": "start_t stop_t source destination bytes keys seconds bytes_per_second "
-    "sent_bytes reported_by agree source_start_t source_stop_t source_bytes trace_id",
+    "sent_bytes reported_by sizes_agree source_start_t source_stop_t source_bytes trace_id",
     "failures": "t what key worker exception attempt prefix traceback detail trace_id",
     "events": "t topic worker payload trace_id",
     "environment": "section name value t trace_id",

@@ -398,9 +398,9 @@ def _loss(recording: Recording) -> list[Row]:
 TABLES = {
     "datasets": Expected(
         "dataset files chunks failed_attempts events compute_seconds compute_share "
-        "events_per_second bytes_per_second median_compute_seconds max_compute_seconds spread "
+        "events_per_second bytes_per_second median_compute_seconds max_compute_seconds relative_iqr "
         "open_seconds process_seconds read_seconds cpu_seconds wait_seconds bytes_read "
-        "byte_share branch_share compression_ratio checkpointed_chunks? output_bytes",
+        "file_read_ratio branch_share compression_ratio checkpointed_chunks? output_bytes",
         _datasets,
         300,
     ),
@@ -412,8 +412,8 @@ TABLES = {
     ),
     "files": Expected(
         "filename dataset treename chunks failed_attempts events compute_seconds compute_share "
-        "events_per_second bytes_per_second relative_duration spread max_compute_seconds open_seconds "
-        "read_seconds wait_seconds bytes_read byte_share branch_share compression_ratio source "
+        "events_per_second bytes_per_second relative_duration relative_iqr max_compute_seconds open_seconds "
+        "read_seconds wait_seconds bytes_read file_read_ratio branch_share compression_ratio source "
         "workers",
         _files,
         300,
@@ -425,7 +425,7 @@ TABLES = {
         100,
     ),
     "sections": Expected(
-        "name dataset passes failures seconds compute_share mean_seconds max_seconds "
+        "name dataset executions failures seconds compute_share mean_seconds max_seconds "
         "cpu_seconds bytes_read mean_memory_delta_bytes max_memory_delta_bytes",
         _sections,
         100,
@@ -442,7 +442,7 @@ TABLES = {
         "name worker host nthreads max_cpu_cores? max_memory_share? max_memory_bytes? "
         "max_spilled_bytes? max_executing? task_runs compute_seconds chunks? failed_chunks? "
         "events? "
-        "events_per_second bytes_per_second relative_duration spread max_chunk_seconds bytes_read "
+        "events_per_second bytes_per_second relative_duration relative_iqr max_chunk_seconds bytes_read "
         "output_bytes peak_memory_bytes memory_limit_bytes added_t removed_t removal_reason "
         "server_id",
         _workers,
@@ -469,7 +469,7 @@ TABLES = {
         20,
     ),
     "stragglers": Expected(
-        "key prefix compute_seconds median_seconds factor excess_seconds compute_start_t "
+        "key prefix compute_seconds median_seconds relative_duration excess_seconds compute_start_t "
         "worker outcome attempt dataset filename",
         _stragglers,
         15,

@@ -11,7 +11,7 @@ from nightly.totals import (
     median,
     most,
     ratio,
-    spread,
+    relative_iqr,
     total,
 )
 
@@ -43,7 +43,9 @@ def _dataset(attempts: list[Row]) -> Row:
         "output_bytes": total(column(attempts, "output_bytes")),
         "slowest_file": slowest(attempts, "filename"),
         "branch_share": mean(shares),
-        "byte_share": ratio(total(pair[0] for pair in both), total(pair[1] for pair in both)),
+        "file_read_ratio": ratio(
+            total(pair[0] for pair in both), total(pair[1] for pair in both)
+        ),
     }
 
 
@@ -74,7 +76,7 @@ def _file(attempts: list[Row]) -> Row:
         "slowest_worker": slowest(attempts, "worker"),
         "source": next(iter(column(attempts, "source")), None),
         "file_bytes": file_bytes,
-        "byte_share": ratio(bytes_of_results(attempts), file_bytes),
+        "file_read_ratio": ratio(bytes_of_results(attempts), file_bytes),
         "file_branches": file_branches,
         "branches_read": branches_read,
         "branch_share": ratio(branches_read, file_branches),
@@ -100,7 +102,7 @@ def totals(attempts: list[Row], recording: Recording) -> Row:
         "compute_share": ratio(sums["compute_seconds"], everything),
         "median_compute_seconds": median(ended_well),
         "max_compute_seconds": most(ended_well),
-        "spread": spread(column(attempts, "event_seconds")),
+        "relative_iqr": relative_iqr(column(attempts, "event_seconds")),
         "compression_ratio": compression_ratio(attempts),
         "checkpointed_chunks": sum(row["from_checkpoint"] is True for row in done),
     }

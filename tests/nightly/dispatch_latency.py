@@ -96,7 +96,7 @@ def _handoff(attempt, run: Row, here: Row) -> Row:
         "queue_seconds": queue,
         "deserialize_seconds": deserialize,
         "disk_seconds": disk,
-        "rest_seconds": rest,
+        "other_seconds": rest,
         "dispatch_latency_seconds": None if sent is None or start is None else start - sent,
         "is_stolen": sent is not None and here.get("sent_t", sent) > sent,
         "clocks_disagree": shortest is not None and shortest < 0,

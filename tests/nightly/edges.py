@@ -12,7 +12,10 @@ def dependencies(recording: Recording) -> list[Row]:
     of its dependency the result that was there when that attempt began, in the order of the
     trace; for a task without attempts the result that is there in the end.
     """
-    prefixes = {task["key"]: task["prefix"] for task in tasks(recording)}
+    known = {task["key"]: task for task in tasks(recording)}
+    graphs: dict[str, str | None] = {}
+    for line in recording.of("task"):
+        graphs.setdefault(line["key"], line.get("stimulus_id"))
     tried = grouped(
         zip(attempts(recording), task_runs(recording), strict=True), lambda pair: pair[0].key
     )
@@ -33,9 +36,12 @@ def dependencies(recording: Recording) -> list[Row]:
                     "key": task["key"],
                     "dependency": dependency,
                     "prefix": task["prefix"],
-                    "dependency_prefix": prefixes.get(dependency),
+                    "dependency_prefix": known.get(dependency, {}).get("prefix"),
                     "bytes": result.get("nbytes"),
                     **_places(taker, run.get("worker"), result.get("worker")),
+                    "task_group": task["task_group"],
+                    "dependency_group": known.get(dependency, {}).get("task_group"),
+                    "stimulus_id": graphs[task["key"]],
                 }
             )
     return rows

@@ -1,32 +1,7 @@
 """Graphs: their edges, what it took to take them in, their layers, what they belong to."""
 
 from nightly.recording import Recording, Row, once
-from nightly.tasks import tasks
 from nightly.totals import grouped
-
-
-def graph_edges(recording: Recording) -> list[Row]:
-    """One row per task and dependency, as it was when the task first entered."""
-    first: dict[str, dict] = {}
-    for line in recording.of("task"):
-        first.setdefault(line["key"], line)
-    rows = []
-    for task in tasks(recording):
-        line = first[task["key"]]
-        for dependency in task["dependencies"] or ():
-            there = first.get(dependency, {})
-            rows.append(
-                {
-                    "key": task["key"],
-                    "dependency": dependency,
-                    "prefix": line.get("prefix"),
-                    "dependency_prefix": there.get("prefix"),
-                    "task_group": line.get("group"),
-                    "dependency_group": there.get("group"),
-                    "stimulus_id": line.get("stimulus_id"),
-                }
-            )
-    return rows
 
 
 def restrictions(recording: Recording) -> list[Row]:

@@ -21,7 +21,7 @@ def io_jobs(recording: Recording) -> list[Row]:
             "partial_modules": [
                 name for name, facts in job["value"]["modules"].items() if facts["partial"]
             ],
-            "left_out": job["value"]["left_out"],
+            "skipped_modules": job["value"]["left_out"],
             **_process(recording, job),
             "darshan_version": job["versions"]["darshan"],
             "log": job["filename"],
@@ -85,7 +85,7 @@ def io_segments(recording: Recording) -> list[Row]:
                 "worker": process["worker"],
                 "key": runs[0]["key"] if len(runs) == 1 else None,
                 "attempt": runs[0]["attempt"] if len(runs) == 1 else None,
-                "candidates": [run["key"] for run in runs] if process["worker"] else None,
+                "candidate_keys": [run["key"] for run in runs] if process["worker"] else None,
                 "log": job["filename"],
                 "source": line["source"],
             }
@@ -116,4 +116,4 @@ def _process(recording: Recording, job: dict) -> Row:
     }
     there = [worker for worker, line in found.items() if line.get("host") == host]
     worker = next(iter(found)) if len(found) == 1 else there[0] if len(there) == 1 else None
-    return {"host": host, "pid": pid, "worker": worker, "candidates": len(found)}
+    return {"host": host, "pid": pid, "worker": worker, "candidate_workers": len(found)}

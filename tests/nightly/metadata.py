@@ -29,11 +29,11 @@ def metadata_map(recording: Recording) -> list[Row]:
                 "step": int(step),
                 "step_name": STEPS[int(step)],
                 "level": level,
-                "what": what,
-                "is_there": bool(records),
+                "metadata": what,
+                "is_recorded": bool(records),
                 "records": records,
                 "view": view,
-                "how": None if records else how,
+                "hint": None if records else how,
             }
         )
     return rows

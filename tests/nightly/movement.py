@@ -70,7 +70,7 @@ def _transfer(word: dict, sender: dict | None) -> Row:
         "bytes_per_second": nbytes / (stop - start) if known and stop > start else None,
         "sent_bytes": ((sender or word).get("measured") or {}).get("sent_bytes"),
         "reported_by": "both" if sender else _end(word),
-        "agree": (nbytes, word["keys"]) == (sender["nbytes"], sender["keys"])
+        "sizes_agree": (nbytes, word["keys"]) == (sender["nbytes"], sender["keys"])
         if sender
         else None,
         "source_start_t": at_source.get("start_t"),

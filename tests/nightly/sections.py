@@ -73,7 +73,7 @@ def section_totals(recording: Recording) -> list[Row]:
 def _totals(passes: list[Row], chunks: list[Row]) -> Row:
     seconds, deltas = column(passes, "seconds"), column(passes, "memory_delta_bytes")
     return {
-        "passes": len(passes),
+        "executions": len(passes),
         "attempts": len({(row["key"], row["run_id"]) for row in passes}),
         "failures": len(column(passes, "exception")),
         "seconds": total(seconds),

@@ -136,7 +136,7 @@ def options(recording: Recording) -> Iterator[tuple[Row, str | None]]:
         yield {"name": name, "value": value, "process": "scheduler", **unknown}, None
 
 
-def is_of_the_moment(name: str | None, value: str | None) -> bool | None:
+def is_run_specific(name: str | None, value: str | None) -> bool | None:
     """An address, a port, a folder for temporary files."""
     last = re.split(r"[.]", name or "")[-1]
     ends = (
@@ -161,7 +161,7 @@ def config(recording: Recording) -> list[Row]:
         {
             **dict(option),
             "varies": len({row["value"] or "" for row in values[dict(option)["name"]]}) > 1,
-            "is_of_the_moment": is_of_the_moment(dict(option)["name"], dict(option)["value"]),
+            "is_run_specific": is_run_specific(dict(option)["name"], dict(option)["value"]),
             "processes": len(pairs),
             "workers": (
                 [worker for _, worker in pairs] if dict(option)["process"] == "worker" else None

@@ -54,7 +54,7 @@ def _straggler(run: Row, usual: list[float], chunk: Row) -> Row:
         **{name: run[name] for name in names},
         **{name: chunk.get(name) for name in place},
         "median_seconds": median(usual),
-        "factor": ratio(run["compute_seconds"], median(usual)),
+        "relative_duration": ratio(run["compute_seconds"], median(usual)),
         "excess_seconds": run["compute_seconds"] - median(usual),
         "prefix_runs": len(usual),
     }

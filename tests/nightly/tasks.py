@@ -158,6 +158,7 @@ def task_phases(recording: Recording) -> list[Row]:
             "start_t": part["start"],
             "stop_t": part["stop"],
             "seconds": lasted(part["start"], part["stop"]),
+            "source": part.get("source"),
         }
         for attempt, run in zip(attempts(recording), task_runs(recording), strict=True)
         for part in (attempt.end or {}).get("startstops") or []

@@ -50,7 +50,7 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
         tasks.task_roles, spans.activities, spans.fine_metric_deltas, spans.fine_metrics,
         spans.spans, spans.span_totals, profiles.profile_stacks, timeline.concurrency,
         timeline.utilisation, setup.config, setup.differences, setup.jobs, setup.machines,
-        setup.packages, graphs.computations, graphs.graph_edges, graphs.graph_layers,
+        setup.packages, graphs.computations, graphs.graph_layers,
         graphs.graph_updates, graphs.restrictions, imports.imports, io.io_jobs, io.io_files,
         io.io_segments, functions.yappi_functions, functions.yappi_calls, metadata.metadata_map,
     )

@@ -92,7 +92,7 @@ def quantile(values: Iterable, part: float) -> float:
     return numbers[below] + (place - below) * (numbers[above] - numbers[below])
 
 
-def spread(values: Iterable) -> float | None:
+def relative_iqr(values: Iterable) -> float | None:
     """Give the interquartile range by the median; None for fewer than two values."""
     numbers = list(values)
     if len(numbers) < 2:

@@ -6,7 +6,7 @@ from nightly.processes import Process, process_of, processes
 from nightly.recording import Recording, Row
 from nightly.relative_duration import slow_processes
 from nightly.tasks import task_runs
-from nightly.totals import column, grouped, least, median, most, ratio, spread, total
+from nightly.totals import column, grouped, least, median, most, ratio, relative_iqr, total
 
 #: Columns of samples that are fields by another name.
 SAMPLED = {
@@ -183,6 +183,6 @@ def _chunks(chunks: list[Row], everything: float | None) -> Row:
         "bytes_per_second": bytes_per_second(chunks),
         "median_chunk_seconds": median(column(ended_well, "compute_seconds")),
         "max_chunk_seconds": most(column(ended_well, "compute_seconds")),
-        "spread": spread(column(chunks, "event_seconds")),
+        "relative_iqr": relative_iqr(column(chunks, "event_seconds")),
         "slowest_file": slowest(chunks, "filename"),
     }

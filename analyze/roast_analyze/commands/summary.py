@@ -461,7 +461,7 @@ def _branches(trace: Session) -> RenderableType | None:
 
 def _sections(trace: Session) -> RenderableType | None:
     rows = trace.sql(
-        "SELECT seconds, compute_share, passes, mean_seconds, dataset, name FROM section_totals"
+        "SELECT seconds, compute_share, executions, mean_seconds, dataset, name FROM section_totals"
     ).fetchall()
     return _table(
         "Named parts",

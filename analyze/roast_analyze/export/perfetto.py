@@ -109,16 +109,9 @@ ORDER BY worker, start, stop
 
 # What a worker says with the end of a task: where it fetched what the task needed.
 _FETCHES: Final = """
-WITH parts AS (
-    SELECT worker, key, unnest(startstops, max_depth := 1) AS part
-    FROM raw.transition
-    WHERE "start" = 'processing' AND startstops IS NOT NULL AND {worker_condition}
-)
-SELECT
-    worker, key AS for_task, part.source AS source,
-    part.start AS start, part.stop AS stop
-FROM parts
-WHERE part.action = 'transfer' AND part.start IS NOT NULL AND {condition}
+SELECT worker, key AS for_task, source, start_t AS start, stop_t AS stop
+FROM task_phases
+WHERE action = 'transfer' AND start_t IS NOT NULL AND {condition}
 ORDER BY worker, start, stop
 """
 
@@ -232,7 +225,6 @@ class _Query:
 
     def of_transfers(self) -> Iterator[Row]:
         [(recorded,)] = self.trace.sql("SELECT count(*) FROM transfers").fetchall()
-        of_key = "IN (SELECT key FROM tasks WHERE prefix = $prefix)"
         if recorded:
             condition = self.scope.condition(
                 workers=("destination",),
@@ -243,12 +235,8 @@ class _Query:
             )
             query = _TRANSFERS.format(condition=condition.sql)
             return self._rows(query, condition.parameters)
-        of_worker = self.scope.condition(prefix=f"key {of_key}")
-        in_time = self.scope.condition(
-            workers=(), prefix=None, begin="part.start", end="part.stop"
-        )
-        query = _FETCHES.format(worker_condition=of_worker.sql, condition=in_time.sql)
-        return self._rows(query, of_worker.parameters | in_time.parameters)
+        condition = self.scope.condition(begin="start_t", end="stop_t")
+        return self._rows(_FETCHES.format(condition=condition.sql), condition.parameters)
 
     def of_samples(self) -> Iterator[Row]:
         condition = self.scope.condition(prefix=None, begin="t", end="t")

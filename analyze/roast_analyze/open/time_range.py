@@ -32,7 +32,7 @@ RANGE_NAME: Final = "time_range"
 
 _RUNS: Final = """
 SELECT trace_id, start_t, stop_t, coalesce(any_value(utc_offset_seconds), 0)
-FROM _recording
+FROM _trace_range
 LEFT JOIN (SELECT trace_id, utc_offset_seconds FROM trace_info) USING (trace_id)
 GROUP BY ALL
 ORDER BY trace_id
@@ -54,7 +54,7 @@ FROM (
     UNION ALL
     SELECT trace_id, processing_t, end_t FROM trace._chunks WHERE NOT has_task
 )
-INNER JOIN _excerpt USING (trace_id)
+INNER JOIN _time_range USING (trace_id)
 WHERE trace_id = $trace_id
     AND begin_t < until_t
     AND coalesce(end_t >= from_t, true)
@@ -141,7 +141,9 @@ def limit_to_time_range(
     connection.execute(f"USE {RANGE_NAME}")
     connection.execute(time_range_table())
     for trace_id, (from_t, until_t) in ends.items():
-        connection.execute("INSERT INTO _excerpt VALUES (?, ?, ?)", [trace_id, from_t, until_t])
+        connection.execute(
+            "INSERT INTO _time_range VALUES (?, ?, ?)", [trace_id, from_t, until_t]
+        )
     create_time_range_views(connection, lambda share: listener("selecting the range", share))
     connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
     ranges = []

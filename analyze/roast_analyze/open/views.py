@@ -104,8 +104,8 @@ def fill_tables(connection: duckdb.DuckDBPyConnection, report: Callable[[float],
 
 
 def time_range_table() -> str:
-    """Return the statement that creates the table of time ranges, ``_excerpt``."""
-    return _time_range_definitions()["_excerpt"].sql
+    """Return the statement that creates the table of time ranges, ``_time_range``."""
+    return _time_range_definitions()["_time_range"].sql
 
 
 def create_time_range_views(
@@ -116,7 +116,7 @@ def create_time_range_views(
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        Connected to a database that contains only a filled table ``_excerpt``, next to the
+        Connected to a database that contains only a filled table ``_time_range``, next to the
         database of the trace.
     report : callable
         Called with the finished share.
@@ -130,7 +130,7 @@ def create_time_range_views(
         connection.execute(cut[_RAW + table].sql if _RAW + table in cut else whole)
     definitions = {d.name: d for d in _definitions()}
     relations = {name: d for name, d in cut.items() if not name.startswith(_RAW)}
-    del relations["_excerpt"]
+    del relations["_time_range"]
     ordered = _in_order({**definitions, **relations})
     for i, definition in enumerate(ordered):
         report(i / len(ordered))

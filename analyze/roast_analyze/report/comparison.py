@@ -83,7 +83,7 @@ _FACTS: Final = (
     "WHERE process IN (SELECT process FROM machines WHERE python IS NOT NULL) "
     "AND (process || ' versions', package) NOT IN (SELECT (section, name) FROM environment) "
     "UNION ALL SELECT process || ' configuration', name, coalesce(value, 'None') FROM config "
-    "WHERE differs IS NOT NULL AND NOT is_of_the_moment AND (process <> 'scheduler' "
+    "WHERE differs IS NOT NULL AND NOT is_run_specific AND (process <> 'scheduler' "
     "OR name NOT IN (SELECT name FROM environment WHERE section = 'dask configuration')) "
     "UNION ALL "
     f"SELECT '{RECORDER}', unnest(json_keys(settings)), "

@@ -502,7 +502,8 @@ def stragglers(data: ReportData) -> str:
         return "No attempt took twice as long as is usual for its prefix."
     worst = found.rows.row(0, named=True)
     attempts = "1 attempt" if found.total == 1 else f"{q.count(found.total)} attempts"
-    times = f", {q.number(worst['factor'])} times as long" if worst["factor"] else ""
+    ratio = worst["relative_duration"]
+    times = f", {q.number(ratio)} times as long" if ratio else ""
     return (
         f"{attempts} took at least twice as long as is usual for the prefix, "
         f"{q.seconds(data.stragglers.excess_seconds)} more in all. The worst, "

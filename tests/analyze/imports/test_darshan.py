@@ -132,7 +132,7 @@ def test_a_job_has_its_facts_and_no_arguments(trace, ask):
 
     [row] = ask(
         trace,
-        "SELECT job_id, processes, run_seconds, start_t, executable, left_out, within_run "
+        "SELECT job_id, processes, run_seconds, start_t, executable, skipped_modules, within_run "
         f"FROM io_jobs WHERE source = '{source_of(log)}'",
     )
 
@@ -188,7 +188,7 @@ def came(worker, pid, t=0.0, host="node-1", **fields):
 def test_a_log_is_matched_to_the_worker_process_by_pid_time_and_host(
     rows, workers, expected, pid
 ):
-    query = "SELECT worker, candidates FROM io_jobs"
+    query = "SELECT worker, candidate_workers FROM io_jobs"
 
     assert rows(query, *workers, job(pid), segment(1.0, 2.0)) == [expected]
 
@@ -198,14 +198,14 @@ def test_a_call_belongs_to_the_only_task_that_ran_meanwhile(rows, task, run):
     calls = [segment(*times) for times in ((1.5, 2.0), (3.2, 3.4), (5.2, 5.4), (6.2, 6.4))]
 
     assert rows(
-        "SELECT key, candidates FROM io_segments",
+        "SELECT key, candidate_keys FROM io_segments",
         came("w1", 7), *map(task, "abc"), *runs, job(7), *calls,
     ) == [("a", ["a"]), (None, []), (None, ["b", "c"]), ("c", ["c"])]  # fmt: skip
 
 
 def test_a_call_of_an_unknown_process_belongs_to_no_task(rows, task, run):
     assert rows(
-        "SELECT worker, key, candidates FROM io_segments",
+        "SELECT worker, key, candidate_keys FROM io_segments",
         came("w1", 8), task("a"), *run("a", 1.0, 3.0), job(7), segment(1.5, 2.0),
     ) == [(None, None, None)]  # fmt: skip
 

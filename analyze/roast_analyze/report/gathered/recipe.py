@@ -28,7 +28,7 @@ PACKAGE_LIMIT: Final = 100
 _CONFIGURATION: Final = (
     "SELECT name, left(coalesce(value, 'None'), 500) FROM config "
     "WHERE process = 'scheduler' AND name IS NOT NULL "
-    "AND (differs OR (differs IS NULL AND value IS NOT NULL)) AND NOT is_of_the_moment "
+    "AND (differs OR (differs IS NULL AND value IS NOT NULL)) AND NOT is_run_specific "
     "AND coalesce(value, '') NOT IN ('<withheld>', '<redacted>') ORDER BY name LIMIT $limit"
 )
 _VERSIONS: Final = (

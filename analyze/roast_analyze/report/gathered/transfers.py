@@ -27,10 +27,9 @@ _RECORDED: Final = (
     "WHERE source IS NOT NULL AND destination IS NOT NULL GROUP BY source, destination"
 )
 _TOLD: Final = (
-    "SELECT part.source AS source, worker AS destination, count(*) AS transfers, "
-    "NULL::BIGINT AS bytes, sum(part.stop - part.start) AS seconds "
-    "FROM (SELECT worker, unnest(startstops) AS part FROM transitions) "
-    "WHERE part.action = 'transfer' AND source IS NOT NULL AND worker IS NOT NULL "
+    "SELECT source, worker AS destination, count(*) AS transfers, "
+    "NULL::BIGINT AS bytes, sum(seconds) AS seconds FROM task_phases "
+    "WHERE action = 'transfer' AND source IS NOT NULL AND worker IS NOT NULL "
     "GROUP BY ALL"
 )
 _ORDER: Final = "bytes DESC NULLS LAST, seconds DESC, source, destination"
@@ -75,7 +74,7 @@ def gather(trace: Session, everyone: pl.DataFrame) -> Movement:
         All workers in the order in which they are listed: worker, name.
     """
     recorded = bool(trace.sql("SELECT EXISTS (FROM transfers)").fetchall()[0][0])
-    query, view = (_RECORDED, "transfers") if recorded else (_TOLD, "transitions")
+    query, view = (_RECORDED, "transfers") if recorded else (_TOLD, "task_phases")
     pairs = trace.sql(f"{query} ORDER BY {_ORDER}").pl()
     rows = _rows(everyone)
     return Movement(

@@ -50,7 +50,7 @@ def build(data: ReportData) -> Section:
 _SECTIONS: Final = (
     Field("name", "name"),
     Field("dataset", "dataset"),
-    Field("passes", "passes", "count"),
+    Field("executions", "executions", "count"),
     Field("failures", "failures", "trouble"),
     Field("seconds", "time", "seconds"),
     Field("compute_share", "of all computing", "share"),

@@ -127,7 +127,7 @@ _STRAGGLERS: Final = (
     Field("prefix", "prefix"),
     Field("compute_seconds", "compute", "seconds"),
     Field("median_seconds", "usual", "seconds"),
-    Field("factor", "times that", "ratio"),
+    Field("relative_duration", "times that", "ratio"),
     Field("excess_seconds", "longer by", "seconds"),
     Field("compute_start_t", "from", "since"),
     Field("worker", "worker"),

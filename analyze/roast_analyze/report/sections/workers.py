@@ -106,7 +106,7 @@ _WORKERS: Final = (
     Field("events_per_second", "rate per thread", "rate"),
     Field("bytes_per_second", "bytes per thread", "byte_rate"),
     Field("relative_duration", "relative_duration", "ratio"),
-    Field("spread", "spread", "ratio"),
+    Field("relative_iqr", "spread", "ratio"),
     Field("max_chunk_seconds", "longest chunk", "seconds"),
     Field("bytes_read", "read", "bytes"),
     Field("output_bytes", "results", "bytes"),

@@ -1,7 +1,7 @@
--- Needs: _coffea_keys, _measured, _not_negative, _task_runs, _workers
+-- Needs: _chunk_measurements, _clip_negative, _coffea_keys, _task_runs, _workers
 -- Attempts at chunks. Three who know of them: the scheduler knows the attempts at a task
 -- (_task_runs), records without run_id say what a chunk is, and those with run_id what an
--- attempt did (_measured). Without a cluster there are only the last ones.
+-- attempt did (_chunk_measurements). Without a cluster there are only the last ones.
 CREATE TABLE _chunks AS
 WITH identity AS (
     SELECT
@@ -27,7 +27,7 @@ WITH identity AS (
 -- What is not told agrees with everything.
 recognised AS (
     SELECT measured.measured, min(identity.record) AS record
-    FROM _measured AS measured
+    FROM _chunk_measurements AS measured
     INNER JOIN identity
         ON measured.trace_id = identity.trace_id
         AND measured.key = identity.key
@@ -46,7 +46,7 @@ run AS (
 with_measurement AS (
     SELECT run.seq, measured.measured, recognised.record
     FROM run
-    INNER JOIN _measured AS measured USING (trace_id, key, run_id)
+    INNER JOIN _chunk_measurements AS measured USING (trace_id, key, run_id)
     LEFT JOIN recognised USING (measured)
     -- Where records are out of order two attempts can seem to be one; it was measured once.
     QUALIFY row_number() OVER (PARTITION BY measured.measured ORDER BY run.seq) = 1
@@ -62,7 +62,7 @@ alone AS (
         ) OVER (PARTITION BY trace_id, key) AS is_followed
     FROM (
         SELECT *, min(start_t) OVER (PARTITION BY trace_id, key, run_id) AS begin_t
-        FROM _measured
+        FROM _chunk_measurements
         ANTI JOIN with_measurement USING (measured)
     ) AS measured
     LEFT JOIN (SELECT DISTINCT trace_id, key FROM run) AS ran USING (trace_id, key)
@@ -171,7 +171,7 @@ attempts AS (
         measured.stop_t
     FROM numbered
     LEFT JOIN run USING (seq)
-    LEFT JOIN _measured AS measured USING (measured)
+    LEFT JOIN _chunk_measurements AS measured USING (measured)
     LEFT JOIN alone USING (measured)
     LEFT JOIN identity USING (record)
     LEFT JOIN raw.chunk AS said ON said.rowid = numbered.record
@@ -182,11 +182,11 @@ judged AS (
             -- A task of dask-awkward goes on with what it has read.
             CASE
                 WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
-                    THEN _not_negative(whole_seconds - measured_seconds)
+                    THEN _clip_negative(whole_seconds - measured_seconds)
                 ELSE process_seconds
             END AS process_seconds
         ),
-        _not_negative(measured_seconds - cpu_seconds) AS wait_seconds,
+        _clip_negative(measured_seconds - cpu_seconds) AS wait_seconds,
         CASE
             WHEN outcome = 'memory' AND from_checkpoint IS NOT TRUE
                 THEN coalesce(measured_events, entry_stop - entry_start)

@@ -1,4 +1,4 @@
--- Needs: _chunks, _costs
+-- Needs: _chunk_cost_models, _chunks
 -- Files and workers told apart: how many times as long as usual the chunks of a file took
 -- whichever worker had them, and those of a worker whichever file they were of. A chunk's
 -- time, by what its dataset and size make one expect, is taken for the product of the two;
@@ -18,7 +18,7 @@ WITH expected AS (
             ELSE cost.fixed_seconds + cost.event_seconds * chunk.events
         END AS ratio
     FROM _chunks AS chunk
-    LEFT JOIN _costs AS cost
+    LEFT JOIN _chunk_cost_models AS cost
         ON chunk.trace_id = cost.trace_id
         AND chunk.dataset IS NOT DISTINCT FROM cost.dataset
     WHERE chunk.event_seconds > 0 AND chunk.process IS NOT NULL

@@ -1,4 +1,4 @@
--- Needs: _chunks, _readings
+-- Needs: _chunk_reads, _chunks
 CREATE VIEW chunk_branches AS
 SELECT
     key,
@@ -34,7 +34,7 @@ FROM (
         chunk.part,
         unnest(record.measured.branches) AS read
     FROM _chunks AS chunk
-    INNER JOIN _readings AS reading USING (measured)
+    INNER JOIN _chunk_reads AS reading USING (measured)
     INNER JOIN raw.chunk AS record ON record.rowid = reading.record
 )
 ORDER BY trace_id, seq NULLS LAST, start_t, part, read.branch;

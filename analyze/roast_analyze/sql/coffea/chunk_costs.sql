@@ -1,4 +1,4 @@
--- Needs: _chunks, _cluster, _costs, _two_digits
+-- Needs: _chunk_cost_models, _chunks, _cluster_size, _round_two_digits
 CREATE VIEW chunk_costs AS
 WITH files AS (
     SELECT trace_id, dataset, max(entry_stop) AS largest_file_events
@@ -12,10 +12,10 @@ known AS (
         nullif(cluster.peak_nthreads, 0) AS threads,
         -- All datasets share the threads.
         sum(cost.seconds) OVER (PARTITION BY cost.trace_id) / threads AS thread_seconds
-    FROM _costs AS cost
+    FROM _chunk_cost_models AS cost
     LEFT JOIN files
         ON cost.trace_id = files.trace_id AND cost.dataset IS NOT DISTINCT FROM files.dataset
-    LEFT JOIN _cluster AS cluster ON cost.trace_id = cluster.trace_id
+    LEFT JOIN _cluster_size AS cluster ON cost.trace_id = cluster.trace_id
 ),
 bounds AS (
     SELECT
@@ -33,9 +33,9 @@ wanted AS (
         *,
         CASE
             WHEN method IS NULL THEN NULL
-            WHEN least_events > most_balanced_events THEN _two_digits(compromise_events, 0)
-            WHEN median_events < least_events THEN _two_digits(least_events, 1)
-            WHEN median_events > most_balanced_events THEN _two_digits(most_balanced_events, -1)
+            WHEN least_events > most_balanced_events THEN _round_two_digits(compromise_events, 0)
+            WHEN median_events < least_events THEN _round_two_digits(least_events, 1)
+            WHEN median_events > most_balanced_events THEN _round_two_digits(most_balanced_events, -1)
             ELSE median_events
         END AS wanted_events,
         -- least() passes over nulls.

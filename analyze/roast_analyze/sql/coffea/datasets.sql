@@ -1,4 +1,4 @@
--- Needs: _chunks, _failed, _spread
+-- Needs: _chunks, _is_failed, _relative_iqr
 CREATE VIEW datasets AS
 WITH files AS (
     SELECT
@@ -15,7 +15,7 @@ shares AS (
         trace_id,
         dataset,
         sum(bytes_read) FILTER (file_bytes IS NOT NULL)
-            / nullif(sum(file_bytes) FILTER (bytes_read IS NOT NULL), 0) AS byte_share
+            / nullif(sum(file_bytes) FILTER (bytes_read IS NOT NULL), 0) AS file_read_ratio
     FROM files
     GROUP BY trace_id, dataset
 ),
@@ -35,14 +35,14 @@ totals AS (
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
         sum(output_bytes)::BIGINT AS output_bytes,
-        count(*) FILTER (_failed(outcome)) AS failed_attempts,
+        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
             AS bytes_per_second,
         sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
             AS compute_share,
         median(whole_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
         max(whole_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
-        _spread(event_seconds) AS spread,
+        _relative_iqr(event_seconds) AS relative_iqr,
         arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
             AS slowest_file,
         sum(process_seconds) AS process_seconds,
@@ -63,7 +63,7 @@ totals AS (
 SELECT
     totals.* EXCLUDE (branch_share, checkpointed_chunks, trace_id),
     branch_share,
-    shares.byte_share,
+    shares.file_read_ratio,
     checkpointed_chunks,
     totals.trace_id
 FROM totals
@@ -86,7 +86,7 @@ COMMENT ON COLUMN datasets.bytes_per_second IS 'bytes_read by the computing time
 COMMENT ON COLUMN datasets.compute_share IS 'Part of the computing time of all attempts at chunks.';
 COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
 COMMENT ON COLUMN datasets.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
-COMMENT ON COLUMN datasets.spread IS 'How unlike the chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN datasets.relative_iqr IS 'How unlike the chunks are: interquartile range of their seconds per event, by the median.';
 COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN datasets.process_seconds IS 'Time in the processor, of all attempts.';
 COMMENT ON COLUMN datasets.open_seconds IS 'Time until there were events, of all attempts.';
@@ -98,6 +98,6 @@ COMMENT ON COLUMN datasets.compressed_bytes IS 'Size in the files of what all at
 COMMENT ON COLUMN datasets.uncompressed_bytes IS 'Size of that when decompressed.';
 COMMENT ON COLUMN datasets.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
 COMMENT ON COLUMN datasets.branch_share IS 'Part of the branches of a file that was read, in the mean over the chunks.';
-COMMENT ON COLUMN datasets.byte_share IS 'Bytes that processed chunks read, as a part of the size of their files; opening a file anew for each chunk counts each time.';
+COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes that processed chunks read, as a part of the size of their files; opening a file anew for each chunk counts each time.';
 COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
 COMMENT ON COLUMN datasets.trace_id IS 'Identity of the recording.';

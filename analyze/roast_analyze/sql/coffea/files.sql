@@ -1,4 +1,4 @@
--- Needs: _chunks, _failed, _relative_duration, _spread
+-- Needs: _chunks, _is_failed, _relative_duration, _relative_iqr
 CREATE VIEW files AS
 WITH totals AS (
     SELECT
@@ -17,14 +17,14 @@ WITH totals AS (
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
         count(DISTINCT worker) AS workers,
-        count(*) FILTER (_failed(outcome)) AS failed_attempts,
+        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
             AS bytes_per_second,
         sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
             AS compute_share,
         median(whole_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
         max(whole_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
-        _spread(event_seconds) AS spread,
+        _relative_iqr(event_seconds) AS relative_iqr,
         arg_min(worker, (-event_seconds, worker)) FILTER (event_seconds IS NOT NULL)
             AS slowest_worker,
         sum(process_seconds) AS process_seconds,
@@ -35,7 +35,7 @@ WITH totals AS (
         sum(requests)::BIGINT AS requests,
         any_value(source) AS source,
         max(file_bytes) AS file_bytes,
-        sum(bytes_read) FILTER (is_first_result) / nullif(max(file_bytes), 0) AS byte_share,
+        sum(bytes_read) FILTER (is_first_result) / nullif(max(file_bytes), 0) AS file_read_ratio,
         max(file_branches) AS file_branches,
         max(branches_read) AS branches_read,
         max(branches_read) / nullif(max(file_branches), 0) AS branch_share,
@@ -82,7 +82,7 @@ COMMENT ON COLUMN files.bytes_per_second IS 'bytes_read by the computing time of
 COMMENT ON COLUMN files.compute_share IS 'Part of the computing time of all attempts at chunks.';
 COMMENT ON COLUMN files.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
 COMMENT ON COLUMN files.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
-COMMENT ON COLUMN files.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN files.relative_iqr IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
 COMMENT ON COLUMN files.slowest_worker IS 'Worker of its chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN files.process_seconds IS 'Time in the processor, of all attempts.';
 COMMENT ON COLUMN files.open_seconds IS 'Time until there were events, of all attempts.';
@@ -92,7 +92,7 @@ COMMENT ON COLUMN files.wait_seconds IS 'Time without CPU of the threads, of all
 COMMENT ON COLUMN files.requests IS 'Requests that all attempts made.';
 COMMENT ON COLUMN files.source IS 'What was read: TTree, RNTuple or Parquet.';
 COMMENT ON COLUMN files.file_bytes IS 'Size of the file.';
-COMMENT ON COLUMN files.byte_share IS 'Bytes that its processed chunks read, as a part of its size; opening it anew for each chunk counts each time.';
+COMMENT ON COLUMN files.file_read_ratio IS 'Bytes that its processed chunks read, as a part of its size; opening it anew for each chunk counts each time.';
 COMMENT ON COLUMN files.file_branches IS 'Branches in the file.';
 COMMENT ON COLUMN files.branches_read IS 'Most branches that a chunk of it read.';
 COMMENT ON COLUMN files.branch_share IS 'branches_read / file_branches.';

@@ -9,7 +9,7 @@ totals AS (
     SELECT
         dataset,
         name,
-        count(*) AS passes,
+        count(*) AS executions,
         count(DISTINCT (key, run_id)) AS attempts,
         count(exception) AS failures,
         sum(seconds) AS seconds,
@@ -38,15 +38,15 @@ ORDER BY totals.trace_id, totals.seconds DESC NULLS LAST, totals.dataset, totals
 COMMENT ON VIEW section_totals IS 'Totals by named part: one row per dataset and name, the costliest first. Parts can lie in each other, so that they need not add up. Empty if nothing was named.';
 COMMENT ON COLUMN section_totals.dataset IS 'Dataset of the chunks; null for other tasks.';
 COMMENT ON COLUMN section_totals.name IS 'Name that the user gave.';
-COMMENT ON COLUMN section_totals.passes IS 'How often it was passed through.';
+COMMENT ON COLUMN section_totals.executions IS 'How often it was passed through.';
 COMMENT ON COLUMN section_totals.attempts IS 'Attempts at tasks that passed through it.';
 COMMENT ON COLUMN section_totals.failures IS 'How often an exception left it.';
-COMMENT ON COLUMN section_totals.seconds IS 'Wall time of all passes.';
+COMMENT ON COLUMN section_totals.seconds IS 'Wall time of all executions.';
 COMMENT ON COLUMN section_totals.mean_seconds IS 'Mean wall time of a pass.';
 COMMENT ON COLUMN section_totals.median_seconds IS 'Median wall time of a pass.';
 COMMENT ON COLUMN section_totals.max_seconds IS 'Longest wall time of a pass.';
-COMMENT ON COLUMN section_totals.cpu_seconds IS 'CPU time of all passes.';
-COMMENT ON COLUMN section_totals.bytes_read IS 'Bytes requested from the source in all passes.';
+COMMENT ON COLUMN section_totals.cpu_seconds IS 'CPU time of all executions.';
+COMMENT ON COLUMN section_totals.bytes_read IS 'Bytes requested from the source in all executions.';
 COMMENT ON COLUMN section_totals.mean_memory_delta_bytes IS 'Memory of the process after minus before, in the mean.';
 COMMENT ON COLUMN section_totals.min_memory_delta_bytes IS 'The least of these.';
 COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'The most of these.';

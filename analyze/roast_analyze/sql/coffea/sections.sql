@@ -1,4 +1,4 @@
--- Needs: _chunks, _not_negative, _task_runs
+-- Needs: _chunks, _clip_negative, _task_runs
 CREATE VIEW sections AS
 WITH attempts AS (
     SELECT
@@ -24,7 +24,7 @@ runs AS (
 SELECT
     section.key,
     section.name,
-    _not_negative(section.stop_t - section.start_t) AS seconds,
+    _clip_negative(section.stop_t - section.start_t) AS seconds,
     section.measured.cpu_seconds,
     section.measured.memory_delta AS memory_delta_bytes,
     section.measured.bytes_read,

@@ -1,4 +1,4 @@
--- Needs: _roles, _task_runs, _tasks
+-- Needs: _coffea_roles, _task_runs, _tasks
 CREATE VIEW task_roles AS
 WITH submitted AS (
     SELECT
@@ -8,7 +8,7 @@ WITH submitted AS (
             FILTER (roles.role IS NOT NULL) AS prefixes,
         count(*) AS tasks
     FROM _tasks AS task
-    LEFT JOIN _roles AS roles USING (trace_id, key)
+    LEFT JOIN _coffea_roles AS roles USING (trace_id, key)
     GROUP BY trace_id, roles.role
 ),
 done AS (

@@ -40,7 +40,7 @@ matched AS (
     SELECT
         source,
         trace_id,
-        count(DISTINCT worker) AS candidates,
+        count(DISTINCT worker) AS candidate_workers,
         CASE
             WHEN count(DISTINCT worker) = 1 THEN any_value(worker)
             WHEN count(DISTINCT worker) FILTER (is_there) = 1
@@ -52,6 +52,6 @@ matched AS (
 SELECT
     jobs.* EXCLUDE (worker),
     matched.worker,
-    coalesce(matched.candidates, 0) AS candidates
+    coalesce(matched.candidate_workers, 0) AS candidate_workers
 FROM jobs
 LEFT JOIN matched USING (source, trace_id);

@@ -1,4 +1,4 @@
--- Needs: _io_jobs, _recording
+-- Needs: _io_jobs, _trace_range
 CREATE VIEW io_jobs AS
 SELECT
     (jobs.value ->> '$.job_id')::BIGINT AS job_id,
@@ -15,17 +15,17 @@ SELECT
             (jobs.value -> '$.modules' -> module ->> 'partial')::BOOLEAN, false
         )
     ) AS partial_modules,
-    (jobs.value ->> '$.left_out[*]') AS left_out,
+    (jobs.value ->> '$.left_out[*]') AS skipped_modules,
     jobs.host,
     jobs.pid,
     jobs.worker,
-    jobs.candidates,
+    jobs.candidate_workers,
     jobs.versions ->> 'darshan' AS darshan_version,
     jobs.filename AS log,
     jobs.source,
     jobs.trace_id
 FROM _io_jobs AS jobs
-INNER JOIN _recording AS recording USING (trace_id)
+INNER JOIN _trace_range AS recording USING (trace_id)
 ORDER BY jobs.trace_id, jobs.start_t, jobs.source;
 
 COMMENT ON VIEW io_jobs IS 'Jobs whose input and output Darshan measured: one row per log that was imported. Without MPI each process is a job of its own.';
@@ -38,11 +38,11 @@ COMMENT ON COLUMN io_jobs.run_seconds IS 'How long it ran, as Darshan counts: at
 COMMENT ON COLUMN io_jobs.within_run IS 'Whether it ran while the trace was recorded; if not, the log may be another run''s.';
 COMMENT ON COLUMN io_jobs.modules IS 'Layers that Darshan measured.';
 COMMENT ON COLUMN io_jobs.partial_modules IS 'Those of them of which Darshan says that it ran out of memory and did not measure all.';
-COMMENT ON COLUMN io_jobs.left_out IS 'Those of them that were not imported: what they hold is not about calls on files.';
+COMMENT ON COLUMN io_jobs.skipped_modules IS 'Those of them that were not imported: what they hold is not about calls on files.';
 COMMENT ON COLUMN io_jobs.host IS 'Host, as Darshan names it; known only if it traced segments.';
 COMMENT ON COLUMN io_jobs.pid IS 'Process id, if the job was one process: by the name of the log, or else the number of the job, which is that of the process where there was no batch system.';
 COMMENT ON COLUMN io_jobs.worker IS 'Address of the worker process that it was: the only one with that process id that was there meanwhile, or the only one of these on that host.';
-COMMENT ON COLUMN io_jobs.candidates IS 'Worker processes with that process id that were there meanwhile.';
+COMMENT ON COLUMN io_jobs.candidate_workers IS 'Worker processes with that process id that were there meanwhile.';
 COMMENT ON COLUMN io_jobs.darshan_version IS 'Version of Darshan that measured.';
 COMMENT ON COLUMN io_jobs.log IS 'Name of the log.';
 COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';

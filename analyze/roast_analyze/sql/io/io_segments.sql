@@ -43,7 +43,7 @@ SELECT
     CASE
         WHEN calls.of_worker IS NOT NULL
             THEN coalesce(list_transform(runs.runs, lambda run: run.key), [])
-    END AS candidates,
+    END AS candidate_keys,
     calls.log,
     calls.source,
     calls.trace_id
@@ -65,7 +65,7 @@ COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was one process: by
 COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process that called; io_jobs says how it is known.';
 COMMENT ON COLUMN io_segments.key IS 'Task that called: the only one that the worker was computing meanwhile. Null if there was none, or there were several: Darshan does not tell the thread.';
 COMMENT ON COLUMN io_segments.attempt IS 'Which attempt at that task.';
-COMMENT ON COLUMN io_segments.candidates IS 'Keys of the tasks that the worker was computing meanwhile, by the clocks of worker and host; null if the worker is not known.';
+COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker was computing meanwhile, by the clocks of worker and host; null if the worker is not known.';
 COMMENT ON COLUMN io_segments.log IS 'Name of the log.';
 COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
 COMMENT ON COLUMN io_segments.trace_id IS 'Identity of the recording.';

@@ -1,4 +1,4 @@
--- Needs: _calls, _functions
+-- Needs: _function_calls, _functions
 -- Stacks of functions of which only callers and callees are known, not who called the callers.
 -- A function's time is shared out among those that called it as Yappi measured it for each;
 -- what it called in turn is shared out in proportion, as gprof does. Stacks of less than a
@@ -21,7 +21,7 @@ known_calls AS (
         is_recursive,
         greatest(coalesce(total_seconds, 0), 0) AS total_seconds,
         greatest(coalesce(self_seconds, 0), 0) AS own_seconds
-    FROM _calls
+    FROM _function_calls
 ),
 called AS MATERIALIZED (
     SELECT

@@ -1,4 +1,4 @@
--- Needs: _calls, _functions
+-- Needs: _function_calls, _functions
 CREATE VIEW yappi_calls AS
 SELECT
     caller.label AS caller,
@@ -10,7 +10,7 @@ SELECT
     caller.log,
     caller.source,
     caller.trace_id
-FROM _calls AS calls
+FROM _function_calls AS calls
 INNER JOIN _functions AS caller ON calls.caller = caller.function
 INNER JOIN _functions AS callee ON calls.callee = callee.function
 ORDER BY caller.trace_id, caller.source, calls.total_seconds DESC, caller.label, callee.label, calls.caller, calls.callee;

@@ -1,4 +1,4 @@
--- Needs: _is_of_the_moment, _options
+-- Needs: _is_run_specific, _options
 CREATE VIEW config AS
 SELECT
     name,
@@ -8,7 +8,7 @@ SELECT
     differs,
     varies,
     is_declared,
-    _is_of_the_moment(name, value) AS is_of_the_moment,
+    _is_run_specific(name, value) AS is_run_specific,
     processes,
     workers,
     trace_id
@@ -38,7 +38,7 @@ COMMENT ON COLUMN config.default_value IS 'What the installed package that decla
 COMMENT ON COLUMN config.differs IS 'Whether the value is not the default; null if the defaults were not recorded.';
 COMMENT ON COLUMN config.varies IS 'Whether processes of this run have different values.';
 COMMENT ON COLUMN config.is_declared IS 'Whether a package that is loaded there declares the option; texts of others are withheld unless own_configuration is set.';
-COMMENT ON COLUMN config.is_of_the_moment IS 'Whether it is a value that each run has its own of, whatever anybody wants: an address, a port, a folder for temporary files.';
+COMMENT ON COLUMN config.is_run_specific IS 'Whether it is a value that each run has its own of, whatever anybody wants: an address, a port, a folder for temporary files.';
 COMMENT ON COLUMN config.processes IS 'How many processes of that kind have this value.';
 COMMENT ON COLUMN config.workers IS 'Addresses of the workers that have this value; null of others.';
 COMMENT ON COLUMN config.trace_id IS 'Identity of the recording.';

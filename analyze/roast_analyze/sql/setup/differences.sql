@@ -1,4 +1,4 @@
--- Needs: _is_of_the_moment, _options, _processes, _versions
+-- Needs: _is_run_specific, _options, _processes, _versions
 -- What is compared is what a kind of process has in both traces: the set of its values, of all
 -- its processes. Of one that tells nothing nobody knows what differs; and of what only one
 -- names, only if both told all by the same rules (before schema version 2.2 it was a few).
@@ -10,12 +10,12 @@ first_opened AS (
     SELECT min_by(trace_id, seq) AS trace_id FROM opened
 ),
 facts AS (
-    SELECT trace_id, 'package' AS what, role, package AS name, version AS value
+    SELECT trace_id, 'package' AS category, role, package AS name, version AS value
     FROM _versions
     UNION ALL
     SELECT trace_id, 'configuration', role, name, coalesce(value, 'None')
     FROM _options
-    WHERE NOT _is_of_the_moment(name, value)
+    WHERE NOT _is_run_specific(name, value)
     UNION ALL
     SELECT trace_id, 'cluster', 'client', name, value ->> '$'
     FROM raw.environment
@@ -24,47 +24,47 @@ facts AS (
 rules AS (
     SELECT
         facts.trace_id,
-        what,
+        category,
         facts.role,
         CASE
             WHEN any_value(told.role) IS NULL THEN 'few'
-            WHEN what = 'package' THEN coalesce(any_value(header.settings ->> '$.packages'), 'all')
+            WHEN category = 'package' THEN coalesce(any_value(header.settings ->> '$.packages'), 'all')
             ELSE 'all'
         END AS rule
     FROM facts
     LEFT JOIN _processes AS told ON facts.trace_id = told.trace_id AND facts.role = told.role
     LEFT JOIN raw.header AS header ON facts.trace_id = header.trace_id AND header.segment = 1
-    GROUP BY facts.trace_id, what, facts.role
+    GROUP BY facts.trace_id, category, facts.role
 ),
 -- Kinds of process that tell of such facts in both.
 pairs AS (
-    SELECT other.trace_id, other.what, other.role, one.rule = other.rule AND one.rule <> 'few' AS by_same_rule
+    SELECT other.trace_id, other.category, other.role, one.rule = other.rule AND one.rule <> 'few' AS by_same_rule
     FROM rules AS other
-    INNER JOIN rules AS one ON one.what = other.what AND one.role = other.role
+    INNER JOIN rules AS one ON one.category = other.category AND one.role = other.role
     WHERE
         one.trace_id = (SELECT trace_id FROM first_opened)
         AND other.trace_id <> one.trace_id
 ),
 held AS (
-    SELECT trace_id, what, role, name, list(DISTINCT value ORDER BY value) AS held
+    SELECT trace_id, category, role, name, list(DISTINCT value ORDER BY value) AS held
     FROM facts
-    GROUP BY trace_id, what, role, name
+    GROUP BY trace_id, category, role, name
 ),
 there AS (
-    SELECT held.trace_id, held.what, held.role, held.name, held.held, by_same_rule
+    SELECT held.trace_id, held.category, held.role, held.name, held.held, by_same_rule
     FROM held
-    INNER JOIN pairs USING (trace_id, what, role)
+    INNER JOIN pairs USING (trace_id, category, role)
 ),
 here AS (
-    SELECT pairs.trace_id, pairs.what, pairs.role, held.name, held.held, by_same_rule
+    SELECT pairs.trace_id, pairs.category, pairs.role, held.name, held.held, by_same_rule
     FROM held
-    INNER JOIN pairs ON held.what = pairs.what AND held.role = pairs.role
+    INNER JOIN pairs ON held.category = pairs.category AND held.role = pairs.role
     WHERE held.trace_id = (SELECT trace_id FROM first_opened)
 ),
 compared AS (
-    SELECT trace_id, what, role, name, there.held AS there, here.held AS here
+    SELECT trace_id, category, role, name, there.held AS there, here.held AS here
     FROM there
-    FULL JOIN here USING (trace_id, what, role, name)
+    FULL JOIN here USING (trace_id, category, role, name)
     WHERE
         there.held IS DISTINCT FROM here.held
         AND (
@@ -73,18 +73,18 @@ compared AS (
         )
 )
 SELECT
-    what,
+    category,
     name,
     array_to_string(nullif(list_sort(list_distinct(flatten(list(here)))), []), '; ') AS first_value,
     array_to_string(nullif(list_sort(list_distinct(flatten(list(there)))), []), '; ') AS value,
     list(role ORDER BY role) AS processes,
     trace_id
 FROM compared
-GROUP BY trace_id, what, name
-ORDER BY trace_id, what, name;
+GROUP BY trace_id, category, name
+ORDER BY trace_id, category, name;
 
 COMMENT ON VIEW differences IS 'How the set-up of each trace differs from that of the first one opened: one row per package, option of Dask''s configuration or argument of the cluster. What each run has its own of (addresses, ports, folders for temporary files) is no difference, nor is what only one of them recorded.';
-COMMENT ON COLUMN differences.what IS 'package, configuration or cluster.';
+COMMENT ON COLUMN differences.category IS 'package, configuration or cluster.';
 COMMENT ON COLUMN differences.name IS 'Name of the package, the option or the argument.';
 COMMENT ON COLUMN differences.first_value IS 'Its version or value in the first trace, of those processes that differ; null if it is not there.';
 COMMENT ON COLUMN differences.value IS 'The same in this trace.';

@@ -1,6 +1,6 @@
 -- Needs: computations, config, environment, graph_layers, graph_updates, io_jobs, jobs, machines, packages, pauses, restrictions, task_groups, trace_info, transfers
 CREATE VIEW metadata_map AS
-WITH cells(step, level, what, cell, "view", how) AS (
+WITH cells(step, level, metadata, cell, "view", hint) AS (
     VALUES
         (1, 'job', 'jobs of the batch system', 'jobs', 'jobs', 'Is recorded of scheduler, workers and recording client that run in a job of SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.'),
         (1, 'job', 'cluster and its arguments', 'cluster', 'environment', 'Is recorded if the recording client knows its cluster: Client(cluster).'),
@@ -15,7 +15,7 @@ WITH cells(step, level, what, cell, "view", how) AS (
         (2, 'graph', 'annotations', 'annotations', 'tasks', 'Is recorded of tasks that are annotated: dask.annotate.'),
         (3, 'scheduler', 'what graphs cost the scheduler', 'graph updates', 'graph_updates', 'Is recorded unless event is left out of kinds.'),
         (3, 'graph', 'tasks', 'tasks', 'tasks', 'Is recorded unless task is left out of kinds.'),
-        (3, 'graph', 'dependencies', 'dependencies', 'graph_edges', 'Is recorded unless task is left out of kinds.'),
+        (3, 'graph', 'dependencies', 'dependencies', 'dependencies', 'Is recorded unless task is left out of kinds.'),
         (3, 'graph', 'priorities', 'priorities', 'tasks', 'Is recorded unless task is left out of kinds.'),
         (3, 'graph', 'restrictions', 'restrictions', 'restrictions', 'Is recorded of tasks that are annotated with workers or resources. Those that Dask sets itself are not told to anybody.'),
         (3, 'graph', 'groups and prefixes', 'groups', 'task_groups', 'Is recorded unless task is left out of kinds.'),
@@ -159,25 +159,25 @@ SELECT
     cells.step,
     step_name,
     level,
-    what,
-    coalesce(records, 0) > 0 AS is_there,
+    metadata,
+    coalesce(records, 0) > 0 AS is_recorded,
     CASE WHEN cells.cell IS NOT NULL THEN coalesce(records, 0) END AS records,
     "view",
-    CASE WHEN coalesce(records, 0) = 0 THEN how END AS how,
+    CASE WHEN coalesce(records, 0) = 0 THEN hint END AS hint,
     traces.trace_id
 FROM (SELECT DISTINCT trace_id FROM trace_info) AS traces
 CROSS JOIN cells
 INNER JOIN steps ON cells.step = steps.step
 LEFT JOIN counts ON counts.trace_id = traces.trace_id AND counts.cell = cells.cell
-ORDER BY traces.trace_id, cells.step, cells.cell IS NULL, level, what;
+ORDER BY traces.trace_id, cells.step, cells.cell IS NULL, level, metadata;
 
 COMMENT ON VIEW metadata_map IS 'What a trace knows of a run, cell by cell: five steps in time, from launching a cluster to profiling its tasks, by levels from the job to the coroutine. A cell without records says how to get them, or why nobody can.';
 COMMENT ON COLUMN metadata_map.step IS 'Step in time, from 1 to 5.';
 COMMENT ON COLUMN metadata_map.step_name IS 'What happens then.';
 COMMENT ON COLUMN metadata_map.level IS 'Whose metadata it is: job, configuration, client, graph, scheduler, worker, process, thread, coroutine or I/O.';
-COMMENT ON COLUMN metadata_map.what IS 'What the cell is about.';
-COMMENT ON COLUMN metadata_map.is_there IS 'Whether this trace has it.';
+COMMENT ON COLUMN metadata_map.metadata IS 'What the cell is about.';
+COMMENT ON COLUMN metadata_map.is_recorded IS 'Whether this trace has it.';
 COMMENT ON COLUMN metadata_map.records IS 'How many records, or rows of the view, tell of it; null of what cannot be had.';
 COMMENT ON COLUMN metadata_map."view" IS 'View that shows it; null of what cannot be had.';
-COMMENT ON COLUMN metadata_map.how IS 'Where it is not there: how to get it, or why it cannot be had.';
+COMMENT ON COLUMN metadata_map.hint IS 'Where it is not there: how to get it, or why it cannot be had.';
 COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';

@@ -1,11 +1,11 @@
--- Needs: _keys, _roles, _seconds
+-- Needs: _coffea_roles, _key_summaries, _phase_seconds
 -- An attempt at a task begins when its key becomes `processing` and ends with the next
 -- transition of the key that starts there. Most keys are attempted once, and are done with
--- by what _keys says of them; one window over the transitions of the others finds both.
+-- by what _key_summaries says of them; one window over the transitions of the others finds both.
 CREATE TABLE _task_runs AS
 WITH others AS (
     SELECT trace_id, key
-    FROM _keys
+    FROM _key_summaries
     WHERE has_attempts AND NOT is_simple
 ),
 steps AS (
@@ -49,7 +49,7 @@ submissions AS (
         CASE WHEN task.rowid = keys.submission THEN '-infinity'::DOUBLE ELSE task.t END AS from_t,
         task.trace_id
     FROM raw.task AS task
-    INNER JOIN _keys AS keys USING (trace_id, key)
+    INNER JOIN _key_summaries AS keys USING (trace_id, key)
     WHERE keys.has_attempts AND NOT keys.is_simple
 ),
 places AS (
@@ -61,7 +61,7 @@ places AS (
         waiting_t,
         submission,
         trace_id
-    FROM _keys
+    FROM _key_summaries
     WHERE is_simple
     UNION ALL
     SELECT
@@ -129,12 +129,12 @@ SELECT
     list_max(list_transform(
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
     )) AS compute_stop_t,
-    _seconds(ending.startstops, 'compute') AS compute_seconds,
+    _phase_seconds(ending.startstops, 'compute') AS compute_seconds,
     -- Equal to compute_seconds, but where an excerpt of the run cuts that off.
-    _seconds(ending.startstops, 'compute') AS whole_seconds,
-    _seconds(ending.startstops, 'transfer') AS transfer_seconds,
-    _seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
-    _seconds(ending.startstops, 'disk-') AS disk_seconds,
+    _phase_seconds(ending.startstops, 'compute') AS whole_seconds,
+    _phase_seconds(ending.startstops, 'transfer') AS transfer_seconds,
+    _phase_seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
+    _phase_seconds(ending.startstops, 'disk-') AS disk_seconds,
     attempts.processing_t - attempts.waiting_t AS queued_seconds,
     ending.nbytes,
     ending.typename,
@@ -151,7 +151,7 @@ SELECT
 -- The wide rows are what is read along; what they are joined with is small, and kept.
 FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
 RIGHT JOIN attempts ON ending.seq = attempts.ending
-LEFT JOIN _roles AS roles
+LEFT JOIN _coffea_roles AS roles
     ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key
 LEFT JOIN departures AS departure
     ON attempts.trace_id = departure.trace_id

@@ -1,4 +1,4 @@
--- Needs: _keys
+-- Needs: _key_summaries
 -- A key is submitted again when the scheduler has forgotten it; the first record describes it.
 CREATE VIEW _tasks AS
 SELECT
@@ -6,4 +6,4 @@ SELECT
     task.*,
     keys.submissions
 FROM raw.task AS task
-INNER JOIN _keys AS keys ON task.rowid = keys.submission;
+INNER JOIN _key_summaries AS keys ON task.rowid = keys.submission;

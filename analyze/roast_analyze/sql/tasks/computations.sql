@@ -1,4 +1,4 @@
--- Needs: _codes
+-- Needs: _submit_code
 -- Graphs that come while the scheduler is at work belong to the computation that it is at.
 CREATE VIEW computations AS
 WITH begun AS (
@@ -36,7 +36,7 @@ codes AS (
             code.* EXCLUDE (computation),
             coalesce(code.computation, begun.computation) AS computation,
             trim(string_split(code.text, chr(10))[code.line_number - code.first_line + 1]) AS line
-        FROM _codes AS code
+        FROM _submit_code AS code
         -- A piece that a client told is of the computation that its graph became part of.
         ASOF INNER JOIN begun
             ON code.trace_id = begun.trace_id AND code.entered_t >= begun.t

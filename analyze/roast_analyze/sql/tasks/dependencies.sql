@@ -1,7 +1,14 @@
 -- Needs: _task_runs, _tasks
 CREATE VIEW dependencies AS
 WITH edges AS (
-    SELECT seq AS task, trace_id, key, prefix, unnest(dependencies) AS dependency
+    SELECT
+        seq AS task,
+        trace_id,
+        key,
+        prefix,
+        "group" AS task_group,
+        stimulus_id,
+        unnest(dependencies) AS dependency
     FROM _tasks
 ),
 -- The attempt that the result was taken for: the last one that ended well, or the last one.
@@ -48,6 +55,9 @@ SELECT
             result.worker
         )
     END AS has_transfer,
+    taken.task_group,
+    there."group" AS dependency_group,
+    taken.stimulus_id,
     taken.trace_id
 FROM taken
 LEFT JOIN _tasks AS there
@@ -69,4 +79,7 @@ COMMENT ON COLUMN dependencies.worker IS 'Address of the worker that the task ra
 COMMENT ON COLUMN dependencies.dependency_worker IS 'Address of the worker that computed the result.';
 COMMENT ON COLUMN dependencies.is_moved IS 'Whether the two differ, so that the result had to be moved; several tasks on one worker share what was moved once.';
 COMMENT ON COLUMN dependencies.has_transfer IS 'Whether the task itself tells of a transfer from that worker. Dask tells of each transfer with one of the tasks that need it, and may fetch a copy from another worker; null if the task reported no times.';
+COMMENT ON COLUMN dependencies.task_group IS 'Task group of the task.';
+COMMENT ON COLUMN dependencies.dependency_group IS 'Task group of the dependency; null if it was not recorded as a task.';
+COMMENT ON COLUMN dependencies.stimulus_id IS 'Identity of the graph that the task came with, as in graph_updates.';
 COMMENT ON COLUMN dependencies.trace_id IS 'Identity of the recording.';

@@ -1,4 +1,4 @@
--- Needs: _arrivals, _task_runs
+-- Needs: _task_runs, _worker_arrivals
 -- An arrival belongs to the attempt that ended next, on the scheduler's clock alone: work
 -- stealing sends a task again while an attempt goes on.
 CREATE VIEW dispatch_latency AS
@@ -9,7 +9,7 @@ WITH runs AS (
 ),
 placed AS (
     SELECT arrival.*, run.seq
-    FROM _arrivals AS arrival
+    FROM _worker_arrivals AS arrival
     ASOF INNER JOIN runs AS run
         ON arrival.trace_id = run.trace_id
         AND arrival.key = run.key
@@ -88,7 +88,7 @@ SELECT
     queue AS queue_seconds,
     CASE WHEN rest IS NOT NULL THEN coalesce(deserialize, 0) END AS deserialize_seconds,
     CASE WHEN rest IS NOT NULL THEN coalesce(disk, 0) END AS disk_seconds,
-    rest AS rest_seconds,
+    rest AS other_seconds,
     compute_start_t - processing_t AS dispatch_latency_seconds,
     coalesce(sent_t > processing_t, false) AS is_stolen,
     coalesce(least(underway, transfer_wait, queue, rest) < 0, false) AS clocks_disagree,
@@ -99,7 +99,7 @@ SELECT
 FROM seconds
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW dispatch_latency IS 'What lay between the scheduler''s sending of a task and the begin of its computation: one row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + rest_seconds (what is null counts as 0). Empty unless the recorder was asked for worker_transitions; latencies tells what can be known without.';
+COMMENT ON VIEW dispatch_latency IS 'What lay between the scheduler''s sending of a task and the begin of its computation: one row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (what is null counts as 0). Empty unless the recorder was asked for worker_transitions; latencies tells what can be known without.';
 COMMENT ON COLUMN dispatch_latency.key IS 'Key of the task.';
 COMMENT ON COLUMN dispatch_latency.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
 COMMENT ON COLUMN dispatch_latency.attempt IS 'Number of the attempt within its key, from 1.';
@@ -115,7 +115,7 @@ COMMENT ON COLUMN dispatch_latency.transfer_wait_seconds IS 'Time on the worker 
 COMMENT ON COLUMN dispatch_latency.queue_seconds IS 'Time on the worker, ready, until it had a thread, or the resources that the task needs.';
 COMMENT ON COLUMN dispatch_latency.deserialize_seconds IS 'Time of deserialising the task before it was computed, if the worker tells of it.';
 COMMENT ON COLUMN dispatch_latency.disk_seconds IS 'Time of reading what it takes from disk, if the worker tells of it: from 5 ms on.';
-COMMENT ON COLUMN dispatch_latency.rest_seconds IS 'What is left of the time from →executing to the begin of the computation: waking the thread, above all. Without →executing it is from the last instant that is known.';
+COMMENT ON COLUMN dispatch_latency.other_seconds IS 'What is left of the time from →executing to the begin of the computation: waking the thread, above all. Without →executing it is from the last instant that is known.';
 COMMENT ON COLUMN dispatch_latency.dispatch_latency_seconds IS 'Time from the scheduler''s sending to the begin of the computation: compute_start_t - processing_t; null if either is.';
 COMMENT ON COLUMN dispatch_latency.is_stolen IS 'Whether the scheduler sent it to this worker later than processing_t: work stealing took it from another one.';
 COMMENT ON COLUMN dispatch_latency.clocks_disagree IS 'Whether a part is less than nothing: dispatch_seconds if the worker''s estimate of the scheduler''s clock is off by more than that, the others if it estimated anew in between, with a heartbeat.';

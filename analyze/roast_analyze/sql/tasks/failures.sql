@@ -1,4 +1,4 @@
--- Needs: _chunks, _departures, _task_runs
+-- Needs: _chunks, _task_runs, _worker_removals
 CREATE VIEW failures AS
 SELECT
     end_t AS t,
@@ -65,7 +65,7 @@ SELECT
         nullif(lost_data, 0) || ' pieces of data lost for good'
     ),
     trace_id
-FROM _departures
+FROM _worker_removals
 WHERE NOT expected
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 

@@ -1,4 +1,4 @@
--- Needs: _graphs
+-- Needs: _client_graphs
 CREATE VIEW graph_layers AS
 SELECT
     stimulus_id,
@@ -21,7 +21,7 @@ FROM (
         layer.fused AS fused,
         client,
         t
-    FROM (SELECT * EXCLUDE (told), unnest(told.layers) AS layer FROM _graphs)
+    FROM (SELECT * EXCLUDE (told), unnest(told.layers) AS layer FROM _client_graphs)
     UNION ALL BY NAME
     SELECT
         trace_id,

@@ -1,4 +1,4 @@
--- Needs: _graphs
+-- Needs: _client_graphs
 -- Dask tells of each graph in an event, to two topics; a scheduler before 2024.4 tells nothing,
 -- and then there is what its tasks say. Some of the durations that it tells are negative.
 CREATE VIEW graph_updates AS
@@ -35,7 +35,7 @@ sent AS (
         min(t) AS t,
         sum(len(told.layers)) + coalesce(sum(told.more_layers), 0) AS layers,
         flatten(list(told.collections)) AS collections
-    FROM _graphs
+    FROM _client_graphs
     WHERE told.layers IS NOT NULL
     GROUP BY trace_id, stimulus_id
 )

@@ -1,4 +1,4 @@
--- Needs: _roles, _tasks, _task_runs
+-- Needs: _coffea_roles, _task_runs, _tasks
 CREATE VIEW prefixes AS
 WITH submitted AS (
     SELECT
@@ -7,7 +7,7 @@ WITH submitted AS (
         count(*) AS tasks,
         string_agg(DISTINCT roles.role, ', ' ORDER BY roles.role) AS roles
     FROM _tasks
-    LEFT JOIN _roles AS roles USING (trace_id, key)
+    LEFT JOIN _coffea_roles AS roles USING (trace_id, key)
     GROUP BY trace_id, prefix
 ),
 done AS (

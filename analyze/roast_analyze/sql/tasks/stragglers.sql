@@ -1,5 +1,5 @@
 -- Needs: _chunks, _task_runs
-CREATE MACRO stragglers_by(least_factor) AS TABLE
+CREATE MACRO stragglers_by(min_relative_duration) AS TABLE
 WITH usual AS (
     SELECT
         trace_id,
@@ -16,7 +16,7 @@ slow AS (
     SELECT run.*, usual.median_seconds, usual.prefix_runs
     FROM _task_runs AS run
     INNER JOIN usual USING (trace_id, prefix)
-    WHERE run.whole_seconds >= least_factor * usual.median_seconds
+    WHERE run.whole_seconds >= min_relative_duration * usual.median_seconds
         AND run.whole_seconds > usual.median_seconds
 ),
 read AS (
@@ -39,7 +39,7 @@ SELECT
     slow.outcome,
     slow.whole_seconds AS compute_seconds,
     slow.median_seconds,
-    slow.whole_seconds / nullif(slow.median_seconds, 0) AS factor,
+    slow.whole_seconds / nullif(slow.median_seconds, 0) AS relative_duration,
     slow.whole_seconds - slow.median_seconds AS excess_seconds,
     slow.prefix_runs,
     slow.compute_start_t,
@@ -66,7 +66,7 @@ COMMENT ON COLUMN stragglers.thread IS 'Thread that computed, within its worker.
 COMMENT ON COLUMN stragglers.outcome IS 'How it ended, as in task_runs.';
 COMMENT ON COLUMN stragglers.compute_seconds IS 'Time of the computation.';
 COMMENT ON COLUMN stragglers.median_seconds IS 'Median computing time of the attempts of its prefix that ended well.';
-COMMENT ON COLUMN stragglers.factor IS 'compute_seconds / median_seconds.';
+COMMENT ON COLUMN stragglers.relative_duration IS 'compute_seconds / median_seconds.';
 COMMENT ON COLUMN stragglers.excess_seconds IS 'compute_seconds - median_seconds: what it took longer than usual.';
 COMMENT ON COLUMN stragglers.prefix_runs IS 'Attempts that the median is of.';
 COMMENT ON COLUMN stragglers.compute_start_t IS 'When the computation began, in seconds since the epoch.';

@@ -1,4 +1,4 @@
--- Needs: _roles, _tasks
+-- Needs: _coffea_roles, _tasks
 CREATE VIEW tasks AS
 SELECT
     key,
@@ -15,7 +15,7 @@ SELECT
     roles.role,
     trace_id
 FROM _tasks
-LEFT JOIN _roles AS roles USING (trace_id, key)
+LEFT JOIN _coffea_roles AS roles USING (trace_id, key)
 ORDER BY trace_id, seq;
 
 COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key, as it was when it first entered one.';

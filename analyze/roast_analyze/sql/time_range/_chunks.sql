@@ -1,4 +1,4 @@
--- Needs: _excerpt, _task_runs
+-- Needs: _task_runs, _time_range
 -- Attempts at chunks, as those at tasks are (_task_runs); without a cluster, of which anything
 -- lies in the excerpt. What was measured of an attempt as a whole is told when it ends: events,
 -- bytes, memory. Seconds of which nobody knows the instants are taken to be spread evenly over
@@ -14,7 +14,7 @@ WITH placed AS (
         coalesce(end_t, stop_t) AS told_t,
         told_t >= from_t AND told_t < until_t AS is_told
     FROM trace._chunks AS chunk
-    INNER JOIN _excerpt USING (trace_id)
+    INNER JOIN _time_range USING (trace_id)
     LEFT JOIN (
         SELECT
             seq,

@@ -1,4 +1,4 @@
--- Needs: _excerpt, _seconds, _within
+-- Needs: _clip_phases, _phase_seconds, _time_range
 -- Attempts of which anything lies in the excerpt, as the scheduler saw it or as the worker timed
 -- its computation. Those that go beyond an end of it are cut off there: their instants, and the
 -- seconds of their parts. What an attempt has come to is known when it ends; one that goes on
@@ -19,7 +19,7 @@ WITH placed AS (
             ELSE greatest(end_t, compute_stop_t)
         END AS finish_t
     FROM trace._task_runs AS run
-    INNER JOIN _excerpt USING (trace_id)
+    INNER JOIN _time_range USING (trace_id)
 ),
 touching AS (
     SELECT
@@ -45,19 +45,19 @@ SELECT
         CASE WHEN computes THEN greatest(compute_start_t, from_t) END AS compute_start_t,
         CASE WHEN computes THEN least(compute_stop_t, until_t) END AS compute_stop_t,
         CASE
-            WHEN is_cut THEN _seconds(_within(startstops, from_t, until_t), 'compute')
+            WHEN is_cut THEN _phase_seconds(_clip_phases(startstops, from_t, until_t), 'compute')
             ELSE compute_seconds
         END AS compute_seconds,
         CASE
-            WHEN is_cut THEN _seconds(_within(startstops, from_t, until_t), 'transfer')
+            WHEN is_cut THEN _phase_seconds(_clip_phases(startstops, from_t, until_t), 'transfer')
             ELSE transfer_seconds
         END AS transfer_seconds,
         CASE
-            WHEN is_cut THEN _seconds(_within(startstops, from_t, until_t), 'deserialize')
+            WHEN is_cut THEN _phase_seconds(_clip_phases(startstops, from_t, until_t), 'deserialize')
             ELSE deserialize_seconds
         END AS deserialize_seconds,
         CASE
-            WHEN is_cut THEN _seconds(_within(startstops, from_t, until_t), 'disk-')
+            WHEN is_cut THEN _phase_seconds(_clip_phases(startstops, from_t, until_t), 'disk-')
             ELSE disk_seconds
         END AS disk_seconds,
         CASE WHEN ends THEN touching.nbytes END AS nbytes,

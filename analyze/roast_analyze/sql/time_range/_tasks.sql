@@ -1,8 +1,8 @@
--- Needs: _excerpt, _task_runs
+-- Needs: _task_runs, _time_range
 -- Tasks that entered the graph in the excerpt, and those that were attempted in it.
 CREATE VIEW _tasks AS
 SELECT task.*
 FROM trace._tasks AS task
-INNER JOIN _excerpt AS excerpt USING (trace_id)
+INNER JOIN _time_range AS excerpt USING (trace_id)
 WHERE (task.t >= from_t AND task.t < until_t)
     OR (trace_id, task.key) IN (SELECT (trace_id, key) FROM _task_runs);

@@ -1,4 +1,4 @@
--- Needs: _excerpt
+-- Needs: _time_range
 -- Processes that were there. One that came before the excerpt came when it begins, one that
 -- goes after it was there to the end.
 CREATE TABLE _workers AS
@@ -11,6 +11,6 @@ SELECT
     ),
     trace_id
 FROM trace._workers AS worker
-INNER JOIN _excerpt AS excerpt USING (trace_id)
+INNER JOIN _time_range AS excerpt USING (trace_id)
 WHERE coalesce(added_t, '-infinity'::DOUBLE) < until_t
     AND coalesce(removed_t, 'infinity'::DOUBLE) >= excerpt.from_t;

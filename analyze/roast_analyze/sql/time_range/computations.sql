@@ -1,7 +1,7 @@
--- Needs: _excerpt
+-- Needs: _time_range
 -- Those that entered within the excerpt, whole.
 CREATE VIEW computations AS
 SELECT record.*
 FROM trace.computations AS record
-INNER JOIN _excerpt AS excerpt USING (trace_id)
+INNER JOIN _time_range AS excerpt USING (trace_id)
 WHERE record.t >= from_t AND record.t < until_t;

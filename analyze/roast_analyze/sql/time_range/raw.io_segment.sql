@@ -1,6 +1,6 @@
--- Needs: _excerpt
+-- Needs: _time_range
 CREATE VIEW raw.io_segment AS
 SELECT record.rowid, record.*
 FROM trace.raw.io_segment AS record
-INNER JOIN _excerpt AS excerpt USING (trace_id)
+INNER JOIN _time_range AS excerpt USING (trace_id)
 WHERE coalesce(record.start_t, record.t) < until_t AND coalesce(record.stop_t, record.t) >= from_t;

@@ -1,4 +1,4 @@
--- Needs: _excerpt
+-- Needs: _time_range
 -- A cycle of the profiler belongs to the excerpt if its middle does.
 CREATE VIEW raw.profile AS
 SELECT
@@ -17,5 +17,5 @@ SELECT
         ) END AS tree
     )
 FROM trace.raw.profile AS record
-INNER JOIN _excerpt AS excerpt USING (trace_id)
+INNER JOIN _time_range AS excerpt USING (trace_id)
 WHERE coalesce(record.start_t, record.t) < until_t AND coalesce(record.stop_t, record.t) >= from_t;

@@ -1,8 +1,8 @@
--- Needs: _excerpt
+-- Needs: _time_range
 -- The two words of a transfer can lie on either side of an end.
 CREATE VIEW transfers AS
 SELECT moved.*
 FROM trace.transfers AS moved
-INNER JOIN _excerpt AS excerpt USING (trace_id)
+INNER JOIN _time_range AS excerpt USING (trace_id)
 WHERE coalesce(moved.start_t, moved.stop_t) < until_t
     AND coalesce(moved.stop_t, moved.start_t) >= from_t;

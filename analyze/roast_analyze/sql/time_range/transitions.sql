@@ -1,6 +1,6 @@
--- Needs: _excerpt
+-- Needs: _time_range
 CREATE VIEW transitions AS
 SELECT transition.*
 FROM trace.transitions AS transition
-INNER JOIN _excerpt AS excerpt USING (trace_id)
+INNER JOIN _time_range AS excerpt USING (trace_id)
 WHERE transition.t >= from_t AND transition.t < until_t;

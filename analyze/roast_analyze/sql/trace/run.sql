@@ -1,9 +1,9 @@
--- Needs: _chunks, _cluster, _failed, _not_negative, _task_runs, _tasks, cluster_samples, failures, loss
+-- Needs: _chunks, _clip_negative, _cluster_size, _is_failed, _task_runs, _tasks, cluster_samples, failures, loss
 CREATE VIEW run AS
 WITH runs AS (
     SELECT
         trace_id,
-        _not_negative(max(end_t) - min(processing_t)) AS busy_seconds,
+        _clip_negative(max(end_t) - min(processing_t)) AS busy_seconds,
         sum(compute_seconds) AS compute_seconds,
         count(outcome) AS task_runs,
         count(*) FILTER (outcome = 'memory') AS memory,
@@ -35,11 +35,11 @@ chunk_runs AS (
         trace_id,
         count(*) FILTER (is_first_result) AS chunks,
         count(*) AS chunk_attempts,
-        count(*) FILTER (_failed(outcome)) AS failed_chunks,
+        count(*) FILTER (_is_failed(outcome)) AS failed_chunks,
         count(*) FILTER (outcome = 'skipped') AS skipped,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
         sum(events) FILTER (is_first_result) AS events,
-        _not_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
+        _clip_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
         sum(compute_seconds) AS chunk_seconds,
         sum(process_seconds) AS process_seconds,
         -- What an excerpt of the run cuts off is no measure.
@@ -134,7 +134,7 @@ SELECT
         AS peak_worker_memory_bytes,
     worker_memory.mean_worker_memory_bytes,
     cluster.trace_id
-FROM _cluster AS cluster
+FROM _cluster_size AS cluster
 LEFT JOIN runs USING (trace_id)
 LEFT JOIN submitted USING (trace_id)
 LEFT JOIN chunk_runs USING (trace_id)

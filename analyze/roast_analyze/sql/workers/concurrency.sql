@@ -1,8 +1,8 @@
--- Needs: _amounts, _timeline
+-- Needs: _bucket_sums, _buckets
 CREATE MACRO concurrency_by(bucket_seconds) AS TABLE
 WITH buckets AS (
     SELECT trace_id, start_t, width, extent, unnest(range(buckets)) AS bucket
-    FROM _timeline(bucket_seconds)
+    FROM _buckets(bucket_seconds)
 ),
 totals AS (
     SELECT
@@ -20,7 +20,7 @@ totals AS (
             WHEN presence IS NULL THEN 0
             ELSE sum(amount) FILTER (what = 'threads')
         END AS threads
-    FROM _amounts(bucket_seconds, false)
+    FROM _bucket_sums(bucket_seconds, false)
     GROUP BY trace_id, bucket
 )
 SELECT

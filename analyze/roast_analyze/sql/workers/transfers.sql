@@ -1,4 +1,4 @@
--- Needs: _not_negative
+-- Needs: _clip_negative
 -- Both ends tell of a transfer. Two words are of one if they have the same workers and keys,
 -- and times that overlap, but for what clocks may differ by: 1 s. Where the same keys went the
 -- same way more than once, they are of one if each is the nearest to the other.
@@ -39,7 +39,7 @@ SELECT
     word.destination,
     word.nbytes AS bytes,
     word.keys,
-    _not_negative(word.stop_t - word.start_t) AS seconds,
+    _clip_negative(word.stop_t - word.start_t) AS seconds,
     CASE
         WHEN word.stop_t > word.start_t THEN word.nbytes / (word.stop_t - word.start_t)
     END AS bytes_per_second,
@@ -48,7 +48,7 @@ SELECT
     CASE
         WHEN sender.seq IS NOT NULL THEN word.nbytes IS NOT DISTINCT FROM sender.nbytes
             AND list_sort(map_entries(word.keys)) = list_sort(map_entries(sender.keys))
-    END AS agree,
+    END AS sizes_agree,
     CASE word.reported_by WHEN 'source' THEN word.start_t ELSE sender.start_t END AS source_start_t,
     CASE word.reported_by WHEN 'source' THEN word.stop_t ELSE sender.stop_t END AS source_stop_t,
     CASE word.reported_by WHEN 'source' THEN word.nbytes ELSE sender.nbytes END AS source_bytes,
@@ -70,7 +70,7 @@ COMMENT ON COLUMN transfers.seconds IS 'How long it took.';
 COMMENT ON COLUMN transfers.bytes_per_second IS 'Bandwidth: bytes in one second.';
 COMMENT ON COLUMN transfers.sent_bytes IS 'Bytes that the sender wrote to the network, compressed as they were; null if it did not tell.';
 COMMENT ON COLUMN transfers.reported_by IS 'Who told of it: both, destination or source. A worker that dies tells no more, and the word of the other end stays; Dask''s rebalance() and replicate() are told of by the source alone, what a client takes by the source, and what it scatters by the destination. Null if the trace does not say.';
-COMMENT ON COLUMN transfers.agree IS 'Whether both ends tell of the same size of each key; null unless both told.';
+COMMENT ON COLUMN transfers.sizes_agree IS 'Whether both ends tell of the same size of each key; null unless both told.';
 COMMENT ON COLUMN transfers.source_start_t IS 'When the sender began to write, in seconds since the epoch; null if it did not tell.';
 COMMENT ON COLUMN transfers.source_stop_t IS 'When the sender was done, in seconds since the epoch; null if it did not tell.';
 COMMENT ON COLUMN transfers.source_bytes IS 'Size of what was moved, as the sender says; null if it did not tell.';

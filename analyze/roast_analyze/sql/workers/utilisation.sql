@@ -1,4 +1,4 @@
--- Needs: _amounts, _not_negative, _presence, _workers
+-- Needs: _bucket_sums, _clip_negative, _worker_presence, _workers
 CREATE MACRO utilisation_by(bucket_seconds) AS TABLE
 WITH totals AS (
     SELECT
@@ -9,7 +9,7 @@ WITH totals AS (
         coalesce(sum(amount) FILTER (what = 'failed'), 0) AS failed_seconds,
         coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
         coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
-    FROM _amounts(bucket_seconds, true)
+    FROM _bucket_sums(bucket_seconds, true)
     -- A bucket between two in which it was there, or did something, is none of its own.
     WHERE process > 0 AND amount > 0
     GROUP BY process, bucket
@@ -23,13 +23,13 @@ SELECT
     totals.failed_seconds,
     totals.transfer_seconds,
     CASE WHEN presence.nthreads IS NOT NULL THEN totals.threads END AS thread_seconds,
-    _not_negative(thread_seconds - totals.compute_seconds) AS idle_seconds,
+    _clip_negative(thread_seconds - totals.compute_seconds) AS idle_seconds,
     totals.compute_seconds / nullif(thread_seconds, 0) AS utilisation,
     workers.server_id,
     workers.trace_id
 FROM totals
 INNER JOIN _workers AS workers USING (process)
-INNER JOIN _presence AS presence USING (process)
+INNER JOIN _worker_presence AS presence USING (process)
 ORDER BY workers.trace_id, totals.t, process;
 
 CREATE VIEW utilisation AS FROM utilisation_by(NULL);

@@ -1,4 +1,4 @@
--- Needs: _chunks, _departures, _failed, _relative_duration, _spread, _task_runs, _workers
+-- Needs: _chunks, _is_failed, _relative_duration, _relative_iqr, _task_runs, _worker_removals, _workers
 CREATE VIEW workers AS
 WITH runs AS (
     SELECT
@@ -20,7 +20,7 @@ chunk_runs AS (
         count(*) FILTER (outcome = 'memory') AS chunks,
         sum(compute_seconds) FILTER (NOT has_task) AS alone_seconds,
         sum(output_bytes) FILTER (NOT has_task) AS alone_output_bytes,
-        count(*) FILTER (_failed(outcome)) AS failed_chunks,
+        count(*) FILTER (_is_failed(outcome)) AS failed_chunks,
         CASE
             WHEN count(*) FILTER (outcome = 'memory') = 0 THEN 0
             ELSE sum(events)
@@ -33,7 +33,7 @@ chunk_runs AS (
             AS bytes_per_second,
         median(whole_seconds) FILTER (outcome = 'memory') AS median_chunk_seconds,
         max(whole_seconds) FILTER (outcome = 'memory') AS max_chunk_seconds,
-        _spread(event_seconds) AS spread,
+        _relative_iqr(event_seconds) AS relative_iqr,
         arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
             AS slowest_file,
         max(memory_peak_bytes) AS peak_memory_bytes
@@ -77,13 +77,13 @@ SELECT
     chunk_runs.bytes_per_second,
     chunk_runs.median_chunk_seconds,
     chunk_runs.max_chunk_seconds,
-    chunk_runs.spread,
+    chunk_runs.relative_iqr,
     chunk_runs.slowest_file,
     relative_duration.relative_duration,
     relative_duration.is_slow,
     workers.trace_id
 FROM _workers AS workers
-LEFT JOIN _departures AS departures USING (process)
+LEFT JOIN _worker_removals AS departures USING (process)
 LEFT JOIN runs USING (process)
 LEFT JOIN chunk_runs USING (process)
 LEFT JOIN samples USING (process)
@@ -114,7 +114,7 @@ COMMENT ON COLUMN workers.events_per_second IS 'events / chunk_seconds: the rate
 COMMENT ON COLUMN workers.bytes_per_second IS 'bytes_read by the computing time of the attempts that measured it: the rate of one thread.';
 COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median computing time of a chunk that ended well on it.';
 COMMENT ON COLUMN workers.max_chunk_seconds IS 'Longest computing time of a chunk that ended well on it.';
-COMMENT ON COLUMN workers.spread IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
+COMMENT ON COLUMN workers.relative_iqr IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
 COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event; of several the first by name.';
 COMMENT ON COLUMN workers.relative_duration IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
 COMMENT ON COLUMN workers.is_slow IS 'Whether relative_duration is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';

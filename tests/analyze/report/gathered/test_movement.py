@@ -25,10 +25,10 @@ def fetch(move):
             for source, seconds in fetches
         ]
         compute = {"action": "compute", "start": 2.0, "stop": 3.0}
-        return move(
-            3.0, key, "processing>memory", "task-finished-1", worker=worker,
-            startstops=[*parts, compute],
-        )  # fmt: skip
+        return (
+            move(0.5, key, "waiting>processing", worker=worker),
+            move(3.0, key, "processing>memory", worker=worker, startstops=[*parts, compute]),
+        )
 
     return fetch
 
@@ -44,8 +44,8 @@ def test_without_a_record_workers_tell_whom_they_fetched_from(moved, worker, fet
     found = moved(
         worker("w1", name="0"),
         worker("w2", name="1"),
-        fetch("a", ("w2", 0.5)),
-        fetch("b", ("w2", 0.25), ("w1", 1.0)),
+        *fetch("a", ("w2", 0.5)),
+        *fetch("b", ("w2", 0.25), ("w1", 1.0)),
     )
 
     assert (found.recorded, found.transfers, found.bytes, found.seconds) == (False, 3, 0, 1.75)
@@ -60,7 +60,7 @@ def test_a_record_of_transfers_is_what_counts(moved, worker, fetch):
     found = moved(
         worker("w1"),
         worker("w2"),
-        fetch("a", ("w2", 9.0)),
+        *fetch("a", ("w2", 9.0)),
         transfer("w1", "w2", 1000),
         transfer("w1", "w2", 24),
         transfer("w2", "w1", 5000),
@@ -82,7 +82,7 @@ def test_many_workers_share_rows_in_the_order_of_their_names(moved, worker, fetc
     there = [worker(f"w{i}", name=f"{i}") for i in range(100)]
 
     found = moved(
-        *there, fetch("a", ("w99", 1.0), worker="w0"), fetch("b", ("w98", 2.0), worker="w1")
+        *there, *fetch("a", ("w99", 1.0), worker="w0"), *fetch("b", ("w98", 2.0), worker="w1")
     )
 
     assert found.workers.height == movement.MAP_ROWS
@@ -91,14 +91,14 @@ def test_many_workers_share_rows_in_the_order_of_their_names(moved, worker, fetc
 
 
 def test_a_worker_that_nobody_saw_is_in_the_table_only(moved, worker, fetch):
-    found = moved(worker("w1"), fetch("a", ("elsewhere", 1.0)))
+    found = moved(worker("w1"), *fetch("a", ("elsewhere", 1.0)))
 
     assert found.pairs.rows["source"].to_list() == ["elsewhere"]
     assert found.cells.is_empty()
 
 
 def test_of_many_pairs_the_largest_are_listed(moved, worker, fetch):
-    found = moved(worker("w1"), *(fetch(f"a-{i}", (f"x{i:02}", i / 10)) for i in range(1, 31)))
+    found = moved(worker("w1"), *fetch("a", *((f"x{i:02}", i / 10) for i in range(1, 31))))
 
     assert (found.pairs.rows.height, found.pairs.total) == (movement.PAIR_ROWS, 30)
     assert found.pairs.rows["source"][0] == "x30"

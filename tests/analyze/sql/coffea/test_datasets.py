@@ -11,7 +11,7 @@ def test_totals_the_costliest_first(rows, chunk, run, move):
     assert rows(
         "SELECT dataset, files, chunks, chunk_attempts, events, bytes_read, compute_seconds, "
         "events_per_second, output_bytes, failed_attempts, compute_share, "
-        "median_compute_seconds, max_compute_seconds, spread, slowest_file FROM datasets",
+        "median_compute_seconds, max_compute_seconds, relative_iqr, slowest_file FROM datasets",
         part("a", "DY", "1.root"),
         part("b", "DY", "2.root"),
         part("c", "QCD", "3.root"),
@@ -34,7 +34,7 @@ def test_what_was_measured_is_added_up_and_the_rest_stays_unknown(rows, chunk, r
     columns = (
         "open_seconds, process_seconds, read_seconds, cpu_seconds, wait_seconds, requests, "
         "bytes_read, bytes_per_second, compressed_bytes, uncompressed_bytes, "
-        "compression_ratio, branch_share, byte_share"
+        "compression_ratio, branch_share, file_read_ratio"
     )
     sizes = [
         [{"branch": "x", "compressed_bytes": 10, "uncompressed_bytes": 40}],

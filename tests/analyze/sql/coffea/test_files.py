@@ -32,7 +32,7 @@ def test_what_was_read_of_a_file(rows, chunk, run):
     y = {"branch": "y", "compressed_bytes": 10, "uncompressed_bytes": 40}
 
     assert rows(
-        "SELECT source, bytes_read, bytes_per_second, file_bytes, byte_share, file_branches, "
+        "SELECT source, bytes_read, bytes_per_second, file_bytes, file_read_ratio, file_branches, "
         "branches_read, branch_share, compressed_bytes, compression_ratio FROM files",
         *run("a", 1.0, 2.0, run_id=1),
         *run("b", 1.0, 2.0, run_id=2),

@@ -67,7 +67,7 @@ def test_recorders_before_told_a_few_options_of_the_scheduler(rows):
     ],
 )
 def test_what_each_run_has_its_own_of(rows, told, name, value, expected):
-    query = "SELECT is_of_the_moment FROM config"
+    query = "SELECT is_run_specific FROM config"
 
     assert rows(query, *told("client", {name: value}, {})) == [(expected,)]
 

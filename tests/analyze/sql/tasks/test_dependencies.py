@@ -72,6 +72,14 @@ def test_of_several_attempts_the_last_good_one_took_it(rows, task, run, move):
     ) == [("w2", True)]
 
 
+def test_edges_have_the_groups_and_the_graph(rows, task):
+    assert rows(
+        "SELECT dependency, task_group, dependency_group, stimulus_id FROM dependencies",
+        task("a-1", group="a", stimulus_id="u1"),
+        task("b-1", group="b", stimulus_id="u1", dependencies=["a-1", "unknown"]),
+    ) == [("a-1", "b", "a", "u1"), ("unknown", "b", None, "u1")]
+
+
 def test_if_none_was_good_it_is_the_last_one(rows, task, run, move):
     assert rows(
         "SELECT worker, is_moved, has_transfer FROM dependencies",

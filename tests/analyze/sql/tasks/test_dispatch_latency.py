@@ -4,7 +4,7 @@ import pytest
 
 PARTS = (
     "dispatch_seconds, transfer_wait_seconds, queue_seconds, deserialize_seconds, "
-    "disk_seconds, rest_seconds, dispatch_latency_seconds"
+    "disk_seconds, other_seconds, dispatch_latency_seconds"
 )
 
 

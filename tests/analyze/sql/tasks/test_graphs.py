@@ -26,18 +26,6 @@ def sent():
     return sent
 
 
-def test_edges(rows, task):
-    records = [
-        task("a-1", group="a", stimulus_id="u1"),
-        task("b-1", group="b", stimulus_id="u1", dependencies=["a-1", "unknown"]),
-    ]
-
-    assert rows("SELECT * EXCLUDE (trace_id) FROM graph_edges", *records) == [
-        ("b-1", "a-1", "b", "a", "b", "a", "u1"),
-        ("b-1", "unknown", "b", None, "b", None, "u1"),
-    ]
-
-
 def test_what_a_graph_cost(rows, task, update):
     metrics = {
         "tasks": 3, "new_tasks": 2, "key_collisions": 0, "duration_seconds": 0.5,

@@ -21,7 +21,7 @@ def usual(task, run):
 def test_factor_and_excess_the_most_excess_first(rows, usual, task, run):
     assert rows(
         "SELECT key, prefix, attempt, worker, thread, outcome, compute_seconds, "
-        "median_seconds, factor, excess_seconds, prefix_runs, compute_start_t, compute_stop_t "
+        "median_seconds, relative_duration, excess_seconds, prefix_runs, compute_start_t, compute_stop_t "
         "FROM stragglers",
         *usual(),
         task("add-slow"),
@@ -66,20 +66,20 @@ def test_failed_attempts_can_be_slow_but_are_not_what_is_usual(rows, usual, move
     ]
 
     assert rows(
-        "SELECT DISTINCT outcome, median_seconds, factor, count(*) OVER () FROM stragglers",
+        "SELECT DISTINCT outcome, median_seconds, relative_duration, count(*) OVER () FROM stragglers",
         *usual(),
         *(record for pair in attempts for record in pair),
     ) == [("erred", 2.0, 4.0, 10)]
 
 
 def test_another_factor_can_be_asked_for(rows, usual):
-    query = "SELECT key, factor FROM stragglers_by(1.5)"
+    query = "SELECT key, relative_duration FROM stragglers_by(1.5)"
 
     assert rows(query, *usual()) == [("add-8", 1.5), ("add-9", 1.5)]
 
 
 def test_tasks_of_no_time_are_all_alike(rows, usual):
-    query = "SELECT key, median_seconds, factor FROM stragglers"
+    query = "SELECT key, median_seconds, relative_duration FROM stragglers"
 
     assert rows(query, *usual(times=[0.0] * 10)) == []
     assert rows(query, *usual(times=[0.0] * 10 + [1.0])) == [("add-10", 0.0, None)]

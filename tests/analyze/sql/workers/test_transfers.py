@@ -3,7 +3,7 @@
 import pytest
 
 QUERY = (
-    "SELECT start_t, stop_t, source, destination, bytes, reported_by, agree, source_stop_t, "
+    "SELECT start_t, stop_t, source, destination, bytes, reported_by, sizes_agree, source_stop_t, "
     "sent_bytes FROM transfers"
 )
 
@@ -47,7 +47,7 @@ def test_the_order_of_keys_says_nothing(rows, word):
 
 def test_ends_may_disagree(rows, word):
     assert rows(
-        "SELECT bytes, source_bytes, reported_by, agree FROM transfers",
+        "SELECT bytes, source_bytes, reported_by, sizes_agree FROM transfers",
         word("w1", 1.0, 2.0, {"a": 10}),
         word("w2", 1.0, 2.0, {"a": 11}),
     ) == [(11, 10, "both", False)]

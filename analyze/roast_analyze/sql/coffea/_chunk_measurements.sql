@@ -1,0 +1,74 @@
+-- Needs: _chunk_reads, _clip_negative, _sum_or_zero
+-- What workers measured of attempts at chunks: one row per task attempt and chunk.
+CREATE TABLE _chunk_measurements AS
+WITH told AS (
+    SELECT
+        reading.measured,
+        reading.record,
+        reading.of_several,
+        chunk.* EXCLUDE (measured),
+        unnest(chunk.measured),
+        list_filter(
+            chunk.measured.branches,
+            lambda read: read.compressed_bytes IS NOT NULL AND read.uncompressed_bytes IS NOT NULL
+        ) AS sized
+    FROM _chunk_reads AS reading
+    INNER JOIN raw.chunk AS chunk ON chunk.rowid = reading.record
+)
+SELECT
+    measured,
+    max(record) AS last_record,
+    any_value(trace_id) AS trace_id,
+    any_value(key) AS key,
+    any_value(run_id) AS run_id,
+    any_value(dataset) AS dataset,
+    any_value(filename) AS filename,
+    any_value(treename) AS treename,
+    any_value(entry_start) AS entry_start,
+    any_value(entry_stop) AS entry_stop,
+    any_value(file_uuid) AS file_uuid,
+    arg_max_null(worker, record) AS worker,
+    arg_max_null(thread, record) AS thread,
+    min(start_t) AS start_t,
+    max(stop_t) AS stop_t,
+    sum(_clip_negative(stop_t - start_t)) AS seconds,
+    arg_max_null(until, record) AS measured_until,
+    arg_max_null(source, record) AS source,
+    max(events) AS events,
+    sum(open_seconds) AS open_seconds,
+    sum(process_seconds) AS process_seconds,
+    sum(read_seconds) AS read_seconds,
+    sum(cpu_seconds) AS cpu_seconds,
+    sum(bytes_read)::BIGINT AS bytes_read,
+    sum(requests)::BIGINT AS requests,
+    -- One reading is the rule; the list is then where it was recorded.
+    list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
+    coalesce(
+        len(list_distinct(flatten(list(columns) FILTER (of_several)))),
+        any_value(len(columns))
+    ) AS columns_read,
+    coalesce(
+        len(list_distinct(flatten(list(
+            list_transform(branches, lambda read: read.branch)
+        ) FILTER (of_several)))),
+        any_value(len(branches))
+    ) AS branches_read,
+    max(file_branches) AS file_branches,
+    max(file_bytes) AS file_bytes,
+    sum(_sum_or_zero(list_transform(branches, lambda read: read.compressed_bytes)))::BIGINT
+        AS compressed_bytes,
+    sum(_sum_or_zero(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
+        AS uncompressed_bytes,
+    -- Of branches of which both are known: what a ratio can be made of.
+    sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
+        AS packed_bytes,
+    sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
+        AS unpacked_bytes,
+    arg_min_null(memory_before, record) AS memory_before_bytes,
+    arg_max_null(memory_after, record) AS memory_after_bytes,
+    max(memory_peak) AS memory_peak_bytes,
+    coalesce(bool_and(from_checkpoint), false) AS from_checkpoint,
+    arg_max_null(nbytes, record) AS nbytes,
+    arg_max_null(exception, record) AS exception
+FROM told
+GROUP BY measured;

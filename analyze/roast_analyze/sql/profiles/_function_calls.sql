@@ -1,0 +1,20 @@
+-- Needs: _functions
+-- What functions called: one row per caller and callee. A call is recursive if the callee was
+-- running already; of those that Yappi counts as no actual calls it knows that.
+CREATE VIEW _function_calls AS
+SELECT
+    caller.function AS caller,
+    callee.function AS callee,
+    sum(edge.calls)::BIGINT AS calls,
+    sum(edge.actual_calls)::BIGINT AS actual_calls,
+    sum(edge.self_seconds) AS self_seconds,
+    sum(edge.total_seconds) AS total_seconds,
+    caller.function = callee.function OR coalesce(sum(edge.actual_calls) = 0, false)
+        AS is_recursive,
+    caller.trace_id
+FROM (SELECT function, source, trace_id, unnest(callees) AS edge FROM _functions) AS caller
+INNER JOIN _functions AS callee
+    ON callee.trace_id = caller.trace_id
+    AND callee.source = caller.source
+    AND callee."index" = caller.edge."index"
+GROUP BY caller.function, callee.function, caller.trace_id;

@@ -1,0 +1,48 @@
+-- Needs: nothing
+-- What was seen of each key: one pass over the names of all tasks, which nothing else needs
+-- to compare again. Nearly all keys are simple: one attempt, of which this tells the
+-- beginning, the end and the submission, by their places (rowid).
+CREATE TABLE _key_summaries AS
+WITH steps AS (
+    SELECT
+        trace_id,
+        key,
+        rowid AS seq,
+        finish = 'processing' AS begins,
+        "start" = 'processing' AS ends,
+        CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
+        false AS submits,
+        false AS was_there
+    FROM raw.transition
+    WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
+    UNION ALL
+    SELECT
+        trace_id,
+        key,
+        rowid AS seq,
+        false AS begins,
+        false AS ends,
+        NULL AS waiting_t,
+        true AS submits,
+        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there
+    FROM raw.task
+)
+SELECT
+    trace_id,
+    key,
+    count(*) FILTER (submits) AS submissions,
+    min(seq) FILTER (submits) AS submission,
+    min(seq) FILTER (begins) AS beginning,
+    min(seq) FILTER (ends) AS ending,
+    arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
+    count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
+    -- One attempt, whose end is the only one, after all waiting, of the only submission.
+    NOT bool_or(was_there)
+        AND count(*) FILTER (begins) = 1
+        AND count(*) FILTER (ends) <= 1
+        AND count(*) FILTER (submits) <= 1
+        AND coalesce(min(seq) FILTER (ends) > min(seq) FILTER (begins), true)
+        AND coalesce(max(seq) FILTER (waiting_t IS NOT NULL) < min(seq) FILTER (begins), true)
+        AS is_simple
+FROM steps
+GROUP BY trace_id, key;

@@ -1,0 +1,3 @@
+-- Needs: nothing
+-- Only those that an attempt of the excerpt points to are looked at.
+CREATE VIEW _chunk_reads AS FROM trace._chunk_reads;

@@ -1,0 +1,7 @@
+-- Needs: _time_range
+-- The event that says why can come a moment before or after.
+CREATE TABLE _worker_removals AS
+SELECT departure.*
+FROM trace._worker_removals AS departure
+INNER JOIN _time_range AS excerpt USING (trace_id)
+WHERE removed_t >= from_t AND removed_t < until_t;

@@ -1,6 +1,0 @@
--- Needs: nothing
--- When a trace begins and ends: one row per trace.
-CREATE VIEW _recording AS
-SELECT trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
-FROM raw.segments
-GROUP BY trace_id;

@@ -32,7 +32,7 @@ from coffea.processor.executor import WorkItem
 from distributed import Client, LocalCluster
 
 import roast_recorder
-from roast_recorder.coffea.instrumentation import listen, stop_listening
+from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.demo import files
 
 SLIM = files.Dataset("slim", files=1, events=200_000, jets=4.0, resonance_mass=91.0)
@@ -85,11 +85,11 @@ def cost_by_itself(path: Path, entries: int, rounds: int) -> tuple[float, float,
 def _with_listener(work: Callable[[], float], *, measures: bool) -> float:
     if not measures:
         return work()
-    listen("benchmark", lambda _: None)
+    add_listener("benchmark", lambda _: None)
     try:
         return work()
     finally:
-        stop_listening("benchmark")
+        remove_listener("benchmark")
 
 
 def cost_on_a_cluster(paths: list[Path], chunksize: int, pairs: int) -> tuple[float, float]:

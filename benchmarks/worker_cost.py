@@ -38,7 +38,7 @@ from distributed.worker_state_machine import (
 )
 
 import roast_recorder
-from roast_recorder.worker.log_observer import WorkerLogs
+from roast_recorder.worker.log_observer import LogObserver
 
 #: Tasks between two heartbeats.
 TASKS_A_BEAT = 1_000
@@ -88,7 +88,7 @@ def transitions_cost(tasks: int, *, hears: bool) -> tuple[float, int]:
     state = WorkerState(address="tcp://127.0.0.1:1", validate=False)
     logs = None
     if hears:
-        logs = WorkerLogs(worker_of(state), transitions=True, transfers=False)
+        logs = LogObserver(worker_of(state), transitions=True, transfers=False)
     gc.collect()
     begun = time.process_time()
     for number in range(tasks):
@@ -110,7 +110,7 @@ def transfers_cost(transfers: int, *, hears: bool) -> float:
     worker = worker_of(WorkerState(address="tcp://127.0.0.1:1", validate=False))
     logs = None
     if hears:
-        logs = WorkerLogs(worker, transitions=False, transfers=True)
+        logs = LogObserver(worker, transitions=False, transfers=True)
     gc.collect()
     begun = time.process_time()
     for number in range(transfers):

@@ -31,10 +31,10 @@ def pickled_meter(trace_id: str, settings: Settings) -> bytes | None:
     if not (chunks or profiles or facts or logs):
         return None
     # Importing distributed takes a second.
-    from roast_recorder.worker.plugin import WorkerMeter
+    from roast_recorder.worker.plugin import WorkerRecorder
 
     interval = settings.profile_interval_seconds if profiles else None
-    meter = WorkerMeter(
+    meter = WorkerRecorder(
         trace_id,
         chunks=chunks,
         profile_interval_seconds=interval,

@@ -21,7 +21,7 @@ from roast_recorder.scheduler.wire_format import (
     encode,
     plain,
 )
-from roast_recorder.worker.log_observer import WorkerLogs
+from roast_recorder.worker.log_observer import LogObserver
 from roast_schemas.describe import json_schema
 from roast_schemas.records import WorkerMetrics
 
@@ -475,7 +475,7 @@ def test_real_transitions_are_those_that_dask_tells_plugins():
     worker = SimpleNamespace(
         state=state, scheduler_delay=0.0, data={}, id="W", contact_address="tcp://w"
     )
-    logs = WorkerLogs(worker, transitions=True, transfers=False)
+    logs = LogObserver(worker, transitions=True, transfers=False)
     there = {"who_has": {"x": ["127.0.0.1:2"]}, "nbytes": {"x": 1}}
     for event in (
         AcquireReplicasEvent(**there, stimulus_id="s1"),

@@ -95,17 +95,17 @@ def topics_of_roast(client):
 
 def chunk(number=0, sections=0, fails=False):
     """A task that makes a chunk, and gives the address of its worker."""
-    from roast_recorder.coffea.measurement import current, measured
+    from roast_recorder.coffea.measurement import call_measured, current_measurement
 
     def process():
         for section in range(sections):
             told = {"name": str(section), "start_t": time.time(), "stop_t": time.time()}
-            current().add_section(told)
+            current_measurement().add_section(told)
         if fails:
             raise ValueError("no jets")
         return get_worker().address
 
-    return measured(lambda: {"dataset": f"DY-{number}"}, "processed", process, (), {})
+    return call_measured(lambda: {"dataset": f"DY-{number}"}, "processed", process, (), {})
 
 
 # -- telling ---------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_times_are_told_by_the_schedulers_clock(record, client):
     recorder = record("t")
 
     def on_a_slow_clock():
-        from roast_recorder.coffea.measurement import measured
+        from roast_recorder.coffea.measurement import call_measured
 
         worker = get_worker()
 
@@ -193,7 +193,7 @@ def test_times_are_told_by_the_schedulers_clock(record, client):
             return time.time()
 
         try:
-            return measured(dict, "processed", process, (), {})
+            return call_measured(dict, "processed", process, (), {})
         finally:
             worker.scheduler_delay = 0.0
 
@@ -207,10 +207,10 @@ def test_names_that_dask_cannot_send_cost_nothing(record, client):
     recorder = record("t")
 
     def odd():
-        from roast_recorder.coffea.measurement import measured
+        from roast_recorder.coffea.measurement import call_measured
 
         identity = {"dataset": {1, 2}, "filename": "\udcff", "treename": float("nan")}
-        return measured(lambda: identity, "processed", lambda: "result", (), {})
+        return call_measured(lambda: identity, "processed", lambda: "result", (), {})
 
     assert client.submit(odd, pure=False).result() == "result"
     assert client.submit(chunk, pure=False).result() in client.scheduler_info()["workers"]
@@ -410,11 +410,11 @@ import json, sys
 from distributed import Client, LocalCluster, get_worker
 import roast_recorder
 from roast_recorder.process_state import here
-from roast_recorder.coffea.measurement import measured
+from roast_recorder.coffea.measurement import call_measured
 
 def chunk(number):
     fields = {"dataset": str(number)}
-    return measured(lambda: fields, "processed", lambda: get_worker().address, (), {})
+    return call_measured(lambda: fields, "processed", lambda: get_worker().address, (), {})
 
 with (
     LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address=None)

@@ -16,11 +16,10 @@ from roast_recorder.scheduler.wire_format import pack, unpack
 from roast_recorder.worker import profiler as profiles
 from roast_recorder.worker.profiler import (
     INNERMOST,
-    Layers,
-    Profiler,
-    note_innermost,
-    note_no_longer,
-    profiler_of_scheduler,
+    MergedTrees,
+    ProfileReader,
+    count_innermost,
+    stop_counting_innermost,
 )
 
 # Workers can't import tests.
@@ -39,7 +38,7 @@ def tree(count, *children, name="root", line=1, seen=2):
 
 def profiler(cycles, since=0.0):
     """One whose history grows with the list."""
-    return Profiler(
+    return ProfileReader(
         lambda: reversed(cycles), cycle_seconds=1.0, interval_seconds=0.01, since=since
     )
 
@@ -52,7 +51,7 @@ def samples_in(records):
 
 
 def test_trees_are_laid_over_each_other_and_stay_apart():
-    layers = Layers()
+    layers = MergedTrees()
 
     layers.add(tree(3, tree(3, tree(1, name="g"), name="f", seen=4)), 0.0, 1.0)
     layers.add(tree(2, tree(2, tree(0, name="h"), name="f", seen=5)), 1.0, 2.0)
@@ -79,7 +78,7 @@ def test_trees_are_laid_over_each_other_and_stay_apart():
 
 
 def test_a_function_that_calls_itself_is_one_frame_and_several_nodes():
-    layers = Layers()
+    layers = MergedTrees()
 
     layers.add(tree(2, tree(2, tree(1, tree(0, name="f"), name="f"), name="f")), 0.0, 1.0)
 
@@ -114,7 +113,7 @@ def test_what_ended_before_the_recording_is_left_alone():
 def test_the_cycle_that_goes_on_is_the_last_that_is_taken():
     some = profiler([(1.0, {"x": tree(1)})])
 
-    [record] = some.take(going_on=(1.5, {"x": tree(2)}))
+    [record] = some.take(running=(1.5, {"x": tree(2)}))
 
     assert [(s["start_t"], s["stop_t"]) for s in record["tree"]["slices"]] == [
         (0.0, 1.0),
@@ -144,7 +143,7 @@ def test_trees_with_too_many_nodes_are_left_out_and_counted(monkeypatch):
     assert samples_in([record]) == 1
     assert loss == {
         "prefix": "x",
-        "reason": "profiles of a second had more nodes than are recorded",
+        "reason": "the profile of a cycle had more than 3 nodes",
         "record_kind": "profile",
         "records": 1,
         "detail": "7 samples",
@@ -211,11 +210,11 @@ def test_where_samples_end_is_noted_while_anybody_records():
         inner()
         profile.process(sys._getframe(), True, state)
 
-    note_innermost("one")
-    note_innermost("two")
-    note_no_longer("one")
+    count_innermost("one")
+    count_innermost("two")
+    stop_counting_innermost("one")
     outer()
-    note_no_longer("two")
+    stop_counting_innermost("two")
     left = profile.process
     [record] = profiler([(1.0, {"x": state})]).take()
 
@@ -241,14 +240,14 @@ def test_a_cycle_with_samples_of_before_does_not_say_where_they_ended():
 def test_a_scheduler_without_a_profiler_has_no_profile():
     scheduler = SimpleNamespace(io_loop=SimpleNamespace())
 
-    assert profiler_of_scheduler(scheduler, 0.0) is None
+    assert ProfileReader.of_scheduler(scheduler, 0.0) is None
 
 
 def test_of_a_schedulers_profile_the_newest_look_is_left_for_later():
     log = [(time.time() - 5, tree(1)), (time.time(), tree(1))]
     scheduler = SimpleNamespace(io_loop=SimpleNamespace(profile=log))
 
-    [record] = profiler_of_scheduler(scheduler, 0.0).take()
+    [record] = ProfileReader.of_scheduler(scheduler, 0.0).take()
 
     assert (record["prefix"], samples_in([record])) == (None, 1)
 

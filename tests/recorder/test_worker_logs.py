@@ -330,7 +330,9 @@ def test_two_recorders_each_have_all_and_the_last_one_tidies_up(tmp_path, client
     with roast_recorder.record(client, tmp_path / "outer.jsonl", **asked):
         with roast_recorder.record(client, tmp_path / "inner.jsonl", **asked):
             client.submit(len, "a", key="both").result()
-        assert set(client.run(kinds_of).values()) == {("HeardRing", "HeardRing", True, True)}
+        assert set(client.run(kinds_of).values()) == {
+            ("ObservedLog", "ObservedLog", True, True)
+        }
         client.submit(len, "a", key="outer").result()
     assert set(client.run(kinds_of).values()) == {("deque", "deque", False, False)}
 
@@ -344,7 +346,7 @@ def test_two_recorders_each_have_all_and_the_last_one_tidies_up(tmp_path, client
 
 def test_what_a_worker_could_not_keep_is_counted(tmp_path, read_lines, monkeypatch):
     # Few enough that more come between two heartbeats on the slowest machine.
-    monkeypatch.setattr(worker_logs, "MAX_WAITING", 50)
+    monkeypatch.setattr(worker_logs, "MAX_PENDING", 50)
     with cluster_of(1, {"distributed.admin.low-level-log-length": 100}) as client:
         client.register_plugin(Witness())
         with roast_recorder.record(client, tmp_path / "t.jsonl", worker_transitions=True):

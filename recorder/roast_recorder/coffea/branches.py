@@ -1,9 +1,9 @@
-"""How many bytes of which branch belong to a range of entries.
+"""Determine how many bytes of each branch belong to a range of entries.
 
-Files are written in pieces: baskets of a branch (TTree), clusters (RNTuple), row groups
-(Parquet). Reading an entry means reading the whole piece that holds it, so the bytes of a
-range are those of all pieces that overlap it. Everything here is told by metadata that a
-reader has in memory anyway; nothing is read for it.
+Files are written in pieces: baskets of a branch (TTree), clusters (RNTuple) or row groups
+(Parquet). To read an entry is to read the whole piece that contains it, so the bytes of a
+range are those of all pieces that overlap it. All of this is in metadata that the reader has
+in memory anyway; nothing is read from the file.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-#: Uncompressed sizes of baskets that were read, by identity of the branch and number.
+#: Uncompressed sizes of the baskets that were read, by id of the branch and basket number.
 BasketSizes = Mapping[tuple[int, int], int]
 
-#: Compressed and uncompressed bytes; None is unknown.
+#: Compressed and uncompressed bytes; None where unknown.
 Sizes = tuple[int | None, int | None]
 
 
-def source_of(table: Any) -> str | None:
-    """Name what a table, or a branch of it, is stored as.
+def storage_format(table: Any) -> str | None:
+    """Return the format in which a table, or a branch of it, is stored.
 
     Parameters
     ----------
     table : object
-        Of uproot's, or coffea's shim around a file of pyarrow's.
+        Of uproot, or coffea's wrapper of a pyarrow file.
 
     Returns
     -------
     {"TTree", "RNTuple", "Parquet"} or None
     """
-    # The class is asked: asking the object could make it read.
+    # Attributes of the class: those of the object could start to read.
     kind = type(table)
     if hasattr(kind, "ntuple"):
         return "RNTuple"
@@ -41,79 +41,73 @@ def source_of(table: Any) -> str | None:
     return "Parquet" if _parquet_file(table) is not None else None
 
 
-def name_of(branch: Any) -> str:
-    """Name a branch, or a Parquet column."""
+def branch_name(branch: Any) -> str:
+    """Return the name of a branch, field or Parquet column."""
     return str(getattr(branch, "name", None) or branch.column)
 
 
 def count_branches(table: Any) -> int | None:
-    """Count the branches of a table, nested ones included; the columns of a Parquet file."""
-    source = source_of(table)
-    if source == "TTree":
-        return _count_below(table)
-    if source == "RNTuple":
-        return sum(not field.is_anonymous for field in table.all_fields)
-    if source == "Parquet":
-        return len({path[0] for path in _parquet_file(table).reader.column_paths})
+    """Count the branches or fields of a table, nested ones included, or Parquet columns."""
+
+    def count_below(branch: Any) -> int:
+        # Much faster than `keys()`, because nearly all branches have none below them.
+        return len(branch.branches) + sum(
+            count_below(below) for below in branch.branches if len(below.branches)
+        )
+
+    match storage_format(table):
+        case "TTree":
+            return count_below(table)
+        case "RNTuple":
+            return sum(not field.is_anonymous for field in table.all_fields)
+        case "Parquet":
+            return len({path[0] for path in _parquet_file(table).reader.column_paths})
     return None
 
 
-def _count_below(table: Any) -> int:
-    # `keys()` would name them all; this is ten times as fast for a thousand branches, since
-    # nearly all of them have none below them.
-    below = table.branches
-    return len(below) + sum(_count_below(branch) for branch in below if len(branch.branches))
-
-
-class Pieces:
-    """Knows the pieces of a file that overlap a range of entries.
+class OverlappingBytes:
+    """Sizes of the pieces of a file that overlap a range of entries.
 
     Parameters
     ----------
     start, stop : int
         First entry, and the one after the last. An empty range overlaps nothing.
-    baskets : mapping
-        A TTree does not tell how large a basket is when it is decompressed; reading it
-        does.
+    basket_sizes : mapping
+        The metadata of a TTree lacks the uncompressed size of a basket; it is known only
+        once the basket has been read.
     """
 
-    def __init__(self, start: int, stop: int, baskets: BasketSizes) -> None:
+    def __init__(self, start: int, stop: int, basket_sizes: BasketSizes) -> None:
         self._start = start
         self._stop = stop
-        self._baskets = baskets
+        self._basket_sizes = basket_sizes
+        # The same for all branches of a file, so found once.
         self._clusters: range | None = None
         self._row_groups: list[Any] | None = None
 
-    def bytes_of(self, branch: Any) -> Sizes:
-        """Give the size of the pieces of a branch.
+    def of(self, branch: Any) -> Sizes:
+        """Return the compressed and uncompressed bytes of a branch.
 
         Parameters
         ----------
         branch : object
-            A TBranch, an RField, or coffea's shim of a Parquet column.
-
-        Returns
-        -------
-        compressed, uncompressed : int or None
+            A TBranch, an RField, or coffea's wrapper of a Parquet column.
         """
-        source = source_of(branch)
-        if source == "TTree":
-            return self._of_tbranch(branch)
-        if source == "RNTuple":
-            return self._of_rfield(branch)
-        if source == "Parquet":
-            return self._of_parquet_column(branch)
+        match storage_format(branch):
+            case "TTree":
+                return self._of_tbranch(branch)
+            case "RNTuple":
+                return self._of_rfield(branch)
+            case "Parquet":
+                return self._of_parquet_column(branch)
         return None, None
 
     def _overlapping(self, starts: Sequence[int], end: int) -> range:
-        """Give the numbers of the pieces that overlap; each ends where the next begins."""
+        """Return the numbers of the overlapping pieces; each ends where the next starts."""
         if self._stop <= self._start or self._start >= end:
             return range(0)
-        return range(
-            max(bisect_right(starts, self._start) - 1, 0), bisect_left(starts, self._stop)
-        )
-
-    # -- TTree ---------------------------------------------------------------------------
+        first = max(bisect_right(starts, self._start) - 1, 0)
+        return range(first, bisect_left(starts, self._stop))
 
     def _of_tbranch(self, branch: Any) -> Sizes:
         if hasattr(branch.interpretation, "subbranches"):
@@ -123,51 +117,48 @@ class Pieces:
         if not branch.num_baskets:
             return 0, 0
         *starts, end = branch.entry_offsets
-        touched = self._overlapping(starts, end)
-        # These came with the tree's own metadata, and cost no bytes of their own.
+        overlapping = self._overlapping(starts, end)
+        # Embedded baskets, the last ones, were read with the tree's own metadata.
         embedded = branch.embedded_baskets
         free = branch.num_baskets - len(embedded)
-        compressed = sum(int(branch.basket_compressed_bytes(number)) for number in touched)
+        compressed = sum(int(branch.basket_compressed_bytes(number)) for number in overlapping)
         uncompressed = _sum(
-            self._baskets.get((id(branch), number))
+            self._basket_sizes.get((id(branch), number))
             if number < free
-            else _size_of_embedded(embedded[number - free])
-            for number in touched
+            else _embedded_size(embedded[number - free])
+            for number in overlapping
         )
-        if uncompressed is None and len(touched) == free == branch.num_baskets:
+        if uncompressed is None and len(overlapping) == free == branch.num_baskets:
             uncompressed = int(branch.uncompressed_bytes)
         return compressed, uncompressed
-
-    # -- RNTuple -------------------------------------------------------------------------
 
     def _of_rfield(self, field: Any) -> Sizes:
         ntuple = field.ntuple
         if self._clusters is None:
-            self._clusters = self._overlapping_clusters(ntuple.cluster_summaries)
+            clusters = ntuple.cluster_summaries
+            starts = [cluster.num_first_entry for cluster in clusters]
+            end = starts[-1] + clusters[-1].num_entries if clusters else 0
+            self._clusters = self._overlapping(starts, end)
         records = ntuple.column_records
         columns = _column_numbers(field) if self._clusters else []
         compressed = uncompressed = 0
         for cluster in self._clusters:
-            pages_by_column = ntuple.page_link_list[cluster]
-            for column in _stored(columns, records, pages_by_column):
-                for page in pages_by_column[column].pages:
+            column_pages = ntuple.page_link_list[cluster]
+            for column in _stored_columns(columns, records, column_pages):
+                for page in column_pages[column].pages:
                     bits = page.num_elements * records[column].nbits
                     compressed += int(page.locator.num_bytes)
                     uncompressed += int(bits + 7) // 8
         return compressed, uncompressed
 
-    def _overlapping_clusters(self, clusters: Sequence[Any]) -> range:
-        starts = [cluster.num_first_entry for cluster in clusters]
-        end = starts[-1] + clusters[-1].num_entries if clusters else 0
-        return self._overlapping(starts, end)
-
-    # -- Parquet -------------------------------------------------------------------------
-
     def _of_parquet_column(self, column: Any) -> Sizes:
         file = _parquet_file(column)
         if self._row_groups is None:
-            self._row_groups = self._overlapping_row_groups(file.metadata)
-        # What pyarrow reads when it is asked for this name: all parts of a nested column.
+            metadata = file.metadata
+            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+            *starts, end = accumulate((group.num_rows for group in groups), initial=0)
+            self._row_groups = [groups[number] for number in self._overlapping(starts, end)]
+        # For one name, pyarrow reads all leaves of a nested column.
         leaves = file._nested_paths_by_prefix.get(column.column, ())
         parts = [group.column(leaf) for group in self._row_groups for leaf in leaves]
         return (
@@ -175,64 +166,56 @@ class Pieces:
             sum(part.total_uncompressed_size for part in parts),
         )
 
-    def _overlapping_row_groups(self, metadata: Any) -> list[Any]:
-        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        *starts, end = accumulate((group.num_rows for group in groups), initial=0)
-        return [groups[number] for number in self._overlapping(starts, end)]
 
-
-def _size_of_embedded(basket: Any) -> int:
-    # `uncompressed_bytes` would be the size of a buffer that is mostly empty.
+def _embedded_size(basket: Any) -> int:
+    # `uncompressed_bytes` is the size of a buffer that is mostly empty.
     offsets = basket.byte_offsets
     return int(basket.member("fLast")) + (0 if offsets is None else int(offsets.nbytes))
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """Add up; None if any is unknown."""
-    total = 0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
+    """Return the sum, or None if any value is unknown."""
+    sizes = list(values)
+    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def _stored(
-    columns: Iterable[int], records: Sequence[Any], pages_by_column: Sequence[Any]
+def _stored_columns(
+    columns: Iterable[int], records: Sequence[Any], column_pages: Sequence[Any]
 ) -> Iterator[int]:
-    """Give the columns that hold the data of these in one cluster of an RNTuple."""
+    """Yield the columns that hold the data of `columns` in one cluster of an RNTuple."""
     for number in columns:
-        if number >= len(pages_by_column):
-            continue  # it was added later than this cluster
-        if not pages_by_column[number].suppressed:
+        if number >= len(column_pages):
+            continue  # the column was added after this cluster
+        if not column_pages[number].suppressed:
             yield number
             continue
-        # Here, it is stored in another of its representations.
+        # This cluster stores the field in another of its representations.
         field_id = records[number].field_id
         others = (record.idx for record in records if record.field_id == field_id)
-        yield from [other for other in others if not pages_by_column[other].suppressed][:1]
+        yield from [other for other in others if not column_pages[other].suppressed][:1]
 
 
 def _column_numbers(field: Any) -> list[int]:
-    """Give the numbers of the columns that uproot reads for a field.
+    """Return the numbers of the columns that uproot reads for a field.
 
-    A field can stand for another one, and a collection's offsets for many, so the form
-    that uproot builds to read it is asked; its buffers are called ``column-<number>``.
+    A field can refer to another one, and the offsets of a collection serve many fields.
+    Therefore the numbers are taken from the form that uproot builds to read the field; its
+    buffers are named ``column-<number>``.
     """
-    found: set[int] = set()
-    waiting = [field.to_akform()[0]]
-    while waiting:
-        form = waiting.pop()
+    numbers: set[int] = set()
+    queue = [field.to_akform()[0]]
+    while queue:
+        form = queue.pop()
         key = getattr(form, "form_key", None)
         if key is not None and key.startswith("column-"):
-            found.add(int(key.split("-")[1]))
+            numbers.add(int(key.split("-")[1]))
         inner = getattr(form, "contents", None) or [getattr(form, "content", None)]
-        waiting += [content for content in inner if content is not None]
-    return sorted(found)
+        queue += [content for content in inner if content is not None]
+    return sorted(numbers)
 
 
 def _parquet_file(table: Any) -> Any:
-    """Find pyarrow's file in coffea's shims around a file, and around a column of it."""
+    """Return the pyarrow file inside of coffea's wrappers of a file or a column, or None."""
     for _ in range(3):
         if hasattr(type(table), "schema_arrow"):
             return table

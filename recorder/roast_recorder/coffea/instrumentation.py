@@ -1,9 +1,11 @@
-"""Where coffea and uproot are listened to, in the process that reads.
+"""Wrap the functions of coffea and uproot that process chunks and read columns.
 
-A few of their functions are replaced by ones that do the same and tell the
-:mod:`~roast_recorder.coffea.measurement` of a chunk what they saw. They are put in when the first
-listener comes and taken out when the last one goes. A module that is not imported yet is
-left alone until it is: importing coffea takes seconds, and most tasks need none of it.
+:data:`PATCHES` lists them. Each is replaced by a wrapper that does the same and reports to
+the :class:`~roast_recorder.coffea.measurement.Measurement` of the current chunk. Wrappers are
+installed with the first listener and removed with the last.
+
+A module that is not imported yet is patched after its import: importing coffea takes
+seconds, and most tasks need none of it.
 """
 
 from __future__ import annotations
@@ -18,173 +20,210 @@ from importlib.abc import MetaPathFinder
 from time import perf_counter
 from typing import Any
 
-from roast_recorder.coffea.branches import name_of
-from roast_recorder.coffea.measurement import current, measured, quietly
+from roast_recorder.coffea.branches import branch_name
+from roast_recorder.coffea.measurement import (
+    Fields,
+    Records,
+    call_measured,
+    current_measurement,
+    errors_logged,
+)
 from roast_recorder.coffea.task_identity import (
-    as_identity,
     find_work_item,
-    metadata_of,
-    usermeta_of,
+    reader_metadata,
+    work_item_identity,
 )
 from roast_recorder.process_state import here
 
-#: Makes, of a function, one that does the same and tells what it sees.
-Listening = Callable[[Callable[..., Any]], Callable[..., Any]]
+#: Returns the replacement of a function.
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def listen(name: str, listener: Callable[[dict[str, Any]], None]) -> None:
-    """Have every chunk that this process makes measured.
+def add_listener(name: str, listener: Callable[[Records], None]) -> None:
+    """Measure every chunk that this process makes, and pass its records to a listener.
 
     Parameters
     ----------
     name : str
-        Of the listener; another one of that name is replaced.
+        Another listener of that name is replaced.
     listener : callable
-        Called in the thread that made the chunk, with what
-        :meth:`roast_recorder.coffea.measurement.Measurement.end` gives.
+        Called in the thread that processed the chunk.
     """
     state = here()
     with state.lock:
         state.listeners[name] = listener
-        if _finders():
+        if _import_hooks():
             return
-        sys.meta_path.insert(0, _AfterImport())
-    for module_name in _PATCHES:
-        _look_at(module_name)
+        sys.meta_path.insert(0, _ImportHook())
+    for module_name in PATCHES:
+        module = sys.modules.get(module_name)
+        if getattr(getattr(module, "__spec__", None), "_initializing", False):
+            # Another thread is importing it, which can take seconds. Do not wait for it.
+            threading.Thread(
+                target=_import_and_patch, args=(module_name,), name="roast-import", daemon=True
+            ).start()
+        elif module is not None:
+            _patch(module)
 
 
-def stop_listening(name: str) -> None:
-    """Tell this listener nothing more; leave nothing behind when it was the last."""
+def remove_listener(name: str) -> None:
+    """Remove a listener if it is there. With the last one, all functions are restored."""
     state = here()
     with state.lock:
         state.listeners.pop(name, None)
         if state.listeners:
             return
         state.memory_reader = None, None
-        for finder in _finders():
-            sys.meta_path.remove(finder)
+        for hook in _import_hooks():
+            sys.meta_path.remove(hook)
         while state.patched:
-            owner, attribute, original, ours = state.patched.pop()
-            # Somebody else may have replaced it meanwhile, with ours inside.
-            if vars(owner).get(attribute) is ours:
+            owner, attribute, original, replacement = state.patched.pop()
+            # Another library may have replaced it since, with our wrapper inside.
+            if vars(owner).get(attribute) is replacement:
                 setattr(owner, attribute, original)
 
 
-class _AfterImport(MetaPathFinder):
-    """Patches modules as soon as they have been imported."""
+class _ImportHook(MetaPathFinder):
+    """Patch modules as soon as they have been imported."""
 
-    #: Another copy of this code must know it as ours.
+    #: Recognized by other copies of this code in the process.
     of_roast = True
 
     def __init__(self) -> None:
         self._finding: set[str] = set()
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:  # noqa: ARG002
-        """Find a module as if this were not here, and patch it once it has run."""
-        if fullname not in _PATCHES or fullname in self._finding:
+        """Return the spec that the other finders return, with a loader that patches."""
+        if fullname not in PATCHES or fullname in self._finding:
             return None
-        self._finding.add(fullname)
+        self._finding.add(fullname)  # the search below comes here again
         try:
-            with quietly(f"{fullname} is not listened to"):
-                return _patched_once_run(importlib.util.find_spec(fullname))
+            with errors_logged(f"patch {fullname}"):
+                spec = importlib.util.find_spec(fullname)
+                if spec is not None and spec.loader is not None:
+                    _patch_after_loading(spec.loader)
+                    return spec
         finally:
             self._finding.discard(fullname)
-        return None  # Python goes on to look for it
+        return None
 
 
-def _finders() -> list[Any]:
-    """Give what is ours among Python's finders of modules."""
+def _import_hooks() -> list[Any]:
     return [finder for finder in sys.meta_path if getattr(finder, "of_roast", False)]
 
 
-def _patched_once_run(spec: Any) -> Any:
-    """Have a module patched as soon as its loader has run it."""
-    loader = spec and spec.loader
-    if loader is None:
-        return None
-
-    execute = loader.exec_module
+def _patch_after_loading(loader: Any) -> None:
+    original = loader.exec_module
 
     def exec_module(module: Any) -> None:
-        loader.exec_module = execute
-        execute(module)
-        with quietly(f"{module.__name__} is not listened to"):
-            _patch(module)
+        loader.exec_module = original
+        original(module)
+        _patch(module)
 
     loader.exec_module = exec_module
-    return spec
 
 
-def _look_at(name: str) -> None:
-    """Patch a module that is there, or is on its way."""
-    module = sys.modules.get(name)
-    if getattr(getattr(module, "__spec__", None), "_initializing", False):
-        # A thread imports it, which can take long: nobody else must wait for that.
-        threading.Thread(
-            target=_patch_when_there, args=(name,), name="roast-import", daemon=True
-        ).start()
-    elif module is not None:
-        with quietly(f"{name} is not listened to"):
-            _patch(module)
-
-
-def _patch_when_there(name: str) -> None:
-    with quietly(f"{name} is not listened to"):
+def _import_and_patch(name: str) -> None:
+    with errors_logged(f"patch {name}"):
         _patch(importlib.import_module(name))
 
 
 def _patch(module: Any) -> None:
-    """Put listening functions into a module's classes."""
+    """Install the wrappers of a module that are not installed yet."""
     state = here()
-    with state.lock:
+    with state.lock, errors_logged(f"patch {module.__name__}"):
         if not state.listeners:
             return
-        for class_name, attribute, listening in _PATCHES[module.__name__]:
+        for class_name, attribute, wrap in PATCHES[module.__name__]:
             owner = getattr(module, class_name, None)
+            # Other versions of coffea and uproot may lack it.
             original = vars(owner).get(attribute) if owner is not None else None
             if original is None or any(
-                owner is patched and attribute == patched_attribute
-                for patched, patched_attribute, *_ in state.patched
+                owner is patched and attribute == name for patched, name, *_ in state.patched
             ):
                 continue
             is_static = isinstance(original, staticmethod)
             function = original.__func__ if is_static else original
-            # Whoever pickles it by its name finds it by its name.
-            ours: Any = functools.wraps(function)(listening(function))
-            ours = staticmethod(ours) if is_static else ours
-            setattr(owner, attribute, ours)
-            state.patched.append((owner, attribute, original, ours))
+            # With the original's name, by which pickle finds it.
+            wrapper: Any = functools.wraps(function)(wrap(function))
+            replacement = staticmethod(wrapper) if is_static else wrapper
+            setattr(owner, attribute, replacement)
+            state.patched.append((owner, attribute, original, replacement))
 
 
-# -- coffea.processor ------------------------------------------------------------------------
+# -- wrappers --------------------------------------------------------------------------------
 
 
-def _measures_chunk(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``Runner._work_function``: opens a chunk and processes it."""
+def _measures(identify: Callable[..., Fields | None], until: str) -> Wrap:
+    """Wrap a function that processes a chunk; `identify` takes the same arguments."""
 
-    def work_function(*arguments: Any, **keywords: Any) -> Any:
-        def identity() -> dict[str, Any] | None:
-            parts = (*arguments, keywords.get("item"))
-            items = (find_work_item(part) for part in parts)
-            item = next((item for item in items if item is not None), None)
-            if item is None:
-                return None
-            # As long as nothing is opened.
-            loads = keywords.get("checkpointer") is not None
-            usermeta = usermeta_of(item, {})
-            return {**as_identity(item), "usermeta": usermeta, "from_checkpoint": loads or None}
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def measured(*arguments: Any, **keywords: Any) -> Any:
+            return call_measured(
+                lambda: identify(*arguments, **keywords), until, original, arguments, keywords
+            )
 
-        return measured(identity, "processed", original, arguments, keywords)
+        return measured
 
-    return work_function
+    return wrap
 
 
-def _carries_to_pool(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``FuturesExecutor.__call__``: the chunks are made in processes of a pool."""
+def _observes(observe: Callable[[Any, Any, Any], None]) -> Wrap:
+    """Wrap a method; `observe` takes measurement, object and result."""
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def observed(self: Any, *arguments: Any, **keywords: Any) -> Any:
+            result = original(self, *arguments, **keywords)
+            measurement = current_measurement()
+            if measurement is not None:
+                with errors_logged(f"observe {original.__name__}"):
+                    observe(measurement, self, result)
+            return result
+
+        return observed
+
+    return wrap
+
+
+def _times(begin: Callable[..., bool], end: Callable[..., None]) -> Wrap:
+    """Wrap a method that reads from the file.
+
+    `begin` takes measurement, object and arguments and returns whether to time the call;
+    `end` takes measurement, seconds, object and arguments.
+    """
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(self: Any, *arguments: Any, **keywords: Any) -> Any:
+            measurement = current_measurement()
+            is_timed = False
+            if measurement is not None:
+                with errors_logged(f"time {original.__name__}"):
+                    is_timed = begin(measurement, self, *arguments)
+            if not is_timed:
+                return original(self, *arguments, **keywords)
+            started_at = perf_counter()
+            measurement.is_reading = True
+            try:
+                return original(self, *arguments, **keywords)
+            finally:
+                seconds = perf_counter() - started_at
+                measurement.is_reading = False
+                with errors_logged(f"time {original.__name__}"):
+                    end(measurement, seconds, self, *arguments)
+
+        return timed
+
+    return wrap
+
+
+def _measures_in_pool(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``FuturesExecutor.__call__``, which makes chunks in the processes of a pool."""
 
     def call(self: Any, items: Any, function: Any, accumulator: Any) -> Any:
-        with quietly("what a pool does is not measured"):
-            if _runs_on_this_machine(self.pool):
+        with errors_logged("measure the chunks of a pool"):
+            pool = getattr(self.pool, "func", self.pool)  # of a functools.partial
+            kind = pool if isinstance(pool, type) else type(pool)
+            if any(base.__module__.startswith(_LOCAL_POOLS) for base in kind.__mro__):
                 for carry in list(here().carriers.values()):
                     function = carry(function)
         return original(self, items, function, accumulator)
@@ -192,158 +231,103 @@ def _carries_to_pool(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _runs_on_this_machine(pool: Any) -> bool:
-    """Tell whether a pool has processes that have the recorder, as this one has."""
-    pool = getattr(pool, "func", pool)  # of a functools.partial
-    kind = pool if isinstance(pool, type) else type(pool)
-    return any(base.__module__.startswith(_PROCESS_POOLS) for base in kind.__mro__)
+#: Modules of pools whose processes are on this machine and can import the recorder.
+_LOCAL_POOLS = ("concurrent.futures.process", "loky", "joblib")
 
 
-#: Modules of pools of processes of this machine.
-_PROCESS_POOLS = ("concurrent.futures.process", "loky", "joblib")
+# -- coffea ----------------------------------------------------------------------------------
 
 
-# -- coffea.nanoevents -----------------------------------------------------------------------
+def _identify_work_item(*arguments: Any, **keywords: Any) -> Fields | None:
+    """Identify the chunk of ``Runner._work_function``."""
+    items = (find_work_item(part) for part in (*arguments, keywords.get("item")))
+    item = next((item for item in items if item is not None), None)
+    if item is None:
+        return None
+    # True until the file is opened: then the result does not come from the checkpoint.
+    from_checkpoint = keywords.get("checkpointer") is not None or None
+    return {**work_item_identity(item, {}), "from_checkpoint": from_checkpoint}
 
 
-def _notes_events(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``NanoEventsFactory.events``: the file is open, the processor comes next."""
-
-    def events(self: Any) -> Any:
-        made = original(self)
-        measurement = current()
-        if measurement is not None:
-            with quietly("a file is opened unseen"):
-                measurement.opened_by(self, made, timed=True)
-        return made
-
-    return events
+def _observe_events(measurement: Any, factory: Any, events: Any) -> None:
+    measurement.opened_by(factory, events, timed=True)
 
 
-def _notes_column(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``extract_column`` of coffea's mappings: a column is read, on first touch."""
+def _begin_column(measurement: Any, mapping: Any, branch: Any, *_: Any) -> bool:
+    # None: the file lacks the branch. The processor may also read columns of other files.
+    return branch is not None and measurement.reads_from(mapping)
 
-    def extract_column(self: Any, branch: Any, *arguments: Any, **keywords: Any) -> Any:
-        measurement = current()
-        # One that is missing in this file is none; another file than the chunk's is its user's.
-        if measurement is None or branch is None or not measurement.reads_from(self):
-            return original(self, branch, *arguments, **keywords)
-        begun = perf_counter()
-        measurement.is_reading = True
-        try:
-            return original(self, branch, *arguments, **keywords)
-        finally:
-            seconds = perf_counter() - begun
-            measurement.is_reading = False
-            with quietly("a column is read unseen"):
-                log = self._access_log
-                name = log[-1].branch if log else name_of(branch)
-                measurement.touches(name, branch, seconds)
 
-    return extract_column
+def _end_column(measurement: Any, seconds: float, mapping: Any, branch: Any, *_: Any) -> None:
+    log = mapping._access_log
+    measurement.add_branch(log[-1].branch if log else branch_name(branch), branch, seconds)
 
 
 # -- uproot ----------------------------------------------------------------------------------
 
 
-def _notes_basket(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``Model_TBasket.read_members``: only who reads a basket learns how large it is."""
-
-    def read_members(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        result = original(self, *arguments, **keywords)
-        measurement = current()
-        if measurement is not None:
-            with quietly("a basket is read unseen"):
-                measurement.decompresses(
-                    self.parent, self.basket_num, int(self.uncompressed_bytes)
-                )
-        return result
-
-    return read_members
+def _observe_basket(measurement: Any, basket: Any, _: Any) -> None:
+    nbytes = int(basket.uncompressed_bytes)
+    measurement.add_basket(basket.parent, basket.basket_num, nbytes)
 
 
-def _measures_opening(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``_UprootOpenAndRead._call_impl``: a task of dask-awkward's reads a chunk."""
-
-    def call_impl(self: Any, *arguments: Any) -> Any:
-        def identity() -> dict[str, Any] | None:
-            filename, treename, start, stop, is_chunk = arguments
-            entries = {"entry_start": int(start), "entry_stop": int(stop)} if is_chunk else {}
-            return {
-                **metadata_of(self),
-                "filename": str(filename),
-                "treename": treename,
-                **entries,
-            }
-
-        return measured(identity, "read", original, (self, *arguments), {})
-
-    return call_impl
+def _identify_path(
+    reader: Any, filename: Any, treename: Any, start: Any, stop: Any, is_chunk: Any
+) -> Fields:
+    """Identify the chunk of a dask-awkward task that opens its file."""
+    entries = {"entry_start": int(start), "entry_stop": int(stop)} if is_chunk else {}
+    identity = {"filename": str(filename), "treename": treename}
+    return {**reader_metadata(reader), **identity, **entries}
 
 
-def _measures_read(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``_UprootRead._call_impl``: the same, of a file that is open already."""
-
-    def call_impl(self: Any, number: int, start: int, stop: int) -> Any:
-        def identity() -> dict[str, Any] | None:
-            tree = self.ttrees[number]
-            return {
-                **metadata_of(self),
-                "filename": str(tree.file.file_path),
-                "treename": tree.name,
-                "entry_start": int(start),
-                "entry_stop": int(stop),
-            }
-
-        return measured(identity, "read", original, (self, number, start, stop), {})
-
-    return call_impl
+def _identify_open_file(reader: Any, number: int, start: int, stop: int) -> Fields:
+    """Identify the chunk of a dask-awkward task whose file is open already."""
+    tree = reader.ttrees[number]
+    return {
+        **reader_metadata(reader),
+        "filename": str(tree.file.file_path),
+        "treename": tree.name,
+        "entry_start": int(start),
+        "entry_stop": int(stop),
+    }
 
 
-def _notes_tree(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``UprootReadMixin.read_tree``: reads the columns that the task needs, at once."""
-
-    def read_tree(self: Any, tree: Any, start: int, stop: int) -> Any:
-        measurement = current()
-        if measurement is None or measurement.is_reading:
-            return original(self, tree, start, stop)
-        begun = perf_counter()
-        with quietly("a file is opened unseen"):
-            # One of the two readers got files that were open.
-            opens = not hasattr(self, "ttrees")
-            measurement.opened(tree, tree, int(stop - start), (start, stop), timed=opens)
-        measurement.is_reading = True
-        try:
-            result = original(self, tree, start, stop)
-        finally:
-            measurement.is_reading = False
-        with quietly("columns are read unseen"):
-            measurement.reads(perf_counter() - begun)
-            for name in self.common_keys:
-                if name in tree:
-                    measurement.touches(name, tree[name], None)
-        return result
-
-    return read_tree
+def _begin_tree(measurement: Any, reader: Any, tree: Any, start: int, stop: int) -> bool:
+    if measurement.is_reading:
+        return False
+    # The reader of files that were open before has them as `ttrees`.
+    opens = not hasattr(reader, "ttrees")
+    measurement.opened(tree, tree, int(stop - start), (start, stop), timed=opens)
+    return True
 
 
-#: What is listened to: by module, its class, the function, and what takes its place.
-_PATCHES: dict[str, list[tuple[str, str, Listening]]] = {
+def _end_tree(measurement: Any, seconds: float, reader: Any, tree: Any, *_: Any) -> None:
+    measurement.add_tree_seconds(seconds)
+    for name in reader.common_keys:
+        if name in tree:
+            measurement.add_branch(name, tree[name], None)
+
+
+_times_column = _times(_begin_column, _end_column)
+
+#: Class, function and wrapper of everything that is patched, by module.
+PATCHES: dict[str, list[tuple[str, str, Wrap]]] = {
     "coffea.processor.executor": [
-        ("Runner", "_work_function", _measures_chunk),
-        ("FuturesExecutor", "__call__", _carries_to_pool),
+        ("Runner", "_work_function", _measures(_identify_work_item, "processed")),
+        ("FuturesExecutor", "__call__", _measures_in_pool),
     ],
-    "coffea.nanoevents.factory": [("NanoEventsFactory", "events", _notes_events)],
+    "coffea.nanoevents.factory": [("NanoEventsFactory", "events", _observes(_observe_events))],
     "coffea.nanoevents.mapping.uproot": [
-        ("UprootSourceMapping", "extract_column", _notes_column)
+        ("UprootSourceMapping", "extract_column", _times_column)
     ],
     "coffea.nanoevents.mapping.parquet": [
-        ("ParquetSourceMapping", "extract_column", _notes_column)
+        ("ParquetSourceMapping", "extract_column", _times_column)
     ],
-    "uproot.models.TBasket": [("Model_TBasket", "read_members", _notes_basket)],
+    # The uncompressed size of a basket is known only when it is read.
+    "uproot.models.TBasket": [("Model_TBasket", "read_members", _observes(_observe_basket))],
     "uproot._dask": [
-        ("_UprootOpenAndRead", "_call_impl", _measures_opening),
-        ("_UprootRead", "_call_impl", _measures_read),
-        ("UprootReadMixin", "read_tree", _notes_tree),
+        ("_UprootOpenAndRead", "_call_impl", _measures(_identify_path, "read")),
+        ("_UprootRead", "_call_impl", _measures(_identify_open_file, "read")),
+        ("UprootReadMixin", "read_tree", _times(_begin_tree, _end_tree)),
     ],
 }

@@ -1,11 +1,11 @@
-"""A recording without a cluster: the chunks of this process and of the pools it makes.
+"""Record without a cluster: the chunks of this process and of the pools that it creates.
 
-coffea's IterativeExecutor and FuturesExecutor know no scheduler and no tasks. What is left
-of a trace then is chunks, sections and who worked on them, in the same words.
+coffea's IterativeExecutor and FuturesExecutor have no scheduler and no tasks, so the trace
+contains chunks, sections and the processes that worked on them, in the usual records.
 
-Processes of a pool write what they measured to files of their own in a folder that is
-this recording's, a line a chunk, and this process collects it: nothing is lost with a
-process that is killed, but the chunk that it was at.
+Processes of a pool write each chunk to a file in the recording's own folder, where this
+process collects it. That works for processes however they were started, and a process that
+is killed loses only the chunk that it was processing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import functools
 import json
 import logging
 import os
+import pickle
 import platform
 import shutil
 import socket
@@ -27,12 +28,13 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
-from time import time
+from time import time, time_ns
 from typing import TYPE_CHECKING, Any, Self
 
+import cloudpickle
+
 from roast_recorder import __version__, environment, process
-from roast_recorder.coffea.instrumentation import listen, stop_listening
-from roast_recorder.coffea.measurement import as_record, loss_of_sections
+from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.process_state import here
 from roast_recorder.scheduler.wire_format import plain
 from roast_recorder.writer.client import Writer
@@ -41,49 +43,53 @@ from roast_schemas import SCHEMA_VERSION
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from roast_recorder.coffea.measurement import Fields, Records
     from roast_recorder.settings import Settings
 
 logger = logging.getLogger("roast_recorder")
 
-#: How long the end of a recording may take before the caller goes on without it.
+#: How long :meth:`LocalRecording.stop` waits for the trace to be completed.
 STOP_TIMEOUT_SECONDS = 30.0
+
+#: Most chunks of this process, or sections outside of chunks, that wait to be written.
+MAX_PENDING = 100_000
 
 
 class LocalRecording:
-    """One recording of what this process does into one trace.
+    """Record the chunks of this process and its pools into one trace.
 
     Parameters
     ----------
     path : path-like
-        As :func:`roast_recorder.record` takes it.
+        See :func:`roast_recorder.record`.
     settings : Settings
 
     Attributes
     ----------
     trace_id : str
-        Identity of the recording; the header carries it.
+        Identity of the recording, written in the header.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Settings) -> None:
         self.trace_id = uuid.uuid4().hex
         self._path = os.fspath(path)
         self._settings = settings
+        self._name = f"roast-recorder-{self.trace_id}"
         self._writer: Writer | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
-        self._name = f"roast-recorder-{self.trace_id}"
         self._spool: Spool | None = None
         self._chunks = 0
-        self._workers: set[str] = set()
+        self._workers: set[int] = set()
 
     @property
     def records_by_kind(self) -> Counter[str]:
-        """Records in the trace so far."""
+        """Number of records in the trace so far."""
         return self._started.records_by_kind
 
     @property
     def dropped_by_kind(self) -> Counter[str]:
-        """Records that had to be left out so far."""
+        """Number of records that were dropped so far."""
         return self._started.dropped_by_kind
 
     @property
@@ -98,12 +104,12 @@ class LocalRecording:
         return self._writer
 
     def start(self) -> Self:
-        """Begin to listen.
+        """Start to record.
 
         Raises
         ------
         OSError, ValueError
-            If the trace cannot be written: said before anything is recorded.
+            If the trace cannot be written.
         RuntimeError
             If this recording was started before.
         """
@@ -128,19 +134,19 @@ class LocalRecording:
             raise
         self._thread = thread
         if self._settings.measure_chunks:
-            here().carriers[self._name] = spool.carry
-            listen(self._name, spool.tell)
+            here().carriers[self._name] = functools.partial(Carried, spool)
+            add_listener(self._name, spool.put)
         atexit.register(self.stop)
         logger.info("roast: recording to %s", self._path)
         return self
 
     def stop(self) -> None:
-        """Listen no more, and close the trace. Stopping twice does nothing more."""
+        """Stop to record, and close the trace. It can be called again without effect."""
         thread, spool = self._thread, self._spool
         if thread is None or spool is None or spool.pid != os.getpid():
             return  # not started, or a forked child ends
         self._thread = None
-        stop_listening(self._name)
+        remove_listener(self._name)
         here().carriers.pop(self._name, None)
         self._stopping.set()
         thread.join(STOP_TIMEOUT_SECONDS)
@@ -168,10 +174,10 @@ class LocalRecording:
         try:
             self.stop()
         except Exception:
-            # The user's own exception, if there is one, matters more than ours.
+            # Raising it would hide an exception of the user's block.
             logger.exception("roast: recording %s did not end in order", self._path)
 
-    def _header(self) -> dict[str, Any]:
+    def _header(self) -> Fields:
         utc_offset = datetime.now().astimezone().utcoffset()
         return {
             "kind": "header",
@@ -190,22 +196,29 @@ class LocalRecording:
         writer = self._started
         try:
             await writer.open()
-        except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for
+        except BaseException as error:  # noqa: BLE001 - start() raises it
             opened.set_exception(error)
             return
         opened.set_result(None)
         try:
-            await writer.write(self._facts())
-            # Nothing else runs on this loop.
-            while not self._stopping.wait(self._settings.flush_interval_seconds):
-                await self._write(spool)
-            await self._write(spool)
+            await writer.write(self._environment())
+            stopping = False
+            while not stopping:
+                # Blocking, because nothing else runs on this event loop.
+                stopping = self._stopping.wait(self._settings.flush_interval_seconds)
+                losses = spool.losses() if stopping else ()
+                records = [
+                    *(record for part in spool.take() for record in self._records(*part)),
+                    *({"kind": "loss", "t": time(), **loss} for loss in losses),
+                ]
+                if records:
+                    await writer.write([plain(record) for record in records])
             await writer.finish(time(), "recording was stopped")
         except Exception:
-            logger.exception("roast: %s ends here; the run goes on", self._path)
+            logger.exception("roast: %s ends here; the run continues", self._path)
             await writer.abandon()
 
-    def _facts(self) -> list[dict[str, Any]]:
+    def _environment(self) -> list[Fields]:
         if "environment" not in self._settings.kinds:
             return []
         described = process.describe("client", self._settings.as_dict())
@@ -216,186 +229,137 @@ class LocalRecording:
         t = time()
         return [{"kind": "environment", "t": t, **plain(fact)} for fact in facts]
 
-    async def _write(self, spool: Spool) -> None:
-        records = [plain(record) for told in spool.take() for record in self._records(told)]
-        if lost := spool.take_lost():
-            records.append(_loss_of(lost))
-        if records:
-            await self._started.write(records)
-
-    def _records(self, told: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Make records of what a process tells, as a scheduler's would be."""
-        worker = f"pid:{told['pid']}"
-        chunk = told["chunk"]
-        parts = [part for part in (chunk, *told["sections"]) if part]
-        if worker not in self._workers:
-            self._workers.add(worker)
+    def _records(self, pid: int, measured: Records) -> Iterator[Fields]:
+        """Complete the records of one chunk as a scheduler would."""
+        worker = f"pid:{pid}"
+        if pid not in self._workers:
+            self._workers.add(pid)
+            host = socket.gethostname()
             yield {
                 "kind": "worker_added",
-                "t": min(part["start_t"] for part in parts),
+                "t": min(fields["start_t"] for _, fields in measured),
                 "worker": worker,
-                "server_id": f"{worker}@{socket.gethostname()}",
-                "name": str(told["pid"]),
-                "host": socket.gethostname(),
-                "pid": told["pid"],
+                "server_id": f"{worker}@{host}",
+                "name": str(pid),
+                "host": host,
+                "pid": pid,
                 "nthreads": 1,
             }
-        where: dict[str, Any] = {"worker": worker}
-        if chunk:
+        attempt: Fields = {"worker": worker, "key": "(no chunk)"}
+        kind, first = measured[0]
+        if kind == "chunk":
             self._chunks += 1
-            where |= {"key": _key_of(chunk), "run_id": self._chunks}
+            # Another attempt at the chunk has the same key.
+            identity = [first.get(name) for name in ("dataset", "filename", "treename")]
+            entries = f"{first.get('entry_start')}-{first.get('entry_stop')}"
+            attempt["key"] = ":".join(map(str, [*identity, entries]))
+            attempt["run_id"] = self._chunks
         t = time()
-        kinds = self._settings.kinds
-        if chunk and "chunk" in kinds:
-            yield {"kind": "chunk", "t": t, **as_record(chunk), **where}
-        if "section" in kinds:
-            where.setdefault("key", "(no chunk)")
-            for section in told["sections"]:
-                yield {"kind": "section", "t": t, **as_record(section), **where}
-            if told["more_sections"]:
-                yield {"kind": "loss", "t": t, **loss_of_sections(told)}
-
-
-def _loss_of(chunks: int) -> dict[str, Any]:
-    t = time()
-    return {
-        "kind": "loss",
-        "t": t,
-        "reason": "a process of a pool could not write down what it had measured",
-        "record_kind": "chunk",
-        "records": chunks,
-        "start_t": t,
-        "stop_t": t,
-    }
-
-
-def _key_of(chunk: dict[str, Any]) -> str:
-    """Name a chunk, so that another attempt at it is known as one."""
-    entries = f"{chunk.get('entry_start')}-{chunk.get('entry_stop')}"
-    parts = (chunk.get("dataset"), chunk.get("filename"), chunk.get("treename"), entries)
-    return ":".join(str(part) for part in parts)
+        for kind, fields in measured:
+            if kind == "loss":
+                yield {"kind": kind, "t": t, **fields}
+            elif kind in self._settings.kinds:
+                yield {"kind": kind, "t": t, **fields, **attempt}
 
 
 class Spool:
-    """Where several processes put what they measured, and one takes it.
+    """Records measured in several processes, collected by the one that created it.
+
+    Each chunk of another process is a file, which is renamed when it is complete and removed
+    when it has been collected.
 
     Parameters
     ----------
     name : str
-        Of the recording.
+        Name of the recording.
 
     Attributes
     ----------
     pid : int
-        The process that takes.
+        The process that created it.
+    name : str
+    folder : Path
     """
 
     def __init__(self, name: str) -> None:
         self.pid = os.getpid()
-        self._name = name
-        self._folder = Path(tempfile.mkdtemp(prefix="roast-"))
-        self._here: deque[dict[str, Any]] = deque()
-        self._offsets: dict[Path, int] = {}
-        self._lost = 0
+        self.name = name
+        self.folder = Path(tempfile.mkdtemp(prefix="roast-"))
+        self._pending: deque[Records] = deque()
+        self._dropped = 0
 
-    def tell(self, told: dict[str, Any]) -> None:
-        """Put something in, from this process or one that was forked from it."""
-        told = {**told, "pid": os.getpid()}
-        if told["pid"] == self.pid:
-            self._here.append(told)
+    def put(self, records: Records) -> None:
+        """Add records of this process, or of one that was forked from it."""
+        if os.getpid() != self.pid:
+            _write(self.folder, self.name, records)
+        elif len(self._pending) < MAX_PENDING:
+            self._pending.append(records)
         else:
-            _append_to(self._folder, self._name, told)
+            self._dropped += 1
 
-    def carry(self, function: Any) -> Carried:
-        """Make a function measure in the processes of a pool, too."""
-        return Carried(function, self._folder, self._name)
+    def take(self) -> Iterator[tuple[int, Records]]:
+        """Yield the process and the records of each chunk, and remove them."""
+        while self._pending:
+            yield self.pid, self._pending.popleft()
+        for path in sorted(self.folder.glob("*.json")):
+            pid, records = json.loads(path.read_bytes())
+            path.unlink()
+            yield pid, records
 
-    def take(self) -> Iterator[dict[str, Any]]:
-        """Take out what is in."""
-        while self._here:
-            yield self._here.popleft()
-        for path in sorted(self._folder.glob("*.jsonl")):
-            with path.open("rb") as file:
-                file.seek(self._offsets.get(path, 0))
-                content = file.read()
-            # A line that is just being written is left for the next time.
-            whole = content[: content.rfind(b"\n") + 1]
-            self._offsets[path] = self._offsets.get(path, 0) + len(whole)
-            for line in whole.splitlines():
-                try:
-                    told = json.loads(line)
-                except ValueError:  # the disk was full, and a part of it is missing
-                    self._lost += 1
-                else:
-                    yield told
-
-    def take_lost(self) -> int:
-        """Give how many chunks could not be taken out since this was asked last."""
-        lost, self._lost = self._lost, 0
-        return lost
+    def losses(self) -> Iterator[Fields]:
+        """Yield the fields of ``loss`` records of what cannot be collected."""
+        reasons = {
+            "a process of a pool could not write a chunk": len(
+                list(self.folder.glob("*.incomplete"))
+            ),
+            "a recording's buffer was full": self._dropped,
+        }
+        t = time()
+        for reason, chunks in reasons.items():
+            if chunks:
+                loss = {"reason": reason, "record_kind": "chunk", "records": chunks}
+                yield {**loss, "start_t": t, "stop_t": t}
 
     def remove(self) -> None:
-        """Leave nothing behind; who puts something in afterwards is told so."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Remove the folder. Processes that write later remove their listener."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Carried:
-    """A function on its way to a pool's processes, which it makes measure.
+    """A function that starts the measurement in the process in which it is unpickled.
 
     Parameters
     ----------
+    spool : Spool
     function : callable
-    folder : Path
-        Of a spool.
-    name : str
-        Of its recording.
     """
 
-    def __init__(self, function: Any, folder: Path, name: str) -> None:
+    def __init__(self, spool: Spool, function: Any) -> None:
         self._function = function
-        self._folder = folder
-        self._name = name
+        # Pickled apart, to be unpickled when the functions that it refers to are patched.
+        self._arguments = spool.folder, spool.name, cloudpickle.dumps(function)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function."""
         return self._function(*arguments, **keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is unpickled first happens first: the process listens before coffea's
-        # functions are looked up.
-        return _arrived, (_Listens(self._folder, self._name), self._function)
+        return _unpickle_listening, self._arguments
 
 
-class _Listens:
-    """Makes the process listen in which it is unpickled."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder = folder
-        self._name = name
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _listen_for, (self._folder, self._name)
-
-
-def _arrived(_listens: None, function: Any) -> Any:
-    return function
-
-
-def _listen_for(folder: Path, name: str) -> None:
+def _unpickle_listening(folder: Path, name: str, function: bytes) -> Any:
     if name not in here().listeners:
-        listen(name, functools.partial(_append_to, folder, name))
+        add_listener(name, functools.partial(_write, folder, name))
+    return pickle.loads(function)  # noqa: S301 - from the process that records
 
 
-def _append_to(folder: Path, name: str, told: dict[str, Any]) -> None:
-    """Put something into the spool of another process; if that has ended, listen no more."""
-    line = json.dumps(plain({**told, "pid": os.getpid()})) + "\n"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+def _write(folder: Path, name: str, records: Records) -> None:
+    """Write records to the spool of another process; stop listening if it is gone."""
+    pid = os.getpid()
+    path = folder / f"{time_ns()}-{pid}-{threading.get_ident()}.incomplete"
+    text = json.dumps(plain([pid, records]))
     try:
-        descriptor = os.open(folder / f"{os.getpid()}.jsonl", flags, 0o600)
-    except OSError:
-        stop_listening(name)
-        return
-    try:
-        os.write(descriptor, line.encode())
-    finally:
-        os.close(descriptor)
+        path.write_text(text, encoding="utf-8")
+        path.rename(path.with_suffix(".json"))
+    except FileNotFoundError:
+        remove_listener(name)

@@ -1,4 +1,4 @@
-"""``with section("jet selection"):`` names a part of a task."""
+"""The context manager ``section("jet selection")``, which names a part of a task."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roast_recorder.coffea.measurement import (
-    both_clocks,
-    current,
+    current_measurement,
+    errors_logged,
+    exception_text,
     memory_bytes,
-    quietly,
-    tell_section,
-    text_of,
+    publish_section,
+    read_clocks,
 )
 from roast_recorder.process_state import here
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class section:  # noqa: N801 - it is used like a function
     """Measure a named part of a task: seconds, CPU seconds, memory, bytes read.
 
-    Where nothing records it does nothing. Sections can be nested, and passed through as
-    often as one likes, by several threads at a time as well.
+    Without a recording it does nothing. Sections can be nested and repeated, and one object
+    can be used by several threads at a time.
 
     Parameters
     ----------
@@ -38,16 +38,16 @@ class section:  # noqa: N801 - it is used like a function
 
     def __init__(self, name: str) -> None:
         self._name = name
-        # One object can be in several threads at a time, and within itself.
-        self._begun: dict[int, list[_Begin]] = {}
+        #: By thread, because several threads can be inside; a list, because of nesting.
+        self._starts: dict[int, list[_Start]] = {}
 
     def __enter__(self) -> None:
         if not here().listeners:
             return
-        with quietly("a section is not measured"):
+        with errors_logged("begin a section"):
             bytes_read, memory = _bytes_read(), memory_bytes()
-            begin = _Begin(bytes_read, memory, thread_time(), *both_clocks())
-            self._begun.setdefault(threading.get_ident(), []).append(begin)
+            start = _Start(bytes_read, memory, thread_time(), *read_clocks())
+            self._starts.setdefault(threading.get_ident(), []).append(start)
 
     def __exit__(
         self,
@@ -55,51 +55,36 @@ class section:  # noqa: N801 - it is used like a function
         exc: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        if not self._begun:
+        thread = threading.get_ident()
+        if thread not in self._starts:
             return
         seconds, cpu_seconds = perf_counter(), thread_time()
-        with quietly("a section is measured in vain"):
-            begin = self._last_begin()
-            if begin is not None:
-                seconds, cpu_seconds = seconds - begin.seconds, cpu_seconds - begin.cpu_seconds
-                self._tell(begin, seconds, cpu_seconds, exc)
+        start = self._starts[thread].pop()
+        if not self._starts[thread]:
+            del self._starts[thread]
+        with errors_logged("measure a section"):
+            fields = {
+                "name": str(self._name),
+                "thread": thread,
+                "start_t": start.t,
+                "stop_t": start.t + (seconds - start.seconds),
+                "cpu_seconds": cpu_seconds - start.cpu_seconds,
+                "memory_delta": memory_bytes() - start.memory,
+            }
+            before, after = start.bytes_read, _bytes_read()
+            if before is not None and after is not None:
+                fields["bytes_read"] = after - before
+            if exc is not None:
+                fields["exception"] = exception_text(exc)
+            publish_section(fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Who is in it is no matter of another process.
+        # The threads inside belong to this process.
         return section, (self._name,)
 
-    def _last_begin(self) -> _Begin | None:
-        """Take out what it was like when this thread came in."""
-        thread = threading.get_ident()
-        begun = self._begun.get(thread)
-        if begun is None:
-            return None
-        begin = begun.pop()
-        if not begun:
-            del self._begun[thread]
-        return begin
 
-    def _tell(
-        self, begin: _Begin, seconds: float, cpu_seconds: float, error: BaseException | None
-    ) -> None:
-        record = {
-            "name": str(self._name),
-            "thread": threading.get_ident(),
-            "start_t": begin.t,
-            "stop_t": begin.t + seconds,
-            "cpu_seconds": cpu_seconds,
-            "memory_delta": memory_bytes() - begin.memory,
-        }
-        before, after = begin.bytes_read, _bytes_read()
-        if before is not None and after is not None:
-            record["bytes_read"] = after - before
-        if error is not None:
-            record["exception"] = text_of(error)
-        tell_section(record)
-
-
-class _Begin(NamedTuple):
-    """What it was like when a thread came into a section."""
+class _Start(NamedTuple):
+    """Values at the start of a section."""
 
     bytes_read: int | None
     memory: int
@@ -109,5 +94,5 @@ class _Begin(NamedTuple):
 
 
 def _bytes_read() -> int | None:
-    measurement = current()
-    return None if measurement is None else measurement.bytes_read()
+    measurement = current_measurement()
+    return None if measurement is None else measurement.requested()

@@ -1,10 +1,11 @@
-"""What a coffea chunk is, read off its task on the scheduler.
+"""Identify the chunk that a task will process, from the task on the scheduler.
 
-`coffea.processor.Runner` hands its :class:`DaskExecutor` one ``WorkItem`` a chunk, and the
-work item travels inside the task. Looking at it there needs no change of anybody's code,
-and works before the task runs and if it never does.
+`coffea.processor.Runner` passes one ``WorkItem`` a chunk to its :class:`DaskExecutor`, and
+dask-awkward passes file, tree and entries to uproot's reader. Both are inside of the task, so
+the chunk is known without any change to the user's code, before the task runs and even if
+it never does.
 
-coffea itself is never imported: a work item is recognised by what it has.
+coffea is never imported: a work item is recognized by its attributes.
 """
 
 from __future__ import annotations
@@ -17,140 +18,58 @@ try:
 except ImportError:  # until 2024.11 tasks were tuples
     task_spec = None  # type: ignore[assignment]
 
-#: Text of the user's metadata beyond this many characters is left out.
+#: Most characters recorded of the user's metadata.
 MAX_USERMETA_LENGTH = 4_096
 
-
-#: Parts of a task that are looked at in search of what uproot is to read.
+#: Most parts of a task that are searched for the arguments of uproot's reader.
 MAX_PARTS = 300
 
-#: What stands first among the arguments of most tasks.
+#: Types of the first argument of most tasks that are no chunks.
 _NO_WORK_ITEMS = frozenset(
     {int, float, str, bytes, bool, list, dict, type(None), getattr(task_spec, "TaskRef", int)}
 )
 
+Fields = dict[str, Any]
 
-def chunk_identity(
-    run_spec: Any, seen_usermeta: dict[int, Any] | None = None
-) -> dict[str, Any] | None:
-    """Describe the chunk that a task will process.
 
-    Before there are chunks, coffea asks each file how many entries it has. Those tasks are
-    described too, without entries: when a file is missing, it is they that fail, and
-    Dask's text of a FileNotFoundError does not name the file.
+def chunk_identity(run_spec: Any, seen_usermeta: dict[int, Any] | None = None) -> Fields | None:
+    """Return what identifies the chunk that a task will process.
+
+    Tasks in which coffea asks a file for its number of entries are identified as well,
+    without entries. If a file is missing, it is they that fail, and Dask's text of a
+    FileNotFoundError lacks the file's name.
 
     Parameters
     ----------
     run_spec : object
         The scheduler's ``TaskState.run_spec``.
     seen_usermeta : dict, optional
-        What was made of metadata before, by its id. The chunks of a dataset share theirs,
+        Bounded metadata by the id of the original. The chunks of a dataset share theirs,
         which can be large; keep the dict no longer than the tasks.
 
     Returns
     -------
     dict or None
-        Fields of a ``chunk`` record, without the key; None if this is no chunk.
+        Fields of a ``chunk`` record, without the key. None if the task is no chunk.
     """
-    # Nearly all tasks of a cluster are no chunks: say so as fast as can be.
+    # This runs for every task of a cluster: reject as early as possible.
     legacy = type(run_spec) is tuple
     arguments = run_spec[1:] if legacy else getattr(run_spec, "args", ())
-    if "uproot._dask" in sys.modules and (read := _uproot_read(run_spec)):
-        return read
+    if "uproot._dask" in sys.modules and (identity := _uproot_identity(run_spec)):
+        return identity
     if not arguments or type(arguments[0]) in _NO_WORK_ITEMS:
         return None
     item = find_work_item(run_spec)
     if item is None:
         return None
-    usermeta = usermeta_of(item, {} if seen_usermeta is None else seen_usermeta)
-    return {**as_identity(item), "usermeta": usermeta}
-
-
-def as_identity(item: Any) -> dict[str, Any]:
-    """Describe a work item, but for the user's metadata.
-
-    Parameters
-    ----------
-    item : object
-        As :func:`find_work_item` finds it.
-
-    Returns
-    -------
-    dict
-        Fields of a ``chunk`` record; entries are None if it has none.
-    """
-    uuid = getattr(item, "fileuuid", None)
-    return {
-        "dataset": item.dataset,
-        "filename": str(item.filename),
-        "treename": item.treename,
-        "entry_start": _int(getattr(item, "entrystart", None)),
-        "entry_stop": _int(getattr(item, "entrystop", None)),
-        "file_uuid": uuid.hex() if isinstance(uuid, bytes) else uuid and str(uuid),
-    }
-
-
-def _uproot_read(run_spec: Any) -> dict[str, Any] | None:
-    """Describe what a task of dask-awkward's reads, if it reads one stretch of one file.
-
-    ``uproot.dask`` gives each task ``(filename, treename, start, stop, True)``, and what is
-    called with it knows the dataset; both may lie deep inside a task that was fused.
-    """
-    reader, reads, waiting = None, [], [run_spec]
-    for _ in range(MAX_PARTS):
-        if not waiting:
-            break
-        part = waiting.pop()
-        if isinstance(part, tuple) and tuple(map(type, part)) == (str, str, int, int, bool):
-            reads.append(part)
-        elif isinstance(part, (tuple, list)):
-            waiting.extend(part)
-        elif isinstance(part, dict):
-            waiting.extend(part.values())
-        elif hasattr(type(part), "read_tree"):
-            reader = part
-        else:
-            inner = (getattr(part, name, None) for name in ("func", "args", "dsk", "value"))
-            waiting.extend(found for found in inner if found is not None)
-    if reader is None or len(reads) != 1:
-        return None
-    filename, treename, start, stop, are_entries = reads[0]
-    return {
-        **metadata_of(reader),
-        "filename": filename,
-        "treename": treename,
-        # Else they are the number of a step and how many there are.
-        "entry_start": start if are_entries else None,
-        "entry_stop": stop if are_entries else None,
-    }
-
-
-def metadata_of(reader: Any) -> dict[str, Any]:
-    """Give the metadata that coffea puts into the form of uproot's reader.
-
-    Returns
-    -------
-    dict
-        ``dataset`` and ``usermeta``, bounded, of a ``chunk`` record.
-    """
-    usermeta = dict(getattr(reader.form_mapping_info, "metadata", None) or {})
-    dataset = usermeta.pop("dataset", None)
-    return {
-        "dataset": None if dataset is None else str(dataset),
-        "usermeta": _bounded(usermeta),
-    }
-
-
-def _int(value: Any) -> int | None:
-    """Make an int of numpy's, too."""
-    return None if value is None else int(value)
+    return work_item_identity(item, {} if seen_usermeta is None else seen_usermeta)
 
 
 def find_work_item(candidate: Any, depth: int = 3) -> Any | None:
-    """Find the work item among the first arguments of a task.
+    """Return the work item among the first arguments of a task, or None.
 
-    With a broadcast processor, coffea zips the item with it into a tuple, which Dask wraps
-    into a task of its own. Until 2024.11 a task was a tuple of a function and arguments.
+    With a broadcast processor, coffea puts both into a tuple, which Dask wraps into a task
+    of its own. Until 2024.11 a task was a tuple of a function and its arguments.
     """
     if all(hasattr(candidate, name) for name in ("treename", "filename", "dataset")):
         return candidate
@@ -161,12 +80,71 @@ def find_work_item(candidate: Any, depth: int = 3) -> Any | None:
     return next((item for item in found if item is not None), None)
 
 
-def usermeta_of(item: Any, seen: dict[int, Any]) -> Any:
-    """Give the user's metadata of a work item, bounded; `seen` is what was made before."""
+def work_item_identity(item: Any, seen_usermeta: dict[int, Any]) -> Fields:
+    """Return what identifies the chunk of a work item; entries are None if it has none."""
+
+    def entry(name: str) -> int | None:
+        value = getattr(item, name, None)
+        return None if value is None else int(value)  # it can be one of numpy's
+
     usermeta = getattr(item, "usermeta", None)
-    if id(usermeta) not in seen:
-        seen[id(usermeta)] = _bounded(usermeta)
-    return seen[id(usermeta)]
+    if id(usermeta) not in seen_usermeta:
+        seen_usermeta[id(usermeta)] = _bounded(usermeta)
+    uuid = getattr(item, "fileuuid", None)
+    return {
+        "dataset": item.dataset,
+        "filename": str(item.filename),
+        "treename": item.treename,
+        "entry_start": entry("entrystart"),
+        "entry_stop": entry("entrystop"),
+        "file_uuid": uuid.hex() if isinstance(uuid, bytes) else uuid and str(uuid),
+        "usermeta": seen_usermeta[id(usermeta)],
+    }
+
+
+def reader_metadata(reader: Any) -> Fields:
+    """Return ``dataset`` and bounded ``usermeta`` that coffea added to uproot's reader."""
+    usermeta = dict(getattr(reader.form_mapping_info, "metadata", None) or {})
+    dataset = usermeta.pop("dataset", None)
+    return {
+        "dataset": None if dataset is None else str(dataset),
+        "usermeta": _bounded(usermeta),
+    }
+
+
+def _uproot_identity(run_spec: Any) -> Fields | None:
+    """Identify the chunk of a dask-awkward task that reads one range of one file.
+
+    ``uproot.dask`` passes ``(filename, treename, start, stop, True)`` to a reader, which has
+    the dataset. Both can be nested deeply in a fused task.
+    """
+    reader, ranges, queue = None, [], [run_spec]
+    for _ in range(MAX_PARTS):
+        if not queue:
+            break
+        part = queue.pop()
+        if isinstance(part, tuple) and tuple(map(type, part)) == (str, str, int, int, bool):
+            ranges.append(part)
+        elif isinstance(part, (tuple, list)):
+            queue.extend(part)
+        elif isinstance(part, dict):
+            queue.extend(part.values())
+        elif hasattr(type(part), "read_tree"):
+            reader = part
+        else:
+            inner = (getattr(part, name, None) for name in ("func", "args", "dsk", "value"))
+            queue.extend(found for found in inner if found is not None)
+    if reader is None or len(ranges) != 1:
+        return None
+    filename, treename, start, stop, are_entries = ranges[0]
+    return {
+        **reader_metadata(reader),
+        "filename": filename,
+        "treename": treename,
+        # Otherwise they are the number of a step and the number of steps.
+        "entry_start": start if are_entries else None,
+        "entry_stop": stop if are_entries else None,
+    }
 
 
 def _bounded(usermeta: Any) -> Any:

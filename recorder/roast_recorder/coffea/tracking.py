@@ -1,8 +1,7 @@
-"""Saying in an analysis that its chunks are to be measured.
+"""The function :func:`track`, which marks a processor's calls as chunks to be measured.
 
-Nobody needs it for coffea's own ways of running: they are measured without it. It is for
-processors that are called in some other way, by hand or by another framework, on workers
-that a recorder has reached.
+coffea's own ways of running are measured without it. It is for processors that are called
+in another way, by hand or by another framework, on workers that are recorded.
 """
 
 from __future__ import annotations
@@ -13,13 +12,18 @@ import inspect
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from roast_recorder.coffea.measurement import current, measured, quietly
+from roast_recorder.coffea.measurement import (
+    Fields,
+    call_measured,
+    current_measurement,
+    errors_logged,
+)
 
 Processor = TypeVar("Processor")
 
 
 def track(processor: Processor) -> Processor:
-    """Have every chunk measured that a processor processes.
+    """Measure every chunk that a processor processes.
 
     Parameters
     ----------
@@ -29,53 +33,48 @@ def track(processor: Processor) -> Processor:
     Returns
     -------
     same as `processor`
-        A copy that gives the same results. Where nothing records it does nothing else; a
+        A copy that returns the same results. Without a recording it does nothing else; a
         chunk that is measured already is not measured twice.
 
     Raises
     ------
     TypeError
-        If it can't be called with events.
+        If it cannot be called with events.
     """
-    if hasattr(processor, "process") and not isinstance(processor, type):
-        return _tracked(processor)  # type: ignore[no-any-return]
-    if hasattr(processor, "process") or not callable(processor):
-        raise TypeError(f"track() takes a processor or a function of events, not {processor!r}")
+    if not hasattr(processor, "process") and callable(processor):
 
-    @functools.wraps(processor)
-    def process(events: Any) -> Any:
-        return _measured(processor, events)
+        @functools.wraps(processor)
+        def process(events: Any) -> Any:
+            return _process_measured(processor, events)
 
-    return process  # type: ignore[return-value]
-
-
-def _tracked(processor: Any) -> Any:
-    """Give a copy of a processor with another ``process``."""
+        return process  # type: ignore[return-value]
+    if not hasattr(processor, "process") or isinstance(processor, type):
+        raise TypeError(f"invalid processor {processor!r}: use a processor or a function")
     if not hasattr(processor, "__dict__"):
         raise TypeError(
-            f"track() finds no room in {processor!r}, whose class has __slots__: "
+            f"cannot track {processor!r}, whose class has __slots__: "
             "track its method, processor.process"
         )
     tracked = copy.copy(processor)
-    # A frozen dataclass would refuse it.
+    # Not setattr(), which a frozen dataclass refuses.
     object.__setattr__(tracked, "process", _Process(tracked))
     return tracked
 
 
 class _Process:
-    """Takes the place of ``process`` on one processor."""
+    """Replacement of ``process`` on one processor; a class, so that it can be pickled."""
 
     def __init__(self, processor: Any) -> None:
         self._processor = processor
         own = vars(processor).get("process")
-        # What is tracked twice must not go on with the attributes of the first copy.
+        # A processor tracked twice must not use the attributes of the first copy.
         self._own: Any = own._own if isinstance(own, _Process) else own
 
     def __call__(self, events: Any) -> Any:
-        return _measured(self._own or self._of_class(), events)
+        return _process_measured(self._own or self._of_class(), events)
 
     def _of_class(self) -> Any:
-        """Find what a call of ``process`` would find if this were not there."""
+        """Return what the attribute ``process`` would be without this replacement."""
         kind = type(self._processor)
         found = inspect.getattr_static(kind, "process", None)
         if found is None:
@@ -83,46 +82,42 @@ class _Process:
         return found.__get__(self._processor, kind) if hasattr(found, "__get__") else found
 
 
-def _measured(function: Any, events: Any) -> Any:
+def _process_measured(function: Any, events: Any) -> Any:
     def process(events: Any) -> Any:
-        measurement = current()
+        measurement = current_measurement()
         if measurement is not None:
-            with quietly("events come from nowhere"):
+            with errors_logged("find the file of events"):
                 factory = events.attrs["@events_factory"]
                 measurement.opened_by(factory, events, timed=False)
         return function(events)
 
-    return measured(lambda: _identity_of(events), "processed", process, (events,), {})
+    return call_measured(lambda: _identify(events), "processed", process, (events,), {})
 
 
-def _identity_of(events: Any) -> dict[str, Any] | None:
-    """Say what chunk these events are; None if they are not read yet, or not from a file."""
+def _identify(events: Any) -> Fields | None:
+    """Return the identity of the events, or None if they are lazy or not from a file."""
     if hasattr(events, "dask"):
         return None
     metadata = getattr(events, "metadata", None) or {}
     factory = getattr(events, "attrs", {}).get("@events_factory")
     if factory is None and "filename" not in metadata:
         return None
-    # What metadata does not tell, coffea's factory knows.
-    told = {"treename": None, "fileuuid": None, "filename": None}
-    told |= {} if factory is None else _told_by(factory)
-    told |= metadata
+    known: Fields = {"treename": None, "fileuuid": None, "filename": None}
+    if factory is not None:
+        # The key of a NanoEventsFactory is ``uuid/tree/entries``.
+        uuid, tree, _ = map(unquote, factory._partition_key.split("/"))
+        file = getattr(factory.file_handle, "file", factory.file_handle)
+        found = {
+            "fileuuid": uuid,
+            "treename": tree.strip("/").partition(";")[0],
+            "filename": getattr(file, "file_path", None),
+        }
+        # coffea writes "None" where a Parquet file has neither.
+        known |= {name: value for name, value in found.items() if value != "None"}
+    known |= metadata
     return {
-        "dataset": told.get("dataset"),
-        "filename": told["filename"] and str(told["filename"]),
-        "treename": told["treename"],
-        "file_uuid": str(told["fileuuid"] or "").replace("-", "") or None,
+        "dataset": known.get("dataset"),
+        "filename": known["filename"] and str(known["filename"]),
+        "treename": known["treename"],
+        "file_uuid": str(known["fileuuid"] or "").replace("-", "") or None,
     }
-
-
-def _told_by(factory: Any) -> dict[str, Any]:
-    """Read a file's names off the key of a NanoEventsFactory: ``uuid/tree/entries``."""
-    uuid, tree, _ = map(unquote, factory._partition_key.split("/"))
-    file = getattr(factory.file_handle, "file", factory.file_handle)
-    told = {
-        "fileuuid": uuid,
-        "treename": tree.strip("/").partition(";")[0],
-        "filename": getattr(file, "file_path", None),
-    }
-    # That is how coffea writes it when a Parquet file tells neither.
-    return {name: value for name, value in told.items() if value != "None"}

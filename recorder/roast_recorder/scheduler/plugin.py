@@ -44,8 +44,8 @@ from roast_recorder.scheduler.wire_format import (
 )
 from roast_recorder.scheduler.worker_plugins import Meters
 from roast_recorder.settings import OPT_IN_KINDS, recorded_kinds
-from roast_recorder.worker.plugin import METER_NAME, TELL
-from roast_recorder.worker.profiler import profiler_of_scheduler
+from roast_recorder.worker.plugin import PLUGIN_NAME, PROCESS_OPERATION
+from roast_recorder.worker.profiler import ProfileReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ class RecorderPlugin(SchedulerPlugin):
     settings : dict
         As :class:`roast_recorder.settings.Settings` gives them.
     meter : bytes or None
-        A pickled :class:`roast_recorder.worker.plugin.WorkerMeter` for every worker.
+        A pickled :class:`roast_recorder.worker.plugin.WorkerRecorder` for every worker.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._when_nobody_is_left: Callable[[], None] | None = None
         self._profiler = None
         if "profile" in self._kinds:
-            self._profiler = profiler_of_scheduler(scheduler, time())
+            self._profiler = ProfileReader.of_scheduler(scheduler, time())
         self._profiled = monotonic()
         self._meters = Meters(scheduler, self._trace_id, self._meter, self._kinds, self._append)
         self._computations = Computations(code=self._settings["code"])
@@ -154,7 +154,7 @@ class RecorderPlugin(SchedulerPlugin):
             operation_name("hello", self._trace_id): self.hello,
             operation_name("pull", self._trace_id): self.pull,
             operation_name("detach", self._trace_id): self.detach,
-            TELL.format(trace_id=self._trace_id): self._meters.hear_process,
+            PROCESS_OPERATION.format(trace_id=self._trace_id): self._meters.hear_process,
         }
 
     def _write_who_is_there(self) -> None:
@@ -540,7 +540,7 @@ class RecorderPlugin(SchedulerPlugin):
         )
         if not wanted or not self._scheduler.workers:
             return
-        function = cloudpickle.dumps(_say_now(METER_NAME.format(trace_id=self._trace_id)))
+        function = cloudpickle.dumps(_say_now(PLUGIN_NAME.format(trace_id=self._trace_id)))
         asked = [
             asyncio.create_task(self._hear(worker, function))
             for worker in list(self._scheduler.workers)
@@ -743,7 +743,7 @@ def _say_now(meter_name: str) -> Callable[..., Any]:
         await dask_worker.heartbeat()
         meter = dask_worker.plugins.get(meter_name)
         if meter is not None:
-            await meter.tell_the_rest(dask_worker)
+            await meter.flush()
 
     return say_now
 

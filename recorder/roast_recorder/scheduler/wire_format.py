@@ -46,7 +46,7 @@ FINE_METRICS: Final = 4
 #: :func:`pack` packs them
 PROFILES: Final = 5
 #: ``(WORKER_LOG, t, worker, server_id, records, packed, kind)``: so many records of that
-#: kind, as :class:`roast_recorder.worker.log_observer.WorkerLogs` packs them
+#: kind, as :class:`roast_recorder.worker.log_observer.LogObserver` packs them
 WORKER_LOG: Final = 6
 
 Row = tuple[Any, ...]

@@ -9,14 +9,15 @@ from collections.abc import Callable
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from roast_recorder.coffea.measurement import as_record, loss_of_sections
 from roast_recorder.process import PROCESS, Sheets
 from roast_recorder.scheduler.buffer import EVENTS, FACTS, SAMPLES
 from roast_recorder.scheduler.wire_format import PROFILES, RECORD, WORKER_LOG, Row, unpack
-from roast_recorder.worker.plugin import METER_NAME, TOPIC
+from roast_recorder.worker.plugin import PLUGIN_NAME, TOPIC
 
 if TYPE_CHECKING:
     from distributed import Scheduler
+
+    from roast_recorder.coffea.measurement import Records
 
 logger = logging.getLogger("roast_recorder")
 
@@ -32,7 +33,7 @@ class Meters:
     scheduler : Scheduler
     trace_id : str
     pickled : bytes or None
-        A :class:`roast_recorder.worker.plugin.WorkerMeter`. None if nothing is to be metered.
+        A :class:`roast_recorder.worker.plugin.WorkerRecorder`. None if nothing is to be metered.
     kinds : set of str
         Kinds of records that are wanted.
     append : callable
@@ -53,7 +54,7 @@ class Meters:
         append: Callable[[Row, int], None],
     ) -> None:
         self._scheduler = scheduler
-        self._name = METER_NAME.format(trace_id=trace_id)
+        self._name = PLUGIN_NAME.format(trace_id=trace_id)
         self._topic = TOPIC.format(trace_id=trace_id)
         self._pickled = pickled
         self._kinds = kinds | {"loss"}
@@ -150,13 +151,9 @@ class Meters:
         for loss in losses:
             self._append((RECORD, t, "loss", loss), FACTS)
 
-    def _hear_measured(self, told: dict[str, Any]) -> None:
+    def _hear_measured(self, records: Records) -> None:
         t = time()
-        rows = [("chunk", as_record(told["chunk"]))] if told["chunk"] else []
-        rows += [("section", as_record(section)) for section in told["sections"]]
-        if told["more_sections"]:
-            rows.append(("loss", loss_of_sections(told)))
-        for kind, fields in rows:
+        for kind, fields in records:
             if kind in self._kinds:
                 self._append((RECORD, t, kind, fields), FACTS)
 

@@ -1,299 +1,340 @@
-"""What Dask's own logs on a worker say, each entry once.
+"""Copy every entry of the logs that Dask keeps on a worker.
 
-A worker writes every change of a task's state into ``state.log``, and every transfer that
-came in or went out into two logs beside it. While anybody records, these rings tell what is
-appended to them (:mod:`roast_recorder.worker.rings`). What is needed of it waits, and is packed once
-a heartbeat.
+A worker appends each change of a task's state to ``state.log``, and each transfer to two
+more logs. They are bounded deques, so reading them now and then would miss entries.
+:func:`observe_log` replaces one by a subclass that calls listeners on every append.
 
-The times in ``state.log`` are those of the worker's clock, and each heartbeat estimates anew
-how far that is from the scheduler's. Who takes after each of them knows which estimate holds
-for what was taken: the one that Dask used when it timed the same tasks.
-
-What goes to disk and comes back, and what a client scatters, is in no log. The buffer of
-results calls back for the one, the handler of the message is listened to for the other.
+Spills and scattered data are in no log: the buffer of results calls back for the former,
+and the message handler is wrapped for the latter.
 """
 
 from __future__ import annotations
 
 import contextlib
 import marshal
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
-from roast_recorder.scheduler import message_hooks as tap
+from roast_recorder.scheduler import message_hooks
 from roast_recorder.scheduler.wire_format import MARSHAL_VERSION, is_odd
-from roast_recorder.worker import rings
 
 if TYPE_CHECKING:
     from distributed import Worker
 
-#: Records of one kind that wait at the most: some 20 MB of transitions. What goes beyond is
-#: counted.
-MAX_WAITING: Final = 100_000
+#: Most pending records of one kind: some 20 MB of transitions. More are dropped and counted.
+MAX_PENDING: Final = 100_000
 
-#: When more than this wait, they are not left until the next heartbeat.
-MANY_WAITING: Final = 10_000
+#: With more pending records than this, they are sent before the next heartbeat.
+MANY_PENDING: Final = 10_000
 
-#: Entries of ``state.log`` of this length are transitions: key, start, finish, the state that
-#: it came to, what follows from it, stimulus_id, time.
+#: Length of the entries of ``state.log`` that are transitions: key, start, finish, resulting
+#: state, recommendations, stimulus_id, time. Entries of other lengths are other events.
 TRANSITION_LENGTH: Final = 7
 
-#: What is kept of them: all but what follows.
+#: Values recorded of a transition: all but the recommendations.
 TRANSITION_VALUES: Final = 6
 
+Listener = Callable[[Any], None]
+Unsubscribe = Callable[[], None]
 
-class WorkerLogs:
-    """Hears the logs of one worker for one recorder.
+
+class LogObserver:
+    """Collect the log entries of one worker for one recording.
 
     Parameters
     ----------
     worker : Worker
     transitions : bool
-        Whether transitions are heard, and what is spilled.
+        Collect task transitions and spills.
     transfers : bool
-        Whether transfers are heard, and what is scattered.
+        Collect transfers between workers and data scattered by clients.
     """
 
     def __init__(self, worker: Worker, *, transitions: bool, transfers: bool) -> None:
         self._worker = worker
-        self._delay = worker.scheduler_delay
+        self._clock_offset = worker.scheduler_delay
         self._taken_t = time()
-        self._arriving: list[Any] = []
-        self._transitions = Waiting("worker_transition", TRANSITION_VALUES)
-        self._spilled = Waiting("spill")
-        self._transfers = Waiting("transfer")
-        self._leaving: list[Callable[[], None]] = []
+        self._scattered_keys: list[Any] = []
+        self._transitions = Pending("worker_transition", TRANSITION_VALUES)
+        self._spills = Pending("spill")
+        self._transfers = Pending("transfer")
+        self._subscriptions = contextlib.ExitStack()
+        subscribe = self._subscriptions.callback
         if transitions:
-            hears_transitions = self._transitions.hears_transitions()
-            self._leaving.append(rings.listen(worker.state, "log", hears_transitions))
-            self._leaving += _when_spilled(worker.data, self._spilled.append)
+            subscribe(observe_log(worker.state, "log", self._transitions.transition_listener()))
+            self._observe_spills(worker.data)
         if transfers:
             for name, incoming in (
                 ("transfer_incoming_log", True),
                 ("transfer_outgoing_log", False),
             ):
-                hear = _hears_transfers(self._transfers, incoming=incoming)
-                self._leaving.append(rings.listen(worker, name, hear))
+                subscribe(
+                    observe_log(worker, name, self._transfers.transfer_listener(incoming))
+                )
             handlers: Any = worker.handlers
-            self._leaving.append(tap.listen(handlers, "update_data", self._hear_scatter))
+            subscribe(message_hooks.listen(handlers, "update_data", self._on_scatter))
 
     @property
     def crowded(self) -> bool:
-        """Whether so much waits that it should be taken soon."""
-        several = (self._transitions, self._spilled, self._transfers)
-        return any(waiting.records > MANY_WAITING for waiting in several)
+        """Whether the pending records should be sent without waiting for a heartbeat."""
+        kinds = (self._transitions, self._spills, self._transfers)
+        return any(len(pending) > MANY_PENDING for pending in kinds)
 
     def take(self) -> dict[str, Any] | None:
-        """Take what has come since the last time.
+        """Return the pending records and clear them.
+
+        Call this after every heartbeat. A heartbeat updates the estimated offset between
+        the worker's clock and the scheduler's; the times of ``state.log`` are converted with
+        the estimate that Dask used when it timed the same tasks.
 
         Returns
         -------
         dict or None
-            ``logs``: of each kind (kind, number of records, packed), as
-            :mod:`roast_recorder.scheduler.expand` makes records of it; ``losses``: fields of records
-            of what is missing; ``worker`` and ``server_id``. None if there is nothing.
+            ``logs``: (kind, number of records, packed records) for each kind, decoded by
+            :mod:`roast_recorder.scheduler.expand`; ``losses``: fields of ``loss`` records;
+            ``worker`` and ``server_id``. None if nothing is pending.
         """
         worker = self._worker
         logs: list[tuple[str, int, bytes]] = []
         losses: list[dict[str, Any]] = []
-        for waiting in (self._transitions, self._spilled, self._transfers):
-            records, lost, values = waiting.take()
-            if lost:
-                losses.append(self._loss(waiting.kind, lost, "more came than a worker keeps"))
+        for pending in (self._transitions, self._spills, self._transfers):
+            records, dropped, values = pending.take()
+            if dropped:
+                losses.append(self._loss(pending.kind, dropped, "a worker's buffer was full"))
             if records:
-                if waiting is self._transitions:
+                if pending is self._transitions:
                     _replace_odd_keys(values)
                 try:
-                    packed = marshal.dumps((self._delay, values), MARSHAL_VERSION)
+                    packed = marshal.dumps((self._clock_offset, values), MARSHAL_VERSION)
                 except ValueError:
-                    losses.append(self._loss(waiting.kind, records, "impossible to encode"))
+                    losses.append(self._loss(pending.kind, records, "impossible to encode"))
                 else:
-                    logs.append((waiting.kind, records, packed))
-        self._delay = worker.scheduler_delay
+                    logs.append((pending.kind, records, packed))
+        self._clock_offset = worker.scheduler_delay
         self._taken_t = time()
         if not logs and not losses:
             return None
-        whose = {"worker": worker.contact_address or worker.address, "server_id": worker.id}
-        return {"logs": logs, "losses": losses, **whose}
+        address = worker.contact_address or worker.address
+        return {"logs": logs, "losses": losses, "worker": address, "server_id": worker.id}
 
-    def leave(self) -> None:
-        """Hear no more, and leave all as it was."""
-        for leave in self._leaving:
-            leave()
-        self._leaving.clear()
+    def close(self) -> None:
+        """Stop collecting, and restore what was replaced on the worker."""
+        self._subscriptions.close()
 
     def _loss(self, kind: str, records: int, reason: str) -> dict[str, Any]:
         return {
             "reason": reason,
             "record_kind": kind,
             "records": records,
-            "start_t": self._taken_t + self._delay,
-            "stop_t": time() + self._delay,
+            "start_t": self._taken_t + self._clock_offset,
+            "stop_t": time() + self._clock_offset,
         }
 
-    def _hear_scatter(self, message: dict[str, Any] | None) -> None:
-        """Note what has arrived: no other end tells, and nobody knows when it was sent."""
+    def _on_scatter(self, message: dict[str, Any] | None) -> None:
+        """Record scattered data when the handler is done: None follows each message.
+
+        The client reports nothing, so neither the start nor the source is known.
+        """
         if message is not None:
-            self._arriving = list(message.get("data") or ())
+            self._scattered_keys = list(message.get("data") or ())
             return
         tasks = self._worker.state.tasks
-        sizes = _sizes({key: getattr(tasks.get(key), "nbytes", None) for key in self._arriving})
+        keys = self._scattered_keys
+        sizes = _sizes({key: getattr(tasks.get(key), "nbytes", None) for key in keys})
         now = time() + self._worker.scheduler_delay
-        self._arriving = []
+        self._scattered_keys = []
         self._transfers.append((True, None, now, None, sum(sizes.values()), sizes, None))
 
+    def _observe_spills(self, data: Any) -> None:
+        """Add callbacks to Dask's spill buffer; another kind of buffer has none.
 
-class Waiting:
-    """Records of one kind that were heard of and not taken yet; bounded.
+        A callback that raised would prevent the result from moving.
+        """
+
+        def spilled(key: Any, _value: Any) -> None:
+            with contextlib.suppress(Exception):
+                size = data._slow_uncached.weight_by_key.get(key) or (None, None)
+                sizes = map(_optional_int, size)
+                self._spills.append((_plain_key(key), "memory", "disk", *sizes, time()))
+
+        def restored(key: Any, _value: Any) -> None:
+            with contextlib.suppress(Exception):
+                nbytes = _optional_int(data.fast.weights.get(key))
+                self._spills.append((_plain_key(key), "disk", "memory", nbytes, None, time()))
+
+        def remove(callbacks: list[Any], callback: Any) -> None:
+            with contextlib.suppress(ValueError):
+                callbacks.remove(callback)
+
+        for name, callback in (
+            ("fast_to_slow_callbacks", spilled),
+            ("slow_to_fast_callbacks", restored),
+        ):
+            callbacks = getattr(data, name, None)
+            if isinstance(callbacks, list):
+                callbacks.append(callback)
+                self._subscriptions.callback(remove, callbacks, callback)
+
+
+class Pending:
+    """Bounded list of records of one kind that have not been sent yet.
 
     Parameters
     ----------
     kind : str
-    length : int, optional
-        Values that one has in the flat list of them. Each of other kinds is one value.
+    width : int, optional
+        Consecutive values that make one record.
     """
 
-    def __init__(self, kind: str, length: int = 1) -> None:
+    def __init__(self, kind: str, width: int = 1) -> None:
         self.kind = kind
-        self._length = length
+        self._width = width
         self._values: list[Any] = []
-        self._lost = 0
+        self._dropped = 0
 
-    @property
-    def records(self) -> int:
-        """How many wait."""
-        return len(self._values) // self._length
+    def __len__(self) -> int:
+        return len(self._values) // self._width
 
     def append(self, value: Any) -> None:
-        """Have one more wait, or count it."""
-        if len(self._values) < MAX_WAITING:
+        """Append a record of one value, or count it as dropped."""
+        if len(self._values) < MAX_PENDING:
             self._values.append(value)
         else:
-            self._lost += 1
+            self._dropped += 1
 
-    def hears_transitions(self) -> Callable[[tuple[Any, ...]], None]:
-        """Make what listens to ``state.log``.
+    def transition_listener(self) -> Listener:
+        """Return a listener for ``state.log``.
 
-        A closure, and a flat list of values: looking up attributes would cost as much
-        again, and tuples that live on would cost the garbage collector more.
+        It is a closure over a flat list because it runs at every transition: attribute
+        lookups would double its cost, and a tuple a record would cost the garbage collector
+        even more.
         """
         values = self._values
         extend = values.extend
-        limit = MAX_WAITING * self._length
+        limit = MAX_PENDING * self._width
 
-        def hear(entry: tuple[Any, ...]) -> None:
+        def on_entry(entry: tuple[Any, ...]) -> None:
             if len(entry) == TRANSITION_LENGTH:
                 key, start, finish, state, _, stimulus_id, t = entry
                 if len(values) < limit:
                     extend((key, start, finish, state, stimulus_id, t))
                 else:
-                    self._lost += 1
+                    self._dropped += 1
 
-        return hear
+        return on_entry
+
+    def transfer_listener(self, incoming: bool) -> Listener:
+        """Return a listener for a log of transfers, whose times are the scheduler's."""
+
+        def on_entry(entry: dict[str, Any]) -> None:
+            with contextlib.suppress(Exception):
+                self.append(
+                    (
+                        incoming,
+                        entry["start"],
+                        entry["stop"],
+                        entry["who"],
+                        int(entry["total"]),
+                        _sizes(entry["keys"]),
+                        _optional_int(entry.get("compressed")),
+                    )
+                )
+
+        return on_entry
 
     def take(self) -> tuple[int, int, list[Any]]:
-        """Take what waits: number of records, how many were lost, values."""
-        values, lost = self._values[:], self._lost
+        """Return the number of records, the number dropped, and the values; clear them."""
+        values, dropped = self._values[:], self._dropped
         self._values.clear()
-        self._lost = 0
-        return len(values) // self._length, lost, values
+        self._dropped = 0
+        return len(values) // self._width, dropped, values
 
 
-def after_heartbeats(worker: Worker, listener: Callable[[], None]) -> Callable[[], None]:
-    """Call `listener` after each heartbeat of a worker; give back what ends that.
+class ObservedLog(deque[Any]):
+    """A deque that calls its listeners with every appended entry."""
 
-    One wrapper serves all recorders, and goes when the last of them goes.
+    # Workers append while tasks run: a slot is faster than an instance dict.
+    __slots__ = ("listeners",)
+
+    def __init__(self, entries: Iterable[Any] = (), maxlen: int | None = None) -> None:
+        super().__init__(entries, maxlen)
+        self.listeners: list[Listener] = []
+
+    def append(self, entry: Any, _append: Any = deque.append) -> None:
+        """Append an entry at the right end."""
+        _append(self, entry)
+        for listener in self.listeners:
+            listener(entry)
+
+
+def observe_log(owner: Any, attribute: str, listener: Listener) -> Unsubscribe:
+    """Call `listener` with every entry that is appended to a log from now on.
+
+    Parameters
+    ----------
+    owner : object
+    attribute : str
+        Name of the owner's attribute that holds the deque.
+    listener : callable
+        It must not raise. It should not keep containers: each that stays alive costs the
+        garbage collector more than everything else here.
+
+    Returns
+    -------
+    callable
+        Ends the subscription. The last one restores a plain deque.
     """
-    beat: Any = worker.periodic_callbacks["heartbeat"]
-    listeners: list[Callable[[], None]] | None
-    listeners = getattr(beat.callback, "roast_listeners", None)
+    log = getattr(owner, attribute)
+    # The class may be another recording's copy: recorders are pickled by value.
+    if not hasattr(log, "listeners"):
+        log = ObservedLog(log, log.maxlen)
+        setattr(owner, attribute, log)
+    log.listeners.append(listener)
+
+    def unsubscribe() -> None:
+        log.listeners.remove(listener)
+        if not log.listeners and getattr(owner, attribute) is log:
+            setattr(owner, attribute, deque(log, log.maxlen))
+
+    return unsubscribe
+
+
+def observe_heartbeats(worker: Worker, listener: Callable[[], None]) -> Unsubscribe:
+    """Call `listener` after each heartbeat of a worker; return a function that ends it.
+
+    All recordings share one wrapper, which the last one removes.
+    """
+    heartbeat: Any = worker.periodic_callbacks["heartbeat"]
+    original = heartbeat.callback
+    listeners: list[Callable[[], None]] | None = getattr(original, "roast_listeners", None)
     if listeners is None:
-        listeners = []
-        beat.callback = _heard(beat.callback, listeners)
+        shared: list[Callable[[], None]] = []
+
+        async def observed() -> None:
+            try:
+                await original()
+            finally:
+                for each in tuple(shared):  # one may unsubscribe
+                    each()
+
+        observed.roast_original = original  # type: ignore[attr-defined]
+        observed.roast_listeners = shared  # type: ignore[attr-defined]
+        heartbeat.callback = observed
+        listeners = shared
     listeners.append(listener)
 
-    def leave() -> None:
+    def unsubscribe() -> None:
         listeners.remove(listener)
-        if not listeners and getattr(beat.callback, "roast_listeners", None) is listeners:
-            beat.callback = beat.callback.roast_original
+        if not listeners and getattr(heartbeat.callback, "roast_listeners", None) is listeners:
+            heartbeat.callback = heartbeat.callback.roast_original
 
-    return leave
-
-
-def _heard(original: Callable[[], Any], listeners: list[Callable[[], None]]) -> Any:
-    async def heartbeat() -> None:
-        try:
-            await original()
-        finally:
-            for listener in list(listeners):
-                listener()
-
-    heartbeat.roast_original = original  # type: ignore[attr-defined]
-    heartbeat.roast_listeners = listeners  # type: ignore[attr-defined]
-    return heartbeat
-
-
-def _hears_transfers(waiting: Waiting, *, incoming: bool) -> Callable[[dict[str, Any]], None]:
-    """Make what listens to a log of transfers, whose times are on the scheduler's clock."""
-
-    def hear(entry: dict[str, Any]) -> None:
-        with contextlib.suppress(Exception):
-            waiting.append(
-                (
-                    incoming,
-                    entry["start"],
-                    entry["stop"],
-                    entry["who"],
-                    int(entry["total"]),
-                    _sizes(entry["keys"]),
-                    _whole_number(entry.get("compressed")),
-                )
-            )
-
-    return hear
-
-
-def _when_spilled(data: Any, hear: Callable[[Any], None]) -> list[Callable[[], None]]:
-    """Have results noticed that go to disk and come back; give what ends that.
-
-    A buffer that is not Dask's own (of a worker that does not spill, or spills elsewhere)
-    has no such callbacks. One that raises would keep the result from moving.
-    """
-
-    def spilled(key: Any, _value: Any) -> None:
-        with contextlib.suppress(Exception):
-            size = data._slow_uncached.weight_by_key.get(key) or (None, None)
-            sizes = map(_whole_number, size)
-            hear((_plain_key(key), "memory", "disk", *sizes, time()))
-
-    def restored(key: Any, _value: Any) -> None:
-        with contextlib.suppress(Exception):
-            nbytes = _whole_number(data.fast.weights.get(key))
-            hear((_plain_key(key), "disk", "memory", nbytes, None, time()))
-
-    leaving = []
-    for name, call in (
-        ("fast_to_slow_callbacks", spilled),
-        ("slow_to_fast_callbacks", restored),
-    ):
-        calls = getattr(data, name, None)
-        if isinstance(calls, list):
-            calls.append(call)
-            leaving.append(_remover(calls, call))
-    return leaving
-
-
-def _remover(calls: list[Any], call: Any) -> Callable[[], None]:
-    def leave() -> None:
-        if call in calls:
-            calls.remove(call)
-
-    return leave
+    return unsubscribe
 
 
 def _replace_odd_keys(values: list[Any]) -> None:
-    """Put texts in the places of keys that would not survive their way as they are."""
+    """Replace, in the flat list of transitions, keys that marshal cannot encode by text."""
     keys = values[::TRANSITION_VALUES]
     odd = {key: str(key) for key in set(keys) if type(key) is not str and is_odd(key)}
     if odd:
@@ -305,11 +346,11 @@ def _plain_key(key: Any) -> Any:
 
 
 def _sizes(keys: dict[Any, Any]) -> dict[str, int]:
-    """Give the sizes by text; one that Dask does not know is 0."""
+    """Return sizes by the text of the key; 0 where Dask has none."""
     return {
         key if type(key) is str else str(key): int(nbytes or 0) for key, nbytes in keys.items()
     }
 
 
-def _whole_number(value: Any) -> int | None:
+def _optional_int(value: Any) -> int | None:
     return None if value is None else int(value)

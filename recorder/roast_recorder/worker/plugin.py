@@ -1,7 +1,8 @@
-"""The recorder on a worker: it tells of chunks, of what the profiler saw, and of its logs.
+"""The recorder's worker plugin: sends chunks, sections, profiles and logs to the scheduler.
 
-It comes from the scheduler to all workers, to those that come later as well, and goes when
-the recording ends. It travels by value, so workers need nothing installed.
+The scheduler registers the plugin on all workers, including those that join later, and
+unregisters it when the recording ends. It is pickled by value, so workers need nothing
+installed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import contextlib
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from random import random
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -20,46 +21,47 @@ from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from roast_recorder import process
-from roast_recorder.coffea.instrumentation import listen, stop_listening
+from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.scheduler.wire_format import pack
-from roast_recorder.worker.log_observer import WorkerLogs, after_heartbeats
+from roast_recorder.worker.log_observer import LogObserver, observe_heartbeats
 from roast_recorder.worker.profiler import (
-    Profiler,
-    note_innermost,
-    note_no_longer,
-    profiler_of_worker,
+    ProfileReader,
+    count_innermost,
+    stop_counting_innermost,
 )
 
 if TYPE_CHECKING:
     from distributed import Worker
 
-#: Workers speak to the recorder of one trace on the topic of this name.
+    from roast_recorder.coffea.measurement import Records
+
+#: Name of the plugin of one recording.
+PLUGIN_NAME = "roast-recorder-{trace_id}"
+
+#: Topic of the events that workers send to the recorder of one trace.
 TOPIC = "roast-worker-{trace_id}"
 
-#: The scheduler's operation by which workers say, once, what they are.
-TELL = "roast_tell_{trace_id}"
+#: Operation of the scheduler that takes the description of a worker's process.
+PROCESS_OPERATION = "roast_process_{trace_id}"
 
-#: How long a chunk waits to be told of if its task goes on, and logs in which much waits.
+#: How long a chunk waits if its task continues, and how often the logs' size is checked.
 SEND_INTERVAL_SECONDS = 0.5
 
-#: What the meter of one trace is called among the plugins of a worker.
-METER_NAME = "roast-recorder-{trace_id}"
 
-
-class WorkerMeter(WorkerPlugin):
-    """Measures the chunks of one worker, and reads its profiles and logs, for one recorder.
+class WorkerRecorder(WorkerPlugin):
+    """Measure the chunks of one worker, and read its profiles and logs, for one recording.
 
     Parameters
     ----------
     trace_id : str
     chunks : bool
-        Whether chunks and sections are measured.
+        Measure chunks and sections.
     profile_interval_seconds : float or None
-        How often profiles are sent. None: never.
+        Time between two messages with profiles. None: no profiles.
     facts : dict or None
-        The settings by which the worker says, once, what it runs with and on. None: never.
+        Settings that determine how the worker's process is described. None: it is not.
     transfers, transitions : bool
-        Whether the logs of transfers and of transitions are read.
+        Read the logs of transfers and of transitions.
     """
 
     def __init__(
@@ -72,173 +74,174 @@ class WorkerMeter(WorkerPlugin):
         transfers: bool = False,
         transitions: bool = False,
     ) -> None:
-        self.name = METER_NAME.format(trace_id=trace_id)
+        self.name = PLUGIN_NAME.format(trace_id=trace_id)
         self._topic = TOPIC.format(trace_id=trace_id)
-        self._tell = TELL.format(trace_id=trace_id)
+        self._process_operation = PROCESS_OPERATION.format(trace_id=trace_id)
         self._chunks = chunks
         self._profile_interval_seconds = profile_interval_seconds
         self._facts = facts
-        self._saying: asyncio.Task[None] | None = None
-        self._profiler: Profiler | None = None
-        self._wanted_logs = {"transfers": transfers, "transitions": transitions}
-        self._logs: WorkerLogs | None = None
-        self._leave_heartbeats: Callable[[], None] | None = None
-        self._waiting: deque[dict[str, Any]] = deque()
-        self._worker: Worker | None = None
-        self._doing: list[asyncio.Task[None]] = []
+        self._log_options = {"transfers": transfers, "transitions": transitions}
+        self._measured: deque[Records] = deque()
+        self._profiles: ProfileReader | None = None
+        self._logs: LogObserver | None = None
+        self._unsubscribe_heartbeats: Callable[[], None] | None = None
+        self._describing: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def setup(self, worker: Worker) -> None:
-        """Begin to listen."""
+        """Subscribe to everything that is recorded on this worker."""
         self._worker = worker
-        do = asyncio.get_running_loop().create_task
+        # Several workers can share a process.
+        self._listener_name = f"{self.name}-{worker.id}"
         if self._chunks:
-            listen(self._name_on(worker), _hears_chunks(worker, self._waiting))
-            self._doing.append(do(self._send_now_and_then()))
+            add_listener(self._listener_name, self._on_measured)
+            self._start(self._send_measured_regularly())
         if self._profile_interval_seconds is not None:
-            note_innermost(self._name_on(worker))
-            self._profiler = profiler_of_worker(worker, time() + worker.scheduler_delay)
-            self._doing.append(do(self._gather(worker)))
+            count_innermost(self._listener_name)
+            self._profiles = ProfileReader.of_worker(worker, time() + worker.scheduler_delay)
+            self._start(self._send_profiles_regularly(self._profile_interval_seconds))
         if self._facts is not None:
-            self._saying = do(self._say_what_it_is(worker, self._facts))
-            self._doing.append(self._saying)
-        if any(self._wanted_logs.values()):
-            self._logs = WorkerLogs(worker, **self._wanted_logs)
-            self._leave_heartbeats = after_heartbeats(worker, self._tell_logs)
-            self._doing.append(do(self._tell_crowded_logs()))
+            self._describing = self._start(self._describe_process(self._facts))
+        if any(self._log_options.values()):
+            self._logs = LogObserver(worker, **self._log_options)
+            self._unsubscribe_heartbeats = observe_heartbeats(worker, self._send_logs)
+            self._start(self._send_crowded_logs())
 
-    def teardown(self, worker: Worker) -> None:
-        """Stop to listen; say what is left to be said."""
-        stop_listening(self._name_on(worker))
-        note_no_longer(self._name_on(worker))
-        for doing in self._doing:
-            doing.cancel()
-        self._send()
-        if told := self._last_profiles(worker):
-            worker.log_event(self._topic, told)
-        if self._logs is not None and self._leave_heartbeats is not None:
-            self._leave_heartbeats()
-            self._tell_logs()
-            self._logs.leave()
+    def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - Dask's signature
+        """Send what is pending, and restore everything."""
+        remove_listener(self._listener_name)
+        stop_counting_innermost(self._listener_name)
+        for task in self._tasks:
+            task.cancel()
+        self._send_measured()
+        if profiles := self._last_profiles():
+            self._send(profiles)
+        if self._logs is not None and self._unsubscribe_heartbeats is not None:
+            self._unsubscribe_heartbeats()
+            self._send_logs()
+            self._logs.close()
             self._logs = None
 
     def transition(self, key: Any, start: str, finish: str, **_others: Any) -> None:  # noqa: ARG002
-        """Tell of the chunk that a task has made, before the scheduler hears of its end."""
-        if self._waiting:
-            self._send()
+        """Send the chunk of a task before the scheduler is informed of the task's end."""
+        if self._measured:
+            self._send_measured()
 
-    async def tell_the_rest(self, worker: Worker) -> None:
-        """Tell the scheduler what is left to be told, and return when it knows."""
-        if self._saying is not None:
-            await asyncio.wait([self._saying])
-        scheduler: Any = worker.scheduler
-        last = [self._last_profiles(worker), self._logs and self._logs.take()]
-        for told in filter(None, last):
-            await scheduler.log_event(topic=self._topic, msg=told)
+    async def flush(self) -> None:
+        """Send what is pending, and return when the scheduler has received it.
 
-    def _send(self) -> None:
-        while self._waiting and self._worker is not None:
-            # As text: names that Dask cannot send would cost the worker its connection.
-            text = json.dumps(self._waiting.popleft(), default=str)
-            self._worker.log_event(self._topic, {"measured": text})
+        It is called once, at the end of the recording: no profiles follow.
+        """
+        if self._describing is not None:
+            await asyncio.wait([self._describing])
+        scheduler: Any = self._worker.scheduler
+        for message in (self._last_profiles(), self._logs and self._logs.take()):
+            if message:
+                await scheduler.log_event(topic=self._topic, msg=message)
 
-    async def _send_now_and_then(self) -> None:
-        while True:
-            await asyncio.sleep(SEND_INTERVAL_SECONDS)
-            self._send()
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.append(task)
+        return task
 
-    async def _say_what_it_is(self, worker: Worker, settings: dict[str, Any]) -> None:
-        # What reads files must not hold up the worker's event loop.
-        told = await asyncio.to_thread(process.told_by_worker, settings, list(worker.plugins))
-        # Not as an event: the recorder hears these only when all workers have their meter.
-        tell = getattr(worker.scheduler, self._tell)
-        with contextlib.suppress(OSError):  # it has gone, and takes nothing more
-            await tell(**told, worker=worker.address)
+    def _send(self, message: dict[str, Any]) -> None:
+        self._worker.log_event(self._topic, message)
 
-    def _name_on(self, worker: Worker) -> str:
-        # Several workers can share a process.
-        return f"{self.name}-{worker.id}"
+    # -- chunks and sections -------------------------------------------------------------
 
-    async def _gather(self, worker: Worker) -> None:
-        interval = self._profile_interval_seconds or 0.0
-        # A thousand workers must not speak all at once.
-        await asyncio.sleep(interval * random())  # noqa: S311
-        while self._profiler is not None:
-            if records := self._profiler.take():
-                worker.log_event(self._topic, _told(worker, records))
-            await asyncio.sleep(interval)
+    def _on_measured(self, records: Records) -> None:
+        """Queue the records of a chunk or section of this worker's.
 
-    def _tell_logs(self) -> None:
-        """Tell what the logs have got, unless nobody would hear it: then it waits."""
-        worker, logs = self._worker, self._logs
-        if worker is None or logs is None or not _is_connected(worker):
-            return
-        if told := logs.take():
-            worker.log_event(self._topic, told)
-
-    async def _tell_crowded_logs(self) -> None:
-        while self._logs is not None:
-            await asyncio.sleep(SEND_INTERVAL_SECONDS)
-            if self._logs is not None and self._logs.crowded:
-                self._tell_logs()
-
-    def _last_profiles(self, worker: Worker) -> dict[str, Any] | None:
-        profiler, self._profiler = self._profiler, None
-        if profiler is None:
-            return None
-        now = time() + worker.scheduler_delay
-        records = profiler.take(going_on=(now, dict(worker.profile_keys)))
-        return _told(worker, records) if records else None
-
-
-def _told(worker: Worker, records: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"profiles": pack(records), "records": len(records), "worker": worker.address}
-
-
-def _is_connected(worker: Worker) -> bool:
-    """Tell whether what is sent to the scheduler gets onto its way; Dask would drop it."""
-    stream: Any = worker.batched_stream
-    return bool(stream and stream.comm and not stream.comm.closed())
-
-
-def _hears_chunks(
-    worker: Worker, waiting: deque[dict[str, Any]]
-) -> Callable[[dict[str, Any]], None]:
-    """Make a listener that has what it hears wait to be sent.
-
-    To wake the event loop at once would have the task wait for it.
-    """
-
-    def hear(measured: dict[str, Any]) -> None:
+        This runs in the task's thread. To wake the event loop here would delay the task.
+        """
         try:
-            here = get_worker()
+            running_worker = get_worker()
         except ValueError:
-            return  # no task's thread
-        if here is not worker:
+            return  # not the thread of a task
+        worker = self._worker
+        if running_worker is not worker:
             return
-        # The module, since what holds a thread's state cannot travel by value.
+        # Through the module: a `threading.local` cannot be pickled by value.
         threads: Any = distributed.worker
         key = threads.thread_state.key
         task = worker.state.tasks.get(key)
-        told = {
+        attempt = {
             "key": str(key),
             "run_id": getattr(task, "run_id", None),
             "worker": worker.address,
         }
+        completed = []
+        for kind, fields in records:
+            complete = {**fields, **(attempt if kind != "loss" else {})}
+            # The scheduler has read it from the task.
+            complete.pop("usermeta", None)
+            for name in ("start_t", "stop_t"):
+                complete[name] += worker.scheduler_delay
+            completed.append((kind, complete))
+        self._measured.append(completed)
 
-        def complete(record: dict[str, Any]) -> dict[str, Any]:
-            # As Dask does it: times are told on the scheduler's clock.
-            return {
-                **record,
-                **told,
-                "start_t": record["start_t"] + worker.scheduler_delay,
-                "stop_t": record["stop_t"] + worker.scheduler_delay,
-            }
+    def _send_measured(self) -> None:
+        while self._measured:
+            # As text: Dask closes the connection when it cannot encode a name.
+            text = json.dumps(self._measured.popleft(), default=str)
+            self._send({"measured": text})
 
-        chunk = measured["chunk"] and complete(measured["chunk"])
-        if chunk:
-            # The scheduler has read it off the task.
-            chunk.pop("usermeta", None)
-        sections = list(map(complete, measured["sections"]))
-        waiting.append({**measured, "chunk": chunk, "sections": sections})
+    async def _send_measured_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(SEND_INTERVAL_SECONDS)
+            self._send_measured()
 
-    return hear
+    # -- the process ---------------------------------------------------------------------
+
+    async def _describe_process(self, settings: dict[str, Any]) -> None:
+        worker = self._worker
+        # In a thread, because it reads files.
+        described = await asyncio.to_thread(
+            process.told_by_worker, settings, list(worker.plugins)
+        )
+        # An event would be lost: the scheduler subscribes once all workers have the plugin.
+        operation = getattr(worker.scheduler, self._process_operation)
+        with contextlib.suppress(OSError):  # the scheduler has gone
+            await operation(**described, worker=worker.address)
+
+    # -- profiles ------------------------------------------------------------------------
+
+    async def _send_profiles_regularly(self, interval: float) -> None:
+        # Spread the messages of a thousand workers over the interval.
+        await asyncio.sleep(interval * random())  # noqa: S311
+        while self._profiles is not None:
+            if records := self._profiles.take():
+                self._send(self._profile_message(records))
+            await asyncio.sleep(interval)
+
+    def _last_profiles(self) -> dict[str, Any] | None:
+        """Return the message with all remaining profiles, once."""
+        profiles, self._profiles = self._profiles, None
+        if profiles is None:
+            return None
+        worker = self._worker
+        now = time() + worker.scheduler_delay
+        records = profiles.take(running=(now, dict(worker.profile_keys)))
+        return self._profile_message(records) if records else None
+
+    def _profile_message(self, records: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "profiles": pack(records),
+            "records": len(records),
+            "worker": self._worker.address,
+        }
+
+    # -- logs ----------------------------------------------------------------------------
+
+    def _send_logs(self) -> None:
+        stream: Any = self._worker.batched_stream
+        # Without a connection Dask would drop the message; the log entries stay pending.
+        is_connected = stream and stream.comm and not stream.comm.closed()
+        if self._logs is not None and is_connected and (message := self._logs.take()):
+            self._send(message)
+
+    async def _send_crowded_logs(self) -> None:
+        while self._logs is not None:
+            await asyncio.sleep(SEND_INTERVAL_SECONDS)
+            if self._logs is not None and self._logs.crowded:
+                self._send_logs()

@@ -1,12 +1,12 @@
-"""What Dask's statistical profiler saw, each of its cycles once.
+"""Read the profiles that Dask's statistical profiler collects, each cycle once.
 
-Every second Dask closes a cycle: a tree of call counts for each prefix. Nothing is sampled
-here. The cycles of some seconds are laid over each other, so that their functions are
-named once, and stay apart.
+Every second Dask closes a cycle: a tree of call counts for each task prefix. Nothing is
+sampled here. The cycles of an interval are merged into one tree that names each function
+once, and keeps the counts of each cycle apart.
 
-Dask counts a sample in all functions of its stack but the innermost one, and so loses what
-matters most. While anybody records, the function of Dask's that counts a sample also notes
-in the tree, beside the counts, where it ended.
+Dask counts a sample in every function of its stack except the innermost one. During a
+recording, the function of Dask's that counts a sample is wrapped, so that the tree also
+contains the number of samples that ended in each node.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from itertools import takewhile
 from time import time
 from typing import TYPE_CHECKING, Any
 
+import dask
+from dask.utils import parse_timedelta
 from distributed import profile
 
 from roast_recorder.process_state import here
@@ -24,35 +26,35 @@ from roast_recorder.process_state import here
 if TYPE_CHECKING:
     from distributed import Scheduler, Worker
 
-#: One of Dask's trees: count, identifier, description, children.
+#: A tree of Dask's: count, identifier, description, children.
 Tree = dict[str, Any]
 
-#: The end of a cycle, and its trees by prefix.
+#: End of a cycle, and its trees by prefix.
 Cycle = tuple[float, Mapping[Any, Tree]]
 
-#: Nodes that a record has; cycles that would add more are left out and counted.
+#: Most nodes in a record; cycles that would exceed it are dropped and counted.
 MAX_NODES = 20_000
 
-#: What a node of Dask's trees also has: how many samples ended there.
+#: Name in Dask's trees for the number of samples that ended in a node.
 INNERMOST = "roast_innermost"
 
-#: Dask's scheduler is looked at once in a cycle; the newest is perhaps not done.
+#: The scheduler's profile takes one sample a cycle; the newest tree may still be changing.
 SETTLED_SECONDS = 0.1
 
 
-class Profiler:
-    """Takes the cycles of one profiler that were not taken before.
+class ProfileReader:
+    """Read the cycles of one profiler that were not read before.
 
     Parameters
     ----------
     history : callable
-        Gives the newest cycles first.
+        Returns the cycles, newest first.
     cycle_seconds : float
-        How long a cycle is that follows none.
+        Length of a cycle that does not follow another one directly.
     interval_seconds : float
         Time between two samples.
     since : float
-        Cycles that ended before are somebody else's, on the clock of the history.
+        Cycles that ended before are skipped, on the clock of the history.
     """
 
     def __init__(
@@ -66,115 +68,138 @@ class Profiler:
         self._history = history
         self._cycle_seconds = cycle_seconds
         self._interval_seconds = interval_seconds
-        self._taken_until = since
+        self._read_until = since
 
-    def take(self, going_on: Cycle | None = None) -> list[dict[str, Any]]:
-        """Take what has come since the last time.
+    @classmethod
+    def of_worker(cls, worker: Worker, since: float) -> ProfileReader:
+        """Return a reader of a worker's profiles."""
+        return cls(
+            lambda: reversed(worker.profile_keys_history),
+            cycle_seconds=_setting_seconds("cycle"),
+            interval_seconds=_setting_seconds("interval"),
+            since=since,
+        )
+
+    @classmethod
+    def of_scheduler(cls, scheduler: Scheduler, since: float) -> ProfileReader | None:
+        """Return a reader of the profile of a scheduler's event loop, or None without one."""
+        log = getattr(scheduler.io_loop, "profile", None)
+        if log is None:
+            return None
+
+        def history() -> Iterable[Cycle]:
+            settled = time() - SETTLED_SECONDS
+            return ((t, {None: tree}) for t, tree in reversed(list(log)) if t < settled)
+
+        seconds = _setting_seconds("cycle")
+        return cls(history, cycle_seconds=seconds, interval_seconds=seconds, since=since)
+
+    def take(self, running: Cycle | None = None) -> list[dict[str, Any]]:
+        """Return the cycles that were closed since the last call.
 
         Parameters
         ----------
-        going_on : (float, dict), optional
-            Until now, and trees of the cycle that is not closed yet. It is the last one
-            that is taken.
+        running : (float, dict), optional
+            Current time and the trees of the cycle that is not closed yet. Pass it in the
+            last call only, since the rest of that cycle is not read.
 
         Returns
         -------
         list of dict
-            Fields of ``profile`` records, but for worker and server; and of a ``loss``,
-            which has a ``reason``.
+            Fields of ``profile`` records, but for worker and server. A dict with a
+            ``reason`` has the fields of a ``loss`` record.
         """
-        new = list(takewhile(lambda cycle: cycle[0] > self._taken_until, self._history()))
-        new.reverse()
-        layers: dict[str | None, Layers] = {}
-        for stop_t, trees in [*new, *([going_on] if going_on else ())]:
-            is_next = stop_t - self._taken_until < 2 * self._cycle_seconds
-            start_t = self._taken_until if is_next else stop_t - self._cycle_seconds
-            self._taken_until = stop_t
+        cycles = list(takewhile(lambda cycle: cycle[0] > self._read_until, self._history()))
+        cycles.reverse()
+        merged: dict[str | None, MergedTrees] = {}
+        for stop_t, trees in [*cycles, *([running] if running else ())]:
+            follows = stop_t - self._read_until < 2 * self._cycle_seconds
+            start_t = self._read_until if follows else stop_t - self._cycle_seconds
+            self._read_until = stop_t
             for prefix, tree in trees.items():
-                layers.setdefault(prefix, Layers()).add(tree, start_t, stop_t)
+                merged.setdefault(prefix, MergedTrees()).add(tree, start_t, stop_t)
         records = []
-        for prefix, some in layers.items():
-            about = {"prefix": None if prefix is None else str(prefix)}
-            if some.slices:
-                records.append({**about, **some.as_record(self._interval_seconds)})
-            if some.left_out:
-                records.append({**about, **some.as_loss()})
+        for prefix, trees in merged.items():
+            fields = {"prefix": None if prefix is None else str(prefix)}
+            if trees.slices:
+                records.append({**fields, **trees.as_record(self._interval_seconds)})
+            if trees.dropped:
+                records.append({**fields, **trees.as_loss()})
         return records
 
 
-class Layers:
-    """Trees of call counts, laid over each other.
+class MergedTrees:
+    """Trees of call counts merged into one, with the counts of each tree.
 
     Attributes
     ----------
     slices : list of dict
-        Nodes and counts of each tree.
-    left_out : list of dict
-        Ends and samples of the trees that had too many nodes.
+        Times, nodes and counts of each tree.
+    dropped : list of dict
+        Times and samples of the trees that had too many nodes.
     """
 
     def __init__(self) -> None:
         self.slices: list[dict[str, Any]] = []
-        self.left_out: list[dict[str, Any]] = []
-        self._frames: dict[str, int] = {}
-        self._functions: list[dict[str, Any]] = []
+        self.dropped: list[dict[str, Any]] = []
+        self._frame_numbers: dict[str, int] = {}
+        self._frames: list[dict[str, Any]] = []
         self._nodes: dict[tuple[int, str], int] = {}
         self._parents: list[int | None] = [None]
         self._node_frames: list[int | None] = [None]
         self._line_numbers: list[int | None] = [None]
 
     def add(self, tree: Tree, start_t: float, stop_t: float) -> None:
-        """Lay one more tree over the others."""
+        """Add the tree of one cycle."""
         times = {"start_t": start_t, "stop_t": stop_t}
         nodes, counts, innermost = [0], [tree["count"]], [0]
-        waiting = [(0, child) for child in tree["children"].values()]
-        while waiting:
-            parent, child = waiting.pop()
+        queue = [(0, child) for child in tree["children"].values()]
+        while queue:
+            parent, child = queue.pop()
             if len(nodes) == MAX_NODES or len(self._parents) == MAX_NODES:
-                self.left_out.append({**times, "samples": tree["count"]})
+                self.dropped.append({**times, "samples": tree["count"]})
                 return
             node = self._node(parent, child)
             nodes.append(node)
             counts.append(child["count"])
             innermost.append(child.get(INNERMOST, 0))
-            waiting += [(node, grandchild) for grandchild in child["children"].values()]
+            queue += [(node, grandchild) for grandchild in child["children"].values()]
         if not tree["count"]:
             return
-        piece = {**times, "nodes": nodes, "counts": counts}
-        # A cycle in which the recording began has samples of before.
+        cycle = {**times, "nodes": nodes, "counts": counts}
+        # A recording that began during the cycle missed where its first samples ended.
         if sum(innermost) == tree["count"]:
-            piece["innermost"] = innermost
-        self.slices.append(piece)
+            cycle["innermost"] = innermost
+        self.slices.append(cycle)
 
     def _node(self, parent: int, tree: Tree) -> int:
-        identifier = tree["identifier"]
+        """Return the number of a child node; add the node and its frame if they are new."""
+        identifier, description = tree["identifier"], tree["description"]
         node = self._nodes.get((parent, identifier))
-        if node is None:
-            node = self._nodes[parent, identifier] = len(self._parents)
-            self._parents.append(parent)
-            self._node_frames.append(self._frame(identifier, tree["description"]))
-            self._line_numbers.append(tree["description"].get("line_number"))
-        return node
-
-    def _frame(self, identifier: str, description: dict[str, Any]) -> int:
-        number = self._frames.get(identifier)
-        if number is None:
-            number = self._frames[identifier] = len(self._functions)
-            line_number = identifier.rpartition(";")[2]
+        if node is not None:
+            return node
+        frame = self._frame_numbers.setdefault(identifier, len(self._frames))
+        if frame == len(self._frames):
             function = {"name": description["name"], "filename": description["filename"]}
+            # The description has the line seen first; the identifier, that of the function.
+            line_number = identifier.rpartition(";")[2]
             if line_number.isdecimal():
                 function["line_number"] = int(line_number)
-            self._functions.append(function)
-        return number
+            self._frames.append(function)
+        node = self._nodes[parent, identifier] = len(self._parents)
+        self._parents.append(parent)
+        self._node_frames.append(frame)
+        self._line_numbers.append(description.get("line_number"))
+        return node
 
     def as_record(self, interval_seconds: float) -> dict[str, Any]:
-        """Give the fields of a ``profile`` record."""
+        """Return the fields of a ``profile`` record."""
         return {
             "start_t": self.slices[0]["start_t"],
             "stop_t": self.slices[-1]["stop_t"],
             "interval_seconds": interval_seconds,
             "tree": {
-                "frames": self._functions,
+                "frames": self._frames,
                 "parents": self._parents,
                 "node_frames": self._node_frames,
                 "line_numbers": self._line_numbers,
@@ -183,35 +208,32 @@ class Layers:
         }
 
     def as_loss(self) -> dict[str, Any]:
-        """Give the fields of a ``loss`` record of what is left out."""
-        samples = sum(some["samples"] for some in self.left_out)
+        """Return the fields of a ``loss`` record of the dropped trees."""
+        samples = sum(tree["samples"] for tree in self.dropped)
         return {
-            "reason": "profiles of a second had more nodes than are recorded",
+            "reason": f"the profile of a cycle had more than {MAX_NODES} nodes",
             "record_kind": "profile",
-            "records": len(self.left_out),
+            "records": len(self.dropped),
             "detail": f"{samples} samples",
-            "start_t": self.left_out[0]["start_t"],
-            "stop_t": self.left_out[-1]["stop_t"],
+            "start_t": self.dropped[0]["start_t"],
+            "stop_t": self.dropped[-1]["stop_t"],
         }
 
 
-def note_innermost(name: str) -> None:
-    """Have Dask's profiler note where samples end, in this process.
+def count_innermost(name: str) -> None:
+    """Start to count the samples that end in each node, for the recording `name`.
 
-    Parameters
-    ----------
-    name : str
-        For whom.
+    All recordings in this process share one wrapper around Dask's function.
     """
     state = here()
     with state.lock:
         state.profiled_for.add(name)
         if not hasattr(profile.process, "roast_original"):
-            profile.process = _noting(profile.process)
+            profile.process = _counting_innermost(profile.process)
 
 
-def note_no_longer(name: str) -> None:
-    """Leave Dask's profiler as it was when the last one goes for whom it notes."""
+def stop_counting_innermost(name: str) -> None:
+    """Restore Dask's function when the last recording ends."""
     state = here()
     with state.lock:
         state.profiled_for.discard(name)
@@ -219,11 +241,11 @@ def note_no_longer(name: str) -> None:
             profile.process = getattr(profile.process, "roast_original", profile.process)
 
 
-def _noting(original: Any) -> Any:
+def _counting_innermost(original: Any) -> Any:
     @functools.wraps(original)
     def process(frame: Any, child: Any, state: Tree, **keywords: Any) -> Any:
         node = original(frame, child, state, **keywords)
-        # It calls itself for the functions around; then the child is a frame.
+        # Dask calls this recursively for the callers, with a frame as `child`.
         if child is True and node is not None:
             node[INNERMOST] = node.get(INNERMOST, 0) + 1
         return node
@@ -232,40 +254,6 @@ def _noting(original: Any) -> Any:
     return process
 
 
-def profiler_of_worker(worker: Worker, since: float) -> Profiler:
-    """Take the profiles of a worker."""
-    cycle_seconds, interval_seconds = _seconds_of_profiler()
-
-    return Profiler(
-        lambda: reversed(worker.profile_keys_history),
-        cycle_seconds=cycle_seconds,
-        interval_seconds=interval_seconds,
-        since=since,
-    )
-
-
-def profiler_of_scheduler(scheduler: Scheduler, since: float) -> Profiler | None:
-    """Take the profile of a scheduler's event loop; None if it has none."""
-    log = getattr(scheduler.io_loop, "profile", None)
-    if log is None:
-        return None
-    cycle_seconds, _ = _seconds_of_profiler()
-
-    def history() -> Iterable[Cycle]:
-        settled = time() - SETTLED_SECONDS
-        return ((t, {None: tree}) for t, tree in reversed(list(log)) if t < settled)
-
-    # It is looked at once in a cycle.
-    return Profiler(
-        history, cycle_seconds=cycle_seconds, interval_seconds=cycle_seconds, since=since
-    )
-
-
-def _seconds_of_profiler() -> tuple[float, float]:
-    """Read how long a cycle is, and the time between two samples."""
-    import dask
-    from dask.utils import parse_timedelta
-
-    names = ("distributed.worker.profile.cycle", "distributed.worker.profile.interval")
-    cycle, interval = (parse_timedelta(dask.config.get(name), default="ms") for name in names)
-    return float(cycle), float(interval)
+def _setting_seconds(name: str) -> float:
+    setting = dask.config.get(f"distributed.worker.profile.{name}")
+    return float(parse_timedelta(setting, default="ms"))

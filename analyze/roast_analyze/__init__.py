@@ -1,17 +1,17 @@
-"""Offline analysis of traces that roast recorded.
+"""Offline analysis of traces recorded by roast.
 
 >>> with roast_analyze.Trace("trace.jsonl.zst") as trace:  # doctest: +SKIP
 ...     trace.frame("task_runs")
 ...     trace.sql("SELECT outcome, count(*) FROM task_runs GROUP BY ALL")
 
-Data flows one way: :mod:`~roast_analyze.open.load` reads segments into typed tables, the files
-below ``sql/`` make views of them, :class:`Trace` answers queries, and what is drawn or
-printed is made of its answers.
+Data flows in one direction: :mod:`~roast_analyze.open` reads segments into typed tables, the
+files of ``sql/`` define views of them, and :class:`Trace`, the report, the exports and the
+commands query these views.
 """
 
 from __future__ import annotations
 
-# As in the module cli: typing itself would take longer than a start should.
+# As in the module cli: importing typing would dominate the start-up time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -23,7 +23,7 @@ __all__ = ["Column", "Trace", "View"]
 
 
 def __getattr__(name: str) -> Any:
-    # Importing DuckDB takes longer than `roast-analyze --help` should.
+    # DuckDB is imported on first use: `roast-analyze --help` should not wait for it.
     if name in __all__:
         from roast_analyze import trace
         from roast_analyze.open import views

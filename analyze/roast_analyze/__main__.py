@@ -1,4 +1,4 @@
-"""Makes ``python -m roast_analyze`` the command ``roast-analyze``."""
+"""Run ``roast-analyze`` as ``python -m roast_analyze``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Where results may be written: anywhere but over the trace that they come from."""
+"""Check of output paths: no output may overwrite the trace that it is made from."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 
 def refuse_to_overwrite(traces: Iterable[Path], target: Path) -> None:
-    """Refuse an output that is a file of a trace, also by another name or a link.
+    """Raise if an output is a file of a trace, even under another name or through a link.
 
     Parameters
     ----------
     traces : iterable of Path
         Trace files, folders of segments, or patterns.
     target : Path
-        File to be written; it need not be there.
+        File to be written; it need not exist.
 
     Raises
     ------
     NotWritable
-        If the target is a segment of one of them.
+        If the target is a segment of a trace.
     TraceNotFound, NotATrace
         If there is no trace.
     """
     for segment in (path for trace in traces for path in segment_paths(trace)):
         if target.exists() and target.samefile(segment):
-            raise NotWritable(f"{str(target)!r} is the trace itself; name another file")
+            raise NotWritable(f"{str(target)!r} is the trace itself: name another file")

@@ -1,48 +1,48 @@
-"""What ``roast-analyze --help`` prints: text that stands ready.
+"""Text of ``roast-analyze --help``.
 
-Making it with a parser would take longer than all else that a start needs.
+It is a constant because creating it with argparse would dominate the start-up time.
 """
 
 HELP = """\
 usage: roast-analyze TRACE… [--html [FILE]] [--open] [--title TITLE]
-                     [--from WHEN] [--to WHEN] [--no-cache]
+                     [--from TIME] [--to TIME] [--no-cache]
                      [--memory-limit SIZE]
-       roast-analyze COMMAND TRACE …
+       roast-analyze COMMAND TRACE… …
 
-Say what a trace tells of a run: in the terminal, or as a report with --html.
+Summarize a trace in the terminal, or write its report with --html.
 
-Several traces are set side by side. For example:
+Several traces are compared with each other. For example:
 
     roast-analyze trace.jsonl.zst
     roast-analyze trace.jsonl.zst --html report.html
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
     roast-analyze before.jsonl.zst after.jsonl.zst --open
 
-TRACE is a trace file, a folder of segments, or - for stdin; several are set
-side by side.
+TRACE is a trace file, a folder of segments, a quoted pattern for either, or -
+for stdin.
 
 options:
   -h, --help     print this help and exit
   --version      print the version and exit
-  --html [FILE]  write the report instead: one page that needs no network; if
-                 FILE is not given, next to the trace
-  --open         write the report, and open it in the browser
+  --html [FILE]  write the report, a self-contained page; the default FILE is
+                 next to the trace
+  --open         write the report and open it in the browser
   --title TITLE  heading of the report
-  --from WHEN    tell only of what came after this: seconds after the start of the
-                 run (90), 5m, 1h30m, 1:30:00, the same before its end (-10m), or a
-                 date (2026-08-31T14:05); attempts that cross it are cut off
-  --to WHEN      tell only of what came before this
-  --no-cache     parse the trace anew, and keep nothing of it
+  --from TIME    start of the time range: seconds after the start of the run (90),
+                 5m, 1h30m, 1:30:00, -10m (before the end of the run), or a date
+                 (2026-08-31T14:05); attempts are cut at the ends of the range
+  --to TIME      end of the time range
+  --no-cache     parse the trace again and do not cache its tables
   --memory-limit SIZE
-                 what the database may take of the memory, such as 1GiB; more
-                 goes to the disk (default: 60 % of what is free, at most 4GiB)
+                 memory limit of the database, such as 1GiB; it spills to disk
+                 beyond it (default: 60 % of the free memory, at most 4GiB)
 
 other commands:
-  sql     Ask a question in SQL.
-  view    Print a named view, or the list of them with what they mean.
-  export  Write a trace, or a part of it, for other programs.
-  import  Take what others measured into a trace: Darshan, Yappi, cluster dumps.
-  check   Tell whether a trace is whole, and what is lost if not.
+  sql     Query traces in SQL.
+  view    Print a view, the list of views, or the description of a view.
+  export  Write traces for other programs.
+  import  Import data from Darshan, Yappi or a cluster dump.
+  check   Check whether traces are complete.
 
-`roast-analyze COMMAND --help` explains them.
+Run `roast-analyze COMMAND --help` for the options of a command.
 """

@@ -1,8 +1,8 @@
-"""The commands of ``roast-analyze``, one a module.
+"""The commands of ``roast-analyze``, one per module.
 
-A command's docstring is its help text. ``add_arguments(parser)`` declares what it takes,
-``run(options)`` does it and gives the exit code. Whatever goes wrong is raised as a
-:class:`roast_analyze.errors.TraceError`; :mod:`roast_analyze.cli` prints it.
+The docstring of a command is its help text. ``add_arguments(parser)`` declares its arguments;
+``run(options)`` runs it and returns False only if the answer is no. Errors are raised as
+:class:`roast_analyze.errors.TraceError`, and :mod:`roast_analyze.cli` prints them.
 
-Nothing heavy is imported before a command runs.
+Heavy libraries are imported only when a command runs.
 """

@@ -1,4 +1,4 @@
-"""Several traces side by side in the terminal: headlines, and ratios to the first."""
+"""Comparison of several traces in the terminal: headlines, and ratios to the first trace."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.comparison import Comparison
 
-#: A column: name in the headline, heading, and how a value is written.
+#: Column of the headline, heading, and formatter.
 _Column = tuple[str, str, "Callable[[Any], str]"]
 
-#: The tables, each as wide as a terminal.
+#: Each table fits into 80 columns.
 _TABLES: Final[tuple[tuple[str, tuple[_Column, ...]], ...]] = (
     (
-        "Time (kept, not kept: what was computed)",
+        "Time",
         (
             ("wall_seconds", "wall", q.seconds),
             ("peak_nthreads", "threads", q.count),
             ("core_seconds", "core time", q.seconds),
             ("kept_seconds", "kept", q.seconds),
-            ("wasted_seconds", "not kept", q.seconds),
+            ("wasted_seconds", "wasted", q.seconds),
             ("idle_seconds", "idle", q.seconds),
         ),
     ),
@@ -44,43 +44,36 @@ _TABLES: Final[tuple[tuple[str, tuple[_Column, ...]], ...]] = (
         ),
     ),
     (
-        "Memory and trouble",
+        "Memory and failures",
         (
             ("peak_memory_bytes", "peak memory", q.byte_size),
             ("failures", "failures", q.count),
             ("lost_records", "records lost", q.count),
-            ("whole", "the trace is", str),
+            ("whole", "trace", str),
         ),
     ),
 )
 
 
-def parts(comparison: Comparison) -> Iterator[RenderableType]:
-    """Give what is printed of a comparison."""
+def compare(comparison: Comparison) -> Iterator[RenderableType]:
+    """Yield the parts of the comparison."""
     yield cell(sentences.verdict(comparison))
     for title, columns in _TABLES:
+        rows = [
+            (row["trace"], *(_value(row, name, write) for name, _, write in columns))
+            for row in comparison.headline.rows.iter_rows(named=True)
+        ]
         yield ""
-        yield _table(comparison, title, columns)
+        yield table(["trace", *(f">{heading}" for _, heading, _ in columns)], rows, title)
     if comparison.left_out:
         yield ""
         yield cell(sentences.left_out(comparison))
     yield ""
-    yield cell("More of it, by prefix, dataset, file and over time: --html or --open")
-
-
-def _table(comparison: Comparison, title: str, columns: tuple[_Column, ...]) -> RenderableType:
-    return table(
-        ["trace", *(f">{heading}" for _, heading, _ in columns)],
-        [
-            (row["trace"], *(_value(row, name, write) for name, _, write in columns))
-            for row in comparison.headline.rows.iter_rows(named=True)
-        ],
-        title,
-    )
+    yield cell("Details by prefix, dataset, file and over time: --html or --open")
 
 
 def _value(row: dict[str, Any], name: str, write: Callable[[Any], str]) -> Text:
-    """Write a value, and below it how many times as much as in the first trace it is."""
+    """Format a value, and below it the ratio to the first trace."""
     text = cell(write(row[name]))
     ratio = row.get(name + TIMES)
     if ratio is not None:

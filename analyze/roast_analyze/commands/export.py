@@ -1,14 +1,14 @@
-"""Write a trace, or a part of it, for other programs.
+"""Write traces for other programs.
 
-Several at once are fine. FILE is replaced when the new one is whole; `-` is stdout for the
-formats that are text. The times of --start and --stop count from the start of the recording,
-and what overlaps the stretch between them belongs to it.
+Several formats can be written at once. An existing FILE is replaced when the new one is
+complete. FILE can be - for stdout if the format is text. Tasks that overlap the time range are
+written with their full duration.
 
 For example:
 
     roast-analyze export trace.jsonl --perfetto tasks.json
     roast-analyze export trace.jsonl --folded - --prefix DijetProcessor | flamegraph.pl > f.svg
-    roast-analyze export trace.jsonl --parquet tables --duckdb trace.duckdb
+    roast-analyze export monday.jsonl tuesday.jsonl --parquet tables --duckdb both.duckdb
 """
 
 from __future__ import annotations
@@ -16,93 +16,102 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.commands.trace_args import add_trace, add_views, named_traces, open_trace
+from roast_analyze.commands.trace_args import (
+    add_time_range,
+    add_traces,
+    add_views,
+    open_trace,
+    without_stdin,
+)
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
     import argparse
 
-    from roast_analyze.export.scope import Scope
     from roast_analyze.open.session import Session
 
-#: Formats, what is named with them, and what they are for.
+#: Metavar and help text of each format.
 FORMATS: Final = {
     "perfetto": ("FILE", "tasks, transfers and counters, for ui.perfetto.dev (JSON)"),
-    "speedscope": ("FILE", "profiles in the order of time, for speedscope.app (JSON)"),
+    "speedscope": ("FILE", "profiles in time order, for speedscope.app (JSON)"),
     "folded": ("FILE", "profiles as folded stacks, for flamegraph.pl and inferno (text)"),
     "parquet": ("DIR", "every view as a Parquet file"),
     "duckdb": ("FILE", "every view as a table of a DuckDB database"),
 }
 _TEXT: Final = ("perfetto", "speedscope", "folded")
-_OF_PROFILES: Final = ("speedscope", "folded")
+_PROFILES: Final = ("speedscope", "folded")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
-    add_trace(parser, several=True)
+    """Declare the arguments."""
+    add_traces(parser)
     for name, (metavar, meaning) in FORMATS.items():
         parser.add_argument(f"--{name}", metavar=metavar, type=Path, help=meaning)
-    parser.add_argument("--worker", help="one worker only: its address or name, or scheduler")
-    parser.add_argument("--prefix", help="tasks with this key prefix only")
-    parser.add_argument("--start", metavar="SECONDS", type=float, help="from this time on")
-    parser.add_argument("--stop", metavar="SECONDS", type=float, help="before this time")
+    parser.add_argument("--worker", help="only this worker: its address or name, or scheduler")
+    parser.add_argument("--prefix", help="only tasks with this key prefix")
+    add_time_range(parser, "tasks that overlap the range are not cut")
     add_views(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Write what was chosen."""
+def run(options: argparse.Namespace) -> None:
+    """Write the chosen formats."""
     targets = {name: getattr(options, name) for name in FORMATS if getattr(options, name)}
-    _check(named_traces(options), targets)
-    with open_trace(options, views=options.views) as trace:
+    _check_targets(without_stdin(options.traces), targets)
+    with open_trace(options.traces, options, views=options.views, limited=False) as trace:
+        from roast_analyze.export import files, folded, perfetto, speedscope, tables
+        from roast_analyze.export.profiles import refuse_if_none
         from roast_analyze.export.scope import part_of
 
+        start, stop = (_seconds(trace, time) for time in (options.start, options.stop))
         scope = part_of(
-            trace,
-            worker=options.worker,
-            prefix=options.prefix,
-            start=options.start,
-            stop=options.stop,
+            trace, worker=options.worker, prefix=options.prefix, start=start, stop=stop
         )
-        if any(name in targets for name in _OF_PROFILES):
-            from roast_analyze.export.profiles import refuse_if_none
-
+        if any(name in targets for name in _PROFILES):
             refuse_if_none(trace)
         for name, target in targets.items():
-            _write(name, trace, scope, target)
-    return 0
+            if name == "parquet":
+                tables.write_parquet(trace, scope, target)
+            elif name == "duckdb":
+                tables.write_duckdb(trace, scope, target)
+            else:
+                module = {"perfetto": perfetto, "speedscope": speedscope, "folded": folded}[
+                    name
+                ]
+                with files.text(target) as file:
+                    module.write(trace, scope, file)
 
 
-def _check(traces: list[Path], targets: dict[str, Path]) -> None:
-    """Refuse what cannot be written, before minutes of reading."""
+def _seconds(trace: Session, time: str | None) -> float | None:
+    """Convert a time to seconds since the start of the recording."""
+    if time is None:
+        return None
+    from roast_analyze.open.time_parsing import parse_time
+
+    start_t, stop_t, offset = trace.sql(
+        "SELECT min(start_t), max(stop_t), "
+        "(SELECT coalesce(any_value(utc_offset_seconds), 0) FROM trace_info) FROM run"
+    ).fetchall()[0]
+    if start_t is None:
+        raise TraceError(
+            "the trace has no record with a time: export it without --from and --to"
+        )
+    return parse_time(time, start_t, stop_t, offset) - float(start_t)
+
+
+def _check_targets(traces: list[Path], targets: dict[str, Path]) -> None:
+    """Check the targets before the traces are read."""
     from roast_analyze.export.files import STDOUT, check_place
     from roast_analyze.output_paths import refuse_to_overwrite
 
     if not targets:
         choices = ", ".join(f"--{name} {metavar}" for name, (metavar, _) in FORMATS.items())
-        raise TraceError(f"say what to write: {choices}")
+        raise TraceError(f"no format given: choose from {choices}")
     for name, target in targets.items():
-        check_place(target, is_folder=name not in _TEXT and FORMATS[name][0] == "DIR")
+        check_place(target, is_folder=FORMATS[name][0] == "DIR")
         if target in STDOUT and name not in _TEXT:
-            raise TraceError(f"--{name} is not for stdout; name a file")
+            raise TraceError(f"--{name} cannot be written to stdout: name a file")
         if target not in STDOUT:
             refuse_to_overwrite(traces, target)
-    meant = [Path("-") if target in STDOUT else target.resolve() for target in targets.values()]
-    if len(set(meant)) < len(meant):
-        raise TraceError("two formats cannot go to one file; name another one")
-
-
-def _write(name: str, trace: Session, scope: Scope, target: Path) -> None:
-    from roast_analyze.export import files, folded, perfetto, speedscope, tables
-
-    if name == "parquet":
-        tables.write_parquet(trace, scope, target)
-    elif name == "duckdb":
-        tables.write_duckdb(trace, scope, target)
-    else:
-        writers = {
-            "perfetto": perfetto.write,
-            "speedscope": speedscope.write,
-            "folded": folded.write,
-        }
-        with files.text(target) as file:
-            writers[name](trace, scope, file)
+    files = [Path("-") if target in STDOUT else target.resolve() for target in targets.values()]
+    if len(set(files)) < len(files):
+        raise TraceError("two formats have the same file: name another one")

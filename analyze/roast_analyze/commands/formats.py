@@ -1,10 +1,10 @@
-"""Rows out of the database into the formats that other programs, and people, read.
+"""Writers of query results, one per output format.
 
-``table`` is for people: what does not fit into the terminal is laid out one column a line.
-The others are for programs. If there are more rows than wanted, that is said on stderr.
-On a terminal control characters become signs that can be seen, pipes and files get them as
-they are. In ``csv`` and ``markdown`` lists and structures are JSON; in ``json`` and
-``jsonl`` a number that JSON lacks (NaN, infinity) is null.
+``table`` is for reading: rows too wide for the terminal are written with one column per line.
+The other formats are for programs. A note about omitted rows goes to stderr. A terminal gets
+visible symbols instead of control characters; pipes and files get the characters. In ``csv``
+and ``markdown`` lists and structures are JSON; in ``json`` and ``jsonl`` NaN and infinities,
+which JSON lacks, are null.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def write(
     ----------
     relation : duckdb.DuckDBPyRelation
     name : str
-        One of the formats above.
+        Name of the format.
     output : Path or None
-        File to write over; None is stdout.
+        File to write; None is stdout.
     limit : int, optional
-        Most rows to write; all if None.
+        Maximum number of rows; None is all.
 
     Raises
     ------
@@ -57,30 +57,32 @@ def write(
     """
     relation = _writable_columns(relation)
     if limit is not None:
-        relation = relation.limit(limit + 1)  # one more tells that there are more
+        relation = relation.limit(limit + 1)  # one more, to detect that rows are omitted
     if name == "parquet":
         is_cut = _write_parquet(relation, output, limit)
     else:
-        rows = _rows(relation)
-        _write_text(relation, itertools.islice(rows, limit), name, output)
+        rows = relation.iter_rows(_BATCH_ROWS)
+        # Run the query before the file is opened: a query that fails must not truncate it.
+        first = next(rows, None)
+        if first is not None:
+            rows = itertools.chain([first], rows)
+        wanted = itertools.islice(rows, limit)
+        if output is None:
+            file: Any = _VisibleTerminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
+            _WRITERS[name](relation.columns, wanted, file)
+        else:
+            with (
+                _errors_named(output),
+                output.open("w", encoding="utf-8", newline="") as file,
+            ):
+                _WRITERS[name](relation.columns, wanted, file)
         is_cut = limit is not None and next(rows, None) is not None
     if is_cut:
-        print(f"only the first {limit} rows; --limit 0 gives all", file=sys.stderr)
+        print(f"only the first {limit} rows are shown; use --limit 0 for all", file=sys.stderr)
 
 
-def _write_text(
-    relation: DuckDBPyRelation, rows: Iterator[Row], name: str, output: Path | None
-) -> None:
-    if output is None:
-        file: Any = _Visible(sys.stdout) if sys.stdout.isatty() else sys.stdout
-        _WRITERS[name](relation.columns, rows, file)
-        return
-    with _writable(output), output.open("w", encoding="utf-8", newline="") as file:
-        _WRITERS[name](relation.columns, rows, file)
-
-
-class _Visible:
-    """A terminal that gets signs for control characters, which it would obey."""
+class _VisibleTerminal:
+    """A terminal that is written visible symbols instead of control characters."""
 
     def __init__(self, terminal: IO[str]) -> None:
         self._terminal = terminal
@@ -92,18 +94,11 @@ class _Visible:
         return self._terminal.write(visible(text))
 
 
-def _rows(relation: DuckDBPyRelation) -> Iterator[Row]:
-    rows = relation.iter_rows(_BATCH_ROWS)
-    # Begin now: a query that fails must not cost the file that was there before.
-    first = next(rows, None)
-    return rows if first is None else itertools.chain([first], rows)
-
-
 def _writable_columns(relation: DuckDBPyRelation) -> DuckDBPyRelation:
-    """Give each column a name of its own, and make text of times with a zone.
+    """Make the names of columns unique, and convert times with a zone to text.
 
-    Objects and Parquet files cannot have two columns of one name; for times with a zone
-    DuckDB would need one more library.
+    JSON objects and Parquet files cannot have two columns of one name; DuckDB returns times
+    with a zone only with another library.
     """
     columns: dict[str, str] = {}
     for i, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), 1):
@@ -118,11 +113,11 @@ def _writable_columns(relation: DuckDBPyRelation) -> DuckDBPyRelation:
 
 
 @contextlib.contextmanager
-def _writable(output: Path) -> Iterator[None]:
+def _errors_named(output: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise NotWritable(f"{str(output)!r} cannot be written: {error.strerror}") from None
+        raise NotWritable(f"cannot write {str(output)!r}: {error.strerror}") from None
 
 
 def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
@@ -159,7 +154,7 @@ def _lines_of_rows(
 
 
 def _lines_of_records(names: list[str], texts: list[list[str]]) -> Iterator[str]:
-    """Lay out rows too wide for the terminal: one column a line."""
+    """Lay out rows too wide for the terminal, one column per line."""
     margin = max(map(len, names))
     for number, row in enumerate(texts, start=1):
         yield f"── row {number} " + "─" * 20
@@ -199,11 +194,11 @@ def _write_markdown(columns: list[str], rows: Iterator[Row], file: IO[str]) -> N
 
 
 def _write_parquet(relation: DuckDBPyRelation, output: Path | None, limit: int | None) -> bool:
-    """Write the rows, and tell whether there are more of them."""
+    """Write the rows; return whether rows are omitted."""
     if output is None:
-        raise NotWritable("parquet is not for the terminal; name a file with -o FILE")
+        raise NotWritable("parquet cannot be written to stdout: use -o FILE")
     frame = relation.pl()
-    with _writable(output):
+    with _errors_named(output):
         frame[:limit].write_parquet(output)
     return limit is not None and len(frame) > limit
 
@@ -231,7 +226,7 @@ def _json_object(columns: list[str], row: Row) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Give the nearest value that JSON has."""
+    """Return the nearest value that JSON can represent."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float | Decimal):

@@ -1,11 +1,11 @@
-"""Take what others measured into a trace: Darshan, Yappi, cluster dumps.
+"""Import data from Darshan, Yappi or a cluster dump.
 
-    darshan   logs of Darshan: what each process did to its files, and with DXT each call
-    yappi     functions that Yappi measured, as it saves them: ystat, pstat or callgrind
-    dump      a dump of Dask's cluster state, as a trace of its own
+    darshan   logs of Darshan: the files that each process read and wrote; with DXT, each call
+    yappi     functions profiled by Yappi, saved as ystat, pstat or callgrind
+    dump      a dump of Dask's cluster state, which becomes a trace of its own
 
-What is imported stands behind the recording, which stays as it is; a file that is there
-already is not imported again. A file that cannot be read leaves the trace as it was.
+Imported records are appended to the trace; recorded ones do not change. A file is imported only
+once. If a file cannot be read, the trace does not change.
 
 For example:
 
@@ -26,91 +26,81 @@ from roast_analyze.report.quantities import counted
 if TYPE_CHECKING:
     import argparse
 
-    from roast_analyze.imports.append_import import Added
-
 TOOLS: Final = ("darshan", "yappi", "dump")
 
-#: What the records of a kind are called.
+#: Noun for the records of each kind.
 _NOUNS: Final = {"io_file": "file", "io_segment": "segment", "function": "function"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
+    """Declare the arguments."""
     parser.add_argument("tool", metavar="TOOL", help="darshan, yappi or dump")
-    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="what it wrote")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", type=Path, help="output of the tool"
+    )
     parser.add_argument(
         "--into", metavar="TRACE", type=Path, help="trace file, or folder of segments"
     )
     parser.add_argument(
-        "-o", "--output", metavar="TRACE", type=Path, help="trace to make of a dump"
+        "-o", "--output", metavar="TRACE", type=Path, help="trace to write from a dump"
     )
-    parser.add_argument(
-        "--worker", help="worker whose functions Yappi measured: its address or name"
-    )
+    parser.add_argument("--worker", help="worker profiled by Yappi: its address or name")
     parser.add_argument(
         "--clock",
         choices=("cpu", "wall"),
-        help="clock that Yappi measured by, which pstat and callgrind do not say",
+        help="clock of Yappi, which pstat and callgrind files do not contain",
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Import the files."""
     if options.tool not in TOOLS:
-        raise TraceError(f"nothing is known of {options.tool!r}; there are {', '.join(TOOLS)}")
-    _check(options)
+        raise TraceError(f"unknown tool {options.tool!r}: choose from {', '.join(TOOLS)}")
+    _check_options(options)
     if options.tool == "dump":
-        return _import_dump(options)
-    from roast_analyze.imports import append_import as addition
-    from roast_analyze.imports import darshan, yappi
+        from roast_analyze.imports import dump
+
+        if len(options.files) > 1:
+            raise TraceError(f"expected one dump, got {len(options.files)}")
+        summary = dump.convert(options.files[0], options.output)
+        _print(f"{options.output}: {summary}")
+        return
+    from roast_analyze.imports import append_import, darshan, yappi
 
     if options.tool == "darshan":
         read = darshan.read
     else:
         worker = yappi.worker_named(options.into, options.worker)
         read = partial(yappi.read, worker=worker, clock=options.clock)
-    for added in addition.add(options.into, options.files, read):
-        _say(f"{added.path.name}: {_told(added)}")
-    return 0
+    for added in append_import.add(options.into, options.files, read):
+        counts = sorted(added.records_by_kind.items())
+        contents = " and ".join(counted(n, _NOUNS[kind]) for kind, n in counts)
+        if added.was_there:
+            _print(f"{added.path.name}: already imported, skipped")
+        else:
+            _print(f"{added.path.name}: imported {contents or 'nothing: no matching records'}")
 
 
-def _check(options: argparse.Namespace) -> None:
-    """Refuse options that are another tool's, and miss those that are needed."""
-    wanted = "--output" if options.tool == "dump" else "--into"
-    meant = options.output if options.tool == "dump" else options.into
-    if meant is None:
-        raise TraceError(f"say with {wanted} TRACE where {options.tool} is imported to")
-    others = {
+def _check_options(options: argparse.Namespace) -> None:
+    """Check that the options belong to the tool and that none is missing."""
+    required = "--output" if options.tool == "dump" else "--into"
+    target = options.output if options.tool == "dump" else options.into
+    if target is None:
+        raise TraceError(f"{options.tool} needs {required} TRACE")
+    foreign = {
         "--into": options.into if options.tool == "dump" else None,
         "--output": options.output if options.tool != "dump" else None,
         "--worker": options.worker if options.tool != "yappi" else None,
         "--clock": options.clock if options.tool != "yappi" else None,
     }
-    if given := [name for name, value in others.items() if value is not None]:
-        raise TraceError(f"{given[0]} is not for {options.tool}; use {wanted}")
-    if str(meant) == "-":
-        raise TraceError(f"{wanted} - cannot be: a trace is written in place; name a file")
+    if given := [name for name, value in foreign.items() if value is not None]:
+        raise TraceError(f"{given[0]} is not an option of {options.tool}: use {required}")
+    if str(target) == "-":
+        raise TraceError(f"{required} cannot be stdout: name a file")
 
 
-def _import_dump(options: argparse.Namespace) -> int:
-    from roast_analyze.imports import dump
-
-    if len(options.files) > 1:
-        raise TraceError(f"one dump at a time makes a trace, not {len(options.files)}")
-    told = dump.convert(options.files[0], options.output)
-    _say(f"{options.output}: {told}")
-    return 0
-
-
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     from roast_analyze.safe_text import visible
 
-    # The numbers of a page do not break from their nouns; a terminal's may.
+    # Numbers contain no-break spaces, which some terminals do not wrap at.
     print(visible(text).replace("\xa0", " "))
-
-
-def _told(added: Added) -> str:
-    if added.was_there:
-        return "is in the trace already; not imported again"
-    parts = [counted(n, _NOUNS[kind]) for kind, n in sorted(added.records_by_kind.items())]
-    return f"imported {' and '.join(parts) or 'nothing: it holds no such record'}"

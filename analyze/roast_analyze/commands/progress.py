@@ -1,4 +1,4 @@
-"""A sign of life for who waits: after a while, and only where somebody can see it."""
+"""Progress bar on stderr, shown after a delay and only in a terminal."""
 
 from __future__ import annotations
 
@@ -12,47 +12,46 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.database import Listener
 
-#: Shorter waits need no explanation.
-PATIENCE_SECONDS = 2.0
+#: A shorter wait needs no progress bar.
+DELAY_SECONDS = 2.0
 
 
 @contextlib.contextmanager
-def progress(name: str, stage: str, *, is_told: bool = True) -> Iterator[Listener]:
-    """Show that something is being done, and how far it has come.
+def progress(name: str, stage: str, *, measured: bool = True) -> Iterator[Listener]:
+    """Show the progress of the block.
 
     Parameters
     ----------
     name : str
-        What it is done with.
+        Name of the trace.
     stage : str
-        What is done first.
-    is_told : bool
-        Whether the listener will be told how far it is; if not, the bar just moves.
+        Name of the first stage.
+    measured : bool
+        Whether the listener will be called; if not, the bar only pulses.
 
     Yields
     ------
     Listener
-        Takes what is being done, and how much of that, from 0 to 1.
+        To be called with the stage and its finished share, from 0 to 1.
     """
     if not sys.stderr.isatty():
         yield lambda _stage, _share: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.text import Text
 
     from roast_analyze.safe_text import visible
 
     columns = (TextColumn("{task.description}"), BarColumn())
-    share = (TaskProgressColumn(),) if is_told else ()
+    share = (TaskProgressColumn(),) if measured else ()
     bars = Progress(*columns, *share, console=Console(stderr=True), transient=True)
-    described = Text(visible(f"{name}: {stage}")).markup
-    bar = bars.add_task(described, total=1.0 if is_told else None)
+    bar = bars.add_task(escape(visible(f"{name}: {stage}")), total=1.0 if measured else None)
 
     def listener(stage: str, share: float) -> None:
-        bars.update(bar, description=Text(visible(f"{name}: {stage}")).markup, completed=share)
+        bars.update(bar, description=escape(visible(f"{name}: {stage}")), completed=share)
 
-    timer = threading.Timer(PATIENCE_SECONDS, bars.start)
+    timer = threading.Timer(DELAY_SECONDS, bars.start)
     timer.daemon = True
     timer.start()
     try:

@@ -1,17 +1,19 @@
-"""Ask a question in SQL.
+"""Query traces in SQL.
 
-The tables are the views that `roast-analyze view TRACE` lists, the dialect is DuckDB's.
-A query sees the trace and nothing else: no other file, no network, no extension, and it
-changes nothing. `--unsafe` lets it do all of that, and lets several statements stand there; it
-is for queries that you trust as you trust a program.
+The tables are the views that `roast-analyze view` lists; the dialect is DuckDB's. The last
+argument is the query, unless --file names one. The query - is read from stdin.
 
--p NAME=VALUE gives the value of $NAME in the query. A VALUE that is JSON is taken as that
-(numbers, true, false, null, lists), all else as text; JSON's quotes make text of what is not,
-as in -p 'worker="0"'.
+A query can only read the traces: no other files, no network, no extensions, no changes.
+--unsafe allows all of these, and several statements. Use it only for queries that you trust.
+
+-p NAME=VALUE sets $NAME in the query. A VALUE that is valid JSON has the type of its JSON value
+(numbers, true, false, null, lists); any other VALUE is text. Quote a number to make it text:
+-p 'worker="0"'.
 
 For example:
 
     roast-analyze sql trace.jsonl "SELECT outcome, count(*) FROM task_runs GROUP BY ALL"
+    roast-analyze sql monday.jsonl tuesday.jsonl "FROM run"
     roast-analyze sql trace.jsonl -f slow.sql -p prefix=process -p seconds=10 -o slow.csv
     roast-analyze sql trace.jsonl --unsafe "FROM chunks JOIN 'sites.csv' USING (filename)"
 """
@@ -31,8 +33,9 @@ from roast_analyze.commands.format_options import (
 )
 from roast_analyze.commands.trace_args import (
     STDIN,
-    add_excerpt,
-    add_trace,
+    TRACE_HELP,
+    add_reading,
+    add_time_range,
     add_views,
     open_trace,
 )
@@ -43,14 +46,19 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
-    add_trace(parser, several=True)
-    add_excerpt(parser)
+    """Declare the arguments."""
+    parser.add_argument("traces", metavar="TRACE", nargs="+", help=TRACE_HELP)
+    # Never filled: the last word of TRACE is the query. It is declared for the help text.
     parser.add_argument(
-        "query", metavar="QUERY", nargs="?", help="a statement that gives rows; - for stdin"
+        "query",
+        metavar="QUERY",
+        nargs="?",
+        help="a statement that returns rows, or - for stdin",
     )
+    add_reading(parser)
+    add_time_range(parser)
     parser.add_argument(
-        "-f", "--file", metavar="FILE", help="read the query from FILE; - for stdin"
+        "-f", "--file", metavar="FILE", help="read the query from FILE, or - for stdin"
     )
     parser.add_argument(
         "-p",
@@ -59,23 +67,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="parameters",
-        help="value of $NAME in the query; can be given again",
+        help="value of $NAME in the query; can be repeated",
     )
     add_format(parser)
     add_views(parser)
     parser.add_argument(
         "--unsafe",
         action="store_true",
-        help="let the query read and write files, use the network, load extensions",
+        help="let the query read and write files, use the network and load extensions",
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the query and write what it gives."""
-    check_output(options)
-    parameters = _parameters(options.parameters)
-    query = _query(options)
-    with open_trace(options, views=options.views, unsafe=options.unsafe) as trace:
+def run(options: argparse.Namespace) -> None:
+    """Run the query and write its rows."""
+    words = options.traces if options.file else options.traces[:-1]
+    traces = [Path(word) for word in words]
+    if not traces:
+        raise QueryError(
+            "expected TRACE… QUERY, got one argument: pass the query last, with --file FILE, "
+            "or as - for stdin"
+        )
+    check_output(options, traces)
+    parameters = _parse_parameters(options.parameters)
+    query = _read_query(options, traces)
+    with open_trace(traces, options, views=options.views, unsafe=options.unsafe) as trace:
         import duckdb
 
         from roast_analyze.commands.formats import write
@@ -85,50 +100,44 @@ def run(options: argparse.Namespace) -> int:
             write(rows, chosen_format(options), options.output, chosen_limit(options))
         except duckdb.Error as error:
             raise trace.explain(error, query) from None
-    return 0
 
 
-def _query(options: argparse.Namespace) -> str:
-    """Give the text of the query, wherever it is."""
-    if (options.query is None) == (options.file is None):
-        both = "a query and --file, and only one can be" if options.query else "no query is"
-        raise QueryError(f"{both} given: name one as QUERY, --file FILE, or - for stdin")
-    if STDIN not in (options.query, options.file):
-        return str(options.query) if options.file is None else _text_of(Path(options.file))
-    if STDIN in map(str, (options.trace, *options.others)):
-        raise QueryError("stdin is the trace already; name the query as QUERY or --file FILE")
-    return _decoded(sys.stdin.buffer.read(), "stdin")
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return _decoded(file.read_bytes(), repr(str(file)))
-    except OSError as error:
-        raise QueryError(f"the query {str(file)!r} cannot be read: {error.strerror}") from None
-
-
-def _decoded(text: bytes, source: str) -> str:
+def _read_query(options: argparse.Namespace, traces: list[Path]) -> str:
+    name = options.file or options.traces[-1]
+    if name == STDIN:
+        if STDIN in map(str, traces):
+            raise QueryError("the trace is read from stdin: pass the query as QUERY or --file")
+        text, source = sys.stdin.buffer.read(), "stdin"
+    elif options.file:
+        try:
+            text, source = Path(name).read_bytes(), repr(name)
+        except OSError as error:
+            raise QueryError(f"cannot read the query {name!r}: {error.strerror}") from None
+    else:
+        return str(name)
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise QueryError(f"the query in {source} is not UTF-8; save it as that") from None
+        raise QueryError(f"the query in {source} is not UTF-8: save it as UTF-8") from None
 
 
-def _parameters(words: list[str]) -> dict[str, object]:
+def _parse_parameters(words: list[str]) -> dict[str, object]:
     parameters: dict[str, object] = {}
     for word in words:
-        name, is_given, value = word.partition("=")
-        if not is_given or not name:
-            raise QueryError(f"{word!r} is no parameter; write NAME=VALUE, as in -p worker=w1")
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise QueryError(
+                f"invalid parameter {word!r}: use NAME=VALUE, such as -p worker=w1"
+            )
         name = name.removeprefix("$")
         if name in parameters:
-            raise QueryError(f"two values are given for ${name}; one is enough")
-        parameters[name] = _typed(value)
+            raise QueryError(f"${name} has two values: pass one")
+        parameters[name] = _parse_value(value)
     return parameters
 
 
-def _typed(text: str) -> object:
-    """Take text as JSON if it is that; NaN and infinities are none."""
+def _parse_value(text: str) -> object:
+    """Return the value of a text that is JSON, or else the text itself."""
     try:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -137,4 +146,5 @@ def _typed(text: str) -> object:
 
 
 def _refuse(constant: str) -> None:
+    # Python's parser accepts NaN and Infinity, which are not JSON.
     raise ValueError(constant)

@@ -1,7 +1,7 @@
-"""What is printed for people: tables of text, as wide as the terminal.
+"""Tables for the terminal, as wide as it is.
 
-Everything that a trace says is untrusted: it passes :func:`cell`, which leaves neither
-control characters, which a terminal would obey, nor markup, which rich would.
+Text from a trace is untrusted. It passes through :func:`cell`, which removes control characters,
+which a terminal would obey, and markup, which rich would.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-#: Longest text of one cell; it may take several lines.
+#: Length limit of the text of a cell, which can have several lines.
 CELL_LIMIT: Final = 400
 
 
 def cell(value: object, limit: int = CELL_LIMIT) -> Text:
-    """Make a text of any value: one line, harmless, its middle left out if it is long."""
+    """Return any value as text of one line, with the middle left out if it is long."""
     line = " ".join(visible("" if value is None else str(value)).split())
     return Text(shortened(line, limit), overflow="fold")
 
@@ -35,9 +35,9 @@ def cell(value: object, limit: int = CELL_LIMIT) -> Text:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None
 ) -> Table:
-    """Lay out rows; a column whose name begins with ``>`` is set to the right.
+    """Lay out rows; a column whose name begins with ``>`` is right-aligned.
 
-    Numbers and addresses of workers stay on one line, other texts take more if need be.
+    Right-aligned columns and addresses of workers are not wrapped.
 
     Parameters
     ----------
@@ -68,14 +68,14 @@ def table(
 
 
 def width() -> int:
-    """Give the width of the terminal; 80 if there is none."""
+    """Return the width of the terminal, or 80 without one."""
     return Console().width
 
 
 def print_out(*parts: RenderableType, width: int | None = None) -> None:
-    """Print to stdout, with colours if it is a terminal.
+    """Print to stdout, with colors if it is a terminal.
 
-    Rendered first and written then: rich would end the process on a broken pipe.
+    The text is rendered before it is written, because rich exits on a broken pipe.
     """
     target = Console()
     console = Console(

@@ -1,6 +1,6 @@
-"""Opening the trace that a command was given.
+"""Arguments that name traces and how to read them, and opening them.
 
-What was left out on the way, or done without, is said on stderr.
+Warnings about skipped views and an unusable cache are printed on stderr.
 """
 
 from __future__ import annotations
@@ -18,167 +18,127 @@ from roast_analyze.commands.progress import progress
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from roast_analyze.open.session import Session
 
-#: The name under which a trace is read from standard input.
+#: Name of standard input.
 STDIN: Final = "-"
+
+TRACE_HELP: Final = (
+    "a trace file, a folder of segments, a quoted pattern for either, or - for stdin; the "
+    "column trace_id identifies the rows of several traces"
+)
 
 _COPIED_BYTES: Final = 2**20
 
 
-def add_trace(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Declare the argument TRACE, and how traces are read.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-    several : bool
-        Whether the command can take more than one trace.
-    """
-    parser.add_argument(
-        "trace",
-        metavar="TRACE",
-        type=Path,
-        help="a trace file, a folder of segments, a pattern for either in quotes, or - for "
-        "stdin",
-    )
-    if several:
-        parser.add_argument(
-            "--with",
-            metavar="TRACE",
-            action="append",
-            default=[],
-            type=Path,
-            dest="others",
-            help="open another trace too; trace_id tells them apart; can be given again",
-        )
+def add_traces(parser: argparse.ArgumentParser) -> None:
+    """Declare TRACE… and the options of reading."""
+    parser.add_argument("traces", metavar="TRACE", nargs="+", type=Path, help=TRACE_HELP)
     add_reading(parser)
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of how traces are read."""
+    """Declare the options of reading."""
     parser.add_argument(
         "--no-cache",
         action="store_false",
         dest="cache",
-        help="parse the trace anew, and keep nothing of it",
+        help="parse the trace again and do not cache its tables",
     )
     parser.add_argument(
         "--memory-limit",
         metavar="SIZE",
-        help="what the database may take of the memory, such as 1GiB; more goes to the disk "
-        "(default: 60 %% of what is free, at most 4GiB)",
+        help="memory limit of the database, such as 1GiB; it spills to disk beyond it "
+        "(default: 60 %% of the free memory, at most 4GiB)",
     )
 
 
-def add_excerpt(parser: argparse.ArgumentParser) -> None:
-    """Declare --from and --to, for commands that can tell of a stretch of the run."""
+def add_time_range(
+    parser: argparse.ArgumentParser, ends: str = "attempts are cut at the ends of the range"
+) -> None:
+    """Declare --from and --to; `ends` describes what happens to attempts that cross them."""
     parser.add_argument(
         "--from",
-        metavar="WHEN",
-        dest="since",
-        help="tell only of what came after this: seconds after the start of the run (90), 5m, "
-        "1h30m, 1:30:00, the same before its end (-10m), or a date (2026-08-31T14:05); "
-        "attempts that cross it are cut off",
+        metavar="TIME",
+        dest="start",
+        help="start of the time range: seconds after the start of the run (90), 5m, 1h30m, "
+        f"1:30:00, -10m (before the end of the run), or a date (2026-08-31T14:05); {ends}",
     )
-    parser.add_argument(
-        "--to", metavar="WHEN", dest="until", help="tell only of what came before this"
-    )
-
-
-def named_traces(options: argparse.Namespace) -> list[Path]:
-    """List the traces that a command was given, but for standard input."""
-    return [trace for trace in _paths(options) if str(trace) != STDIN]
-
-
-def _paths(options: argparse.Namespace) -> list[Path]:
-    return [options.trace, *getattr(options, "others", ())]
+    parser.add_argument("--to", metavar="TIME", dest="stop", help="end of the time range")
 
 
 def add_views(parser: argparse.ArgumentParser) -> None:
-    """Declare the option --views, for commands in which the user's own views can be meant."""
+    """Declare --views, the folders of the user's own views."""
     parser.add_argument(
         "--views",
         metavar="DIR",
         action="append",
         type=Path,
-        help="folder of .sql files that become views too, instead of $ROAST_VIEWS or "
-        "~/.config/roast/views; can be given again",
+        help="folder of .sql files that become views, instead of $ROAST_VIEWS or "
+        "~/.config/roast/views; can be repeated",
     )
 
 
+def without_stdin(paths: Iterable[Path]) -> list[Path]:
+    """Return the paths except that of standard input."""
+    return [path for path in paths if str(path) != STDIN]
+
+
 def open_trace(
-    options: argparse.Namespace, *, views: Sequence[Path] | None = (), unsafe: bool = False
-) -> Session:
-    """Open the traces that a command was given.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        With what :func:`add_trace` declared.
-    views, unsafe
-        As :func:`open_paths` takes them.
-
-    Raises
-    ------
-    TraceError
-        As :class:`roast_analyze.open.session.Session` does.
-    """
-    return open_paths(_paths(options), options, views=views, unsafe=unsafe)
-
-
-def open_paths(
     paths: Sequence[Path],
     options: argparse.Namespace,
     *,
     views: Sequence[Path] | None = (),
     unsafe: bool = False,
+    limited: bool = True,
 ) -> Session:
-    """Open traces, or parts of one, in the way that a command's options say.
+    """Open traces, or parts of one, with the options of a command.
 
     Parameters
     ----------
     paths : sequence of Path
     options : argparse.Namespace
-        With what :func:`add_reading` declared.
+        With the options of :func:`add_reading` and, if `limited`, :func:`add_time_range`.
     views : sequence of Path or None
-        Folders of the user's own views; where they usually are if None.
+        Folders of the user's own views; None means the default folders.
     unsafe : bool
         Whether queries may do more than read the trace.
+    limited : bool
+        Whether to read only the time range.
 
     Raises
     ------
     TraceError
-        As :class:`roast_analyze.open.session.Session` does.
+        As :class:`roast_analyze.Trace` does.
     """
-    with progress(paths[0].name, "reading") as listener, _warnings_said():
+    with progress(paths[0].name, "reading") as listener, _warnings_printed():
         from roast_analyze.errors import TraceError
         from roast_analyze.open.session import Session
 
-        kept = _standard_input() if STDIN in map(str, paths) else None
+        copied = _copy_stdin() if STDIN in map(str, paths) else None
         try:
             return Session(
-                *(kept if kept and str(path) == STDIN else path for path in paths),
-                cache=options.cache and kept is None,
+                *(copied if copied and str(path) == STDIN else path for path in paths),
+                cache=options.cache and copied is None,
                 memory_limit=options.memory_limit,
                 views=views,
                 unsafe=unsafe,
-                start=getattr(options, "since", None),
-                stop=getattr(options, "until", None),
+                start=getattr(options, "start", None) if limited else None,
+                stop=getattr(options, "stop", None) if limited else None,
                 listener=listener,
             )
         except TraceError as error:
-            if kept is None:
+            if copied is None:
                 raise
-            # The user does not know of that file.
-            said = str(error).replace(repr(str(kept)), "what came from stdin")
-            raise type(error)(said) from None
+            # The path of the temporary file means nothing to the user.
+            message = str(error).replace(repr(str(copied)), "standard input")
+            raise type(error)(message) from None
 
 
-def _standard_input() -> Path:
-    """Write what comes from standard input to a file, which is there until the process ends."""
+def _copy_stdin() -> Path:
+    """Copy standard input to a file that is removed when the process exits."""
     folder = TemporaryDirectory(prefix="roast-")
     atexit.register(folder.cleanup)
     path = Path(folder.name) / "stdin.jsonl"
@@ -188,8 +148,8 @@ def _standard_input() -> Path:
 
 
 @contextlib.contextmanager
-def _warnings_said() -> Iterator[None]:
-    """Say on stderr what was left out, or done without; leave other warnings be."""
+def _warnings_printed() -> Iterator[None]:
+    """Print warnings of ours on stderr, and pass others on."""
     from roast_analyze.errors import CacheNotUsed, ViewSkipped
     from roast_analyze.safe_text import visible
 

@@ -1,19 +1,22 @@
-"""Print a named view, or the list of them with what they mean.
+"""Print a view, the list of views, or the description of a view.
 
-The topic `yours` is that of your own views: the .sql files of a folder.
+The last argument is the name of a view if it consists of letters, digits and _ and is not the
+path of an existing file. Without a name the views are listed. The list and the descriptions
+need no trace. The topic `yours` contains your own views: the .sql files of a folder.
 
 For example:
 
-    roast-analyze view trace.jsonl
+    roast-analyze view
     roast-analyze view trace.jsonl workers --format csv
-    roast-analyze view trace.jsonl workers --describe
+    roast-analyze view --describe workers
 """
 
 from __future__ import annotations
 
-import sys
+import re
 from itertools import groupby
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.format_options import (
     add_format,
@@ -21,89 +24,139 @@ from roast_analyze.commands.format_options import (
     chosen_format,
     chosen_limit,
 )
-from roast_analyze.commands.trace_args import add_excerpt, add_trace, add_views, open_trace
+from roast_analyze.commands.trace_args import (
+    TRACE_HELP,
+    add_reading,
+    add_time_range,
+    add_views,
+    open_trace,
+)
+from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
-    from duckdb import DuckDBPyRelation
+    from roast_analyze.open.views import View
 
-    from roast_analyze.open.session import Session
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+
+#: End of the first clause of a comment.
+_CLAUSE_END: Final = re.compile(r"[.:;](?=\s|$)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
-    add_trace(parser, several=True)
-    add_excerpt(parser)
-    parser.add_argument("name", metavar="NAME", nargs="?", help="the view; all are listed else")
+    """Declare the arguments."""
+    parser.add_argument("traces", metavar="TRACE", nargs="*", help=TRACE_HELP)
+    # Never filled: the last word of TRACE may be the name. It is declared for the help text.
+    parser.add_argument("name", metavar="NAME", nargs="?", help="name of the view")
+    add_reading(parser)
+    add_time_range(parser)
     parser.add_argument(
-        "--describe", action="store_true", help="print the columns and what they mean"
+        "--describe",
+        action="store_true",
+        help="print the description of the view, or of all views, with types and columns",
     )
     add_format(parser)
     add_views(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Write the view, its columns, or the list of views."""
-    check_output(options)
-    with open_trace(options, views=options.views) as trace:
-        import duckdb
+def run(options: argparse.Namespace) -> None:
+    """Write the view, the list of views, or a description."""
+    words = list(options.traces)
+    named = words and _NAME.fullmatch(words[-1]) and not Path(words[-1]).exists()
+    name = words.pop() if named else None
+    traces = [Path(word) for word in words]
+    check_output(options, traces)
+    if name and not options.describe:
+        if not traces:
+            raise TraceError(f"no trace given for {name!r}: roast-analyze view TRACE… [NAME]")
+        _write_view(name, traces, options)
+        return
+    views = _views(traces, options)
+    if name:
+        from roast_analyze.open.views import check_view_name
 
-        from roast_analyze.commands.formats import write
+        check_view_name(name, [view.name for view in views])
+        views = [view for view in views if view.name == name]
+    for_terminal = chosen_format(options) == "table" and not options.output
+    if options.describe:
+        (_print_descriptions if for_terminal else _write_columns)(views, options)
+    else:
+        (_print_list if for_terminal else _write_list)(views, options)
 
-        if options.describe:
-            rows = _columns(trace, options.name)
-        elif options.name:
-            rows = trace.view(options.name)
-        elif chosen_format(options) == "table" and not options.output and sys.stdout.isatty():
-            _print_list(trace)
-            return 0
-        else:
-            rows = _list(trace)
+
+def _write_view(name: str, traces: Sequence[Path], options: argparse.Namespace) -> None:
+    import duckdb
+
+    from roast_analyze.commands.formats import write
+
+    with open_trace(traces, options, views=options.views) as trace:
+        rows = trace.view(name)
         try:
             write(rows, chosen_format(options), options.output, chosen_limit(options))
         except duckdb.Error as error:
             raise trace.explain(error) from None
-    return 0
 
 
-def _print_list(trace: Session) -> None:
-    """Print the list for people, by topic."""
-    from roast_analyze.commands.terminal import print_out, table
+def _views(traces: Sequence[Path], options: argparse.Namespace) -> list[View]:
+    if traces:
+        with open_trace(traces, options, views=options.views, limited=False) as trace:
+            return trace.views()
+    from roast_analyze.open.database import documented_views
 
-    for topic, views in groupby(trace.views(), key=lambda view: view.topic):
-        rows = [(view.name, view.comment) for view in views]
-        print_out(table(["view", "a row is, or what it tells"], rows, title=topic), "")
-
-
-def _list(trace: Session) -> DuckDBPyRelation:
-    views = trace.views()
-    return trace.sql(
-        "SELECT unnest($names) AS view, unnest($topics) AS topic, unnest($comments) AS meaning",
-        {
-            "names": [view.name for view in views],
-            "topics": [view.topic for view in views],
-            "comments": [view.comment for view in views],
-        },
-    )
+    return documented_views()
 
 
-def _columns(trace: Session, name: str | None) -> DuckDBPyRelation:
-    if name:
-        trace.view(name)  # an unknown name is an error, not an empty answer
-    columns = [
-        (view.name, column)
-        for view in trace.views()
-        if name in (None, view.name)
+def _print_list(views: list[View], _options: argparse.Namespace) -> None:
+    """Print one line per view, by topic: the name and the first clause of the comment."""
+    from roast_analyze.commands.terminal import print_out, width
+    from roast_analyze.safe_text import one_line
+
+    margin = max(len(view.name) for view in views)
+    room = width() - margin - 4
+    for topic, members in groupby(views, key=lambda view: view.topic):
+        print_out(topic)
+        for view in members:
+            clause = one_line(_CLAUSE_END.split(view.comment, maxsplit=1)[0], 1000)
+            short = clause if len(clause) <= room else f"{clause[: room - 1].rstrip()}…"
+            print_out(f"  {view.name.ljust(margin)}  {short}")
+        print_out("")
+    print_out("`roast-analyze view --describe NAME` describes a view and its columns.")
+
+
+def _print_descriptions(views: list[View], _options: argparse.Namespace) -> None:
+    from roast_analyze.commands.terminal import cell, print_out, table
+
+    for view in views:
+        columns = [(column.name, column.type, column.comment) for column in view.columns]
+        print_out(f"{view.name} ({view.topic})", cell(view.comment, limit=10_000), "")
+        print_out(table(["column", "type", "meaning"], columns), "")
+
+
+def _write_list(views: list[View], options: argparse.Namespace) -> None:
+    rows = [(view.name, view.topic, view.comment) for view in views]
+    _write_rows(["view", "topic", "meaning"], rows, options)
+
+
+def _write_columns(views: list[View], options: argparse.Namespace) -> None:
+    rows = [
+        (view.name, column.name, column.type, column.comment)
+        for view in views
         for column in view.columns
     ]
-    return trace.sql(
-        "SELECT unnest($views) AS view, unnest($names) AS column, unnest($types) AS type, "
-        "unnest($comments) AS meaning",
-        {
-            "views": [view for view, _ in columns],
-            "names": [column.name for _, column in columns],
-            "types": [column.type for _, column in columns],
-            "comments": [column.comment for _, column in columns],
-        },
-    )
+    _write_rows(["view", "column", "type", "meaning"], rows, options)
+
+
+def _write_rows(
+    columns: list[str], rows: Sequence[tuple[str, ...]], options: argparse.Namespace
+) -> None:
+    import duckdb
+
+    from roast_analyze.commands.formats import write
+
+    unnested = ", ".join(f'unnest(${i}) AS "{name}"' for i, name in enumerate(columns, 1))
+    lists = [[row[i] for row in rows] for i in range(len(columns))]
+    with duckdb.connect() as connection:
+        relation = connection.sql(f"SELECT {unnested}", params=lists)
+        write(relation, chosen_format(options), options.output, chosen_limit(options))

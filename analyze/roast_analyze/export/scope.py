@@ -138,16 +138,19 @@ def recording_start(trace: Session) -> float:
 
 
 def _check_stretch(trace: Session, start: float | None, stop: float | None) -> None:
-    for option, value in (("--start", start), ("--stop", stop)):
+    for value in (start, stop):
         if value is not None and not math.isfinite(value):
-            raise TraceError(f"{option} {value} is no time; give seconds since the start")
+            raise TraceError(f"invalid time {value}: use seconds since the start")
     if start is not None and stop is not None and start >= stop:
-        raise TraceError(f"--start {start:g} is not before --stop {stop:g}")
+        raise TraceError(
+            f"empty time range from {start:g} s to {stop:g} s: use an end after the start"
+        )
     [(length,)] = trace.sql("SELECT coalesce(max(wall_seconds), 0) FROM run").fetchall()
+    hint = f"the recording lasted {length:.6g} s: use a time within it"
     if start is not None and start > length:
-        raise TraceError(f"--start {start:g} is after the recording, which has {length:.6g} s")
+        raise TraceError(f"{start:g} s is after the end of the recording; {hint}")
     if stop is not None and stop <= 0:
-        raise TraceError(f"--stop {stop:g} is before the recording; give a number above 0")
+        raise TraceError(f"{stop:g} s is not after the start of the recording; {hint}")
 
 
 def _addresses(trace: Session, worker: str) -> tuple[str, ...]:

@@ -117,8 +117,8 @@ def open_database(
     return connection
 
 
-def trouble(error: Exception) -> TraceError:
-    """Say what to do about an error of DuckDB that came while something was computed."""
+def as_trace_error(error: Exception) -> TraceError:
+    """Convert an error of DuckDB during a computation into one that says what to do."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return NoRoom(
             f"this takes more memory: {first_paragraph(error)}; allow it with --memory-limit"

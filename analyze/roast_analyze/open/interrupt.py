@@ -1,8 +1,8 @@
-"""Ctrl-C that works while DuckDB computes.
+"""Ctrl-C while DuckDB computes.
 
-Python acts on Ctrl-C between two of its own steps, and DuckDB asks for it only between two
-steps of a query, which can take hours. So whoever holds :func:`listening` also has a thread
-that hears of the signal at once, waits a moment for an orderly end, and ends the process.
+Python handles a signal between two bytecodes, and DuckDB checks for it only between two steps
+of a query, which can take hours. So a thread is notified of the signal at once, waits for an
+orderly end, and then ends the process.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What a shell expects of a command that Ctrl-C ended.
+#: Exit code of a command that was ended by Ctrl-C, by convention of shells.
 INTERRUPTED: Final = 130
 
-#: How long an orderly end may take.
+#: Time for an orderly end.
 GRACE_SECONDS: Final = 2.0
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[None]:
-    """End the process with 130 if it outlives Ctrl-C by the grace period."""
+def exit_on_interrupt() -> Iterator[None]:
+    """Exit with 130 if the block still runs after Ctrl-C and the grace period."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are not ours to handle
+        yield  # only the main thread can handle signals
         return
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -46,7 +46,7 @@ def listening() -> Iterator[None]:
 
 
 def _watch(reader: int, ended: threading.Event) -> None:
-    # Python's own handler writes the number of each signal; the end of the file is ours.
+    # Python writes the number of each signal; closing the pipe ends the loop.
     while number := os.read(reader, 1):
         if number[0] == signal.SIGINT and not ended.wait(GRACE_SECONDS):
             os._exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""How much memory the database may take."""
+"""Memory limit of the database."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import psutil
 
 from roast_analyze.errors import TraceError
 
-#: Without a word of the user's: this share of what is free, and never more than that.
+#: Default: this share of the free memory, and at most so many bytes.
 DEFAULT_SHARE: Final = 0.6
 DEFAULT_MOST_BYTES: Final = 4 * 2**30
 
-#: With less than this DuckDB cannot even read a file.
+#: DuckDB cannot read a file with less than this.
 LEAST_BYTES: Final = 128 * 2**20
 
 _UNITS: Final = {
@@ -23,7 +23,7 @@ _UNITS: Final = {
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
 
-#: Where Linux says what a container, or a batch job, may take: version 2 and 1 of cgroups.
+#: Limit and usage of a container or a batch job in Linux: cgroups version 2 and 1.
 _CGROUP_FILES: Final = (
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (
@@ -34,29 +34,29 @@ _CGROUP_FILES: Final = (
 
 
 def limit_bytes(text: str | int | None) -> int:
-    """Tell how many bytes are meant.
+    """Parse a memory limit into bytes.
 
     Parameters
     ----------
     text : str, int or None
-        ``1GiB``, ``500 MB``, a number of bytes; None for the default: 60 % of the memory
-        that is free, at most 4 GiB.
+        ``1GiB``, ``500 MB`` or a number of bytes; None is the default: 60 % of the free
+        memory, at most 4 GiB.
 
     Raises
     ------
     TraceError
-        If it is no size, or too little to work with.
+        If it is not a size, or too small.
     """
     if text is None:
         share = int(DEFAULT_SHARE * _free_bytes())
         return max(LEAST_BYTES, min(share, DEFAULT_MOST_BYTES))
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
     if not match or match[2].lower() not in _UNITS:
-        raise TraceError(f"{str(text)!r} is no size of memory; give one such as 1GiB")
+        raise TraceError(f"invalid memory limit {str(text)!r}: use a size such as 1GiB")
     nbytes = int(float(match[1]) * _UNITS[match[2].lower()])
     if nbytes < LEAST_BYTES:
         raise TraceError(
-            f"{str(text)!r} is too little memory; give {LEAST_BYTES // 2**20}MiB or more"
+            f"memory limit {str(text)!r} is too small: use {LEAST_BYTES // 2**20}MiB or more"
         )
     return nbytes
 

@@ -437,7 +437,7 @@ def _table(
 
 def _view(comparison: Comparison, view: str) -> str:
     names = [shlex.quote(visible(name)) for trace in comparison.traces for name in trace.names]
-    return f"roast-analyze view {' --with '.join(names)} {view}"
+    return f"roast-analyze view {' '.join(names)} {view}"
 
 
 def _opened_by(trace: Compared) -> str:

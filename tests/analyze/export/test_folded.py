@@ -44,4 +44,4 @@ def test_a_name_cannot_make_a_frame_or_a_line(folded, write_trace, profile):
 
 
 def test_a_stretch_without_samples(folded, write_trace, profile):
-    assert folded(write_trace(profile()), "--start", 50) == {}
+    assert folded(write_trace(profile()), "--from", 50) == {}

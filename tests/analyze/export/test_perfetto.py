@@ -253,8 +253,8 @@ def several(write_trace, worker, task, run):
         (["--worker", "first"], ["a-1", "b-1"]),
         (["--prefix", "b"], ["b-1", "b-2"]),
         (["--worker", "second", "--prefix", "b"], ["b-2"]),
-        (["--start", "3.5"], ["a-2", "b-1", "b-2"]),
-        (["--start", "1.5", "--stop", "3.0"], ["a-1"]),
+        (["--from", "3.5"], ["a-2", "b-1", "b-2"]),
+        (["--from", "1.5", "--to", "3.0"], ["a-1"]),
         (["--worker", "scheduler"], []),
     ],
 )

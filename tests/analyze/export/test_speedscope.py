@@ -91,8 +91,8 @@ def test_without_an_interval_samples_are_counted(speedscope, write_trace, profil
         (["--worker", "w2"], ["c"]),
         (["--worker", "scheduler"], ["loop"]),
         (["--prefix", "y"], ["b"]),
-        (["--start", 5], ["b", "c", "loop"]),
-        (["--stop", 5], ["a"]),
+        (["--from", 5], ["b", "c", "loop"]),
+        (["--to", 5], ["a"]),
     ],
 )
 def test_a_part_of_a_trace(speedscope, write_trace, worker, profile, options, functions):

@@ -132,7 +132,7 @@ def test_columns_are_packed_with_zstd(write_trace, task, tmp_path):
     [
         (["--worker", "w1"], {"task_runs": 2, "workers": 1, "tasks": 3, "run": 1}),
         (["--prefix", "a"], {"task_runs": 2, "workers": 2, "tasks": 2, "transitions": 4}),
-        (["--start", "4.5"], {"task_runs": 1, "workers": 2, "transitions": 2}),
+        (["--from", "4.5"], {"task_runs": 1, "workers": 2, "transitions": 2}),
         (["--worker", "scheduler"], {"task_runs": 0, "workers": 0, "run": 1}),
     ],
 )
@@ -157,7 +157,7 @@ def test_a_part_of_a_trace(write_trace, worker, task, run, tmp_path, options, ex
     assert counts == expected
 
 
-@pytest.mark.parametrize("options", [["--worker", "w1"], ["--prefix", "a"], ["--stop", "1"]])
+@pytest.mark.parametrize("options", [["--worker", "w1"], ["--prefix", "a"], ["--to", "1"]])
 def test_every_view_can_be_cut(write_trace, worker, task, run, tmp_path, options):
     path = write_trace(worker("w1"), task("a-1"), *run("a-1", 1.0, 2.0, "w1"))
 

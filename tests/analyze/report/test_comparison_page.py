@@ -103,7 +103,7 @@ def test_commands_open_all_of_the_traces(build, full, monkeypatch, tmp_path):
     commands = {
         part.command for section in built.sections for part in (*section.tables, *section.plots)
     }
-    assert "roast-analyze view a.jsonl --with b.jsonl prefixes" in commands
+    assert "roast-analyze view a.jsonl b.jsonl prefixes" in commands
     for command in commands:
         assert main(command.split()[1:]) == 0
 

@@ -14,7 +14,8 @@ import roast_recorder
 from roast_recorder.coffea.measurement import MAX_SECTIONS
 from roast_recorder.pickling import pickled_meter
 from roast_recorder.scheduler import worker_plugins as meters_module
-from roast_recorder.scheduler.worker_plugins import Meters
+from roast_recorder.scheduler.wire_format import unpack
+from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import Settings
 from roast_recorder.worker.plugin import TOPIC
 
@@ -33,24 +34,28 @@ class Recorder(SchedulerPlugin):
         self.heard = []
         self._scheduler = scheduler
         pickled = pickled_meter(trace_id, Settings(kinds=kinds)) if measures else None
-        self.meters = Meters(scheduler, trace_id, pickled, frozenset(kinds), self.append)
+        self.meters = WorkerPlugins(scheduler, trace_id, pickled, frozenset(kinds), self.append)
 
     def append(self, row, *_how):
         self.rows.append(row)
 
     def log_event(self, topic, msg):
-        self.heard.append((topic, self.meters.hear(topic, msg)))
+        self.heard.append((topic, self.meters.receive(topic, msg)))
 
     async def come(self):
         self._scheduler.add_plugin(self, name=self.name)
-        await self.meters.send()
+        await self.meters.register()
 
     async def go(self):
-        await self.meters.withdraw()
+        await self.meters.unregister()
         self._scheduler.remove_plugin(name=self.name)
 
     def told(self, kind="chunk"):
-        return [fields for _, _, row_kind, fields in self.rows if row_kind == kind]
+        found = []
+        for row_kind, _, _, content in self.rows:
+            if row_kind == kind:
+                found += unpack(content) if isinstance(content, bytes) else [content]
+        return found
 
 
 @pytest.fixture
@@ -177,7 +182,7 @@ def test_what_nobody_wants_to_know_is_not_recorded(record, client, kind):
 
     client.submit(chunk, sections=1, pure=False).result()
 
-    assert {row_kind for _, _, row_kind, _ in recorder.rows} == {kind}
+    assert {row_kind for row_kind, *_ in recorder.rows} == {kind}
 
 
 def test_times_are_told_by_the_schedulers_clock(record, client):
@@ -216,7 +221,7 @@ def test_names_that_dask_cannot_send_cost_nothing(record, client):
     assert client.submit(chunk, pure=False).result() in client.scheduler_info()["workers"]
 
     first, _ = recorder.told()
-    assert (first["dataset"], first["filename"]) == ("{1, 2}", "\udcff")
+    assert (first["dataset"], first["filename"]) == ("{1, 2}", "?")
 
 
 def test_dask_keeps_nothing_of_it(record, client):
@@ -242,7 +247,7 @@ def test_what_others_log_is_none_of_it(record, client):
 def test_whatever_others_log_under_is_none_of_it(cluster, topic):
     meters = Recorder(cluster.scheduler, "t").meters
 
-    assert meters.hear(topic, {"measured": "{}"}) is False
+    assert meters.receive(topic, {"measured": "{}"}) is False
 
 
 # -- recorders -------------------------------------------------------------------------------
@@ -283,7 +288,7 @@ def test_a_recorder_that_does_not_measure_sends_no_meters(record, client, cluste
     assert what_is_left(client, cluster) == ([], [], {})
 
 
-@pytest.mark.parametrize("how", ["withdraw", "withdraw_soon"])
+@pytest.mark.parametrize("how", ["unregister", "unregister_soon"])
 def test_meters_are_withdrawn_as_often_as_one_likes(record, client, cluster, how):
     recorder = record("t")
 
@@ -292,8 +297,8 @@ def test_meters_are_withdrawn_as_often_as_one_likes(record, client, cluster, how
             going = getattr(recorder.meters, how)()
             if going is not None:
                 await going
-        await recorder.meters.withdraw()
-        await recorder.meters._asking
+        await recorder.meters.unregister()
+        await recorder.meters._request
 
     client.sync(withdraw)
     client.submit(chunk, pure=False).result()
@@ -359,9 +364,9 @@ def test_a_worker_that_does_not_answer_is_not_waited_for(
     wait_until(begun.exists)
 
     recorder = record("t")
-    assert not recorder.meters._asking.done()
+    assert not recorder.meters._request.done()
     end.touch()
-    wait_until(recorder.meters._asking.done)
+    wait_until(recorder.meters._request.done)
     client.submit(chunk, workers=[worker], pure=False).result()
 
     assert len(recorder.told()) == 1
@@ -374,11 +379,11 @@ def test_a_worker_that_cannot_measure_is_said(record, client, caplog):
 
     recorder = record("t", measures=False)
     recorder.meters._pickled = cloudpickle.dumps(Unusable())
-    client.sync(recorder.meters.send)
+    client.sync(recorder.meters.register)
 
     assert client.submit(chunk, pure=False).result()
     assert recorder.rows == []
-    assert "2 of 2 workers cannot tell what they do (RuntimeError" in caplog.text
+    assert "2 of 2 workers cannot be recorded from within (RuntimeError" in caplog.text
 
 
 def replaced():

@@ -19,8 +19,7 @@ from dask._task_spec import Task, TaskRef
 from distributed import SchedulerPlugin
 from distributed.protocol import Serialized, serialize
 
-from roast_recorder.scheduler import expand, plugin
-from roast_recorder.scheduler import wire_format as rows
+from roast_recorder.scheduler import plugin, wire_format
 from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
 from roast_recorder.scheduler.wire_format import pack
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
@@ -78,9 +77,8 @@ async def pulled(recorder):
     records, received, ending = [], 0, ""
     while not ending:
         answer = await recorder.pull(received)
-        for received, compressed, content in answer["batches"]:  # noqa: B007
-            batch = rows.decompress(content) if compressed else content
-            records += expand.records(*rows.decode(batch))
+        for received, content in answer["batches"]:  # noqa: B007
+            records += wire_format.records(content)
         ending = answer["ending"]
     for record in {record["kind"]: record for record in records}.values():
         VALIDATOR.validate(json.loads(json.dumps(record)))
@@ -648,11 +646,11 @@ def kinds_recorded(*kinds):
         await submit(scheduler, Task("a", print, chunk), annotations=SPANS)
         beat(scheduler, digests=BESIDE, extensions={"spans": WITH_SPAN})
         scheduler.log_event("topic", "message")
-        told = {"chunk": None, "sections": [{"key": "a", "name": "cuts"}], "more_sections": 0}
-        topic = f"roast-worker-{recorder._trace_id}"
-        scheduler.log_event(topic, {"measured": json.dumps(told)})
-        seen = {"profiles": pack([{"prefix": "a"}]), "records": 1, "worker": "tcp://w"}
-        scheduler.log_event(topic, seen)
+        rows = [
+            ("section", 1, pack([{"key": "a", "name": "cuts"}])),
+            ("profile", 1, ("tcp://w", "Worker-1", pack([{"prefix": "a"}]))),
+        ]
+        scheduler.log_event(f"roast-worker-{recorder._trace_id}", {"rows": rows})
         simulated.finish_tasks(scheduler)
         records = await stopped(recorder)
         assert of_kind("worker_added", records)

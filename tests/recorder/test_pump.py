@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from roast_recorder.scheduler import wire_format as rows
-from roast_recorder.scheduler.buffer import BATCHES_PER_PULL, FACTS, SAMPLES, Buffer
+from roast_recorder.scheduler import wire_format
+from roast_recorder.scheduler.buffer import BATCHES_PER_PULL, Buffer
 from roast_recorder.scheduler.pump import pump
 
 ENDED = {"batches": [], "ending": "it was stopped"}
@@ -13,7 +13,7 @@ ENDED = {"batches": [], "ending": "it was stopped"}
 
 def answer(*numbers, ending=""):
     # A comm makes lists of tuples.
-    return {"batches": [[number, False, b"content"] for number in numbers], "ending": ending}
+    return {"batches": [[number, b"content"] for number in numbers], "ending": ending}
 
 
 class Recorder:
@@ -63,7 +63,7 @@ def test_batches_are_acknowledged_when_they_are_written(answers, told, written):
 
     assert ending == "it was stopped"
     assert recorder.received == told
-    assert [number for number, _, _ in memory.written] == written
+    assert [number for number, _ in memory.written] == written
     assert all(type(batch) is tuple for batch in memory.written)
 
 
@@ -93,19 +93,17 @@ def test_from_a_buffer_everything_arrives_once_though_answers_are_lost():
         number = len(pulls)
         pulls.append(received)
         if number < total:
-            buffer.append(
-                (rows.RECORD, float(number), "event", {}), (FACTS, SAMPLES)[number % 2]
-            )
+            buffer.append((("span", "profile")[number % 2], float(number), 1, {}))
             buffer.seal()
             buffer.pull(received)  # this answer never arrives
         batches = buffer.pull(received)
         ended = number >= total and not batches and buffer.empty
         return {
-            "batches": [[batch.number, batch.compressed, batch.content] for batch in batches],
+            "batches": [[batch.number, batch.content] for batch in batches],
             "ending": "it was stopped" if ended else "",
         }
 
     asyncio.run(pump(pull, memory))
 
-    found = [row[1] for *_, content in memory.written for row in rows.decode(content)[1]]
+    found = [row[1] for _, content in memory.written for row in wire_format.decode(content)[1]]
     assert found == list(range(total))

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from roast_recorder.scheduler import wire_format as rows
-from roast_recorder.scheduler.wire_format import RECORD
 from roast_recorder.settings import Settings
 from roast_recorder.writer import client as writers
 from roast_recorder.writer import pipes
@@ -27,12 +26,12 @@ PATIENCE_SECONDS = 60.0
 
 
 def event(number, payload=None):
-    return (RECORD, float(number), "event", {"topic": "t", "payload": payload or number})
+    return ("event", float(number), 1, {"topic": "t", "payload": payload or number})
 
 
 def batch(number, *others):
     """A batch of one event of the same number, or of these rows."""
-    return number, False, rows.encode([], list(others or [event(number)]))[0]
+    return number, rows.encode([], list(others or [event(number)]), None)
 
 
 def made(target, **settings):
@@ -549,7 +548,7 @@ from roast_recorder.writer.client import Writer
 async def run():
     writer = Writer({target!r}, {header!r}, Settings().as_dict())
     await writer.open()
-    await writer.write_batches([(1, False, {content!r})])
+    await writer.write_batches([(1, {content!r})])
     child = os.fork() if {forks} else None
     if child != 0:
         print(child or 0, flush=True)

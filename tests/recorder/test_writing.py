@@ -9,7 +9,6 @@ import pytest
 
 from roast_recorder.scheduler import rescue
 from roast_recorder.scheduler import wire_format as rows
-from roast_recorder.scheduler.wire_format import RECORD
 from roast_recorder.settings import Settings
 from roast_recorder.writer import pipes
 from roast_recorder.writer.process import Writing, serve
@@ -19,17 +18,17 @@ CLEAN = "postgres://<redacted>@db/x"
 
 
 def event(number, payload=None):
-    return (RECORD, float(number), "event", {"topic": "t", "payload": payload or number})
+    return ("event", float(number), 1, {"topic": "t", "payload": payload or number})
 
 
 def loss(reason, kind, records, start_t, stop_t):
     fields = {"reason": reason, "record_kind": kind, "records": records}
-    return (RECORD, 9.0, "loss", {**fields, "start_t": start_t, "stop_t": stop_t})
+    return ("loss", 9.0, 1, {**fields, "start_t": start_t, "stop_t": stop_t})
 
 
 def batch(number, *others, transitions=(), compressed=False):
-    content, _ = rows.encode(list(transitions), list(others))
-    return number, compressed, rows.compress(content) if compressed else content
+    content = rows.encode(list(transitions), list(others), None)
+    return number, rows.compress(content) if compressed else content
 
 
 def order(target, progress=None, header=None, **settings):
@@ -326,7 +325,7 @@ def test_a_record_that_cannot_be_written_is_counted_and_told_of_once(trace, writ
 
 @pytest.mark.parametrize(
     "odd",
-    [event(2, 10**5_000), (rows.FINE_METRICS, 2.0, "w", "id", {("seconds",): 1.0})],
+    [event(2, 10**5_000), ("fine_metric", 2.0, 1, ("w", "id", {("seconds",): 1.0}))],
     ids=["int", "metric"],
 )
 def test_a_row_that_no_record_can_be_made_of_is_lost_alone(trace, written, odd):

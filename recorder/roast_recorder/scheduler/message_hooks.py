@@ -1,12 +1,11 @@
-"""Listening to messages that Dask passes to no plugin.
+"""Listeners to messages that Dask passes to no plugin.
 
-* When a failed task has retries left, the scheduler tells plugins only that it went
-  ``processing → released``: the error, the thread and the times of the failed attempt are
-  in the worker's ``task-erred`` message.
+* When a failed task has retries left, plugins only see ``processing → released``. The
+  error, the thread and the times of the attempt are in the worker's ``task-erred`` message.
 * What each worker adds to its fine metrics is in its ``heartbeat_worker`` message.
 
-So the handler of such a message is wrapped. One wrapper serves all recorders of a
-scheduler and goes when the last of them goes, in whatever order they come and go.
+Listening wraps the handler of a message. All recorders of a scheduler share one wrapper,
+which is removed with the last listener, in whatever order recorders start and stop.
 """
 
 from __future__ import annotations
@@ -14,52 +13,50 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-#: Called with the message before the scheduler acts on it, and with None after.
+#: Called with the message before it is handled, and with None afterwards.
 Listener = Callable[[dict[str, Any] | None], None]
 
 Handlers = dict[str, Callable[..., Any]]
 
 
 def listen(handlers: Handlers, operation: str, listener: Listener) -> Callable[[], None]:
-    """Tell `listener` of every message of a kind; give back what ends that.
+    """Call `listener` for every message of an operation.
 
     Parameters
     ----------
     handlers : dict
-        A scheduler's ``handlers`` or ``stream_handlers``.
+        The ``handlers`` or ``stream_handlers`` of a scheduler or worker.
     operation : str
         Name of the message.
     listener : callable
-        It must not raise.
+        Must not raise.
 
     Returns
     -------
     callable
-        Takes no argument and leaves nothing behind.
+        Removes the listener.
     """
     handler = handlers[operation]
-    # Recorders travel by value, so another one's classes are not ours: go by the attribute.
+    # Recorders are pickled by value, so their classes differ; attributes identify a wrapper.
     listeners = _listeners_of(handler)
     if listeners is None:
         listeners = []
         handlers[operation] = _wrap(handler, listeners)
     listeners.append(listener)
 
-    def leave() -> None:
+    def remove() -> None:
         listeners.remove(listener)
         wrapper: Any = handlers[operation]
         if not listeners and _listeners_of(wrapper) is listeners:
             handlers[operation] = wrapper.roast_handler
 
-    return leave
+    return remove
 
 
 def _listeners_of(handler: Any) -> list[Listener] | None:
-    """Give the listeners of a wrapper of ours, None of another handler.
-
-    Somebody's wrapper around ours may have copied our attributes (`functools.wraps`).
-    """
+    """Return the listeners of a wrapper made here; None for any other handler."""
     listeners: list[Listener] | None = getattr(handler, "roast_listeners", None)
+    # functools.wraps copies our attributes to another library's wrapper around ours.
     return listeners if getattr(handler, "roast_self", None) is handler else None
 
 

@@ -21,28 +21,12 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from roast_recorder import environment, process
 from roast_recorder.coffea import task_identity as chunks
-from roast_recorder.scheduler import message_hooks as tap
-from roast_recorder.scheduler.buffer import (
-    EVENTS,
-    FACTS,
-    SAMPLES,
-    TRANSITION_VALUES_PER_BATCH,
-    Batch,
-    Buffer,
-)
+from roast_recorder.scheduler import message_hooks
+from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
 from roast_recorder.scheduler.computations import Computations
-from roast_recorder.scheduler.sampler import sample_row
-from roast_recorder.scheduler.wire_format import (
-    FINE_METRICS,
-    PROFILES,
-    RECORD,
-    TASK,
-    Row,
-    is_odd,
-    pack,
-    plain,
-)
-from roast_recorder.scheduler.worker_plugins import Meters
+from roast_recorder.scheduler.sampler import sample
+from roast_recorder.scheduler.wire_format import Row, needs_text, pack, plain
+from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import OPT_IN_KINDS, recorded_kinds
 from roast_recorder.worker.plugin import PLUGIN_NAME, PROCESS_OPERATION
 from roast_recorder.worker.profiler import ProfileReader
@@ -125,7 +109,9 @@ class RecorderPlugin(SchedulerPlugin):
         if "profile" in self._kinds:
             self._profiler = ProfileReader.of_scheduler(scheduler, time())
         self._profiled = monotonic()
-        self._meters = Meters(scheduler, self._trace_id, self._meter, self._kinds, self._append)
+        self._meters = WorkerPlugins(
+            scheduler, self._trace_id, self._meter, self._kinds, self._append
+        )
         self._computations = Computations(code=self._settings["code"])
         self._attach_hooks()
         self._write_who_is_there()
@@ -136,17 +122,21 @@ class RecorderPlugin(SchedulerPlugin):
         self._ticker = asyncio.create_task(self._tick())
         for operation, handler in self._operations().items():
             scheduler.handlers[operation] = handler
-        await self._meters.send()
+        await self._meters.register()
 
     def _attach_hooks(self) -> None:
         if "transition" in self._kinds:
             self.transition = self._transition_hook()  # type: ignore[method-assign]
         self._stop_listening = [
-            tap.listen(self._scheduler.stream_handlers, "task-erred", self._on_task_erred)
+            message_hooks.listen(
+                self._scheduler.stream_handlers, "task-erred", self._on_task_erred
+            )
         ]
         if "fine_metric" in self._kinds:
             self._stop_listening.append(
-                tap.listen(self._scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
+                message_hooks.listen(
+                    self._scheduler.handlers, "heartbeat_worker", self._on_heartbeat
+                )
             )
 
     def _operations(self) -> dict[str, Callable[..., Any]]:
@@ -154,7 +144,7 @@ class RecorderPlugin(SchedulerPlugin):
             operation_name("hello", self._trace_id): self.hello,
             operation_name("pull", self._trace_id): self.pull,
             operation_name("detach", self._trace_id): self.detach,
-            PROCESS_OPERATION.format(trace_id=self._trace_id): self._meters.hear_process,
+            PROCESS_OPERATION.format(trace_id=self._trace_id): self._meters.receive_process,
         }
 
     def _write_who_is_there(self) -> None:
@@ -178,14 +168,14 @@ class RecorderPlugin(SchedulerPlugin):
     async def _write_snapshot(self, tasks: list[TaskState]) -> None:
         """Write down the tasks that are there already."""
         # Until all have been looked at, any key may be odd.
-        odd_keys, self._buffer.odd_keys = False, True
+        odd_keys, self._buffer.keys_as_text = False, True
         for first in range(0, len(tasks), TASKS_PER_STEP):
             step = tasks[first : first + TASKS_PER_STEP]
             odd_keys = odd_keys or _are_odd(step)
             self._append_graph(step, time(), None, None, snapshot=True)
             # The scheduler's own work goes first.
             await asyncio.sleep(0)
-        self._buffer.odd_keys = odd_keys or self._odd_keys_came
+        self._buffer.keys_as_text = odd_keys or self._odd_keys_came
 
     def _write_plugins(self) -> None:
         """Name the plugins again, if some have come or gone meanwhile."""
@@ -221,7 +211,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._describing.cancel()
         self._scheduler.plugins.pop(self.name, None)
         if not self._closes:
-            self._meters.withdraw_soon()
+            self._meters.unregister_soon()
         for operation in self._operations():
             self._scheduler.handlers.pop(operation, None)
         self._last_pull_waits.set()
@@ -246,7 +236,7 @@ class RecorderPlugin(SchedulerPlugin):
         Returns
         -------
         dict
-            ``batches``: list of (number, compressed, content); ``ending``: if nothing will
+            ``batches``: list of (number, content); ``ending``: if nothing will
             follow, why; else empty.
         """
         if not self._woken.is_set() and not self._buffer.crowded:
@@ -265,14 +255,14 @@ class RecorderPlugin(SchedulerPlugin):
             ending = self._ending
         if ending:
             self._leave()
-        return {"batches": [_as_tuple(batch) for batch in batches], "ending": ending}
+        return {"batches": [(b.number, b.content) for b in batches], "ending": ending}
 
-    def pull_the_rest(self) -> tuple[list[tuple[int, bool, bytes]], str]:
+    def pull_the_rest(self) -> tuple[list[tuple[int, bytes]], str]:
         """Hand over all there is, when nobody can wait for an answer any more.
 
         Returns
         -------
-        list of (int, bool, bytes)
+        list of (int, bytes)
             Batches as :meth:`pull` gives them, some of which may be written already.
         str
             How the recording ended.
@@ -280,7 +270,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._detach_hooks("the scheduler closed")
         batches = self._buffer.pull(0, everything=True)
         self._leave()
-        return [_as_tuple(batch) for batch in batches], self._ending
+        return [(batch.number, batch.content) for batch in batches], self._ending
 
     async def detach(
         self, *, ending: str = "recording was stopped", abandon: bool = False
@@ -302,7 +292,7 @@ class RecorderPlugin(SchedulerPlugin):
         await self._hear_workers()
         await asyncio.wait([self._snapshot, self._describing])
         self._detach_hooks(ending)
-        await self._meters.withdraw()
+        await self._meters.unregister()
 
     # -- hooks ---------------------------------------------------------------------------
 
@@ -356,8 +346,8 @@ class RecorderPlugin(SchedulerPlugin):
                         start,
                         finish,
                         stimulus_id,
-                        run_id,
                         worker,
+                        run_id,
                         thread,
                         nbytes,
                         typename,
@@ -396,7 +386,7 @@ class RecorderPlugin(SchedulerPlugin):
             self._append_chunks(new, t)
         if "computation" in self._kinds and (news := self._computations.news(scheduler)):
             fields = {**news, "client": client, "stimulus_id": stimulus_id}
-            self._append((RECORD, t, "computation", fields))
+            self._append(("computation", t, 1, fields))
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Record a worker that has come."""
@@ -434,7 +424,7 @@ class RecorderPlugin(SchedulerPlugin):
 
     def log_event(self, topic: str, msg: Any) -> None:
         """Record an event of any topic, and what meters tell."""
-        if self._meters.hear(topic, msg):
+        if self._meters.receive(topic, msg):
             return
         worker = msg.get("worker") if isinstance(msg, dict) else None
         if not isinstance(worker, str):
@@ -443,7 +433,7 @@ class RecorderPlugin(SchedulerPlugin):
                 self._leaving = {**msg, "worker": topic}
         if self._attached and "event" in self._kinds:
             fields = {"topic": topic, "worker": worker, "payload": msg}
-            self._buffer.append((RECORD, time(), "event", fields), EVENTS)
+            self._buffer.append(("event", time(), 1, fields))
 
     async def before_close(self) -> None:
         """Take what the workers still have to say while they are there."""
@@ -526,8 +516,8 @@ class RecorderPlugin(SchedulerPlugin):
         if not _NUMBERS.issuperset(map(type, deltas.values())):
             deltas = {name: float(delta) for name, delta in deltas.items()}
         if deltas:
-            row = (FINE_METRICS, time(), worker, self._server_ids.get(worker), deltas)
-            self._buffer.append(row, FACTS)
+            content = (worker, self._server_ids.get(worker), deltas)
+            self._buffer.append(("fine_metric", time(), len(deltas), content))
 
     async def _hear_workers(self) -> None:
         """Ask every worker for the heartbeat and whatever else it would send next.
@@ -563,13 +553,13 @@ class RecorderPlugin(SchedulerPlugin):
 
     # -- rows ----------------------------------------------------------------------------
 
-    def _append(self, row: Row, lane: int = FACTS) -> None:
+    def _append(self, row: Row) -> None:
         if self._attached:
-            self._buffer.append(row, lane)
+            self._buffer.append(row)
 
     def _record(self, kind: str, **fields: Any) -> None:
         if kind != "environment" or kind in self._kinds:
-            self._append((RECORD, time(), kind, fields))
+            self._append((kind, time(), 1, fields))
 
     def _append_graph(
         self,
@@ -583,7 +573,7 @@ class RecorderPlugin(SchedulerPlugin):
         append = self._buffer.append
         spans = self._seen_spans
         with_tasks = "task" in self._kinds
-        as_it_is = not self._buffer.odd_keys
+        as_it_is = not self._buffer.keys_as_text
         for task in tasks:
             group = task.group
             span_id = getattr(group, "span_id", None)
@@ -594,28 +584,25 @@ class RecorderPlugin(SchedulerPlugin):
             on = task.processing_on if snapshot else None
             others = [other.key for other in task.dependencies] if task.dependencies else ()
             priority = task.priority
-            append(
-                (
-                    TASK,
-                    t,
-                    task.key if as_it_is else str(task.key),
-                    task.prefix.name,
-                    group.name,
-                    others if as_it_is else list(map(str, others)),
-                    priority if priority and type(priority[0]) is int else plain(priority),
-                    _plain_or_named(task.annotations) if task.annotations else None,
-                    span_id,
-                    client,
-                    stimulus_id,
-                    task.state if snapshot else None,
-                    on.address if on else None,
-                    task.run_id if on else None,
-                )
+            values = (
+                task.key if as_it_is else str(task.key),
+                task.prefix.name,
+                group.name,
+                others if as_it_is else list(map(str, others)),
+                priority if priority and type(priority[0]) is int else plain(priority),
+                _plain_or_named(task.annotations) if task.annotations else None,
+                span_id,
+                client,
+                stimulus_id,
+                task.state if snapshot else None,
+                on.address if on else None,
+                task.run_id if on else None,
             )
+            append(("task", t, 1, values))
 
     def _look_at_keys(self, tasks: Sequence[TaskState]) -> None:
         if not self._odd_keys_came and _are_odd(tasks):
-            self._odd_keys_came = self._buffer.odd_keys = True
+            self._odd_keys_came = self._buffer.keys_as_text = True
 
     def _append_chunks(self, tasks: list[TaskState], t: float) -> None:
         seen_usermeta: dict[int, Any] = {}
@@ -626,7 +613,7 @@ class RecorderPlugin(SchedulerPlugin):
                 logger.debug("roast: cannot look into task %s", task.key, exc_info=True)
                 continue
             if chunk is not None:
-                self._append((RECORD, t, "chunk", {"key": str(task.key), **chunk}))
+                self._append(("chunk", t, 1, {"key": str(task.key), **chunk}))
 
     def _record_span(self, span_id: str | None) -> None:
         """Record a span and those around it, the first time that a task is in it."""
@@ -645,14 +632,14 @@ class RecorderPlugin(SchedulerPlugin):
         t = time()
         append = self._buffer.append
         for worker in self._scheduler.workers.values():
-            append(sample_row(worker, t), SAMPLES)
+            append(("worker_sample", t, 1, sample(worker)))
 
     def _take_profile(self) -> None:
         """Take what the profiler saw of the scheduler's own event loop."""
         self._profiled = monotonic()
         if self._profiler and (records := self._profiler.take()):
-            row = (PROFILES, time(), None, self._scheduler.id, len(records), pack(records))
-            self._append(row, SAMPLES)
+            content = (None, self._scheduler.id, pack(records))
+            self._append(("profile", time(), len(records), content))
 
     async def _tick(self) -> None:
         while True:
@@ -715,12 +702,12 @@ def _are_odd(tasks: Sequence[TaskState]) -> bool:
     """Tell whether some keys hold what must become text before it is encoded."""
     for task in tasks:
         key = task.key
-        if key.__class__ is not str and is_odd(key):
+        if key.__class__ is not str and needs_text(key):
             return True
         if task.dependencies:
             # Data that a client has scattered enter with no graph of their own.
             for other in task.dependencies:
-                if other.key.__class__ is not str and is_odd(other.key):
+                if other.key.__class__ is not str and needs_text(other.key):
                     return True
     return False
 
@@ -751,10 +738,6 @@ def _say_now(meter_name: str) -> Callable[..., Any]:
 def operation_name(operation: str, trace_id: str) -> str:
     """Name a recorder's operation among the scheduler's handlers."""
     return f"roast_{operation}_{trace_id}"
-
-
-def _as_tuple(batch: Batch) -> tuple[int, bool, bytes]:
-    return batch.number, batch.compressed, batch.content
 
 
 def _error_of(told: dict[str, Any]) -> dict[str, Any]:

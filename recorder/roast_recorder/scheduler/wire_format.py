@@ -1,135 +1,180 @@
-"""Rows: the facts on their way from the scheduler to the process that writes them.
+"""Batches of rows, on their way from the scheduler to the process that writes the trace.
 
-Rows exist because a hook on the scheduler's thread must cost next to nothing: it appends
-what it was handed and returns. A whole batch is encoded at once, in C, and only
-:mod:`roast_recorder.scheduler.expand`, in the writing process, makes the records of it that the
-schema declares.
+A hook on the scheduler's thread appends values and returns. :func:`encode` encodes a whole
+batch at once, in C. In the writing process, :func:`records` turns a batch into the records
+that :mod:`roast_schemas.records` declares. Both ends run the recorder's own code.
 
-Two shapes:
+A batch has two parts:
 
-* **Transitions** are the values of one flat list, one transition after another; a tuple
-  for each would cost as much again, most of it in the garbage collector. What follows
-  ``t, key, start, finish, stimulus_id`` depends on these::
+* **Transitions** are the values of one flat list, one transition after another; a tuple for
+  each would cost as much again, most of it in the garbage collector. Each begins with
+  :data:`TRANSITION`. One to ``processing`` goes on with the first two values of
+  :data:`ATTEMPT`, one from ``processing`` with all of them.
+* **Rows** of all other kinds are tuples ``(kind, t, number of records, content)``. The
+  content is a dict of the fields of one record, the values that :data:`LAYOUTS` names, what
+  :func:`pack_log` returns for a kind of :data:`LOG_LAYOUTS`, or what :func:`pack` returns.
 
-      … finish = "processing":  worker, run_id
-      … start = "processing":   run_id, worker, thread, nbytes, typename, startstops, failure
-      otherwise:                nothing
-
-  ``failure`` is a dict with ``exception``, ``traceback`` and ``cause``, or None.
-* **Rows** of all other kinds are tuples whose first element is one of the tags below.
-
-Batches are encoded by :mod:`marshal`: it is as fast as the fastest encoders of JSON, half
-as large because it writes an object once that is met again, knows sets, bytes and tuples,
-and is there on every cluster. Both ends run the recorder's own code.
+The encoding is :mod:`marshal`. It is as fast as the fastest encoders of JSON, half as large
+because it writes an object only once, supports sets, bytes and tuples, and every cluster
+has it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import heapq
 import itertools
 import json
 import marshal
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Any, Final
 
-#: ``(TASK, t, key, prefix, group, dependencies, priority, annotations, span_id, client,
-#: stimulus_id, state, worker, run_id)``
-TASK: Final = 1
-#: ``(WORKER_SAMPLE, t, worker, server_id, …)`` as :mod:`roast_recorder.scheduler.sampler` lists them
-WORKER_SAMPLE: Final = 2
-#: ``(RECORD, t, kind, fields)``: any record that is too rare to deserve a tag
-RECORD: Final = 3
-#: ``(FINE_METRICS, t, worker, server_id, deltas)``: one row makes a record of each delta
-FINE_METRICS: Final = 4
-#: ``(PROFILES, t, worker, server_id, records, packed)``: so many records, as
-#: :func:`pack` packs them
-PROFILES: Final = 5
-#: ``(WORKER_LOG, t, worker, server_id, records, packed, kind)``: so many records of that
-#: kind, as :class:`roast_recorder.worker.log_observer.LogObserver` packs them
-WORKER_LOG: Final = 6
-
+Record = dict[str, Any]
 Row = tuple[Any, ...]
 
-#: What every Python since 3.4 can read.
+#: Called with the kind, time and number of records that could not be encoded.
+Lose = Callable[[str, float, int], None]
+
+#: Values of every transition.
+TRANSITION: Final = ("t", "key", "start", "finish", "stimulus_id")
+
+#: Values of an attempt: the first two when it starts, all when it ends. ``failure`` is a
+#: dict with ``exception``, ``traceback`` and ``cause``, or None.
+ATTEMPT: Final = (
+    "worker", "run_id", "thread", "nbytes", "typename", "startstops", "failure",
+)  # fmt: skip
+
+#: Values of rows whose kind is too frequent for a dict of fields.
+LAYOUTS: Final = {
+    "task": (
+        "key", "prefix", "group", "dependencies", "priority", "annotations", "span_id",
+        "client", "stimulus_id", "state", "worker", "run_id",
+    ),
+    "fine_metric": ("worker", "server_id", "deltas"),
+    "profile": ("worker", "server_id", "packed"),
+}  # fmt: skip
+
+#: Values of each entry of a worker's logs.
+LOG_LAYOUTS: Final = {
+    "worker_transition": ("key", "start", "finish", "state", "stimulus_id", "t"),
+    "transfer": ("incoming", "start_t", "t", "peer", "nbytes", "keys", "sent_bytes"),
+    "spill": ("key", "start", "finish", "nbytes", "disk_bytes", "t"),
+}
+
+#: Kinds whose fields Dask itself computes: numbers and addresses, which need no `plain`.
+_PLAIN_KINDS: Final = frozenset({"worker_sample", "loss"})
+
+#: Supported by every Python since 3.4.
 MARSHAL_VERSION: Final = 4
 
-#: Text of an object that no other rule covers is cut at this length.
+#: The text of an object that no other rule covers is cut at this length.
 MAX_TEXT_LENGTH: Final = 1000
 
-#: An array of numbers that is larger than this is named by its shape.
+#: A larger array of numbers is replaced by its shape.
 MAX_ARRAY_SIZE: Final = 10_000
 
-#: What is nested deeper than this inside an odd row is cut, visibly.
+#: Deeper nesting is replaced by "…".
 MAX_DEPTH: Final = 20
 
-#: An odd row of more containers than this takes the scheduler too long; it is left out.
+#: Rebuilding a row of more containers would block the scheduler for too long.
 MAX_CONTAINERS: Final = 200_000
+
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_ZLIB_MAGIC: Final = b"\x78"
+
+
+# -- encoding, on the scheduler ----------------------------------------------------------
 
 
 def encode(
-    transitions: list[Any], rows: list[Row], *, odd_keys: bool = False
-) -> tuple[bytes, dict[str, list[float]]]:
+    transitions: list[Any], rows: Iterable[Row], lose: Lose, *, keys_as_text: bool = False
+) -> bytes:
     """Encode a batch.
 
     Parameters
     ----------
     transitions : list
-        Flat, as the module's docstring says.
-    rows : list of tuple
-        The fields of a :data:`RECORD` may hold anything: sets, numpy scalars, users'
-        objects. Whatever JSON lacks is replaced by its nearest plain value, or its text.
-    odd_keys : bool
-        Whether some keys hold more than texts and numbers. :mod:`marshal` would take the
-        memory of a numpy number for bytes, so keys become texts before.
-
-    Returns
-    -------
-    bytes
-    dict
-        What could not be encoded in any way and is left out, as :func:`census` counts.
+        A flat list, as described above.
+    rows : iterable of tuple
+        Dicts of fields may contain anything: sets, numpy scalars, users' objects. Values
+        that JSON lacks are replaced by the nearest plain value or by their text.
+    lose : callable
+        Called for each row that cannot be encoded and is left out.
+    keys_as_text : bool
+        Whether some keys :func:`need text <needs_text>`.
     """
-    left_out: dict[str, list[float]] = {}
-    if odd_keys:
+    if keys_as_text:
         transitions = [
             value
             for t, key, *others in split_transitions(transitions)
             for value in (t, str(key), *others)
         ]
-    rebuilt = (row if row[0] != RECORD else _plain_record(row, left_out) for row in rows)
-    sound = [row for row in rebuilt if row is not None]
-    try:
-        return marshal.dumps((transitions, sound), MARSHAL_VERSION), left_out
-    except Exception:  # noqa: BLE001 - users' objects may raise anything
-        kept: list[Any] = []
-        for transition in split_transitions(transitions):
-            kept.extend(_encodable(transition, left_out, census(list(transition), [])) or ())
-        copies = (_encodable(row, left_out, census([], [row])) for row in sound)
-        encodable = [row for row in copies if row is not None]
-        with contextlib.suppress(ValueError):
-            return marshal.dumps((kept, encodable), MARSHAL_VERSION), left_out
-        # Each alone is nested just so deep, and no deeper.
-        add_counts(left_out, census(kept, encodable))
-        return marshal.dumps(([], []), MARSHAL_VERSION), left_out
+    sound = []
+    for row in rows:
+        kind, t, count, content = row
+        if type(content) is dict and kind not in _PLAIN_KINDS:
+            try:
+                row = (kind, t, count, plain(content))  # noqa: PLW2901
+            except Exception:  # noqa: BLE001 - users' objects may raise anything
+                lose(kind, t, count)
+                continue
+        sound.append(row)
+    # One odd value makes marshal refuse the whole batch, so check each row only then.
+    with contextlib.suppress(Exception):
+        return marshal.dumps((transitions, sound), MARSHAL_VERSION)
+    return _encode_one_by_one(transitions, sound, lose)
 
 
-def decode(batch: bytes) -> tuple[list[Any], list[Row]]:
-    """Decode what :func:`encode` made.
+def _encode_one_by_one(transitions: list[Any], rows: list[Row], lose: Lose) -> bytes:
+    """Encode a batch that has values which marshal refuses."""
+    kept_transitions: list[Any] = []
+    for transition in split_transitions(transitions):
+        copy = _encodable(transition)
+        if copy is None:
+            lose("transition", transition[0], 1)
+        else:
+            kept_transitions.extend(copy)
+    kept_rows = []
+    for row in rows:
+        copy = _encodable(row)
+        if copy is None:
+            lose(*row[:3])
+        else:
+            kept_rows.append(copy)
+    with contextlib.suppress(ValueError):
+        return marshal.dumps((kept_transitions, kept_rows), MARSHAL_VERSION)
+    # Each row alone is nested as deeply as marshal permits; inside a batch it is too deep.
+    for counted in contents(kept_transitions, kept_rows):
+        lose(*counted)
+    return marshal.dumps(([], []), MARSHAL_VERSION)
 
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
-    try:
-        transitions, rows = marshal.loads(batch)  # noqa: S302 - from our own plugin
-    except (EOFError, TypeError) as error:
-        raise ValueError(f"no batch of rows: {error}") from None
-    return transitions, rows
+
+def _encodable(row: Row) -> Row | None:
+    """Return a row that marshal can encode, or None."""
+    for candidate in (lambda: row, lambda: _rebuilt(row)):
+        with contextlib.suppress(Exception):
+            found: Row = candidate()
+            marshal.dumps(found, MARSHAL_VERSION)
+            return found
+    return None
+
+
+def _rebuilt(value: Any) -> Any:
+    """Return a copy of what marshal can encode; tuples and keys of dicts stay as they are."""
+    if isinstance(value, tuple):
+        return tuple(map(_rebuilt, value))
+    if isinstance(value, list):
+        return list(map(_rebuilt, value))
+    if isinstance(value, dict):
+        return {_rebuilt(name): _rebuilt(item) for name, item in value.items()}
+    return str(value) if isinstance(value, str) else plain(value)
 
 
 def compress(batch: bytes) -> bytes:
-    """Make a batch some five times smaller, as cheaply as can be done here."""
+    """Compress a batch, with zstandard if it is installed."""
     # Imported here because this function travels to clusters that may lack it.
     try:
         import zstandard
@@ -138,168 +183,331 @@ def compress(batch: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=1).compress(batch)
 
 
-def decompress(batch: bytes) -> bytes:
-    """Undo :func:`compress`, whichever way it went."""
-    if batch[:4] == b"\x28\xb5\x2f\xfd":
-        import zstandard
-
-        return zstandard.ZstdDecompressor().decompress(batch)
-    return zlib.decompress(batch)
-
-
-def pack(records: list[dict[str, Any]]) -> bytes:
-    """Make records small and opaque on their way through a scheduler."""
-    return zlib.compress(json.dumps(records).encode(), 1)
-
-
-def unpack(packed: bytes) -> list[dict[str, Any]]:
-    """Undo :func:`pack`."""
-    records: list[dict[str, Any]] = json.loads(zlib.decompress(packed))
-    return records
-
-
-#: What keys that are tuples are made of.
+#: Types of the elements of a tuple key that marshal keeps as they are.
 _PLAIN_PARTS = frozenset({str, int})
 
 
-def is_odd(key: Any) -> bool:
-    """Tell whether a key that is no text holds what must become text to be encoded."""
+def needs_text(key: Any) -> bool:
+    """Return whether a key that is no `str` must be encoded as its text.
+
+    marshal encodes the memory of a numpy number, which is a buffer, as bytes.
+    """
     return type(key) is not tuple or not _PLAIN_PARTS.issuperset(map(type, key))
 
 
-def split_transitions(transitions: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """Take the flat list of transitions apart."""
+# -- content of rows that workers send ---------------------------------------------------
+
+
+def pack(records: list[Record]) -> bytes:
+    """Encode the fields of several records, so that the scheduler only passes on bytes."""
+    text = json.dumps(records, default=str, ensure_ascii=False)
+    return zlib.compress(text.encode("utf-8", "replace"), 1)
+
+
+def unpack(packed: bytes) -> list[Record]:
+    """Decode what :func:`pack` returned."""
+    # NaN and infinity are no JSON, though Python writes them.
+    records: list[Record] = json.loads(zlib.decompress(packed), parse_constant=lambda _: None)
+    return records
+
+
+def pack_log(worker: str, server_id: str, delay_seconds: float, values: list[Any]) -> bytes:
+    """Encode entries of a worker's log.
+
+    Parameters
+    ----------
+    worker, server_id : str
+    delay_seconds : float
+        What is to be added to times of the worker's clock for those of the scheduler's.
+    values : list
+        Flat: for each entry the values that :data:`LOG_LAYOUTS` names.
+
+    Raises
+    ------
+    ValueError
+        If a value cannot be encoded.
+    """
+    return marshal.dumps((worker, server_id, delay_seconds, values), MARSHAL_VERSION)
+
+
+# -- decoding, in the writing process ----------------------------------------------------
+
+
+def decode(batch: bytes) -> tuple[list[Any], list[Row]]:
+    """Decode a batch, compressed or not, into its transitions and rows.
+
+    Raises
+    ------
+    ValueError
+        If these bytes are no batch.
+    """
+    try:
+        if batch[:4] == _ZSTD_MAGIC:
+            import zstandard
+
+            batch = zstandard.ZstdDecompressor().decompress(batch)
+        elif batch[:1] == _ZLIB_MAGIC:
+            batch = zlib.decompress(batch)
+        transitions, rows = marshal.loads(batch)  # noqa: S302 - from the recorder's plugin
+    except (EOFError, TypeError, zlib.error) as error:
+        raise ValueError(f"not a batch of rows: {error}") from None
+    return transitions, rows
+
+
+def records(batch: bytes) -> Iterator[Record]:
+    """Decode a batch into records.
+
+    Yields
+    ------
+    dict
+        A record with ``kind`` and ``t``. Null fields are left out. Transitions keep their
+        order, so do the other records, and both are merged by time. A row that cannot be
+        read becomes a ``loss``.
+
+    Raises
+    ------
+    ValueError
+        If these bytes are no batch.
+    """
+    transitions, rows = decode(batch)
+    moved = (
+        _or_loss(_transition, values, "transition", values[0], 1)
+        for values in split_transitions(transitions)
+    )
+    others = (_or_loss(_row, row, *row[:3]) for row in rows)
+    flatten = itertools.chain.from_iterable
+    return heapq.merge(flatten(moved), flatten(others), key=itemgetter("t"))
+
+
+def split_transitions(transitions: list[Any]) -> Iterator[Row]:
+    """Split the flat list of transitions."""
     start = 0
     while start < len(transitions):
-        stop = start + 5
+        stop = start + len(TRANSITION)
         if transitions[start + 3] == "processing":
             stop += 2
         elif transitions[start + 2] == "processing":
-            stop += 7
+            stop += len(ATTEMPT)
         yield tuple(transitions[start:stop])
         start = stop
 
 
-_KINDS = {
-    TASK: "task",
-    WORKER_SAMPLE: "worker_sample",
-    FINE_METRICS: "fine_metric",
-    PROFILES: "profile",
+def contents(transitions: list[Any], rows: Iterable[Row]) -> Iterator[tuple[str, float, int]]:
+    """Yield kind, time and number of records of each transition and row."""
+    for values in split_transitions(transitions):
+        yield "transition", values[0], 1
+    for kind, t, count, _ in rows:
+        yield kind, t, count
+
+
+def count_records(batch: bytes) -> Counter[str]:
+    """Count the records of an encoded batch by kind."""
+    counts: Counter[str] = Counter()
+    for kind, _, count in contents(*decode(batch)):
+        counts[kind] += count
+    return counts
+
+
+def key_text(key: Any) -> str:
+    """Return a key as text: Dask's string, or ``str(key)`` of a tuple."""
+    return text(key if isinstance(key, str) else str(key))
+
+
+def text(value: str) -> str:
+    """Return a text as valid Unicode."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def _or_loss(
+    decoder: Callable[[Row], list[Record]], row: Row, kind: str, t: float, count: int
+) -> list[Record]:
+    """Return the records of a row, or a loss: one bad row must not cost the others."""
+    try:
+        return decoder(row)
+    except Exception as error:  # noqa: BLE001 - users can put anything into a graph
+        reason = f"impossible to read: {type(error).__name__}"
+        return [
+            {
+                "kind": "loss",
+                "t": t,
+                "reason": reason,
+                "record_kind": kind,
+                "records": count,
+                "start_t": t,
+                "stop_t": t,
+            }
+        ]
+
+
+def _transition(values: Row) -> list[Record]:
+    t, key, start, finish, stimulus_id, *attempt = values
+    record: Record = {
+        "kind": "transition",
+        # A float has no more digits for seconds since 1970.
+        "t": round(t, 6),
+        "key": key_text(key),
+        "start": start,
+        "finish": finish,
+        "stimulus_id": stimulus_id,
+    }
+    if attempt:
+        record.update(zip(ATTEMPT, attempt, strict=False))
+        if failure := record.pop("failure", None):
+            record.update((name, value and text(value)) for name, value in failure.items())
+        if not record.get("startstops", True):
+            del record["startstops"]
+        if None in record.values():
+            record = {name: value for name, value in record.items() if value is not None}
+    return [record]
+
+
+def _row(row: Row) -> list[Record]:
+    kind, t, _, content = row
+    fields: Iterable[Record] = [content]
+    if kind in LOG_LAYOUTS:
+        fields = _log(kind, content)
+    elif kind in LAYOUTS:
+        fields = _DECODERS[kind](dict(zip(LAYOUTS[kind], content, strict=True)))
+    elif isinstance(content, bytes):
+        fields = unpack(content)
+    elif kind == "worker_sample":
+        metrics = {name: n for name, n in content["metrics"].items() if n is not None}
+        fields = [{**content, "metrics": metrics}]
+    begin = {"kind": kind, "t": t}
+    return [
+        {**begin, **{name: value for name, value in of_one.items() if value is not None}}
+        for of_one in fields
+    ]
+
+
+def _task(fields: Record) -> Iterator[Record]:
+    fields["key"] = key_text(fields["key"])
+    fields["prefix"] = text(fields["prefix"])
+    fields["group"] = key_text(fields["group"])
+    fields["dependencies"] = list(map(key_text, fields["dependencies"]))
+    yield fields
+
+
+def _fine_metrics(fields: Record) -> Iterator[Record]:
+    """Yield a record for each delta of a heartbeat.
+
+    A delta's name is (context, span_id, prefix, activity, unit) inside tasks and
+    (context, activity, unit) outside of them.
+    """
+    deltas = fields.pop("deltas")
+    for name, delta in deltas.items():
+        context, *within_task, activity, unit = name
+        span_id, prefix = within_task if len(within_task) == 2 else (None, None)
+        yield {
+            **fields,
+            "context": str(context),
+            "span_id": span_id,
+            "prefix": prefix and text(str(prefix)),
+            "activity": text(str(activity)),
+            "unit": str(unit),
+            "delta": delta,
+        }
+
+
+def _profiles(fields: Record) -> Iterator[Record]:
+    """Yield a record for each prefix, and a loss for the trees that were too large."""
+    packed = fields.pop("packed")
+    for one in unpack(packed):
+        yield {"kind": "loss", **one} if "reason" in one else {**fields, **one}
+
+
+_DECODERS: Final[dict[str, Callable[[Record], Iterator[Record]]]] = {
+    "task": _task,
+    "fine_metric": _fine_metrics,
+    "profile": _profiles,
 }
 
 
-def kind_of(row: Row) -> str:
-    """Name the kind of record that a row becomes."""
-    if row[0] == RECORD:
-        return str(row[2])
-    if row[0] == WORKER_LOG:
-        return str(row[6])
-    return _KINDS[row[0]]
+def _log(kind: str, packed: bytes) -> Iterator[Record]:
+    """Yield the records of a worker's log."""
+    worker, server_id, delay, values = marshal.loads(packed)  # noqa: S302 - from its plugin
+    names = LOG_LAYOUTS[kind]
+    entries = (
+        dict(zip(names, entry, strict=True))
+        for entry in zip(*[iter(values)] * len(names), strict=True)
+    )
+    for fields in _LOG_DECODERS[kind](entries, worker, delay):
+        yield {"worker": worker, "server_id": server_id, **fields, "t": round(fields["t"], 6)}
 
 
-def records_in(row: Row) -> int:
-    """Count the records that a row becomes."""
-    if row[0] == FINE_METRICS:
-        return len(row[4])
-    return int(row[4]) if row[0] in (PROFILES, WORKER_LOG) else 1
+def _worker_transitions(
+    entries: Iterable[Record], _worker: str, delay: float
+) -> Iterator[Record]:
+    """Yield the steps of worker transitions.
 
-
-def census(transitions: list[Any], rows: Iterable[Row]) -> dict[str, list[float]]:
-    """Count what a batch holds.
-
-    Returns
-    -------
-    dict
-        For each kind of record: how many, first and last ``t``. A row of fine metrics
-        counts as many as it has deltas, one of profiles or of a worker's logs as many as
-        are packed in it.
+    A transition by way of ``released`` is logged once more after its steps, as a whole:
+    from a state that the task has left already.
     """
-    found: dict[str, list[float]] = {}
-    for t, *_ in split_transitions(transitions):
-        _count(found, "transition", t, 1)
-    for row in rows:
-        _count(found, kind_of(row), row[1], records_in(row))
-    return found
+    before_key, before_state = None, None
+    for entry in entries:
+        key, start, state = entry["key"], entry["start"], entry["state"]
+        comes_back = before_state == "forgotten" and start == "released"
+        is_summary = key == before_key and start != before_state and not comes_back
+        before_key, before_state = key, state
+        if not is_summary:
+            yield {
+                **entry,
+                "t": entry["t"] + delay,
+                "key": key_text(key),
+                "state": None if state == entry["finish"] else state,
+                "stimulus_id": text(entry["stimulus_id"]),
+            }
 
 
-def add_counts(found: dict[str, list[float]], more: dict[str, list[float]]) -> None:
-    """Add what :func:`census` counted to what it counted before."""
-    for kind, (records, start_t, stop_t) in more.items():
-        counted = found.setdefault(kind, [0, start_t, stop_t])
-        counted[0] += records
-        counted[1] = min(counted[1], start_t)
-        counted[2] = max(counted[2], stop_t)
+def _transfers(entries: Iterable[Record], worker: str, _delay: float) -> Iterator[Record]:
+    """Yield transfers, whose times Dask has converted to the scheduler's clock."""
+    for entry in entries:
+        incoming, peer, sent_bytes = map(entry.pop, ("incoming", "peer", "sent_bytes"))
+        source, destination = (peer, worker) if incoming else (worker, peer)
+        yield {
+            **entry,
+            "stop_t": entry["t"],
+            "source": source,
+            "destination": destination,
+            "keys": {text(key): nbytes for key, nbytes in entry["keys"].items()},
+            "measured": None if sent_bytes is None else {"sent_bytes": sent_bytes},
+        }
 
 
-def _count(found: dict[str, list[float]], kind: str, t: float, records: int) -> None:
-    add_counts(found, {kind: [records, t, t]})
+def _spills(entries: Iterable[Record], _worker: str, delay: float) -> Iterator[Record]:
+    for entry in entries:
+        disk_bytes = entry.pop("disk_bytes")
+        yield {
+            **entry,
+            "t": entry["t"] + delay,
+            "key": key_text(entry["key"]),
+            "measured": None if disk_bytes is None else {"disk_bytes": disk_bytes},
+        }
 
 
-def _plain_record(row: Row, left_out: dict[str, list[float]]) -> Row | None:
-    tag, t, kind, fields = row
-    try:
-        return tag, t, kind, plain(fields)
-    except Exception:  # noqa: BLE001 - users' objects may raise anything
-        _count(left_out, kind, t, 1)
-        return None
+_LOG_DECODERS: Final[dict[str, Callable[[Iterable[Record], str, float], Iterator[Record]]]] = {
+    "worker_transition": _worker_transitions,
+    "transfer": _transfers,
+    "spill": _spills,
+}
 
 
-def _encodable(
-    row: Row, left_out: dict[str, list[float]], counted: dict[str, list[float]]
-) -> Row | None:
-    """Give a row that :mod:`marshal` takes, or count it as left out."""
-    try:
-        marshal.dumps(row, MARSHAL_VERSION)
-    except Exception:  # noqa: BLE001
-        try:
-            row = _copy(row)
-            marshal.dumps(row, MARSHAL_VERSION)
-        except Exception:  # noqa: BLE001
-            add_counts(left_out, counted)
-            return None
-    return row
-
-
-def _copy(value: Any) -> Any:
-    """Rebuild a value out of what :mod:`marshal` takes, tuples and keys as they were."""
-    if isinstance(value, tuple):
-        return tuple(map(_copy, value))
-    if isinstance(value, list):
-        return list(map(_copy, value))
-    if isinstance(value, dict):
-        return {_copy(name): _copy(item) for name, item in value.items()}
-    return str(value) if isinstance(value, str) else plain(value)
-
-
-def _nearest(value: Any) -> Any:
-    """Give the plain value nearest to one that JSON lacks."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        # Dask's events hold pickles of users' functions: neither readable nor public.
-        return f"<{len(value)} bytes>"
-    if type(value).__module__ == "numpy":
-        if getattr(value, "ndim", None) == 0:
-            return value.item()
-        if getattr(value, "size", MAX_ARRAY_SIZE + 1) > MAX_ARRAY_SIZE:
-            return f"<{type(value).__name__} of shape {getattr(value, 'shape', '?')}>"
-        return value.tolist()
-    try:
-        return str(value)[:MAX_TEXT_LENGTH]
-    except Exception:  # noqa: BLE001 - a user's __str__ may do anything
-        return f"<{type(value).__qualname__}>"
+# -- plain values ------------------------------------------------------------------------
 
 
 def plain(
     value: Any, inside: tuple[int, ...] = (), containers: Iterator[int] | None = None
 ) -> Any:
-    """Rebuild a value out of what JSON has: text keys, finite numbers, valid Unicode.
+    """Return a copy made of JSON's types: text keys, finite numbers, valid Unicode.
 
     Parameters
     ----------
     value : object
     inside : tuple of int
-        Identities of the containers around the value: one that holds itself ends there.
+        Identities of the containers around the value, to end the recursion of one that
+        contains itself.
     containers : iterator of int, optional
-        Counts the containers of the whole.
+        Counts all containers.
 
     Raises
     ------
@@ -311,7 +519,7 @@ def plain(
     if isinstance(value, int):
         if -(2**63) <= value < 2**63:
             return int(value)
-        # A larger number has no place in JSON; its text says what it was, if Python gives it.
+        # Python refuses to convert very large numbers to text.
         bits = value.bit_length()
         return str(value)[:MAX_TEXT_LENGTH] if bits < 10_000 else f"<a number of {bits} bits>"
     if isinstance(value, float):
@@ -334,3 +542,20 @@ def plain(
     if isinstance(value, (list, tuple)):
         return [plain(item, inside, containers) for item in list(value)]
     return plain(_nearest(value), inside, containers)
+
+
+def _nearest(value: Any) -> Any:
+    """Return the plain value nearest to one that JSON lacks."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        # Dask's events contain pickles of users' functions: not readable, and private.
+        return f"<{len(value)} bytes>"
+    if type(value).__module__ == "numpy":
+        if getattr(value, "ndim", None) == 0:
+            return value.item()
+        if getattr(value, "size", MAX_ARRAY_SIZE + 1) > MAX_ARRAY_SIZE:
+            return f"<{type(value).__name__} of shape {getattr(value, 'shape', '?')}>"
+        return value.tolist()
+    try:
+        return str(value)[:MAX_TEXT_LENGTH]
+    except Exception:  # noqa: BLE001 - a user's __str__ may do anything
+        return f"<{type(value).__qualname__}>"

@@ -11,14 +11,13 @@ and the message handler is wrapped for the latter.
 from __future__ import annotations
 
 import contextlib
-import marshal
 from collections import deque
 from collections.abc import Callable, Iterable
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_recorder.scheduler import message_hooks
-from roast_recorder.scheduler.wire_format import MARSHAL_VERSION, is_odd
+from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, needs_text, pack_log
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -32,9 +31,6 @@ MANY_PENDING: Final = 10_000
 #: Length of the entries of ``state.log`` that are transitions: key, start, finish, resulting
 #: state, recommendations, stimulus_id, time. Entries of other lengths are other events.
 TRANSITION_LENGTH: Final = 7
-
-#: Values recorded of a transition: all but the recommendations.
-TRANSITION_VALUES: Final = 6
 
 Listener = Callable[[Any], None]
 Unsubscribe = Callable[[], None]
@@ -57,7 +53,7 @@ class LogObserver:
         self._clock_offset = worker.scheduler_delay
         self._taken_t = time()
         self._scattered_keys: list[Any] = []
-        self._transitions = Pending("worker_transition", TRANSITION_VALUES)
+        self._transitions = Pending("worker_transition")
         self._spills = Pending("spill")
         self._transfers = Pending("transfer")
         self._subscriptions = contextlib.ExitStack()
@@ -92,45 +88,43 @@ class LogObserver:
         Returns
         -------
         dict or None
-            ``logs``: (kind, number of records, packed records) for each kind, decoded by
-            :mod:`roast_recorder.scheduler.expand`; ``losses``: fields of ``loss`` records;
-            ``worker`` and ``server_id``. None if nothing is pending.
+            ``rows``: (kind, number of records, content), where
+            :mod:`roast_recorder.scheduler.wire_format` describes the content. None if nothing
+            is pending.
         """
         worker = self._worker
-        logs: list[tuple[str, int, bytes]] = []
-        losses: list[dict[str, Any]] = []
+        address = worker.contact_address or worker.address
+        rows: list[tuple[str, int, Any]] = []
         for pending in (self._transitions, self._spills, self._transfers):
             records, dropped, values = pending.take()
             if dropped:
-                losses.append(self._loss(pending.kind, dropped, "a worker's buffer was full"))
+                rows.append(self._loss(pending.kind, dropped, "a worker's buffer was full"))
             if records:
                 if pending is self._transitions:
                     _replace_odd_keys(values)
                 try:
-                    packed = marshal.dumps((self._clock_offset, values), MARSHAL_VERSION)
+                    packed = pack_log(address, worker.id, self._clock_offset, values)
                 except ValueError:
-                    losses.append(self._loss(pending.kind, records, "impossible to encode"))
+                    rows.append(self._loss(pending.kind, records, "impossible to encode"))
                 else:
-                    logs.append((pending.kind, records, packed))
+                    rows.append((pending.kind, records, packed))
         self._clock_offset = worker.scheduler_delay
         self._taken_t = time()
-        if not logs and not losses:
-            return None
-        address = worker.contact_address or worker.address
-        return {"logs": logs, "losses": losses, "worker": address, "server_id": worker.id}
+        return {"rows": rows} if rows else None
 
     def close(self) -> None:
         """Stop collecting, and restore what was replaced on the worker."""
         self._subscriptions.close()
 
-    def _loss(self, kind: str, records: int, reason: str) -> dict[str, Any]:
-        return {
+    def _loss(self, kind: str, records: int, reason: str) -> tuple[str, int, Any]:
+        loss = {
             "reason": reason,
             "record_kind": kind,
             "records": records,
             "start_t": self._taken_t + self._clock_offset,
             "stop_t": time() + self._clock_offset,
         }
+        return "loss", 1, loss
 
     def _on_scatter(self, message: dict[str, Any] | None) -> None:
         """Record scattered data when the handler is done: None follows each message.
@@ -184,23 +178,23 @@ class Pending:
     Parameters
     ----------
     kind : str
-    width : int, optional
-        Consecutive values that make one record.
+        One of :data:`~roast_recorder.scheduler.wire_format.LOG_LAYOUTS`, which names the
+        consecutive values of one record.
     """
 
-    def __init__(self, kind: str, width: int = 1) -> None:
+    def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._width = width
+        self._width = len(LOG_LAYOUTS[kind])
         self._values: list[Any] = []
         self._dropped = 0
 
     def __len__(self) -> int:
         return len(self._values) // self._width
 
-    def append(self, value: Any) -> None:
-        """Append a record of one value, or count it as dropped."""
-        if len(self._values) < MAX_PENDING:
-            self._values.append(value)
+    def append(self, values: tuple[Any, ...]) -> None:
+        """Append the values of a record, or count it as dropped."""
+        if len(self._values) < MAX_PENDING * self._width:
+            self._values.extend(values)
         else:
             self._dropped += 1
 
@@ -335,14 +329,15 @@ def observe_heartbeats(worker: Worker, listener: Callable[[], None]) -> Unsubscr
 
 def _replace_odd_keys(values: list[Any]) -> None:
     """Replace, in the flat list of transitions, keys that marshal cannot encode by text."""
-    keys = values[::TRANSITION_VALUES]
-    odd = {key: str(key) for key in set(keys) if type(key) is not str and is_odd(key)}
+    width = len(LOG_LAYOUTS["worker_transition"])
+    keys = values[::width]
+    odd = {key: str(key) for key in set(keys) if type(key) is not str and needs_text(key)}
     if odd:
-        values[::TRANSITION_VALUES] = [odd.get(key, key) for key in keys]
+        values[::width] = [odd.get(key, key) for key in keys]
 
 
 def _plain_key(key: Any) -> Any:
-    return key if type(key) is str or not is_odd(key) else str(key)
+    return key if type(key) is str or not needs_text(key) else str(key)
 
 
 def _sizes(keys: dict[Any, Any]) -> dict[str, int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections import deque
 from collections.abc import Callable, Coroutine
 from random import random
@@ -182,9 +181,12 @@ class WorkerRecorder(WorkerPlugin):
 
     def _send_measured(self) -> None:
         while self._measured:
-            # As text: Dask closes the connection when it cannot encode a name.
-            text = json.dumps(self._measured.popleft(), default=str)
-            self._send({"measured": text})
+            # Packed: Dask closes the connection when it cannot encode a name.
+            by_kind: dict[str, list[dict[str, Any]]] = {}
+            for kind, fields in self._measured.popleft():
+                by_kind.setdefault(kind, []).append(fields)
+            rows = [(kind, len(several), pack(several)) for kind, several in by_kind.items()]
+            self._send({"rows": rows})
 
     async def _send_measured_regularly(self) -> None:
         while True:
@@ -225,11 +227,8 @@ class WorkerRecorder(WorkerPlugin):
         return self._profile_message(records) if records else None
 
     def _profile_message(self, records: list[dict[str, Any]]) -> dict[str, Any]:
-        return {
-            "profiles": pack(records),
-            "records": len(records),
-            "worker": self._worker.address,
-        }
+        content = (self._worker.address, self._worker.id, pack(records))
+        return {"rows": [("profile", len(records), content)]}
 
     # -- logs ----------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import roast_recorder
 import roast_schemas
-from roast_recorder.scheduler import wire_format as rows
+from roast_recorder.scheduler import wire_format
 from roast_recorder.writer import pipes
 
 logger = logging.getLogger("roast_recorder")
@@ -99,7 +99,7 @@ class Writer:
         """
         await self._in_thread(self._start)
 
-    async def write_batches(self, batches: list[tuple[int, bool, bytes]]) -> None:
+    async def write_batches(self, batches: list[tuple[int, bytes]]) -> None:
         """Write encoded batches of rows; they are in the trace on return."""
         await self._in_thread(self._ask, "batches", batches)
 
@@ -250,10 +250,10 @@ class Writer:
         if question[0] == "records":
             self.dropped_by_kind.update(record["kind"] for record in question[1])
         elif question[0] == "batches":
-            for number, compressed, content in question[1]:
+            for number, content in question[1]:
                 # What is written was handed over by another way as well, at the end.
                 if number > self._written:
-                    self.dropped_by_kind.update(_census(content, compressed=compressed))
+                    self.dropped_by_kind.update(_count_records(content))
 
     def _leave_as_it_is(self) -> None:
         """Have the process that was started last close the trace."""
@@ -264,14 +264,11 @@ class Writer:
             _wait(process)
 
 
-def _census(content: bytes, *, compressed: bool) -> dict[str, int]:
-    """Count what an encoded batch holds."""
+def _count_records(content: bytes) -> Counter[str]:
     try:
-        batch = rows.decompress(content) if compressed else content
-        counted = rows.census(*rows.decode(batch))
+        return wire_format.count_records(content)
     except Exception:  # noqa: BLE001 - it may be what the writing processes died of
-        return {"batch": 1}
-    return {kind: int(records) for kind, (records, *_) in counted.items()}
+        return Counter(batch=1)
 
 
 def _end_of(process: subprocess.Popen[bytes]) -> int:

@@ -17,8 +17,7 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
 
-from roast_recorder.scheduler import expand
-from roast_recorder.scheduler import wire_format as rows
+from roast_recorder.scheduler import wire_format
 from roast_recorder.writer import pipes
 from roast_recorder.writer.segments import Segments
 from roast_schemas.redact import Redactor
@@ -26,7 +25,7 @@ from roast_schemas.redact import Redactor
 #: How often to look whether the process that asks is still there.
 PARENT_CHECK_SECONDS = 1.0
 
-Batch = tuple[int, bool, bytes]
+Batch = tuple[int, bytes]
 
 
 class Writing:
@@ -78,10 +77,9 @@ class Writing:
 
     def write_batches(self, batches: Iterable[Batch]) -> None:
         """Write the batches that are not in the trace yet."""
-        for number, compressed, content in batches:
+        for number, content in batches:
             if number > self.received:
-                batch = rows.decompress(content) if compressed else content
-                self.write(expand.records(*rows.decode(batch)))
+                self.write(wire_format.records(content))
                 self.received = number
 
     def write(self, records: Iterable[dict[str, Any]]) -> None:

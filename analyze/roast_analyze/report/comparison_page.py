@@ -51,9 +51,7 @@ _MEANINGS: Final = {
 }
 
 #: Styles and scripts, in the order in which they are read.
-_STYLES: Final = ("report.css", "comparison.css")
-_FIRST_SCRIPTS: Final = ("packed.js",)
-_SCRIPTS: Final = ("report.js",)
+_STYLES: Final = ("page/page.css", "page/comparison.css")
 #: Most characters of a trace's name in the heading of a column.
 _HEADING: Final = 32
 #: Most names that a command repeats, of those that open one trace, and in the last line.
@@ -96,7 +94,7 @@ def build(comparison: Comparison, *, title: str | None = None) -> ComparisonPage
             _differences(comparison),
             _traces(comparison),
         ),
-        shell=shell(_STYLES, _FIRST_SCRIPTS, _SCRIPTS),
+        shell=shell(_STYLES, "shared/scripted.js", "comparison.js"),
     )
 
 

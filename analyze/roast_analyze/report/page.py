@@ -49,9 +49,7 @@ _SPENT_ON_CHUNKS_QUERY: Final = (
     "sum(chunks.compute_seconds) FILTER (outcome = 'unfinished') AS unfinished "
     "FROM run, chunks GROUP BY core_seconds"
 )
-_STYLES: Final = ("report.css", "timeline.css", "flame.css")
-_FIRST_SCRIPTS: Final = ("packed.js", "canvases.js", "timeline.js")
-_SCRIPTS: Final = ("flame.js", "report.js")
+_STYLES: Final = ("page/page.css", "timeline/timeline.css", "flame/flame.css")
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
         command=f"roast-analyze {shlex.quote(name)} --html{options(data)}",
         verdict=_verdict(data),
         sections=_sections(data),
-        shell=shell(_STYLES, _FIRST_SCRIPTS, _SCRIPTS),
+        shell=shell(_STYLES, "timeline/main.js", "report.js"),
     )
 
 

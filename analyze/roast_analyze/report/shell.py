@@ -1,7 +1,7 @@
-"""What a page is wrapped in: templates, styles, scripts, and what may run in it.
+"""What a page is wrapped in: templates, styles, scripts, and its content security policy.
 
-A page loads nothing: its content security policy names the scripts that may run by their
-hashes, so that even markup that got past the escaping could not act.
+A page loads nothing. Its policy allows only the scripts whose hashes it lists, so that markup
+that got past the escaping could not run.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from roast_analyze.report.scripts import asset, bundle
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LIBRARY: Final = "plotly-cartesian.min.js.gz"
+_PLOTLY: Final = "plotly-cartesian.min.js.gz"
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,15 @@ class Shell:
     Parameters
     ----------
     style : Markup
-        How it looks.
+        Style sheet.
     first_script : Markup
-        What runs when the first section is there, while the browser still reads the rest.
+        Script that runs after the first section, while the browser still reads the rest.
     script : Markup
-        What runs at the end.
+        Script that runs at the end.
     policy : str
-        What may run in it.
+        Content security policy.
     plotly_gzip_base64 : Markup
+        plotly.js.
     """
 
     style: Markup
@@ -48,23 +51,24 @@ class Shell:
     plotly_gzip_base64: Markup
 
 
-def shell(styles: Sequence[str], first: Sequence[str], scripts: Sequence[str]) -> Shell:
-    """Put together what a page is wrapped in.
+def shell(styles: Sequence[str], first_script: str, script: str) -> Shell:
+    """Return what a page is wrapped in.
 
     Parameters
     ----------
-    styles, first, scripts : sequence of str
-        Names of assets, in order: styles, the scripts behind the first section, and those at
-        the end.
+    styles : sequence of str
+        Style sheets, as paths within ``assets``.
+    first_script, script : str
+        Modules that are run, with what they import; see :class:`Shell`.
     """
-    style, first_script, script = ("".join(map(_asset, of)) for of in (styles, first, scripts))
+    scripts = [bundle(first_script), bundle(script)]
     library, library_hash = _plotly()
-    hashes = (_sha256(first_script), _sha256(script), library_hash)
+    hashes = [*map(_sha256, scripts), library_hash]
     allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     return Shell(
-        style=Markup(style),  # noqa: S704 - files of this package
-        first_script=Markup(first_script),  # noqa: S704 - files of this package
-        script=Markup(script),  # noqa: S704 - files of this package
+        style=Markup("".join(map(asset, styles))),  # noqa: S704 - files of this package
+        first_script=Markup(scripts[0]),  # noqa: S704 - files of this package
+        script=Markup(scripts[1]),  # noqa: S704 - files of this package
         policy=(
             f"default-src 'none'; script-src {allowed}; "
             "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
@@ -76,7 +80,7 @@ def shell(styles: Sequence[str], first: Sequence[str], scripts: Sequence[str]) -
 
 @cache
 def templates() -> Environment:
-    """Give the templates of the pages."""
+    """Return the Jinja environment of the pages."""
     return Environment(
         loader=PackageLoader("roast_analyze.report"),
         autoescape=True,
@@ -87,7 +91,7 @@ def templates() -> Environment:
 
 
 def roast_version() -> str:
-    """Give the version of what makes the page."""
+    """Return the version of the installed distribution."""
     try:
         return version("roast-trace")
     except PackageNotFoundError:
@@ -95,20 +99,14 @@ def roast_version() -> str:
 
 
 @cache
-def _asset(name: str) -> str:
-    return files("roast_analyze.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-@cache
 def _plotly() -> tuple[str, str]:
-    """Give plotly.js as base64 of gzip, and the hash under which it may run.
+    """Return plotly.js as base64 of gzip, and its hash.
 
-    It is the build with the charts that have x and y: a third of the one in plotly's Python
-    package. ``make plotly`` renews it.
+    It is the build with cartesian charts only, a third of the size of the one in plotly's
+    Python package. ``make plotly`` updates it.
     """
-    packed = files("roast_analyze.report").joinpath("assets", _LIBRARY).read_bytes()
-    script = gzip.decompress(packed).decode()
-    return base64.b64encode(packed).decode("ascii"), _sha256(script)
+    packed = files("roast_analyze.report").joinpath("assets", _PLOTLY).read_bytes()
+    return base64.b64encode(packed).decode("ascii"), _sha256(gzip.decompress(packed).decode())
 
 
 def _sha256(script: str) -> str:

@@ -1,6 +1,6 @@
 """The timeline of the page: who computed what and when, in small whole numbers.
 
-What is embedded is JSON, packed with gzip, that ``timeline.js`` draws on two canvases: first
+What is embedded is JSON, packed with gzip, that assets/timeline draws on two canvases: first
 what stands above, whose size hardly grows with a run, then the lanes. Times are microseconds
 since the start of the recording; what lies in order is written as differences. Sizes are
 bounded by :mod:`.task_stream`.
@@ -64,7 +64,7 @@ class Timeline:
     legend : tuple of Choice
         The kinds of tasks that have a colour of their own: prefixes, or else datasets.
     marks : tuple of str
-        Which signs are drawn: outcomes, and ``arrived``, ``left``, ``worker lost``.
+        Which signs are drawn: outcomes, and ``joined``, ``left``, ``worker lost``.
     has_transfers, has_cells : bool
         Whether transfers are drawn, and tasks that are put together.
     spoken : str
@@ -340,7 +340,7 @@ def _map(busy: pl.DataFrame, stretches: int) -> list[dict[str, Any]]:
 def _signs(stream: TaskStream, processes: list[list[int]]) -> tuple[str, ...]:
     failed = set(stream.marks["outcome"]) if stream.marks.height else set()
     signs = [outcome for outcome in ("erred", "retried", "lost") if outcome in failed]
-    signs += ["arrived"] * any(came for *_, came, _ in processes)
+    signs += ["joined"] * any(came for *_, came, _ in processes)
     signs += ["left"] * any(ended == 1 for *_, ended in processes)
     signs += ["worker lost"] * any(ended == 2 for *_, ended in processes)
     return tuple(signs)

@@ -1,34 +1,71 @@
+"""Scripts of a page are bundled, and are the only ones that its policy allows."""
+
 import base64
 import gzip
 import hashlib
 import re
 
+import pytest
 from plotly.offline import get_plotlyjs_version
 
+from roast_analyze.report import scripts
 from roast_analyze.report.shell import shell
 
 
-def allowed(policy):
-    return re.findall(r"'(sha256-[^']+)'", policy)
+def test_the_policy_allows_the_bundles_and_plotly_by_their_hashes():
+    page = shell(("page/page.css",), "timeline/main.js", "report.js")
+
+    plotly = gzip.decompress(base64.b64decode(page.plotly_gzip_base64))
+    inline = [page.first_script.encode(), page.script.encode(), plotly]
+    hashes = [base64.b64encode(hashlib.sha256(one).digest()).decode() for one in inline]
+    assert re.findall(r"'sha256-([^']+)'", page.policy) == hashes
+    assert "unsafe" not in page.policy.replace("style-src 'unsafe-inline'", "")
 
 
-def sha256(script):
-    return "sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode()
+def test_plotly_js_has_the_major_version_that_figures_are_made_for():
+    page = shell((), "shared/scripted.js", "comparison.js")
 
-
-def test_scripts_are_joined_in_order_and_allowed_by_their_hashes():
-    made = shell(("report.css",), ("packed.js", "canvases.js"), ("report.js",))
-
-    plotly = gzip.decompress(base64.b64decode(made.plotly_gzip_base64))
-    scripts = [made.first_script.encode(), made.script.encode(), plotly]
-    assert allowed(made.policy) == [sha256(script) for script in scripts]
-    assert made.first_script.index("unpackedText") < made.first_script.index("sizedContext")
-    assert "unsafe" not in made.policy.replace("style-src 'unsafe-inline'", "")
-
-
-def test_plotly_js_is_the_one_that_figures_are_made_for():
-    made = shell((), (), ())
-
-    script = gzip.decompress(base64.b64decode(made.plotly_gzip_base64)).decode()
+    script = gzip.decompress(base64.b64decode(page.plotly_gzip_base64)).decode()
     banner = re.search(r"plotly\.js \(cartesian - minified\) v(\d+)\.", script)
     assert banner[1] == get_plotlyjs_version().partition(".")[0]
+
+
+@pytest.fixture
+def bundle(monkeypatch):
+    """Bundle ``main.js`` of some modules."""
+
+    def bundle(**modules: str) -> str:
+        monkeypatch.setattr(scripts, "asset", lambda name: modules[name.removesuffix(".js")])
+        return scripts.bundle.__wrapped__("main.js")
+
+    return bundle
+
+
+def test_modules_run_once_each_in_the_order_of_imports(bundle):
+    script = bundle(
+        main='import { a } from "./a.js";\nimport "./b.js";\na();\n',
+        a='import { b as c } from "./b.js";\nexport const a = () => c;\n',
+        b="export const b = 1;\n",
+    )
+
+    assert script.split("\n") == [
+        '"use strict";', "(() => {",
+        "const module_b_js = (() => {", "const b = 1;", "return { b };", "})();",
+        "const module_a_js = (() => {", "const { b: c } = module_b_js;", "const a = () => c;",
+        "return { a };", "})();",
+        "const module_main_js = (() => {", "const { a } = module_a_js;", "", "a();",
+        "return {  };", "})();", "})();", "",
+    ]  # fmt: skip
+
+
+def test_a_circular_import_is_an_error(bundle):
+    with pytest.raises(ValueError, match=r"circular import: main\.js → a\.js → main\.js"):
+        bundle(main='import "./a.js";\n', a='import "./main.js";\n')
+
+
+@pytest.mark.parametrize(
+    "line", ["export default 1;", 'import d from "./a.js";', "export { x };", "export let x;"]
+)
+def test_another_form_of_import_or_export_is_an_error(bundle, line):
+    with pytest.raises(ValueError, match=r"cannot bundle .* unsupported"):
+        bundle(main=f"{line}\n")

@@ -144,7 +144,7 @@ def test_only_what_is_drawn_is_in_the_legend(stream):
     drawn = built(stream)
 
     assert [choice.text for choice in drawn.legend] == ["load", "sum"]
-    assert drawn.marks == ("erred", "arrived", "worker lost")
+    assert drawn.marks == ("erred", "joined", "worker lost")
     assert (drawn.has_transfers, drawn.has_cells) == (True, True)
 
 

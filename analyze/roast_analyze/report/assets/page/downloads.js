@@ -1,0 +1,67 @@
+// Buttons that copy or download what a figure or a table shows.
+import { all, announce } from "./dom.js";
+import { plotRows } from "./plots.js";
+import { tableRows } from "./tables.js";
+
+const spentRows = (figure) => [
+  ["part", "seconds"],
+  ...all("li", figure).map((li) => [li.querySelector(".what").textContent, li.dataset.seconds]),
+];
+
+async function rowsOf(block) {
+  if (block.shownRows) return block.shownRows();
+  if (block.classList.contains("plot")) return plotRows(block);
+  if (block.classList.contains("spent")) return spentRows(block);
+  return tableRows(block);
+}
+
+function toCsv(rows) {
+  const quote = (value) => (/[",\n\r]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+  return rows.map((row) => `${row.map((value) => quote(String(value))).join(",")}\r\n`).join("");
+}
+
+/** Return tab-separated values, which spreadsheets paste as cells. */
+const toTsv = (rows) => rows.map((row) => row.map((value) => value.replace(/[\t\r\n]+/g, " ")).join("\t")).join("\n");
+
+function download(name, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = name;
+  link.click();
+  // The browser may read the blob after the click returns.
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+async function copyToClipboard(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Without permission to write to the clipboard; execCommand needs none.
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const isCopied = document.execCommand("copy");
+    area.remove();
+    return isCopied;
+  }
+}
+
+async function copy(button, block) {
+  const text = block.classList.contains("snippet") ? block.querySelector("pre").textContent : toTsv(tableRows(block));
+  const label = button.textContent;
+  button.textContent = (await copyToClipboard(text)) ? "Copied" : "Copy failed";
+  announce(button.textContent);
+  setTimeout(() => { button.textContent = label; }, 1500);
+}
+
+export function startDownloads() {
+  document.addEventListener("click", async ({ target }) => {
+    const button = target.closest("[data-do]");
+    if (!button) return;
+    const block = button.closest("[data-name]");
+    if (button.dataset.do === "copy") await copy(button, block);
+    else download(`${block.dataset.name}.csv`, toCsv(await rowsOf(block)));
+  });
+}

@@ -1,0 +1,2 @@
+// Scripts run: styles show the controls that need them.
+document.documentElement.classList.add("scripted");

@@ -1,0 +1,47 @@
+/** Connect the selects, the legend and the buttons of the figure to a timeline. */
+export function attachControls(timeline) {
+  const { data, state, elements: { figure, scroller } } = timeline;
+  const selects = [...figure.querySelectorAll("[data-choose]")];
+  const legend = [...figure.querySelectorAll("[data-legend]")];
+  const legendFilter = data.prefixes.length ? "prefix" : "dataset";
+
+  function markLegend() {
+    for (const button of legend) {
+      button.setAttribute("aria-pressed", String(state[legendFilter] === button.dataset.legend));
+    }
+  }
+  function apply() {
+    markLegend();
+    timeline.select(null);
+    timeline.update();
+  }
+  for (const select of selects) {
+    const name = select.dataset.choose;
+    // A browser that returns to a page restores earlier choices before scripts run.
+    state[name] = select.value;
+    select.addEventListener("change", () => {
+      state[name] = select.value;
+      if (name === "worker") scroller.scrollTop = 0;
+      apply();
+    });
+  }
+  for (const button of legend) {
+    button.addEventListener("click", () => {
+      const { legend: value } = button.dataset;
+      state[legendFilter] = state[legendFilter] === value ? "all" : value;
+      const select = selects.find((one) => one.dataset.choose === legendFilter);
+      if (select) select.value = state[legendFilter];
+      apply();
+    });
+  }
+  figure.querySelector('[data-toggle="failed"]')?.addEventListener("click", (event) => {
+    state.failedOnly = !state.failedOnly;
+    event.currentTarget.setAttribute("aria-pressed", String(state.failedOnly));
+    timeline.update();
+  });
+  const actions = { in: () => timeline.zoom(0.5), out: () => timeline.zoom(2), all: () => timeline.showAll() };
+  for (const button of figure.querySelectorAll("[data-zoom]")) {
+    button.addEventListener("click", actions[button.dataset.zoom]);
+  }
+  markLegend();
+}

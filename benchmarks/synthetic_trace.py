@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from recorded_shape import Record, as_json
-from roast_recorder.writer.sink import ENDINGS, TraceFile
+from roast_recorder.writer.trace_file import ENDINGS, TraceFile
 
 #: Text that is held before it is compressed and written.
 FLUSH_CHARACTERS = 1_000_000

@@ -20,7 +20,7 @@ FOLDERS = {
 LIBRARIES = {
     "roast_schemas": set(),
     "roast_recorder": {
-        "distributed", "dask", "orjson", "zstandard", "cloudpickle", "fsspec", "psutil",
+        "distributed", "dask", "orjson", "zstandard", "cloudpickle", "psutil",
     },
     "roast_analyze": {
         "duckdb", "polars", "pyarrow", "plotly", "jinja2", "rich", "zstandard", "markupsafe",

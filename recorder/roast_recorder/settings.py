@@ -93,8 +93,6 @@ class Settings:
     write_on : str
         ``client``: the trace is written where the client is. ``scheduler``: where the
         scheduler is, which needs roast-trace installed there; the path is one of its host.
-    upload_url : str or None
-        Any URL of fsspec's, such as ``s3://bucket/traces``: finished segments go there.
     redact : bool
         Whether secrets are taken out of what is written.
     redact_patterns : tuple of str
@@ -122,7 +120,6 @@ class Settings:
     segment_limit_seconds: float = 3600.0
     retain_limit_bytes: int | None = None
     write_on: str = "client"
-    upload_url: str | None = None
     redact: bool = True
     redact_patterns: tuple[str, ...] = ()
 
@@ -149,8 +146,6 @@ class Settings:
         ):  # fmt: skip
             if not isinstance(getattr(self, name), bool):
                 self._refuse(name, "true or false is needed")
-        if self.upload_url is not None and "://" not in str(self.upload_url):
-            self._refuse("upload_url", "a URL such as 's3://bucket/folder' is needed")
         self._check_texts("kinds")
         for kind in self.kinds:
             if kind not in OPTIONAL_KINDS:

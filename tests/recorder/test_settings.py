@@ -57,7 +57,6 @@ def test_a_value_that_is_no_positive_number(name, value):
         ("compression_level", True, "compression_level=True: a whole number from 1 to 19"),
         ("redact", "no", "redact='no': true or false"),
         ("redact", 0, "redact=0: true or false"),
-        ("upload_url", "/a/folder", "upload_url='/a/folder': a URL"),
         ("kinds", "task", "kinds='task': a list of texts"),
         ("kinds", [1], r"kinds=\[1\]: a list of texts"),
         ("kinds", ["task", "tasks"], "kinds: 'tasks' is not one of task, transition, "),
@@ -91,7 +90,6 @@ def test_an_iterator_is_refused_before_it_is_used_up():
     [
         {"compression_level": 19},
         {"retain_limit_bytes": None},
-        {"upload_url": "s3://bucket/traces"},
         {"redact": False},
         {"kinds": ()},
         {"kinds": list(OPTIONAL_KINDS)},

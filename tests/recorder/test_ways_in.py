@@ -152,7 +152,7 @@ def test_run_gives_each_scheduler_a_trace_of_its_own(tmp_path, read_lines):
     ("arguments", "message"),
     [
         (["-o", "nowhere/t.jsonl", "--", "true"], "nowhere/t.jsonl"),
-        (["-o", "t.json", "--", "true"], "'t.json' is no name for a trace"),
+        (["-o", "t.json", "--", "true"], "invalid trace name 't.json'"),
         (["-o", "t.jsonl", "--", "no-such-program"], "'no-such-program' cannot be run"),
         (["-o", "t.jsonl", "--set", "speed=9", "--", "true"], "'speed' is not a setting"),
         (["-o", "t.jsonl", "--set", "redact=9", "--", "true"], "redact=9: true or false"),

@@ -59,15 +59,7 @@ def check_target(target: str, settings: dict[str, Any]) -> None:
 
     values = Settings.from_keywords(settings)
     try:
-        Segments(
-            target,
-            {},
-            limit_bytes=values.segment_limit_bytes,
-            limit_seconds=values.segment_limit_seconds,
-            retain_bytes=None,
-            level=values.compression_level,
-            warn=print,
-        ).abandon()
+        Segments(target, {}, values.as_dict(), warn=print).abandon()
     except (OSError, ValueError) as error:
         raise CallError(str(error)) from None
 

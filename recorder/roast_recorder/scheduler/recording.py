@@ -128,8 +128,7 @@ class Resident:
         if pumping is None:
             return
         batches, ending = self._plugin.pull_the_rest()
-        self._writer.do_now("batches", batches)
-        self._writer.do_now("finish", time(), ending)
+        self._writer.finish_now(batches, time(), ending)
         with contextlib.suppress(RuntimeError):
             pumping.cancel()
         self._has_ended(ending)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from distributed import Client
 
-    from roast_recorder.writer.process import Writing
+    from roast_recorder.writer.process import BatchWriter
 
 #: How long it may take to reach the scheduler and to fetch all.
 RESCUE_TIMEOUT_SECONDS = 25.0
@@ -48,7 +48,7 @@ def rescue_order(client: Client, trace_id: str, clock_offset_seconds: float) -> 
     }
 
 
-def fetch_the_rest(writing: Writing, order: dict[str, Any]) -> bool:
+def fetch_the_rest(writing: BatchWriter, order: dict[str, Any]) -> bool:
     """End the recording on the scheduler, write what is left and the trailer.
 
     Returns
@@ -62,7 +62,7 @@ def fetch_the_rest(writing: Writing, order: dict[str, Any]) -> bool:
     return False
 
 
-async def _fetch(writing: Writing, order: dict[str, Any]) -> bool:
+async def _fetch(writing: BatchWriter, order: dict[str, Any]) -> bool:
     from distributed.core import rpc
 
     from roast_recorder.scheduler.plugin import operation_name

@@ -1,8 +1,10 @@
-"""The other end of the writing process: hand over a batch, hear that it is written.
+"""The client of the writing process: sends it batches and returns once they are on disk.
 
-A process that is killed is replaced by another, which goes on from the last answer of the
-one before; what was asked of that one is asked again. So nothing is lost, and nothing is
-there twice.
+The client sends one request at a time, ``(operation, arguments)``, over a
+:class:`multiprocessing.connection.Connection`. The answer is ``(error, status, state)``:
+an exception or None, the trace's counts, and the bytes from which another process can
+continue. A process that was killed is replaced: the new one starts from the state of the
+last answer and gets the unanswered request again, so every batch is written exactly once.
 """
 
 from __future__ import annotations
@@ -10,32 +12,37 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
+import multiprocessing
 import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import roast_recorder
 import roast_schemas
 from roast_recorder.scheduler import wire_format
-from roast_recorder.writer import pipes
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 logger = logging.getLogger("roast_recorder")
 
-#: Writing processes in a row that may die over one question.
+#: Number of a batch, and its encoded rows.
+Batch = tuple[int, bytes]
+
+#: Writing processes that may die in a row over one request.
 MAX_TRIES = 3
 
-#: How long the end of this process waits for the writing process to finish the file.
+#: Longest time that the end of this process waits for the writing process.
 EXIT_TIMEOUT_SECONDS = 10.0
 RELEASE_TIMEOUT_SECONDS = 1.0
 
 _PROGRAM = (
-    "import sys; sys.path += {paths!r}; from roast_recorder.writer.process import main; main()"
+    "import sys; sys.path += {paths!r}; "
+    "from roast_recorder.writer.process import main; main({descriptor})"
 )
-
-_REFUSALS = {"ValueError": ValueError, "ImportError": ImportError}
 
 
 class Writer:
@@ -43,19 +50,16 @@ class Writer:
 
     Parameters
     ----------
-    target : str
-        A file or a folder, as :class:`roast_recorder.writer.segments.Segments` takes it.
-    header : dict
-    settings : dict
-        As :class:`roast_recorder.settings.Settings` gives them.
+    target, header, settings, retain_root
+        As in :class:`roast_recorder.writer.segments.Segments`.
     rescue : dict, optional
-        As :func:`roast_recorder.scheduler.rescue.rescue_order` gives it.
-    retain_root : str, optional
+        How the process fetches the remaining batches if this process dies, from
+        :func:`roast_recorder.scheduler.rescue.rescue_order`.
 
     Attributes
     ----------
     records_by_kind, dropped_by_kind : Counter
-        Records in the trace, and those that never reached it.
+        Records in the trace, and records that never reached it.
     nbytes : int
         Size of the trace.
     """
@@ -78,201 +82,201 @@ class Writer:
             "header": header,
             "settings": settings,
             "retain_root": retain_root,
+            "rescue": rescue,
         }
-        self._rescue = rescue
-        self._progress: bytes | None = None
+        self._state: bytes | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        # Requests wait for a disk: they are made in a thread, in the order of the calls.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="roast-writer")
-        self._given_up = False
         self._ended = False
-        self._written = 0
-
-    # -- what the recorder asks ----------------------------------------------------------
+        self._last_written = 0
 
     async def open(self) -> None:
         """Start the process and the trace.
 
         Raises
         ------
-        ValueError, OSError, ImportError
-            If there can be no trace at the target.
+        ValueError, OSError
+            If no trace can be written to the target.
         """
         await self._in_thread(self._start)
 
-    async def write_batches(self, batches: list[tuple[int, bytes]]) -> None:
+    async def write_batches(self, batches: list[Batch]) -> None:
         """Write encoded batches of rows; they are in the trace on return."""
-        await self._in_thread(self._ask, "batches", batches)
+        await self._in_thread(self._request, "write_batches", batches)
 
     async def write(self, records: list[dict[str, Any]]) -> None:
-        """Write records that are none of the scheduler's."""
-        await self._in_thread(self._ask, "records", records)
+        """Write records that this process made."""
+        await self._in_thread(self._request, "write", records)
 
     async def finish(self, t: float, reason: str) -> None:
         """End the trace in order, and the process."""
         await self._in_thread(self._end, "finish", t, reason)
 
     async def abandon(self) -> None:
-        """End the trace without saying that it is whole, and the process."""
+        """End the trace without a trailer, and the process."""
         await self._in_thread(self._end, "abandon")
 
-    def do_now(self, operation: str, *arguments: Any) -> None:
-        """Do ``batches``, ``finish`` or ``abandon`` without an event loop."""
-        method = {"batches": self._ask, "finish": self._end, "abandon": self._end}[operation]
-        self._do_in_thread(method, operation, *arguments)
+    def finish_now(self, batches: list[Batch], t: float, reason: str) -> None:
+        """Write the last batches and end the trace, without an event loop."""
+
+        def finish() -> None:
+            self._request("write_batches", batches)
+            self._end("finish", t, reason)
+
+        self._in_thread_now(finish, EXIT_TIMEOUT_SECONDS)
 
     def release(self) -> None:
-        """Let the process end the trace by itself, with what it can still fetch."""
-        # The loop that is ending must not wait for a disk that hangs.
-        self._do_in_thread(self._release, timeout_seconds=RELEASE_TIMEOUT_SECONDS)
+        """Let the process end the trace alone, with everything that it can still fetch."""
+        # The event loop is ending and must not wait for a hanging disk.
+        self._in_thread_now(self._release, RELEASE_TIMEOUT_SECONDS)
         self._thread.shutdown(wait=False)
-
-    # -- in the thread -------------------------------------------------------------------
-
-    def _do_in_thread(
-        self, function: Any, *arguments: Any, timeout_seconds: float | None = None
-    ) -> None:
-        try:
-            running = self._thread.submit(function, *arguments)
-        except RuntimeError:
-            function(*arguments)  # the interpreter ends, and starts no more work
-        else:
-            try:
-                running.result(timeout_seconds or EXIT_TIMEOUT_SECONDS)
-            except TimeoutError:
-                # A disk that hangs must not hang the scheduler's or the user's last step.
-                logger.warning("roast: %s is not written to its end in time", self.target)
-                self._ended = self._given_up = True
-                if self._process is not None:
-                    self._process.kill()
 
     async def _in_thread(self, function: Any, *arguments: Any) -> None:
         loop = asyncio.get_running_loop()
         try:
             running = loop.run_in_executor(self._thread, function, *arguments)
         except RuntimeError:
-            function(*arguments)  # the interpreter ends, and starts no more work
+            function(*arguments)  # at interpreter exit threads take no more work
         else:
-            # Whoever waits may be cancelled; what has begun is not.
+            # The caller may be cancelled; a request that was sent gets its answer.
             await asyncio.shield(running)
 
-    def _start(self) -> None:
-        self._process = process = _spawn()
-        order = {**self._order, "progress": self._progress}
-        answer = self._exchange(process, ("begin", order, self._rescue))
-        if answer is None:
-            raise OSError(f"the writing process ended at once (exit code {process.wait()})")
-        if answer[0] == "refused":
-            _, kind, arguments = answer
-            process.wait()
-            self._process = None
-            raise _REFUSALS.get(kind, OSError)(*arguments)
-        self._hear(answer)
-
-    def _ask(self, *question: Any) -> None:
-        if self._ended:
-            self._count_as_dropped(question)
+    def _in_thread_now(self, function: Any, timeout_seconds: float) -> None:
+        try:
+            running = self._thread.submit(function)
+        except RuntimeError:
+            function()  # at interpreter exit threads take no more work
             return
-        for _ in range(MAX_TRIES):
-            answer = self._process and self._exchange(self._process, question)
-            if answer:
-                self._hear(answer)
-                if question[0] == "batches" and question[1]:
-                    self._written = question[1][-1][0]
-                return
-            if self._given_up:
-                break
-            self._restart()
-        self._give_up(question)
+        try:
+            running.result(timeout_seconds)
+        except TimeoutError:
+            # A hanging disk must not hang the end of the scheduler or the user's program.
+            logger.warning("roast: %s could not be finished in time", self.target)
+            self._ended = True
+            if self._process is not None:
+                self._process.kill()
 
-    def _end(self, *question: Any) -> None:
-        self._ask(*question)
-        self._ended = True
-        process, self._process = self._process, None
-        if process is not None:
-            _close_pipes(process)
+    # -- in the thread -------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._process, self._connection = _spawn()
+        process = self._process
+        if not self._exchange("open", ({**self._order, "resume": self._state},)):
+            code = _exit_code(process)
+            raise OSError(f"the writing process ended at once (exit code {code})")
+
+    def _request(self, operation: str, *arguments: Any) -> None:
+        for _ in range(MAX_TRIES):
+            if self._ended:
+                break
+            if self._exchange(operation, arguments):
+                if operation == "write_batches" and arguments[0]:
+                    self._last_written = arguments[0][-1][0]
+                return
+            if not self._ended:
+                self._restart()
+        if not self._ended:
+            self._ended = True
+            logger.warning(
+                "roast: %s ends here: it cannot be written; the run continues", self.target
+            )
+            if self._process is not None:
+                # Idle since it cut the trace back to the last answer.
+                self._process.kill()
+        self._count_as_dropped(operation, arguments)
+
+    def _exchange(self, operation: str, arguments: tuple[Any, ...]) -> bool:
+        """Send a request and read the answer; return whether there was one."""
+        if self._connection is None:
+            return False
+        try:
+            self._connection.send((operation, arguments))
+            error, status, state = self._connection.recv()
+        except (OSError, EOFError):
+            return False
+        if error is not None:
+            if process := self._disconnect():
+                process.wait()
+            raise error
+        self._state = state
+        self.records_by_kind = status["records_by_kind"]
+        self.dropped_by_kind = status["dropped_by_kind"]
+        self.nbytes = status["nbytes"]
+        for warning in status["warnings"]:
+            logger.warning("roast: %s", warning)
+        return True
+
+    def _restart(self) -> None:
+        if self._process is not None and self._connection is not None:
+            self._connection.close()
+            logger.warning(
+                "roast: the process that writes %s died (exit code %s); another continues",
+                self.target,
+                _exit_code(self._process),
+            )
+        try:
+            self._start()
+        except (OSError, ValueError) as error:
+            logger.warning("roast: %s cannot be continued: %s", self.target, error)
+            self._process = self._connection = None
+
+    def _end(self, operation: str, *arguments: Any) -> None:
+        self._request(operation, *arguments)
+        if process := self._disconnect():
             _wait(process)
         self._thread.shutdown(wait=False)
 
     def _release(self) -> None:
-        self._ended = True
-        process, self._process = self._process, None
-        if process is not None:
-            _close_pipes(process)
+        if process := self._disconnect():
             atexit.register(_wait, process)
 
-    def _exchange(
-        self, process: subprocess.Popen[bytes], question: tuple[Any, ...]
-    ) -> tuple[Any, ...] | None:
-        to_it, from_it = process.stdin, process.stdout
-        if to_it is None or from_it is None:
-            raise TypeError("the process has no pipes")
-        try:
-            pipes.send(to_it, question)
-            return pipes.receive(from_it)
-        except OSError:
-            return None
+    def _disconnect(self) -> subprocess.Popen[bytes] | None:
+        """Make no more requests; return the process."""
+        self._ended = True
+        if self._connection is not None:
+            self._connection.close()
+        process, self._process, self._connection = self._process, None, None
+        return process
 
-    def _hear(self, answer: tuple[Any, ...]) -> None:
-        # Only the next process looks into its progress.
-        _, told, self._progress = answer
-        self.records_by_kind = Counter(told["records_by_kind"])
-        self.dropped_by_kind = Counter(told["dropped_by_kind"])
-        self.nbytes = told["nbytes"]
-        for warning in told["warnings"]:
-            logger.warning("roast: %s", warning)
-
-    def _restart(self) -> None:
-        process = self._process
-        if process is not None:
-            _close_pipes(process)
-            code = _end_of(process)
-            logger.warning(
-                "roast: the process that writes %s has died (exit code %s); another goes on",
-                self.target,
-                code,
-            )
-        try:
-            self._start()
-        except (OSError, ValueError, ImportError) as error:
-            logger.warning("roast: %s cannot be gone on with: %s", self.target, error)
-            self._process = None
-
-    def _give_up(self, question: tuple[Any, ...]) -> None:
-        if not self._given_up:
-            self._given_up = True
-            logger.warning(
-                "roast: %s ends here: it could not be written on; the run goes on", self.target
-            )
-            self._leave_as_it_is()
-        self._count_as_dropped(question)
-
-    def _count_as_dropped(self, question: tuple[Any, ...]) -> None:
-        if question[0] == "records":
-            self.dropped_by_kind.update(record["kind"] for record in question[1])
-        elif question[0] == "batches":
-            for number, content in question[1]:
-                # What is written was handed over by another way as well, at the end.
-                if number > self._written:
-                    self.dropped_by_kind.update(_count_records(content))
-
-    def _leave_as_it_is(self) -> None:
-        """Have the process that was started last close the trace."""
-        process, self._process = self._process, None
-        if process is not None:
-            self._exchange(process, ("abandon",))
-            _close_pipes(process)
-            _wait(process)
+    def _count_as_dropped(self, operation: str, arguments: tuple[Any, ...]) -> None:
+        if operation == "write":
+            self.dropped_by_kind.update(record["kind"] for record in arguments[0])
+        elif operation == "write_batches":
+            for number, batch in arguments[0]:
+                # At the end, unacknowledged batches are handed over a second time.
+                if number <= self._last_written:
+                    continue
+                try:
+                    self.dropped_by_kind.update(wire_format.count_records(batch))
+                except Exception:  # noqa: BLE001 - the processes may have died of this batch
+                    self.dropped_by_kind["batch"] += 1
 
 
-def _count_records(content: bytes) -> Counter[str]:
-    try:
-        return wire_format.count_records(content)
-    except Exception:  # noqa: BLE001 - it may be what the writing processes died of
-        return Counter(batch=1)
+def _spawn() -> tuple[subprocess.Popen[bytes], Connection]:
+    # The packages may come from paths that another interpreter does not search.
+    paths = [
+        str(Path(package.__file__ or "").parents[1])
+        for package in (roast_recorder, roast_schemas)
+    ]
+    ours, theirs = multiprocessing.Pipe()
+    descriptor = theirs.fileno()
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603 - this interpreter and this package
+            # -P: modules in the working folder must not shadow the standard library.
+            [sys.executable, "-P", "-c", _PROGRAM.format(paths=paths, descriptor=descriptor)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[descriptor],
+            # In another session, neither Ctrl-C nor a closed terminal ends it.
+            start_new_session=True,
+        )
+    return process, ours
 
 
-def _end_of(process: subprocess.Popen[bytes]) -> int:
-    """Give the exit code of a process that does not answer, and see that it has one."""
+def _exit_code(process: subprocess.Popen[bytes]) -> int:
+    """Return the exit code of a process that does not answer; kill it if it is alive."""
     try:
         return process.wait(1)
     except subprocess.TimeoutExpired:
@@ -280,33 +284,8 @@ def _end_of(process: subprocess.Popen[bytes]) -> int:
         return process.wait()
 
 
-def _spawn() -> subprocess.Popen[bytes]:
-    # The package may have been found on a path that another interpreter does not have.
-    paths = [
-        str(Path(package.__file__ or "").parents[1])
-        for package in (roast_recorder, roast_schemas)
-    ]
-    return subprocess.Popen(  # noqa: S603 - our own interpreter and program
-        # -P: no module of the working folder's takes the place of Python's own.
-        [sys.executable, "-P", "-c", _PROGRAM.format(paths=paths)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        # A session of its own: neither Ctrl-C nor a closed terminal ends it.
-        start_new_session=True,
-    )
-
-
-def _close_pipes(process: subprocess.Popen[bytes]) -> None:
-    for stream in (process.stdin, process.stdout):
-        try:
-            if stream is not None:
-                stream.close()
-        except OSError:
-            pass
-
-
 def _wait(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(EXIT_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        logger.warning("roast: the writing process %d is still at work", process.pid)
+        logger.warning("roast: the writing process %d is still working", process.pid)

@@ -1,10 +1,10 @@
-"""The writing process: batches of rows in, a trace out.
+"""The writing process: decodes, redacts, compresses and writes what its client sends.
 
-Decoding, expanding, redacting, compressing and writing happen here, where they compete for
-the interpreter of nobody: neither the scheduler's nor the user's. The process is started
-by a :class:`roast_recorder.writer.client.Writer`, which sends one question at a time and waits for
-the answer; when that has gone without a word, what is still to be had is fetched from the
-scheduler (:mod:`roast_recorder.scheduler.rescue`) and the trace is closed.
+This work happens here because it would otherwise compete for the interpreter of the
+scheduler or of the user's program. :class:`roast_recorder.writer.client.Writer` starts the
+process; its module describes the protocol. When the client dies, the process fetches the
+remaining batches from the scheduler (:mod:`roast_recorder.scheduler.rescue`), closes the
+trace and exits.
 """
 
 from __future__ import annotations
@@ -12,221 +12,134 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import select
 import signal
-from collections.abc import Callable, Iterable
-from typing import Any, BinaryIO
+from collections.abc import Iterable
+from multiprocessing.connection import Connection
+from typing import Any
 
 from roast_recorder.scheduler import wire_format
-from roast_recorder.writer import pipes
 from roast_recorder.writer.segments import Segments
-from roast_schemas.redact import Redactor
 
-#: How often to look whether the process that asks is still there.
+#: Time between two checks whether the client's process is alive.
 PARENT_CHECK_SECONDS = 1.0
 
-Batch = tuple[int, bytes]
 
-
-class Writing:
-    """A trace being written.
+class BatchWriter:
+    """Writes batches of rows and records to a trace. Its methods are the operations.
 
     Parameters
     ----------
-    order : dict
-        ``target``, ``header``, ``settings`` and ``retain_root``, as
-        :class:`roast_recorder.writer.client.Writer` takes them, and ``progress``: the last answer
-        of a process that was killed, or None.
+    target, header, settings, retain_root
+        As in :class:`~roast_recorder.writer.segments.Segments`.
+    resume : bytes or None
+        Last :meth:`answer` of a process that was killed.
+
+    Attributes
+    ----------
+    received : int
+        Number of the last batch in the trace.
 
     Raises
     ------
-    ValueError, OSError, ImportError
-        If there can be no trace at the target.
+    ValueError, OSError
+        If no trace can be written to the target.
     """
 
-    def __init__(self, order: dict[str, Any]) -> None:
-        settings = order["settings"]
-        progress: dict[str, Any] = {"received": 0, "replaced": 0, "resume": None}
-        if order["progress"] is not None:
-            progress = pickle.loads(order["progress"])  # noqa: S301 - see `answer`
+    def __init__(
+        self,
+        target: str,
+        header: dict[str, Any],
+        settings: dict[str, Any],
+        retain_root: str | None = None,
+        resume: bytes | None = None,
+    ) -> None:
+        self.received, state = 0, None
+        if resume is not None:
+            self.received, state = pickle.loads(resume)  # noqa: S301 - made by `answer`
         self._warnings: list[str] = []
-        self._redactor: Redactor | None = None
-        if settings["redact"]:
-            self._redactor = Redactor(settings["redact_patterns"])
-        self.received: int = progress["received"]
-        self.segments = Segments(
-            order["target"],
-            self._redacted(order["header"]),
-            limit_bytes=settings["segment_limit_bytes"],
-            limit_seconds=settings["segment_limit_seconds"],
-            retain_bytes=settings["retain_limit_bytes"],
-            retain_root=order["retain_root"],
-            level=settings["compression_level"],
-            upload_url=settings["upload_url"],
-            resume=progress["resume"],
+        self._segments = Segments(
+            target,
+            header,
+            settings,
+            retain_root=retain_root,
+            resume=state,
             warn=self._warnings.append,
         )
-        if self._redactor and progress["resume"]:
-            # The header's were counted when it was written.
-            self._redactor.replaced = progress["replaced"]
+        self.write = self._segments.write
+        self.finish = self._segments.finish
+        self.abandon = self._segments.abandon
 
-    @property
-    def replaced(self) -> int:
-        """Values that were redacted so far."""
-        return self._redactor.replaced if self._redactor else 0
-
-    def write_batches(self, batches: Iterable[Batch]) -> None:
+    def write_batches(self, batches: Iterable[tuple[int, bytes]]) -> None:
         """Write the batches that are not in the trace yet."""
-        for number, content in batches:
+        for number, batch in batches:
             if number > self.received:
-                self.write(wire_format.records(content))
+                self.write(wire_format.records(batch))
                 self.received = number
 
-    def write(self, records: Iterable[dict[str, Any]]) -> None:
-        """Write records; what the recorder lost on its way is counted as lost."""
-        kept = []
-        for record in records:
-            if record["kind"] == "loss":
-                self._lose(record)
-            else:
-                kept.append(self._redacted(record))
-        self.segments.write(kept)
-
-    def finish(self, t: float, reason: str) -> None:
-        """End the trace in order."""
-        self.segments.finish(t, reason, redacted_values=self.replaced)
-
-    def abandon(self) -> None:
-        """End the trace without saying that it is whole."""
-        self.segments.abandon()
-
-    def answer(self) -> tuple[dict[str, Any], bytes]:
-        """Say how things are.
-
-        Returns
-        -------
-        dict
-            What the other end counts and says.
-        bytes
-            What it gives back to the next process if this one is killed.
-        """
-        segments = self.segments
-        told = {
-            "records_by_kind": dict(segments.records_by_kind),
-            "dropped_by_kind": dict(segments.dropped_by_kind),
-            "nbytes": segments.nbytes,
+    def answer(self) -> tuple[None, dict[str, Any], bytes]:
+        """Return the answer to a request: no error, the counts, and the state to resume."""
+        status = {
+            "records_by_kind": self._segments.records_by_kind,
+            "dropped_by_kind": self._segments.dropped_by_kind,
+            "nbytes": self._segments.nbytes,
             "warnings": self._warnings[:],
         }
         self._warnings.clear()
-        progress = {
-            "resume": segments.state,
-            "received": self.received,
-            "replaced": self.replaced,
-        }
-        return told, pickle.dumps(progress)
-
-    def _redacted(self, record: dict[str, Any]) -> dict[str, Any]:
-        return self._redactor.record(record) if self._redactor else record
-
-    def _lose(self, record: dict[str, Any]) -> None:
-        self.segments.lose(
-            record["reason"],
-            record["record_kind"],
-            record["records"],
-            record["start_t"],
-            record["stop_t"],
-        )
+        return None, status, pickle.dumps((self.received, self._segments.state))
 
 
-def main() -> None:
-    """Answer questions on standard input until there are no more."""
-    # The terminal's and the batch system's signals are for the process that records: when
-    # it ends, so does this one, with everything written.
+def main(descriptor: int) -> None:
+    """Serve the client at the other end of a connection, until it is closed."""
+    # Signals of the terminal and the batch system are for the recording process. When that
+    # ends, this process finishes the trace and ends, too.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    questions = os.fdopen(0, "rb", buffering=0)
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    # Nothing that some library prints may get into the answers.
-    os.dup2(2, 1)
-    serve(_Patient(questions), answers)
+    serve(Connection(descriptor))
 
 
-def serve(questions: Any, answers: BinaryIO) -> None:
-    """Answer questions until ``finish`` or ``abandon``, or until nobody asks any more.
-
-    Parameters
-    ----------
-    questions, answers : binary file
-    """
-    begun = pipes.receive(questions)
-    if begun is None:
+def serve(connection: Connection) -> None:
+    """Answer requests until ``finish`` or ``abandon``, or until the client is gone."""
+    parent = os.getppid()
+    request = _receive(connection, parent)
+    if request is None:
         return
-    _, order, rescue = begun
+    _, (order,) = request
+    rescue = order.pop("rescue", None)
     try:
-        writing = Writing(order)
-    except Exception as error:  # noqa: BLE001 - the other end raises it
-        pipes.send(answers, ("refused", *_told(error)))
+        writer = BatchWriter(**order)
+    except Exception as error:  # noqa: BLE001 - raised by the client
+        if not isinstance(error, (OSError, ValueError)):
+            error = OSError(f"{type(error).__name__}: {error}")
+        connection.send((error, None, None))
         return
-    actions: dict[str, Callable[..., None]] = {
-        "batches": writing.write_batches,
-        "records": writing.write,
-        "finish": writing.finish,
-        "abandon": writing.abandon,
-    }
-    operation = ""
+    operation = "open"
     while True:
-        # If nobody hears the answer, the next look at the questions finds that.
+        # If the client is gone, the next request is None.
         with contextlib.suppress(OSError):
-            pipes.send(answers, ("done", *writing.answer()))
+            connection.send(writer.answer())
         if operation in ("finish", "abandon"):
             return
-        question = pipes.receive(questions)
-        if question is None:
-            _end_alone(writing, rescue)
-            return
-        operation, *arguments = question
-        actions[operation](*arguments)
-
-
-def _told(error: Exception) -> tuple[str, tuple[Any, ...]]:
-    """Take an exception apart, so that the other end can raise it."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return "OSError", (error.errno, error.strerror, error.filename and str(error.filename))
-    kinds = (kind for kind in (ValueError, ImportError) if isinstance(error, kind))
-    return next(kinds, OSError).__name__, (str(error),)
-
-
-def _end_alone(writing: Writing, rescue: dict[str, Any] | None) -> None:
-    """Close the trace of a recorder that has gone without a word."""
-    fetched = False
+        request = _receive(connection, parent)
+        if request is None:
+            break
+        operation, arguments = request
+        getattr(writer, operation)(*arguments)
     if rescue is not None:
         from roast_recorder.scheduler.rescue import fetch_the_rest
 
-        fetched = fetch_the_rest(writing, rescue)
-    if not fetched:
-        writing.abandon()
+        if fetch_the_rest(writer, rescue):
+            return
+    writer.abandon()
 
 
-class _Patient:
-    """Standard input, read until it ends or its writer's process has gone.
-
-    Other processes may hold the pipe's other end open: whatever the user's program forked.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._parent = os.getppid()
-
-    def read(self, nbytes: int) -> bytes:
-        """Read so many bytes, or fewer if there will be no more."""
-        content = bytearray()
-        while len(content) < nbytes:
-            readable, _, _ = select.select([self._file], [], [], PARENT_CHECK_SECONDS)
-            if readable:
-                piece = self._file.read(min(nbytes - len(content), 2**20))
-                if not piece:
-                    break
-                content += piece
-            elif os.getppid() != self._parent:
-                break
-        return bytes(content)
+def _receive(connection: Connection, parent: int) -> tuple[str, tuple[Any, ...]] | None:
+    """Return the next request, or None if the client is gone."""
+    try:
+        while not connection.poll(PARENT_CHECK_SECONDS):
+            # Forks of the client's process can keep its end of the connection open.
+            if os.getppid() != parent:
+                return None
+        request: tuple[str, tuple[Any, ...]] = connection.recv()
+    except (OSError, EOFError):
+        return None
+    return request

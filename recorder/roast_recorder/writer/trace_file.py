@@ -1,0 +1,264 @@
+"""Append-only trace files: plain text, zstd or gzip, readable after every append.
+
+A plain file holds the lines, a ``.gz`` file one member per append, a ``.zst`` file a
+sequence of complete frames. Flushes are small and similar, so a zstd frame is not final
+when its flush ends: the blocks of the next flush overwrite the three bytes that ended the
+frame, and are compressed with the frame's content as their history::
+
+    magic, header, block, block, END
+    magic, header, block, block, block, END
+
+Every earlier size of the file is therefore a position to which the file can be cut back,
+once the three bytes are restored there. A failed append, a killed writer and a full disk
+are all handled by cutting back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zstandard import ZstdCompressionObj
+
+#: Uncompressed bytes after which a zstd frame is complete and the next flush begins another.
+FRAME_BYTES = 256 * 2**10
+
+#: Uncompressed bytes of one append that go into one frame, which bounds a reader's memory.
+PIECE_BYTES = 8 * 2**20
+
+
+class TraceFile:
+    """A file of whole lines that is valid after each append.
+
+    Parameters
+    ----------
+    path : path-like
+        Ends in one of :data:`ENDINGS`. An older trace of that name is replaced by the
+        first append, and kept if there is none. A file that is not regular (a FIFO, a
+        terminal) is written without seeking, one complete frame per append.
+    level : int
+        Compression level.
+    resume_nbytes : int, optional
+        Continue the file of a writer that was killed: cut it back to this size, a previous
+        value of `nbytes`.
+
+    Attributes
+    ----------
+    path : Path
+    regular : bool
+        Whether the file is a regular file.
+    nbytes : int
+        Size of the appended data on disk, with the end of the last frame.
+
+    Raises
+    ------
+    ValueError
+        If another recording writes the file, or the file to resume is smaller than
+        `resume_nbytes`.
+    OSError
+        If the file cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        level: int = 6,
+        resume_nbytes: int | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.nbytes = resume_nbytes or 0
+        self._encoder = _ENCODERS[self.path.suffix](level)
+        # Traces hold the user's file names and error messages: private to the user.
+        flags = os.O_WRONLY | (0 if self.nbytes else os.O_CREAT)
+        self._file = os.fdopen(os.open(self.path, flags, 0o600), "wb", buffering=0)
+        self.regular = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
+        # Whether the file has exactly `nbytes` bytes; an older trace is cut by an append.
+        self._clean = not self.regular
+        if self.regular:
+            try:
+                self._claim()
+                if self.nbytes:
+                    self._resume()
+            except BaseException:
+                self._file.close()
+                raise
+
+    def append(self, data: bytes) -> None:
+        """Append whole lines; the operating system has them on return.
+
+        Raises
+        ------
+        OSError
+            If the data cannot be written. The file is then unchanged, and a later append
+            can succeed.
+        """
+        if not data:
+            return
+        if not self._clean:
+            self._cut_back()
+        if not self.regular:
+            self._encoder.end_frame()
+        try:
+            overlap, encoded = self._encoder.encode(data)
+            self._write(encoded, self.nbytes - overlap)
+        except BaseException:
+            # If this fails, the next append tries it again.
+            with contextlib.suppress(OSError):
+                self._cut_back()
+            raise
+        self.nbytes += len(encoded) - overlap
+
+    def close(self) -> None:
+        """Close the file, and remove it if it is empty."""
+        if self._file.closed:
+            return
+        if self.nbytes and not self._clean:
+            with contextlib.suppress(OSError):
+                self._cut_back()
+        if self.regular and not os.fstat(self._file.fileno()).st_size:
+            self.path.unlink(missing_ok=True)
+        self._file.close()
+
+    def _claim(self) -> None:
+        """Lock the file against other recordings for as long as it is open."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"{str(self.path)!r} is being recorded to; stop that recording, or choose "
+                "another name"
+            ) from None
+        except OSError:
+            # Some network file systems have no locks.
+            pass
+
+    def _resume(self) -> None:
+        size = os.fstat(self._file.fileno()).st_size
+        if size < self.nbytes:
+            raise ValueError(
+                f"{str(self.path)!r} has {size} bytes, but {self.nbytes} were written: the "
+                "file was changed by another program, and the recording cannot continue"
+            )
+        self._cut_back()
+
+    def _cut_back(self) -> None:
+        """Remove everything behind the last complete append."""
+        # The compressor may refer to data that is being removed.
+        self._encoder.end_frame()
+        if not self.regular:
+            return
+        self._clean = False
+        descriptor = self._file.fileno()
+        os.fchmod(descriptor, 0o600)
+        os.ftruncate(descriptor, self.nbytes)
+        if self.nbytes:
+            self._write(self._encoder.end, self.nbytes - len(self._encoder.end))
+        self._clean = True
+
+    def _write(self, data: bytes, offset: int) -> None:
+        descriptor = self._file.fileno()
+        rest = memoryview(data)
+        while rest:
+            if self.regular:
+                written = os.pwrite(descriptor, rest, offset)
+            else:
+                written = os.write(descriptor, rest)
+            rest = rest[written:]
+            offset += written
+
+
+class _Plain:
+    """Lines without compression.
+
+    Attributes
+    ----------
+    end : bytes
+        The last bytes of all encoded data, which the next data may overwrite.
+    """
+
+    end = b""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+
+    def encode(self, data: bytes) -> tuple[int, bytes]:
+        """Encode lines.
+
+        Returns
+        -------
+        overlap : int
+            Number of bytes at the end of the file to overwrite.
+        encoded : bytes
+        """
+        return 0, data
+
+    def end_frame(self) -> None:
+        """Make the data that follow independent of the data before."""
+
+
+class _Gzip(_Plain):
+    """One gzip member per append."""
+
+    def encode(self, data: bytes) -> tuple[int, bytes]:
+        return 0, gzip.compress(data, min(self._level, 9), mtime=0)
+
+
+class _Zstd(_Plain):
+    """Frames that can be extended, because the encoder writes their last block itself."""
+
+    #: A last block, raw and empty. No checksum follows: the frame header declares none.
+    end = b"\x01\x00\x00"
+
+    _frame: ZstdCompressionObj | None = None
+    _frame_nbytes = 0
+
+    def __init__(self, level: int) -> None:
+        import zstandard
+
+        super().__init__(level)
+        self._flush_block = zstandard.COMPRESSOBJ_FLUSH_BLOCK
+        # The size of the content is unknown when the frame header is written.
+        self._compressor = zstandard.ZstdCompressor(level=level, write_content_size=False)
+
+    def encode(self, data: bytes) -> tuple[int, bytes]:
+        extends = self._frame is not None and self._frame_nbytes < FRAME_BYTES
+        encoded = []
+        for piece in _pieces(data):
+            if self._frame is None or self._frame_nbytes >= FRAME_BYTES:
+                self._frame = self._compressor.compressobj()
+                self._frame_nbytes = 0
+            self._frame_nbytes += len(piece)
+            encoded += [
+                self._frame.compress(piece),
+                self._frame.flush(self._flush_block),
+                self.end,
+            ]
+        return len(self.end) if extends else 0, b"".join(encoded)
+
+    def end_frame(self) -> None:
+        self._frame = None
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """Split lines into pieces of about :data:`PIECE_BYTES`, each of whole lines."""
+    start = 0
+    while len(data) - start > PIECE_BYTES:
+        stop = data.find(b"\n", start + PIECE_BYTES - 1) + 1 or len(data)
+        yield data[start:stop]
+        start = stop
+    if start < len(data):
+        yield data[start:]
+
+
+_ENCODERS: dict[str, type[_Plain]] = {".jsonl": _Plain, ".zst": _Zstd, ".gz": _Gzip}
+
+#: Endings of a trace in one file, which select its compression.
+ENDINGS = (".jsonl", ".jsonl.zst", ".jsonl.gz")

@@ -1,0 +1,600 @@
+"""Traces in segments: content, losses, retention, and resuming after a kill."""
+
+import contextlib
+import errno
+import gzip
+import json
+import os
+import pickle
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+import zlib
+from collections import Counter
+
+import duckdb
+import pytest
+
+from roast_recorder.settings import Settings
+from roast_recorder.writer.segments import RESERVE_BYTES, Segments
+from roast_recorder.writer.trace_file import TraceFile
+
+HEADER = {"kind": "header", "schema_version": "1.0", "trace_id": "abc", "segment": 1}
+FULL = "the trace could not be written: No space left on device"
+NAMES = ["trace.jsonl", "trace.jsonl.zst", "trace.jsonl.gz", "trace"]
+
+
+def events(start: int, stop: int, kind: str = "event") -> list[dict]:
+    return [{"kind": kind, "t": float(t), "topic": f"x{t}"} for t in range(start, stop)]
+
+
+def worker(change: str, server_id: str, t: float) -> dict:
+    return {"kind": f"worker_{change}", "t": t, "worker": "tcp://a", "server_id": server_id}
+
+
+def loss(kind: str, records: int, start_t: float, stop_t: float, reason: str = FULL) -> dict:
+    fields = {"kind": "loss", "t": 1000.0, "reason": reason, "record_kind": kind}
+    return {**fields, "records": records, "start_t": start_t, "stop_t": stop_t}
+
+
+class Clock:
+    t = 1000.0
+
+    def __call__(self) -> float:
+        return self.t
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def warnings():
+    return []
+
+
+@pytest.fixture
+def begin(tmp_path, clock, warnings):
+    """Begin a trace in tmp_path, or resume one."""
+
+    def begin(name="trace", *, retain_root=None, resume=None, **settings) -> Segments:
+        return Segments(
+            os.path.join(tmp_path, name),  # noqa: PTH118 - a final slash has a meaning
+            HEADER,
+            {**Settings().as_dict(), "segment_limit_seconds": 10**9, **settings},
+            retain_root=retain_root,
+            resume=resume,
+            warn=warnings.append,
+            clock=clock,
+        )
+
+    return begin
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """Make appends fail as on a full disk, while this is not empty."""
+    append, is_full = TraceFile.append, []
+
+    def fail(file, data):
+        if is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(file, data)
+
+    monkeypatch.setattr(TraceFile, "append", fail)
+    return is_full
+
+
+def read(path) -> list[dict]:
+    """Read a segment with the standard library, and check that DuckDB reads as many records."""
+    query = f"SELECT count(*) FROM read_json('{path}', format = 'newline_delimited')"
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gzip.decompress(data)
+    if path.suffix == ".zst":
+        data = subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout
+    records = [json.loads(line) for line in data.splitlines()]
+    assert duckdb.sql(query).fetchall() == [(len(records),)]
+    return records
+
+
+def kinds(records: list[dict]) -> list[str]:
+    return [record["kind"] for record in records]
+
+
+def assert_counted(records: list[dict]) -> None:
+    """Compare the trailer's counts with the records of the file."""
+    *before, trailer = records
+    assert trailer["kind"] == "trailer"
+    assert trailer["records_by_kind"] == Counter(kinds(before))
+
+
+# -- targets -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "files"),
+    [
+        ("trace.jsonl", ["trace.jsonl"]),
+        ("trace.jsonl.zst", ["trace.jsonl.zst"]),
+        ("trace.jsonl.gz", ["trace.jsonl.gz"]),
+        ("trace.jsonl/", ["trace.jsonl/000001.jsonl.zst", "trace.jsonl/000002.jsonl.zst"]),
+        ("new/run", ["new/run/000001.jsonl.zst", "new/run/000002.jsonl.zst"]),
+        (".", ["000001.jsonl.zst", "000002.jsonl.zst"]),
+    ],
+)
+def test_files_of_a_target_are_private(begin, tmp_path, target, files):
+    segments = begin(target, segment_limit_bytes=1)
+    segments.write(events(0, 2))
+    segments.write(events(2, 4))
+    segments.finish(9.0, "done")
+
+    found = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(str(path.relative_to(tmp_path)) for path in found) == files
+    assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600}
+    folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folders} <= {0o700}
+    assert segments.nbytes == sum(path.stat().st_size for path in found)
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "message"),
+    [
+        ("held", ValueError, "held' already holds the segments of a trace; choose another"),
+        ("t.json", ValueError, "invalid trace name '.*t.json': use .jsonl, .jsonl.zst, .jso"),
+        ("new/new/run", FileNotFoundError, "new/new"),
+        ("new/trace.jsonl", FileNotFoundError, "new/trace.jsonl"),
+        ("file/run", OSError, "file"),
+    ],
+)
+def test_invalid_targets(begin, tmp_path, target, error, message):
+    before = begin("held")
+    before.write(events(0, 1))
+    before.abandon()
+    (tmp_path / "file").touch()
+
+    with pytest.raises(error, match=message) as raised:
+        begin(target)
+    assert "\n" not in str(raised.value)
+
+
+def test_records_after_the_end_are_dropped(begin, warnings, tmp_path):
+    segments = begin("trace.jsonl")
+    segments.write(events(0, 2))
+    segments.finish(9.0, "done")
+
+    segments.write(events(2, 4))
+    segments.abandon()
+
+    assert kinds(read(tmp_path / "trace.jsonl")) == ["header", "event", "event", "trailer"]
+    assert segments.dropped_by_kind == {"event": 2}
+    assert "the trace has ended" in warnings[0]
+    with pytest.raises(ValueError, match="the trace has ended"):
+        begin("trace.jsonl", resume=segments.state)
+
+
+def test_an_abandoned_trace_without_records_leaves_no_file(begin, tmp_path):
+    segments = begin("trace.jsonl")
+    segments.write([])
+    segments.abandon()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- content of a segment ----------------------------------------------------------------
+
+
+def test_header_losses_and_trailer(begin, tmp_path):
+    segments = begin("trace.jsonl")
+    segments.write(events(0, 2))
+    segments.write(
+        [
+            loss("transition", 7, 0.5, 0.75, "not fetched in time"),
+            loss("transition", 2, 0.25, 0.5, "not fetched in time"),
+            loss("event", 1, 4.0, 4.0, "invalid"),
+        ]
+    )
+    segments.finish(9.0, "done")
+
+    header, *middle, transitions, event, trailer = read(tmp_path / "trace.jsonl")
+    before, _, _ = (tmp_path / "trace.jsonl").read_bytes().partition(b',"crc32":')
+    assert header == {**HEADER, "t": 1000.0}
+    assert middle == events(0, 2)
+    assert transitions == loss("transition", 9, 0.25, 0.75, "not fetched in time")
+    assert event == loss("event", 1, 4.0, 4.0, "invalid")
+    assert trailer == {
+        "kind": "trailer",
+        "t": 9.0,
+        "segment": 1,
+        "reason": "done",
+        "records_by_kind": {"header": 1, "event": 2, "loss": 2},
+        "dropped_by_kind": {"transition": 9, "event": 1},
+        "redacted_values": 0,
+        "crc32": zlib.crc32(before),
+    }
+    assert segments.records_by_kind == {"header": 1, "event": 2, "loss": 2, "trailer": 1}
+    assert segments.dropped_by_kind == {"transition": 9, "event": 1}
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds_between", "per_segment"),
+    [
+        ({"segment_limit_bytes": 1}, 0, [1, 1, 1, 1]),
+        ({"segment_limit_seconds": 10}, 5, [2, 2]),
+        ({"segment_limit_seconds": 10}, 1, [4]),
+        ({}, 0, [4]),
+    ],
+)
+def test_rotation(begin, clock, tmp_path, limits, seconds_between, per_segment):
+    segments = begin(**limits)
+    for n in range(4):
+        segments.write(events(n, n + 1))
+        clock.t += seconds_between
+    segments.finish(9.0, "done")
+
+    paths = sorted((tmp_path / "trace").iterdir())
+    read_back = [read(path) for path in paths]
+    assert [Counter(kinds(records))["event"] for records in read_back] == per_segment
+    reasons = [records[-1]["reason"] for records in read_back]
+    assert reasons == ["rotated"] * (len(paths) - 1) + ["done"]
+    for number, records in enumerate(read_back, start=1):
+        assert records[0]["kind"] == "header"
+        assert records[0]["segment"] == records[-1]["segment"] == number
+        assert_counted(records)
+    assert segments.records_by_kind["event"] == 4
+
+
+def test_a_later_segment_is_readable_alone(begin, clock, tmp_path):
+    """Workers a and c are connected when segment 2 begins, b has left; d joins in it."""
+    facts = [
+        {"kind": "environment", "t": 0.5, "section": "host", "name": "cpus", "value": 4},
+        {"kind": "environment", "t": 0.5, "section": "host", "name": "os", "value": None},
+    ]
+    on_worker = {"kind": "environment", "t": 1.0, "section": "process", "name": "worker"}
+    on_b, on_c = ({**on_worker, "server_id": name} for name in "bc")
+    a, b, c = (worker("added", name, 1.0) for name in "abc")
+    d = worker("added", "d", 4.0)
+    segments = begin(segment_limit_seconds=10)
+    segments.write([*facts, a, b, c, on_b, on_c, worker("removed", "b", 2.0), *events(3, 4)])
+    clock.t += 10
+    segments.write([d, worker("removed", "a", 5.0)])
+    clock.t += 10
+    segments.write(events(6, 7))
+    segments.finish(9.0, "done")
+
+    second, third = (read(tmp_path / "trace" / f"00000{n}.jsonl.zst") for n in (2, 3))
+    assert second[0] == {**HEADER, "t": 1010.0, "segment": 2}
+    assert second[1:-1] == [*facts, on_c, a, c, d, worker("removed", "a", 5.0)]
+    assert third[1:-1] == [*facts, on_c, c, d, *events(6, 7)]
+    assert_counted(second)
+    assert_counted(third)
+    assert segments.records_by_kind["worker_added"] == 4  # without repetitions
+
+
+# -- records that cannot be written ------------------------------------------------------
+
+
+def test_unwritten_records_are_counted_and_reported(begin, full, warnings, tmp_path):
+    segments = begin("trace.jsonl")
+    segments.write(events(0, 2))
+    full.append(True)
+    segments.write(events(2, 5) + events(5, 6, "task"))
+    segments.write(events(6, 8))
+    full.clear()
+    segments.write(events(8, 9))
+    segments.finish(9.0, "done")
+
+    *_, lost_events, lost_tasks, last, trailer = records = read(tmp_path / "trace.jsonl")
+    assert lost_events == loss("event", 5, 2.0, 7.0)
+    assert lost_tasks == loss("task", 1, 5.0, 5.0)
+    assert [last] == events(8, 9)
+    assert trailer["dropped_by_kind"] == segments.dropped_by_kind == {"event": 5, "task": 1}
+    assert_counted(records)
+    assert warnings == [
+        f"{tmp_path}/trace.jsonl cannot be written (No space left on device); the run continues"
+    ]
+
+
+def test_a_record_that_cannot_be_encoded_is_dropped_alone(begin, warnings, tmp_path):
+    segments = begin("trace.jsonl")
+    segments.write([*events(0, 1), {"kind": "task", "t": 1.5, "nbytes": 2**70}, *events(2, 3)])
+    segments.finish(9.0, "done")
+
+    _, lost, first, second, _ = records = read(tmp_path / "trace.jsonl")
+    reason = "a record could not be encoded: Integer exceeds 64-bit range"
+    assert lost == loss("task", 1, 1.5, 1.5, reason)
+    assert [first, second] == events(0, 1) + events(2, 3)
+    assert segments.dropped_by_kind == {"task": 1}
+    assert_counted(records)
+    assert len(warnings) == 1
+
+
+def test_a_segment_continues_while_its_disk_is_full(begin, full, clock, tmp_path):
+    segments = begin(segment_limit_seconds=10)
+    segments.write(events(0, 1))
+    clock.t += 10
+    full.append(True)
+    segments.write(events(1, 2))
+    full.clear()
+    segments.write(events(2, 3))
+    segments.finish(9.0, "done")
+
+    first, second = (read(path) for path in sorted((tmp_path / "trace").iterdir()))
+    assert kinds(first) == ["header", "event", "loss", "trailer"]
+    assert first[-1]["dropped_by_kind"] == {"event": 1}
+    assert kinds(second) == ["header", "event", "trailer"]
+    assert second[-1]["dropped_by_kind"] == {}
+
+
+def test_a_folder_that_is_unavailable_for_a_while(begin, clock, warnings, tmp_path):
+    segments = begin(segment_limit_seconds=10)
+    segments.write([*events(0, 1), worker("added", "a", 0.5)])
+    (tmp_path / "trace").rename(tmp_path / "away")
+    clock.t += 10
+    segments.write([*events(1, 2), worker("added", "b", 1.5)])
+    (tmp_path / "away").rename(tmp_path / "trace")
+    segments.write(events(2, 3))
+    segments.finish(9.0, "done")
+
+    second = read(tmp_path / "trace" / "000002.jsonl.zst")
+    names = [record.get("server_id") for record in second[1:3]]
+    assert names == ["a", "b"], "b has joined, though its record was lost"
+    assert Counter(kinds(second))["loss"] == 2
+    assert_counted(second)
+    assert "No such file or directory" in warnings[0]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 256 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", disk]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("only root can mount a disk")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["one process", "resumed"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trace_on_a_full_disk_ends_with_its_losses_and_trailer(
+    begin, small_disk, warnings, name, resumed
+):
+    batches = [
+        [
+            {"kind": kind, "t": float(n), "topic": os.urandom(50).hex()}
+            for n in range(20 * batch, 20 * batch + 20)
+            for kind in ("event", "task")
+        ]
+        for batch in range(40)
+    ]
+    segments = begin(f"{small_disk}/{name}")
+    for number, batch in enumerate(batches):
+        segments.write(batch)
+        if number == 5:
+            with contextlib.suppress(OSError), (small_disk / "other").open("wb", 0) as other:
+                while True:
+                    other.write(b"x" * 4096)
+            if resumed:  # the reserve of the killed process is taken over, not free to others
+                state = segments.state
+                segments._file._file.close()
+                segments._reserve.close()
+                segments = begin(f"{small_disk}/{name}", resume=state)
+    segments.finish(9.0, "done")
+
+    path = small_disk / (f"{name}/000001.jsonl.zst" if name == "trace" else name)
+    records = read(path)
+    by_kind = Counter(kinds(records))
+    assert 0 < by_kind["event"] == by_kind["task"] < 800
+    assert_counted(records)
+    dropped = records[-1]["dropped_by_kind"]
+    assert segments.dropped_by_kind == dropped
+    assert dropped == {"event": 800 - by_kind["event"], "task": 800 - by_kind["task"]}
+    reported = Counter()
+    for record in records:
+        if record["kind"] == "loss":
+            assert record["reason"] == FULL
+            reported[record["record_kind"]] += record["records"]
+    assert reported == dropped
+    kept = [record for record in records if record["kind"] in ("event", "task")]
+    assert kept == [record for batch in batches for record in batch][: len(kept)]
+    assert segments.records_by_kind == by_kind
+    assert len(warnings) == 1
+
+
+def test_the_reserve_is_free_again_after_the_end(begin, small_disk):
+    def free() -> int:
+        status = os.statvfs(small_disk)
+        return status.f_bavail * status.f_frsize
+
+    before = free()
+    segments = begin(f"{small_disk}/trace.jsonl")
+    assert free() == before - RESERVE_BYTES
+    segments.abandon()
+
+    assert free() == before
+    assert list(small_disk.iterdir()) == []
+
+
+# -- resuming after a kill ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("garbage", [b"", b"torn", b"\xff" * 5000])
+@pytest.mark.parametrize("name", NAMES)
+def test_another_process_resumes_a_trace(begin, full, tmp_path, name, garbage):
+    killed = begin(name)
+    killed.write(events(0, 5))
+    killed.write(events(5, 10))
+    full.append(True)
+    killed.write(events(10, 15))
+    full.clear()
+    state = killed.state
+    killed.write(events(15, 20))  # was not answered
+    del killed
+    path = tmp_path / (f"{name}/000001.jsonl.zst" if name == "trace" else name)
+    with path.open("ab") as file:
+        file.write(garbage)
+
+    segments = None
+    for _ in range(2):  # a state can be used again
+        del segments
+        segments = begin(name, resume=state)
+        assert kinds(read(path)) == ["header"] + ["event"] * 10
+        segments.write(events(15, 25))
+    segments.finish(9.0, "done")
+
+    records = read(path)
+    assert [r for r in records if r["kind"] == "event"] == events(0, 10) + events(15, 25)
+    assert_counted(records)
+    assert records[-1]["dropped_by_kind"] == {"event": 5}
+    assert segments.records_by_kind == Counter(kinds(records))
+
+
+@pytest.mark.parametrize("answered_calls", range(5))
+def test_a_kill_during_rotation(begin, tmp_path, answered_calls):
+    """Each call begins a segment, and the last call was not answered."""
+    killed = begin(segment_limit_bytes=1)
+    batches = [[worker("added", f"w{n}", float(n)), *events(n, n + 1)] for n in range(6)]
+    for batch in batches[:answered_calls]:
+        killed.write(batch)
+    state = killed.state
+    killed.write(batches[answered_calls])
+    del killed
+
+    segments = begin(segment_limit_bytes=1, resume=state)
+    for batch in batches[answered_calls:]:
+        segments.write(batch)
+    segments.finish(9.0, "done")
+
+    paths = sorted((tmp_path / "trace").iterdir())
+    assert len(paths) == 6
+    for number, path in enumerate(paths):
+        records = read(path)
+        joined = ["worker_added"] * (number + 1)
+        assert kinds(records) == ["header", *joined, "event", "trailer"]
+        assert_counted(records)
+
+
+WRITER = """
+import pickle, sys
+from roast_recorder.settings import Settings
+from roast_recorder.writer.segments import Segments
+begin, resume = pickle.load(sys.stdin.buffer)
+settings = Settings(segment_limit_bytes=4000).as_dict()
+segments = Segments(sys.argv[1], {"kind": "header"}, settings, resume=resume, warn=print)
+for n in range(begin, 100_000):
+    segments.write({"kind": "event", "t": float(n), "part": part} for part in range(50))
+    pickle.dump((n + 1, segments.state), sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+"""
+
+
+@pytest.mark.parametrize("name", ["trace.jsonl.zst", "trace"])
+def test_processes_that_are_killed(begin, tmp_path, name):
+    """Three writers are killed and the fourth ends in order: each batch is written once."""
+    done, state = 0, None
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, tmp_path / name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with process:
+            pickle.dump((done, state), process.stdin)
+            process.stdin.close()
+            done, state = pickle.load(process.stdout)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGKILL)
+            with contextlib.suppress(EOFError, pickle.UnpicklingError):
+                while True:
+                    done, state = pickle.load(process.stdout)
+
+    segments = begin(name, resume=state)
+    segments.finish(9.0, "done")
+
+    paths = sorted((tmp_path / "trace").iterdir()) if name == "trace" else [tmp_path / name]
+    read_back = [read(path) for path in paths]
+    for records in read_back:
+        assert_counted(records)
+    parts = [
+        (record["t"], record["part"])
+        for records in read_back
+        for record in records
+        if record["kind"] == "event"
+    ]
+    assert parts == [(float(n), part) for n in range(done) for part in range(50)]
+    assert done > 20
+
+
+# -- retention ---------------------------------------------------------------------------
+
+
+def noise(n: int) -> dict:
+    """Return a record of about 1 kB after compression."""
+    return {"kind": "event", "t": float(n), "payload": os.urandom(1000).hex()}
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_the_oldest_segments_are_removed(begin, warnings, tmp_path, resumed):
+    folder, limits = tmp_path / "trace", {"segment_limit_bytes": 1, "retain_limit_bytes": 6000}
+    folder.mkdir()
+    (folder / "notes.txt").write_text("x" * 10_000)  # not a segment
+    segments = begin(**limits)
+    for n in range(10):
+        segments.write([noise(n), noise(n)])
+        if resumed:
+            state = segments.state
+            segments.write([noise(99)])
+            del segments
+            segments = begin(resume=state, **limits)
+    segments.finish(9.0, "done")
+
+    paths = sorted(folder.glob("*.zst"))
+    first = int(paths[0].name[:6])
+    assert 3 < first < 10
+    assert [int(path.name[:6]) for path in paths] == list(range(first, 11))
+    assert sum(path.stat().st_size for path in paths) < 6000 + 3000
+    assert segments.dropped_by_kind == {}
+    assert segments.records_by_kind["event"] == 20
+    assert (folder / "notes.txt").exists()
+    losses = [r for path in paths for r in read(path) if r["kind"] == "loss"]
+    removed_t = float(first - 2)
+    reason = "an older segment was removed to keep within retain_bytes"
+    expected = loss("event", 2, removed_t, removed_t, reason)
+    assert losses[-1] == {**expected, "detail": f"segment {first - 1}"}
+    (warning,) = set(warnings)
+    assert "older segments are removed, retain_bytes=6000" in warning
+
+
+def test_segments_of_older_traces_are_removed_first(begin, tmp_path):
+    """Traces being written, other files and files behind links are kept."""
+    root = tmp_path / "root"
+    root.mkdir()
+    finished, running = begin("root/finished"), begin("root/running")
+    finished.write([noise(1), noise(2)])
+    finished.finish(9.0, "done")
+    running.write([noise(1)])
+    (root / "kept").mkdir()
+    (root / "kept" / "000001.jsonl.zst.bak").write_bytes(b"x" * 5000)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "000001.jsonl").write_bytes(b"x" * 5000)
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+
+    segments = begin("root/mine", retain_limit_bytes=3000, retain_root=str(root))
+    for n in range(3):
+        segments.write([noise(n)])
+    segments.finish(9.0, "done")
+
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl*"))
+    assert left == [
+        "elsewhere/000001.jsonl",
+        "root/kept/000001.jsonl.zst.bak",
+        "root/mine/000001.jsonl.zst",
+        "root/running/000001.jsonl.zst",
+    ]
+    assert not (root / "finished").exists()

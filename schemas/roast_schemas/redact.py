@@ -159,9 +159,10 @@ class Redactor:
                 record[field] = self._whole(value)
             elif field == "keys" and type(value) is dict:
                 # Sizes by key. A key may contain the word token; its size is no secret.
-                record[field] = sizes = {}
+                sizes: dict[str, Any] = {}
                 for key, nbytes in value.items():
                     sizes[_unused(self._value(key), sizes)] = nbytes
+                record[field] = sizes
             elif field != "kind":
                 users = field in _USER_FIELDS or (is_fact and field == "value")
                 record[field] = self._named(field, value, users=users, depth=0)
@@ -292,18 +293,21 @@ _SECRET_WORD: Final = re.compile(
 _QUALIFIER: Final = re.compile(_KEY_OF)
 
 #: With only these words beside it, ``key`` is a key of Dask.
-_DASK_KEY_WORDS: Final = frozenset(
-    "dask task tasks name prefix group split dependency dependencies dependent collision"
-    " collisions in memory report".split()
-)
+_DASK_KEY_WORDS: Final = frozenset({
+    "dask", "task", "tasks", "name", "prefix", "group", "split", "dependency",
+    "dependencies", "dependent", "collision", "collisions", "in", "memory", "report",
+})  # fmt: skip
 
 #: ``KeyError`` and ``ProxyError`` are names of errors, not of a key and a proxy.
-_ERROR_WORDS: Final = frozenset("error errors exception exceptions warning warnings".split())
+_ERROR_WORDS: Final = frozenset({
+    "error", "errors", "exception", "exceptions", "warning", "warnings",
+})  # fmt: skip
 
 #: A number whose name contains one of these is a count.
-_COUNT_WORDS: Final = frozenset(
-    "n num nb number count counts max min total len length size limit rate mean avg".split()
-)
+_COUNT_WORDS: Final = frozenset({
+    "n", "num", "nb", "number", "count", "counts", "max", "min", "total", "len", "length",
+    "size", "limit", "rate", "mean", "avg",
+})  # fmt: skip
 
 #: The text of a tuple, or a text that ends with one of Dask's hashes: a key of Dask.
 _DASK_KEY: Final = re.compile(
@@ -412,10 +416,11 @@ _BASIC: Final = re.compile(
 )
 
 #: Words after `bearer` in ordinary sentences.
-_AFTER_BEARER: Final = frozenset(
-    "token tokens auth authentication authorization scheme header credential credentials error"
-    " format type method prefix is was not or and required must string realm".split()
-)
+_AFTER_BEARER: Final = frozenset({
+    "token", "tokens", "auth", "authentication", "authorization", "scheme", "header",
+    "credential", "credentials", "error", "format", "type", "method", "prefix", "is", "was",
+    "not", "or", "and", "required", "must", "string", "realm",
+})  # fmt: skip
 
 _AUTHORITY: Final = re.compile(
     r"://(?P<authority>[^\s/?#'\"<>\\]*+)(?P<rest>[^\s'\"<>\\]{0,200})"
@@ -525,9 +530,10 @@ _SAID: Final = re.compile(
     r"(?:(?P<quote>[\"'])|[`(\[]?(?P<word>[^\s\"'`]{8,}+))"
 )
 
-_SAYERS: Final = frozenset(
-    "token tokens password passwd secret secrets passphrase credential credentials".split()
-)
+_SAYERS: Final = frozenset({
+    "token", "tokens", "password", "passwd", "secret", "secrets", "passphrase", "credential",
+    "credentials",
+})  # fmt: skip
 
 _FILE_SUFFIX: Final = re.compile(
     r".*\.(?:pyx?|pyc|so|c|cc|cpp|h|go|js|java|json|ya?ml|toml|ini|conf|cfg|txt|log|pem|crt"

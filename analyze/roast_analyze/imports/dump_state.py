@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from roast_analyze.imports.secrets import Cleaner, names_a_secret
+from roast_schemas.redact import MARK, Redactor, names_a_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +52,9 @@ _LEVELS: Final = ("WARNING", "ERROR", "CRITICAL")
 #: Texts are taken over up to this length.
 _CHARACTERS: Final = 100_000
 
+#: Values of events nested deeper than this are replaced.
+_MAX_DEPTH: Final = 50
+
 #: Dask's logs of transfers forget what is older than so many.
 _TRANSFERS: Final = 1000
 
@@ -68,11 +71,14 @@ def main() -> None:
     try:
         state = load(Path(sys.argv[1]))
         dump = Dump(state)
-        # Losses come last, when all is counted.
-        for record in (dump.header(), *dump.records(), *dump.losses()):
-            there = {name: value for name, value in record.items() if value is not None}
-            sys.stdout.buffer.write(orjson.dumps(there, option=_OPTIONS))
-        summary = {"redacted_values": dump.clean.replaced, "stop_t": dump.stop_t}
+        redactor = Redactor()
+        # Losses come last: they are known when all other records are written.
+        for records in ([dump.header()], dump.records(), dump.losses()):
+            for record in records:
+                present = {name: value for name, value in record.items() if value is not None}
+                line = redactor.record(_plain(present))
+                sys.stdout.buffer.write(orjson.dumps(line, option=_OPTIONS))
+        summary = {"redacted_values": redactor.replaced, "stop_t": dump.stop_t}
         sys.stdout.buffer.write(orjson.dumps(summary, option=_OPTIONS))
     except NotADump as error:
         sys.exit(f"Error: {error}")
@@ -174,13 +180,11 @@ class Dump:
 
     Attributes
     ----------
-    clean : Cleaner
     start_t, stop_t : float
         When the scheduler was started, and the last instant that the dump knows of.
     """
 
     def __init__(self, state: dict[str, Any]) -> None:
-        self.clean = Cleaner()
         self._scheduler = state["scheduler"]
         self._versions = _mapping(state.get("versions"))
         self._tasks = _mapping(self._scheduler.get("tasks"))
@@ -230,7 +234,7 @@ class Dump:
         packages = _mapping(_mapping(self._versions.get("scheduler")).get("packages"))
         return {
             "t": self.start_t,
-            "versions": self.clean.value(packages) or None,
+            "versions": packages or None,
             "scheduler": self._text(self._scheduler.get("address")),
             "scheduler_id": self._text(self._scheduler.get("id")),
         }
@@ -268,7 +272,7 @@ class Dump:
                 "reason": reason,
                 "record_kind": kind or None,
                 "records": records,
-                "detail": self.clean.text(detail),
+                "detail": detail,
             }
 
     # -- parts ---------------------------------------------------------------------------
@@ -279,8 +283,8 @@ class Dump:
                 "kind": "environment",
                 "t": self.start_t,
                 "section": section,
-                "name": self.clean.text(name),
-                "value": self.clean.value(value),
+                "name": name,
+                "value": value,
             }
 
         scheduler = _mapping(self._versions.get("scheduler"))
@@ -329,8 +333,8 @@ class Dump:
             "memory_limit": _integer(it.get("memory_limit")),
             "nanny": self._text(it.get("nanny")),
             "local_directory": self._text(it.get("local_directory")),
-            "resources": self.clean.value(_mapping(it.get("resources"))),
-            "versions": self.clean.value(versions) or None,
+            "resources": _mapping(it.get("resources")),
+            "versions": versions or None,
         }
         metrics = _mapping(it.get("metrics"))
         seen = it.get("last_seen")
@@ -388,12 +392,10 @@ class Dump:
             record: Record = {
                 "kind": "task",
                 "t": self.start_t,
-                "key": self.clean.text(key),
-                "prefix": self.clean.text(_prefix(it)),
-                "group": self.clean.text(group) or None,
-                "dependencies": [
-                    self.clean.text(_key_of(one)) for one in _list(it.get("dependencies"))
-                ],
+                "key": key,
+                "prefix": _prefix(it),
+                "group": group or None,
+                "dependencies": [_key_of(one) for one in _list(it.get("dependencies"))],
                 "priority": [
                     n for n in map(_number, _list(it.get("priority"))) if n is not None
                 ],
@@ -406,14 +408,14 @@ class Dump:
                 record["run_id"] = _integer(it.get("run_id"))
             elif told[1] == "released" and str(told[4]).startswith("update-graph"):
                 # It came then, with the first that the log knows of it.
-                record |= {"t": told[-1], "stimulus_id": self.clean.text(told[4])}
+                record |= {"t": told[-1], "stimulus_id": told[4]}
             else:
-                record["state"] = self.clean.text(str(told[1]))
+                record["state"] = str(told[1])
             yield record
 
     def _annotations(self, task: Record) -> Any:
         there = _mapping(task.get("annotations"))
-        return self.clean.value({n: there[n] for n in _ANNOTATIONS if n in there}) or None
+        return {n: there[n] for n in _ANNOTATIONS if n in there} or None
 
     def _transitions(self) -> Iterator[Record]:
         count = _integer(self._scheduler.get("transition_counter")) or 0
@@ -431,7 +433,7 @@ class Dump:
             record = {
                 "kind": "transition",
                 "t": t,
-                "key": self.clean.text(key),
+                "key": key,
                 "start": self._text(str(start)),
                 "finish": self._text(str(finish)),
                 "stimulus_id": self._text(str(stimulus)),
@@ -529,7 +531,7 @@ class Dump:
                     "t": event[0],
                     "topic": self._text(str(topic)),
                     "worker": self._text(worker),
-                    "payload": self.clean.value(message),
+                    "payload": message,
                 }
         if without:
             detail = f"of {without} topics Dask wrote the name alone"
@@ -545,7 +547,7 @@ class Dump:
                     "kind": "worker_transition",
                     "t": t,
                     **about,
-                    "key": self.clean.text(_key(key)),
+                    "key": _key(key),
                     "start": self._text(str(start)),
                     "finish": self._text(str(finish)),
                     "state": self._text(str(actual)) if actual != finish else None,
@@ -592,8 +594,7 @@ class Dump:
             "destination": here if way == "incoming" else there,
             "nbytes": _integer(it.get("total")),
             "keys": {
-                self.clean.text(_key(key)): _integer(nbytes)
-                for key, nbytes in _mapping(it.get("keys")).items()
+                _key(key): _integer(nbytes) for key, nbytes in _mapping(it.get("keys")).items()
             },
         }
 
@@ -604,14 +605,33 @@ class Dump:
 
     def _there(self, worker: str | None) -> str | None:
         """Give the address of a worker, if the dump has it."""
-        return self.clean.text(worker) if worker in self._workers else None
+        return worker if worker in self._workers else None
 
     def _text(self, value: Any) -> str | None:
-        """Clean a text, and cut it if it is very long."""
+        """Return a text, cut if it is very long."""
         if not isinstance(value, str):
             return None
-        text = self.clean.text(value[:_CHARACTERS])
+        text = value[:_CHARACTERS]
         return text if len(value) <= _CHARACTERS else text + " … (cut)"
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Return a value as JSON can hold it: valid Unicode, 64-bit integers, no other types."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 2**62 else str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return f"<{len(value)} bytes>"
+    if depth >= _MAX_DEPTH:
+        return MARK
+    if isinstance(value, dict):
+        return {_plain(str(name)): _plain(item, depth + 1) for name, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_plain(item, depth + 1) for item in value]
+    return _plain(str(value))
 
 
 def _mapping(value: Any) -> dict[Any, Any]:

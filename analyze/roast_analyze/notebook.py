@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from roast_analyze.errors import TraceError
-from roast_analyze.report import excerpts
+from roast_analyze.report import time_ranges
 from roast_analyze.report.quantities import count, counted, instant, seconds
 from roast_analyze.safe_text import shortened, visible
 
@@ -53,7 +53,9 @@ def page_of(trace: Session) -> str:
 
 def _stretches(trace: Session) -> Iterator[str]:
     for excerpt in trace.time_ranges:
-        yield _text(f"Only {excerpts.stretch(excerpt)}. {excerpts.left_out(excerpt)}")
+        yield _text(
+            f"Only {time_ranges.describe(excerpt)}. {time_ranges.describe_omissions(excerpt)}"
+        )
 
 
 def _runs(trace: Session) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Answers that walk: polars frames in, polars frames out, and nothing of DuckDB."""
+"""Algorithms over Polars frames, independent of DuckDB: trees and comparisons of profiles."""

@@ -1,22 +1,20 @@
-"""Stacks of the profiler, put together: trees for flame graphs, and what became slower.
+"""Aggregation and comparison of profiler stacks.
 
-``stacks`` is a frame as the view ``profile_stacks`` gives it, or any rows of it: stack,
-frames, samples, ambiguous_samples, seconds, and for :func:`counted` also counted_samples,
-lines and interval_seconds. Samples of a stack are those in which its last function was the
-innermost one; undecided samples lie in one of several functions that this one calls. Both
-count in the totals, and only the first as a function's own time.
+``stacks`` is a frame with rows of the view ``profile_stacks``: stack, frames, samples,
+ambiguous_samples, seconds, and for :func:`counted` also counted_samples, lines and
+interval_seconds. In the samples of a stack, its last function is the innermost one;
+ambiguous samples are in one of several functions that it calls. Both count as total time,
+but only the first count as self time.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Final, Literal
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from roast_analyze.algorithms.flame_tree import build_tree
 
 #: Columns of :func:`flame_nodes`.
 _NODES: Final = {
@@ -43,12 +41,12 @@ _COUNTED: Final = pl.Schema(
     }
 )
 
-#: Dask's root in seed's counting, which has no function.
+#: Root of Dask's profiles, which has no function.
 _ROOT_LABEL: Final = "@:0"
 
 
 def merge_stacks(stacks: pl.DataFrame) -> pl.DataFrame:
-    """Add up what is told of the same stack, by whichever worker and whenever.
+    """Add up the rows of each stack over all workers and times.
 
     Parameters
     ----------
@@ -71,7 +69,7 @@ def merge_stacks(stacks: pl.DataFrame) -> pl.DataFrame:
 
 
 def flame_nodes(stacks: pl.DataFrame) -> pl.DataFrame:
-    """Make a tree of stacks, for a flame graph.
+    """Return the tree of stacks for a flame graph.
 
     Parameters
     ----------
@@ -80,25 +78,50 @@ def flame_nodes(stacks: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        A row for each function that was called from another one, the root (id 0, depth 0,
-        no name) first: id, parent, depth, name, filename, line_number, self_samples,
-        ambiguous_samples, total_samples, self_seconds, total_seconds. A node comes before
-        what it calls, and that before the next node beside it; of those the one with the
+        One row per node, the root (id 0, depth 0, no name) first: id, parent, depth, name,
+        filename, line_number, self_samples, ambiguous_samples, total_samples, self_seconds,
+        total_seconds. A node is followed by the subtrees of its children, those with the
         most samples first.
     """
-    root = _Node()
-    for row in merge_stacks(stacks).iter_rows(named=True):
-        samples, undecided = row["samples"], row["ambiguous_samples"]
-        seconds = row["seconds"] or 0.0
-        node = root
-        node.add_total(samples + undecided, seconds)
-        for label, frame in zip(row["stack"], row["frames"], strict=True):
-            node = node.child(label, frame)
-            node.add_total(samples + undecided, seconds)
-        node.self_samples += samples
-        node.ambiguous_samples += undecided
-        node.self_seconds += seconds * samples / max(samples + undecided, 1)
-    return pl.DataFrame(list(_numbered(root)), schema=_NODES, orient="row")
+    merged = merge_stacks(stacks).with_columns(pl.col("seconds").fill_null(0.0))
+    tree, leaves = build_tree(merged["frames"], special=[(None, None, None)])
+    count = len(tree.parents)
+    samples, ambiguous, totals = [0] * count, [0] * count, [0] * count
+    self_seconds, seconds = [0.0] * count, [0.0] * count
+    labels = [""] * count
+    columns = ("stack", "samples", "ambiguous_samples", "seconds")
+    for leaf, row in zip(leaves, merged.select(columns).iter_rows(), strict=True):
+        stack, own, undecided, time = row
+        samples[leaf] += own
+        ambiguous[leaf] += undecided
+        totals[leaf] += own + undecided
+        seconds[leaf] += time
+        self_seconds[leaf] += time * own / max(own + undecided, 1)
+        node = leaf
+        for label in reversed(stack):
+            labels[node] = label
+            node = tree.parents[node]
+    tree.add_to_parents(totals)
+    tree.add_to_parents(seconds)
+    children: list[list[int]] = [[] for _ in range(count)]
+    for node in range(1, count):
+        children[tree.parents[node]].append(node)
+    depths = tree.depths()
+    rows: list[tuple[object, ...]] = []
+    pending: list[tuple[int, int | None]] = [(0, None)]
+    while pending:
+        node, parent = pending.pop()
+        number = len(rows)
+        name, filename, line = tree.frames[tree.node_frames[node]]
+        rows.append(
+            (
+                number, parent, depths[node], name, filename, line, samples[node],
+                ambiguous[node], totals[node], self_seconds[node], seconds[node],
+            )
+        )  # fmt: skip
+        ranked = sorted(children[node], key=lambda child: (-totals[child], labels[child]))
+        pending += [(child, number) for child in reversed(ranked)]
+    return pl.DataFrame(rows, schema=_NODES, orient="row")
 
 
 def difference(
@@ -107,23 +130,23 @@ def difference(
     *,
     by: Literal["stack", "function"] = "stack",
 ) -> pl.DataFrame:
-    """Compare two profiles by their shares of the time sampled, however long each is.
+    """Compare two profiles of any length by shares of their sampled time.
 
     Parameters
     ----------
     stacks, baseline : polars.DataFrame
-        Now and before.
+        The new and the old profile.
     by : {'stack', 'function'}
-        What is compared. A stack's share is that of its samples and undecided samples. A
-        function's is that of all samples in whose stack it is, once however often it calls
-        itself; its own share is that of the samples in which it was innermost.
+        What to compare. The share of a stack is that of its samples and ambiguous samples.
+        The share of a function is that of all samples that contain it, counted once however
+        often it calls itself; its self share is that of the samples in which it is innermost.
 
     Returns
     -------
     polars.DataFrame
         The stack and its frames, or function; share, baseline_share, difference (share
         minus baseline_share), and for functions self_share, baseline_self_share and
-        self_difference. What became slower comes first. Shares lie between 0 and 1.
+        self_difference. The largest increase comes first. Shares are between 0 and 1.
     """
     values = ["share"] if by == "stack" else ["share", "self_share"]
     if by == "stack":
@@ -135,12 +158,14 @@ def difference(
         )
     else:
         now, before = _functions(stacks), _functions(baseline)
-    # A column of text stands for the stack: lists are no keys of a join.
+    # Joins cannot use lists as keys.
     key = pl.col("stack").list.join("\x1f") if by == "stack" else pl.col("function")
     joined = now.with_columns(key=key).join(
         before.with_columns(key=key), on="key", how="full", coalesce=True, suffix="_before"
     )
-    told = [pl.coalesce(column, f"{column}_before") for column in now.columns[: -len(values)]]
+    identity = [
+        pl.coalesce(column, f"{column}_before") for column in now.columns[: -len(values)]
+    ]
     pairs = [(value, f"{value}_before", f"baseline_{value}") for value in values]
     shares = [
         column
@@ -154,18 +179,18 @@ def difference(
         )
     ]
     return (
-        joined.select(*told, *shares, "key")
+        joined.select(*identity, *shares, "key")
         .sort("difference", "key", descending=[True, False])
         .drop("key")
     )
 
 
 def counted(stacks: pl.DataFrame) -> pl.DataFrame:
-    """Count as Dask does: exclusive samples are a function's minus those of what it calls.
+    """Count samples as Dask does: those of a function minus those of the functions it calls.
 
-    The innermost function of a sample is then left out, and the time stands at the one that
-    called it. A function is named ``name@file:line`` with the line first seen in it, and
-    Dask's root, which has no name, is the first of each stack.
+    This omits the innermost function of a sample and counts the time at its caller. A
+    function is named ``name@file:line`` with the line first seen in it; Dask's root, which
+    has no name, begins each stack.
 
     Parameters
     ----------
@@ -188,61 +213,16 @@ def counted(stacks: pl.DataFrame) -> pl.DataFrame:
             labels.append(f"{name.strip()}@{file.strip()}:{line}")
         samples[tuple(labels)] += row["counted_samples"]
         seconds[tuple(labels)] += row["counted_samples"] * (row["interval_seconds"] or 0.0)
-    told = [(list(stack), len(stack), n, seconds[stack]) for stack, n in samples.items()]
+    rows = [(list(stack), len(stack), n, seconds[stack]) for stack, n in samples.items()]
     return (
-        pl.DataFrame(told, schema=_COUNTED, orient="row")
+        pl.DataFrame(rows, schema=_COUNTED, orient="row")
         .with_columns(share=pl.col("samples") / pl.col("samples").sum())
         .sort("samples", pl.col("stack").list.join(";"), descending=[True, False])
     )
 
 
-@dataclass(slots=True)
-class _Node:
-    """A function in a tree, called from the one above it."""
-
-    frame: dict[str, Any] = field(default_factory=dict)
-    children: dict[str, _Node] = field(default_factory=dict)
-    self_samples: int = 0
-    ambiguous_samples: int = 0
-    total_samples: int = 0
-    self_seconds: float = 0.0
-    total_seconds: float = 0.0
-
-    def child(self, label: str, frame: dict[str, Any]) -> _Node:
-        if label not in self.children:
-            self.children[label] = _Node(frame)
-        return self.children[label]
-
-    def add_total(self, samples: int, seconds: float) -> None:
-        self.total_samples += samples
-        self.total_seconds += seconds
-
-
-def _numbered(root: _Node) -> Iterator[tuple[object, ...]]:
-    waiting: list[tuple[_Node, int | None, int]] = [(root, None, 0)]
-    number = 0
-    while waiting:
-        node, parent, depth = waiting.pop()
-        yield (
-            number,
-            parent,
-            depth,
-            *(node.frame.get(part) for part in ("name", "filename", "line_number")),
-            node.self_samples,
-            node.ambiguous_samples,
-            node.total_samples,
-            node.self_seconds,
-            node.total_seconds,
-        )
-        rising = sorted(
-            node.children.items(), key=lambda item: (-item[1].total_samples, item[0])
-        )[::-1]
-        waiting += [(child, number, depth + 1) for _, child in rising]
-        number += 1
-
-
 def _functions(stacks: pl.DataFrame) -> pl.DataFrame:
-    """Give each function's share, and its own, of the time that was sampled."""
+    """Return the share and the self share of each function."""
     merged = merge_stacks(stacks).with_row_index("row")
     whole = merged["seconds"].sum() or 1.0
     own = (
@@ -267,13 +247,13 @@ def _functions(stacks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first_lines(stacks: pl.DataFrame) -> dict[tuple[int, str], tuple[int, int]]:
-    """Give every node, by parent and label, a number and the line first seen in it."""
+    """Return the number and the first seen line of each node, by parent and label."""
     nodes: dict[tuple[int, str], tuple[int, int]] = {}
     ordered = stacks.sort("start_t", maintain_order=True) if "start_t" in stacks else stacks
     for row in ordered.iter_rows(named=True):
         path = 0
-        told = row["lines"] or [None] * len(row["stack"])
-        for label, frame, line in zip(row["stack"], row["frames"], told, strict=True):
+        seen = row["lines"] or [None] * len(row["stack"])
+        for label, frame, line in zip(row["stack"], row["frames"], seen, strict=True):
             if (path, label) not in nodes:
                 nodes[path, label] = (len(nodes) + 1, line or frame["line_number"] or 0)
             path = nodes[path, label][0]

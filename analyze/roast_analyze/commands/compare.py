@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.commands.terminal import cell, table
-from roast_analyze.report import comparison_sentences as sentences
 from roast_analyze.report import quantities as q
-from roast_analyze.report.comparison import TIMES
+from roast_analyze.report.comparison import sentences
+from roast_analyze.report.comparison.data import RATIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from roast_analyze.report.comparison import Comparison
+    from roast_analyze.report.comparison.data import Comparison
 
 #: Column of the headline, heading, and formatter.
 _Column = tuple[str, str, "Callable[[Any], str]"]
@@ -61,7 +61,7 @@ def compare(comparison: Comparison) -> Iterator[RenderableType]:
     for title, columns in _TABLES:
         rows = [
             (row["trace"], *(_value(row, name, write) for name, _, write in columns))
-            for row in comparison.headline.rows.iter_rows(named=True)
+            for row in comparison.totals.rows.iter_rows(named=True)
         ]
         yield ""
         yield table(["trace", *(f">{heading}" for _, heading, _ in columns)], rows, title)
@@ -75,7 +75,7 @@ def compare(comparison: Comparison) -> Iterator[RenderableType]:
 def _value(row: dict[str, Any], name: str, write: Callable[[Any], str]) -> Text:
     """Format a value, and below it the ratio to the first trace."""
     text = cell(write(row[name]))
-    ratio = row.get(name + TIMES)
+    ratio = row.get(name + RATIO)
     if ratio is not None:
         text.append(f"\n{q.times(ratio)}", style="dim")
     return text

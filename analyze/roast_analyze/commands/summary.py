@@ -84,9 +84,9 @@ def run(options: argparse.Namespace) -> None:
 
     if len(traces) > 1:
         from roast_analyze.commands.compare import compare
-        from roast_analyze.report.comparison import gather
+        from roast_analyze.report.comparison.data import query
 
-        print_out(*compare(gather(traces, partial(open_trace, options=options))))
+        print_out(*compare(query(traces, partial(open_trace, options=options))))
         return
     from roast_analyze.commands.summary_tables import summarize
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roast_analyze.commands.terminal import cell, table
-from roast_analyze.report import excerpts
+from roast_analyze.report import time_ranges
 from roast_analyze.report.quantities import (
     byte_size,
     count,
@@ -276,7 +276,8 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     run = trace.view("run").to_dicts()[0]
     first = trace.view("trace_info").to_dicts()[0]
     for time_range in trace.time_ranges[:1]:
-        yield "Range", f"{excerpts.stretch(time_range)}. {excerpts.left_out(time_range)}"
+        omissions = time_ranges.describe_omissions(time_range)
+        yield "Range", f"{time_ranges.describe(time_range)}. {omissions}"
     start = instant(run["start_t"], first["utc_offset_seconds"])
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
     if first["dask_version"]:

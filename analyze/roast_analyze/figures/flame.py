@@ -1,4 +1,4 @@
-"""Flame graphs: which functions the samples of a profiler lie in, and who called them."""
+"""Flame graphs as plotly figures, for notebooks."""
 
 from __future__ import annotations
 
@@ -11,36 +11,34 @@ from plotly.graph_objects import Figure, Icicle
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
 
-#: Most nodes that are drawn: those with the most samples, so that a parent is always there.
+#: Most nodes that are drawn: those with the most samples, which include all their parents.
 NODE_LIMIT: Final = 2000
 
-#: Colours of what became slower, stayed the same, and became faster.
+#: Colors of nodes that became faster, stayed the same, and became slower.
 _DIFFERENCE: Final = ((0.0, "#0072B2"), (0.5, "#D9DCE1"), (1.0, palette.FAILURE))
 
 
 def flame(nodes: pl.DataFrame, baseline: pl.DataFrame | None = None) -> Figure:
-    """Draw a tree of functions from the top: as wide as the time spent in and below them.
+    """Draw a tree of functions from the top; the width is the total time.
 
     Parameters
     ----------
     nodes : polars.DataFrame
-        As :func:`roast_analyze.algorithms.profiles.flame_nodes` gives them: id, parent,
-        depth, name, filename, line_number, self_seconds, total_seconds, ambiguous_samples,
-        total_samples.
+        From :func:`roast_analyze.algorithms.profiles.flame_nodes`.
     baseline : polars.DataFrame, optional
-        The same of a profile to compare with: the colour is then the difference of a node's
-        share of the whole, and else that of its file.
+        The same of a profile to compare with: colors then show the difference of a node's
+        share of the total, and otherwise its file.
 
     Returns
     -------
     plotly.graph_objects.Figure
-        At most :data:`NODE_LIMIT` nodes; what is left out is empty space below its parent.
-        A click makes a node as wide as the figure.
+        At most :data:`NODE_LIMIT` nodes; omitted nodes are empty space below their parents.
+        A click zooms in on a node.
     """
     whole = max(nodes["total_samples"].to_list(), default=0)
     if not whole:
         figure = layout.empty_figure(120)
-        return figure.add_annotation(text="nothing was sampled", showarrow=False)
+        return figure.add_annotation(text="no samples", showarrow=False)
     shown = (
         nodes.sort("total_samples", "id", descending=[True, False])
         .head(NODE_LIMIT)
@@ -63,7 +61,7 @@ def _icicle(shown: pl.DataFrame, change: list[float] | None) -> Icicle:
         label(f"{file}:{line}" if line is not None else file)
         for file, line in zip(shown["filename"], shown["line_number"], strict=True)
     ]
-    told = zip(
+    details = zip(
         places,
         shown["self_seconds"],
         shown["share"],
@@ -83,12 +81,12 @@ def _icicle(shown: pl.DataFrame, change: list[float] | None) -> Icicle:
         maxdepth=40,
         pathbar={"visible": True, "side": "top"},
         marker=_marker(shown, change),
-        customdata=[list(row) for row in told],
+        customdata=[list(row) for row in details],
         hovertemplate=(
-            "<b>%{label}</b><br>%{customdata[0]}<br>%{customdata[4]:,.4~g} s in all "
-            "(%{customdata[2]:.2%})<br>%{customdata[1]:,.4~g} s of its own<br>"
-            "%{customdata[3]:,} samples undecided below it"
-            + ("" if change is None else "<br>%{customdata[5]:+.2%} of the whole")
+            "<b>%{label}</b><br>%{customdata[0]}<br>total time %{customdata[4]:,.4~g} s "
+            "(%{customdata[2]:.2%})<br>self time %{customdata[1]:,.4~g} s<br>"
+            "%{customdata[3]:,} ambiguous samples"
+            + ("" if change is None else "<br>%{customdata[5]:+.2%} of the total")
             + "<extra></extra>"
         ),
         meta=layout.columns(
@@ -108,7 +106,7 @@ def _icicle(shown: pl.DataFrame, change: list[float] | None) -> Icicle:
 
 def _marker(shown: pl.DataFrame, change: list[float] | None) -> dict[str, Any]:
     if change is None:
-        return {"colors": [_colour(file) for file in shown["filename"]]}
+        return {"colors": [_color(file) for file in shown["filename"]]}
     most = max(1e-9, *map(abs, change))
     return {
         "colors": change,
@@ -120,8 +118,8 @@ def _marker(shown: pl.DataFrame, change: list[float] | None) -> dict[str, Any]:
     }
 
 
-def _colour(file: str | None) -> str:
-    """Give a file the same colour in every figure."""
+def _color(file: str | None) -> str:
+    """Return the color of a file, the same in every figure."""
     if file is None:
         return palette.OTHER
     return palette.RANKED[zlib.crc32(file.encode(errors="replace")) % len(palette.RANKED)]
@@ -134,7 +132,7 @@ def _changes(nodes: pl.DataFrame, baseline: pl.DataFrame, shown: pl.DataFrame) -
 
 
 def _shares(nodes: pl.DataFrame) -> dict[int, float]:
-    """Give shares of the whole by path, which is the same in both trees."""
+    """Return shares of the total by path, which is the same in both trees."""
     whole = max(nodes["total_samples"].to_list(), default=0) or 1
     paths = _paths(nodes)
     return {
@@ -144,7 +142,7 @@ def _shares(nodes: pl.DataFrame) -> dict[int, float]:
 
 
 def _paths(nodes: pl.DataFrame) -> dict[int, int]:
-    """Give each node a number for all functions from the root to it."""
+    """Return a hash of all functions from the root to each node."""
     paths: dict[int, int] = {}
     for i, parent, *frame in nodes.select(
         "id", "parent", "name", "filename", "line_number"

@@ -1,4 +1,4 @@
-"""What the figures share: an empty figure, and a time axis that counts from the start."""
+"""Layout shared by the figures: an empty figure, and a time axis relative to the start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 from plotly.graph_objects import Figure
 
-#: Up to which span, in seconds, a unit is used; the last one has no bound.
+#: Units of the time axis: longest span in seconds, name, and length in seconds.
 _UNITS: Final = ((600.0, "s", 1.0), (6 * 3600.0, "min", 60.0), (float("inf"), "h", 3600.0))
 
 
@@ -44,32 +44,32 @@ class TimeAxis:
 
     @property
     def title(self) -> str:
-        """What stands below the axis."""
+        """Title of the axis."""
         return f"time since the start ({self.unit})"
 
     @property
     def column(self) -> str:
-        """Name of a column of places on the axis, unit included."""
+        """Name of a column of positions on the axis, unit included."""
         return f"since_start_{self.unit}"
 
     @property
     def range(self) -> list[float]:
-        """Both ends with a little air, in the axis's unit."""
+        """Both ends with a small margin, in the unit of the axis."""
         span = self.span_seconds / self.unit_seconds
         return [-0.01 * span, 1.01 * span]
 
     def place(self, t: str | pl.Expr) -> pl.Expr:
-        """Turn instants (seconds since the epoch) into places, to the microsecond."""
+        """Convert times in seconds since the epoch to positions, rounded to microseconds."""
         column = pl.col(t) if isinstance(t, str) else t
         return ((column - self.start_t) / self.unit_seconds).round(6)
 
 
 def empty_figure(height_px: int, **layout: Any) -> Figure:
-    """Make a figure without plotly's template, of a given height."""
+    """Return an empty figure of a given height, without plotly's template."""
     base: dict[str, Any] = {
         "template": None,
         "height": height_px,
-        # Room above for plotly's buttons, which would cover the end of a long legend.
+        # Plotly's buttons need space at the top, or they cover the end of a long legend.
         "margin": {"l": 8, "r": 12, "t": 48, "b": 8},
         "hovermode": "closest",
         "showlegend": True,
@@ -89,11 +89,11 @@ def empty_figure(height_px: int, **layout: Any) -> Figure:
 
 
 def axis(title: str, **settings: Any) -> dict[str, Any]:
-    """Describe an axis that finds room for its own labels."""
+    """Return the settings of an axis with space for its labels."""
     base = {"title": {"text": title, "standoff": 8}, "automargin": True, "zeroline": False}
     return {**base, **settings}
 
 
 def columns(**names: str | list[str]) -> dict[str, Any]:
-    """Say which columns a trace draws: attribute (x, y, base, customdata) to name."""
+    """Return metadata that names the columns of a trace, by attribute (x, y, customdata)."""
     return {"columns": names}

@@ -1,7 +1,7 @@
-"""Colours that also colour-blind readers tell apart, given by rank.
+"""Colors by rank that color-blind readers can distinguish.
 
-The first colours are Okabe and Ito's (https://jfly.uni-koeln.de/color/), the later ones
-widen their set. Vermillion is kept for what went wrong.
+The first colors are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), the later ones
+extend their set. Vermilion is reserved for failures.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Colours of ranks, in order. Each reads on white and on near-black.
+#: Colors of ranks, in order. Each has enough contrast on white and on near-black.
 RANKED: Final = (
     "#0072B2",  # blue
     "#E69F00",  # orange
@@ -25,22 +25,22 @@ RANKED: Final = (
     "#D4879C",  # rose
 )
 
-#: What has no rank of its own.
+#: Color of everything without a rank.
 OTHER: Final = "#737983"
 #: The area below a curve of the first rank.
 AREA: Final = "rgba(0, 114, 178, 0.18)"
-#: What went wrong.
+#: Failures.
 FAILURE: Final = "#D55E00"
-#: What a task spends time on beside computing, in hues near those of Dask's dashboard.
+#: Activities of a task other than computing, in hues similar to Dask's dashboard.
 ACTIVITY: Final = {"transfer": "#A23B5B", "deserialize": "#9A9FA8", "disk": "#C08A3E"}
 #: Reference lines: limits, capacities, medians.
 REFERENCE: Final = "#8A8F98"
-#: What is there but not in use: presence of a worker, time between tasks.
+#: Idle time.
 BACKGROUND: Final = "rgba(138, 143, 152, 0.16)"
 
 
 def by_rank(names: Iterable[str | None]) -> dict[str | None, str]:
-    """Give each name the colour of its rank.
+    """Assign each name the color of its rank.
 
     Parameters
     ----------
@@ -50,6 +50,7 @@ def by_rank(names: Iterable[str | None]) -> dict[str | None, str]:
     Returns
     -------
     dict
-        A colour for as many as there are; the rest is missing and gets :data:`OTHER`.
+        Colors of the first names; those beyond the palette are missing and get
+        :data:`OTHER`.
     """
     return dict(zip(names, RANKED, strict=False))

@@ -1,8 +1,8 @@
-"""Memory and CPU over time, of the cluster and of each worker.
+"""Memory and CPU usage over time, of the cluster and of each worker.
 
-However long the run, a curve has at most :data:`POINT_LIMIT` points: samples are put
-together by equal stretches of time, memory by its largest value, so that no peak is lost,
-and CPU by its mean. With more than :data:`LINE_LIMIT` workers their curves become bands.
+A curve has at most :data:`POINT_LIMIT` points, one per bucket: the maximum of memory, so that
+no peak is lost, and the mean of CPU usage. More than :data:`LINE_LIMIT` workers are drawn as
+percentile bands instead of curves.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 #: Most points of a curve.
 POINT_LIMIT: Final = 240
-#: Most workers that have a curve of their own.
+#: Most workers that are drawn as curves.
 LINE_LIMIT: Final = 30
-#: A limit this many times above the peak would press the curves flat: it isn't drawn.
+#: A limit above this multiple of the peak is not drawn, because it would flatten the curves.
 LIMIT_FACTOR: Final = 2.5
-#: Up to how many workers are named in the legend.
+#: Most workers in the legend.
 NAMED_LIMIT: Final = 8
 
 _GIB: Final = 1024.0**3
@@ -34,25 +34,22 @@ _MIB: Final = 1024.0**2
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of the samples and how it is shown.
+    """A column of the samples and its aggregation.
 
     Parameters
     ----------
     column : str
         Column of ``cluster_samples`` and ``worker_samples``.
-    words : str
-        What it is.
     largest : bool
-        Whether a stretch of time shows its largest value; else the mean.
+        Whether a bucket shows its maximum; else its mean.
     """
 
     column: str
-    words: str
     largest: bool
 
 
-MEMORY: Final = Quantity("memory_bytes", "process memory", largest=True)
-CPU: Final = Quantity("cpu_percent", "CPU", largest=False)
+MEMORY: Final = Quantity("memory_bytes", largest=True)
+CPU: Final = Quantity("cpu_percent", largest=False)
 
 
 def memory(
@@ -60,8 +57,8 @@ def memory(
 ) -> Figure:
     """Draw the memory of the cluster above that of its workers, on one time axis.
 
-    The cluster's is a stack: results that are held, the rest of the processes' memory, and
-    on top what was spilled, which lies on disk and takes none.
+    The memory of the cluster is a stack: stored results, other memory of the processes, and
+    on top spilled results, which are on disk and use no memory.
 
     Parameters
     ----------
@@ -74,23 +71,23 @@ def memory(
         Worker address to the name shown, in the order of the legend.
     axis : TimeAxis
     """
-    together = _fullest(cluster, axis)
-    peak = _largest(together["memory_bytes"])
+    buckets = _fullest(cluster, axis)
+    peak = _largest(buckets["memory_bytes"])
     unit, divisor = ("GiB", _GIB) if peak >= _GIB else ("MiB", _MIB)
     figure = _two_panels(axis, f"cluster ({unit})", f"worker ({unit})")
-    for column, words, colour, pale in _STACK:
-        if column == "spilled_bytes" and _largest(together[column]) == 0:
+    for column, words, color, pale in _STACK:
+        if column == "spilled_bytes" and _largest(buckets[column]) == 0:
             continue
         figure.add_trace(
             _line(
-                together, column, words, axis, divisor, unit, "y2",
-                line={"color": colour, "width": 1}, fill="tonexty",
+                buckets, column, words, axis, divisor, unit, "y2",
+                line={"color": color, "width": 1}, fill="tonexty",
             ).update(stackgroup="memory", fillcolor=pale)
         )  # fmt: skip
     if limit_fits(cluster):
         line = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6, "shape": "hv"}
         figure.add_trace(
-            _line(together, "memory_limit_bytes", "limit", axis, divisor, unit, "y2", line=line)
+            _line(buckets, "memory_limit_bytes", "limit", axis, divisor, unit, "y2", line=line)
         )
     figure.add_traces(_worker_lines(workers, MEMORY, names, axis, divisor, unit))
     if workers.height and limit_fits(workers):
@@ -99,7 +96,7 @@ def memory(
         limit = _line(
             limits,
             "memory_limit_bytes",
-            "limit of a worker",
+            "limit per worker",
             axis,
             divisor,
             unit,
@@ -110,9 +107,9 @@ def memory(
     return figure
 
 
-#: What the memory of the cluster consists of, from below: column, words, colour, area.
+#: Parts of the memory of the cluster, from below: column, legend, line color, area color.
 _STACK: Final = (
-    ("managed_bytes", "results held", palette.RANKED[0], "rgba(0, 114, 178, 0.45)"),
+    ("managed_bytes", "stored results", palette.RANKED[0], "rgba(0, 114, 178, 0.45)"),
     (
         "unmanaged_bytes",
         "other memory of the processes",
@@ -124,13 +121,13 @@ _STACK: Final = (
 
 
 def _fullest(cluster: pl.DataFrame, axis: TimeAxis) -> pl.DataFrame:
-    """Take of each stretch of time the tick with the most memory: its parts add up."""
+    """Return the tick with the most memory of each bucket, whose parts add up to the total."""
     width = axis.span_seconds / POINT_LIMIT
-    stretch = ((pl.col("t") - axis.start_t) / width).floor().alias("stretch")
+    bucket = ((pl.col("t") - axis.start_t) / width).floor().alias("bucket")
     memory = pl.col("memory_bytes").fill_null(0)
     return (
         cluster.sort(memory, "t", descending=[True, False])
-        .unique(stretch, keep="first", maintain_order=True)
+        .unique(bucket, keep="first", maintain_order=True)
         .sort("t")
         .with_columns(pl.col("managed_bytes", "spilled_bytes").fill_null(0))
         .with_columns((memory - pl.col("managed_bytes")).clip(0).alias("unmanaged_bytes"))
@@ -140,7 +137,7 @@ def _fullest(cluster: pl.DataFrame, axis: TimeAxis) -> pl.DataFrame:
 def cpu(
     cluster: pl.DataFrame, workers: pl.DataFrame, names: dict[str, str], axis: TimeAxis
 ) -> Figure:
-    """Draw the CPU use of the cluster, in cores, above that of its workers, in percent.
+    """Draw the CPU usage of the cluster, in cores, above that of its workers, in percent.
 
     Parameters
     ----------
@@ -153,16 +150,16 @@ def cpu(
     axis : TimeAxis
     """
     figure = _two_panels(axis, "cluster (cores)", "worker (% of a core)")
-    together = bucketed(cluster, [], ["cpu_percent", "nthreads"], axis, largest=False)
+    buckets = bucketed(cluster, [], ["cpu_percent", "nthreads"], axis, largest=False)
     busy = {"color": palette.RANKED[0], "width": 1.6}
-    there = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6, "shape": "hv"}
+    reference = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6, "shape": "hv"}
     figure.add_trace(
         _line(
-            together, "cpu_percent", "CPU", axis, 100, "cores", "y2", line=busy, fill="tozeroy"
+            buckets, "cpu_percent", "CPU", axis, 100, "cores", "y2", line=busy, fill="tozeroy"
         )
     )
     figure.add_trace(
-        _line(together, "nthreads", "threads there", axis, 1, "threads", "y2", line=there)
+        _line(buckets, "nthreads", "threads", axis, 1, "threads", "y2", line=reference)
     )
     figure.add_traces(_worker_lines(workers, CPU, names, axis, 1, "%"))
     return figure
@@ -171,34 +168,34 @@ def cpu(
 def bucketed(
     samples: pl.DataFrame, by: list[str], columns: list[str], axis: TimeAxis, *, largest: bool
 ) -> pl.DataFrame:
-    """Put samples together by equal stretches of time.
+    """Aggregate samples by buckets of equal length.
 
     Parameters
     ----------
     samples : polars.DataFrame
         ``t``, the columns of ``by`` and ``columns``.
     by : list of str
-        What is kept apart.
+        Columns to group by.
     columns : list of str
-        What is put together.
+        Columns to aggregate.
     axis : TimeAxis
     largest : bool
-        Whether by the largest value of a stretch; else by the mean.
+        Whether to return the maximum of a bucket; else the mean.
 
     Returns
     -------
     polars.DataFrame
-        ``by``, ``t`` (first sample of the stretch), ``columns``; sorted.
+        ``by``, ``t`` (first sample of the bucket), ``columns``; sorted.
     """
     width = axis.span_seconds / POINT_LIMIT
-    stretch = ((pl.col("t") - axis.start_t) / width).floor().alias("stretch")
+    bucket = ((pl.col("t") - axis.start_t) / width).floor().alias("bucket")
     value = pl.col(columns).max() if largest else pl.col(columns).mean()
-    grouped = samples.group_by([*by, stretch]).agg(pl.col("t").min(), value)
-    return grouped.sort(*by, "t").drop("stretch")
+    grouped = samples.group_by([*by, bucket]).agg(pl.col("t").min(), value)
+    return grouped.sort(*by, "t").drop("bucket")
 
 
 def limit_fits(samples: pl.DataFrame) -> bool:
-    """Tell whether the memory limit is near enough to the peak to be drawn with it."""
+    """Return whether the memory limit is low enough to be drawn with the peak."""
     limit = _largest(samples["memory_limit_bytes"])
     return 0 < limit <= LIMIT_FACTOR * _largest(samples["memory_bytes"])
 
@@ -215,7 +212,7 @@ def _two_panels(axis: TimeAxis, above: str, below: str) -> Figure:
         yaxis=layout.axis(below, domain=[0, 0.42], rangemode="tozero", nticks=6),
         yaxis2=layout.axis(above, domain=[0.58, 1], rangemode="tozero", nticks=6, anchor="x"),
     )
-    # The lower panel has a legend of its own: its colours stand for workers.
+    # The lower panel needs its own legend, because its colors mean workers.
     legend = figure.layout.legend.to_plotly_json()
     return figure.update_layout(legend2={**legend, "y": 0.42})
 
@@ -228,14 +225,14 @@ def _worker_lines(
     divisor: float,
     unit: str,
 ) -> list[Scatter]:
-    """Draw a line for each worker process, or bands when there are many."""
+    """Draw a line for each worker process, or bands if there are many."""
     identity = samples.with_columns(pl.coalesce("server_id", "worker").alias("process"))
     if identity["process"].n_unique() > LINE_LIMIT:
         return _bands(identity, what, axis, divisor, unit)
     lines = bucketed(identity, ["process", "worker"], [what.column], axis, largest=what.largest)
     by_process = lines.partition_by("process", maintain_order=True)
-    order = list(names)
-    by_process.sort(key=lambda line: _place(line["worker"][0], order))
+    rank_of = {worker: rank for rank, worker in enumerate(names)}
+    by_process.sort(key=lambda line: rank_of.get(line["worker"][0], len(rank_of)))
     traces = []
     for rank, some in enumerate(by_process):
         worker = some["worker"][0]
@@ -246,20 +243,16 @@ def _worker_lines(
     return traces
 
 
-def _place(worker: str, order: list[str]) -> int:
-    return order.index(worker) if worker in order else len(order)
-
-
 def _bands(
     samples: pl.DataFrame, what: Quantity, axis: TimeAxis, divisor: float, unit: str
 ) -> list[Scatter]:
-    """Draw the median worker, the middle 90 % and the highest."""
+    """Draw the median worker, the range of the middle 90 %, and the highest."""
     each = bucketed(samples, ["process"], [what.column], axis, largest=what.largest)
     width = axis.span_seconds / POINT_LIMIT
-    stretch = ((pl.col("t") - axis.start_t) / width).floor().alias("stretch")
+    bucket = ((pl.col("t") - axis.start_t) / width).floor().alias("bucket")
     column = pl.col(what.column)
     spread = (
-        each.group_by(stretch)
+        each.group_by(bucket)
         .agg(
             pl.col("t").min(),
             column.quantile(0.05).alias("p05"),

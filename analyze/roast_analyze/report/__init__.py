@@ -1,10 +1,8 @@
-"""The report: one HTML page that shows a run and needs nothing else.
+"""The report: one self-contained HTML page that shows a run, and a page that compares runs.
 
-Three steps, each testable for itself: :mod:`.data` asks the trace, topic by topic in
-:mod:`.gathered`, and gives frozen dataclasses, :mod:`roast_analyze.figures` turns frames
-into figures, and :mod:`.page` lays both out, section by section in :mod:`.sections`, with
-Jinja templates. Sentences that say what a section means are made in :mod:`.sentences`, from
-the data alone. :mod:`.comparison` and its page do the same for several traces side by side.
+:mod:`.data` queries the trace and returns frozen dataclasses, topic by topic
+(:mod:`.topics`); :mod:`.page` turns them into sections, figures and HTML. The package
+:mod:`.comparison` does the same for several traces.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from roast_analyze.open.session import Session
-    from roast_analyze.report.comparison import Opener
+    from roast_analyze.report.comparison.data import Opener
 
 __all__ = ["write_comparison", "write_report"]
 
@@ -29,28 +27,28 @@ def write_report(trace: Session, path: Path, *, title: str | None = None) -> Pat
     trace : Session
         The opened trace.
     path : Path
-        File to write; an older one is replaced once the page is complete.
+        File to write; an existing file is replaced once the page is complete.
     title : str, optional
-        Heading of the page; the name of the trace's file if not given.
+        Heading of the page; the default is the name of the trace.
 
     Returns
     -------
     Path
-        Where the page lies.
+        Path of the page.
 
     Raises
     ------
     NotWritable
-        If the path is that of the trace itself.
+        If the path is that of the trace.
     """
-    # Imported when needed: plotly and Jinja are of no use to the other commands.
+    # Imported here, because plotly and Jinja would slow down the other commands.
     from roast_analyze.output_paths import refuse_to_overwrite
-    from roast_analyze.report.data import gather
+    from roast_analyze.report.data import query
     from roast_analyze.report.page import build, render
 
     if trace.path.exists():
         refuse_to_overwrite(trace.paths, path)
-    _write(path, render(build(gather(trace), title=title)))
+    _write(path, render(build(query(trace), title=title)))
     return path
 
 
@@ -61,24 +59,24 @@ def write_comparison(
     title: str | None = None,
     opener: Opener | None = None,
 ) -> Path:
-    """Write a page that sets several traces side by side; ratios are to the first.
+    """Write a page that compares several traces with the first of them.
 
     Parameters
     ----------
     traces : sequence of tuple of Path
-        What each of them is opened by, as :func:`roast_analyze.open.discover.group_by_trace` gives it.
-        They are opened one after the other.
+        Paths of each trace, from :func:`roast_analyze.open.discover.group_by_trace`. The
+        traces are opened one after the other.
     path : Path
-        File to write; an older one is replaced once the page is complete.
+        File to write; an existing file is replaced once the page is complete.
     title : str, optional
-        Heading of the page; the names of the traces if not given.
+        Heading of the page; the default is the names of the traces.
     opener : callable, optional
-        Opens a trace by what it is named; if not given, as ``Trace`` does.
+        Opens a trace, given its paths; the default is ``Session`` without user views.
 
     Returns
     -------
     Path
-        Where the page lies.
+        Path of the page.
 
     Raises
     ------
@@ -89,16 +87,16 @@ def write_comparison(
     """
     from roast_analyze.open.session import Session
     from roast_analyze.output_paths import refuse_to_overwrite
-    from roast_analyze.report.comparison import gather
-    from roast_analyze.report.comparison_page import build, render
+    from roast_analyze.report.comparison.data import query
+    from roast_analyze.report.comparison.page import build, render
 
     refuse_to_overwrite((name for names in traces for name in names), path)
-    comparison = gather(traces, opener or (lambda names: Session(*names, views=())))
+    comparison = query(traces, opener or (lambda names: Session(*names, views=())))
     _write(path, render(build(comparison, title=title)))
     return path
 
 
 def _write(path: Path, html: str) -> None:
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(html, encoding="utf-8", newline="\n")
-    unfinished.replace(path)
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(html, encoding="utf-8", newline="\n")
+    partial.replace(path)

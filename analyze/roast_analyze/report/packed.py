@@ -1,7 +1,7 @@
-"""Data that scripts of the page read: JSON, packed with gzip, as base64.
+"""Data that scripts of the page read: JSON, compressed with gzip and encoded in base64.
 
-Whatever is in it, it is letters, digits and three signs once it is packed: nothing can close
-the element that it stands in.
+Base64 contains only letters, digits and three signs, so that no text of a trace can close
+the element that contains it.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: The strongest packing takes twice as long for a hundredth of the size.
+#: The strongest compression takes twice as long and saves 1 % of the size.
 _LEVEL: Final = 6
 
 
-def packed(value: object) -> Markup:
-    """Pack what JSON can hold."""
-    return packed_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+def pack(value: object) -> Markup:
+    """Pack a value that JSON can represent."""
+    return pack_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def packed_text(text: str) -> Markup:
+def pack_text(text: str) -> Markup:
     """Pack a text."""
     content = gzip.compress(text.encode(), compresslevel=_LEVEL, mtime=0)
     return Markup(base64.b64encode(content).decode("ascii"))  # noqa: S704 - base64
 
 
-def differences(numbers: Iterable[int]) -> list[int]:
-    """Replace each number but the first by how much it differs from the one before.
+def deltas(numbers: Iterable[int]) -> list[int]:
+    """Replace each number but the first by its difference to the previous one.
 
-    Of numbers in order, that is fewer and more like digits to pack.
+    Sorted numbers become small and similar, which gzip compresses better.
     """
     return [after - before for before, after in pairwise([0, *numbers])]

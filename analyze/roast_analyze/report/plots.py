@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from plotly.io import to_json
 
-from roast_analyze.report.packed import packed_text
+from roast_analyze.report.packed import pack_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -21,22 +21,22 @@ class Plot:
     Parameters
     ----------
     name : str
-        Identity within the page, and name of a download.
+        Identifier within the page, and name of a download.
     title : str
-    spoken : str
-        What a screen reader says it is.
+    description : str
+        Text for screen readers.
     figure : Markup
-        Plotly's JSON, packed: see :func:`plot_of`.
+        Plotly's JSON, packed.
     height_px : int
     note : str
         What is left out, if anything.
     query, command : str
-        What gives its data, in SQL and in a terminal.
+        The SQL and the command that return its data.
     """
 
     name: str
     title: str
-    spoken: str
+    description: str
     figure: Markup
     height_px: int
     note: str
@@ -49,25 +49,20 @@ def plot_of(
     *,
     name: str,
     title: str,
-    spoken: str,
+    description: str,
     query: str,
     command: str,
     note: str = "",
 ) -> Plot:
-    """Put a figure on the page; NaN in it becomes null.
+    """Pack a figure whose height is set; parameters as in :class:`Plot`.
 
-    Parameters
-    ----------
-    figure : plotly.graph_objects.Figure
-        With its height set.
-    name, title, spoken, query, command, note
-        See :class:`Plot`.
+    NaN becomes null.
     """
     return Plot(
         name=name,
         title=title,
-        spoken=spoken,
-        figure=packed_text(to_json(figure, engine="json", validate=False)),
+        description=description,
+        figure=pack_text(to_json(figure, engine="json", validate=False)),
         height_px=figure.layout.height,
         note=note,
         query=query,

@@ -1,16 +1,19 @@
-"""Quantities in words: numbers with their units, for sentences and headings.
+"""Text of quantities and lists, for sentences and headings.
 
-Every function takes None, NaN or an infinity for what is not known and gives a dash for it.
-Between a number and its unit stands a no-break space.
+None, NaN and infinities mean unknown and become a dash. A no-break space separates a number
+from its unit.
 """
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Final, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
-#: What is not known.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Text of an unknown value.
 UNKNOWN: Final = "–"
 _NBSP: Final = "\N{NO-BREAK SPACE}"
 _LARGE: Final = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
@@ -18,7 +21,7 @@ _BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def seconds(value: float | None) -> str:
-    """Write a length of time.
+    """Format a duration.
 
     Examples
     --------
@@ -32,7 +35,7 @@ def seconds(value: float | None) -> str:
     if value == 0:
         return f"0{_NBSP}s"
     for bound, unit, length in (
-        # A little less than the next unit is one of these.
+        # Values that would round up to the next unit are written in it.
         (0.9995e-3, "µs", 1e-6),
         (0.9995, "ms", 1e-3),
         (59.95, "s", 1.0),
@@ -53,7 +56,7 @@ def seconds(value: float | None) -> str:
 
 
 def byte_size(value: float | None) -> str:
-    """Write an amount of bytes in powers of 1024, as Dask does.
+    """Format a number of bytes in powers of 1024, as Dask does.
 
     Examples
     --------
@@ -67,7 +70,7 @@ def byte_size(value: float | None) -> str:
 
 
 def byte_unit(value: float) -> tuple[str, int]:
-    """Choose the unit for an amount of bytes: its name and its size in bytes."""
+    """Return the unit for a number of bytes: its name and its size in bytes."""
     power = 0
     while abs(value) >= 1024 ** (power + 1) and power < len(_BYTE_UNITS) - 1:
         power += 1
@@ -75,7 +78,7 @@ def byte_unit(value: float) -> tuple[str, int]:
 
 
 def count(value: float | None) -> str:
-    """Write how many, with separators; from ten million on in millions.
+    """Format a number with separators; from ten million on in millions.
 
     Examples
     --------
@@ -91,7 +94,7 @@ def count(value: float | None) -> str:
 
 
 def counted(value: int, noun: str, plural: str | None = None) -> str:
-    """Write how many of what.
+    """Format a number with its noun.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def counted(value: int, noun: str, plural: str | None = None) -> str:
 
 
 def rate(value: float | None, what: str) -> str:
-    """Write how many of something a second."""
+    """Format a number per second."""
     if not _is_known(value):
         return UNKNOWN
     number = f"{value:,.0f}" if 100 <= value < 1e7 else count(value)
@@ -112,7 +115,7 @@ def rate(value: float | None, what: str) -> str:
 
 
 def share(value: float | None) -> str:
-    """Write a fraction in percent."""
+    """Format a fraction in percent."""
     if not _is_known(value):
         return UNKNOWN
     percent = 100 * value
@@ -122,7 +125,7 @@ def share(value: float | None) -> str:
 
 
 def times(value: float | None) -> str:
-    """Write how many times as much something is.
+    """Format a ratio.
 
     Examples
     --------
@@ -133,12 +136,12 @@ def times(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Write a number to three significant digits."""
+    """Format a number to three significant digits."""
     return _significant(value) if _is_known(value) else UNKNOWN
 
 
 def core_time(core_seconds: float | None) -> tuple[str, str]:
-    """Write core time as number and unit: core-hours, or less if it is little."""
+    """Return core time as number and unit: core-hours, core-minutes or core-seconds."""
     if not _is_known(core_seconds):
         return UNKNOWN, "core-hours"
     for bound, unit, length in ((120, "core-seconds", 1), (7200, "core-minutes", 60)):
@@ -148,7 +151,7 @@ def core_time(core_seconds: float | None) -> tuple[str, str]:
 
 
 def instant(t: float | None, utc_offset_seconds: float | None) -> str:
-    """Write an instant in the cluster's zone, and say which zone that is.
+    """Format an instant in the cluster's time zone, followed by the zone.
 
     Examples
     --------
@@ -167,12 +170,33 @@ def instant(t: float | None, utc_offset_seconds: float | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} ({zone.tzname(None)})"
 
 
+def series(parts: Sequence[str]) -> str:
+    """Join parts of a sentence.
+
+    Examples
+    --------
+    >>> series(["a"]), series(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def and_more(total: int, named: int) -> str:
+    """Return the end of a series that names only some; empty if it names all."""
+    return f", and {count(total - named)} more" if total > named else ""
+
+
+def as_float(value: object) -> float | None:
+    """Return a number from a frame as a float; None for anything else."""
+    return float(value) if isinstance(value, int | float) else None
+
+
 def _is_known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
 def _significant(value: float) -> str:
-    """Write three significant digits without an exponent, but all of a whole part."""
+    """Format three significant digits without an exponent, and all digits of integers."""
     if not math.isfinite(value):
         return UNKNOWN
     if value == 0:

@@ -1,9 +1,8 @@
 """Tables of the page: frames in, rows of cells out.
 
-A column has one unit, chosen by its largest value and written in its heading, so that
-numbers below each other compare at a glance. A cell carries what is shown and, for
-numbers, the raw value in the unit of the view, by which the page sorts and which a
-download contains.
+All values of a column have one unit, which its largest value determines and its heading
+shows. A numeric cell contains the text and the raw value in the unit of the view: the page
+sorts by the raw values, and downloads contain them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from roast_analyze.report.gathered.listing import Listing
+    from roast_analyze.report.listing import Listing
 
 Kind = Literal[
     "text",
@@ -40,24 +39,24 @@ Kind = Literal[
 
 #: Most characters of a cell.
 CELL_LIMIT: Final = 240
-#: Outcomes and the like that are no cause for worry.
-_WELL: Final = frozenset({"memory", "whole"})
+#: Outcomes that are not shown as failures.
+_GOOD: Final = frozenset({"memory", "whole"})
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column to show: its name in the frame, its heading, and how its values are written."""
+    """A column to show: its name in the frame, its heading, and the kind of its values."""
 
     name: str
     title: str
     kind: Kind = "text"
-    #: Leave the column out when every value is zero or missing.
+    #: Whether to omit the column when every value is zero or missing.
     optional: bool = False
-    #: What it means, if the view doesn't say.
+    #: Description, if the view has none.
     help: str = ""
-    #: Columns of one group have one unit.
+    #: Columns of one group share a unit.
     group: str = ""
-    #: Column of how many times as much as elsewhere a value is: it stands small beside it.
+    #: Column of ratios that are shown in small print beside the values.
     times: str = ""
 
 
@@ -68,12 +67,12 @@ class Column:
     Parameters
     ----------
     name : str
-        Name in the view, which a download has as well.
+        Name in the view and in downloads.
     title, unit : str
     help : str
-        What the view says that the column means.
+        Description of the column.
     numeric : bool
-        Whether cells carry numbers.
+        Whether the cells contain numbers.
     """
 
     name: str
@@ -84,11 +83,11 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A curve in a cell: the ``d`` of its path in an SVG, and what it says in words."""
+class Sparkline:
+    """A curve in a cell: the ``d`` of its SVG path, and a description for screen readers."""
 
     path: str
-    spoken: str
+    description: str
 
 
 @dataclass(frozen=True)
@@ -98,24 +97,23 @@ class Cell:
     Parameters
     ----------
     text : str
-        What is shown.
     value : int, float or None
-        Raw number behind it.
+        Raw number.
     tone : str
         Empty, ``"good"`` or ``"bad"``.
     more : str
-        Longer text that can be opened below it.
-    picture : Picture, optional
-        What stands before the text.
+        Longer text that the user can expand.
+    sparkline : Sparkline, optional
+        Curve before the text.
     beside : str or None
-        What stands small beside it; empty if that is in other cells of the column.
+        Small print after the text; empty if only other cells of the column have any.
     """
 
     text: str
     value: float | None = None
     tone: str = ""
     more: str = ""
-    picture: Picture | None = None
+    sparkline: Sparkline | None = None
     beside: str | None = None
 
 
@@ -126,7 +124,7 @@ class Table:
     Parameters
     ----------
     name : str
-        Identity within the page, and name of a download.
+        Identifier within the page, and name of a download.
     title : str
     columns : tuple of Column
     rows : tuple of tuple of Cell
@@ -134,7 +132,7 @@ class Table:
     note : str
         What is left out, if anything.
     query, command : str
-        What gives the same rows, in SQL and in a terminal.
+        The SQL and the command that return the same rows.
     """
 
     name: str
@@ -155,113 +153,101 @@ def build(
     comments: Mapping[str, str],
     command: str,
     start_t: float = 0.0,
-    more: tuple[str, str] | None = None,
-    left_out: str = "",
-    pictures: Mapping[str, Sequence[Picture | None]] | None = None,
+    expandable: tuple[str, str] | None = None,
+    chosen: str = "",
+    sparklines: Mapping[str, Sequence[Sparkline | None]] | None = None,
 ) -> Table:
-    """Make a table of a listing.
+    """Build the table of a listing.
 
     Parameters
     ----------
     name, title : str
     listing : Listing
     shown : tuple of Field
-        Columns in order. A column that is null in every row is left out, but for the
+        Columns in order. A column that is null in every row is omitted, except for the
         first one.
     comments : mapping
-        Column to what it means.
+        Column to its description.
     command : str
-        What shows all rows in a terminal; empty if no view has them.
+        Command that prints all rows; empty if no view has them.
     start_t : float
-        From when times are counted, seconds since the epoch.
-    more : tuple of str, optional
-        A shown column, and the column whose text can be opened in its cells.
-    left_out : str
-        How the rows shown were chosen, if there are more.
-    pictures : mapping, optional
-        Shown column to the pictures of its cells, row by row.
+        Zero of times, seconds since the epoch.
+    expandable : tuple of str, optional
+        A shown column, and the column of the longer texts of its cells.
+    chosen : str
+        Which rows are shown, if there are more.
+    sparklines : mapping, optional
+        Shown column to the sparklines of its cells, row by row.
     """
     rows = listing.rows
-    kept = [f for i, f in enumerate(shown) if i == 0 or _tells(rows[f.name], f)]
-    written = [_column(rows, field, kept, comments, start_t) for field in kept]
-    if more:
-        at = [field.name for field in kept].index(more[0]) if _has(kept, more[0]) else 0
-        written[at] = (written[at][0], _openable(written[at][1], rows[more[1]].to_list()))
-    for at, field in enumerate(kept):
-        if drawn := (pictures or {}).get(field.name):
-            written[at] = (written[at][0], _pictured(written[at][1], drawn))
+    kept = [f for i, f in enumerate(shown) if i == 0 or _has_values(rows[f.name], f)]
+    columns = [_column(rows, field, kept, comments) for field in kept]
+    cells = {field.name: _cells(rows, field, kept, start_t) for field in kept}
+    if expandable:
+        column, texts = expandable
+        column = column if column in cells else kept[0].name
+        cells[column] = [
+            replace(cell, more=visible(text)) if text else cell
+            for cell, text in zip(cells[column], rows[texts].to_list(), strict=True)
+        ]
+    for column in cells.keys() & (sparklines or {}).keys():
+        curves = (sparklines or {})[column]
+        cells[column] = [
+            replace(cell, sparkline=curve)
+            for cell, curve in zip(cells[column], curves, strict=True)
+        ]
+    note = ""
+    if listing.total > rows.height:
+        all_rows = command or "the query, without its limit"
+        note = f"{rows.height:,} of {listing.total:,} rows: {chosen}. All rows: {all_rows}"
     return Table(
         name=name,
         title=title,
-        columns=tuple(column for column, _ in written),
-        rows=tuple(zip(*(cells for _, cells in written), strict=True)),
-        note=_note(listing, left_out, command),
+        columns=tuple(columns),
+        rows=tuple(zip(*cells.values(), strict=True)),
+        note=note,
         query=listing.query,
         command=command,
     )
 
 
-def _tells(values: pl.Series, field: Field) -> bool:
+def _has_values(values: pl.Series, field: Field) -> bool:
     if values.null_count() == values.len():
         return False
     return not field.optional or bool((values.fill_null(0) != 0).any())
 
 
-def _has(fields: list[Field], name: str) -> bool:
-    return any(field.name == name for field in fields)
-
-
-def _openable(cells: list[Cell], texts: list[str | None]) -> list[Cell]:
-    return [
-        replace(cell, more=visible(text)) if text else cell
-        for cell, text in zip(cells, texts, strict=True)
-    ]
-
-
-def _pictured(cells: list[Cell], pictures: Sequence[Picture | None]) -> list[Cell]:
-    return [
-        replace(cell, picture=picture) for cell, picture in zip(cells, pictures, strict=True)
-    ]
-
-
-def _note(listing: Listing, left_out: str, command: str) -> str:
-    if listing.total <= listing.rows.height:
-        return ""
-    way = command or "the query, without its limit"
-    return f"{listing.rows.height:,} of {listing.total:,} rows: {left_out}. All of them: {way}"
-
-
 def _column(
-    rows: pl.DataFrame,
-    field: Field,
-    shown: list[Field],
-    comments: Mapping[str, str],
-    start_t: float,
-) -> tuple[Column, list[Cell]]:
+    rows: pl.DataFrame, field: Field, shown: list[Field], comments: Mapping[str, str]
+) -> Column:
     numeric = field.kind not in ("text", "outcome")
-    together = [f for f in shown if f is field or (f.group and f.group == field.group)]
-    largest = max(_largest(rows[f.name]) for f in together) if numeric else 0.0
-    unit, write = _writer(largest, field.kind, start_t)
-    column = Column(field.name, field.title, unit, _help(field, comments), numeric)
+    unit, _ = _format(_largest(rows, field, shown), field.kind, 0.0)
+    help_text = field.help or comments.get(field.name, "")
+    return Column(field.name, field.title, unit, help_text, numeric)
+
+
+def _cells(rows: pl.DataFrame, field: Field, shown: list[Field], start_t: float) -> list[Cell]:
+    _, write = _format(_largest(rows, field, shown), field.kind, start_t)
     cells = [write(value) for value in rows[field.name].to_list()]
-    if field.times:
-        cells = _beside(cells, rows[field.times].to_list())
-    return column, cells
-
-
-def _help(field: Field, comments: Mapping[str, str]) -> str:
-    return field.help or comments.get(field.name, "")
-
-
-def _beside(cells: list[Cell], times: list[float | None]) -> list[Cell]:
+    if not field.times:
+        return cells
     return [
         replace(cell, beside="" if ratio is None else quantities.times(ratio))
-        for cell, ratio in zip(cells, times, strict=True)
+        for cell, ratio in zip(cells, rows[field.times].to_list(), strict=True)
     ]
 
 
-def _writer(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[Any], Cell]]:
-    """Choose the unit of a column by its largest value, and how one of them is written."""
+def _largest(rows: pl.DataFrame, field: Field, shown: list[Field]) -> float:
+    """Return the largest finite value of a column and of those that share its unit."""
+    if field.kind in ("text", "outcome"):
+        return 0.0
+    group = [f.name for f in shown if f is field or (f.group and f.group == field.group)]
+    values = (abs(value) for name in group for value in rows[name].drop_nulls())
+    return float(max((value for value in values if math.isfinite(value)), default=0.0))
+
+
+def _format(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[Any], Cell]]:
+    """Return the unit of a column and the function that writes its cells."""
     if kind == "text":
         return "", _text
     if kind == "outcome":
@@ -288,14 +274,12 @@ def _writer(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[
 
 
 def _text(value: Any) -> Cell:
-    if value is None:
-        return Cell("")
-    return Cell(shortened(visible(str(value)), CELL_LIMIT))
+    return Cell("" if value is None else shortened(visible(str(value)), CELL_LIMIT))
 
 
 def _outcome(value: Any) -> Cell:
     text = _text(value).text
-    return Cell(text, tone="good" if value in _WELL else "bad" if text else "")
+    return Cell(text, tone="good" if value in _GOOD else "bad" if text else "")
 
 
 def _since(value: float | None, start_t: float) -> Cell:
@@ -311,7 +295,7 @@ def _number(value: float | None, divisor: float, decimals: int, tone: str = "") 
     least = 10.0**-decimals
     text = f"{scaled:,.{decimals}f}"
     if 0 < abs(scaled) < least / 2:
-        # A little is not nothing, whichever way.
+        # Rounded to 0, a small value would look like none.
         text = f"<{least:.{decimals}f}" if scaled > 0 else f">-{least:.{decimals}f}"
     return Cell(text, value, tone if value else "")
 
@@ -321,13 +305,8 @@ def _difference(value: float | None, divisor: float, decimals: int) -> Cell:
         return _number(value, divisor, decimals)
     amount = f"{abs(value) / divisor:,.{decimals}f}"
     sign = "−" if value < 0 else "+"
-    # What is too little to be shown has no direction either.
+    # A difference that is rounded to 0 has no sign.
     return Cell(f"{sign if float(amount.replace(',', '')) else ''}{amount}", value)
-
-
-def _largest(values: pl.Series) -> float:
-    finite = [abs(value) for value in values.drop_nulls() if math.isfinite(value)]
-    return float(max(finite, default=0.0))
 
 
 def _seconds_unit(largest: float) -> tuple[str, float]:
@@ -337,7 +316,7 @@ def _seconds_unit(largest: float) -> tuple[str, float]:
 
 
 def _decimals(largest: float) -> int:
-    """Give the largest value of a column three to four digits."""
-    # A sum can be a hair below what it is.
+    """Return the number of decimals with which the largest value has three or four digits."""
+    # A sum of floats can be slightly below the round number that it stands for.
     rounded = float(f"{largest:.9g}")
     return next((d for d, bound in ((3, 1), (2, 100), (1, 1000)) if rounded < bound), 0)

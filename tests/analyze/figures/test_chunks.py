@@ -1,8 +1,8 @@
 import polars as pl
 import pytest
+from roast_analyze.figures.chunks import chunk_seconds, median_rate
 
 from roast_analyze.figures import palette
-from roast_analyze.figures.chunks import chunk_seconds, median_rate
 from roast_analyze.figures.layout import TimeAxis
 
 AXIS = TimeAxis(100.0, 110.0)

@@ -1,7 +1,7 @@
 import polars as pl
+from roast_analyze.figures.comparison import Panel, Part, Quantity, largest_parts
 
 from roast_analyze.figures import comparison, palette
-from roast_analyze.figures.comparison import Panel, Part, Quantity, largest_parts
 from roast_analyze.figures.layout import TimeAxis
 
 CPU = Quantity("cpu_percent", "CPU", "nthreads", "threads there", "cores", 100)

@@ -1,8 +1,8 @@
 import pytest
+from roast_analyze.figures.worker_count import headcount
 
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import POINT_LIMIT
-from roast_analyze.figures.worker_count import headcount
 
 AXIS = TimeAxis(100.0, 110.0)
 

@@ -1,5 +1,4 @@
 import polars as pl
-
 from roast_analyze.figures.transfers import movement
 
 WORKERS = pl.DataFrame(

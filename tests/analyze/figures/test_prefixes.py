@@ -1,7 +1,7 @@
 import polars as pl
+from roast_analyze.figures.prefixes import BAR_LIMIT, durations, prefix_seconds
 
 from roast_analyze.figures import palette
-from roast_analyze.figures.prefixes import BAR_LIMIT, durations, prefix_seconds
 
 
 def frame(*rows: tuple) -> pl.DataFrame:

@@ -1,9 +1,9 @@
 import shlex
 
 import pytest
+from roast_analyze.report.rerun_script import script
 
 from roast_analyze.report import data
-from roast_analyze.report.rerun_script import script
 
 
 @pytest.fixture

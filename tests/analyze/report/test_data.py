@@ -2,10 +2,10 @@ import dataclasses
 
 import polars as pl
 import pytest
+from roast_analyze.report.gathered.listing import Listing
 
 from roast_analyze.report import data
 from roast_analyze.report.data import Gap
-from roast_analyze.report.gathered.listing import Listing
 from roast_schemas import SCHEMA_VERSION
 
 

@@ -5,9 +5,9 @@ from itertools import accumulate
 
 import polars as pl
 import pytest
+from roast_analyze.report.gathered.profiles import Profiles
 
 from roast_analyze.report import data, flame, page
-from roast_analyze.report.gathered.profiles import Profiles
 
 LIBRARY = "/env/lib/python3.11/site-packages/uproot/reading.py"
 

@@ -1,7 +1,7 @@
 import polars as pl
+from roast_analyze.figures.sparklines import POINTS_OF_A_PAGE
 
 from roast_analyze.figures.layout import TimeAxis
-from roast_analyze.figures.sparklines import POINTS_OF_A_PAGE
 from roast_analyze.report import pictures
 
 AXIS = TimeAxis(0.0, 10.0)

@@ -1,8 +1,8 @@
 import polars as pl
 import pytest
+from roast_analyze.report.gathered.listing import Listing
 
 from roast_analyze.report import tables
-from roast_analyze.report.gathered.listing import Listing
 from roast_analyze.report.tables import Cell, Field, Picture
 
 

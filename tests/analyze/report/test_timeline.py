@@ -6,9 +6,9 @@ import json
 
 import polars as pl
 import pytest
+from roast_analyze.report.gathered.task_stream import TaskStream
 
 from roast_analyze.report import timeline
-from roast_analyze.report.gathered.task_stream import TaskStream
 
 COLOURS = timeline.Colours({"load": "#111111", "sum": "#222222"}, {"Z": "#333333"})
 STRETCHES = pl.DataFrame({

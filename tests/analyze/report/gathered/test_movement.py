@@ -1,5 +1,4 @@
 import pytest
-
 from roast_analyze.report.gathered import transfers as movement
 from roast_analyze.report.gathered import workers
 

@@ -1,5 +1,4 @@
 import pytest
-
 from roast_analyze.report.gathered import recipe
 
 

@@ -2,7 +2,6 @@
 
 import polars as pl
 import pytest
-
 from roast_analyze.report.gathered import task_stream, workers
 
 

@@ -1,8 +1,8 @@
 import polars as pl
+from roast_analyze.report.gathered import workers
 
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import POINT_LIMIT
-from roast_analyze.report.gathered import workers
 
 
 def test_workers_come_by_number_and_then_by_time(open_trace, worker, gone):

@@ -1,0 +1,1 @@
+"""The comparison of several traces: data, figures, sentences and the page."""

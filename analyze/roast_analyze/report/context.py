@@ -1,0 +1,205 @@
+"""What several topics of the report need: totals, workers, and load and samples over time.
+
+:func:`query` is the only function here that queries the trace.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.figures.labels import worker_name
+from roast_analyze.figures.layout import TimeAxis
+from roast_analyze.figures.samples import POINT_LIMIT
+from roast_analyze.report import run as runs
+from roast_analyze.report import tables
+from roast_analyze.safe_text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from roast_analyze.open.session import Session
+    from roast_analyze.open.time_range import TimeRange
+    from roast_analyze.report.listing import Listing
+    from roast_analyze.report.tables import Field, Sparkline, Table
+
+#: View ``workers``, and whether a worker was lost.
+WORKERS_QUERY: Final = (
+    # A worker process that restarts under its old address was lost only once. The failure
+    # and the removal carry times of different hooks, a little apart.
+    "SELECT workers.*, EXISTS (FROM failures WHERE what = 'worker lost' "
+    "AND failures.worker = workers.worker "
+    "AND abs(failures.t - workers.removed_t) < 1) AS lost FROM workers"
+)
+#: Dask's numeric names in their order, then other names by time.
+WORKERS_ORDER: Final = "try_cast(name AS BIGINT) NULLS LAST, added_t, worker"
+#: Means of quantities that fluctuate, maxima of those whose peaks matter.
+_WORKER_SAMPLES: Final = (
+    "SELECT worker, server_id, min(t) AS t, count(*) AS samples, "
+    "avg(cpu_percent) AS cpu_percent, avg(executing) AS executing, "
+    "max(memory_bytes) AS memory_bytes, max(memory_limit_bytes) AS memory_limit_bytes, "
+    "max(spilled_bytes) AS spilled_bytes FROM worker_samples "
+    "GROUP BY worker, server_id, floor((t - $start_t) / $width) ORDER BY t, worker"
+)
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Buckets of equal length into which view ``concurrency`` divides the run.
+
+    Parameters
+    ----------
+    begin_t, seconds : float
+        Start of the first bucket, seconds since the epoch, and length of each.
+    last : int
+        Number of the last bucket.
+    """
+
+    begin_t: float = 0.0
+    seconds: float = 1.0
+    last: int = 0
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Parameters of queries that group by bucket."""
+        return {"begin_t": self.begin_t, "width": self.seconds, "last": self.last}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What several topics need.
+
+    Parameters
+    ----------
+    trace_name : str
+        Name of the file or folder, without its parent.
+    time_range : TimeRange or None
+        The time range that the report covers, if it is not the whole run.
+    run, recording, time_spent
+        See their classes.
+    workers : polars.DataFrame
+        View ``workers`` with one more column, ``lost``.
+    load : polars.DataFrame
+        View ``concurrency`` with the columns t, seconds, executing, nthreads, ready and
+        waiting.
+    cluster_samples : polars.DataFrame
+        Some columns of this view.
+    worker_samples : polars.DataFrame
+        View ``worker_samples`` by buckets of equal length: t, worker, server_id, samples
+        (number of samples in the bucket), cpu_percent, executing, memory_bytes,
+        memory_limit_bytes, spilled_bytes.
+    comments : dict
+        View to column to its description.
+    """
+
+    trace_name: str
+    run: runs.Run
+    recording: runs.Recording
+    time_spent: runs.TimeSpent
+    workers: pl.DataFrame
+    load: pl.DataFrame
+    cluster_samples: pl.DataFrame
+    worker_samples: pl.DataFrame
+    comments: dict[str, dict[str, str]]
+    time_range: TimeRange | None = None
+
+    @property
+    def start_t(self) -> float:
+        """Start of the recording or of the time range, seconds since the epoch."""
+        return self.run.start_t or 0.0
+
+    @property
+    def axis(self) -> TimeAxis:
+        """Time axis of the figures."""
+        return TimeAxis(self.start_t, self.run.stop_t or 0.0)
+
+    @property
+    def buckets(self) -> Buckets:
+        """Buckets of :attr:`load`."""
+        if self.load.is_empty():
+            return Buckets()
+        begin_t, seconds = self.load.select("t", "seconds").row(0)
+        return Buckets(begin_t, seconds, self.load.height - 1)
+
+    @property
+    def options(self) -> str:
+        """Options that restrict a command to the same time range."""
+        return (
+            f" {self.time_range.options}" if self.time_range and self.time_range.options else ""
+        )
+
+    @cached_property
+    def worker_names(self) -> dict[str, str]:
+        """Addresses of workers and the names shown for them, in the order of the table."""
+        return {row["worker"]: worker_name(row) for row in self.workers.iter_rows(named=True)}
+
+    def view_command(self, view: str) -> str:
+        """Return the command that shows a view in a terminal."""
+        return (
+            f"roast-analyze view {shlex.quote(visible(self.trace_name))} {view}{self.options}"
+        )
+
+    def table(
+        self,
+        name: str,
+        title: str,
+        listing: Listing,
+        shown: tuple[Field, ...],
+        *,
+        chosen: str = "those with the most compute time",
+        has_view: bool = True,
+        expandable: tuple[str, str] | None = None,
+        sparklines: Mapping[str, Sequence[Sparkline | None]] | None = None,
+    ) -> Table:
+        """Return a table of a listing: see :func:`roast_analyze.report.tables.build`.
+
+        Without ``has_view`` no view has these rows, only the query of the listing.
+        """
+        return tables.build(
+            name,
+            title,
+            listing,
+            shown,
+            comments=self.comments.get(listing.view, {}),
+            command=self.view_command(listing.view) if has_view else "",
+            start_t=self.start_t,
+            expandable=expandable,
+            chosen=chosen,
+            sparklines=sparklines,
+        )
+
+
+def query(trace: Session) -> Context:
+    """Query what several topics need."""
+    run = runs.query_run(trace)
+    axis = TimeAxis(run.start_t or 0.0, run.stop_t or 0.0)
+    return Context(
+        trace_name=trace.path.name or str(trace.path),
+        time_range=next(iter(trace.time_ranges), None),
+        run=run,
+        recording=runs.query_recording(trace),
+        time_spent=runs.query_time_spent(trace, run),
+        workers=trace.sql(f"{WORKERS_QUERY} ORDER BY {WORKERS_ORDER}").pl(),
+        load=trace.sql(
+            "SELECT t, seconds, executing, nthreads, queued + no_worker AS ready, waiting "
+            "FROM concurrency ORDER BY t"
+        ).pl(),
+        cluster_samples=trace.sql(
+            "SELECT t, nthreads, cpu_percent, memory_bytes, memory_limit_bytes, managed_bytes, "
+            "spilled_bytes FROM cluster_samples ORDER BY t"
+        ).pl(),
+        # The buckets are those of the curves, so that no more rows leave the database than
+        # points are drawn.
+        worker_samples=trace.sql(
+            _WORKER_SAMPLES,
+            {"start_t": axis.start_t, "width": axis.span_seconds / POINT_LIMIT},
+        ).pl(),
+        comments={
+            view.name: {column.name: column.comment for column in view.columns}
+            for view in trace.views()
+        },
+    )

@@ -1,0 +1,136 @@
+"""Totals of a run: view ``run``, how the trace was recorded, and the use of the core time.
+
+The single report and the comparison both start from these.
+"""
+
+# ruff: noqa: S608 - every query here is put together from this file's own text
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+
+
+@dataclass(frozen=True)
+class Run:
+    """The columns of view ``run``. None means unknown."""
+
+    start_t: float | None = None
+    stop_t: float | None = None
+    wall_seconds: float | None = None
+    busy_seconds: float | None = None
+    workers: int = 0
+    peak_workers: int = 0
+    peak_nthreads: int = 0
+    core_seconds: float | None = None
+    compute_seconds: float | None = None
+    core_efficiency: float | None = None
+    tasks: int = 0
+    task_runs: int = 0
+    memory: int = 0
+    erred: int = 0
+    retried: int = 0
+    lost: int = 0
+    rescheduled: int = 0
+    cancelled: int = 0
+    unfinished: int = 0
+    failures: int = 0
+    chunks: int = 0
+    chunk_attempts: int = 0
+    events: int | None = None
+    events_per_second: float | None = None
+    chunk_wall_seconds: float | None = None
+    bytes_read: int | None = None
+    output_bytes: int | None = None
+    transfer_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+    lost_records: int = 0
+    failed_chunks: int = 0
+    skipped: int = 0
+    checkpointed_chunks: int = 0
+    chunk_seconds: float | None = None
+    merge_seconds: float | None = None
+    process_seconds: float | None = None
+    open_seconds: float | None = None
+    read_seconds: float | None = None
+    cpu_seconds: float | None = None
+    wait_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How the trace was recorded, from view ``trace_info``."""
+
+    trace_id: str = ""
+    segments: int = 0
+    records: int = 0
+    clean_end: bool = False
+    schema_version: str | None = None
+    recorder_version: str | None = None
+    dask_version: str | None = None
+    distributed_version: str | None = None
+    python_version: str | None = None
+    scheduler: str | None = None
+    utc_offset_seconds: float | None = None
+    sample_interval_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class TimeSpent:
+    """Seconds of all attempts by activity, from view ``task_runs``.
+
+    Without a cluster there are no tasks, and the view is ``chunks``.
+
+    ``kept_seconds`` computed results that were kept; ``wasted_seconds`` results of attempts
+    that failed or were lost; ``unfinished_seconds`` belong to attempts that continue after
+    the end of a time range. A transfer needs no core: it overlaps with computing.
+    """
+
+    kept_seconds: float = 0.0
+    wasted_seconds: float = 0.0
+    unfinished_seconds: float = 0.0
+    transfer_seconds: float = 0.0
+    deserialize_seconds: float = 0.0
+    disk_seconds: float = 0.0
+
+
+def query_run(trace: Session) -> Run:
+    """Return the totals of a run."""
+    rows = trace.frame("run").to_dicts()
+    names = {field.name for field in fields(Run)}
+    row = rows[0] if rows else {}
+    return Run(**{n: value for n, value in row.items() if n in names and value is not None})
+
+
+def query_recording(trace: Session) -> Recording:
+    """Return how a trace was recorded."""
+    segments = trace.sql(
+        "SELECT *, try_cast(settings->>'sample_interval_seconds' AS DOUBLE) "
+        "AS sample_interval_seconds FROM trace_info"
+    ).pl()
+    if segments.is_empty():
+        return Recording()
+    totals = {
+        "segments": segments.height,
+        "records": int(segments["records"].fill_null(0).sum()),
+        "clean_end": bool(segments["clean_end"][-1]),
+    }
+    names = {field.name for field in fields(Recording)} - totals.keys()
+    first = segments.row(0, named=True).items()
+    return Recording(**totals, **{n: v for n, v in first if n in names and v is not None})
+
+
+def query_time_spent(trace: Session, run: Run) -> TimeSpent:
+    """Return the seconds of a run by activity."""
+    activities = "sum(transfer_seconds), sum(deserialize_seconds), sum(disk_seconds)"
+    source = "task_runs" if run.task_runs else "chunks"
+    rows = trace.sql(
+        "SELECT sum(compute_seconds) FILTER (outcome = 'memory'), "
+        "sum(compute_seconds) FILTER (outcome NOT IN ('memory', 'unfinished')), "
+        "sum(compute_seconds) FILTER (outcome = 'unfinished'), "
+        f"{activities if run.task_runs else 'NULL, NULL, NULL'} FROM {source}"
+    ).fetchall()
+    return TimeSpent(*(value or 0.0 for value in rows[0]))

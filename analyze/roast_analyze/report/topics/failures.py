@@ -1,0 +1,173 @@
+"""Failures, and the events that were logged with Dask."""
+
+# ruff: noqa: S608 - every query here is put together from this file's own text
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from roast_analyze.report import quantities as q
+from roast_analyze.report.listing import Listing, list_query
+from roast_analyze.report.section import Section
+from roast_analyze.report.tables import Field
+from roast_analyze.safe_text import shortened, visible
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.context import Context
+
+#: Most rows of the tables.
+FAILURE_ROWS: Final = 150
+EVENT_ROWS: Final = 200
+TOPIC_ROWS: Final = 300
+#: Most characters of an exception (its beginning), a traceback (its end) and a payload.
+EXCEPTION_CHARACTERS: Final = 1000
+TRACEBACK_CHARACTERS: Final = 2000
+PAYLOAD_CHARACTERS: Final = 240
+
+_FAILURE_COLUMNS: Final = (
+    Field("t", "time", "since"),
+    Field("what", "failure", "outcome"),
+    Field("exception", "exception"),
+    Field("detail", "detail"),
+    Field("worker", "worker"),
+    Field("prefix", "prefix"),
+    Field("attempt", "attempt", "count"),
+    Field("key", "key"),
+)
+_TOPIC_COLUMNS: Final = (
+    Field("topic", "topic"),
+    Field("events", "events", "count"),
+    Field("first_t", "first", "since"),
+    Field("last_t", "last", "since"),
+)
+_EVENT_COLUMNS: Final = (
+    Field("t", "time", "since"),
+    Field("topic", "topic"),
+    Field("worker", "worker"),
+    Field("payload", "payload"),
+)
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The first failures, the first events, and the number of events by topic."""
+
+    failures: Listing
+    events: Listing
+    topics: Listing
+
+
+def query(trace: Session) -> Failures:
+    """List failures and events."""
+    end = (
+        f"CASE WHEN length(traceback) > {TRACEBACK_CHARACTERS} "
+        f"THEN '…' || right(traceback, {TRACEBACK_CHARACTERS - 1}) ELSE traceback END"
+    )
+    return Failures(
+        failures=list_query(
+            trace,
+            "failures",
+            "SELECT t, what, prefix, key, attempt, worker, "
+            f"{beginning('exception', EXCEPTION_CHARACTERS)} AS exception, detail, "
+            f"{end} AS traceback FROM failures",
+            "t, key NULLS LAST, attempt, worker",
+            FAILURE_ROWS,
+        ),
+        events=list_query(
+            trace,
+            "events",
+            "SELECT t, topic, worker, "
+            f"{beginning('payload::VARCHAR', PAYLOAD_CHARACTERS)} AS payload FROM events",
+            "t, topic, worker, payload",
+            EVENT_ROWS,
+        ),
+        topics=list_query(
+            trace,
+            "events",
+            "SELECT topic, count(*) AS events, min(t) AS first_t, max(t) AS last_t FROM events "
+            "GROUP BY topic",
+            "events DESC, topic",
+            TOPIC_ROWS,
+        ),
+    )
+
+
+def beginning(column: str, limit: int) -> str:
+    """Return an SQL expression for the beginning of a text, with an ellipsis if it is cut."""
+    return (
+        f"CASE WHEN length({column}) > {limit} THEN left({column}, {limit - 1}) || '…' "
+        f"ELSE {column} END"
+    )
+
+
+def section(found: Failures, context: Context) -> Section:
+    """Build the section."""
+    sentences = [_failures(found.failures)]
+    tables = []
+    if found.failures.total:
+        failures = context.table(
+            "failures",
+            "Failures",
+            found.failures,
+            _FAILURE_COLUMNS,
+            chosen="the first",
+            expandable=("exception", "traceback"),
+        )
+        tables.append(failures)
+    if found.events.total:
+        sentences.append(
+            f"{q.counted(found.events.total, 'event')} logged with Dask by the scheduler, the "
+            f"workers, the client or your code, in {q.counted(found.topics.total, 'topic')}."
+        )
+        tables += [
+            context.table(
+                "topics", "Events by topic", found.topics, _TOPIC_COLUMNS,
+                chosen="those with the most events",
+            ),
+            context.table("events", "Events", found.events, _EVENT_COLUMNS, chosen="the first"),
+        ]  # fmt: skip
+    else:
+        sentences.append(
+            "No Dask event was recorded: there was none, or the settings excluded events."
+        )
+    return replace(
+        Section("failures", "Failures and events", "Failures"),
+        sentences=tuple(sentences),
+        tables=tuple(tables),
+    )
+
+
+def _failures(failures: Listing) -> str:
+    """Count the failures by kind, and quote the most frequent exception."""
+    if failures.total == 0:
+        return "No attempt failed and no worker was lost."
+    counts = failures.rows["what"].value_counts().sort("count", "what", descending=True)
+    kinds = ", ".join(f"{n:,} × {visible(str(kind))}" for kind, n in counts.iter_rows())
+    shown = failures.rows.height
+    some = "" if failures.total == shown else f" among the first {q.count(shown)}"
+    text = f"{q.counted(failures.total, 'failure')}; by kind{some}: {kinds}."
+    return text + _most_frequent(failures.rows["exception"].drop_nulls())
+
+
+def _most_frequent(exceptions: pl.Series) -> str:
+    """Quote the most frequent exception; exceptions that differ in numbers are one."""
+    kinds = (
+        exceptions.to_frame("text")
+        .with_columns(pl.col("text").str.replace_all("0x[0-9a-f]+|[0-9]+", "#").alias("kind"))
+        .group_by("kind", maintain_order=True)
+        .agg(pl.len().alias("count"), pl.col("text").first())
+        .sort("count", descending=True, maintain_order=True)
+    )
+    if kinds.is_empty():
+        return ""
+    _, count, text = kinds.row(0)
+    lead = f"Most frequent ({count:,} ×)" if kinds.height > 1 else "All have the same exception"
+    if exceptions.len() == 1:
+        lead = "Exception"
+    elif exceptions.n_unique() > 1 and kinds.height == 1:
+        lead = "All have the same exception, except for numbers"
+    return f" {lead}: {shortened(' '.join(visible(text).split()), 160)}"

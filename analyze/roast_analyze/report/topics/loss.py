@@ -1,0 +1,57 @@
+"""Loss: the ways in which the trace is incomplete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.report import quantities as q
+from roast_analyze.report.listing import Listing, list_view
+from roast_analyze.report.section import Section
+from roast_analyze.report.tables import Field
+from roast_analyze.safe_text import shortened, visible
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.context import Context
+
+#: Most rows of the table.
+ROWS: Final = 500
+
+_COLUMNS: Final = (
+    Field("reason", "reason"),
+    Field("records", "records", "count"),
+    Field("detail", "detail"),
+    Field("t", "time", "since"),
+)
+
+
+def query(trace: Session) -> Listing:
+    """List what is lost."""
+    return list_view(trace, "loss", "records DESC NULLS LAST, t, reason, detail", ROWS)
+
+
+def section(loss: Listing, context: Context) -> Section:
+    """Build the section."""
+    section = Section("loss", "Lost records", "Loss")
+    if loss.total == 0:
+        return replace(section, empty=completeness(loss, context))
+    table = context.table(
+        "loss", "Reasons for loss", loss, _COLUMNS, chosen="those with the most records"
+    )
+    return replace(section, sentences=(completeness(loss, context),), tables=(table,))
+
+
+def completeness(loss: Listing, context: Context) -> str:
+    """Describe whether the trace is complete, and why not."""
+    if loss.total == 0:
+        records = q.counted(context.recording.records, "record")
+        return f"The trace is complete: it contains {records}, and no loss was detected."
+    reasons = [visible(str(reason)) for reason in loss.rows["reason"].head(3)]
+    listed = shortened("; ".join(dict.fromkeys(reasons)), 300)
+    more = "; and more" if loss.total > 3 else ""
+    lost = context.run.lost_records
+    missing = ""
+    if lost:
+        missing = f" At least {q.counted(lost, 'record is', 'records are')} missing."
+    return f"The trace is incomplete: {listed}{more}.{missing}"

@@ -1,0 +1,83 @@
+"""Memory of the workers over time, and data transfers between workers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from roast_analyze.figures import samples
+from roast_analyze.report import quantities as q
+from roast_analyze.report.plots import plot_of
+from roast_analyze.report.section import Section
+from roast_analyze.report.topics import transfers as transfer_topic
+
+if TYPE_CHECKING:
+    from roast_analyze.report.context import Context
+    from roast_analyze.report.plots import Plot
+    from roast_analyze.report.topics.transfers import Transfers
+
+_SAMPLE_HINT: Final = (
+    'roast_recorder.record(client, "trace.jsonl", sample_interval_seconds=0.2)'
+)
+
+
+def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> Section:
+    """Build the section; ``prefixes`` contains prefix and transfer_seconds."""
+    section = Section("memory", "Memory and data transfers", "Memory")
+    is_sampled = not context.cluster_samples.is_empty()
+    if not is_sampled and not transfers.count:
+        return replace(section, empty=_not_sampled(context), hint=_SAMPLE_HINT)
+    sentences = [
+        _memory(context) if is_sampled else _not_sampled(context).removesuffix(":") + ".",
+        transfer_topic.sentence(transfers, prefixes),
+    ]
+    plots: tuple[Plot, ...] = ()
+    if is_sampled:
+        memory = samples.memory(
+            context.cluster_samples, context.worker_samples, context.worker_names, context.axis
+        )
+        plot = plot_of(
+            memory,
+            name="memory",
+            title="Memory over time",
+            description="Memory over time: of the cluster above, stacked as stored results, "
+            "other memory and spilled results; of each worker below.",
+            query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
+            command=context.view_command("worker_samples"),
+        )
+        plots = (plot,)
+    section = replace(section, sentences=tuple(sentences), plots=plots)
+    return transfer_topic.extend(section, transfers, context) if transfers.count else section
+
+
+def _memory(context: Context) -> str:
+    """Describe the peak memory, its distance to the limit, and spilling."""
+    cluster, workers = context.cluster_samples, context.worker_samples
+    limit = q.as_float(cluster["memory_limit_bytes"].max())
+    text = f"Peak memory of all workers was {q.byte_size(q.as_float(cluster['memory_bytes'].max()))}"
+    text += f" of {q.byte_size(limit)}." if limit else "; no limit is set."
+    shares = workers.filter(pl.col("memory_limit_bytes") > 0).select(
+        pl.col("memory_bytes") / pl.col("memory_limit_bytes")
+    )
+    share = q.as_float(shares.to_series().max())
+    if share is not None:
+        text += f" The fullest worker reached {q.share(share)} of its limit."
+    spilled = q.as_float(cluster["spilled_bytes"].max())
+    text += (
+        f" At most {q.byte_size(spilled)} were spilled to disk."
+        if spilled
+        else " Nothing was spilled to disk."
+    )
+    if limit and not samples.limit_fits(cluster):
+        text += " The limit is far above the curves and is not drawn."
+    return text
+
+
+def _not_sampled(context: Context) -> str:
+    interval = q.seconds(context.recording.sample_interval_seconds or 1.0)
+    return (
+        "No worker was sampled: there was none, or the recording was shorter than the sample "
+        f"interval ({interval}). To sample more often:"
+    )

@@ -1,0 +1,192 @@
+"""Samples of Dask's profilers by stack, and named sections of tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from roast_analyze.report.listing import Listing, list_frame, list_view
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+
+#: Most buckets of time, and most buckets times pairs of worker and prefix: a run with many
+#: such pairs has fewer buckets.
+PROFILE_BUCKETS: Final = 60
+PROFILE_CELLS: Final = 30_000
+#: Most rows of the tables of functions and of sections.
+FUNCTION_ROWS: Final = 200
+SECTION_ROWS: Final = 100
+#: Samples of workers; without any, those of the scheduler.
+_FUNCTIONS: Final = (
+    "WITH sampled AS (SELECT stack, seconds, samples + ambiguous_samples AS samples "
+    "FROM profile_stacks WHERE profiler = 'dask' AND samples + ambiguous_samples > 0 "
+    "AND (worker IS NULL) = (NOT EXISTS (FROM profile_stacks WHERE profiler = 'dask' "
+    "AND worker IS NOT NULL))), "
+    "seen AS (SELECT unnest(list_distinct(stack)) AS function, stack[-1] AS innermost, "
+    "seconds, samples FROM sampled) "
+    "SELECT function, coalesce(sum(seconds) FILTER (function = innermost), 0) AS self_seconds, "
+    "sum(seconds) AS total_seconds, "
+    "self_seconds / (SELECT sum(seconds) FROM sampled) AS self_share, "
+    "total_seconds / (SELECT sum(seconds) FROM sampled) AS total_share, "
+    "sum(samples)::BIGINT AS samples FROM seen GROUP BY function"
+)
+#: Time range of the samples. Expanding the stacks takes longest, and is not needed here.
+_TIME_RANGE: Final = (
+    "WITH slices AS (SELECT worker, prefix, unnest(tree.slices) AS slice FROM raw.profile AS it "
+    "SEMI JOIN (SELECT record FROM _profiles WHERE is_whole) AS whole "
+    "ON it.rowid = whole.record) "
+    "SELECT min(slice.start_t), max(slice.stop_t), median(slice.stop_t - slice.start_t), "
+    "count(DISTINCT (worker, prefix)) FROM slices "
+    "WHERE list_sum(slice.counts) + coalesce(list_sum(slice.innermost), 0) > 0"
+)
+#: Two hashes of 64 bits identify a stack: comparing lists of structs would double the time.
+_STACKS: Final = (
+    "SELECT any_value(frames) AS frames, any_value(stack) AS stack, "
+    "list(struct_pack(log, worker, prefix, interval_seconds, "
+    "bucket := greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), $buckets - 1), 0)"
+    "::INT, samples := samples::BIGINT, ambiguous := ambiguous_samples::BIGINT)) AS parts "
+    "FROM profile_stacks WHERE samples + ambiguous_samples > 0 "
+    "GROUP BY hash(frames), hash(stack)"
+)
+_COUNTS: Final = ("samples", "ambiguous")
+#: Rounded, because the order of additions changes the last bits of a sum.
+_FUNCTION_ORDER: Final = "round(self_seconds, 9) DESC, round(total_seconds, 9) DESC, function"
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Samples by stack and time, and the tables of the topic.
+
+    Parameters
+    ----------
+    start_t, bucket_seconds : float
+        Start of the first bucket, seconds since the epoch, and length of each.
+    buckets : int
+    stacks : polars.DataFrame
+        One row per distinct stack: ``frames``, a list of structs of name, filename and
+        line_number, the outermost first; ``stack``, the same as text; ``parts``, a list of
+        structs of log, worker, prefix, interval_seconds, bucket, samples and ambiguous
+        (samples in one of several functions that the last one calls). Rows with a log were
+        measured by Yappi and have no time; all others are samples of Dask's profilers.
+    functions : Listing
+        Functions by self time.
+    sections : Listing
+        Totals of named sections.
+    """
+
+    start_t: float = 0.0
+    bucket_seconds: float = 0.0
+    buckets: int = 0
+    stacks: pl.DataFrame = field(default_factory=pl.DataFrame)
+    functions: Listing = field(default_factory=lambda: _list_functions(pl.DataFrame()))
+    sections: Listing = field(
+        default_factory=lambda: Listing("section_totals", "", pl.DataFrame(), 0)
+    )
+
+
+def query(trace: Session) -> Profiles:
+    """Query the samples of a run by stack, worker, prefix and bucket."""
+    sections = list_view(
+        trace, "section_totals", "seconds DESC NULLS LAST, dataset, name", SECTION_ROWS
+    )
+    start_t, stop_t, cycle, pairs = trace.sql(_TIME_RANGE).fetchall()[0]
+    if start_t is None and not trace.sql("SELECT count(*) FROM raw.function").fetchall()[0][0]:
+        return Profiles(sections=sections)
+    if start_t is None or stop_t is None:
+        start_t = stop_t = 0.0
+    span = max(stop_t - start_t, 1e-9)
+    # A bucket shorter than a profile cycle would be followed by empty ones.
+    most = (
+        PROFILE_BUCKETS,
+        PROFILE_CELLS // max(pairs, 1),
+        int(span / max(cycle or 0.0, 1e-9)),
+    )
+    buckets = max(min(most), 1)
+    parameters = {"start": start_t, "width": span / buckets, "buckets": buckets}
+    stacks = _added_up(trace.sql(_STACKS, parameters).pl())
+    return Profiles(start_t, span / buckets, buckets, stacks, _list_functions(stacks), sections)
+
+
+def _added_up(stacks: pl.DataFrame) -> pl.DataFrame:
+    """Add up the samples of a stack on the same worker in the same bucket."""
+    parts = (
+        stacks.select("parts")
+        .with_row_index("place")
+        .explode("parts")
+        .unnest("parts")
+        .group_by(pl.exclude(_COUNTS), maintain_order=True)
+        .agg(pl.col(_COUNTS).sum())
+        .group_by("place", maintain_order=True)
+        .agg(pl.struct(pl.exclude("place")).alias("parts"))
+        .sort("place")
+    )
+    return stacks.with_columns(parts["parts"])
+
+
+def _list_functions(stacks: pl.DataFrame) -> Listing:
+    """List the functions by self time.
+
+    They are computed from the stacks, because expanding these again would take longest.
+    """
+    return list_frame(
+        "profile_stacks", _FUNCTIONS, _FUNCTION_ORDER, FUNCTION_ROWS, _by_function(stacks)
+    )
+
+
+def _by_function(stacks: pl.DataFrame) -> pl.DataFrame:
+    columns = {
+        "function": pl.String,
+        "self_seconds": pl.Float64,
+        "total_seconds": pl.Float64,
+        "self_share": pl.Float64,
+        "total_share": pl.Float64,
+        "samples": pl.Int64,
+    }
+    if stacks.is_empty():
+        return pl.DataFrame(schema=columns)
+    samples = (
+        stacks.select("stack", "parts")
+        .with_row_index("place")
+        .explode("parts")
+        .unnest("parts")
+        .filter(pl.col("log").is_null())
+        .with_columns(samples=pl.col("samples") + pl.col("ambiguous"))
+        .with_columns(seconds=pl.col("samples") * pl.col("interval_seconds"))
+    )
+    # Without samples of workers, those of the scheduler.
+    of_workers = pl.col("worker").is_not_null()
+    samples = samples.filter(of_workers == samples.select(of_workers.any()).item())
+    whole = samples["seconds"].sum()
+    by_stack = samples.group_by("place").agg(
+        pl.col("stack").first(), pl.col("seconds").sum(), pl.col("samples").sum()
+    )
+    is_innermost = pl.col("function") == pl.col("innermost")
+    by_function = (
+        by_stack.with_columns(
+            function=pl.col("stack").list.unique(), innermost=pl.col("stack").list.last()
+        )
+        .filter(pl.col("function").list.len() > 0)
+        .explode("function")
+        .group_by("function")
+        .agg(
+            self_seconds=pl.col("seconds").filter(is_innermost).sum(),
+            total_seconds=pl.col("seconds").sum(),
+            samples=pl.col("samples").sum(),
+        )
+    )
+    return (
+        by_function.with_columns(
+            self_share=pl.col("self_seconds") / whole,
+            total_share=pl.col("total_seconds") / whole,
+        )
+        .select(list(columns))
+        .sort(
+            pl.col("self_seconds").round(9),
+            pl.col("total_seconds").round(9),
+            "function",
+            descending=[True, True, False],
+        )
+    )

@@ -1,0 +1,287 @@
+"""Tasks by prefix: their time, their durations, task groups, stragglers, and coffea roles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.report import quantities as q
+from roast_analyze.report.listing import Listing, list_query, list_view
+from roast_analyze.report.plots import plot_of
+from roast_analyze.report.section import RECORD_HINT, Section
+from roast_analyze.report.tables import Field
+from roast_analyze.report.topics.tasks import figures
+from roast_analyze.safe_text import shortened, visible
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.context import Context
+    from roast_analyze.report.plots import Plot
+
+#: Most rows of the tables.
+PREFIX_ROWS: Final = 300
+TASK_GROUP_ROWS: Final = 20
+STRAGGLER_ROWS: Final = 15
+
+#: The view `prefixes`, and quantiles of the compute times of each prefix.
+_PREFIXES_QUERY: Final = (
+    "SELECT prefixes.*, p05_compute_seconds, p25_compute_seconds, p75_compute_seconds, "
+    "p95_compute_seconds FROM prefixes LEFT JOIN (SELECT trace_id, prefix, "
+    "unnest(struct_pack(p05_compute_seconds := spread[1], p25_compute_seconds := spread[2], "
+    "p75_compute_seconds := spread[3], p95_compute_seconds := spread[4])) FROM ("
+    "SELECT trace_id, prefix, quantile_cont(compute_seconds, [0.05, 0.25, 0.75, 0.95]) "
+    "AS spread FROM task_runs GROUP BY trace_id, prefix)) AS durations "
+    "ON prefixes.trace_id = durations.trace_id "
+    "AND prefixes.prefix IS NOT DISTINCT FROM durations.prefix"
+)
+_ROLES_QUERY: Final = (
+    "SELECT * REPLACE (coalesce(role, '(other tasks)') AS role) FROM task_roles "
+    "WHERE EXISTS (FROM task_roles WHERE role IS NOT NULL)"
+)
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Tasks by prefix, group and role.
+
+    Parameters
+    ----------
+    prefixes, task_groups, roles : Listing
+        Rows of the tables, the most compute time first.
+    stragglers : Listing
+        Attempts that took at least twice the usual time of their prefix, the largest excess
+        first.
+    excess_seconds : float
+        Excess of all stragglers.
+    """
+
+    prefixes: Listing
+    task_groups: Listing
+    roles: Listing
+    stragglers: Listing
+    excess_seconds: float
+
+
+def query(trace: Session) -> Tasks:
+    """Query the tasks of a run."""
+    by_time = "compute_seconds DESC NULLS LAST"
+    stragglers = list_query(
+        trace,
+        "stragglers",
+        "SELECT *, sum(excess_seconds) OVER () AS all_excess_seconds FROM stragglers",
+        "excess_seconds DESC, key, attempt",
+        STRAGGLER_ROWS,
+    )
+    return Tasks(
+        prefixes=list_query(
+            trace, "prefixes", _PREFIXES_QUERY, f"{by_time}, prefix", PREFIX_ROWS
+        ),
+        task_groups=list_view(trace, "task_groups", f"{by_time}, task_group", TASK_GROUP_ROWS),
+        roles=list_query(trace, "task_roles", _ROLES_QUERY, f"{by_time}, role", PREFIX_ROWS),
+        stragglers=stragglers,
+        excess_seconds=float(
+            stragglers.rows["all_excess_seconds"][0] if stragglers.total else 0.0
+        ),
+    )
+
+
+def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Section:
+    """Build the section; ``colors`` are those of the prefixes."""
+    section = Section("tasks", "Tasks by prefix", "Tasks")
+    if found.prefixes.total == 0:
+        none = "No task was recorded."
+        if context.run.chunk_attempts:
+            return replace(section, empty=f"{none} Without a cluster, chunks are not tasks.")
+        return replace(
+            section,
+            empty=f"{none} To record tasks, start the recorder before running them:",
+            hint=RECORD_HINT,
+        )
+    plots = [
+        plot_of(
+            figures.seconds(found.prefixes.rows, colors),
+            name="prefix-seconds",
+            title="Time by prefix",
+            description=f"Bar chart of the total time of {found.prefixes.total} prefixes.",
+            query=found.prefixes.query,
+            command=context.view_command("prefixes"),
+        )
+    ]
+    if found.prefixes.rows["median_compute_seconds"].is_not_null().any():
+        plots.append(_durations(found, context, colors))
+    tables = [context.table("prefixes", "Prefixes", found.prefixes, _PREFIXES)]
+    if found.roles.total:
+        roles = context.table("roles", "Roles in coffea", found.roles, _ROLES)
+        tables.insert(0, roles)
+    # If each prefix has one group, the table of groups would repeat that of prefixes.
+    if found.task_groups.total > found.prefixes.total:
+        tables.append(context.table("task-groups", "Task groups", found.task_groups, _GROUPS))
+    if found.stragglers.total:
+        stragglers = context.table(
+            "stragglers", "Stragglers", found.stragglers, _STRAGGLERS,
+            chosen="those with the largest excess",
+        )  # fmt: skip
+        tables.append(stragglers)
+    sentences = (
+        _prefixes(found, context.run.compute_seconds or 0.0),
+        _roles(found.roles),
+        _task_groups(found),
+        _stragglers(found),
+    )
+    return replace(
+        section,
+        sentences=tuple(filter(None, sentences)),
+        plots=tuple(plots),
+        tables=tuple(tables),
+    )
+
+
+def _durations(found: Tasks, context: Context, colors: dict[str | None, str]) -> Plot:
+    figure = figures.durations(found.prefixes.rows, colors)
+    shown, total = len(figure.layout.yaxis.ticktext), found.prefixes.total
+    note = ""
+    if shown < total:
+        note = f"The {q.count(shown)} prefixes with the most compute time, of {q.count(total)}."
+    return plot_of(
+        figure,
+        name="durations",
+        title="Distribution of compute times",
+        description="Box plots of the compute times of "
+        f"{q.counted(shown, 'prefix', 'prefixes')} on a logarithmic scale: 5th, 25th, 50th, "
+        "75th and 95th percentile, and the longest.",
+        note=note,
+        query=found.prefixes.query,
+        command=context.view_command("prefixes"),
+    )
+
+
+def _prefixes(found: Tasks, compute_seconds: float) -> str:
+    text = "The prefix of a task is the beginning of its key, usually a function name."
+    rows = found.prefixes.rows
+    top = rows.row(0, named=True) if rows.height else {}
+    if compute_seconds and top.get("compute_seconds") is not None:
+        text += (
+            f" {_name(top['prefix'], 'Tasks without a prefix')} took "
+            f"{q.share(top['compute_seconds'] / compute_seconds)} of the compute time: "
+            f"{q.counted(top['task_runs'], 'attempt')} with a median of "
+            f"{q.seconds(top['median_compute_seconds'])}."
+        )
+    return text
+
+
+def _roles(roles: Listing) -> str:
+    """Compare the compute time of chunks, merging and other tasks; empty without coffea."""
+    shares = dict(roles.rows.select("role", "compute_share").iter_rows())
+    chunks, merging = shares.get("chunk"), shares.get("merge")
+    if chunks is None:
+        return ""
+    # Rounded shares can add up to slightly more than 1.
+    other = max(1 - chunks - (merging or 0), 0.0)
+    merged = f", merging for {q.share(merging)}" if merging else ""
+    return (
+        f"Chunks account for {q.share(chunks)} of the compute time{merged}, other tasks for "
+        f"{q.share(other)}."
+    )
+
+
+def _task_groups(found: Tasks) -> str:
+    """Name the most expensive task group; empty if each prefix has only one."""
+    groups = found.task_groups
+    if groups.total <= found.prefixes.total or not groups.rows.height:
+        return ""
+    top = groups.rows.row(0, named=True)
+    return (
+        f"The tasks form {q.count(groups.total)} groups, the layers of the graphs. The most "
+        f"expensive, {_name(top['task_group'], 'no group')}, computed for "
+        f"{q.seconds(top['compute_seconds'])} in {q.counted(top['task_runs'], 'attempt')}."
+    )
+
+
+def _stragglers(found: Tasks) -> str:
+    """Count the stragglers and describe the worst."""
+    if not found.stragglers.total:
+        return "No attempt took more than twice the usual time of its prefix."
+    worst = found.stragglers.rows.row(0, named=True)
+    ratio = worst["relative_duration"]
+    times = f", {q.number(ratio)} times as long" if ratio else ""
+    return (
+        f"{q.counted(found.stragglers.total, 'attempt')} took at least twice the usual time of "
+        f"the prefix, {q.seconds(found.excess_seconds)} more in total. The worst, "
+        f"{_name(worst['key'], '')}, took {q.seconds(worst['compute_seconds'])} instead of "
+        f"{q.seconds(worst['median_seconds'])}{times}."
+    )
+
+
+def _name(name: object, nameless: str) -> str:
+    return shortened(visible(str(name)), 60) if name is not None else nameless
+
+
+_PREFIXES: Final = (
+    Field("prefix", "prefix"),
+    Field("tasks", "tasks", "count"),
+    Field("task_runs", "attempts", "count"),
+    Field("memory", "succeeded", "count"),
+    Field("erred", "failed", "trouble"),
+    Field("retried", "retried", "trouble", optional=True),
+    Field("lost", "lost", "trouble", optional=True),
+    Field("cancelled", "cancelled", "count", optional=True),
+    Field("unfinished", "unfinished", "count", optional=True),
+    Field("compute_seconds", "compute time", "seconds"),
+    Field("mean_compute_seconds", "mean", "seconds"),
+    Field("median_compute_seconds", "median", "seconds"),
+    Field(
+        "p95_compute_seconds",
+        "p95",
+        "seconds",
+        help="95th percentile of the compute times of attempts.",
+    ),
+    Field("max_compute_seconds", "longest", "seconds"),
+    Field("transfer_seconds", "transfer", "seconds"),
+    Field("deserialize_seconds", "deserialization", "seconds", optional=True),
+    Field("disk_seconds", "disk", "seconds", optional=True),
+    Field("output_bytes", "results", "bytes"),
+)
+_GROUPS: Final = (
+    Field("task_group", "group"),
+    Field("prefix", "prefix"),
+    Field("tasks", "tasks", "count"),
+    Field("task_runs", "attempts", "count"),
+    Field("erred", "failed", "trouble", optional=True),
+    Field("compute_seconds", "compute time", "seconds"),
+    Field("median_compute_seconds", "median", "seconds"),
+    Field("max_compute_seconds", "longest", "seconds"),
+    Field("transfer_seconds", "transfer", "seconds"),
+    Field("output_bytes", "results", "bytes"),
+    Field("workers", "workers", "count"),
+    Field("first_t", "start", "since"),
+    Field("wall_seconds", "wall time", "seconds"),
+)
+_STRAGGLERS: Final = (
+    Field("key", "key"),
+    Field("prefix", "prefix"),
+    Field("compute_seconds", "compute time", "seconds"),
+    Field("median_seconds", "usual time", "seconds"),
+    Field("relative_duration", "relative duration", "ratio"),
+    Field("excess_seconds", "excess", "seconds"),
+    Field("compute_start_t", "start", "since"),
+    Field("worker", "worker"),
+    Field("outcome", "outcome", "outcome"),
+    Field("attempt", "attempt", "count"),
+    Field("dataset", "dataset"),
+    Field("filename", "file"),
+)
+_ROLES: Final = (
+    Field("role", "role"),
+    Field("prefixes", "prefixes"),
+    Field("tasks", "tasks", "count"),
+    Field("task_runs", "attempts", "count"),
+    Field("failed_attempts", "failed attempts", "trouble"),
+    Field("compute_seconds", "compute time", "seconds"),
+    Field("compute_share", "share of compute", "share"),
+    Field("mean_compute_seconds", "mean", "seconds"),
+    Field("max_compute_seconds", "longest", "seconds"),
+    Field("transfer_seconds", "transfer", "seconds"),
+    Field("deserialize_seconds", "deserialization", "seconds", optional=True),
+    Field("disk_seconds", "disk", "seconds", optional=True),
+    Field("output_bytes", "results", "bytes"),
+)

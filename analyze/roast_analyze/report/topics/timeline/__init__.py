@@ -1,0 +1,177 @@
+"""The timeline: computations of every thread over time, and utilization of the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.report import quantities as q
+from roast_analyze.report.section import RECORD_HINT, Section
+from roast_analyze.report.topics import transfers
+from roast_analyze.report.topics.timeline import lanes, task_stream
+from roast_analyze.report.topics.timeline.lanes import Colors
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.context import Context
+    from roast_analyze.report.topics.timeline.task_stream import TaskStream
+
+__all__ = ["Colors", "Gap", "Timeline", "query", "section"]
+
+#: The longest time in which nothing computed, between the first and the last computation.
+_LONGEST_GAP: Final = (
+    "SELECT since_t, start_t FROM (SELECT start_t, max(stop_t) OVER (ORDER BY start_t "
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS since_t FROM {computed}) "
+    "WHERE start_t > since_t ORDER BY start_t - since_t DESC, start_t LIMIT 1"
+)
+_COMPUTED_TASKS: Final = (
+    "(SELECT compute_start_t AS start_t, compute_stop_t AS stop_t FROM task_runs "
+    "WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
+)
+_COMPUTED_CHUNKS: Final = "(FROM chunks WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
+#: The view `utilisation` by rows of the map.
+_UTILIZATION: Final = (
+    "WITH rowed AS (SELECT unnest($rows::BIGINT[]) AS row, "
+    "unnest($workers::VARCHAR[]) AS worker, unnest($server_ids::VARCHAR[]) AS server_id, "
+    "unnest($trace_ids::VARCHAR[]) AS trace_id) "
+    "SELECT row, round((utilisation.t - $begin_t) / $width)::BIGINT AS bucket, "
+    "sum(compute_seconds) / nullif(sum(thread_seconds), 0) AS share "
+    "FROM utilisation INNER JOIN rowed "
+    "ON utilisation.trace_id = rowed.trace_id AND utilisation.worker = rowed.worker "
+    "AND utilisation.server_id IS NOT DISTINCT FROM rowed.server_id "
+    "GROUP BY ALL HAVING share IS NOT NULL ORDER BY row, bucket"
+)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time without computations, seconds since the epoch."""
+
+    start_t: float
+    stop_t: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The computations of a run.
+
+    Parameters
+    ----------
+    stream : TaskStream
+    utilization : polars.DataFrame
+        View ``utilisation`` by row and bucket, as :func:`.lanes.build` expects it.
+    longest_gap : Gap or None
+        None with fewer than two computations.
+    """
+
+    stream: TaskStream
+    utilization: pl.DataFrame
+    longest_gap: Gap | None
+
+
+def query(trace: Session, context: Context) -> Timeline:
+    """Query the computations of a run."""
+    computed = _COMPUTED_TASKS if context.run.task_runs else _COMPUTED_CHUNKS
+    gaps = trace.sql(_LONGEST_GAP.format(computed=computed)).fetchall()
+    rowed = context.workers.with_columns(transfers.map_row().alias("row"))
+    shares = trace.sql(
+        _UTILIZATION,
+        {
+            "rows": rowed["row"].to_list(),
+            "workers": rowed["worker"].to_list(),
+            "server_ids": rowed["server_id"].to_list(),
+            "trace_ids": rowed["trace_id"].to_list(),
+            "begin_t": context.buckets.begin_t,
+            "width": context.buckets.seconds,
+        },
+    ).pl()
+    return Timeline(
+        stream=task_stream.query(trace, context),
+        utilization=shares.join(
+            transfers.named_rows(rowed), on="row", maintain_order="left"
+        ).select("row", "worker", "name", "workers", "bucket", "share"),
+        longest_gap=Gap(*gaps[0]) if gaps else None,
+    )
+
+
+def section(found: Timeline, context: Context, colors: Colors) -> Section:
+    """Build the section."""
+    section = Section("timeline", "Timeline", "Timeline")
+    stream, run = found.stream, context.run
+    if not stream.runs and not stream.failures:
+        return replace(
+            section,
+            empty="No task ran while this was recorded. To record tasks, start the recorder "
+            "before running them:",
+            hint=RECORD_HINT,
+        )
+    view = "task_runs" if run.task_runs else "chunks"
+    command = context.view_command(view)
+    drawn = lanes.build(
+        stream,
+        context.load,
+        found.utilization,
+        colors,
+        stop_t=run.stop_t or 0.0,
+        utc_offset_seconds=context.recording.utc_offset_seconds,
+        description=f"Timeline: {q.counted(stream.workers.height, 'worker')} over "
+        f"{q.seconds(run.wall_seconds)}, {q.counted(stream.runs, 'computation')}, "
+        f"{q.counted(stream.failures, 'failed attempt')}.",
+        note=_omissions(stream, command),
+        query=f"SELECT * FROM {view} ORDER BY processing_t",  # noqa: S608 - one of two names
+        command=command,
+    )
+    return replace(section, sentences=(_sentence(found, context),), timeline=drawn)
+
+
+def _sentence(found: Timeline, context: Context) -> str:
+    run = context.run
+    noun, group = ("task", "prefix") if run.task_runs else ("chunk", "dataset")
+    text = (
+        f"Each lane is a thread of a worker, each bar is a {noun} in the color of its {group}."
+    )
+    if run.busy_seconds and run.compute_seconds and run.peak_nthreads:
+        text += (
+            f" From the first {noun} to the last, "
+            f"{q.number(run.compute_seconds / run.busy_seconds)} of up to "
+            f"{q.counted(run.peak_nthreads, 'thread')} computed on average."
+        )
+    gap = found.longest_gap
+    if gap and run.start_t is not None and run.busy_seconds:
+        seconds = gap.stop_t - gap.start_t
+        if seconds > 0.01 * run.busy_seconds:
+            # By the clock of a worker, the gap can begin before the recording.
+            since = max(gap.start_t - run.start_t, 0.0)
+            text += (
+                f" The longest gap in which nothing computed was {q.seconds(seconds)}, "
+                f"{q.seconds(since)} after the start."
+            )
+    return text
+
+
+def _omissions(stream: TaskStream, command: str) -> str:
+    parts = []
+    single = stream.bars.height
+    if stream.runs - stream.hidden_runs > single:
+        parts.append(
+            f"The {q.count(single)} longest of {q.counted(stream.runs, 'computation')} have "
+            f"their own bars; the others are added up in buckets of "
+            f"{q.seconds(stream.bucket_seconds)}, drawn as high as their share of the bucket."
+        )
+    if stream.transfer_runs > stream.transfers.height:
+        parts.append(
+            f"So are all but the {q.count(stream.transfers.height)} longest of "
+            f"{q.counted(stream.transfer_runs, 'transfer')}."
+        )
+    if stream.hidden_rows:
+        parts.append(
+            f"{q.counted(stream.hidden_rows, 'worker')} with "
+            f"{q.counted(stream.hidden_runs, 'computation')} are left out: workers with "
+            "failures are shown first, then the busiest."
+        )
+    if stream.failures > stream.marks.height:
+        more = stream.failures - stream.marks.height
+        parts.append(f"{q.counted(more, 'more failed attempt')} are not marked.")
+    return " ".join([*parts, f"All of them: {command}"]) if parts else ""

@@ -1,0 +1,362 @@
+"""The computations, transfers and failures of a run by thread, for the timeline.
+
+The result is bounded, however long the run. The longest computations are returned one by
+one, with their keys; all others are added up by thread and bucket, exactly: one that crosses
+several buckets is divided between them. The same holds for transfers.
+"""
+
+# ruff: noqa: S608 - every query here is put together from this file's own text
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.context import Context
+
+#: Most computations, transfers and failed attempts that are returned one by one.
+MOST_BARS: Final = 5_000
+MOST_TRANSFERS: Final = 1_500
+MOST_MARKS: Final = 1_000
+#: Most kinds: combinations of prefix and dataset.
+MOST_KINDS: Final = 60
+#: Most workers.
+MOST_ROWS: Final = 1_000
+#: Most lanes of a worker: one that replaces its threads would have ever more.
+MOST_SLOTS: Final = 64
+#: Most sums of seconds by lane, kind and bucket, and most buckets.
+MOST_CELLS: Final = 80_000
+MOST_BUCKETS: Final = 480
+
+FAILED: Final = ("erred", "retried", "lost")
+_FAILED_LIST: Final = ", ".join(f"'{outcome}'" for outcome in FAILED)
+
+_TASKS: Final = (
+    "SELECT key, attempt, prefix, {dataset} AS dataset, worker, thread, outcome, "
+    "compute_start_t AS start_t, compute_stop_t AS stop_t, "
+    "coalesce(compute_stop_t, end_t, processing_t) AS end_t FROM task_runs{join}"
+)
+#: A task of dask-awkward can read several chunks: its dataset is that of one of them.
+_DATASETS: Final = (
+    " LEFT JOIN (SELECT trace_id, key, attempt, min(dataset) AS dataset FROM chunks "
+    "GROUP BY ALL) AS chunk USING (trace_id, key, attempt)"
+)
+#: Without a cluster there are no tasks: chunk attempts replace them.
+_CHUNKS: Final = (
+    "SELECT key, attempt, NULL::VARCHAR AS prefix, dataset, worker, thread, outcome, start_t, "
+    "stop_t, coalesce(stop_t, end_t, processing_t) AS end_t FROM chunks"
+)
+_TRANSFERS: Final = (
+    "SELECT worker, thread, start_t, stop_t FROM task_phases WHERE action = 'transfer'"
+)
+#: Threads and their lanes.
+_PLACES: Final = (
+    "WITH place AS (SELECT unnest($workers::VARCHAR[]) AS worker, "
+    "unnest($threads::BIGINT[]) AS thread, unnest($lanes::INT[]) AS lane), "
+)
+_AT_PLACE: Final = (
+    "INNER JOIN place ON part.worker IS NOT DISTINCT FROM place.worker "
+    "AND part.thread IS NOT DISTINCT FROM place.thread"
+)
+_ATTEMPTS_PLACED: Final = (
+    _PLACES + "known AS (SELECT unnest($prefixes::VARCHAR[]) AS prefix, "
+    "unnest($datasets::VARCHAR[]) AS dataset, unnest($kinds::INT[]) AS kind), "
+    "placed AS (SELECT lane, coalesce(kind, $other)::INT AS kind, key, attempt, outcome, "
+    "start_t, stop_t, end_t, stop_t - start_t AS seconds "
+    f"FROM ({{attempts}}) AS part {_AT_PLACE} "
+    "LEFT JOIN known ON part.prefix IS NOT DISTINCT FROM known.prefix "
+    "AND part.dataset IS NOT DISTINCT FROM known.dataset) "
+)
+_TRANSFERS_PLACED: Final = (
+    _PLACES + "placed AS (SELECT lane, 0 AS kind, start_t, stop_t, stop_t - start_t AS "
+    f"seconds FROM ({_TRANSFERS}) AS part {_AT_PLACE}) "
+)
+#: All but the longest, divided between the buckets that they overlap with.
+_DIVIDED: Final = (
+    "SELECT lane, kind, cell::INT AS cell, sum(greatest("
+    "least(until, (cell + 1) * $width) - greatest(since, cell * $width), 0)) AS seconds "
+    "FROM (SELECT *, unnest(range(floor(since / $width)::BIGINT, "
+    "least(floor(until / $width)::BIGINT + 1, $buckets))) AS cell "
+    "FROM (SELECT lane, kind, greatest(start_t - $begin_t, 0) AS since, "
+    "least(stop_t - $begin_t, $span) AS until FROM placed "
+    "WHERE (seconds, start_t) < ($least_seconds, $least_t))) "
+    "GROUP BY ALL HAVING seconds > 0 ORDER BY lane, cell, kind"
+)
+
+
+@dataclass(frozen=True)
+class TaskStream:
+    """Computations, transfers and failed attempts of a run.
+
+    Parameters
+    ----------
+    workers : polars.DataFrame
+        One row per worker that is drawn, in order: ``worker``, ``name``, ``lanes``: number
+        of its lanes. Lanes are numbered across all workers.
+    presence : polars.DataFrame
+        Worker processes: ``row`` of their worker, ``added_t``, ``removed_t`` (null: unknown)
+        and ``lost``.
+    kinds : polars.DataFrame
+        ``kind``, ``prefix`` and ``dataset``, with ``runs`` and their ``seconds``; the most
+        time first. All other kinds share the number after the last one.
+    bars : polars.DataFrame
+        The longest computations: ``lane``, ``kind``, ``start_t``, ``stop_t``, ``outcome``,
+        ``key``, ``attempt``; with chunks also ``filename``, ``entry_start``, ``entry_stop``.
+    cells : polars.DataFrame
+        ``seconds`` of all other computations by ``lane``, ``kind`` and ``cell``, the number
+        of a bucket.
+    transfers, transfer_cells : polars.DataFrame
+        The same of transfers, which have no kind.
+    marks : polars.DataFrame
+        Failed attempts: ``lane``, ``kind``, ``t``, ``outcome``, ``key``, ``attempt``.
+    begin_t : float
+        Start of the first bucket, seconds since the epoch.
+    bucket_seconds : float
+    runs, transfer_runs, failures : int
+        Number of all computations, transfers and failed attempts.
+    hidden_rows, hidden_runs : int
+        Workers that are not drawn, and their computations.
+    """
+
+    workers: pl.DataFrame = field(default_factory=pl.DataFrame)
+    presence: pl.DataFrame = field(default_factory=pl.DataFrame)
+    kinds: pl.DataFrame = field(default_factory=pl.DataFrame)
+    bars: pl.DataFrame = field(default_factory=pl.DataFrame)
+    cells: pl.DataFrame = field(default_factory=pl.DataFrame)
+    transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
+    transfer_cells: pl.DataFrame = field(default_factory=pl.DataFrame)
+    marks: pl.DataFrame = field(default_factory=pl.DataFrame)
+    begin_t: float = 0.0
+    bucket_seconds: float = 1.0
+    runs: int = 0
+    transfer_runs: int = 0
+    failures: int = 0
+    hidden_rows: int = 0
+    hidden_runs: int = 0
+
+
+def query(
+    trace: Session,
+    context: Context,
+    *,
+    most_bars: int = MOST_BARS,
+    most_cells: int = MOST_CELLS,
+    most_rows: int = MOST_ROWS,
+) -> TaskStream:
+    """Query the computations, transfers and failed attempts of a run.
+
+    Parameters
+    ----------
+    trace : Session
+    context : Context
+    most_bars, most_cells, most_rows : int
+        See :data:`MOST_BARS` and the others.
+    """
+    run, begin_t = context.run, context.start_t
+    of_tasks, with_chunks = run.task_runs > 0, run.chunk_attempts > 0
+    attempts = _CHUNKS
+    if of_tasks:
+        dataset, join = ("dataset", _DATASETS) if with_chunks else ("NULL::VARCHAR", "")
+        attempts = _TASKS.format(dataset=dataset, join=join)
+    threads = trace.sql(
+        "SELECT worker, thread, sum(stop_t - start_t) AS busy, "
+        "count(stop_t - start_t) AS runs, min(start_t) AS first_t, "
+        f"bool_or(outcome IN ({_FAILED_LIST})) AS failed "
+        f"FROM ({attempts}) GROUP BY worker, thread"
+    ).pl()
+    processes = context.workers.select(
+        "worker", "name", "added_t", "removed_t", "lost"
+    ).with_row_index("place")
+    workers = _workers(threads, processes)
+    shown = _chosen(workers, most_rows)
+    places, lanes = _placed(threads, shown)
+    kinds = _kinds(trace, attempts)
+    span_seconds = max((run.stop_t or 0.0) - begin_t, 1e-6)
+    buckets = min(max(2 * most_cells // max(sum(lanes), 1), 60), MOST_BUCKETS)
+    parameters = {
+        "workers": places["worker"].to_list(),
+        "threads": places["thread"].to_list(),
+        "lanes": places["lane"].to_list(),
+        "prefixes": kinds["prefix"].to_list(),
+        "datasets": kinds["dataset"].to_list(),
+        "kinds": kinds["kind"].to_list(),
+        "other": kinds.height,
+        "begin_t": begin_t,
+        "span": span_seconds,
+        "width": span_seconds / buckets,
+        "buckets": buckets,
+    }
+    placed = _ATTEMPTS_PLACED.format(attempts=attempts)
+    bars, runs = _longest(trace, placed, parameters, most_bars, ", kind, key, attempt, outcome")
+    cells = _rest(trace, placed, parameters, bars, runs)
+    transfers, transfer_runs = bars.head(0), 0
+    if of_tasks:
+        transfers, transfer_runs = _longest(
+            trace, _TRANSFERS_PLACED, parameters, MOST_TRANSFERS
+        )
+    transfer_cells = _rest(trace, _TRANSFERS_PLACED, parameters, transfers, transfer_runs)
+    cells, transfer_cells, times = _bounded(cells, transfer_cells, most_cells)
+    marks, failures = _marks(trace, placed, parameters)
+    in_all = int(threads["runs"].sum())
+    return TaskStream(
+        workers=shown.select("worker", "name", lanes=pl.Series(lanes, dtype=pl.Int64)),
+        presence=processes.join(shown.select("worker", "row"), on="worker", nulls_equal=True),
+        kinds=kinds,
+        bars=_with_files(trace, bars) if with_chunks else bars,
+        cells=cells,
+        transfers=transfers,
+        transfer_cells=transfer_cells,
+        marks=marks,
+        begin_t=begin_t,
+        bucket_seconds=times * span_seconds / buckets,
+        runs=in_all,
+        transfer_runs=transfer_runs,
+        failures=failures,
+        hidden_rows=workers.height - shown.height,
+        hidden_runs=in_all - int(places["runs"].sum()),
+    )
+
+
+def _workers(threads: pl.DataFrame, processes: pl.DataFrame) -> pl.DataFrame:
+    """List the workers in order; processes that had the same address are one worker."""
+    active = threads.group_by("worker").agg(
+        pl.col("busy").sum(), pl.col("failed").any(), pl.col("first_t").min()
+    )
+    known = processes.group_by("worker").agg(
+        pl.col("name").last(), pl.col("lost").any(), pl.col("place").min()
+    )
+    return (
+        known.join(active, on="worker", how="full", coalesce=True, nulls_equal=True)
+        .with_columns(
+            failed=pl.col("failed").fill_null(value=False)
+            | pl.col("lost").fill_null(value=False)
+        )
+        .sort("place", "first_t", "worker", nulls_last=True)
+    )
+
+
+def _chosen(workers: pl.DataFrame, most_rows: int) -> pl.DataFrame:
+    """Choose the workers with failures, then the busiest, and number them in order."""
+    ranked = workers.with_row_index("order").sort(
+        "failed", "busy", descending=True, nulls_last=True, maintain_order=True
+    )
+    return (
+        ranked.head(most_rows)
+        .sort("order")
+        .select("worker", "name", row=pl.int_range(pl.len(), dtype=pl.Int32))
+    )
+
+
+def _placed(threads: pl.DataFrame, shown: pl.DataFrame) -> tuple[pl.DataFrame, list[int]]:
+    """Assign each thread to a lane; return the threads, and the number of lanes by worker.
+
+    Attempts without a thread, such as those lost with their worker, are on the first lane.
+    """
+    slots = (
+        threads.join(shown.select("worker", "row"), on="worker", nulls_equal=True)
+        .sort("row", "first_t", "thread", nulls_last=True)
+        .with_columns(
+            slot=pl.when(pl.col("thread").is_null())
+            .then(0)
+            .otherwise((pl.col("thread").is_not_null().cum_sum().over("row") - 1) % MOST_SLOTS)
+        )
+    )
+    used = dict(slots.group_by("row").agg(pl.col("slot").max() + 1).iter_rows())
+    lanes = [used.get(row, 1) for row in shown["row"]]
+    first = pl.DataFrame(
+        {"row": shown["row"], "first": [0, *accumulate(lanes)][: len(lanes)]},
+        schema={"row": pl.Int32, "first": pl.Int64},
+    )
+    return slots.join(first, on="row").with_columns(
+        lane=pl.col("first") + pl.col("slot")
+    ), lanes
+
+
+def _kinds(trace: Session, attempts: str) -> pl.DataFrame:
+    kinds: pl.DataFrame = trace.sql(
+        "SELECT prefix, dataset, count(*) AS runs, sum(stop_t - start_t) AS seconds, "
+        "(row_number() OVER (ORDER BY sum(stop_t - start_t) DESC "
+        "NULLS LAST, prefix, dataset) - 1)::INT AS kind "
+        f"FROM ({attempts}) GROUP BY prefix, dataset ORDER BY kind LIMIT {MOST_KINDS}"
+    ).pl()
+    return kinds
+
+
+def _longest(
+    trace: Session, placed: str, parameters: dict[str, Any], most: int, columns: str = ""
+) -> tuple[pl.DataFrame, int]:
+    """Return the longest rows of ``placed``, and the number of all of them."""
+    found = _query(
+        trace,
+        f"{placed} SELECT lane, start_t, stop_t, seconds{columns}, "
+        "count(*) OVER () AS runs FROM placed WHERE seconds IS NOT NULL "
+        f"ORDER BY seconds DESC, start_t DESC LIMIT {most}",
+        parameters,
+    )
+    return found.drop("runs"), int(found["runs"][0]) if found.height else 0
+
+
+def _rest(
+    trace: Session, placed: str, parameters: dict[str, Any], longest: pl.DataFrame, runs: int
+) -> pl.DataFrame:
+    """Add up all but the longest by lane, kind and bucket."""
+    if runs <= longest.height:
+        names = ("lane", "kind", "cell")
+        return pl.DataFrame(schema={**dict.fromkeys(names, pl.Int32), "seconds": pl.Float64})
+    least_seconds, least_t = longest.select("seconds", "start_t").row(-1)
+    bounds = {"least_seconds": least_seconds, "least_t": least_t}
+    return _query(trace, placed + _DIVIDED, parameters | bounds)
+
+
+def _bounded(
+    cells: pl.DataFrame, transfer_cells: pl.DataFrame, most_cells: int
+) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+    """Merge buckets until there are few enough sums."""
+    times = 1
+    coarser = cells, transfer_cells
+    while (most := max(map(len, coarser))) > most_cells:
+        times = max(times + 1, times * most // most_cells)
+        coarse, coarse_transfers = (
+            some.group_by("lane", pl.col("cell") // times, "kind")
+            .agg(pl.col("seconds").sum())
+            .sort("lane", "cell", "kind")
+            for some in (cells, transfer_cells)
+        )
+        coarser = coarse, coarse_transfers
+    return *coarser, times
+
+
+def _marks(trace: Session, placed: str, parameters: dict[str, Any]) -> tuple[pl.DataFrame, int]:
+    """Return the failed attempts, the first of each outcome first, and count them all."""
+    found = _query(
+        trace,
+        f"{placed} SELECT lane, kind, end_t AS t, outcome, key, attempt, "
+        f"count(*) OVER () AS failures FROM placed WHERE outcome IN ({_FAILED_LIST}) "
+        "ORDER BY row_number() OVER (PARTITION BY outcome ORDER BY end_t), outcome "
+        f"LIMIT {MOST_MARKS}",
+        parameters,
+    )
+    return found.drop("failures"), int(found["failures"][0]) if found.height else 0
+
+
+def _with_files(trace: Session, bars: pl.DataFrame) -> pl.DataFrame:
+    """Add the file and the entries of each computation."""
+    files = trace.sql(
+        "SELECT key, attempt, any_value(filename) AS filename, "
+        "min(entry_start) AS entry_start, max(entry_stop) AS entry_stop, count(*) AS chunks "
+        "FROM chunks SEMI JOIN (SELECT unnest($keys::VARCHAR[]) AS key) USING (key) "
+        "GROUP BY key, attempt",
+        {"keys": bars["key"].to_list()},
+    ).pl()
+    return bars.join(files, on=["key", "attempt"], how="left", maintain_order="left")
+
+
+def _query(trace: Session, text: str, parameters: dict[str, Any]) -> pl.DataFrame:
+    used = {name: value for name, value in parameters.items() if f"${name}" in text}
+    frame: pl.DataFrame = trace.sql(text, used).pl()
+    return frame

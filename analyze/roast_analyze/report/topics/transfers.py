@@ -1,0 +1,285 @@
+"""Data transfers between workers: by whom, how often, how much, and for how long.
+
+Workers report with each task the transfers for its dependencies, with source and duration.
+The number of bytes is known only if transfers were recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+from plotly.graph_objects import Figure, Heatmap
+
+from roast_analyze.figures import layout, palette
+from roast_analyze.figures.labels import label, worker_name
+from roast_analyze.report import quantities as q
+from roast_analyze.report.listing import Listing, list_frame
+from roast_analyze.report.plots import plot_of
+from roast_analyze.report.tables import Field
+from roast_analyze.safe_text import shortened, visible
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.context import Context
+    from roast_analyze.report.section import Section
+
+#: Most rows of the table of pairs of workers.
+PAIR_ROWS: Final = 20
+#: Most rows of a map of workers; neighboring workers share a row if there are more.
+MAP_ROWS: Final = 40
+
+_RECORDED: Final = (
+    "SELECT source, destination, count(*) AS transfers, sum(bytes)::BIGINT AS bytes, "
+    "sum(stop_t - start_t) AS seconds FROM transfers "
+    "WHERE source IS NOT NULL AND destination IS NOT NULL GROUP BY source, destination"
+)
+_REPORTED: Final = (
+    "SELECT source, worker AS destination, count(*) AS transfers, "
+    "NULL::BIGINT AS bytes, sum(seconds) AS seconds FROM task_phases "
+    "WHERE action = 'transfer' AND source IS NOT NULL AND worker IS NOT NULL "
+    "GROUP BY ALL"
+)
+_ORDER: Final = "bytes DESC NULLS LAST, seconds DESC, source, destination"
+
+#: Heights: a row of the map, all rows at least, and everything around them.
+_ROW_PX: Final = 16
+_LEAST_PX: Final = 110
+_AROUND_PX: Final = 130
+#: Units: size, least amount for which it is used, and name.
+_BYTES: Final = (
+    (1024.0**3, 1024.0**3, "GiB"),
+    (1024.0**2, 1024.0**2, "MiB"),
+    (1024.0, 1024.0, "KiB"),
+    (1.0, 0.0, "B"),
+)
+_SECONDS: Final = ((1.0, 1.0, "s"), (1e-3, 0.0, "ms"))
+#: Most columns with names below them: plotly would rotate more names.
+_NAMED_COLUMNS: Final = 8
+
+_PAIRS: Final = (
+    Field("source", "source"),
+    Field("destination", "destination"),
+    Field("transfers", "transfers", "count"),
+    Field("bytes", "size", "bytes"),
+    Field("seconds", "time", "seconds"),
+)
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Data transfers between workers.
+
+    Parameters
+    ----------
+    recorded : bool
+        Whether transfers were recorded, so that their bytes are known.
+    count, bytes : int
+    seconds : float
+        Sum over all transfers, which can overlap.
+    pairs : Listing
+        source, destination, transfers, bytes, seconds; the largest first.
+    workers : polars.DataFrame
+        Rows of the map: see :func:`row_names`.
+    cells : polars.DataFrame
+        Cells of the map: from_row, to_row, transfers, bytes, seconds.
+    """
+
+    recorded: bool
+    count: int
+    bytes: int
+    seconds: float
+    pairs: Listing
+    workers: pl.DataFrame
+    cells: pl.DataFrame
+
+
+def query(trace: Session, context: Context) -> Transfers:
+    """Query the transfers of a run."""
+    recorded = bool(trace.sql("SELECT EXISTS (FROM transfers)").fetchall()[0][0])
+    text, view = (_RECORDED, "transfers") if recorded else (_REPORTED, "task_phases")
+    pairs = trace.sql(f"{text} ORDER BY {_ORDER}").pl()
+    addresses = context.workers.select("worker", "name").unique("worker", maintain_order=True)
+    rows = addresses.with_columns(map_row().alias("row"))
+    sources = rows.select(pl.col("worker").alias("source"), pl.col("row").alias("from_row"))
+    destinations = rows.select(
+        pl.col("worker").alias("destination"), pl.col("row").alias("to_row")
+    )
+    cells = (
+        pairs.join(sources, on="source")
+        .join(destinations, on="destination")
+        .group_by("from_row", "to_row")
+        .agg(pl.col("transfers", "bytes", "seconds").sum())
+        .sort("from_row", "to_row")
+    )
+    return Transfers(
+        recorded=recorded,
+        count=int(pairs["transfers"].sum()),
+        bytes=int(pairs["bytes"].sum()),
+        seconds=float(pairs["seconds"].sum()),
+        pairs=list_frame(view, text, _ORDER, PAIR_ROWS, pairs),
+        workers=named_rows(rows),
+        cells=cells,
+    )
+
+
+def map_row() -> pl.Expr:
+    """Return the row of each worker of a list in a map with at most :data:`MAP_ROWS` rows."""
+    return pl.int_range(pl.len()) * pl.min_horizontal(pl.len(), MAP_ROWS) // pl.len()
+
+
+def named_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Name each ``row`` after its first worker, and count its ``workers``."""
+    return rows.group_by("row", maintain_order=True).agg(
+        pl.col("worker", "name").first(), pl.len().alias("workers")
+    )
+
+
+def sentence(transfers: Transfers, prefixes: pl.DataFrame) -> str:
+    """Describe the transfers; ``prefixes`` contains prefix and transfer_seconds."""
+    if not transfers.count:
+        return "The workers reported no transfers between them."
+    most = transfers.pairs.rows.row(0, named=True)
+    source, destination = (
+        shortened(visible(str(most[end])).rsplit("://", 1)[-1], 40)
+        for end in ("source", "destination")
+    )
+    if transfers.recorded:
+        return (
+            f"The workers sent each other {q.byte_size(transfers.bytes)} in "
+            f"{q.counted(transfers.count, 'transfer')}; the most, "
+            f"{q.byte_size(most['bytes'])}, from {source} to {destination}."
+        )
+    text = (
+        f"The workers reported {q.counted(transfers.count, 'transfer')} with a total duration "
+        f"of {q.seconds(transfers.seconds)}; the most between two of them, "
+        f"{q.seconds(most['seconds'])}, from {source} to {destination}."
+    )
+    waiting = prefixes.filter(pl.col("transfer_seconds") > 0).sort(
+        "transfer_seconds", descending=True
+    )
+    if waiting.height:
+        prefix, seconds = waiting.select("prefix", "transfer_seconds").row(0)
+        name = "Tasks without a prefix" if prefix is None else shortened(visible(prefix), 60)
+        share = q.share(seconds / float(waiting["transfer_seconds"].sum()))
+        text += f" {name} accounts for {share} of it."
+    return f"{text} Bytes were not recorded."
+
+
+def extend(section: Section, transfers: Transfers, context: Context) -> Section:
+    """Append the figure and the table of transfers to a section."""
+    rows, total = transfers.workers.height, context.workers.height
+    note = ""
+    if total > rows:
+        note = (
+            f"Each of the {q.count(rows)} rows stands for several of the {q.count(total)} "
+            "workers, in order."
+        )
+    plot = plot_of(
+        figure(transfers),
+        name="movement",
+        title="Transfers between workers",
+        description=f"A heatmap of {q.counted(rows, 'row')} by {q.counted(rows, 'column')} of "
+        "workers: the stronger the color, the more the worker of the row sent to that of the "
+        "column.",
+        note=note,
+        query=transfers.pairs.query,
+        command="",
+    )
+    table = context.table(
+        "pairs", "Transfers by pair of workers", transfers.pairs, _PAIRS,
+        chosen="the largest", has_view=False,
+    )  # fmt: skip
+    return replace(section, plots=(*section.plots, plot), tables=(*section.tables, table))
+
+
+def row_names(workers: pl.DataFrame) -> dict[int, str]:
+    """Return the names of the rows of a map of workers.
+
+    Parameters
+    ----------
+    workers : polars.DataFrame
+        row; worker and name of its first worker; workers, the number of workers in it.
+    """
+    rows = workers.unique("row").sort("row").iter_rows(named=True)
+    return {
+        row["row"]: label(worker_name(row))
+        + (f" and {row['workers'] - 1} more" if row["workers"] > 1 else "")
+        for row in rows
+    }
+
+
+def figure(transfers: Transfers) -> Figure:
+    """Draw a heatmap: a row for each source and a column for each destination.
+
+    Colors show bytes if these were recorded, else seconds.
+    """
+    names = row_names(transfers.workers)
+    rows = list(names)
+    column = "bytes" if transfers.recorded else "seconds"
+    values = {
+        (source, destination): value
+        for source, destination, value in transfers.cells.select(
+            "from_row", "to_row", column
+        ).iter_rows()
+    }
+    most = max(values.values(), default=0)
+    units = _BYTES if transfers.recorded else _SECONDS
+    divisor, unit = next((size, unit) for size, least, unit in units if most >= least)
+
+    def scaled(value: float | None) -> float | None:
+        return None if value is None else float(f"{value / divisor:.3g}")
+
+    drawn = _empty_map(names)
+    drawn.add_trace(
+        Heatmap(
+            z=[[scaled(values.get((source, to))) for to in rows] for source in rows],
+            x=rows,
+            y=rows,
+            zmin=0,
+            zmax=most / divisor or 1,
+            colorscale=[[0, "rgba(0, 114, 178, 0.08)"], [1, palette.RANKED[0]]],
+            colorbar={
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": 1,
+                "yanchor": "bottom",
+                "len": 0.25,
+                "thickness": 8,
+                "tickmode": "array",
+                "tickvals": [0, most / divisor],
+                "ticktext": ["0", f"{most / divisor:.3g} {unit}"],
+                "outlinewidth": 0,
+            },
+            hoverongaps=False,
+            xgap=1,
+            ygap=1,
+            name="transferred",
+            hovertemplate=f"%{{z:,.4~g}} {unit} from %{{y}} to %{{x}}<extra></extra>",
+            meta=layout.columns(x="destination", y="source", z=f"{column}_in_{unit}"),
+        )
+    )
+    return drawn
+
+
+def _empty_map(names: dict[int, str]) -> Figure:
+    ticks = {"tickmode": "array", "tickvals": list(names), "ticktext": list(names.values())}
+    named = len(names) <= _NAMED_COLUMNS
+    drawn = layout.empty_figure(
+        _AROUND_PX + max(_ROW_PX * len(names), _LEAST_PX),
+        xaxis=layout.axis(
+            "destination" if named else "destination, in the same order",
+            # Two or three columns across the whole page would look like bars.
+            domain=[0, min(1, len(names) / _NAMED_COLUMNS)],
+            showticklabels=named,
+            showgrid=False,
+            **ticks,
+        ),
+        yaxis=layout.axis("source", autorange="reversed", showgrid=False, **ticks),
+    )
+    if not named:
+        # Without tick labels plotly writes the title onto the map.
+        drawn.update_layout(xaxis_title_standoff=28, margin_b=48)
+    return drawn

@@ -1,0 +1,277 @@
+"""The verdict at the top of the page: two sentences, tiles, and the use of the core time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.figures import palette
+from roast_analyze.report import quantities as q
+from roast_analyze.report.topics import loss as losses
+
+if TYPE_CHECKING:
+    from roast_analyze.report.context import Context
+    from roast_analyze.report.listing import Listing
+    from roast_analyze.report.run import Run
+
+_SPENT_QUERY: Final = (
+    "SELECT core_seconds, sum(task_runs.compute_seconds) FILTER (outcome = 'memory') "
+    "AS kept, sum(task_runs.compute_seconds) FILTER (outcome NOT IN ('memory', 'unfinished')) "
+    "AS wasted, sum(task_runs.compute_seconds) FILTER (outcome = 'unfinished') AS unfinished, "
+    "sum(task_runs.transfer_seconds) AS transfer, sum(deserialize_seconds) AS "
+    "deserialize, sum(disk_seconds) AS disk FROM run, task_runs GROUP BY core_seconds"
+)
+_SPENT_ON_CHUNKS_QUERY: Final = (
+    "SELECT core_seconds, sum(chunks.compute_seconds) FILTER (outcome = 'memory') AS kept, "
+    "sum(chunks.compute_seconds) FILTER (outcome NOT IN ('memory', 'unfinished')) AS wasted, "
+    "sum(chunks.compute_seconds) FILTER (outcome = 'unfinished') AS unfinished "
+    "FROM run, chunks GROUP BY core_seconds"
+)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A headline number with a label above and a hint in small print below."""
+
+    label: str
+    value: str
+    hint: str
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of the time spent.
+
+    Parameters
+    ----------
+    name : str
+    seconds : float
+    text, percent : str
+        The seconds and the share as text; no percentage for time that overlaps with
+        computing.
+    fraction : float
+        Fraction of the bar; 0 for time that overlaps with computing.
+    color : str
+        CSS color.
+    """
+
+    name: str
+    seconds: float
+    text: str
+    percent: str
+    fraction: float
+    color: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Headline sentences, completeness of the trace, tiles, and the bar of the time spent."""
+
+    summary: str
+    outcome: str
+    is_complete: bool
+    completeness: str
+    tiles: tuple[Tile, ...]
+    spent: tuple[Share, ...]
+    spent_sentence: str
+    spent_query: str
+
+
+def build(context: Context, loss: Listing) -> Verdict:
+    """Build the verdict from the totals of a run and the rows of view ``loss``."""
+    run = context.run
+    return Verdict(
+        summary=_summary(run),
+        outcome=_outcome(run),
+        is_complete=loss.total == 0,
+        completeness=losses.completeness(loss, context),
+        tiles=_tiles(context, loss),
+        spent=_spent(context),
+        spent_sentence=_spent_sentence(context),
+        spent_query=_SPENT_QUERY if run.task_runs else _SPENT_ON_CHUNKS_QUERY,
+    )
+
+
+def _summary(run: Run) -> str:
+    """Describe in one sentence what the run did, how fast, and on how many workers."""
+    if not run.task_runs and not run.chunk_attempts:
+        return f"No task ran during the {q.seconds(run.wall_seconds)} of this recording."
+    on = ""
+    if run.workers:
+        # A recording of a single instant contains workers, but none for any time.
+        threads = f" ({q.counted(run.peak_nthreads, 'thread')})" if run.peak_nthreads else ""
+        on = f" on {q.counted(run.peak_workers or run.workers, 'worker')}{threads}"
+    if run.chunks:
+        events = "" if run.events is None else f", {q.counted(run.events, 'event')}"
+        seconds = run.chunk_wall_seconds or run.busy_seconds
+        rate = f": {q.rate(run.events_per_second, 'events')}" if run.events_per_second else ""
+        done = f"{q.counted(run.chunks, 'chunk')}{events}"
+    else:
+        seconds, rate = run.busy_seconds, ""
+        done = q.counted(run.task_runs, "task")
+        if not run.task_runs:
+            done = f"{q.counted(run.chunk_attempts, 'chunk attempt')}, none finished"
+        elif run.tasks and run.tasks != run.task_runs:
+            done = f"{q.counted(run.tasks, 'task')}, {q.counted(run.task_runs, 'attempt')}"
+    duration = "" if seconds is None else f" in {q.seconds(seconds)}"
+    return f"{done}{duration}{on}{rate}."
+
+
+def _outcome(run: Run) -> str:
+    """Describe how busy the cores were and what failed."""
+    failed = f"{failure_counts(run)}."
+    if run.core_efficiency is None or not (run.task_runs or run.chunk_attempts):
+        return failed
+    return f"CPU utilization was {q.share(run.core_efficiency)}. {failed}"
+
+
+def failure_counts(run: Run) -> str:
+    """Count failed, retried, lost, unfinished and skipped attempts in words."""
+    parts = [
+        (run.erred, "task failed", "tasks failed"),
+        (run.retried, "attempt failed and was retried", "attempts failed and were retried"),
+        (run.lost, "attempt was lost with its worker", "attempts were lost with their workers"),
+        (run.unfinished, "attempt did not finish", "attempts did not finish"),
+        (run.skipped, "chunk was skipped", "chunks were skipped"),
+    ]
+    counts = [q.counted(n, one, many) for n, one, many in parts if n]
+    if not counts:
+        return "Nothing failed" if run.failures == 0 else q.counted(run.failures, "failure")
+    return q.series(counts)
+
+
+def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
+    run = context.run
+    core_time, unit = q.core_time(run.core_seconds)
+    busy = run.busy_seconds
+    counts = (
+        (run.memory, "succeeded"),
+        (run.erred, "failed"),
+        (run.retried, "retried"),
+        (run.lost, "lost"),
+        (run.rescheduled, "rescheduled"),
+        (run.cancelled, "cancelled"),
+        (run.unfinished, "unfinished"),
+    )
+    attempts = ", ".join(f"{q.count(n)} {word}" for n, word in counts if n)
+    if run.core_seconds is None:
+        utilization = "number of threads unknown"
+    elif run.core_efficiency is None:
+        utilization = "nothing computed"
+    else:
+        utilization = f"{q.share(run.core_efficiency)} utilized"
+    workers = "none recorded"
+    if run.workers:
+        threads = f", {q.counted(run.peak_nthreads, 'thread')}" if run.peak_nthreads else ""
+        more = run.workers > run.peak_workers > 0
+        workers = f"at once{threads}{f'; {q.count(run.workers)} in total' if more else ''}"
+    tiles = [
+        Tile(
+            "Wall time",
+            q.seconds(run.wall_seconds),
+            "no task finished" if busy is None else f"busy for {q.seconds(busy)}",
+        ),
+        # A recording of a single instant contains workers, but none for any time.
+        Tile("Workers", q.count(run.peak_workers or run.workers), workers),
+        Tile(unit.capitalize(), core_time, utilization),
+        Tile(
+            "Tasks", q.count(run.tasks), f"attempts: {attempts}" if attempts else "no attempts"
+        ),
+    ]
+    if run.chunk_attempts:
+        rate = run.events_per_second
+        read = "" if run.bytes_read is None else f"; {q.byte_size(run.bytes_read)} read"
+        tiles += [
+            Tile(
+                "Chunks", q.count(run.chunks), f"in {q.counted(run.chunk_attempts, 'attempt')}"
+            ),
+            Tile("Events", q.count(run.events), f"in finished chunks{read}"),
+            Tile(
+                "Events per second",
+                q.count(rate) if rate is None or rate >= 100 else q.number(rate),
+                "of the whole cluster",
+            ),
+        ]
+    return (
+        *tiles,
+        Tile("Results", q.byte_size(run.output_bytes), "size of all task results"),
+        Tile("Peak memory", q.byte_size(run.peak_memory_bytes), "sum of all workers"),
+        Tile(
+            "Failures",
+            q.count(run.failures),
+            "listed below" if run.failures else "none",
+            "bad" if run.failures else "good",
+        ),
+        Tile(
+            "Trace",
+            "complete" if loss.total == 0 else "incomplete",
+            f"{q.counted(context.recording.records, 'record')}",
+            "good" if loss.total == 0 else "bad",
+        ),
+    )
+
+
+def _spent(context: Context) -> tuple[Share, ...]:
+    """Divide the core time into computing and the rest; append what overlaps with it.
+
+    A task that has seceded from its thread computes beside others, so that computing can
+    exceed the core time; then the shares are those of the computing time.
+    """
+    spent = context.time_spent
+    computing = spent.kept_seconds + spent.wasted_seconds + spent.unfinished_seconds
+    rest = max((context.run.core_seconds or 0.0) - computing, 0.0)
+    whole = computing + rest
+    if not whole or not math.isfinite(whole):
+        return ()
+    of_core_time = (
+        ("computing, result kept", spent.kept_seconds, palette.RANKED[0]),
+        ("computing, result discarded", spent.wasted_seconds, palette.FAILURE),
+        ("computing, unfinished in this time range", spent.unfinished_seconds,
+         palette.RANKED[1]),
+        ("idle, waiting and other", rest, "var(--idle)"),
+    )  # fmt: skip
+    overlapping = (
+        ("transfer", spent.transfer_seconds, palette.ACTIVITY["transfer"]),
+        ("deserialization", spent.deserialize_seconds, palette.ACTIVITY["deserialize"]),
+        ("disk", spent.disk_seconds, palette.ACTIVITY["disk"]),
+    )
+    return tuple(
+        Share(name, part, q.seconds(part), q.share(part / whole), part / whole, color)
+        for name, part, color in of_core_time
+        if part > 0
+    ) + tuple(
+        Share(f"overlapping: {name}", part, q.seconds(part), "", 0.0, color)
+        for name, part, color in overlapping
+        if part > 0
+    )
+
+
+def _spent_sentence(context: Context) -> str:
+    run, spent = context.run, context.time_spent
+    if not run.core_seconds:
+        return (
+            "No worker joined while this was recorded, so that the number of threads and the "
+            "available core time are unknown."
+        )
+    core_time, unit = q.core_time(run.core_seconds)
+    unit = unit.removesuffix("s") if core_time == "1" else unit
+    share = q.share(spent.kept_seconds / run.core_seconds)
+    text = f"The workers provided {core_time} {unit}; {share} computed results that were kept."
+    if spent.wasted_seconds:
+        text += (
+            f" Attempts whose result was discarded computed for "
+            f"{q.seconds(spent.wasted_seconds)}."
+        )
+    if spent.unfinished_seconds:
+        text += (
+            f" Attempts that ended after this time range computed for "
+            f"{q.seconds(spent.unfinished_seconds)}."
+        )
+    if spent.transfer_seconds:
+        text += (
+            " Transfers need no core and overlap with computing: they add to the idle time "
+            "only when a thread waits for them."
+        )
+    return text

@@ -1,0 +1,72 @@
+"""Views return the same numbers as version 0.6 (before views and columns were renamed)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analyze.view_digests import digest_trace
+from roast_analyze import Trace
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+OLD = json.loads((Path(__file__).parent / "data" / "views_0.6.json").read_text("utf-8"))
+
+VIEWS = {
+    "handoffs": "dispatch_latency",
+    "task_parts": "task_phases",
+    "graph_edges": "dependencies",
+}
+COLUMNS = {
+    "config.is_of_the_moment": "is_run_specific",
+    "datasets.byte_share": "file_read_ratio",
+    "datasets.spread": "relative_iqr",
+    "differences.what": "category",
+    "dispatch_latency.handoff_seconds": "dispatch_latency_seconds",
+    "dispatch_latency.rest_seconds": "other_seconds",
+    "dispatch_latency.underway_seconds": "dispatch_seconds",
+    "files.byte_share": "file_read_ratio",
+    "files.slowness": "relative_duration",
+    "files.spread": "relative_iqr",
+    "latencies.underway_seconds": "dispatch_seconds",
+    "metadata_map.how": "hint",
+    "metadata_map.is_there": "is_recorded",
+    "metadata_map.what": "metadata",
+    "profile_stacks.undecided_samples": "ambiguous_samples",
+    "section_totals.passes": "executions",
+    "stragglers.factor": "relative_duration",
+    "transfers.agree": "sizes_agree",
+    "transfers.told_by": "reported_by",
+    "workers.slowness": "relative_duration",
+    "workers.spread": "relative_iqr",
+}
+#: Texts that were reworded, and paths, which depend on where the trace is opened from.
+REWORDED = {
+    "chunk_costs.note", "failures.detail", "loss.detail", "metadata_map.hint",
+    "metadata_map.metadata", "metadata_map.step_name", "metadata_map.view", "trace_info.path",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_views_return_the_same_numbers(name):
+    with Trace(SAMPLES / name) as trace:
+        new = digest_trace(trace)
+    differences = []
+    for old_view, (rows, columns) in OLD[name].items():
+        view = VIEWS.get(old_view, old_view)
+        if new[view][0] != rows:
+            differences.append(f"{view}: {new[view][0]} rows, not {rows}")
+        for old_column, digest in columns.items():
+            column = COLUMNS.get(f"{view}.{old_column}", old_column)
+            found = new[view][1].get(column)
+            if f"{view}.{column}" not in REWORDED and not equal(found, digest):
+                differences.append(f"{view}.{column}: {found}, not {digest}")
+
+    assert differences == []
+
+
+def equal(found: list | None, digest: list) -> bool:
+    """Compare counts, texts and extremes exactly, sums with the error of adding floats."""
+    if found is None or isinstance(digest[1], str) or len(digest) == 3:
+        return found == digest
+    count, total, *extremes = digest
+    return found[0] == count and found[1] == pytest.approx(total) and found[2:] == extremes

@@ -1117,12 +1117,12 @@ SELECT t, topic, worker, payload, trace_id
 FROM raw.event
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW events IS 'What the scheduler, a worker, a client or the user logged: one row per Dask event and topic.';
-COMMENT ON COLUMN events.t IS 'When it was logged, in seconds since the epoch.';
-COMMENT ON COLUMN events.topic IS 'Topic that it was logged under.';
-COMMENT ON COLUMN events.worker IS 'Address of the worker that it is about or comes from.';
-COMMENT ON COLUMN events.payload IS 'The message, as JSON.';
-COMMENT ON COLUMN events.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW events IS 'Events logged by the scheduler, workers, clients or the user. One row per Dask event and topic.';
+COMMENT ON COLUMN events.t IS 'Time of logging, in seconds since the epoch.';
+COMMENT ON COLUMN events.topic IS 'Topic of the event.';
+COMMENT ON COLUMN events.worker IS 'Address of the worker that the event is about or comes from.';
+COMMENT ON COLUMN events.payload IS 'Event message, as JSON.';
+COMMENT ON COLUMN events.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW imports AS
 SELECT
@@ -1143,20 +1143,20 @@ SELECT
 FROM raw.import
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW imports IS 'What was imported into the trace: one row per file of another program.';
-COMMENT ON COLUMN imports.tool IS 'What measured: darshan or yappi.';
-COMMENT ON COLUMN imports.filename IS 'Name of the file that was imported.';
-COMMENT ON COLUMN imports.records IS 'Records that were made of it.';
-COMMENT ON COLUMN imports.imported_t IS 'When it was imported, in seconds since the epoch, by the clock of the machine that did it.';
-COMMENT ON COLUMN imports.start_t IS 'When what was measured began, in seconds since the epoch, by the clock of the machine that measured; null if the file does not say it.';
-COMMENT ON COLUMN imports.stop_t IS 'When it ended.';
-COMMENT ON COLUMN imports.worker IS 'Worker that was measured, if it was named when the file was imported.';
-COMMENT ON COLUMN imports.pid IS 'Process that was measured, if it was one and the file says which.';
-COMMENT ON COLUMN imports.versions IS 'Versions of what measured and of what read it, by name, as JSON.';
-COMMENT ON COLUMN imports.facts IS 'What the file says of the whole, as JSON.';
+COMMENT ON VIEW imports IS 'Files of other tools imported into the trace. One row per imported file.';
+COMMENT ON COLUMN imports.tool IS 'Tool: darshan or yappi.';
+COMMENT ON COLUMN imports.filename IS 'Name of the imported file.';
+COMMENT ON COLUMN imports.records IS 'Records created from the file.';
+COMMENT ON COLUMN imports.imported_t IS 'Time of the import, in seconds since the epoch, on the clock of the importing machine.';
+COMMENT ON COLUMN imports.start_t IS 'Start of the measurement, in seconds since the epoch, on the clock of the measured machine. Null if the file does not contain it.';
+COMMENT ON COLUMN imports.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN imports.worker IS 'Worker that was measured, if given at import.';
+COMMENT ON COLUMN imports.pid IS 'Process that was measured, if it was one and the file contains its id.';
+COMMENT ON COLUMN imports.versions IS 'Versions of the measuring tool and of the reader, by name, as JSON.';
+COMMENT ON COLUMN imports.facts IS 'Other information from the file, as JSON.';
 COMMENT ON COLUMN imports.source IS 'Identity of the file: the first 16 hexadecimal digits of its SHA-256.';
-COMMENT ON COLUMN imports.segment IS 'Segment that it lies in.';
-COMMENT ON COLUMN imports.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN imports.segment IS 'Segment that contains the imported records.';
+COMMENT ON COLUMN imports.trace_id IS 'Trace identity.';
 
 -- Records of profiles, and whether their trees are trees: a parent before its children, a function for
 -- every node but the root, and slices whose nodes are there, each once, with its parent. The
@@ -1260,24 +1260,24 @@ LEFT JOIN (
 ) AS trailer USING (trace_id, segment)
 ORDER BY segments.trace_id, segments.segment;
 
-COMMENT ON VIEW trace_info IS 'The files that make up the trace: one row per segment.';
-COMMENT ON COLUMN trace_info.segment IS 'Number of the segment, from 1.';
-COMMENT ON COLUMN trace_info.schema_version IS 'Version of the record schema; null if the header is missing.';
+COMMENT ON VIEW trace_info IS 'Segments of the trace, with versions and settings. One row per segment.';
+COMMENT ON COLUMN trace_info.segment IS 'Segment number, from 1.';
+COMMENT ON COLUMN trace_info.schema_version IS 'Version of the trace format. Null if the header is missing.';
 COMMENT ON COLUMN trace_info.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN trace_info.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN trace_info.clean_end IS 'Whether the segment ends with a trailer: recording ended in order.';
+COMMENT ON COLUMN trace_info.clean_end IS 'True if the segment ends with a trailer: the recording ended in order.';
 COMMENT ON COLUMN trace_info.dask_version IS 'Version of dask on the scheduler.';
 COMMENT ON COLUMN trace_info.distributed_version IS 'Version of distributed on the scheduler.';
 COMMENT ON COLUMN trace_info.python_version IS 'Version of Python on the scheduler.';
-COMMENT ON COLUMN trace_info.recorder_version IS 'Version of roast that recorded.';
+COMMENT ON COLUMN trace_info.recorder_version IS 'Version of roast that made the recording.';
 COMMENT ON COLUMN trace_info.scheduler IS 'Address of the scheduler.';
 COMMENT ON COLUMN trace_info.utc_offset_seconds IS 'Local time of the scheduler minus UTC.';
-COMMENT ON COLUMN trace_info.clock_offset_seconds IS 'Clock of the process that wrote the file minus the clock of the scheduler.';
-COMMENT ON COLUMN trace_info.settings IS 'Settings of the recorder, as JSON.';
+COMMENT ON COLUMN trace_info.clock_offset_seconds IS 'Clock of the process that wrote the file minus the scheduler''s clock.';
+COMMENT ON COLUMN trace_info.settings IS 'Recorder settings, as JSON.';
 COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.';
-COMMENT ON COLUMN trace_info.redacted_values IS 'Secrets that were replaced by <redacted> in the trace until the end of this segment; null if it did not end in order.';
-COMMENT ON COLUMN trace_info.path IS 'File that was read.';
-COMMENT ON COLUMN trace_info.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end in order.';
+COMMENT ON COLUMN trace_info.path IS 'File name.';
+COMMENT ON COLUMN trace_info.trace_id IS 'Trace identity.';
 
 -- Whether a value of the configuration is another one in each run, whatever anybody wants: an
 -- address, a port, a folder for temporary files, or a list that Dask makes longer with each
@@ -1502,23 +1502,23 @@ SELECT
     trace_id
 FROM raw.transition;
 
-COMMENT ON VIEW transitions IS 'Scheduler transitions as they were recorded: one row per change of state of a task.';
-COMMENT ON COLUMN transitions.t IS 'When, in seconds since the epoch.';
-COMMENT ON COLUMN transitions.key IS 'Key of the task.';
+COMMENT ON VIEW transitions IS 'Scheduler transitions, as recorded. One row per state change of a task.';
+COMMENT ON COLUMN transitions.t IS 'Time, in seconds since the epoch.';
+COMMENT ON COLUMN transitions.key IS 'Task key.';
 COMMENT ON COLUMN transitions.start IS 'State before.';
 COMMENT ON COLUMN transitions.finish IS 'State after.';
-COMMENT ON COLUMN transitions.stimulus_id IS 'What made Dask do this.';
+COMMENT ON COLUMN transitions.stimulus_id IS 'Stimulus: Dask''s identity of what caused the transition.';
 COMMENT ON COLUMN transitions.worker IS 'Worker that the task was sent to, or that reported its end.';
-COMMENT ON COLUMN transitions.run_id IS 'Number that Dask gave the attempt.';
-COMMENT ON COLUMN transitions.thread IS 'Thread that computed, within its worker.';
+COMMENT ON COLUMN transitions.run_id IS 'Dask''s run id of the attempt.';
+COMMENT ON COLUMN transitions.thread IS 'Thread id on the worker.';
 COMMENT ON COLUMN transitions.nbytes IS 'Size of the result.';
 COMMENT ON COLUMN transitions.typename IS 'Type of the result.';
-COMMENT ON COLUMN transitions.startstops IS 'Parts of the attempt: action, start, stop, source.';
-COMMENT ON COLUMN transitions.cause IS 'Key of the task whose failure made this one fail.';
-COMMENT ON COLUMN transitions.exception IS 'Text of the exception.';
-COMMENT ON COLUMN transitions.traceback IS 'Text of the traceback.';
-COMMENT ON COLUMN transitions.seq IS 'Place in the scheduler''s order: within a trace, what is smaller came first.';
-COMMENT ON COLUMN transitions.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN transitions.startstops IS 'Phases of the attempt: action, start, stop, source. task_phases has one row per phase.';
+COMMENT ON COLUMN transitions.cause IS 'Key of the task whose failure caused this one.';
+COMMENT ON COLUMN transitions.exception IS 'Exception text.';
+COMMENT ON COLUMN transitions.traceback IS 'Traceback text.';
+COMMENT ON COLUMN transitions.seq IS 'Position in the scheduler''s order within the trace.';
+COMMENT ON COLUMN transitions.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW worker_transitions AS
 SELECT
@@ -1535,17 +1535,17 @@ SELECT
 FROM raw.worker_transition
 ORDER BY trace_id, t, rowid;
 
-COMMENT ON VIEW worker_transitions IS 'Changes of the states of tasks on workers: one row per change. Workers know other states than the scheduler, and have tasks of their own for the results that they fetch. Empty unless the recorder was asked for it (worker_transitions=True).';
-COMMENT ON COLUMN worker_transitions.t IS 'When, in seconds since the epoch, as the worker estimates the clock of the scheduler.';
-COMMENT ON COLUMN worker_transitions.worker IS 'Address of the worker.';
-COMMENT ON COLUMN worker_transitions.key IS 'Key of the task.';
+COMMENT ON VIEW worker_transitions IS 'State changes of tasks on workers. One row per change. Workers use other states than the scheduler, and track results that they fetch as tasks. Empty unless recorded with worker_transitions=True.';
+COMMENT ON COLUMN worker_transitions.t IS 'Time, in seconds since the epoch, as the worker estimates the scheduler''s clock.';
+COMMENT ON COLUMN worker_transitions.worker IS 'Worker address.';
+COMMENT ON COLUMN worker_transitions.key IS 'Task key.';
 COMMENT ON COLUMN worker_transitions.start IS 'State before.';
-COMMENT ON COLUMN worker_transitions.finish IS 'State that was asked for.';
-COMMENT ON COLUMN worker_transitions.state IS 'State after: finish, unless the task can only be marked for it: cancelled or resumed.';
-COMMENT ON COLUMN worker_transitions.stimulus_id IS 'What made the worker do this. That of →waiting of a task that the scheduler has sent is compute-task- and when the scheduler wrote the message, by its own clock.';
+COMMENT ON COLUMN worker_transitions.finish IS 'Requested state.';
+COMMENT ON COLUMN worker_transitions.state IS 'State after: finish, or cancelled or resumed if the change has to wait.';
+COMMENT ON COLUMN worker_transitions.stimulus_id IS 'Stimulus: Dask''s identity of what caused the transition. For →waiting of a dispatched task, compute-task- and the time at which the scheduler sent it.';
 COMMENT ON COLUMN worker_transitions.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN worker_transitions.seq IS 'Place in the order of the trace: of one worker, what is smaller came first.';
-COMMENT ON COLUMN worker_transitions.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN worker_transitions.seq IS 'Position in the trace. Ordered within a worker.';
+COMMENT ON COLUMN worker_transitions.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW worker_samples AS
 SELECT
@@ -1576,31 +1576,31 @@ SELECT
 FROM raw.worker_sample
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW worker_samples IS 'What the scheduler knew of the workers over time: one row per worker and tick.';
-COMMENT ON COLUMN worker_samples.t IS 'The tick, in seconds since the epoch; the same for all workers.';
-COMMENT ON COLUMN worker_samples.worker IS 'Address of the worker.';
-COMMENT ON COLUMN worker_samples.cpu_percent IS 'CPU use of the process; 100 is one core.';
-COMMENT ON COLUMN worker_samples.memory_bytes IS 'Memory of the process.';
-COMMENT ON COLUMN worker_samples.memory_limit_bytes IS 'Memory it may use; null if there is no limit.';
-COMMENT ON COLUMN worker_samples.managed_bytes IS 'Results it holds in memory.';
-COMMENT ON COLUMN worker_samples.spilled_bytes IS 'Results it has spilled, as they lie on disk.';
-COMMENT ON COLUMN worker_samples.nthreads IS 'Threads that compute.';
-COMMENT ON COLUMN worker_samples.processing IS 'Tasks that the scheduler has assigned to it.';
-COMMENT ON COLUMN worker_samples.executing IS 'Tasks that it is computing.';
-COMMENT ON COLUMN worker_samples.ready IS 'Tasks that wait for a thread.';
-COMMENT ON COLUMN worker_samples.occupancy_seconds IS 'Work that Dask expects to be queued there.';
-COMMENT ON COLUMN worker_samples.stored_bytes IS 'Results it holds, as the scheduler counts them.';
-COMMENT ON COLUMN worker_samples.last_seen_t IS 'Its last heartbeat, in seconds since the epoch: the age of what the row says.';
-COMMENT ON COLUMN worker_samples.event_loop_interval_seconds IS 'Mean interval of its event loop; 0.02 is idle, more is a blocked loop.';
+COMMENT ON VIEW worker_samples IS 'Load and memory of each worker over time. One row per worker and sampling tick.';
+COMMENT ON COLUMN worker_samples.t IS 'Sampling tick, in seconds since the epoch; the same for all workers.';
+COMMENT ON COLUMN worker_samples.worker IS 'Worker address.';
+COMMENT ON COLUMN worker_samples.cpu_percent IS 'CPU use of the process. 100 is one core.';
+COMMENT ON COLUMN worker_samples.memory_bytes IS 'Process memory.';
+COMMENT ON COLUMN worker_samples.memory_limit_bytes IS 'Memory limit. Null if there is none.';
+COMMENT ON COLUMN worker_samples.managed_bytes IS 'Results held in memory.';
+COMMENT ON COLUMN worker_samples.spilled_bytes IS 'Results spilled, by size on disk.';
+COMMENT ON COLUMN worker_samples.nthreads IS 'Number of threads that compute.';
+COMMENT ON COLUMN worker_samples.processing IS 'Tasks assigned by the scheduler.';
+COMMENT ON COLUMN worker_samples.executing IS 'Tasks computing.';
+COMMENT ON COLUMN worker_samples.ready IS 'Tasks waiting for a thread.';
+COMMENT ON COLUMN worker_samples.occupancy_seconds IS 'Dask''s estimate of the remaining work assigned to workers.';
+COMMENT ON COLUMN worker_samples.stored_bytes IS 'Results held by the worker, as counted by the scheduler.';
+COMMENT ON COLUMN worker_samples.last_seen_t IS 'Last heartbeat, in seconds since the epoch: the time at which the values were current.';
+COMMENT ON COLUMN worker_samples.event_loop_interval_seconds IS 'Mean interval of the event loop. 0.02 is idle; more means a blocked loop.';
 COMMENT ON COLUMN worker_samples.num_fds IS 'Open file descriptors.';
-COMMENT ON COLUMN worker_samples.incoming_bytes IS 'Size of the transfers coming in.';
-COMMENT ON COLUMN worker_samples.outgoing_bytes IS 'Size of the transfers going out.';
-COMMENT ON COLUMN worker_samples.host_net_read_bps IS 'Network traffic into its host, in bytes per second.';
-COMMENT ON COLUMN worker_samples.host_net_write_bps IS 'Network traffic out of its host, in bytes per second.';
-COMMENT ON COLUMN worker_samples.host_disk_read_bps IS 'Disk reads of its host, in bytes per second.';
-COMMENT ON COLUMN worker_samples.host_disk_write_bps IS 'Disk writes of its host, in bytes per second.';
+COMMENT ON COLUMN worker_samples.incoming_bytes IS 'Bytes of incoming transfers in progress.';
+COMMENT ON COLUMN worker_samples.outgoing_bytes IS 'Bytes of outgoing transfers in progress.';
+COMMENT ON COLUMN worker_samples.host_net_read_bps IS 'Incoming network traffic of the host, in bytes per second.';
+COMMENT ON COLUMN worker_samples.host_net_write_bps IS 'Outgoing network traffic of the host, in bytes per second.';
+COMMENT ON COLUMN worker_samples.host_disk_read_bps IS 'Disk reads of the host, in bytes per second.';
+COMMENT ON COLUMN worker_samples.host_disk_write_bps IS 'Disk writes of the host, in bytes per second.';
 COMMENT ON COLUMN worker_samples.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN worker_samples.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN worker_samples.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW spills AS
 SELECT
@@ -1615,15 +1615,15 @@ SELECT
 FROM raw.spill
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW spills IS 'Results that went from the memory of a worker to its disk, or came back: one row per move. Empty unless the recorder was asked for it (worker_transitions=True).';
-COMMENT ON COLUMN spills.t IS 'When it was done, in seconds since the epoch.';
-COMMENT ON COLUMN spills.worker IS 'Address of the worker.';
+COMMENT ON VIEW spills IS 'Results spilled to disk or read back by workers. One row per move. Empty unless recorded with worker_transitions=True.';
+COMMENT ON COLUMN spills.t IS 'Time of completion, in seconds since the epoch.';
+COMMENT ON COLUMN spills.worker IS 'Worker address.';
 COMMENT ON COLUMN spills.key IS 'Key of the result.';
-COMMENT ON COLUMN spills.start IS 'Where it was: memory or disk.';
-COMMENT ON COLUMN spills.finish IS 'Where it went: disk or memory.';
-COMMENT ON COLUMN spills.bytes IS 'Size of the result in memory, as sizeof of Dask measures it; null if it did not stay there.';
-COMMENT ON COLUMN spills.disk_bytes IS 'Size on disk, serialised and compressed as it was; null if it came back.';
-COMMENT ON COLUMN spills.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN spills.start IS 'From: memory or disk.';
+COMMENT ON COLUMN spills.finish IS 'To: disk or memory.';
+COMMENT ON COLUMN spills.bytes IS 'Size in memory, measured by Dask''s sizeof. Null if the result did not stay in memory.';
+COMMENT ON COLUMN spills.disk_bytes IS 'Size on disk, serialized and compressed. Null for a result that was read back.';
+COMMENT ON COLUMN spills.trace_id IS 'Trace identity.';
 
 -- How far the middle half of some values lies apart, in units of their median.
 CREATE OR REPLACE MACRO _relative_iqr(value) AS CASE
@@ -1655,16 +1655,16 @@ FROM raw.fine_metric
 GROUP BY trace_id, worker, server_id, context, span_id, prefix, activity, unit
 ORDER BY trace_id, unit, value DESC;
 
-COMMENT ON VIEW fine_metrics IS 'Dask''s fine performance metrics: one total per worker, span, prefix, activity and unit. What p2p does within tasks is told twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if none were recorded.';
-COMMENT ON COLUMN fine_metrics.worker IS 'Address of the worker.';
+COMMENT ON VIEW fine_metrics IS 'Fine performance metrics, summed over the recording. One row per worker, span, prefix, activity and unit. Work of p2p inside tasks is reported twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if no metrics were recorded.';
+COMMENT ON COLUMN fine_metrics.worker IS 'Worker address.';
 COMMENT ON COLUMN fine_metrics.server_id IS 'Identity of the worker process.';
 COMMENT ON COLUMN fine_metrics.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
-COMMENT ON COLUMN fine_metrics.span_id IS 'Span that the work belongs to.';
-COMMENT ON COLUMN fine_metrics.prefix IS 'Key prefix of the tasks; of p2p, foreground or which of its background tasks.';
-COMMENT ON COLUMN fine_metrics.activity IS 'What was done.';
+COMMENT ON COLUMN fine_metrics.span_id IS 'Span of the work.';
+COMMENT ON COLUMN fine_metrics.prefix IS 'Key prefix of the tasks. For p2p, foreground or the background task.';
+COMMENT ON COLUMN fine_metrics.activity IS 'Activity.';
 COMMENT ON COLUMN fine_metrics.unit IS 'Unit of the value.';
-COMMENT ON COLUMN fine_metrics.value IS 'Sum over the recording; spans hold only their own, not what lies in them.';
-COMMENT ON COLUMN fine_metrics.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN fine_metrics.value IS 'Sum over the recording. Values of a span exclude those of nested spans.';
+COMMENT ON COLUMN fine_metrics.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW fine_metric_deltas AS
 SELECT
@@ -1681,17 +1681,17 @@ SELECT
 FROM raw.fine_metric
 ORDER BY trace_id, t, rowid;
 
-COMMENT ON VIEW fine_metric_deltas IS 'Dask''s fine performance metrics over time: one row per heartbeat of a worker and what it added. Sums of it are fine_metrics. What p2p does within tasks is told twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if none were recorded.';
-COMMENT ON COLUMN fine_metric_deltas.t IS 'When it arrived, in seconds since the epoch.';
-COMMENT ON COLUMN fine_metric_deltas.worker IS 'Address of the worker.';
+COMMENT ON VIEW fine_metric_deltas IS 'Fine performance metrics over time. One row per worker heartbeat and metric, with the increase since the last heartbeat; fine_metrics has the sums. Work of p2p inside tasks is reported twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if no metrics were recorded.';
+COMMENT ON COLUMN fine_metric_deltas.t IS 'Arrival at the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN fine_metric_deltas.worker IS 'Worker address.';
 COMMENT ON COLUMN fine_metric_deltas.server_id IS 'Identity of the worker process.';
 COMMENT ON COLUMN fine_metric_deltas.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
-COMMENT ON COLUMN fine_metric_deltas.span_id IS 'Span that the work belongs to.';
-COMMENT ON COLUMN fine_metric_deltas.prefix IS 'Key prefix of the tasks; of p2p, foreground or which of its background tasks.';
-COMMENT ON COLUMN fine_metric_deltas.activity IS 'What was done.';
+COMMENT ON COLUMN fine_metric_deltas.span_id IS 'Span of the work.';
+COMMENT ON COLUMN fine_metric_deltas.prefix IS 'Key prefix of the tasks. For p2p, foreground or the background task.';
+COMMENT ON COLUMN fine_metric_deltas.activity IS 'Activity.';
 COMMENT ON COLUMN fine_metric_deltas.unit IS 'Unit of the delta.';
-COMMENT ON COLUMN fine_metric_deltas.delta IS 'What was added since the last heartbeat.';
-COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN fine_metric_deltas.delta IS 'Increase since the last heartbeat.';
+COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW spans AS
 SELECT span_id, span_name[-1] AS name, span_name AS path, parent_id, t, trace_id
@@ -1699,13 +1699,13 @@ FROM raw.span
 WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW spans IS 'Dask spans, the named parts of the work: one row per span. Empty if none were recorded.';
-COMMENT ON COLUMN spans.span_id IS 'Identity of the span.';
-COMMENT ON COLUMN spans.name IS 'Its own name.';
+COMMENT ON VIEW spans IS 'Dask spans: named parts of the work. One row per span. Empty if none were recorded.';
+COMMENT ON COLUMN spans.span_id IS 'Span identity.';
+COMMENT ON COLUMN spans.name IS 'Span name, without the enclosing spans.';
 COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';
-COMMENT ON COLUMN spans.parent_id IS 'Identity of the span around it.';
-COMMENT ON COLUMN spans.t IS 'When it was first seen, in seconds since the epoch.';
-COMMENT ON COLUMN spans.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN spans.parent_id IS 'Identity of the enclosing span.';
+COMMENT ON COLUMN spans.t IS 'First time seen, in seconds since the epoch.';
+COMMENT ON COLUMN spans.trace_id IS 'Trace identity.';
 
 -- Functions that a tracing profiler measured, with their numbers as columns.
 CREATE OR REPLACE VIEW _functions AS
@@ -2100,12 +2100,12 @@ SELECT
 FROM everything
 ORDER BY trace_id, segment NULLS LAST, t, reason;
 
-COMMENT ON VIEW loss IS 'Every way in which the trace is not whole; no row means that it is whole.';
-COMMENT ON COLUMN loss.reason IS 'What is lost, or why.';
-COMMENT ON COLUMN loss.records IS 'Records that are missing; null if nobody can know how many.';
-COMMENT ON COLUMN loss.detail IS 'Where, or of which kind.';
-COMMENT ON COLUMN loss.t IS 'When it was noticed, in seconds since the epoch; for damage of a file its last record.';
-COMMENT ON COLUMN loss.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
+COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
+COMMENT ON COLUMN loss.records IS 'Number of missing records. Null if unknown.';
+COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
+COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
+COMMENT ON COLUMN loss.trace_id IS 'Trace identity.';
 
 -- Time of the parts whose action begins so: null without any part, 0 without such a part.
 -- A part that ended before it began took no time: a clock was put back meanwhile.
@@ -2179,22 +2179,22 @@ LEFT JOIN words AS sender ON pair.sent = sender.seq
 WHERE NOT EXISTS (SELECT 1 FROM pairs AS other WHERE other.sent = word.seq)
 ORDER BY word.trace_id, word.seq;
 
-COMMENT ON VIEW transfers IS 'Results that moved from one worker to another, or between a worker and a client: one row per transfer. Empty unless the recorder was asked for it (transfers=True). Both ends tell of a transfer between workers: what is said here is what the receiver says, else the sender. Data that P2P shuffles exchange are no results, and in no log of Dask''s: they are not among these.';
-COMMENT ON COLUMN transfers.start_t IS 'When it began, in seconds since the epoch: when the receiver asked for it. Null of what a client scattered, since nobody timed it.';
-COMMENT ON COLUMN transfers.stop_t IS 'When it ended, in seconds since the epoch: when all had arrived.';
-COMMENT ON COLUMN transfers.source IS 'Address of the worker that sent; null: a client, or the scheduler for one.';
-COMMENT ON COLUMN transfers.destination IS 'Address of the worker that received; null: a client, or the scheduler for one.';
-COMMENT ON COLUMN transfers.bytes IS 'Size of what was moved, as sizeof of Dask measures it.';
-COMMENT ON COLUMN transfers.keys IS 'Size of what was moved, by key.';
-COMMENT ON COLUMN transfers.seconds IS 'How long it took.';
-COMMENT ON COLUMN transfers.bytes_per_second IS 'Bandwidth: bytes in one second.';
-COMMENT ON COLUMN transfers.sent_bytes IS 'Bytes that the sender wrote to the network, compressed as they were; null if it did not tell.';
-COMMENT ON COLUMN transfers.reported_by IS 'Who told of it: both, destination or source. A worker that dies tells no more, and the word of the other end stays; Dask''s rebalance() and replicate() are told of by the source alone, what a client takes by the source, and what it scatters by the destination. Null if the trace does not say.';
-COMMENT ON COLUMN transfers.sizes_agree IS 'Whether both ends tell of the same size of each key; null unless both told.';
-COMMENT ON COLUMN transfers.source_start_t IS 'When the sender began to write, in seconds since the epoch; null if it did not tell.';
-COMMENT ON COLUMN transfers.source_stop_t IS 'When the sender was done, in seconds since the epoch; null if it did not tell.';
-COMMENT ON COLUMN transfers.source_bytes IS 'Size of what was moved, as the sender says; null if it did not tell.';
-COMMENT ON COLUMN transfers.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW transfers IS 'Transfers of results between workers, or worker and client. One row per transfer. Both ends report a transfer between workers; values are the receiver''s if it reported, otherwise the sender''s. Data exchanged by P2P shuffles is not included, since Dask does not log it. Empty unless recorded with transfers=True.';
+COMMENT ON COLUMN transfers.start_t IS 'Start (request by the receiver), in seconds since the epoch. Null for data scattered by a client, which is not timed.';
+COMMENT ON COLUMN transfers.stop_t IS 'End (arrival of all data), in seconds since the epoch.';
+COMMENT ON COLUMN transfers.source IS 'Address of the sending worker. Null for a client, or the scheduler on its behalf.';
+COMMENT ON COLUMN transfers.destination IS 'Address of the receiving worker. Null for a client, or the scheduler on its behalf.';
+COMMENT ON COLUMN transfers.bytes IS 'Size of the data, measured by Dask''s sizeof.';
+COMMENT ON COLUMN transfers.keys IS 'Size of the data by key.';
+COMMENT ON COLUMN transfers.seconds IS 'Duration.';
+COMMENT ON COLUMN transfers.bytes_per_second IS 'Bandwidth.';
+COMMENT ON COLUMN transfers.sent_bytes IS 'Bytes written to the network by the sender, after compression. Null if not reported.';
+COMMENT ON COLUMN transfers.reported_by IS 'Reporting end: both, destination or source. After a worker died, only the surviving end''s report is available. rebalance(), replicate() and transfers to a client are reported by the source alone, scattered data by the destination. Null if not recorded.';
+COMMENT ON COLUMN transfers.sizes_agree IS 'True if both ends report the same size for each key. Null unless both reported.';
+COMMENT ON COLUMN transfers.source_start_t IS 'Start of sending, in seconds since the epoch. Null if not reported.';
+COMMENT ON COLUMN transfers.source_stop_t IS 'End of sending, in seconds since the epoch. Null if not reported.';
+COMMENT ON COLUMN transfers.source_bytes IS 'Size of the data as reported by the sender. Null if not reported.';
+COMMENT ON COLUMN transfers.trace_id IS 'Trace identity.';
 
 -- Dask's configuration of each group of processes that have the same. Recorders before schema
 -- version 2.2 told a few options of the scheduler, without their defaults.
@@ -2419,16 +2419,16 @@ FROM (
 )
 ORDER BY trace_id, t, stage, layer;
 
-COMMENT ON VIEW graph_layers IS 'Graphs by layer, before and after the scheduler optimised them and made tasks: one row per graph, stage and layer.';
-COMMENT ON COLUMN graph_layers.stimulus_id IS 'Graph, as in graph_updates; null if what was sent could not be found again on the scheduler.';
-COMMENT ON COLUMN graph_layers.stage IS 'sent: as the client that records sent it, before low-level optimisation (an expression: after its own); scheduled: as its new tasks entered.';
-COMMENT ON COLUMN graph_layers.layer IS 'Name of the layer; of scheduled tasks their task group, which often has the name of the layer.';
-COMMENT ON COLUMN graph_layers.layer_type IS 'Class of the layer or the expression; of scheduled tasks their key prefix.';
-COMMENT ON COLUMN graph_layers.tasks IS 'Tasks of the layer; of an expression its partitions. Null if they would have to be made to be counted.';
-COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions that Dask has fused into this one.';
-COMMENT ON COLUMN graph_layers.client IS 'Client that sent it.';
-COMMENT ON COLUMN graph_layers.t IS 'When it was sent, or entered, in seconds since the epoch.';
-COMMENT ON COLUMN graph_layers.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW graph_layers IS 'Layers of submitted graphs, before and after optimization. One row per graph, stage and layer.';
+COMMENT ON COLUMN graph_layers.stimulus_id IS 'Graph, as in graph_updates. Null if the submitted graph could not be matched on the scheduler.';
+COMMENT ON COLUMN graph_layers.stage IS 'sent: as submitted by the recording client, before low-level optimization (for an expression, after its own optimization). scheduled: as its new tasks entered the scheduler.';
+COMMENT ON COLUMN graph_layers.layer IS 'Layer name. For scheduled tasks the task group, which often has the same name.';
+COMMENT ON COLUMN graph_layers.layer_type IS 'Class of the layer or expression. For scheduled tasks the key prefix.';
+COMMENT ON COLUMN graph_layers.tasks IS 'Tasks of the layer. For an expression, its partitions. Null if counting would require materializing the layer.';
+COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions fused into this one.';
+COMMENT ON COLUMN graph_layers.client IS 'Client that submitted the graph.';
+COMMENT ON COLUMN graph_layers.t IS 'Submission, in seconds since the epoch.';
+COMMENT ON COLUMN graph_layers.trace_id IS 'Trace identity.';
 
 -- Dask tells of each graph in an event, to two topics; a scheduler before 2024.4 tells nothing,
 -- and then there is what its tasks say. Some of the durations that it tells are negative.
@@ -2496,25 +2496,25 @@ FULL JOIN entered USING (trace_id, stimulus_id)
 LEFT JOIN sent USING (trace_id, stimulus_id)
 ORDER BY trace_id, t, stimulus_id;
 
-COMMENT ON VIEW graph_updates IS 'Graphs that came to the scheduler, and what it took to take them in: one row per graph.';
-COMMENT ON COLUMN graph_updates.stimulus_id IS 'What Dask calls it; the transitions that it set off and its tasks have the same.';
-COMMENT ON COLUMN graph_updates.client IS 'Client that sent it.';
-COMMENT ON COLUMN graph_updates.t IS 'When its tasks entered, in seconds since the epoch.';
-COMMENT ON COLUMN graph_updates.start_t IS 'When the scheduler began with it, in seconds since the epoch; null if it does not tell (before 2024.4).';
-COMMENT ON COLUMN graph_updates.status IS 'OK, cancelled or error, as Dask tells it.';
-COMMENT ON COLUMN graph_updates.tasks IS 'Tasks of the graph once it was made.';
-COMMENT ON COLUMN graph_updates.new_tasks IS 'Tasks among them that the scheduler did not have.';
-COMMENT ON COLUMN graph_updates.key_collisions IS 'Keys that stand for something else than they did.';
+COMMENT ON VIEW graph_updates IS 'Graphs submitted to the scheduler, and the cost of processing them. One row per graph.';
+COMMENT ON COLUMN graph_updates.stimulus_id IS 'Dask''s identity of the graph. Its tasks and the transitions that it caused have the same stimulus_id.';
+COMMENT ON COLUMN graph_updates.client IS 'Client that submitted the graph.';
+COMMENT ON COLUMN graph_updates.t IS 'Arrival of its tasks, in seconds since the epoch.';
+COMMENT ON COLUMN graph_updates.start_t IS 'Start of processing, in seconds since the epoch. Null before distributed 2024.4.';
+COMMENT ON COLUMN graph_updates.status IS 'OK, cancelled or error, as reported by Dask.';
+COMMENT ON COLUMN graph_updates.tasks IS 'Tasks in the graph.';
+COMMENT ON COLUMN graph_updates.new_tasks IS 'Tasks that were new to the scheduler.';
+COMMENT ON COLUMN graph_updates.key_collisions IS 'Keys whose definition differs from the one on the scheduler.';
 COMMENT ON COLUMN graph_updates.groups IS 'Task groups of the new tasks.';
 COMMENT ON COLUMN graph_updates.edges IS 'Dependencies of the new tasks.';
-COMMENT ON COLUMN graph_updates.update_seconds IS 'Time that the scheduler spent on it; the parts are in the next three.';
-COMMENT ON COLUMN graph_updates.materialization_seconds IS 'Time to read the graph and to make tasks of its layers.';
+COMMENT ON COLUMN graph_updates.update_seconds IS 'Time the scheduler spent on the graph, the sum of the next three columns and other work.';
+COMMENT ON COLUMN graph_updates.materialization_seconds IS 'Time to deserialize the graph and materialize its layers.';
 COMMENT ON COLUMN graph_updates.ordering_seconds IS 'Time to order the tasks.';
-COMMENT ON COLUMN graph_updates.state_seconds IS 'Time to take the tasks in.';
-COMMENT ON COLUMN graph_updates.layers_sent IS 'Layers of the graph as it was sent, before low-level optimisation; null if another client sent it, or it has none, as of client.submit and client.map.';
-COMMENT ON COLUMN graph_updates.sent_t IS 'When the client sent it, in seconds since the epoch on the scheduler''s clock.';
-COMMENT ON COLUMN graph_updates.collections IS 'Types of the collections that were computed, if Dask tells.';
-COMMENT ON COLUMN graph_updates.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN graph_updates.state_seconds IS 'Time to create the scheduler state of the tasks.';
+COMMENT ON COLUMN graph_updates.layers_sent IS 'Layers of the submitted graph, before low-level optimization. Null if another client submitted it, or it has no layers, as with client.submit and client.map.';
+COMMENT ON COLUMN graph_updates.sent_t IS 'Submission by the client, in seconds since the epoch on the scheduler''s clock.';
+COMMENT ON COLUMN graph_updates.collections IS 'Types of the computed collections, if recorded.';
+COMMENT ON COLUMN graph_updates.trace_id IS 'Trace identity.';
 
 -- Records of what a worker measured, and the attempt at a chunk that each belongs to. A task
 -- of dask-awkward can read several chunks, and one of them more than once; a record that was
@@ -2580,21 +2580,21 @@ FROM worker_samples
 GROUP BY trace_id, t
 ORDER BY trace_id, t;
 
-COMMENT ON VIEW cluster_samples IS 'The workers summed up over time: one row per tick.';
-COMMENT ON COLUMN cluster_samples.t IS 'The tick, in seconds since the epoch.';
-COMMENT ON COLUMN cluster_samples.workers IS 'Workers at the tick.';
-COMMENT ON COLUMN cluster_samples.nthreads IS 'Their threads.';
-COMMENT ON COLUMN cluster_samples.cpu_percent IS 'Their CPU use; 100 is one core.';
-COMMENT ON COLUMN cluster_samples.memory_bytes IS 'Memory of their processes.';
-COMMENT ON COLUMN cluster_samples.memory_limit_bytes IS 'Memory they may use; workers without a limit are not in it.';
-COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results they hold in memory.';
-COMMENT ON COLUMN cluster_samples.spilled_bytes IS 'Results they have spilled, as they lie on disk.';
-COMMENT ON COLUMN cluster_samples.processing IS 'Tasks that the scheduler has assigned to them.';
-COMMENT ON COLUMN cluster_samples.executing IS 'Tasks that they are computing.';
-COMMENT ON COLUMN cluster_samples.ready IS 'Tasks that wait for a thread.';
-COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Work that Dask expects to be queued there.';
-COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results they hold, as the scheduler counts them.';
-COMMENT ON COLUMN cluster_samples.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW cluster_samples IS 'Load and memory of the whole cluster over time. One row per sampling tick, summed over workers.';
+COMMENT ON COLUMN cluster_samples.t IS 'Sampling tick, in seconds since the epoch.';
+COMMENT ON COLUMN cluster_samples.workers IS 'Number of workers.';
+COMMENT ON COLUMN cluster_samples.nthreads IS 'Number of threads.';
+COMMENT ON COLUMN cluster_samples.cpu_percent IS 'CPU use. 100 is one core.';
+COMMENT ON COLUMN cluster_samples.memory_bytes IS 'Memory of the worker processes.';
+COMMENT ON COLUMN cluster_samples.memory_limit_bytes IS 'Memory limit, without workers that have none.';
+COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results held in memory.';
+COMMENT ON COLUMN cluster_samples.spilled_bytes IS 'Results spilled, by size on disk.';
+COMMENT ON COLUMN cluster_samples.processing IS 'Tasks assigned to workers.';
+COMMENT ON COLUMN cluster_samples.executing IS 'Tasks computing.';
+COMMENT ON COLUMN cluster_samples.ready IS 'Tasks waiting for a thread.';
+COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Dask''s estimate of the remaining work assigned to workers.';
+COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results held by workers, as counted by the scheduler.';
+COMMENT ON COLUMN cluster_samples.trace_id IS 'Trace identity.';
 
 -- Dask tells twice what p2p (shuffling, rechunking) does within tasks: in the context p2p as
 -- `foreground`, and in execute with p2p- before the activity. The second one knows the tasks.
@@ -2635,27 +2635,27 @@ FROM metrics
 GROUP BY trace_id, worker, server_id, context, span_id, prefix
 ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
 
-COMMENT ON VIEW activities IS 'What the time of workers went into, by Dask''s fine performance metrics: one row per worker, context, span and prefix. Sum it up by any of them: idle time is not in it, and what Dask tells twice, as p2p and as tasks that execute, is there as execute. A time or size is null if there was none of it. Empty if none were recorded.';
-COMMENT ON COLUMN activities.worker IS 'Address of the worker.';
+COMMENT ON VIEW activities IS 'Time of workers by activity, from fine performance metrics. One row per worker, context, span and prefix; rows can be summed over any of them. Idle time is excluded. Time that Dask reports both as p2p and as execute counts as execute. A time or size is null if there was none. Empty if no metrics were recorded.';
+COMMENT ON COLUMN activities.worker IS 'Worker address.';
 COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (in the background) or memory-monitor.';
-COMMENT ON COLUMN activities.span_id IS 'Span that the work belongs to.';
-COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks; of p2p, which of its background tasks.';
+COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (background) or memory-monitor.';
+COMMENT ON COLUMN activities.span_id IS 'Span of the work.';
+COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks. For p2p, the background task.';
 COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
-COMMENT ON COLUMN activities.cpu_seconds IS 'Time on a CPU in the threads of tasks.';
-COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in the threads of tasks: input and output, waiting, the lock of the interpreter.';
-COMMENT ON COLUMN activities.serialize_seconds IS 'Time to serialise.';
-COMMENT ON COLUMN activities.deserialize_seconds IS 'Time to deserialise.';
-COMMENT ON COLUMN activities.compress_seconds IS 'Time to compress.';
-COMMENT ON COLUMN activities.decompress_seconds IS 'Time to decompress.';
-COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write on disk what is spilled, or what a shuffle keeps there.';
+COMMENT ON COLUMN activities.cpu_seconds IS 'CPU time in task threads.';
+COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in task threads: input and output, locks, the interpreter lock.';
+COMMENT ON COLUMN activities.serialize_seconds IS 'Serialization time.';
+COMMENT ON COLUMN activities.deserialize_seconds IS 'Deserialization time.';
+COMMENT ON COLUMN activities.compress_seconds IS 'Compression time.';
+COMMENT ON COLUMN activities.decompress_seconds IS 'Decompression time.';
+COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write spilled data and shuffle data on disk.';
 COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
-COMMENT ON COLUMN activities.failed_seconds IS 'Time of tasks that failed or were cancelled, whatever it went into.';
-COMMENT ON COLUMN activities.other_seconds IS 'Time of everything else, users'' own activities among it.';
-COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs that were in memory.';
-COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes that were read from disk.';
-COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes that were written to disk.';
-COMMENT ON COLUMN activities.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN activities.failed_seconds IS 'Time of failed or cancelled tasks, whatever the activity.';
+COMMENT ON COLUMN activities.other_seconds IS 'Time of all other activities, including user-defined ones.';
+COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs found in memory.';
+COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes read from disk.';
+COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes written to disk.';
+COMMENT ON COLUMN activities.trace_id IS 'Trace identity.';
 
 -- What functions called: one row per caller and callee. A call is recursive if the callee was
 -- running already; of those that Yappi counts as no actual calls it knows that.
@@ -2700,25 +2700,25 @@ SELECT
 FROM _functions
 ORDER BY trace_id, source, total_seconds DESC NULLS LAST, label, function;
 
-COMMENT ON VIEW yappi_functions IS 'Functions that Yappi measured: one row per file that was imported and function. Their own times add up to all that was measured. Empty unless a file was imported.';
-COMMENT ON COLUMN yappi_functions.function IS 'Function, as name (file:line), as in profile_stacks.';
-COMMENT ON COLUMN yappi_functions.name IS 'Name of the function.';
-COMMENT ON COLUMN yappi_functions.filename IS 'File of its code; of a built-in one its module.';
-COMMENT ON COLUMN yappi_functions.line_number IS 'Line at which it begins.';
-COMMENT ON COLUMN yappi_functions.calls IS 'Times that it was called (Yappi''s ncall); null if the file does not say it, as callgrind.';
-COMMENT ON COLUMN yappi_functions.actual_calls IS 'Times that it was called while it was not running already.';
-COMMENT ON COLUMN yappi_functions.self_seconds IS 'Time in it alone (Yappi''s tsub).';
-COMMENT ON COLUMN yappi_functions.total_seconds IS 'Time in it and in what it called (Yappi''s ttot); null if the file does not say it.';
-COMMENT ON COLUMN yappi_functions.mean_seconds IS 'Time of a call (Yappi''s tavg).';
-COMMENT ON COLUMN yappi_functions.clock IS 'Clock of the times: cpu or wall; null if neither the file nor who imported it said it.';
-COMMENT ON COLUMN yappi_functions.thread IS 'Number that Yappi gave to the thread, or context, that it was first called in.';
-COMMENT ON COLUMN yappi_functions.thread_name IS 'What Yappi calls that context: the class of the thread.';
-COMMENT ON COLUMN yappi_functions.tag IS 'Tag that the user gave to the context, such as the number of a coroutine.';
-COMMENT ON COLUMN yappi_functions.builtin IS 'Whether it is built in, without Python code.';
-COMMENT ON COLUMN yappi_functions.worker IS 'Address of the worker that was measured, if it was named when the file was imported.';
-COMMENT ON COLUMN yappi_functions.log IS 'Name of the file that was imported.';
+COMMENT ON VIEW yappi_functions IS 'Functions measured by Yappi. One row per imported file and function. Self times add up to the measured time. Empty unless a file was imported.';
+COMMENT ON COLUMN yappi_functions.function IS 'Function as name (file:line), as in profile_stacks.';
+COMMENT ON COLUMN yappi_functions.name IS 'Function name.';
+COMMENT ON COLUMN yappi_functions.filename IS 'Source file. For a built-in function, its module.';
+COMMENT ON COLUMN yappi_functions.line_number IS 'Line at which the function is defined.';
+COMMENT ON COLUMN yappi_functions.calls IS 'Number of calls (Yappi''s ncall). Null if the file does not contain it, as with callgrind.';
+COMMENT ON COLUMN yappi_functions.actual_calls IS 'Number of nonrecursive calls.';
+COMMENT ON COLUMN yappi_functions.self_seconds IS 'Self time (Yappi''s tsub).';
+COMMENT ON COLUMN yappi_functions.total_seconds IS 'Total time (Yappi''s ttot). Null if the file does not contain it.';
+COMMENT ON COLUMN yappi_functions.mean_seconds IS 'Mean time of a call (Yappi''s tavg).';
+COMMENT ON COLUMN yappi_functions.clock IS 'Clock type: cpu or wall. Null if unknown.';
+COMMENT ON COLUMN yappi_functions.thread IS 'Yappi''s number of the thread, or context, of the first call.';
+COMMENT ON COLUMN yappi_functions.thread_name IS 'Yappi''s name of that context: the class of the thread.';
+COMMENT ON COLUMN yappi_functions.tag IS 'User-defined tag of the context, such as the number of a coroutine.';
+COMMENT ON COLUMN yappi_functions.builtin IS 'True if the function is built in, without Python code.';
+COMMENT ON COLUMN yappi_functions.worker IS 'Worker address, if given when the file was imported.';
+COMMENT ON COLUMN yappi_functions.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_functions.source IS 'Identity of the file, as in imports.';
-COMMENT ON COLUMN yappi_functions.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN yappi_functions.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW config AS
 SELECT
@@ -2837,12 +2837,12 @@ FROM (
 )
 ORDER BY trace_id, seq, section, name;
 
-COMMENT ON VIEW environment IS 'Recorded facts about software, machines and set-up: one row per fact; what several segments repeat is one. Of versions, machines and Dask''s configuration here are the best known; packages, machines and config have all.';
-COMMENT ON COLUMN environment.section IS 'What the fact is about.';
+COMMENT ON VIEW environment IS 'Recorded facts about software, machines and configuration. One row per fact; facts repeated in several segments appear once. The views packages, machines and config have the complete lists.';
+COMMENT ON COLUMN environment.section IS 'Topic of the fact.';
 COMMENT ON COLUMN environment.name IS 'Name of the fact.';
-COMMENT ON COLUMN environment.value IS 'The fact: text as it is, anything else as JSON.';
-COMMENT ON COLUMN environment.t IS 'When it was recorded, in seconds since the epoch.';
-COMMENT ON COLUMN environment.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN environment.value IS 'Value: text as it is, anything else as JSON.';
+COMMENT ON COLUMN environment.t IS 'Time of recording, in seconds since the epoch.';
+COMMENT ON COLUMN environment.trace_id IS 'Trace identity.';
 
 -- What is compared is what a kind of process has in both traces: the set of its values, of all
 -- its processes. Of one that tells nothing nobody knows what differs; and of what only one
@@ -3021,18 +3021,18 @@ LEFT JOIN entered USING (trace_id, computation)
 LEFT JOIN codes USING (trace_id, computation)
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW computations IS 'What Dask calls computations: one row per stretch of work of a scheduler that had nothing to do before. Graphs that come meanwhile are part of it.';
-COMMENT ON COLUMN computations.computation IS 'Identity of the computation.';
-COMMENT ON COLUMN computations.t IS 'When its first graph entered, in seconds since the epoch.';
-COMMENT ON COLUMN computations.client IS 'Client that sent the first graph.';
-COMMENT ON COLUMN computations.stimulus_id IS 'The first graph, as in graph_updates.';
-COMMENT ON COLUMN computations.graphs IS 'Graphs with new tasks.';
+COMMENT ON VIEW computations IS 'Dask computations, with the code that submitted them. One row per computation: a period in which the scheduler has work. Graphs submitted during the period belong to it.';
+COMMENT ON COLUMN computations.computation IS 'Computation identity.';
+COMMENT ON COLUMN computations.t IS 'Submission of the first graph, in seconds since the epoch.';
+COMMENT ON COLUMN computations.client IS 'Client that submitted the first graph.';
+COMMENT ON COLUMN computations.stimulus_id IS 'First graph, as in graph_updates.';
+COMMENT ON COLUMN computations.graphs IS 'Graphs that added new tasks.';
 COMMENT ON COLUMN computations.tasks IS 'New tasks.';
-COMMENT ON COLUMN computations.filename IS 'File of the code that submitted first; null unless code is recorded (opt-in).';
-COMMENT ON COLUMN computations.line_number IS 'Line in it.';
-COMMENT ON COLUMN computations.line IS 'That line.';
-COMMENT ON COLUMN computations.code IS 'The code that submitted, functions or cells, each piece once.';
-COMMENT ON COLUMN computations.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN computations.filename IS 'Source file of the first submitting code. Null unless code is recorded (opt-in).';
+COMMENT ON COLUMN computations.line_number IS 'Line number in filename.';
+COMMENT ON COLUMN computations.line IS 'Text of this line.';
+COMMENT ON COLUMN computations.code IS 'Submitting code (functions or notebook cells), without repetitions.';
+COMMENT ON COLUMN computations.trace_id IS 'Trace identity.';
 
 -- What workers measured of attempts at chunks: one row per task attempt and chunk.
 CREATE OR REPLACE TABLE _chunk_measurements AS
@@ -3194,16 +3194,16 @@ WHERE
     OR priority IS NOT NULL
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW restrictions IS 'Where tasks may run and what they need, as their annotations say: one row per task with workers, resources, retries or a priority of its own.';
-COMMENT ON COLUMN restrictions.key IS 'Key of the task.';
+COMMENT ON VIEW restrictions IS 'Worker restrictions, resources, retries and priorities of tasks. One row per task that has any of these annotations.';
+COMMENT ON COLUMN restrictions.key IS 'Task key.';
 COMMENT ON COLUMN restrictions.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN restrictions.task_group IS 'Task group of the task.';
-COMMENT ON COLUMN restrictions.workers IS 'Workers or hosts that it may run on.';
-COMMENT ON COLUMN restrictions.resources IS 'Dask resources that it takes, as JSON.';
-COMMENT ON COLUMN restrictions.allow_other_workers IS 'Whether it may run elsewhere if none of its workers is there.';
-COMMENT ON COLUMN restrictions.retries IS 'How often it may be tried again.';
-COMMENT ON COLUMN restrictions.priority IS 'Priority that the user gave it; the larger goes first.';
-COMMENT ON COLUMN restrictions.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN restrictions.workers IS 'Workers or hosts that the task may run on.';
+COMMENT ON COLUMN restrictions.resources IS 'Dask resources required, as JSON.';
+COMMENT ON COLUMN restrictions.allow_other_workers IS 'True if the task may run elsewhere when none of these workers is available.';
+COMMENT ON COLUMN restrictions.retries IS 'Number of retries allowed.';
+COMMENT ON COLUMN restrictions.priority IS 'User priority. Higher values run first.';
+COMMENT ON COLUMN restrictions.trace_id IS 'Trace identity.';
 
 -- Stacks of functions of which only callers and callees are known, not who called the callers.
 -- A function's time is shared out among those that called it as Yappi measured it for each;
@@ -3383,16 +3383,16 @@ INNER JOIN _functions AS caller ON calls.caller = caller.function
 INNER JOIN _functions AS callee ON calls.callee = callee.function
 ORDER BY caller.trace_id, caller.source, calls.total_seconds DESC, caller.label, callee.label, calls.caller, calls.callee;
 
-COMMENT ON VIEW yappi_calls IS 'What functions called, as Yappi measured it: one row per caller and callee.';
-COMMENT ON COLUMN yappi_calls.caller IS 'Function that called, as in yappi_functions.';
-COMMENT ON COLUMN yappi_calls.callee IS 'Function that was called.';
-COMMENT ON COLUMN yappi_calls.calls IS 'Times that it was called from there.';
-COMMENT ON COLUMN yappi_calls.actual_calls IS 'Times of these while it was not running already; null if the file does not say it.';
-COMMENT ON COLUMN yappi_calls.self_seconds IS 'Time in the callee alone when called from there; null if the file does not say it.';
-COMMENT ON COLUMN yappi_calls.total_seconds IS 'Time in the callee and what it called.';
-COMMENT ON COLUMN yappi_calls.log IS 'Name of the file that was imported.';
+COMMENT ON VIEW yappi_calls IS 'Calls between functions, measured by Yappi. One row per caller and callee.';
+COMMENT ON COLUMN yappi_calls.caller IS 'Calling function, as in yappi_functions.';
+COMMENT ON COLUMN yappi_calls.callee IS 'Called function.';
+COMMENT ON COLUMN yappi_calls.calls IS 'Number of calls.';
+COMMENT ON COLUMN yappi_calls.actual_calls IS 'Number of nonrecursive calls. Null if the file does not contain it.';
+COMMENT ON COLUMN yappi_calls.self_seconds IS 'Self time of the callee in these calls. Null if the file does not contain it.';
+COMMENT ON COLUMN yappi_calls.total_seconds IS 'Total time of the callee in these calls.';
+COMMENT ON COLUMN yappi_calls.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_calls.source IS 'Identity of the file, as in imports.';
-COMMENT ON COLUMN yappi_calls.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN yappi_calls.trace_id IS 'Trace identity.';
 
 -- An attempt at a task begins when its key becomes `processing` and ends with the next
 -- transition of the key that starts there. Most keys are attempted once, and are done with
@@ -3572,20 +3572,20 @@ FROM _tasks
 LEFT JOIN _coffea_roles AS roles USING (trace_id, key)
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW tasks IS 'The tasks of the graphs: one row per key, as it was when it first entered one.';
-COMMENT ON COLUMN tasks.key IS 'Key of the task.';
-COMMENT ON COLUMN tasks.prefix IS 'Key prefix: what kind of task it is.';
-COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one layer of a graph.';
-COMMENT ON COLUMN tasks.span_id IS 'Span that it belongs to.';
-COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it takes.';
-COMMENT ON COLUMN tasks.n_dependencies IS 'Number of these.';
-COMMENT ON COLUMN tasks.priority IS 'Priority; the smaller goes first.';
+COMMENT ON VIEW tasks IS 'Tasks of all submitted graphs. One row per key, as first submitted.';
+COMMENT ON COLUMN tasks.key IS 'Task key.';
+COMMENT ON COLUMN tasks.prefix IS 'Key prefix.';
+COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one graph layer.';
+COMMENT ON COLUMN tasks.span_id IS 'Span of the task.';
+COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it needs.';
+COMMENT ON COLUMN tasks.n_dependencies IS 'Number of dependencies.';
+COMMENT ON COLUMN tasks.priority IS 'Dask priority. Lower values run first.';
 COMMENT ON COLUMN tasks.annotations IS 'Dask annotations, as JSON.';
-COMMENT ON COLUMN tasks.submitted_t IS 'When it first entered the graph, in seconds since the epoch.';
+COMMENT ON COLUMN tasks.submitted_t IS 'First submission, in seconds since the epoch.';
 COMMENT ON COLUMN tasks.client IS 'Client that submitted it.';
-COMMENT ON COLUMN tasks.submissions IS 'How many times the key entered the graph.';
-COMMENT ON COLUMN tasks.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
-COMMENT ON COLUMN tasks.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN tasks.submissions IS 'Number of times the key was submitted.';
+COMMENT ON COLUMN tasks.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
+COMMENT ON COLUMN tasks.trace_id IS 'Trace identity.';
 
 -- Dask counts a sample in all functions of a stack but the innermost one. The recorder notes
 -- in which one it ended, but for the cycle in which it came. There, what a node counts beyond
@@ -3776,23 +3776,23 @@ SELECT
     trace_id
 FROM _function_stacks;
 
-COMMENT ON VIEW profile_stacks IS 'Where the time goes inside tasks, by function. Rows of profiler dask are what threads were at when Dask''s profiler looked: one row per worker, prefix, slice (a cycle of Dask''s profiler) and stack of functions. A stack''s samples are those in which its last function was innermost. Dask does not count the innermost function, but the one that called it; the recorder notes it, but for the cycle in which the recording began. Where that leaves several functions, the samples stand as undecided at the stack that called them, so that samples and undecided samples together are all there were. Profiles that are no trees are left out, and counted in loss. Rows of profiler yappi are functions that Yappi measured, by callers as far as these are known (analyze/README.md says how); both are about the same time, and are not to be added up.';
-COMMENT ON COLUMN profile_stacks.worker IS 'Address of the worker; null of the scheduler''s own event loop, and of what Yappi measured in a process that was not named.';
-COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks; null of what Yappi measured.';
-COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the slice, in seconds since the epoch; null of what Yappi measured.';
-COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the slice, in seconds since the epoch.';
-COMMENT ON COLUMN profile_stacks.stack IS 'Functions from the outermost to the innermost one, as name (file:line), with the line at which the function begins. Empty for samples that are undecided between outermost functions.';
-COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one; of what Yappi measured the microseconds in it, rounded.';
-COMMENT ON COLUMN profile_stacks.seconds IS 'Time of its samples and its undecided samples.';
-COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
-COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of those that it calls: exclusive samples, if the innermost function is taken to be counted.';
-COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack, in parts.';
-COMMENT ON COLUMN profile_stacks.lines IS 'Lines that were first seen in each of them, in the same record.';
-COMMENT ON COLUMN profile_stacks.server_id IS 'Identity of the process.';
-COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Time between two samples of a thread; of what Yappi measured a microsecond.';
-COMMENT ON COLUMN profile_stacks.profiler IS 'What saw it: dask or yappi.';
-COMMENT ON COLUMN profile_stacks.log IS 'Name of the file of Yappi''s that it was imported from.';
-COMMENT ON COLUMN profile_stacks.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW profile_stacks IS 'Call stacks of statistical profiles, with samples and time. Profiler dask: one row per worker, prefix, profiling cycle and stack; the samples of a stack are those in which its last function was innermost. Dask does not count the innermost function; the recorder adds it, except in the cycle in which the recording began. Samples that cannot be assigned to one function count as ambiguous at the stack of the caller, so that samples and ambiguous samples add up to all samples. Malformed profiles are excluded and listed in loss. Profiler yappi: functions measured by Yappi, with callers as far as they are known (see analyze/README.md). The two profilers cover the same time and must not be added.';
+COMMENT ON COLUMN profile_stacks.worker IS 'Worker address. Null for the scheduler''s event loop, and for Yappi data imported without a worker.';
+COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks. Null for Yappi.';
+COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the profiling cycle, in seconds since the epoch. Null for Yappi.';
+COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the profiling cycle, in seconds since the epoch.';
+COMMENT ON COLUMN profile_stacks.stack IS 'Functions from outermost to innermost, as name (file:line), with the line at which the function is defined. Empty for ambiguous samples between outermost functions.';
+COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was innermost. For Yappi, its self time in microseconds, rounded.';
+COMMENT ON COLUMN profile_stacks.seconds IS 'Time of the samples and ambiguous samples.';
+COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of several callees of the last function was innermost, but it is unknown which.';
+COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of its callees: exclusive samples if Dask counted innermost functions.';
+COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack as name, filename and line number.';
+COMMENT ON COLUMN profile_stacks.lines IS 'Line first sampled in each function, in the same record.';
+COMMENT ON COLUMN profile_stacks.server_id IS 'Process identity.';
+COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Sampling interval of a thread. For Yappi, one microsecond.';
+COMMENT ON COLUMN profile_stacks.profiler IS 'Profiler: dask or yappi.';
+COMMENT ON COLUMN profile_stacks.log IS 'File name of the imported Yappi file.';
+COMMENT ON COLUMN profile_stacks.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW dependencies AS
 WITH edges AS (
@@ -3864,20 +3864,20 @@ ASOF LEFT JOIN results AS result
     AND taken.taken_seq > result.end_seq
 ORDER BY taken.trace_id, taken.task, taken.dependency;
 
-COMMENT ON VIEW dependencies IS 'Edges of the graph: one row per task and dependency, with where the two ran. Of several attempts at a task it is the last one that ended well, or else the last one; of its dependency the latest result that was there when that attempt began.';
-COMMENT ON COLUMN dependencies.key IS 'Key of the task that takes the result.';
-COMMENT ON COLUMN dependencies.dependency IS 'Key of the task whose result it takes.';
+COMMENT ON VIEW dependencies IS 'Edges of the task graph, with the workers at both ends. One row per task and dependency. For a task with several attempts, the last successful attempt is used, or else the last one. For the dependency, it is the latest result available when that attempt began. Columns of the run are null for tasks that never ran.';
+COMMENT ON COLUMN dependencies.key IS 'Key of the task.';
+COMMENT ON COLUMN dependencies.dependency IS 'Key of the task whose result it needs.';
 COMMENT ON COLUMN dependencies.prefix IS 'Key prefix of the task.';
-COMMENT ON COLUMN dependencies.dependency_prefix IS 'Key prefix of the dependency; null if it was not recorded as a task.';
-COMMENT ON COLUMN dependencies.bytes IS 'Size of the result; null if nobody saw it being computed, as of scattered data.';
-COMMENT ON COLUMN dependencies.worker IS 'Address of the worker that the task ran on, or was sent to.';
+COMMENT ON COLUMN dependencies.dependency_prefix IS 'Key prefix of the dependency. Null if it was not recorded as a task.';
+COMMENT ON COLUMN dependencies.bytes IS 'Size of the result. Null if its computation was not recorded, as for scattered data.';
+COMMENT ON COLUMN dependencies.worker IS 'Address of the worker that ran the task or was assigned it.';
 COMMENT ON COLUMN dependencies.dependency_worker IS 'Address of the worker that computed the result.';
-COMMENT ON COLUMN dependencies.is_moved IS 'Whether the two differ, so that the result had to be moved; several tasks on one worker share what was moved once.';
-COMMENT ON COLUMN dependencies.has_transfer IS 'Whether the task itself tells of a transfer from that worker. Dask tells of each transfer with one of the tasks that need it, and may fetch a copy from another worker; null if the task reported no times.';
+COMMENT ON COLUMN dependencies.is_moved IS 'True if the two workers differ, so that the result was transferred. Several tasks on a worker share one transfer.';
+COMMENT ON COLUMN dependencies.has_transfer IS 'True if this task reported a transfer from that worker. Dask reports a transfer with only one of the tasks that need it, and may fetch a copy from a third worker. Null if the task reported no times.';
 COMMENT ON COLUMN dependencies.task_group IS 'Task group of the task.';
-COMMENT ON COLUMN dependencies.dependency_group IS 'Task group of the dependency; null if it was not recorded as a task.';
-COMMENT ON COLUMN dependencies.stimulus_id IS 'Identity of the graph that the task came with, as in graph_updates.';
-COMMENT ON COLUMN dependencies.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN dependencies.dependency_group IS 'Task group of the dependency. Null if it was not recorded as a task.';
+COMMENT ON COLUMN dependencies.stimulus_id IS 'Graph that the task was submitted with, as in graph_updates.';
+COMMENT ON COLUMN dependencies.trace_id IS 'Trace identity.';
 
 -- An arrival belongs to the attempt that ended next, on the scheduler's clock alone: work
 -- stealing sends a task again while an attempt goes on.
@@ -3979,30 +3979,30 @@ SELECT
 FROM seconds
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW dispatch_latency IS 'What lay between the scheduler''s sending of a task and the begin of its computation: one row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (what is null counts as 0). Empty unless the recorder was asked for worker_transitions; latencies tells what can be known without.';
-COMMENT ON COLUMN dispatch_latency.key IS 'Key of the task.';
-COMMENT ON COLUMN dispatch_latency.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
-COMMENT ON COLUMN dispatch_latency.attempt IS 'Number of the attempt within its key, from 1.';
-COMMENT ON COLUMN dispatch_latency.worker IS 'Address of the worker that it ran on, or was sent to if it never ended.';
-COMMENT ON COLUMN dispatch_latency.outcome IS 'How it ended, as in task_runs.';
-COMMENT ON COLUMN dispatch_latency.processing_t IS 'When the scheduler sent it to a worker, in seconds since the epoch; null if that was before the recording.';
-COMMENT ON COLUMN dispatch_latency.arrived_t IS 'When the worker got to know of it (→waiting), in seconds since the epoch; null if it told nothing of it: it had died, or the result was there already.';
-COMMENT ON COLUMN dispatch_latency.ready_t IS 'When the results that it takes were there (→ready or →constrained), in seconds since the epoch.';
-COMMENT ON COLUMN dispatch_latency.executing_t IS 'When it got a thread (→executing), in seconds since the epoch.';
-COMMENT ON COLUMN dispatch_latency.compute_start_t IS 'When the computation began, in seconds since the epoch; null if it never did, or nobody told.';
-COMMENT ON COLUMN dispatch_latency.dispatch_seconds IS 'Time from the scheduler to the worker, and until its event loop came to it. Includes the way from one worker to another if it was stolen.';
-COMMENT ON COLUMN dispatch_latency.transfer_wait_seconds IS 'Time on the worker until the results that it takes were there: their transfer, and waiting for that to begin.';
-COMMENT ON COLUMN dispatch_latency.queue_seconds IS 'Time on the worker, ready, until it had a thread, or the resources that the task needs.';
-COMMENT ON COLUMN dispatch_latency.deserialize_seconds IS 'Time of deserialising the task before it was computed, if the worker tells of it.';
-COMMENT ON COLUMN dispatch_latency.disk_seconds IS 'Time of reading what it takes from disk, if the worker tells of it: from 5 ms on.';
-COMMENT ON COLUMN dispatch_latency.other_seconds IS 'What is left of the time from →executing to the begin of the computation: waking the thread, above all. Without →executing it is from the last instant that is known.';
-COMMENT ON COLUMN dispatch_latency.dispatch_latency_seconds IS 'Time from the scheduler''s sending to the begin of the computation: compute_start_t - processing_t; null if either is.';
-COMMENT ON COLUMN dispatch_latency.is_stolen IS 'Whether the scheduler sent it to this worker later than processing_t: work stealing took it from another one.';
-COMMENT ON COLUMN dispatch_latency.clocks_disagree IS 'Whether a part is less than nothing: dispatch_seconds if the worker''s estimate of the scheduler''s clock is off by more than that, the others if it estimated anew in between, with a heartbeat.';
-COMMENT ON COLUMN dispatch_latency.stimulus_id IS 'What made the scheduler send it: stimulus_id of its transition →processing.';
-COMMENT ON COLUMN dispatch_latency.worker_stimulus_id IS 'The message that brought it: stimulus_id of the worker''s transition →waiting.';
-COMMENT ON COLUMN dispatch_latency.run_id IS 'Number that Dask gave the attempt.';
-COMMENT ON COLUMN dispatch_latency.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW dispatch_latency IS 'Time from dispatch of a task to the start of its computation. One row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (null counts as 0). Empty unless recorded with worker_transitions=True; latencies has what is known without.';
+COMMENT ON COLUMN dispatch_latency.key IS 'Task key.';
+COMMENT ON COLUMN dispatch_latency.prefix IS 'Key prefix. Null if the task was not recorded.';
+COMMENT ON COLUMN dispatch_latency.attempt IS 'Attempt number within the key, from 1.';
+COMMENT ON COLUMN dispatch_latency.worker IS 'Address of the worker that ran the attempt, or was assigned it if it never ended.';
+COMMENT ON COLUMN dispatch_latency.outcome IS 'Outcome of the attempt, as in task_runs.';
+COMMENT ON COLUMN dispatch_latency.processing_t IS 'Dispatch by the scheduler, in seconds since the epoch. Null if before the recording.';
+COMMENT ON COLUMN dispatch_latency.arrived_t IS 'Arrival at the worker (→waiting), in seconds since the epoch. Null if not reported: the worker died, or already had the result.';
+COMMENT ON COLUMN dispatch_latency.ready_t IS 'All dependencies available on the worker (→ready or →constrained), in seconds since the epoch.';
+COMMENT ON COLUMN dispatch_latency.executing_t IS 'Thread assigned (→executing), in seconds since the epoch.';
+COMMENT ON COLUMN dispatch_latency.compute_start_t IS 'Start of the computation, in seconds since the epoch. Null if it never started or was not reported.';
+COMMENT ON COLUMN dispatch_latency.dispatch_seconds IS 'Time from the scheduler to the event loop of the worker. Includes the move between workers if the task was stolen.';
+COMMENT ON COLUMN dispatch_latency.transfer_wait_seconds IS 'Time on the worker until all dependencies were available, including the wait for transfers to start.';
+COMMENT ON COLUMN dispatch_latency.queue_seconds IS 'Time on the worker, ready, until a thread and the task''s resources were available.';
+COMMENT ON COLUMN dispatch_latency.deserialize_seconds IS 'Time to deserialize the task before its computation, if reported.';
+COMMENT ON COLUMN dispatch_latency.disk_seconds IS 'Time to read dependencies from disk, if reported: from 5 ms on.';
+COMMENT ON COLUMN dispatch_latency.other_seconds IS 'Remaining time from →executing to the start of the computation, mainly waking the thread. Without →executing, from the last known instant.';
+COMMENT ON COLUMN dispatch_latency.dispatch_latency_seconds IS 'Time from dispatch to the start of the computation: compute_start_t - processing_t.';
+COMMENT ON COLUMN dispatch_latency.is_stolen IS 'True if the task was sent to this worker after processing_t: work stealing moved it from another worker.';
+COMMENT ON COLUMN dispatch_latency.clocks_disagree IS 'True if a part is negative: dispatch_seconds if the worker''s estimate of the scheduler clock is off, other parts if the estimate was corrected in between, by a heartbeat.';
+COMMENT ON COLUMN dispatch_latency.stimulus_id IS 'Stimulus of the transition to processing on the scheduler.';
+COMMENT ON COLUMN dispatch_latency.worker_stimulus_id IS 'Stimulus of the transition to waiting on the worker.';
+COMMENT ON COLUMN dispatch_latency.run_id IS 'Dask''s run id of the attempt.';
+COMMENT ON COLUMN dispatch_latency.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW latencies AS
 WITH held AS (
@@ -4056,23 +4056,23 @@ LEFT JOIN held USING (trace_id, seq)
 LEFT JOIN instants USING (seq)
 ORDER BY run.trace_id, run.seq;
 
-COMMENT ON VIEW latencies IS 'Where the time of attempts went, waiting included: one row per attempt, as in task_runs. First a task waits on the scheduler (dependency_seconds, slot_seconds); then it is sent to a worker, which takes processing_seconds = dispatch_seconds + fetch_seconds + thread_wait_seconds + execute_seconds + report_seconds (what is null counts as 0). Workers estimate the scheduler''s clock, so that times between the two can be slightly off, even negative.';
-COMMENT ON COLUMN latencies.key IS 'Key of the task.';
-COMMENT ON COLUMN latencies.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
-COMMENT ON COLUMN latencies.attempt IS 'Number of the attempt within its key, from 1.';
-COMMENT ON COLUMN latencies.worker IS 'Address of the worker.';
-COMMENT ON COLUMN latencies.outcome IS 'How it ended, as in task_runs.';
-COMMENT ON COLUMN latencies.processing_t IS 'When the scheduler sent it to a worker, in seconds since the epoch.';
-COMMENT ON COLUMN latencies.dependency_seconds IS 'Time on the scheduler until the results that it takes were there: in state waiting. With slot_seconds it is queued_seconds of task_runs, and like that null if nobody saw it become waiting.';
-COMMENT ON COLUMN latencies.slot_seconds IS 'Time on the scheduler, ready, until a worker had a thread for it: in state queued, or no-worker; what was so when recording began has been since then.';
-COMMENT ON COLUMN latencies.dispatch_seconds IS 'Time from the scheduler to the first thing that the worker did for it: the way there, and waiting there; null if the worker reported no times.';
-COMMENT ON COLUMN latencies.fetch_seconds IS 'Time from the begin of the first transfer of a dependency to the end of the last; null if it tells of none.';
-COMMENT ON COLUMN latencies.thread_wait_seconds IS 'Time from the last transfer to execution: waiting for a thread; null without transfers, when it is in dispatch_seconds.';
-COMMENT ON COLUMN latencies.execute_seconds IS 'Time of execution: deserializing, reading from disk, computing, and what lies between.';
-COMMENT ON COLUMN latencies.report_seconds IS 'Time from the end on the worker until the scheduler heard of it.';
-COMMENT ON COLUMN latencies.processing_seconds IS 'Time from the scheduler to the scheduler: end_t - processing_t of task_runs.';
-COMMENT ON COLUMN latencies.run_id IS 'Number that Dask gave the attempt.';
-COMMENT ON COLUMN latencies.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW latencies IS 'Waiting and execution time of task attempts, by phase. One row per attempt, as in task_runs. A task first waits on the scheduler (dependency_seconds, slot_seconds). After dispatch, processing_seconds = dispatch_seconds + fetch_seconds + thread_wait_seconds + execute_seconds + report_seconds (null counts as 0). Workers estimate the scheduler''s clock, so times between the two can be slightly off or even negative.';
+COMMENT ON COLUMN latencies.key IS 'Task key.';
+COMMENT ON COLUMN latencies.prefix IS 'Key prefix. Null if the task was not recorded.';
+COMMENT ON COLUMN latencies.attempt IS 'Attempt number within the key, from 1.';
+COMMENT ON COLUMN latencies.worker IS 'Worker address.';
+COMMENT ON COLUMN latencies.outcome IS 'Outcome of the attempt, as in task_runs.';
+COMMENT ON COLUMN latencies.processing_t IS 'Dispatch by the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN latencies.dependency_seconds IS 'Time on the scheduler in state waiting, until all dependencies were computed. dependency_seconds + slot_seconds = queued_seconds of task_runs. Null if the start of waiting was not recorded.';
+COMMENT ON COLUMN latencies.slot_seconds IS 'Time on the scheduler in state queued or no-worker, until a worker had a free thread. For tasks already queued when recording began, since then.';
+COMMENT ON COLUMN latencies.dispatch_seconds IS 'Time from dispatch to the first phase reported by the worker. Null if no phases were reported.';
+COMMENT ON COLUMN latencies.fetch_seconds IS 'Time from the start of the first transfer of a dependency to the end of the last. Null without transfers.';
+COMMENT ON COLUMN latencies.thread_wait_seconds IS 'Time from the last transfer to execution: waiting for a thread. Null without transfers, when it is part of dispatch_seconds.';
+COMMENT ON COLUMN latencies.execute_seconds IS 'Execution time: deserializing, reading from disk, computing, and gaps between these.';
+COMMENT ON COLUMN latencies.report_seconds IS 'Time from the end on the worker to the end recorded by the scheduler.';
+COMMENT ON COLUMN latencies.processing_seconds IS 'Time from dispatch to the end recorded by the scheduler: end_t - processing_t of task_runs.';
+COMMENT ON COLUMN latencies.run_id IS 'Dask''s run id of the attempt.';
+COMMENT ON COLUMN latencies.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW prefixes AS
 WITH submitted AS (
@@ -4134,27 +4134,27 @@ FULL JOIN done
     ON submitted.trace_id = done.trace_id AND submitted.prefix IS NOT DISTINCT FROM done.prefix
 ORDER BY trace_id, compute_seconds DESC NULLS LAST, prefix;
 
-COMMENT ON VIEW prefixes IS 'Totals by kind of task: one row per key prefix, the costliest first.';
-COMMENT ON COLUMN prefixes.prefix IS 'Key prefix; null for attempts whose task was not recorded.';
-COMMENT ON COLUMN prefixes.tasks IS 'Keys that entered the graph.';
-COMMENT ON COLUMN prefixes.task_runs IS 'Attempts at them.';
-COMMENT ON COLUMN prefixes.memory IS 'Attempts that ended well.';
+COMMENT ON VIEW prefixes IS 'Totals by key prefix. One row per prefix, highest compute time first.';
+COMMENT ON COLUMN prefixes.prefix IS 'Key prefix. Null for attempts whose task was not recorded.';
+COMMENT ON COLUMN prefixes.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN prefixes.task_runs IS 'Task attempts.';
+COMMENT ON COLUMN prefixes.memory IS 'Attempts that succeeded.';
 COMMENT ON COLUMN prefixes.erred IS 'Attempts that failed for good.';
-COMMENT ON COLUMN prefixes.retried IS 'Attempts that failed and were tried again.';
-COMMENT ON COLUMN prefixes.lost IS 'Attempts whose worker went away.';
-COMMENT ON COLUMN prefixes.rescheduled IS 'Attempts that asked for another worker.';
-COMMENT ON COLUMN prefixes.cancelled IS 'Attempts that nobody wanted any more.';
-COMMENT ON COLUMN prefixes.unfinished IS 'Attempts that outlast the trace.';
-COMMENT ON COLUMN prefixes.compute_seconds IS 'Computing time of all attempts.';
-COMMENT ON COLUMN prefixes.mean_compute_seconds IS 'Mean computing time of an attempt.';
-COMMENT ON COLUMN prefixes.median_compute_seconds IS 'Median computing time of an attempt.';
-COMMENT ON COLUMN prefixes.max_compute_seconds IS 'Longest computing time of an attempt.';
-COMMENT ON COLUMN prefixes.transfer_seconds IS 'Time of fetching dependencies from other workers.';
-COMMENT ON COLUMN prefixes.deserialize_seconds IS 'Time of deserializing the tasks.';
-COMMENT ON COLUMN prefixes.disk_seconds IS 'Time of spilling and reading back.';
-COMMENT ON COLUMN prefixes.output_bytes IS 'Size of all results.';
-COMMENT ON COLUMN prefixes.roles IS 'What such tasks do for coffea, as in task_roles: several if the prefix does not tell them apart, null if nothing.';
-COMMENT ON COLUMN prefixes.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN prefixes.retried IS 'Attempts that failed and were retried.';
+COMMENT ON COLUMN prefixes.lost IS 'Attempts lost with their worker.';
+COMMENT ON COLUMN prefixes.rescheduled IS 'Attempts that raised Reschedule.';
+COMMENT ON COLUMN prefixes.cancelled IS 'Attempts cancelled because the result was no longer needed.';
+COMMENT ON COLUMN prefixes.unfinished IS 'Attempts without an end in the trace.';
+COMMENT ON COLUMN prefixes.compute_seconds IS 'Compute time of all attempts.';
+COMMENT ON COLUMN prefixes.mean_compute_seconds IS 'Mean compute time of an attempt.';
+COMMENT ON COLUMN prefixes.median_compute_seconds IS 'Median compute time of an attempt.';
+COMMENT ON COLUMN prefixes.max_compute_seconds IS 'Maximum compute time of an attempt.';
+COMMENT ON COLUMN prefixes.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN prefixes.deserialize_seconds IS 'Time to deserialize the tasks.';
+COMMENT ON COLUMN prefixes.disk_seconds IS 'Time to spill to disk and read back.';
+COMMENT ON COLUMN prefixes.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN prefixes.roles IS 'Roles of these tasks in a coffea run, as in task_roles. Null if there are none.';
+COMMENT ON COLUMN prefixes.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW task_groups AS
 WITH submitted AS (
@@ -4228,32 +4228,32 @@ FULL JOIN done
     AND submitted.task_group IS NOT DISTINCT FROM done.task_group
 ORDER BY trace_id, compute_seconds DESC NULLS LAST, task_group;
 
-COMMENT ON VIEW task_groups IS 'Totals by task group, the layers of the graphs: one row per group, the costliest first.';
-COMMENT ON COLUMN task_groups.task_group IS 'Task group, as Dask names it; null for tasks of no group and attempts whose task was not recorded. A key that entered the graph in several groups is a task of the first; its attempts are of the one that it had then.';
-COMMENT ON COLUMN task_groups.prefix IS 'Key prefix of its tasks.';
-COMMENT ON COLUMN task_groups.tasks IS 'Keys that entered the graph.';
-COMMENT ON COLUMN task_groups.task_runs IS 'Attempts at them.';
-COMMENT ON COLUMN task_groups.memory IS 'Attempts that ended well.';
+COMMENT ON VIEW task_groups IS 'Totals by task group (graph layer). One row per group, highest compute time first.';
+COMMENT ON COLUMN task_groups.task_group IS 'Task group, as Dask names it. Null for tasks without a group and attempts whose task was not recorded. A key submitted in several groups counts as a task of the first one; its attempts count in the group at that time.';
+COMMENT ON COLUMN task_groups.prefix IS 'Key prefix of the tasks.';
+COMMENT ON COLUMN task_groups.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN task_groups.task_runs IS 'Task attempts.';
+COMMENT ON COLUMN task_groups.memory IS 'Attempts that succeeded.';
 COMMENT ON COLUMN task_groups.erred IS 'Attempts that failed for good.';
-COMMENT ON COLUMN task_groups.retried IS 'Attempts that failed and were tried again.';
-COMMENT ON COLUMN task_groups.lost IS 'Attempts whose worker went away.';
-COMMENT ON COLUMN task_groups.rescheduled IS 'Attempts that asked for another worker.';
-COMMENT ON COLUMN task_groups.cancelled IS 'Attempts that nobody wanted any more.';
-COMMENT ON COLUMN task_groups.unfinished IS 'Attempts that outlast the trace.';
-COMMENT ON COLUMN task_groups.compute_seconds IS 'Computing time of all attempts.';
-COMMENT ON COLUMN task_groups.mean_compute_seconds IS 'Mean computing time of an attempt.';
-COMMENT ON COLUMN task_groups.median_compute_seconds IS 'Median computing time of an attempt.';
-COMMENT ON COLUMN task_groups.max_compute_seconds IS 'Longest computing time of an attempt.';
-COMMENT ON COLUMN task_groups.transfer_seconds IS 'Time of fetching dependencies from other workers.';
-COMMENT ON COLUMN task_groups.deserialize_seconds IS 'Time of deserializing the tasks.';
-COMMENT ON COLUMN task_groups.disk_seconds IS 'Time of spilling and reading back.';
-COMMENT ON COLUMN task_groups.output_bytes IS 'Size of all results.';
-COMMENT ON COLUMN task_groups.workers IS 'Addresses of workers that its attempts were sent to or ran on.';
-COMMENT ON COLUMN task_groups.submitted_t IS 'When its first task entered the graph, in seconds since the epoch.';
-COMMENT ON COLUMN task_groups.first_t IS 'When its first attempt was sent to a worker, in seconds since the epoch.';
-COMMENT ON COLUMN task_groups.last_t IS 'When the scheduler heard of the end of its last attempt, in seconds since the epoch.';
-COMMENT ON COLUMN task_groups.wall_seconds IS 'Time from first_t to last_t; groups run side by side, so these do not add up.';
-COMMENT ON COLUMN task_groups.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN task_groups.retried IS 'Attempts that failed and were retried.';
+COMMENT ON COLUMN task_groups.lost IS 'Attempts lost with their worker.';
+COMMENT ON COLUMN task_groups.rescheduled IS 'Attempts that raised Reschedule.';
+COMMENT ON COLUMN task_groups.cancelled IS 'Attempts cancelled because the result was no longer needed.';
+COMMENT ON COLUMN task_groups.unfinished IS 'Attempts without an end in the trace.';
+COMMENT ON COLUMN task_groups.compute_seconds IS 'Compute time of all attempts.';
+COMMENT ON COLUMN task_groups.mean_compute_seconds IS 'Mean compute time of an attempt.';
+COMMENT ON COLUMN task_groups.median_compute_seconds IS 'Median compute time of an attempt.';
+COMMENT ON COLUMN task_groups.max_compute_seconds IS 'Maximum compute time of an attempt.';
+COMMENT ON COLUMN task_groups.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN task_groups.deserialize_seconds IS 'Time to deserialize the tasks.';
+COMMENT ON COLUMN task_groups.disk_seconds IS 'Time to spill to disk and read back.';
+COMMENT ON COLUMN task_groups.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN task_groups.workers IS 'Number of workers that ran attempts or were assigned them.';
+COMMENT ON COLUMN task_groups.submitted_t IS 'First submission of a task, in seconds since the epoch.';
+COMMENT ON COLUMN task_groups.first_t IS 'First dispatch of an attempt to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN task_groups.last_t IS 'Last end of an attempt as recorded by the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN task_groups.wall_seconds IS 'last_t - first_t. Groups run concurrently, so this does not add up.';
+COMMENT ON COLUMN task_groups.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW task_phases AS
 SELECT
@@ -4273,19 +4273,19 @@ FROM _task_runs AS run
 INNER JOIN _task_phases AS phase USING (end_seq)
 ORDER BY run.trace_id, run.seq, phase.start_t;
 
-COMMENT ON VIEW task_phases IS 'Phases of task attempts: transfer, compute and others. One row per attempt and phase, as the worker timed it. Phases of attempts whose worker was lost are not recorded.';
-COMMENT ON COLUMN task_phases.key IS 'Key of the task.';
-COMMENT ON COLUMN task_phases.prefix IS 'Key prefix; null if the task was not recorded.';
-COMMENT ON COLUMN task_phases.attempt IS 'Number of the attempt within its key, from 1.';
-COMMENT ON COLUMN task_phases.worker IS 'Address of the worker.';
-COMMENT ON COLUMN task_phases.thread IS 'Thread that computed, within its worker.';
+COMMENT ON VIEW task_phases IS 'Phases of task attempts, such as transfer and compute. One row per attempt and phase, as timed by the worker. Phases of attempts whose worker was lost are not recorded.';
+COMMENT ON COLUMN task_phases.key IS 'Task key.';
+COMMENT ON COLUMN task_phases.prefix IS 'Key prefix. Null if the task was not recorded.';
+COMMENT ON COLUMN task_phases.attempt IS 'Attempt number within the key, from 1.';
+COMMENT ON COLUMN task_phases.worker IS 'Worker address.';
+COMMENT ON COLUMN task_phases.thread IS 'Thread id on the worker.';
 COMMENT ON COLUMN task_phases.outcome IS 'Outcome of the attempt, as in task_runs.';
 COMMENT ON COLUMN task_phases.action IS 'compute, transfer (fetching a dependency from another worker), deserialize, disk-read or disk-write.';
 COMMENT ON COLUMN task_phases.start_t IS 'Start, in seconds since the epoch.';
 COMMENT ON COLUMN task_phases.stop_t IS 'End, in seconds since the epoch.';
 COMMENT ON COLUMN task_phases.seconds IS 'Duration. Transfers can overlap each other.';
-COMMENT ON COLUMN task_phases.source IS 'Address of the worker that a transfer fetched from; null for other phases.';
-COMMENT ON COLUMN task_phases.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN task_phases.source IS 'Address of the worker that a transfer fetched from. Null for other phases.';
+COMMENT ON COLUMN task_phases.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW task_runs AS
 SELECT
@@ -4315,30 +4315,30 @@ SELECT
 FROM _task_runs
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW task_runs IS 'Attempts at tasks: one row each time that a key was sent to a worker, and one for each key that was being processed when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded.';
-COMMENT ON COLUMN task_runs.key IS 'Key of the task.';
-COMMENT ON COLUMN task_runs.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
-COMMENT ON COLUMN task_runs.attempt IS 'Number of the attempt within its key, from 1.';
-COMMENT ON COLUMN task_runs.worker IS 'Address of the worker that it ran on, or was sent to if it never ended.';
-COMMENT ON COLUMN task_runs.thread IS 'Thread that computed, within its worker.';
-COMMENT ON COLUMN task_runs.outcome IS 'How it ended: memory (well), erred (the task failed for good), retried (it said that it failed, and was tried again), lost (its worker went away), rescheduled (it asked for another worker), cancelled (nobody wanted it any more), unfinished (the trace ends first).';
-COMMENT ON COLUMN task_runs.processing_t IS 'When the scheduler sent it to the worker, in seconds since the epoch; null if that was before the recording.';
-COMMENT ON COLUMN task_runs.compute_start_t IS 'When the computation began, in seconds since the epoch.';
-COMMENT ON COLUMN task_runs.compute_stop_t IS 'When the computation ended, in seconds since the epoch.';
-COMMENT ON COLUMN task_runs.compute_seconds IS 'Time of the computation; null if the worker reported no times.';
-COMMENT ON COLUMN task_runs.transfer_seconds IS 'Time of fetching dependencies from other workers; transfers overlap, so it can exceed the wall time.';
-COMMENT ON COLUMN task_runs.deserialize_seconds IS 'Time of deserializing the task.';
-COMMENT ON COLUMN task_runs.disk_seconds IS 'Time of reading spilled results from disk, and writing them.';
-COMMENT ON COLUMN task_runs.queued_seconds IS 'Time on the scheduler before processing_t: from its latest transition to waiting, so it covers waiting for dependencies, for a slot and for a worker.';
-COMMENT ON COLUMN task_runs.nbytes IS 'Size of the result, as sizeof of Dask measures it.';
+COMMENT ON VIEW task_runs IS 'Task attempts, with outcome and timing. One row per dispatch of a key to a worker, and per key that was processing when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded.';
+COMMENT ON COLUMN task_runs.key IS 'Task key.';
+COMMENT ON COLUMN task_runs.prefix IS 'Key prefix. Null if the task was not recorded.';
+COMMENT ON COLUMN task_runs.attempt IS 'Attempt number within the key, from 1.';
+COMMENT ON COLUMN task_runs.worker IS 'Address of the worker that ran the attempt, or was assigned it if it never ended.';
+COMMENT ON COLUMN task_runs.thread IS 'Thread id on the worker.';
+COMMENT ON COLUMN task_runs.outcome IS 'memory (success), erred (failed for good), retried (failed, then retried), lost (with its worker), rescheduled (raised Reschedule), cancelled (no longer needed) or unfinished (no end in the trace).';
+COMMENT ON COLUMN task_runs.processing_t IS 'Dispatch to the worker, in seconds since the epoch. Null if before the recording.';
+COMMENT ON COLUMN task_runs.compute_start_t IS 'Start of the computation, in seconds since the epoch.';
+COMMENT ON COLUMN task_runs.compute_stop_t IS 'End of the computation, in seconds since the epoch.';
+COMMENT ON COLUMN task_runs.compute_seconds IS 'Compute time. Null if the worker reported no times.';
+COMMENT ON COLUMN task_runs.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap, so it can exceed the wall time.';
+COMMENT ON COLUMN task_runs.deserialize_seconds IS 'Time to deserialize the task.';
+COMMENT ON COLUMN task_runs.disk_seconds IS 'Time to spill to disk and to read spilled results back.';
+COMMENT ON COLUMN task_runs.queued_seconds IS 'Time on the scheduler before dispatch, from the latest transition to waiting: waiting for dependencies, for a free thread and for a worker.';
+COMMENT ON COLUMN task_runs.nbytes IS 'Size of the result, measured by Dask''s sizeof.';
 COMMENT ON COLUMN task_runs.typename IS 'Type of the result.';
-COMMENT ON COLUMN task_runs.span_id IS 'Span that the task belonged to then: as it had last entered the graph at processing_t.';
-COMMENT ON COLUMN task_runs.exception IS 'Text of the exception.';
-COMMENT ON COLUMN task_runs.traceback IS 'Text of the traceback.';
-COMMENT ON COLUMN task_runs.run_id IS 'Number that Dask gave the attempt.';
-COMMENT ON COLUMN task_runs.end_t IS 'When the scheduler heard of the end, in seconds since the epoch; null if unfinished.';
-COMMENT ON COLUMN task_runs.role IS 'Chunk, merge, file metadata or processor broadcast: what it does for coffea, as in task_roles; null for all others.';
-COMMENT ON COLUMN task_runs.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN task_runs.span_id IS 'Span of the task, as of its last submission before processing_t.';
+COMMENT ON COLUMN task_runs.exception IS 'Exception text.';
+COMMENT ON COLUMN task_runs.traceback IS 'Traceback text.';
+COMMENT ON COLUMN task_runs.run_id IS 'Dask''s run id of the attempt.';
+COMMENT ON COLUMN task_runs.end_t IS 'End recorded by the scheduler, in seconds since the epoch. Null if unfinished.';
+COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
+COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
 
 -- Worker processes. An address can be used again, so each process has the stretch of time
 -- [from_t, next from_t) of its address, by which runs and samples find it (ASOF). The first
@@ -4462,23 +4462,23 @@ FULL JOIN done
     ON submitted.trace_id = done.trace_id AND submitted.role IS NOT DISTINCT FROM done.role
 ORDER BY trace_id, compute_seconds DESC NULLS LAST, role;
 
-COMMENT ON VIEW task_roles IS 'Totals by what tasks do for coffea, such as processing against merging: one row per role, the costliest first.';
-COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of results of chunks), file metadata (asking files for their entries, and merging the answers), processor broadcast; null for all other tasks. Told by what depends on what: of all that takes results of chunks or files, tasks with coffea''s prefix reduce merge them.';
-COMMENT ON COLUMN task_roles.prefixes IS 'Key prefixes of these tasks; null for the other tasks.';
-COMMENT ON COLUMN task_roles.tasks IS 'Keys that entered the graph.';
-COMMENT ON COLUMN task_roles.task_runs IS 'Attempts at them.';
+COMMENT ON VIEW task_roles IS 'Totals by role in a coffea run, such as chunk or merge. One row per role, highest compute time first.';
+COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of chunk results), file metadata (reading the number of entries of files, and merging the answers) or processor broadcast. Null for all other tasks. Derived from the graph: tasks of coffea''s prefix reduce that depend on chunks or files merge them.';
+COMMENT ON COLUMN task_roles.prefixes IS 'Key prefixes of these tasks. Null for other tasks.';
+COMMENT ON COLUMN task_roles.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN task_roles.task_runs IS 'Task attempts.';
 COMMENT ON COLUMN task_roles.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
-COMMENT ON COLUMN task_roles.compute_seconds IS 'Computing time of all attempts.';
-COMMENT ON COLUMN task_roles.compute_share IS 'Part of the computing time of all attempts at tasks.';
-COMMENT ON COLUMN task_roles.mean_compute_seconds IS 'Mean computing time of an attempt.';
-COMMENT ON COLUMN task_roles.max_compute_seconds IS 'Longest computing time of an attempt.';
-COMMENT ON COLUMN task_roles.transfer_seconds IS 'Time of fetching dependencies from other workers.';
-COMMENT ON COLUMN task_roles.deserialize_seconds IS 'Time of deserializing the tasks.';
-COMMENT ON COLUMN task_roles.disk_seconds IS 'Time of spilling and reading back.';
-COMMENT ON COLUMN task_roles.output_bytes IS 'Size of all results.';
-COMMENT ON COLUMN task_roles.first_t IS 'When the first was sent to a worker, in seconds since the epoch.';
-COMMENT ON COLUMN task_roles.last_t IS 'When the last ended, in seconds since the epoch.';
-COMMENT ON COLUMN task_roles.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN task_roles.compute_seconds IS 'Compute time of all attempts.';
+COMMENT ON COLUMN task_roles.compute_share IS 'Share of the compute time of all task attempts.';
+COMMENT ON COLUMN task_roles.mean_compute_seconds IS 'Mean compute time of an attempt.';
+COMMENT ON COLUMN task_roles.max_compute_seconds IS 'Maximum compute time of an attempt.';
+COMMENT ON COLUMN task_roles.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN task_roles.deserialize_seconds IS 'Time to deserialize the tasks.';
+COMMENT ON COLUMN task_roles.disk_seconds IS 'Time to spill to disk and read back.';
+COMMENT ON COLUMN task_roles.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN task_roles.first_t IS 'First dispatch to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN task_roles.last_t IS 'Last end of an attempt, in seconds since the epoch.';
+COMMENT ON COLUMN task_roles.trace_id IS 'Trace identity.';
 
 -- A task belongs to one span, and so do its metrics; what a parent has in all is added up over
 -- the spans below it, each counted once.
@@ -4592,37 +4592,37 @@ LEFT JOIN named
     ON own.trace_id = named.trace_id AND own.span_id = named.span_id
 ORDER BY own.trace_id, named.place NULLS LAST, own.span_id;
 
-COMMENT ON VIEW span_totals IS 'What each span held: one row per span, in the order in which they began. Columns without total_ are of the span alone and add up to the whole run; those with total_ are of the span and all spans within it. A last row without span_id is what belongs to no span, such as transfers in the metrics of workers.';
-COMMENT ON COLUMN span_totals.span_id IS 'Identity of the span; null for what belongs to none.';
-COMMENT ON COLUMN span_totals.name IS 'Name of the span; null if its record is missing.';
+COMMENT ON VIEW span_totals IS 'Totals by Dask span. One row per span, in the order in which they began. Columns without total_ cover the span alone and add up to the whole run; columns with total_ include nested spans. A last row without span_id covers work outside any span, such as transfers in worker metrics.';
+COMMENT ON COLUMN span_totals.span_id IS 'Span identity. Null for work outside any span.';
+COMMENT ON COLUMN span_totals.name IS 'Span name. Null if its record is missing.';
 COMMENT ON COLUMN span_totals.path IS 'Names from the outermost span to this one.';
-COMMENT ON COLUMN span_totals.parent_id IS 'Span around this one.';
-COMMENT ON COLUMN span_totals.tasks IS 'Keys that entered the graph in it.';
+COMMENT ON COLUMN span_totals.parent_id IS 'Identity of the enclosing span.';
+COMMENT ON COLUMN span_totals.tasks IS 'Keys submitted in the span.';
 COMMENT ON COLUMN span_totals.task_runs IS 'Attempts at its tasks.';
 COMMENT ON COLUMN span_totals.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
-COMMENT ON COLUMN span_totals.compute_seconds IS 'Computing time of all attempts.';
-COMMENT ON COLUMN span_totals.transfer_seconds IS 'Time of fetching dependencies from other workers.';
-COMMENT ON COLUMN span_totals.output_bytes IS 'Size of all results.';
-COMMENT ON COLUMN span_totals.metric_seconds IS 'Time that workers account for in it, by Dask''s fine metrics (see activities).';
-COMMENT ON COLUMN span_totals.cpu_seconds IS 'CPU time of threads, of metric_seconds.';
-COMMENT ON COLUMN span_totals.noncpu_seconds IS 'Time in which threads waited, of metric_seconds.';
-COMMENT ON COLUMN span_totals.first_t IS 'When its first attempt was sent to a worker, in seconds since the epoch.';
-COMMENT ON COLUMN span_totals.last_t IS 'When the scheduler heard of the end of its last attempt, in seconds since the epoch.';
-COMMENT ON COLUMN span_totals.wall_seconds IS 'Time from first_t to last_t; spans run side by side, so these do not add up.';
-COMMENT ON COLUMN span_totals.descendants IS 'Spans within it, at any depth.';
-COMMENT ON COLUMN span_totals.total_tasks IS 'As tasks, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_task_runs IS 'As task_runs, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_failed_attempts IS 'As failed_attempts, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_compute_seconds IS 'As compute_seconds, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_transfer_seconds IS 'As transfer_seconds, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_output_bytes IS 'As output_bytes, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_metric_seconds IS 'As metric_seconds, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_cpu_seconds IS 'As cpu_seconds, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_noncpu_seconds IS 'As noncpu_seconds, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_first_t IS 'As first_t, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_last_t IS 'As last_t, with the spans within it.';
-COMMENT ON COLUMN span_totals.total_wall_seconds IS 'As wall_seconds, with the spans within it.';
-COMMENT ON COLUMN span_totals.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN span_totals.compute_seconds IS 'Compute time of all attempts.';
+COMMENT ON COLUMN span_totals.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN span_totals.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN span_totals.metric_seconds IS 'Time in the span reported by workers through fine performance metrics (see activities).';
+COMMENT ON COLUMN span_totals.cpu_seconds IS 'CPU time of threads, as part of metric_seconds.';
+COMMENT ON COLUMN span_totals.noncpu_seconds IS 'Time threads spent waiting, as part of metric_seconds.';
+COMMENT ON COLUMN span_totals.first_t IS 'First dispatch of an attempt to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN span_totals.last_t IS 'Last end of an attempt as recorded by the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN span_totals.wall_seconds IS 'last_t - first_t. Spans run concurrently, so this does not add up.';
+COMMENT ON COLUMN span_totals.descendants IS 'Number of nested spans, at any depth.';
+COMMENT ON COLUMN span_totals.total_tasks IS 'tasks, with nested spans.';
+COMMENT ON COLUMN span_totals.total_task_runs IS 'task_runs, with nested spans.';
+COMMENT ON COLUMN span_totals.total_failed_attempts IS 'failed_attempts, with nested spans.';
+COMMENT ON COLUMN span_totals.total_compute_seconds IS 'compute_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_transfer_seconds IS 'transfer_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_output_bytes IS 'output_bytes, with nested spans.';
+COMMENT ON COLUMN span_totals.total_metric_seconds IS 'metric_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_cpu_seconds IS 'cpu_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_noncpu_seconds IS 'noncpu_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_first_t IS 'first_t, with nested spans.';
+COMMENT ON COLUMN span_totals.total_last_t IS 'last_t, with nested spans.';
+COMMENT ON COLUMN span_totals.total_wall_seconds IS 'wall_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.trace_id IS 'Trace identity.';
 
 -- When each process was there, as far as it was recorded, and with how many threads.
 CREATE OR REPLACE VIEW _worker_presence AS
@@ -4719,12 +4719,12 @@ ASOF LEFT JOIN departures AS departure
 WHERE followed.status = 'paused'
 ORDER BY followed.trace_id, followed.seq;
 
-COMMENT ON VIEW pauses IS 'Times in which a worker was paused, because its memory was nearly full: one row per pause. It begins no task then, and goes on with those that it is at.';
-COMMENT ON COLUMN pauses.worker IS 'Address of the worker.';
-COMMENT ON COLUMN pauses.start_t IS 'When the scheduler heard that it paused, in seconds since the epoch.';
-COMMENT ON COLUMN pauses.stop_t IS 'When the scheduler heard that it went on, or that it had gone, in seconds since the epoch; null if the trace ends first.';
-COMMENT ON COLUMN pauses.seconds IS 'How long it was paused.';
-COMMENT ON COLUMN pauses.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW pauses IS 'Pauses of workers because of high memory use. One row per pause. A paused worker starts no tasks, but finishes those that it is computing.';
+COMMENT ON COLUMN pauses.worker IS 'Worker address.';
+COMMENT ON COLUMN pauses.start_t IS 'Start of the pause on the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN pauses.stop_t IS 'End of the pause, or departure of the worker, in seconds since the epoch. Null if the trace ends first.';
+COMMENT ON COLUMN pauses.seconds IS 'Duration.';
+COMMENT ON COLUMN pauses.trace_id IS 'Trace identity.';
 
 -- Attempts at chunks. Three who know of them: the scheduler knows the attempts at a task
 -- (_task_runs), records without run_id say what a chunk is, and those with run_id what an
@@ -5112,17 +5112,17 @@ FROM _worker_removals
 WHERE NOT expected
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 
-COMMENT ON VIEW failures IS 'What went wrong: one row per failed, lost or skipped attempt and per worker lost unexpectedly.';
-COMMENT ON COLUMN failures.t IS 'When the scheduler heard of it, in seconds since the epoch.';
-COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (its exception was swallowed: skipbadfiles), chunk erred (without a cluster), worker lost.';
-COMMENT ON COLUMN failures.key IS 'Key of the task; null for a worker.';
-COMMENT ON COLUMN failures.worker IS 'Address of the worker.';
-COMMENT ON COLUMN failures.exception IS 'Text of the exception.';
-COMMENT ON COLUMN failures.attempt IS 'Number of the attempt within its key.';
+COMMENT ON VIEW failures IS 'Failures: attempts that failed and workers that were lost. One row per failed, lost or skipped attempt and per worker lost unexpectedly.';
+COMMENT ON COLUMN failures.t IS 'Time on the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (exception suppressed by skipbadfiles), chunk erred (without a cluster) or worker lost.';
+COMMENT ON COLUMN failures.key IS 'Task key. Null for a worker.';
+COMMENT ON COLUMN failures.worker IS 'Worker address.';
+COMMENT ON COLUMN failures.exception IS 'Exception text.';
+COMMENT ON COLUMN failures.attempt IS 'Attempt number within the key.';
 COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
-COMMENT ON COLUMN failures.traceback IS 'Text of the traceback.';
-COMMENT ON COLUMN failures.detail IS 'What else is known: why a worker went and what went with it, why Dask gave a task up, which entries were skipped.';
-COMMENT ON COLUMN failures.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN failures.traceback IS 'Traceback text.';
+COMMENT ON COLUMN failures.detail IS 'Further information: why a worker left and what was lost with it, why Dask gave up on a task, which entries were skipped.';
+COMMENT ON COLUMN failures.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE MACRO stragglers_by(min_relative_duration) AS TABLE
 WITH usual AS (
@@ -5181,27 +5181,27 @@ ORDER BY slow.trace_id, excess_seconds DESC, slow.seq;
 
 CREATE OR REPLACE VIEW stragglers AS FROM stragglers_by(2);
 
-COMMENT ON MACRO TABLE stragglers_by IS 'The view stragglers with another factor.';
-COMMENT ON VIEW stragglers IS 'Attempts that computed at least twice as long as is usual for their prefix, the most excess first: one row per attempt. Usual is the median of the attempts that ended well, of 10 at least; attempts whose prefix is not known have none. stragglers_by(1.5) asks for another factor.';
-COMMENT ON COLUMN stragglers.key IS 'Key of the task.';
-COMMENT ON COLUMN stragglers.prefix IS 'Key prefix: what kind of task it is.';
-COMMENT ON COLUMN stragglers.attempt IS 'Number of the attempt within its key, from 1.';
-COMMENT ON COLUMN stragglers.worker IS 'Address of the worker that it ran on.';
-COMMENT ON COLUMN stragglers.thread IS 'Thread that computed, within its worker.';
-COMMENT ON COLUMN stragglers.outcome IS 'How it ended, as in task_runs.';
-COMMENT ON COLUMN stragglers.compute_seconds IS 'Time of the computation.';
-COMMENT ON COLUMN stragglers.median_seconds IS 'Median computing time of the attempts of its prefix that ended well.';
+COMMENT ON MACRO TABLE stragglers_by IS 'The view stragglers with another minimum of relative_duration.';
+COMMENT ON VIEW stragglers IS 'Attempts that took at least twice the median of their prefix. One row per attempt, largest excess first. The median is that of the successful attempts of the prefix, of which there must be at least 10. stragglers_by(1.5) uses another minimum of relative_duration.';
+COMMENT ON COLUMN stragglers.key IS 'Task key.';
+COMMENT ON COLUMN stragglers.prefix IS 'Key prefix.';
+COMMENT ON COLUMN stragglers.attempt IS 'Attempt number within the key, from 1.';
+COMMENT ON COLUMN stragglers.worker IS 'Address of the worker that ran the attempt.';
+COMMENT ON COLUMN stragglers.thread IS 'Thread id on the worker.';
+COMMENT ON COLUMN stragglers.outcome IS 'Outcome of the attempt, as in task_runs.';
+COMMENT ON COLUMN stragglers.compute_seconds IS 'Compute time.';
+COMMENT ON COLUMN stragglers.median_seconds IS 'Median compute time of the successful attempts of the prefix.';
 COMMENT ON COLUMN stragglers.relative_duration IS 'compute_seconds / median_seconds.';
-COMMENT ON COLUMN stragglers.excess_seconds IS 'compute_seconds - median_seconds: what it took longer than usual.';
-COMMENT ON COLUMN stragglers.prefix_runs IS 'Attempts that the median is of.';
-COMMENT ON COLUMN stragglers.compute_start_t IS 'When the computation began, in seconds since the epoch.';
-COMMENT ON COLUMN stragglers.compute_stop_t IS 'When the computation ended, in seconds since the epoch.';
-COMMENT ON COLUMN stragglers.dataset IS 'Dataset of the chunk that it read; null if it read none, or of several datasets.';
-COMMENT ON COLUMN stragglers.filename IS 'File of the chunk that it read; null if it read none, or several files.';
-COMMENT ON COLUMN stragglers.entry_start IS 'First entry that it read of the file.';
-COMMENT ON COLUMN stragglers.entry_stop IS 'Entry after the last that it read of the file.';
-COMMENT ON COLUMN stragglers.run_id IS 'Number that Dask gave the attempt.';
-COMMENT ON COLUMN stragglers.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN stragglers.excess_seconds IS 'compute_seconds - median_seconds.';
+COMMENT ON COLUMN stragglers.prefix_runs IS 'Number of attempts that the median is computed from.';
+COMMENT ON COLUMN stragglers.compute_start_t IS 'Start of the computation, in seconds since the epoch.';
+COMMENT ON COLUMN stragglers.compute_stop_t IS 'End of the computation, in seconds since the epoch.';
+COMMENT ON COLUMN stragglers.dataset IS 'Dataset of the chunk. Null without a chunk, or with chunks of several datasets.';
+COMMENT ON COLUMN stragglers.filename IS 'File of the chunk. Null without a chunk, or with chunks of several files.';
+COMMENT ON COLUMN stragglers.entry_start IS 'First entry read.';
+COMMENT ON COLUMN stragglers.entry_stop IS 'Entry after the last one read.';
+COMMENT ON COLUMN stragglers.run_id IS 'Dask''s run id of the attempt.';
+COMMENT ON COLUMN stragglers.trace_id IS 'Trace identity.';
 
 -- What went on from when to when, and how much of it: parts of attempts as workers timed them,
 -- states of tasks, processes and their threads. Process 0 is the scheduler.
@@ -5441,22 +5441,22 @@ FROM (
 )
 ORDER BY trace_id, seq NULLS LAST, start_t, part, read.branch;
 
-COMMENT ON VIEW chunk_branches IS 'What attempts at chunks read of the branches of their files: one row per attempt and branch. A basket, cluster or row group that spans several chunks is read for each of them, and counts in each. Empty if chunks were not measured.';
+COMMENT ON VIEW chunk_branches IS 'Branches read by chunk attempts. One row per attempt and branch. A basket, cluster or row group that spans several chunks is read once per chunk and counts in each. Empty if chunks were not measured.';
 COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';
-COMMENT ON COLUMN chunk_branches.attempt IS 'Number of the attempt within its key.';
-COMMENT ON COLUMN chunk_branches.branch IS 'Name of the branch.';
+COMMENT ON COLUMN chunk_branches.attempt IS 'Attempt number within the key.';
+COMMENT ON COLUMN chunk_branches.branch IS 'Branch name.';
 COMMENT ON COLUMN chunk_branches.compressed_bytes IS 'Size in the file of the baskets, clusters or row groups that overlap the chunk.';
-COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these when decompressed.';
+COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these after decompression.';
 COMMENT ON COLUMN chunk_branches.read_seconds IS 'Time to read, decompress and interpret them.';
-COMMENT ON COLUMN chunk_branches.dataset IS 'Dataset that the file belongs to.';
-COMMENT ON COLUMN chunk_branches.filename IS 'File that was read.';
-COMMENT ON COLUMN chunk_branches.treename IS 'Tree or table within the file.';
+COMMENT ON COLUMN chunk_branches.dataset IS 'Dataset of the file.';
+COMMENT ON COLUMN chunk_branches.filename IS 'File name.';
+COMMENT ON COLUMN chunk_branches.treename IS 'Tree or table in the file.';
 COMMENT ON COLUMN chunk_branches.entry_start IS 'First entry of the chunk.';
-COMMENT ON COLUMN chunk_branches.entry_stop IS 'Entry after its last.';
-COMMENT ON COLUMN chunk_branches.worker IS 'Address of the worker.';
-COMMENT ON COLUMN chunk_branches.outcome IS 'How the attempt ended, as in chunks.';
-COMMENT ON COLUMN chunk_branches.run_id IS 'Number of the attempt, as in chunks.';
-COMMENT ON COLUMN chunk_branches.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN chunk_branches.entry_stop IS 'End of the chunk: the entry after its last.';
+COMMENT ON COLUMN chunk_branches.worker IS 'Worker address.';
+COMMENT ON COLUMN chunk_branches.outcome IS 'Outcome of the attempt, as in chunks.';
+COMMENT ON COLUMN chunk_branches.run_id IS 'Dask''s run id of the attempt, as in chunks.';
+COMMENT ON COLUMN chunk_branches.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW chunks AS
 SELECT
@@ -5514,56 +5514,56 @@ LEFT JOIN raw.chunk AS identity ON identity.rowid = chunk.identity_record
 LEFT JOIN raw.chunk AS measured ON measured.rowid = chunk.measured_record
 ORDER BY chunk.trace_id, chunk.seq NULLS LAST, chunk.start_t, chunk.part;
 
-COMMENT ON VIEW chunks IS 'Attempts at coffea chunks: one row per attempt, the same attempt as in task_runs. Without a cluster there are no tasks, and attempts are those that were measured. A task of dask-awkward that reads several chunks has a row for each. What a chunk is was told when its task entered the graph, else by what was measured of any attempt. What was not measured is null.';
-COMMENT ON COLUMN chunks.key IS 'Key of the task that processes the chunk; without a cluster, one that the recorder gave it.';
-COMMENT ON COLUMN chunks.attempt IS 'Number of the attempt within its key, from 1; null if the trace has lost the attempt itself.';
-COMMENT ON COLUMN chunks.dataset IS 'Dataset that the file belongs to.';
-COMMENT ON COLUMN chunks.filename IS 'File that is read, as coffea names it.';
-COMMENT ON COLUMN chunks.treename IS 'Tree or table within the file.';
+COMMENT ON VIEW chunks IS 'Attempts at coffea chunks. One row per chunk and attempt, with the same attempt number as in task_runs. Without a cluster there are no tasks, and the attempts are those that were measured. A dask-awkward task that reads several chunks has one row per chunk. Values that were not measured are null.';
+COMMENT ON COLUMN chunks.key IS 'Key of the task that processes the chunk. Without a cluster, a key assigned by the recorder.';
+COMMENT ON COLUMN chunks.attempt IS 'Attempt number within the key, from 1. Null if the attempt itself is missing from the trace.';
+COMMENT ON COLUMN chunks.dataset IS 'Dataset of the file.';
+COMMENT ON COLUMN chunks.filename IS 'File name, as coffea gives it.';
+COMMENT ON COLUMN chunks.treename IS 'Tree or table in the file.';
 COMMENT ON COLUMN chunks.entry_start IS 'First entry of the chunk.';
-COMMENT ON COLUMN chunks.entry_stop IS 'Entry after its last.';
-COMMENT ON COLUMN chunks.events IS 'Events processed: as measured, else the entries of the chunk. Null if the attempt did not end well, or its result came from a checkpoint.';
-COMMENT ON COLUMN chunks.bytes_read IS 'Bytes requested from the source, all that opening the file takes included.';
-COMMENT ON COLUMN chunks.columns_read IS 'Number of columns that were read.';
-COMMENT ON COLUMN chunks.branches_read IS 'Number of branches that were read.';
-COMMENT ON COLUMN chunks.process_seconds IS 'Time in the processor, reading included. Of a task of dask-awkward: its computing time less that of the reading; null if it reads several chunks.';
-COMMENT ON COLUMN chunks.open_seconds IS 'Time until there were events: opening the file, its metadata, preloading.';
-COMMENT ON COLUMN chunks.cpu_seconds IS 'CPU time of the thread from start_t to stop_t; null if the task went on with the chunk after that (dask-awkward).';
-COMMENT ON COLUMN chunks.worker IS 'Address of the worker that it ran on, or was sent to; without a cluster, the process.';
-COMMENT ON COLUMN chunks.outcome IS 'How the attempt ended, as in task_runs; skipped if its exception was swallowed (skipbadfiles), so that the task ended well without a result.';
-COMMENT ON COLUMN chunks.output_bytes IS 'Size of the result; of a task that reads several chunks, an equal share.';
+COMMENT ON COLUMN chunks.entry_stop IS 'End of the chunk: the entry after its last.';
+COMMENT ON COLUMN chunks.events IS 'Events processed: measured, otherwise the number of entries of the chunk. Null if the attempt failed or its result came from a checkpoint.';
+COMMENT ON COLUMN chunks.bytes_read IS 'Bytes requested from the source, including those needed to open the file.';
+COMMENT ON COLUMN chunks.columns_read IS 'Number of columns read.';
+COMMENT ON COLUMN chunks.branches_read IS 'Number of branches read.';
+COMMENT ON COLUMN chunks.process_seconds IS 'Time in the processor, reading included. For dask-awkward: compute time of the task minus measured read time; null if the task reads several chunks.';
+COMMENT ON COLUMN chunks.open_seconds IS 'Time until events were available: opening the file, its metadata, preloading.';
+COMMENT ON COLUMN chunks.cpu_seconds IS 'CPU time of the thread from start_t to stop_t. Null if the task went on with the chunk after stop_t (dask-awkward).';
+COMMENT ON COLUMN chunks.worker IS 'Address of the worker that ran the attempt or was assigned it. Without a cluster, the process.';
+COMMENT ON COLUMN chunks.outcome IS 'Outcome of the attempt, as in task_runs; skipped if the exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
+COMMENT ON COLUMN chunks.output_bytes IS 'Size of the result. For a task that reads several chunks, an equal share.';
 COMMENT ON COLUMN chunks.events_per_second IS 'events / compute_seconds.';
-COMMENT ON COLUMN chunks.exception IS 'Text of the exception.';
-COMMENT ON COLUMN chunks.compute_seconds IS 'Computing time of the attempt, as in task_runs; of a task that reads several chunks, an equal share. Without a cluster: from start_t to stop_t.';
-COMMENT ON COLUMN chunks.processing_t IS 'When it was sent to the worker, in seconds since the epoch; without a cluster, when it began.';
-COMMENT ON COLUMN chunks.end_t IS 'When the scheduler heard of its end, in seconds since the epoch; without a cluster, when it ended.';
-COMMENT ON COLUMN chunks.file_uuid IS 'UUID that the file carries.';
-COMMENT ON COLUMN chunks.usermeta IS 'Metadata that the user gave the dataset, as JSON.';
-COMMENT ON COLUMN chunks.run_id IS 'Number that Dask gave the attempt; without a cluster, the recorder.';
-COMMENT ON COLUMN chunks.read_seconds IS 'Time of reading, decompressing and interpreting columns.';
-COMMENT ON COLUMN chunks.wait_seconds IS 'Time from start_t to stop_t in which the thread used no CPU: waiting for the source, for locks, for its turn.';
-COMMENT ON COLUMN chunks.queued_seconds IS 'Time on the scheduler before processing_t, as in task_runs.';
-COMMENT ON COLUMN chunks.transfer_seconds IS 'Time of fetching dependencies, such as the processor, from other workers; of a task that reads several chunks, an equal share.';
-COMMENT ON COLUMN chunks.start_t IS 'When the worker began to measure, in seconds since the epoch.';
-COMMENT ON COLUMN chunks.stop_t IS 'When the worker had done what measured_until says, in seconds since the epoch.';
-COMMENT ON COLUMN chunks.thread IS 'Thread that computed, within its worker.';
+COMMENT ON COLUMN chunks.exception IS 'Exception text.';
+COMMENT ON COLUMN chunks.compute_seconds IS 'Compute time of the attempt, as in task_runs. For a task that reads several chunks, an equal share. Without a cluster, stop_t - start_t.';
+COMMENT ON COLUMN chunks.processing_t IS 'Dispatch to the worker, in seconds since the epoch. Without a cluster, the start.';
+COMMENT ON COLUMN chunks.end_t IS 'End as recorded by the scheduler, in seconds since the epoch. Without a cluster, the measured end.';
+COMMENT ON COLUMN chunks.file_uuid IS 'UUID stored in the file.';
+COMMENT ON COLUMN chunks.usermeta IS 'User metadata of the dataset, as JSON.';
+COMMENT ON COLUMN chunks.run_id IS 'Dask''s run id of the attempt. Without a cluster, assigned by the recorder.';
+COMMENT ON COLUMN chunks.read_seconds IS 'Time to read, decompress and interpret columns.';
+COMMENT ON COLUMN chunks.wait_seconds IS 'Time from start_t to stop_t in which the thread used no CPU: input, locks, other threads.';
+COMMENT ON COLUMN chunks.queued_seconds IS 'Time on the scheduler before dispatch, as in task_runs.';
+COMMENT ON COLUMN chunks.transfer_seconds IS 'Time to fetch dependencies, such as the processor, from other workers. For a task that reads several chunks, an equal share.';
+COMMENT ON COLUMN chunks.start_t IS 'Start of the measurement, in seconds since the epoch.';
+COMMENT ON COLUMN chunks.stop_t IS 'End of the measurement (see measured_until), in seconds since the epoch.';
+COMMENT ON COLUMN chunks.thread IS 'Thread id on the worker.';
 COMMENT ON COLUMN chunks.bytes_per_second IS 'bytes_read / compute_seconds.';
-COMMENT ON COLUMN chunks.requests IS 'Requests made to the source.';
-COMMENT ON COLUMN chunks.source IS 'What was read: TTree, RNTuple or Parquet.';
-COMMENT ON COLUMN chunks.columns IS 'Columns that were read, as coffea names them.';
+COMMENT ON COLUMN chunks.requests IS 'Requests to the source.';
+COMMENT ON COLUMN chunks.source IS 'File format: TTree, RNTuple or Parquet.';
+COMMENT ON COLUMN chunks.columns IS 'Names of the columns read, as coffea gives them.';
 COMMENT ON COLUMN chunks.file_branches IS 'Branches in the file.';
 COMMENT ON COLUMN chunks.branch_share IS 'branches_read / file_branches.';
-COMMENT ON COLUMN chunks.file_bytes IS 'Size of the whole file.';
-COMMENT ON COLUMN chunks.compressed_bytes IS 'Size in the file of what was read of its branches.';
-COMMENT ON COLUMN chunks.uncompressed_bytes IS 'Size of that when decompressed.';
-COMMENT ON COLUMN chunks.compression_ratio IS 'Uncompressed by compressed bytes, of the branches of which both are known.';
-COMMENT ON COLUMN chunks.memory_before_bytes IS 'Memory of the process before.';
-COMMENT ON COLUMN chunks.memory_after_bytes IS 'Memory of the process after.';
-COMMENT ON COLUMN chunks.memory_peak_bytes IS 'Most memory of the process meanwhile, that of other threads included.';
-COMMENT ON COLUMN chunks.from_checkpoint IS 'Whether the result was loaded from a checkpoint, and nothing read or processed.';
-COMMENT ON COLUMN chunks.measured_until IS 'What ends at stop_t: processed, or read if the task goes on with what it has read (dask-awkward).';
-COMMENT ON COLUMN chunks.chunks_in_task IS 'Chunks that the task reads: more than 1 in dask-awkward only.';
-COMMENT ON COLUMN chunks.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN chunks.file_bytes IS 'File size.';
+COMMENT ON COLUMN chunks.compressed_bytes IS 'Size in the file of the branch data read.';
+COMMENT ON COLUMN chunks.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN chunks.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, of branches for which both are known.';
+COMMENT ON COLUMN chunks.memory_before_bytes IS 'Process memory before the chunk.';
+COMMENT ON COLUMN chunks.memory_after_bytes IS 'Process memory after the chunk.';
+COMMENT ON COLUMN chunks.memory_peak_bytes IS 'Peak process memory during the chunk, other threads included.';
+COMMENT ON COLUMN chunks.from_checkpoint IS 'True if the result was loaded from a checkpoint, without reading or processing.';
+COMMENT ON COLUMN chunks.measured_until IS 'What ended at stop_t: processed, or read if the task went on with the data (dask-awkward).';
+COMMENT ON COLUMN chunks.chunks_in_task IS 'Number of chunks that the task reads. More than 1 only with dask-awkward.';
+COMMENT ON COLUMN chunks.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW datasets AS
 WITH files AS (
@@ -5637,36 +5637,36 @@ LEFT JOIN shares
     ON totals.trace_id = shares.trace_id AND totals.dataset IS NOT DISTINCT FROM shares.dataset
 ORDER BY totals.trace_id, compute_seconds DESC NULLS LAST, totals.dataset;
 
-COMMENT ON VIEW datasets IS 'Totals by dataset: one row per dataset, the costliest first. Sums are over what was measured, and null if nothing was.';
-COMMENT ON COLUMN datasets.dataset IS 'Name of the dataset.';
-COMMENT ON COLUMN datasets.files IS 'Files of which a chunk was tried.';
-COMMENT ON COLUMN datasets.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once, one whose key entered the graph anew counts again.';
-COMMENT ON COLUMN datasets.chunk_attempts IS 'All attempts at chunks.';
-COMMENT ON COLUMN datasets.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
-COMMENT ON COLUMN datasets.bytes_read IS 'Bytes that all attempts read; null if not measured.';
-COMMENT ON COLUMN datasets.compute_seconds IS 'Computing time of all attempts.';
-COMMENT ON COLUMN datasets.events_per_second IS 'events / compute_seconds: the rate of one thread, failed and repeated attempts included, results from a checkpoint not.';
-COMMENT ON COLUMN datasets.output_bytes IS 'Size of all results.';
+COMMENT ON VIEW datasets IS 'Totals by dataset. One row per dataset, highest compute time first. Sums cover measured values only, and are null if nothing was measured.';
+COMMENT ON COLUMN datasets.dataset IS 'Dataset name.';
+COMMENT ON COLUMN datasets.files IS 'Files of which a chunk was attempted.';
+COMMENT ON COLUMN datasets.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once; a chunk whose key was submitted again counts again.';
+COMMENT ON COLUMN datasets.chunk_attempts IS 'Chunk attempts.';
+COMMENT ON COLUMN datasets.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
+COMMENT ON COLUMN datasets.bytes_read IS 'Bytes read by all attempts. Null if not measured.';
+COMMENT ON COLUMN datasets.compute_seconds IS 'Compute time of all attempts.';
+COMMENT ON COLUMN datasets.events_per_second IS 'events / compute_seconds: rate of one thread, failed and repeated attempts included, results from a checkpoint excluded.';
+COMMENT ON COLUMN datasets.output_bytes IS 'Total size of the results.';
 COMMENT ON COLUMN datasets.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped.';
-COMMENT ON COLUMN datasets.bytes_per_second IS 'bytes_read by the computing time of the attempts that measured it: the rate of one thread.';
-COMMENT ON COLUMN datasets.compute_share IS 'Part of the computing time of all attempts at chunks.';
-COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
-COMMENT ON COLUMN datasets.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
-COMMENT ON COLUMN datasets.relative_iqr IS 'How unlike the chunks are: interquartile range of their seconds per event, by the median.';
-COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event; of several the first by name.';
-COMMENT ON COLUMN datasets.process_seconds IS 'Time in the processor, of all attempts.';
-COMMENT ON COLUMN datasets.open_seconds IS 'Time until there were events, of all attempts.';
-COMMENT ON COLUMN datasets.read_seconds IS 'Time of reading columns, of all attempts.';
-COMMENT ON COLUMN datasets.cpu_seconds IS 'CPU time of the threads, of all attempts.';
-COMMENT ON COLUMN datasets.wait_seconds IS 'Time without CPU of the threads, of all attempts.';
-COMMENT ON COLUMN datasets.requests IS 'Requests that all attempts made.';
-COMMENT ON COLUMN datasets.compressed_bytes IS 'Size in the files of what all attempts read of branches.';
-COMMENT ON COLUMN datasets.uncompressed_bytes IS 'Size of that when decompressed.';
-COMMENT ON COLUMN datasets.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
-COMMENT ON COLUMN datasets.branch_share IS 'Part of the branches of a file that was read, in the mean over the chunks.';
-COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes that processed chunks read, as a part of the size of their files; opening a file anew for each chunk counts each time.';
+COMMENT ON COLUMN datasets.bytes_per_second IS 'bytes_read divided by the compute time of the attempts that measured it: rate of one thread.';
+COMMENT ON COLUMN datasets.compute_share IS 'Share of the compute time of all chunk attempts.';
+COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median compute time of successful attempts.';
+COMMENT ON COLUMN datasets.max_compute_seconds IS 'Maximum compute time of successful attempts.';
+COMMENT ON COLUMN datasets.relative_iqr IS 'Interquartile range of the seconds per event of the chunks, divided by their median.';
+COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event; the first by name in case of a tie.';
+COMMENT ON COLUMN datasets.process_seconds IS 'Processor time of all attempts.';
+COMMENT ON COLUMN datasets.open_seconds IS 'File opening time of all attempts.';
+COMMENT ON COLUMN datasets.read_seconds IS 'Column read time of all attempts.';
+COMMENT ON COLUMN datasets.cpu_seconds IS 'CPU time of all attempts.';
+COMMENT ON COLUMN datasets.wait_seconds IS 'Time without CPU of all attempts.';
+COMMENT ON COLUMN datasets.requests IS 'Requests of all attempts.';
+COMMENT ON COLUMN datasets.compressed_bytes IS 'Size in the files of the branch data read by all attempts.';
+COMMENT ON COLUMN datasets.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN datasets.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
+COMMENT ON COLUMN datasets.branch_share IS 'Share of the branches of a file that was read, averaged over the chunks.';
+COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes read by processed chunks divided by the size of their files. Can exceed 1, since each chunk opens the file again.';
 COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
-COMMENT ON COLUMN datasets.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN datasets.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW sections AS
 WITH attempts AS (
@@ -5713,24 +5713,24 @@ LEFT JOIN attempts USING (trace_id, key, run_id)
 LEFT JOIN runs USING (trace_id, key, run_id)
 ORDER BY section.trace_id, section.rowid;
 
-COMMENT ON VIEW sections IS 'Parts of chunks, or of other tasks, that the user named: one row each time that a part was passed through. Empty if nothing was named.';
-COMMENT ON COLUMN sections.key IS 'Key of the task.';
-COMMENT ON COLUMN sections.name IS 'Name that the user gave.';
+COMMENT ON VIEW sections IS 'User-named sections of chunks and other tasks. One row per execution of a section. Empty if no sections were used.';
+COMMENT ON COLUMN sections.key IS 'Task key.';
+COMMENT ON COLUMN sections.name IS 'Section name.';
 COMMENT ON COLUMN sections.seconds IS 'Wall time.';
 COMMENT ON COLUMN sections.cpu_seconds IS 'CPU time of the thread.';
-COMMENT ON COLUMN sections.memory_delta_bytes IS 'Memory of the process after minus before; other threads count too.';
+COMMENT ON COLUMN sections.memory_delta_bytes IS 'Change of process memory during the section, other threads included.';
 COMMENT ON COLUMN sections.bytes_read IS 'Bytes requested from the source.';
-COMMENT ON COLUMN sections.start_t IS 'When it began, in seconds since the epoch.';
-COMMENT ON COLUMN sections.stop_t IS 'When it ended, in seconds since the epoch.';
-COMMENT ON COLUMN sections.worker IS 'Address of the worker.';
-COMMENT ON COLUMN sections.thread IS 'Thread, within its worker.';
-COMMENT ON COLUMN sections.run_id IS 'Number that Dask gave the attempt; without a cluster, the recorder.';
-COMMENT ON COLUMN sections.attempt IS 'Number of the attempt within its key, as in task_runs and chunks.';
-COMMENT ON COLUMN sections.outcome IS 'How the attempt ended, as in chunks, or in task_runs if it is no chunk.';
-COMMENT ON COLUMN sections.dataset IS 'Dataset of the chunk; null if it is none, or the task reads several datasets.';
-COMMENT ON COLUMN sections.filename IS 'File of the chunk; null if it is none, or the task reads several files.';
-COMMENT ON COLUMN sections.exception IS 'Text of the exception that left it.';
-COMMENT ON COLUMN sections.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN sections.start_t IS 'Start, in seconds since the epoch.';
+COMMENT ON COLUMN sections.stop_t IS 'End, in seconds since the epoch.';
+COMMENT ON COLUMN sections.worker IS 'Worker address.';
+COMMENT ON COLUMN sections.thread IS 'Thread id on the worker.';
+COMMENT ON COLUMN sections.run_id IS 'Dask''s run id of the attempt. Without a cluster, assigned by the recorder.';
+COMMENT ON COLUMN sections.attempt IS 'Attempt number within the key, as in task_runs and chunks.';
+COMMENT ON COLUMN sections.outcome IS 'Outcome of the attempt, as in chunks, or task_runs for other tasks.';
+COMMENT ON COLUMN sections.dataset IS 'Dataset of the chunk. Null for other tasks and tasks that read several datasets.';
+COMMENT ON COLUMN sections.filename IS 'File of the chunk. Null for other tasks and tasks that read several files.';
+COMMENT ON COLUMN sections.exception IS 'Text of the exception that ended the section.';
+COMMENT ON COLUMN sections.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW io_files AS
 SELECT
@@ -5758,27 +5758,27 @@ FROM raw.io_file AS io
 LEFT JOIN _io_jobs AS jobs USING (trace_id, source)
 ORDER BY io.trace_id, io.rowid;
 
-COMMENT ON VIEW io_files IS 'What processes did to their files, as Darshan counted: one row per log, layer of I/O, file and rank. A file that is read through MPI-IO or HDF5 has a row of each layer and counts in each, so that sums are for one module at a time. Empty unless a log was imported.';
-COMMENT ON COLUMN io_files.filename IS 'File, by its path; its number in the log if Darshan does not know it.';
-COMMENT ON COLUMN io_files.module IS 'Layer of I/O, as Darshan names it: POSIX, MPI-IO, STDIO, H5F, H5D and others.';
-COMMENT ON COLUMN io_files.rank IS 'Rank of the process; -1 if Darshan put all processes of the job together.';
-COMMENT ON COLUMN io_files.opens IS 'Times that it was opened, alone or collectively.';
-COMMENT ON COLUMN io_files.reads IS 'Calls that read, of all sorts that the layer has.';
-COMMENT ON COLUMN io_files.writes IS 'Calls that wrote, of all sorts that the layer has.';
-COMMENT ON COLUMN io_files.bytes_read IS 'Bytes that were read.';
-COMMENT ON COLUMN io_files.bytes_written IS 'Bytes that were written.';
-COMMENT ON COLUMN io_files.read_seconds IS 'Time in calls that read, of all processes together.';
-COMMENT ON COLUMN io_files.write_seconds IS 'Time in calls that wrote, of all processes together.';
-COMMENT ON COLUMN io_files.metadata_seconds IS 'Time in calls such as open, stat and seek, of all processes together.';
-COMMENT ON COLUMN io_files.start_t IS 'When it was first in use, in seconds since the epoch, by the clock of the host.';
-COMMENT ON COLUMN io_files.stop_t IS 'When it was last in use.';
-COMMENT ON COLUMN io_files.host IS 'Host, as Darshan names it; known only if it traced segments.';
-COMMENT ON COLUMN io_files.pid IS 'Process id, if the job was one process: by the name of the log, or else the number of the job, which is that of the process where there was no batch system.';
-COMMENT ON COLUMN io_files.worker IS 'Address of the worker process that did it; io_jobs says how it is known.';
-COMMENT ON COLUMN io_files.counters IS 'All counters of the layer that are not 0, by Darshan''s names, as JSON.';
-COMMENT ON COLUMN io_files.log IS 'Name of the log.';
+COMMENT ON VIEW io_files IS 'File access counters from Darshan. One row per log, I/O layer, file and rank. Access through MPI-IO or HDF5 also counts in the layers below, so sum one module at a time. Empty unless a log was imported.';
+COMMENT ON COLUMN io_files.filename IS 'File path. The file''s number in the log if Darshan did not record a path.';
+COMMENT ON COLUMN io_files.module IS 'I/O layer, as Darshan names it: POSIX, MPI-IO, STDIO, H5F, H5D and others.';
+COMMENT ON COLUMN io_files.rank IS 'Rank of the process; -1 if Darshan combined all processes of the job.';
+COMMENT ON COLUMN io_files.opens IS 'Open calls, independent and collective.';
+COMMENT ON COLUMN io_files.reads IS 'Read calls of all kinds.';
+COMMENT ON COLUMN io_files.writes IS 'Write calls of all kinds.';
+COMMENT ON COLUMN io_files.bytes_read IS 'Bytes read.';
+COMMENT ON COLUMN io_files.bytes_written IS 'Bytes written.';
+COMMENT ON COLUMN io_files.read_seconds IS 'Time in read calls, summed over processes.';
+COMMENT ON COLUMN io_files.write_seconds IS 'Time in write calls, summed over processes.';
+COMMENT ON COLUMN io_files.metadata_seconds IS 'Time in metadata calls such as open, stat and seek, summed over processes.';
+COMMENT ON COLUMN io_files.start_t IS 'First access, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_files.stop_t IS 'Last access, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_files.host IS 'Host name from Darshan. Recorded only with extended tracing (DXT).';
+COMMENT ON COLUMN io_files.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
+COMMENT ON COLUMN io_files.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
+COMMENT ON COLUMN io_files.counters IS 'All nonzero counters of the layer, by Darshan''s names, as JSON.';
+COMMENT ON COLUMN io_files.log IS 'Log file name.';
 COMMENT ON COLUMN io_files.source IS 'Identity of the log, as in io_jobs.';
-COMMENT ON COLUMN io_files.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN io_files.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW io_jobs AS
 SELECT
@@ -5809,25 +5809,25 @@ FROM _io_jobs AS jobs
 INNER JOIN _trace_range AS recording USING (trace_id)
 ORDER BY jobs.trace_id, jobs.start_t, jobs.source;
 
-COMMENT ON VIEW io_jobs IS 'Jobs whose input and output Darshan measured: one row per log that was imported. Without MPI each process is a job of its own.';
-COMMENT ON COLUMN io_jobs.job_id IS 'Number of the job: of the batch system, or of the process if there was none.';
-COMMENT ON COLUMN io_jobs.executable IS 'What ran. Its arguments are not imported: they can hold secrets.';
+COMMENT ON VIEW io_jobs IS 'Jobs whose I/O was measured by Darshan. One row per imported log. Without MPI, each process is a job.';
+COMMENT ON COLUMN io_jobs.job_id IS 'Job number of the batch system. Without one, the process id.';
+COMMENT ON COLUMN io_jobs.executable IS 'Executable. Its arguments are not imported, since they can contain secrets.';
 COMMENT ON COLUMN io_jobs.processes IS 'Processes of the job.';
-COMMENT ON COLUMN io_jobs.start_t IS 'When it began, in seconds since the epoch, by the clock of its host.';
-COMMENT ON COLUMN io_jobs.stop_t IS 'When it ended.';
-COMMENT ON COLUMN io_jobs.run_seconds IS 'How long it ran, as Darshan counts: at least 1 s in older versions.';
-COMMENT ON COLUMN io_jobs.within_run IS 'Whether it ran while the trace was recorded; if not, the log may be another run''s.';
-COMMENT ON COLUMN io_jobs.modules IS 'Layers that Darshan measured.';
-COMMENT ON COLUMN io_jobs.partial_modules IS 'Those of them of which Darshan says that it ran out of memory and did not measure all.';
-COMMENT ON COLUMN io_jobs.skipped_modules IS 'Those of them that were not imported: what they hold is not about calls on files.';
-COMMENT ON COLUMN io_jobs.host IS 'Host, as Darshan names it; known only if it traced segments.';
-COMMENT ON COLUMN io_jobs.pid IS 'Process id, if the job was one process: by the name of the log, or else the number of the job, which is that of the process where there was no batch system.';
-COMMENT ON COLUMN io_jobs.worker IS 'Address of the worker process that it was: the only one with that process id that was there meanwhile, or the only one of these on that host.';
-COMMENT ON COLUMN io_jobs.candidate_workers IS 'Worker processes with that process id that were there meanwhile.';
-COMMENT ON COLUMN io_jobs.darshan_version IS 'Version of Darshan that measured.';
-COMMENT ON COLUMN io_jobs.log IS 'Name of the log.';
+COMMENT ON COLUMN io_jobs.start_t IS 'Start, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_jobs.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_jobs.run_seconds IS 'Duration reported by Darshan: at least 1 s in older versions.';
+COMMENT ON COLUMN io_jobs.within_run IS 'True if the job overlaps the recording. If not, the log may belong to another run.';
+COMMENT ON COLUMN io_jobs.modules IS 'I/O layers measured.';
+COMMENT ON COLUMN io_jobs.partial_modules IS 'Layers for which Darshan ran out of memory, so that counters are incomplete.';
+COMMENT ON COLUMN io_jobs.skipped_modules IS 'Layers that were not imported, since they do not describe file access.';
+COMMENT ON COLUMN io_jobs.host IS 'Host name from Darshan. Recorded only with extended tracing (DXT).';
+COMMENT ON COLUMN io_jobs.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
+COMMENT ON COLUMN io_jobs.worker IS 'Address of the worker process: the only one with this process id during the job, or the only one of these on the same host.';
+COMMENT ON COLUMN io_jobs.candidate_workers IS 'Number of worker processes with this process id during the job.';
+COMMENT ON COLUMN io_jobs.darshan_version IS 'Darshan version.';
+COMMENT ON COLUMN io_jobs.log IS 'Log file name.';
 COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
-COMMENT ON COLUMN io_jobs.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN io_jobs.trace_id IS 'Trace identity.';
 
 -- Darshan does not say which thread called. If one attempt alone was computing on the worker
 -- all the while, it was its; of several, nobody knows whose.
@@ -5881,24 +5881,24 @@ FROM calls
 LEFT JOIN runs USING (seq)
 ORDER BY calls.trace_id, calls.seq;
 
-COMMENT ON VIEW io_segments IS 'Calls that read from files or wrote to them, as Darshan''s extended tracing (DXT) saw them: one row per call and layer of I/O. Empty unless a log with DXT was imported.';
-COMMENT ON COLUMN io_segments.filename IS 'File, by its path; its number in the log if Darshan does not know it.';
-COMMENT ON COLUMN io_segments.module IS 'Layer of I/O: POSIX or MPI-IO. A call to MPI-IO makes calls to POSIX, which have rows of their own.';
+COMMENT ON VIEW io_segments IS 'Read and write calls traced by Darshan DXT. One row per call and I/O layer. Empty unless a log with extended tracing (DXT) was imported.';
+COMMENT ON COLUMN io_segments.filename IS 'File path. The file''s number in the log if Darshan did not record a path.';
+COMMENT ON COLUMN io_segments.module IS 'I/O layer: POSIX or MPI-IO. POSIX calls made by MPI-IO have rows of their own.';
 COMMENT ON COLUMN io_segments.operation IS 'read or write.';
-COMMENT ON COLUMN io_segments.offset_bytes IS 'Place in the file at which it began.';
-COMMENT ON COLUMN io_segments.bytes IS 'Bytes that were read or written.';
-COMMENT ON COLUMN io_segments.start_t IS 'When the call began, in seconds since the epoch, by the clock of the host.';
-COMMENT ON COLUMN io_segments.stop_t IS 'When it ended.';
-COMMENT ON COLUMN io_segments.host IS 'Host, as Darshan names it.';
+COMMENT ON COLUMN io_segments.offset_bytes IS 'Start offset in the file.';
+COMMENT ON COLUMN io_segments.bytes IS 'Bytes read or written.';
+COMMENT ON COLUMN io_segments.start_t IS 'Start of the call, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_segments.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_segments.host IS 'Host name from Darshan.';
 COMMENT ON COLUMN io_segments.rank IS 'Rank of the process in its job.';
-COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was one process: by the name of the log, or else the number of the job, which is that of the process where there was no batch system.';
-COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process that called; io_jobs says how it is known.';
-COMMENT ON COLUMN io_segments.key IS 'Task that called: the only one that the worker was computing meanwhile. Null if there was none, or there were several: Darshan does not tell the thread.';
-COMMENT ON COLUMN io_segments.attempt IS 'Which attempt at that task.';
-COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker was computing meanwhile, by the clocks of worker and host; null if the worker is not known.';
-COMMENT ON COLUMN io_segments.log IS 'Name of the log.';
+COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
+COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
+COMMENT ON COLUMN io_segments.key IS 'Task that made the call: the only one that the worker was computing. Null if there was none or more than one, since Darshan does not record threads.';
+COMMENT ON COLUMN io_segments.attempt IS 'Attempt number of this task.';
+COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker was computing during the call, by the clocks of worker and host. Null if the worker is unknown.';
+COMMENT ON COLUMN io_segments.log IS 'Log file name.';
 COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
-COMMENT ON COLUMN io_segments.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW run AS
 WITH runs AS (
@@ -6045,60 +6045,60 @@ LEFT JOIN failed USING (trace_id)
 LEFT JOIN lost_records USING (trace_id)
 ORDER BY cluster.trace_id;
 
-COMMENT ON VIEW run IS 'The headline: one row per trace.';
+COMMENT ON VIEW run IS 'Summary of the run. One row per trace.';
 COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN run.wall_seconds IS 'Length of the recording.';
-COMMENT ON COLUMN run.busy_seconds IS 'From the first task that was sent to a worker to the last that ended; without a cluster, the same of chunks.';
-COMMENT ON COLUMN run.workers IS 'Worker processes ever seen.';
-COMMENT ON COLUMN run.peak_workers IS 'Most workers at one time.';
-COMMENT ON COLUMN run.peak_nthreads IS 'Most threads at one time.';
-COMMENT ON COLUMN run.core_seconds IS 'What the cluster offered: threads times the time that their workers were there, within the recording.';
-COMMENT ON COLUMN run.compute_seconds IS 'Computing time of all attempts, failed ones included; without a cluster, of those at chunks.';
+COMMENT ON COLUMN run.wall_seconds IS 'Duration of the recording.';
+COMMENT ON COLUMN run.busy_seconds IS 'Time from the first dispatch of a task to the last end. Without a cluster, the same for chunks.';
+COMMENT ON COLUMN run.workers IS 'Number of worker processes.';
+COMMENT ON COLUMN run.peak_workers IS 'Maximum number of workers at a time.';
+COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
+COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
+COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts, failed ones included. Without a cluster, of chunk attempts.';
 COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
-COMMENT ON COLUMN run.tasks IS 'Keys that entered the graph.';
-COMMENT ON COLUMN run.task_runs IS 'Attempts at them.';
-COMMENT ON COLUMN run.memory IS 'Attempts that ended well.';
+COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
+COMMENT ON COLUMN run.memory IS 'Attempts that succeeded.';
 COMMENT ON COLUMN run.erred IS 'Attempts that failed for good.';
-COMMENT ON COLUMN run.retried IS 'Attempts that failed and were tried again.';
-COMMENT ON COLUMN run.lost IS 'Attempts whose worker went away.';
-COMMENT ON COLUMN run.rescheduled IS 'Attempts that asked for another worker.';
-COMMENT ON COLUMN run.cancelled IS 'Attempts that nobody wanted any more.';
-COMMENT ON COLUMN run.unfinished IS 'Attempts that outlast the trace.';
-COMMENT ON COLUMN run.failures IS 'Rows in failures.';
-COMMENT ON COLUMN run.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once.';
-COMMENT ON COLUMN run.chunk_attempts IS 'All attempts at chunks.';
-COMMENT ON COLUMN run.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
-COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: the rate of the whole cluster.';
-COMMENT ON COLUMN run.chunk_wall_seconds IS 'From the first chunk that was sent to a worker to the last that ended.';
-COMMENT ON COLUMN run.bytes_read IS 'Bytes that all attempts at chunks read; null if not measured.';
-COMMENT ON COLUMN run.output_bytes IS 'Size of all results.';
-COMMENT ON COLUMN run.transfer_seconds IS 'Time of fetching dependencies from other workers.';
-COMMENT ON COLUMN run.peak_memory_bytes IS 'Most memory of all worker processes together, at a tick.';
-COMMENT ON COLUMN run.lost_records IS 'Records known to be missing from the trace; the view loss says why.';
-COMMENT ON COLUMN run.failed_chunks IS 'Attempts at chunks that erred, were retried, were lost with their worker, or were skipped.';
-COMMENT ON COLUMN run.skipped IS 'Attempts at chunks whose exception was swallowed (skipbadfiles), so that their task ended well without a result.';
-COMMENT ON COLUMN run.checkpointed_chunks IS 'Of chunks, those whose result came from a checkpoint.';
-COMMENT ON COLUMN run.chunk_seconds IS 'Computing time of all attempts at chunks.';
-COMMENT ON COLUMN run.merge_seconds IS 'Computing time of merging the results of chunks.';
-COMMENT ON COLUMN run.process_seconds IS 'Time in the processor of all attempts at chunks, reading included; null if not measured.';
-COMMENT ON COLUMN run.mean_process_seconds IS 'Mean time in the processor of a chunk that was processed.';
-COMMENT ON COLUMN run.open_seconds IS 'Time until there were events, of all attempts at chunks.';
-COMMENT ON COLUMN run.read_seconds IS 'Time of reading columns, of all attempts at chunks.';
-COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of the threads, of all attempts at chunks.';
-COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of the threads, of all attempts at chunks.';
-COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: the rate of one thread that does nothing else.';
-COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: what a core that was offered made of it, idle or not.';
-COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: the rate of the whole cluster.';
-COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of what all attempts at chunks read of branches.';
-COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of that when decompressed.';
-COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
-COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: threads that computed at a time, on average.';
-COMMENT ON COLUMN run.mean_workers IS 'Workers at a time, in the mean over the recording.';
-COMMENT ON COLUMN run.mean_nthreads IS 'Threads at a time, in the mean over the recording.';
-COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Most memory of one worker process, at a tick or during a chunk that was measured.';
-COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Memory of a worker process, in the mean over workers and ticks.';
-COMMENT ON COLUMN run.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN run.retried IS 'Attempts that failed and were retried.';
+COMMENT ON COLUMN run.lost IS 'Attempts lost with their worker.';
+COMMENT ON COLUMN run.rescheduled IS 'Attempts that raised Reschedule.';
+COMMENT ON COLUMN run.cancelled IS 'Attempts cancelled because the result was no longer needed.';
+COMMENT ON COLUMN run.unfinished IS 'Attempts without an end in the trace.';
+COMMENT ON COLUMN run.failures IS 'Number of rows in failures.';
+COMMENT ON COLUMN run.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once.';
+COMMENT ON COLUMN run.chunk_attempts IS 'Chunk attempts.';
+COMMENT ON COLUMN run.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
+COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: rate of the whole cluster.';
+COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a chunk to the last end.';
+COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
+COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks.';
+COMMENT ON COLUMN run.lost_records IS 'Number of records known to be missing; see loss.';
+COMMENT ON COLUMN run.failed_chunks IS 'Chunk attempts that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN run.skipped IS 'Chunk attempts whose exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
+COMMENT ON COLUMN run.checkpointed_chunks IS 'Processed chunks whose result came from a checkpoint.';
+COMMENT ON COLUMN run.chunk_seconds IS 'Compute time of all chunk attempts.';
+COMMENT ON COLUMN run.merge_seconds IS 'Compute time of merging chunk results.';
+COMMENT ON COLUMN run.process_seconds IS 'Processor time of all chunk attempts, reading included. Null if not measured.';
+COMMENT ON COLUMN run.mean_process_seconds IS 'Mean processor time of a processed chunk.';
+COMMENT ON COLUMN run.open_seconds IS 'File opening time of all chunk attempts.';
+COMMENT ON COLUMN run.read_seconds IS 'Column read time of all chunk attempts.';
+COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of all chunk attempts.';
+COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of all chunk attempts.';
+COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: rate of one thread that only processes.';
+COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: rate per available thread, idle time included.';
+COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: rate of the whole cluster.';
+COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of the branch data read by all chunk attempts.';
+COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
+COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: mean number of computing threads.';
+COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording.';
+COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
+COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
+COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
+COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
 
 -- How much of what there was in each bucket: amount times seconds, exactly; by process, or of
 -- all together as process 0. A stretch raises the level where it begins and lowers it where it
@@ -6431,25 +6431,25 @@ SELECT
 FROM told
 ORDER BY trace_id, seconds DESC, dataset;
 
-COMMENT ON VIEW chunk_costs IS 'What a chunk costs by its size, and which size to choose: one row per dataset, the costliest first. The model is seconds = fixed_seconds + seconds_per_event * events, of computing times of first results; failed attempts and results from a checkpoint do not count. It knows nothing of memory, which grows with the size, and not what a worker does beside computing.';
-COMMENT ON COLUMN chunk_costs.dataset IS 'Name of the dataset.';
-COMMENT ON COLUMN chunk_costs.chunks IS 'Chunks that the model was made of.';
-COMMENT ON COLUMN chunk_costs.outliers IS 'Of these, chunks so far off the line (4 standard deviations, judged by the median, and 1 % of the median time at least) that it was fitted again without them; if that were more than a quarter, none is left out. Null if no line was fitted.';
-COMMENT ON COLUMN chunk_costs.sizes IS 'Different numbers of events of these chunks; a line needs 3, and 5 chunks.';
-COMMENT ON COLUMN chunk_costs.median_events IS 'Events of a chunk as they were, in the median.';
-COMMENT ON COLUMN chunk_costs.largest_file_events IS 'Events of the largest file as far as chunks of it are known; no chunk is larger than its file.';
-COMMENT ON COLUMN chunk_costs.method IS 'fit: a line by least squares, taken if its fixed time is known to a half or is surely under 5 % of a chunk. opening: else, if it was measured, the median time of opening a file stands for the fixed time, which is at least that. Null: there is no model, and note says why.';
-COMMENT ON COLUMN chunk_costs.fixed_seconds IS 'What a chunk costs whatever its size. Without a method: what the line says, if there is one.';
+COMMENT ON VIEW chunk_costs IS 'Cost model of chunks, and recommended chunk size. One row per dataset, highest compute time first. The model is seconds = fixed_seconds + seconds_per_event * events, fitted to the compute times of first results. Failed attempts and results from a checkpoint are excluded. The model ignores memory, which grows with the chunk size, and work of the worker other than computing.';
+COMMENT ON COLUMN chunk_costs.dataset IS 'Dataset name.';
+COMMENT ON COLUMN chunk_costs.chunks IS 'Chunks available for the model.';
+COMMENT ON COLUMN chunk_costs.outliers IS 'Chunks left out of the fit: residual above 4 standard deviations (estimated from the median) and above 1 % of the median time. If more than a quarter are this far off, all are kept. Null if no line was fitted.';
+COMMENT ON COLUMN chunk_costs.sizes IS 'Number of distinct chunk sizes. A fit needs 3 sizes and 5 chunks.';
+COMMENT ON COLUMN chunk_costs.median_events IS 'Median number of events per chunk.';
+COMMENT ON COLUMN chunk_costs.largest_file_events IS 'Events in the largest file, as far as its chunks were recorded. A chunk cannot be larger than its file.';
+COMMENT ON COLUMN chunk_costs.method IS 'fit: least-squares line, used if the fixed time is determined to within half of its value, or is below 5 % of a chunk within errors. opening: otherwise, the measured median time to open a file replaces the fixed time and is a lower bound of it. Null: no model; note gives the reason.';
+COMMENT ON COLUMN chunk_costs.fixed_seconds IS 'Time per chunk that does not depend on its size. Without a method: the fitted value, if any.';
 COMMENT ON COLUMN chunk_costs.fixed_error_seconds IS 'Standard error of the fitted fixed time.';
-COMMENT ON COLUMN chunk_costs.seconds_per_event IS 'What an event costs on top of that.';
-COMMENT ON COLUMN chunk_costs.r2 IS 'Part of the variance that the line explains; it is small when sizes are alike, however good the model.';
-COMMENT ON COLUMN chunk_costs.relative_error IS 'How far the model is off, as a part of a chunk''s time, in the median over all chunks, outliers too.';
-COMMENT ON COLUMN chunk_costs.fixed_share IS 'Part of the computing time that was fixed cost.';
-COMMENT ON COLUMN chunk_costs.min_events IS 'From this size on the fixed time is at most 5 % of a chunk: 19 * fixed_seconds / seconds_per_event, with the upper bound (2 standard errors) of a fixed time that is surely small.';
-COMMENT ON COLUMN chunk_costs.max_events IS 'Up to this size each thread has at least 4 chunks to do, so that none waits long for the last ones: (computing time of all datasets / peak threads / 4 - fixed_seconds) / seconds_per_event. Null if threads are not known.';
-COMMENT ON COLUMN chunk_costs.recommended_events IS 'Size to choose (chunksize of a Runner): median_events if it lies between min_events and max_events, else the nearer bound, to two digits within the bounds. If no size satisfies both: sqrt(2 * fixed_seconds * computing time per thread) / seconds_per_event, which makes fixed time and waiting for the last chunk shortest together. Never more than largest_file_events.';
-COMMENT ON COLUMN chunk_costs.note IS 'What the recommendation changes and how sure it is, or why there is none.';
-COMMENT ON COLUMN chunk_costs.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN chunk_costs.seconds_per_event IS 'Additional time per event.';
+COMMENT ON COLUMN chunk_costs.r2 IS 'Share of the variance explained by the line. Small if sizes are similar, even for a good model.';
+COMMENT ON COLUMN chunk_costs.relative_error IS 'Median relative model error over all chunks, outliers included.';
+COMMENT ON COLUMN chunk_costs.fixed_share IS 'Share of the compute time that was fixed cost.';
+COMMENT ON COLUMN chunk_costs.min_events IS 'Smallest size at which the fixed time is at most 5 % of a chunk: 19 * fixed_seconds / seconds_per_event. For a fixed time compatible with 0, its upper bound (2 standard errors) is used.';
+COMMENT ON COLUMN chunk_costs.max_events IS 'Largest size at which each thread still gets at least 4 chunks, so that threads do not idle at the end: (compute time of all datasets / peak threads / 4 - fixed_seconds) / seconds_per_event. Null if the number of threads is unknown.';
+COMMENT ON COLUMN chunk_costs.recommended_events IS 'Recommended chunksize of a coffea Runner: median_events if between min_events and max_events, otherwise the nearer bound, rounded to two digits within the bounds. If min_events exceeds max_events: sqrt(2 * fixed_seconds * compute time per thread) / seconds_per_event, which minimizes the sum of fixed time and idle time at the end. Never more than largest_file_events.';
+COMMENT ON COLUMN chunk_costs.note IS 'Effect and uncertainty of the recommendation, or the reason why there is none.';
+COMMENT ON COLUMN chunk_costs.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW branches AS
 SELECT
@@ -6476,18 +6476,18 @@ ORDER BY
     dataset,
     branch;
 
-COMMENT ON VIEW branches IS 'What branches cost: one row per dataset and branch, the costliest first. All attempts at chunks count. Empty if chunks were not measured.';
-COMMENT ON COLUMN branches.dataset IS 'Dataset that the files belong to.';
-COMMENT ON COLUMN branches.branch IS 'Name of the branch.';
-COMMENT ON COLUMN branches.chunk_attempts IS 'Attempts at chunks that read it.';
-COMMENT ON COLUMN branches.files IS 'Files that it was read from.';
-COMMENT ON COLUMN branches.compressed_bytes IS 'Size in the files of what was read of it; what several chunks needed counts for each.';
-COMMENT ON COLUMN branches.uncompressed_bytes IS 'Size of that when decompressed.';
-COMMENT ON COLUMN branches.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
-COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpret it.';
-COMMENT ON COLUMN branches.byte_share IS 'Part of the compressed bytes of all branches of all datasets.';
-COMMENT ON COLUMN branches.read_share IS 'Part of the reading time of all branches of all datasets.';
-COMMENT ON COLUMN branches.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW branches IS 'Read cost of each branch. One row per dataset and branch, highest read time first. All chunk attempts count. Empty if chunks were not measured.';
+COMMENT ON COLUMN branches.dataset IS 'Dataset of the files.';
+COMMENT ON COLUMN branches.branch IS 'Branch name.';
+COMMENT ON COLUMN branches.chunk_attempts IS 'Chunk attempts that read the branch.';
+COMMENT ON COLUMN branches.files IS 'Files that the branch was read from.';
+COMMENT ON COLUMN branches.compressed_bytes IS 'Bytes read from the files. Data needed by several chunks counts once per chunk.';
+COMMENT ON COLUMN branches.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN branches.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
+COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpret the branch.';
+COMMENT ON COLUMN branches.byte_share IS 'Share of the compressed bytes of all branches of all datasets.';
+COMMENT ON COLUMN branches.read_share IS 'Share of the read time of all branches of all datasets.';
+COMMENT ON COLUMN branches.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW section_totals AS
 WITH computing AS (
@@ -6525,23 +6525,23 @@ LEFT JOIN computing
     AND totals.dataset IS NOT DISTINCT FROM computing.dataset
 ORDER BY totals.trace_id, totals.seconds DESC NULLS LAST, totals.dataset, totals.name;
 
-COMMENT ON VIEW section_totals IS 'Totals by named part: one row per dataset and name, the costliest first. Parts can lie in each other, so that they need not add up. Empty if nothing was named.';
-COMMENT ON COLUMN section_totals.dataset IS 'Dataset of the chunks; null for other tasks.';
-COMMENT ON COLUMN section_totals.name IS 'Name that the user gave.';
-COMMENT ON COLUMN section_totals.executions IS 'How often it was passed through.';
-COMMENT ON COLUMN section_totals.attempts IS 'Attempts at tasks that passed through it.';
-COMMENT ON COLUMN section_totals.failures IS 'How often an exception left it.';
-COMMENT ON COLUMN section_totals.seconds IS 'Wall time of all executions.';
-COMMENT ON COLUMN section_totals.mean_seconds IS 'Mean wall time of a pass.';
-COMMENT ON COLUMN section_totals.median_seconds IS 'Median wall time of a pass.';
-COMMENT ON COLUMN section_totals.max_seconds IS 'Longest wall time of a pass.';
-COMMENT ON COLUMN section_totals.cpu_seconds IS 'CPU time of all executions.';
-COMMENT ON COLUMN section_totals.bytes_read IS 'Bytes requested from the source in all executions.';
-COMMENT ON COLUMN section_totals.mean_memory_delta_bytes IS 'Memory of the process after minus before, in the mean.';
-COMMENT ON COLUMN section_totals.min_memory_delta_bytes IS 'The least of these.';
-COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'The most of these.';
-COMMENT ON COLUMN section_totals.compute_share IS 'seconds, as a part of the computing time of all attempts at chunks of the dataset.';
-COMMENT ON COLUMN section_totals.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW section_totals IS 'Totals by user-named section. One row per dataset and section, longest first. Sections can be nested, so totals need not add up. Empty if no sections were used.';
+COMMENT ON COLUMN section_totals.dataset IS 'Dataset of the chunks. Null for other tasks.';
+COMMENT ON COLUMN section_totals.name IS 'Section name.';
+COMMENT ON COLUMN section_totals.executions IS 'Number of times the section ran.';
+COMMENT ON COLUMN section_totals.attempts IS 'Task attempts that ran the section.';
+COMMENT ON COLUMN section_totals.failures IS 'Number of times the section ended with an exception.';
+COMMENT ON COLUMN section_totals.seconds IS 'Total wall time.';
+COMMENT ON COLUMN section_totals.mean_seconds IS 'Mean wall time of an execution.';
+COMMENT ON COLUMN section_totals.median_seconds IS 'Median wall time of an execution.';
+COMMENT ON COLUMN section_totals.max_seconds IS 'Maximum wall time of an execution.';
+COMMENT ON COLUMN section_totals.cpu_seconds IS 'Total CPU time.';
+COMMENT ON COLUMN section_totals.bytes_read IS 'Total bytes requested from the source.';
+COMMENT ON COLUMN section_totals.mean_memory_delta_bytes IS 'Mean change of process memory during an execution.';
+COMMENT ON COLUMN section_totals.min_memory_delta_bytes IS 'Minimum change of process memory.';
+COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'Maximum change of process memory.';
+COMMENT ON COLUMN section_totals.compute_share IS 'seconds as a share of the compute time of all chunk attempts of the dataset.';
+COMMENT ON COLUMN section_totals.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW metadata_map AS
 WITH cells(step, level, metadata, cell, "view", hint) AS (
@@ -6770,21 +6770,21 @@ ORDER BY trace_id, t;
 
 CREATE OR REPLACE VIEW concurrency AS FROM concurrency_by(NULL);
 
-COMMENT ON MACRO TABLE concurrency_by IS 'The view concurrency with buckets of so many seconds.';
-COMMENT ON VIEW concurrency IS 'How many tasks were in which state at a time, and how many threads there were: one row per bucket of time, in order. Buckets are as short as they can be so that there are no more than 400, of 1, 2 or 5 times a power of ten seconds; concurrency_by(10) has buckets of 10 s. Means over the bucket, exact: each is the time that tasks spent so, by the length of the bucket. What lies before or after the recording is cut off.';
-COMMENT ON COLUMN concurrency.t IS 'Begin of the bucket, in seconds since the epoch.';
-COMMENT ON COLUMN concurrency.seconds IS 'Its length: the same for all, but for the last one, which ends with the recording.';
-COMMENT ON COLUMN concurrency.executing IS 'Tasks that computed.';
-COMMENT ON COLUMN concurrency.transferring IS 'Transfers of dependencies between workers that were under way, as attempts tell of them.';
-COMMENT ON COLUMN concurrency.processing IS 'Tasks that the scheduler had sent to a worker and heard nothing of yet: those that computed, and those that waited there.';
-COMMENT ON COLUMN concurrency.queued IS 'Tasks that were ready and that the scheduler held back until a worker had a thread for them.';
-COMMENT ON COLUMN concurrency.no_worker IS 'Tasks that were ready, with no worker that could take them.';
-COMMENT ON COLUMN concurrency.waiting IS 'Tasks that waited for the results of others.';
-COMMENT ON COLUMN concurrency.workers IS 'Workers that were there.';
-COMMENT ON COLUMN concurrency.nthreads IS 'Their threads; of workers whose threads are not known none, and null if those of none are known.';
-COMMENT ON COLUMN concurrency.compute_seconds IS 'Computing time in the bucket; over all buckets, that of task_runs.';
-COMMENT ON COLUMN concurrency.thread_seconds IS 'Time of the threads that were there; over all buckets, core_seconds of run.';
-COMMENT ON COLUMN concurrency.trace_id IS 'Identity of the recording.';
+COMMENT ON MACRO TABLE concurrency_by IS 'The view concurrency with buckets of a given length in seconds.';
+COMMENT ON VIEW concurrency IS 'Tasks by state, workers and threads over time. One row per time bucket, in order. Bucket lengths are 1, 2 or 5 times a power of ten seconds, the shortest that gives at most 400 buckets; concurrency_by(10) uses 10 s. Values are exact means over the bucket. Time outside the recording is cut off.';
+COMMENT ON COLUMN concurrency.t IS 'Start of the bucket, in seconds since the epoch.';
+COMMENT ON COLUMN concurrency.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
+COMMENT ON COLUMN concurrency.executing IS 'Tasks computing.';
+COMMENT ON COLUMN concurrency.transferring IS 'Transfers of dependencies in progress, as reported by task attempts.';
+COMMENT ON COLUMN concurrency.processing IS 'Tasks assigned to a worker and not finished: computing or waiting there.';
+COMMENT ON COLUMN concurrency.queued IS 'Tasks that were ready and queued on the scheduler until a worker had a free thread.';
+COMMENT ON COLUMN concurrency.no_worker IS 'Tasks that were ready, but no worker could run them.';
+COMMENT ON COLUMN concurrency.waiting IS 'Tasks waiting for dependencies.';
+COMMENT ON COLUMN concurrency.workers IS 'Number of workers.';
+COMMENT ON COLUMN concurrency.nthreads IS 'Number of threads. Workers with an unknown number of threads count 0; null if it is unknown for all.';
+COMMENT ON COLUMN concurrency.compute_seconds IS 'Compute time in the bucket. The sum over all buckets is that of task_runs.';
+COMMENT ON COLUMN concurrency.thread_seconds IS 'Available thread time. The sum over all buckets is core_seconds of run.';
+COMMENT ON COLUMN concurrency.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE MACRO utilisation_by(bucket_seconds) AS TABLE
 WITH totals AS (
@@ -6821,20 +6821,20 @@ ORDER BY workers.trace_id, totals.t, process;
 
 CREATE OR REPLACE VIEW utilisation AS FROM utilisation_by(NULL);
 
-COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of so many seconds.';
-COMMENT ON VIEW utilisation IS 'How busy each worker was at a time: one row per bucket of time and process that was there or did something, in order of time, with the buckets of concurrency; utilisation_by(10) has buckets of 10 s. Times are exact, attempts that cross buckets are divided between them. What lies before or after the recording is cut off.';
-COMMENT ON COLUMN utilisation.t IS 'Begin of the bucket, in seconds since the epoch.';
-COMMENT ON COLUMN utilisation.seconds IS 'Its length: the same for all, but for the last one, which ends with the recording.';
-COMMENT ON COLUMN utilisation.worker IS 'Address of the worker.';
-COMMENT ON COLUMN utilisation.name IS 'Its name, which a restarted worker keeps.';
-COMMENT ON COLUMN utilisation.compute_seconds IS 'Time that tasks computed in the bucket, threads added up.';
-COMMENT ON COLUMN utilisation.failed_seconds IS 'Part of it that came to nothing: of attempts whose outcome is not memory.';
-COMMENT ON COLUMN utilisation.transfer_seconds IS 'Time of fetching dependencies from other workers; transfers overlap, and threads compute meanwhile.';
-COMMENT ON COLUMN utilisation.thread_seconds IS 'Time of its threads while it was there; null if their number is not known.';
-COMMENT ON COLUMN utilisation.idle_seconds IS 'thread_seconds minus compute_seconds: time in which its threads computed nothing.';
-COMMENT ON COLUMN utilisation.utilisation IS 'compute_seconds / thread_seconds. A little more than 1 is the clock of the worker, much more are tasks that leave their thread to others.';
-COMMENT ON COLUMN utilisation.server_id IS 'Identity of the process.';
-COMMENT ON COLUMN utilisation.trace_id IS 'Identity of the recording.';
+COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of a given length in seconds.';
+COMMENT ON VIEW utilisation IS 'CPU utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilisation_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
+COMMENT ON COLUMN utilisation.t IS 'Start of the bucket, in seconds since the epoch.';
+COMMENT ON COLUMN utilisation.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
+COMMENT ON COLUMN utilisation.worker IS 'Worker address.';
+COMMENT ON COLUMN utilisation.name IS 'Worker name, which a restarted worker keeps.';
+COMMENT ON COLUMN utilisation.compute_seconds IS 'Compute time in the bucket, summed over threads.';
+COMMENT ON COLUMN utilisation.failed_seconds IS 'Part of compute_seconds of attempts that did not succeed (outcome other than memory).';
+COMMENT ON COLUMN utilisation.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap each other and computations.';
+COMMENT ON COLUMN utilisation.thread_seconds IS 'Available thread time. Null if the number of threads is unknown.';
+COMMENT ON COLUMN utilisation.idle_seconds IS 'thread_seconds - compute_seconds.';
+COMMENT ON COLUMN utilisation.utilisation IS 'compute_seconds / thread_seconds. Slightly more than 1 is due to the worker''s clock; much more, to tasks that secede from their thread.';
+COMMENT ON COLUMN utilisation.server_id IS 'Process identity.';
+COMMENT ON COLUMN utilisation.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW workers AS
 WITH runs AS (
@@ -6927,35 +6927,35 @@ LEFT JOIN samples USING (process)
 LEFT JOIN _relative_duration AS relative_duration USING (process)
 ORDER BY workers.process;
 
-COMMENT ON VIEW workers IS 'Worker processes and what they did: one row per process, in the order in which they came. First come addresses that ran or measured something, or were sampled, but of which nobody told that they came. An address means the process that came last, before any came the first one.';
-COMMENT ON COLUMN workers.worker IS 'Address; a later process can have it again.';
-COMMENT ON COLUMN workers.name IS 'Name, which a restarted worker keeps.';
-COMMENT ON COLUMN workers.host IS 'Host that it ran on.';
-COMMENT ON COLUMN workers.nthreads IS 'Threads that compute.';
-COMMENT ON COLUMN workers.memory_limit_bytes IS 'Memory it may use; null if there is no limit.';
-COMMENT ON COLUMN workers.added_t IS 'When it came, or when recording began, in seconds since the epoch; null if not recorded.';
-COMMENT ON COLUMN workers.removed_t IS 'When it went, in seconds since the epoch; null if it was there to the end.';
-COMMENT ON COLUMN workers.removal_reason IS 'Why it went, as Dask names it: its stimulus_id without the time.';
-COMMENT ON COLUMN workers.task_runs IS 'Attempts that ran on it, or were sent to it.';
-COMMENT ON COLUMN workers.compute_seconds IS 'Their computing time; without a cluster, that of the chunks.';
-COMMENT ON COLUMN workers.output_bytes IS 'Size of their results.';
-COMMENT ON COLUMN workers.peak_memory_bytes IS 'Most memory of the process at any tick, or during a chunk that was measured.';
-COMMENT ON COLUMN workers.chunks IS 'Chunks that ended well on it.';
-COMMENT ON COLUMN workers.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
-COMMENT ON COLUMN workers.bytes_read IS 'Bytes that chunks read on it; null if it was not measured.';
-COMMENT ON COLUMN workers.server_id IS 'Identity of the process.';
-COMMENT ON COLUMN workers.failed_chunks IS 'Attempts at chunks that erred, were retried, were lost, or were skipped on it.';
-COMMENT ON COLUMN workers.chunk_seconds IS 'Computing time of all attempts at chunks on it.';
-COMMENT ON COLUMN workers.chunk_share IS 'Part of the computing time of all attempts at chunks.';
-COMMENT ON COLUMN workers.events_per_second IS 'events / chunk_seconds: the rate of one thread, failed attempts included, results from a checkpoint not.';
-COMMENT ON COLUMN workers.bytes_per_second IS 'bytes_read by the computing time of the attempts that measured it: the rate of one thread.';
-COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median computing time of a chunk that ended well on it.';
-COMMENT ON COLUMN workers.max_chunk_seconds IS 'Longest computing time of a chunk that ended well on it.';
-COMMENT ON COLUMN workers.relative_iqr IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
-COMMENT ON COLUMN workers.slowest_file IS 'File of its chunk with the most seconds per event; of several the first by name.';
-COMMENT ON COLUMN workers.relative_duration IS 'How many times as long as those of the median worker its chunks took whichever file they were of: the median over its chunks, by what dataset, size and file make one expect. Null if it cannot be told from the files: one file, or no other worker.';
-COMMENT ON COLUMN workers.is_slow IS 'Whether relative_duration is at least 1.5, of 3 chunks at least, and 4 standard errors above 1.';
-COMMENT ON COLUMN workers.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW workers IS 'Worker processes, with totals and memory. One row per process, in the order in which they joined; addresses without a recorded start come first. Records of a reused address belong to the process that joined last, or the first one if earlier.';
+COMMENT ON COLUMN workers.worker IS 'Address. A later process can reuse it.';
+COMMENT ON COLUMN workers.name IS 'Worker name, which a restarted worker keeps.';
+COMMENT ON COLUMN workers.host IS 'Host name or address.';
+COMMENT ON COLUMN workers.nthreads IS 'Number of threads that compute.';
+COMMENT ON COLUMN workers.memory_limit_bytes IS 'Memory limit. Null if there is none.';
+COMMENT ON COLUMN workers.added_t IS 'Time of joining or start of the recording, in seconds since the epoch. Null if not recorded.';
+COMMENT ON COLUMN workers.removed_t IS 'Time of leaving, in seconds since the epoch. Null if the worker did not leave.';
+COMMENT ON COLUMN workers.removal_reason IS 'Reason for leaving: Dask''s stimulus_id without the time.';
+COMMENT ON COLUMN workers.task_runs IS 'Task attempts that ran on the worker or were assigned to it.';
+COMMENT ON COLUMN workers.compute_seconds IS 'Compute time of its attempts. Without a cluster, of its chunks.';
+COMMENT ON COLUMN workers.output_bytes IS 'Size of its results.';
+COMMENT ON COLUMN workers.peak_memory_bytes IS 'Peak process memory, at a sampling tick or during a measured chunk.';
+COMMENT ON COLUMN workers.chunks IS 'Chunks processed successfully.';
+COMMENT ON COLUMN workers.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
+COMMENT ON COLUMN workers.bytes_read IS 'Bytes read by chunks. Null if not measured.';
+COMMENT ON COLUMN workers.server_id IS 'Process identity.';
+COMMENT ON COLUMN workers.failed_chunks IS 'Chunk attempts that erred, were retried, were lost, or were skipped.';
+COMMENT ON COLUMN workers.chunk_seconds IS 'Compute time of all its chunk attempts.';
+COMMENT ON COLUMN workers.chunk_share IS 'Share of the compute time of all chunk attempts.';
+COMMENT ON COLUMN workers.events_per_second IS 'events / chunk_seconds: rate of one thread, failed attempts included, results from a checkpoint excluded.';
+COMMENT ON COLUMN workers.bytes_per_second IS 'bytes_read divided by the compute time of the attempts that measured it: rate of one thread.';
+COMMENT ON COLUMN workers.median_chunk_seconds IS 'Median compute time of successful chunks.';
+COMMENT ON COLUMN workers.max_chunk_seconds IS 'Maximum compute time of successful chunks.';
+COMMENT ON COLUMN workers.relative_iqr IS 'Interquartile range of the seconds per event of its chunks, divided by their median.';
+COMMENT ON COLUMN workers.slowest_file IS 'File of the chunk with the most seconds per event; the first by name in case of a tie.';
+COMMENT ON COLUMN workers.relative_duration IS 'Duration of its chunks relative to the median worker: the median over its chunks of measured time divided by the time expected from dataset, size and file. Null if workers and files cannot be separated: one file, or one worker.';
+COMMENT ON COLUMN workers.is_slow IS 'True if relative_duration is at least 1.5, from at least 3 chunks, and 4 standard errors above 1.';
+COMMENT ON COLUMN workers.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW files AS
 WITH totals AS (
@@ -7024,41 +7024,41 @@ ORDER BY
     totals.filename,
     totals.treename;
 
-COMMENT ON VIEW files IS 'Totals by file: one row per dataset, file and tree, the costliest first. Sums are over what was measured, and null if nothing was.';
-COMMENT ON COLUMN files.dataset IS 'Dataset that the file belongs to.';
-COMMENT ON COLUMN files.filename IS 'The file, as coffea names it.';
-COMMENT ON COLUMN files.treename IS 'Tree or table within the file.';
-COMMENT ON COLUMN files.chunks IS 'Chunks that were processed; one whose result was lost and computed again counts once.';
-COMMENT ON COLUMN files.chunk_attempts IS 'All attempts at chunks.';
-COMMENT ON COLUMN files.events IS 'Events in these chunks; those of results from a checkpoint are not known.';
-COMMENT ON COLUMN files.bytes_read IS 'Bytes that all attempts read; null if not measured.';
-COMMENT ON COLUMN files.compute_seconds IS 'Computing time of all attempts.';
-COMMENT ON COLUMN files.events_per_second IS 'events / compute_seconds: the rate of one thread, failed and repeated attempts included, results from a checkpoint not.';
-COMMENT ON COLUMN files.workers IS 'Addresses of workers that it was tried on.';
+COMMENT ON VIEW files IS 'Totals by file. One row per dataset, file and tree, highest compute time first. Sums cover measured values only, and are null if nothing was measured.';
+COMMENT ON COLUMN files.dataset IS 'Dataset of the file.';
+COMMENT ON COLUMN files.filename IS 'File name, as coffea gives it.';
+COMMENT ON COLUMN files.treename IS 'Tree or table in the file.';
+COMMENT ON COLUMN files.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once.';
+COMMENT ON COLUMN files.chunk_attempts IS 'Chunk attempts.';
+COMMENT ON COLUMN files.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
+COMMENT ON COLUMN files.bytes_read IS 'Bytes read by all attempts. Null if not measured.';
+COMMENT ON COLUMN files.compute_seconds IS 'Compute time of all attempts.';
+COMMENT ON COLUMN files.events_per_second IS 'events / compute_seconds: rate of one thread, failed and repeated attempts included, results from a checkpoint excluded.';
+COMMENT ON COLUMN files.workers IS 'Number of workers that attempted the file.';
 COMMENT ON COLUMN files.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped.';
-COMMENT ON COLUMN files.bytes_per_second IS 'bytes_read by the computing time of the attempts that measured it: the rate of one thread.';
-COMMENT ON COLUMN files.compute_share IS 'Part of the computing time of all attempts at chunks.';
-COMMENT ON COLUMN files.median_compute_seconds IS 'Median computing time of an attempt that ended well.';
-COMMENT ON COLUMN files.max_compute_seconds IS 'Longest computing time of an attempt that ended well.';
-COMMENT ON COLUMN files.relative_iqr IS 'How unlike its chunks are: interquartile range of their seconds per event, by the median.';
-COMMENT ON COLUMN files.slowest_worker IS 'Worker of its chunk with the most seconds per event; of several the first by name.';
-COMMENT ON COLUMN files.process_seconds IS 'Time in the processor, of all attempts.';
-COMMENT ON COLUMN files.open_seconds IS 'Time until there were events, of all attempts.';
-COMMENT ON COLUMN files.read_seconds IS 'Time of reading columns, of all attempts.';
-COMMENT ON COLUMN files.cpu_seconds IS 'CPU time of the threads, of all attempts.';
-COMMENT ON COLUMN files.wait_seconds IS 'Time without CPU of the threads, of all attempts.';
-COMMENT ON COLUMN files.requests IS 'Requests that all attempts made.';
-COMMENT ON COLUMN files.source IS 'What was read: TTree, RNTuple or Parquet.';
-COMMENT ON COLUMN files.file_bytes IS 'Size of the file.';
-COMMENT ON COLUMN files.file_read_ratio IS 'Bytes that its processed chunks read, as a part of its size; opening it anew for each chunk counts each time.';
+COMMENT ON COLUMN files.bytes_per_second IS 'bytes_read divided by the compute time of the attempts that measured it: rate of one thread.';
+COMMENT ON COLUMN files.compute_share IS 'Share of the compute time of all chunk attempts.';
+COMMENT ON COLUMN files.median_compute_seconds IS 'Median compute time of successful attempts.';
+COMMENT ON COLUMN files.max_compute_seconds IS 'Maximum compute time of successful attempts.';
+COMMENT ON COLUMN files.relative_iqr IS 'Interquartile range of the seconds per event of its chunks, divided by their median.';
+COMMENT ON COLUMN files.slowest_worker IS 'Worker of the chunk with the most seconds per event; the first by name in case of a tie.';
+COMMENT ON COLUMN files.process_seconds IS 'Processor time of all attempts.';
+COMMENT ON COLUMN files.open_seconds IS 'File opening time of all attempts.';
+COMMENT ON COLUMN files.read_seconds IS 'Column read time of all attempts.';
+COMMENT ON COLUMN files.cpu_seconds IS 'CPU time of all attempts.';
+COMMENT ON COLUMN files.wait_seconds IS 'Time without CPU of all attempts.';
+COMMENT ON COLUMN files.requests IS 'Requests of all attempts.';
+COMMENT ON COLUMN files.source IS 'File format: TTree, RNTuple or Parquet.';
+COMMENT ON COLUMN files.file_bytes IS 'File size.';
+COMMENT ON COLUMN files.file_read_ratio IS 'Bytes read by processed chunks divided by the file size. Can exceed 1, since each chunk opens the file again.';
 COMMENT ON COLUMN files.file_branches IS 'Branches in the file.';
-COMMENT ON COLUMN files.branches_read IS 'Most branches that a chunk of it read.';
+COMMENT ON COLUMN files.branches_read IS 'Maximum number of branches read by a chunk.';
 COMMENT ON COLUMN files.branch_share IS 'branches_read / file_branches.';
-COMMENT ON COLUMN files.compressed_bytes IS 'Size in the file of what all attempts read of branches; what several chunks needed counts for each.';
-COMMENT ON COLUMN files.uncompressed_bytes IS 'Size of that when decompressed.';
-COMMENT ON COLUMN files.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
+COMMENT ON COLUMN files.compressed_bytes IS 'Size in the file of the branch data read by all attempts. Data needed by several chunks counts once per chunk.';
+COMMENT ON COLUMN files.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN files.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
 COMMENT ON COLUMN files.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
-COMMENT ON COLUMN files.relative_duration IS 'How many times as long as those of the dataset''s median file its chunks took whichever worker had them: the median over its chunks, by what dataset, size and worker make one expect. Null if it cannot be told from the worker or the dataset: fewer than two workers, or one file in the dataset.';
-COMMENT ON COLUMN files.is_slow IS 'Whether relative_duration is at least 1.5, of 3 chunks at least, and 4 standard errors above 1. Chunks of a file tend to run at the same time: if everything was slow then, so is the file.';
-COMMENT ON COLUMN files.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN files.relative_duration IS 'Duration of its chunks relative to the median file of the dataset: the median over its chunks of measured time divided by the time expected from dataset, size and worker. Null if files and workers cannot be separated: fewer than two workers, or one file in the dataset.';
+COMMENT ON COLUMN files.is_slow IS 'True if relative_duration is at least 1.5, from at least 3 chunks, and 4 standard errors above 1. Chunks of a file often run at the same time: a slow period of the whole cluster makes the file slow, too.';
+COMMENT ON COLUMN files.trace_id IS 'Trace identity.';
 

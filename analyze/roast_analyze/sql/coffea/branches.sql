@@ -24,15 +24,15 @@ ORDER BY
     dataset,
     branch;
 
-COMMENT ON VIEW branches IS 'What branches cost: one row per dataset and branch, the costliest first. All attempts at chunks count. Empty if chunks were not measured.';
-COMMENT ON COLUMN branches.dataset IS 'Dataset that the files belong to.';
-COMMENT ON COLUMN branches.branch IS 'Name of the branch.';
-COMMENT ON COLUMN branches.chunk_attempts IS 'Attempts at chunks that read it.';
-COMMENT ON COLUMN branches.files IS 'Files that it was read from.';
-COMMENT ON COLUMN branches.compressed_bytes IS 'Size in the files of what was read of it; what several chunks needed counts for each.';
-COMMENT ON COLUMN branches.uncompressed_bytes IS 'Size of that when decompressed.';
-COMMENT ON COLUMN branches.compression_ratio IS 'Uncompressed by compressed bytes, where both are known.';
-COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpret it.';
-COMMENT ON COLUMN branches.byte_share IS 'Part of the compressed bytes of all branches of all datasets.';
-COMMENT ON COLUMN branches.read_share IS 'Part of the reading time of all branches of all datasets.';
-COMMENT ON COLUMN branches.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW branches IS 'Read cost of each branch. One row per dataset and branch, highest read time first. All chunk attempts count. Empty if chunks were not measured.';
+COMMENT ON COLUMN branches.dataset IS 'Dataset of the files.';
+COMMENT ON COLUMN branches.branch IS 'Branch name.';
+COMMENT ON COLUMN branches.chunk_attempts IS 'Chunk attempts that read the branch.';
+COMMENT ON COLUMN branches.files IS 'Files that the branch was read from.';
+COMMENT ON COLUMN branches.compressed_bytes IS 'Bytes read from the files. Data needed by several chunks counts once per chunk.';
+COMMENT ON COLUMN branches.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN branches.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
+COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpret the branch.';
+COMMENT ON COLUMN branches.byte_share IS 'Share of the compressed bytes of all branches of all datasets.';
+COMMENT ON COLUMN branches.read_share IS 'Share of the read time of all branches of all datasets.';
+COMMENT ON COLUMN branches.trace_id IS 'Trace identity.';

@@ -39,19 +39,19 @@ FROM (
 )
 ORDER BY trace_id, seq NULLS LAST, start_t, part, read.branch;
 
-COMMENT ON VIEW chunk_branches IS 'What attempts at chunks read of the branches of their files: one row per attempt and branch. A basket, cluster or row group that spans several chunks is read for each of them, and counts in each. Empty if chunks were not measured.';
+COMMENT ON VIEW chunk_branches IS 'Branches read by chunk attempts. One row per attempt and branch. A basket, cluster or row group that spans several chunks is read once per chunk and counts in each. Empty if chunks were not measured.';
 COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';
-COMMENT ON COLUMN chunk_branches.attempt IS 'Number of the attempt within its key.';
-COMMENT ON COLUMN chunk_branches.branch IS 'Name of the branch.';
+COMMENT ON COLUMN chunk_branches.attempt IS 'Attempt number within the key.';
+COMMENT ON COLUMN chunk_branches.branch IS 'Branch name.';
 COMMENT ON COLUMN chunk_branches.compressed_bytes IS 'Size in the file of the baskets, clusters or row groups that overlap the chunk.';
-COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these when decompressed.';
+COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these after decompression.';
 COMMENT ON COLUMN chunk_branches.read_seconds IS 'Time to read, decompress and interpret them.';
-COMMENT ON COLUMN chunk_branches.dataset IS 'Dataset that the file belongs to.';
-COMMENT ON COLUMN chunk_branches.filename IS 'File that was read.';
-COMMENT ON COLUMN chunk_branches.treename IS 'Tree or table within the file.';
+COMMENT ON COLUMN chunk_branches.dataset IS 'Dataset of the file.';
+COMMENT ON COLUMN chunk_branches.filename IS 'File name.';
+COMMENT ON COLUMN chunk_branches.treename IS 'Tree or table in the file.';
 COMMENT ON COLUMN chunk_branches.entry_start IS 'First entry of the chunk.';
-COMMENT ON COLUMN chunk_branches.entry_stop IS 'Entry after its last.';
-COMMENT ON COLUMN chunk_branches.worker IS 'Address of the worker.';
-COMMENT ON COLUMN chunk_branches.outcome IS 'How the attempt ended, as in chunks.';
-COMMENT ON COLUMN chunk_branches.run_id IS 'Number of the attempt, as in chunks.';
-COMMENT ON COLUMN chunk_branches.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN chunk_branches.entry_stop IS 'End of the chunk: the entry after its last.';
+COMMENT ON COLUMN chunk_branches.worker IS 'Worker address.';
+COMMENT ON COLUMN chunk_branches.outcome IS 'Outcome of the attempt, as in chunks.';
+COMMENT ON COLUMN chunk_branches.run_id IS 'Dask''s run id of the attempt, as in chunks.';
+COMMENT ON COLUMN chunk_branches.trace_id IS 'Trace identity.';

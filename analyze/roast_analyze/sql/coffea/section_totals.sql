@@ -35,20 +35,20 @@ LEFT JOIN computing
     AND totals.dataset IS NOT DISTINCT FROM computing.dataset
 ORDER BY totals.trace_id, totals.seconds DESC NULLS LAST, totals.dataset, totals.name;
 
-COMMENT ON VIEW section_totals IS 'Totals by named part: one row per dataset and name, the costliest first. Parts can lie in each other, so that they need not add up. Empty if nothing was named.';
-COMMENT ON COLUMN section_totals.dataset IS 'Dataset of the chunks; null for other tasks.';
-COMMENT ON COLUMN section_totals.name IS 'Name that the user gave.';
-COMMENT ON COLUMN section_totals.executions IS 'How often it was passed through.';
-COMMENT ON COLUMN section_totals.attempts IS 'Attempts at tasks that passed through it.';
-COMMENT ON COLUMN section_totals.failures IS 'How often an exception left it.';
-COMMENT ON COLUMN section_totals.seconds IS 'Wall time of all executions.';
-COMMENT ON COLUMN section_totals.mean_seconds IS 'Mean wall time of a pass.';
-COMMENT ON COLUMN section_totals.median_seconds IS 'Median wall time of a pass.';
-COMMENT ON COLUMN section_totals.max_seconds IS 'Longest wall time of a pass.';
-COMMENT ON COLUMN section_totals.cpu_seconds IS 'CPU time of all executions.';
-COMMENT ON COLUMN section_totals.bytes_read IS 'Bytes requested from the source in all executions.';
-COMMENT ON COLUMN section_totals.mean_memory_delta_bytes IS 'Memory of the process after minus before, in the mean.';
-COMMENT ON COLUMN section_totals.min_memory_delta_bytes IS 'The least of these.';
-COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'The most of these.';
-COMMENT ON COLUMN section_totals.compute_share IS 'seconds, as a part of the computing time of all attempts at chunks of the dataset.';
-COMMENT ON COLUMN section_totals.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW section_totals IS 'Totals by user-named section. One row per dataset and section, longest first. Sections can be nested, so totals need not add up. Empty if no sections were used.';
+COMMENT ON COLUMN section_totals.dataset IS 'Dataset of the chunks. Null for other tasks.';
+COMMENT ON COLUMN section_totals.name IS 'Section name.';
+COMMENT ON COLUMN section_totals.executions IS 'Number of times the section ran.';
+COMMENT ON COLUMN section_totals.attempts IS 'Task attempts that ran the section.';
+COMMENT ON COLUMN section_totals.failures IS 'Number of times the section ended with an exception.';
+COMMENT ON COLUMN section_totals.seconds IS 'Total wall time.';
+COMMENT ON COLUMN section_totals.mean_seconds IS 'Mean wall time of an execution.';
+COMMENT ON COLUMN section_totals.median_seconds IS 'Median wall time of an execution.';
+COMMENT ON COLUMN section_totals.max_seconds IS 'Maximum wall time of an execution.';
+COMMENT ON COLUMN section_totals.cpu_seconds IS 'Total CPU time.';
+COMMENT ON COLUMN section_totals.bytes_read IS 'Total bytes requested from the source.';
+COMMENT ON COLUMN section_totals.mean_memory_delta_bytes IS 'Mean change of process memory during an execution.';
+COMMENT ON COLUMN section_totals.min_memory_delta_bytes IS 'Minimum change of process memory.';
+COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'Maximum change of process memory.';
+COMMENT ON COLUMN section_totals.compute_share IS 'seconds as a share of the compute time of all chunk attempts of the dataset.';
+COMMENT ON COLUMN section_totals.trace_id IS 'Trace identity.';

@@ -44,21 +44,21 @@ LEFT JOIN attempts USING (trace_id, key, run_id)
 LEFT JOIN runs USING (trace_id, key, run_id)
 ORDER BY section.trace_id, section.rowid;
 
-COMMENT ON VIEW sections IS 'Parts of chunks, or of other tasks, that the user named: one row each time that a part was passed through. Empty if nothing was named.';
-COMMENT ON COLUMN sections.key IS 'Key of the task.';
-COMMENT ON COLUMN sections.name IS 'Name that the user gave.';
+COMMENT ON VIEW sections IS 'User-named sections of chunks and other tasks. One row per execution of a section. Empty if no sections were used.';
+COMMENT ON COLUMN sections.key IS 'Task key.';
+COMMENT ON COLUMN sections.name IS 'Section name.';
 COMMENT ON COLUMN sections.seconds IS 'Wall time.';
 COMMENT ON COLUMN sections.cpu_seconds IS 'CPU time of the thread.';
-COMMENT ON COLUMN sections.memory_delta_bytes IS 'Memory of the process after minus before; other threads count too.';
+COMMENT ON COLUMN sections.memory_delta_bytes IS 'Change of process memory during the section, other threads included.';
 COMMENT ON COLUMN sections.bytes_read IS 'Bytes requested from the source.';
-COMMENT ON COLUMN sections.start_t IS 'When it began, in seconds since the epoch.';
-COMMENT ON COLUMN sections.stop_t IS 'When it ended, in seconds since the epoch.';
-COMMENT ON COLUMN sections.worker IS 'Address of the worker.';
-COMMENT ON COLUMN sections.thread IS 'Thread, within its worker.';
-COMMENT ON COLUMN sections.run_id IS 'Number that Dask gave the attempt; without a cluster, the recorder.';
-COMMENT ON COLUMN sections.attempt IS 'Number of the attempt within its key, as in task_runs and chunks.';
-COMMENT ON COLUMN sections.outcome IS 'How the attempt ended, as in chunks, or in task_runs if it is no chunk.';
-COMMENT ON COLUMN sections.dataset IS 'Dataset of the chunk; null if it is none, or the task reads several datasets.';
-COMMENT ON COLUMN sections.filename IS 'File of the chunk; null if it is none, or the task reads several files.';
-COMMENT ON COLUMN sections.exception IS 'Text of the exception that left it.';
-COMMENT ON COLUMN sections.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN sections.start_t IS 'Start, in seconds since the epoch.';
+COMMENT ON COLUMN sections.stop_t IS 'End, in seconds since the epoch.';
+COMMENT ON COLUMN sections.worker IS 'Worker address.';
+COMMENT ON COLUMN sections.thread IS 'Thread id on the worker.';
+COMMENT ON COLUMN sections.run_id IS 'Dask''s run id of the attempt. Without a cluster, assigned by the recorder.';
+COMMENT ON COLUMN sections.attempt IS 'Attempt number within the key, as in task_runs and chunks.';
+COMMENT ON COLUMN sections.outcome IS 'Outcome of the attempt, as in chunks, or task_runs for other tasks.';
+COMMENT ON COLUMN sections.dataset IS 'Dataset of the chunk. Null for other tasks and tasks that read several datasets.';
+COMMENT ON COLUMN sections.filename IS 'File of the chunk. Null for other tasks and tasks that read several files.';
+COMMENT ON COLUMN sections.exception IS 'Text of the exception that ended the section.';
+COMMENT ON COLUMN sections.trace_id IS 'Trace identity.';

@@ -54,20 +54,20 @@ FULL JOIN done
     ON submitted.trace_id = done.trace_id AND submitted.role IS NOT DISTINCT FROM done.role
 ORDER BY trace_id, compute_seconds DESC NULLS LAST, role;
 
-COMMENT ON VIEW task_roles IS 'Totals by what tasks do for coffea, such as processing against merging: one row per role, the costliest first.';
-COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of results of chunks), file metadata (asking files for their entries, and merging the answers), processor broadcast; null for all other tasks. Told by what depends on what: of all that takes results of chunks or files, tasks with coffea''s prefix reduce merge them.';
-COMMENT ON COLUMN task_roles.prefixes IS 'Key prefixes of these tasks; null for the other tasks.';
-COMMENT ON COLUMN task_roles.tasks IS 'Keys that entered the graph.';
-COMMENT ON COLUMN task_roles.task_runs IS 'Attempts at them.';
+COMMENT ON VIEW task_roles IS 'Totals by role in a coffea run, such as chunk or merge. One row per role, highest compute time first.';
+COMMENT ON COLUMN task_roles.role IS 'chunk, merge (of chunk results), file metadata (reading the number of entries of files, and merging the answers) or processor broadcast. Null for all other tasks. Derived from the graph: tasks of coffea''s prefix reduce that depend on chunks or files merge them.';
+COMMENT ON COLUMN task_roles.prefixes IS 'Key prefixes of these tasks. Null for other tasks.';
+COMMENT ON COLUMN task_roles.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN task_roles.task_runs IS 'Task attempts.';
 COMMENT ON COLUMN task_roles.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
-COMMENT ON COLUMN task_roles.compute_seconds IS 'Computing time of all attempts.';
-COMMENT ON COLUMN task_roles.compute_share IS 'Part of the computing time of all attempts at tasks.';
-COMMENT ON COLUMN task_roles.mean_compute_seconds IS 'Mean computing time of an attempt.';
-COMMENT ON COLUMN task_roles.max_compute_seconds IS 'Longest computing time of an attempt.';
-COMMENT ON COLUMN task_roles.transfer_seconds IS 'Time of fetching dependencies from other workers.';
-COMMENT ON COLUMN task_roles.deserialize_seconds IS 'Time of deserializing the tasks.';
-COMMENT ON COLUMN task_roles.disk_seconds IS 'Time of spilling and reading back.';
-COMMENT ON COLUMN task_roles.output_bytes IS 'Size of all results.';
-COMMENT ON COLUMN task_roles.first_t IS 'When the first was sent to a worker, in seconds since the epoch.';
-COMMENT ON COLUMN task_roles.last_t IS 'When the last ended, in seconds since the epoch.';
-COMMENT ON COLUMN task_roles.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN task_roles.compute_seconds IS 'Compute time of all attempts.';
+COMMENT ON COLUMN task_roles.compute_share IS 'Share of the compute time of all task attempts.';
+COMMENT ON COLUMN task_roles.mean_compute_seconds IS 'Mean compute time of an attempt.';
+COMMENT ON COLUMN task_roles.max_compute_seconds IS 'Maximum compute time of an attempt.';
+COMMENT ON COLUMN task_roles.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN task_roles.deserialize_seconds IS 'Time to deserialize the tasks.';
+COMMENT ON COLUMN task_roles.disk_seconds IS 'Time to spill to disk and read back.';
+COMMENT ON COLUMN task_roles.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN task_roles.first_t IS 'First dispatch to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN task_roles.last_t IS 'Last end of an attempt, in seconds since the epoch.';
+COMMENT ON COLUMN task_roles.trace_id IS 'Trace identity.';

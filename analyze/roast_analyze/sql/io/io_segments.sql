@@ -51,21 +51,21 @@ FROM calls
 LEFT JOIN runs USING (seq)
 ORDER BY calls.trace_id, calls.seq;
 
-COMMENT ON VIEW io_segments IS 'Calls that read from files or wrote to them, as Darshan''s extended tracing (DXT) saw them: one row per call and layer of I/O. Empty unless a log with DXT was imported.';
-COMMENT ON COLUMN io_segments.filename IS 'File, by its path; its number in the log if Darshan does not know it.';
-COMMENT ON COLUMN io_segments.module IS 'Layer of I/O: POSIX or MPI-IO. A call to MPI-IO makes calls to POSIX, which have rows of their own.';
+COMMENT ON VIEW io_segments IS 'Read and write calls traced by Darshan DXT. One row per call and I/O layer. Empty unless a log with extended tracing (DXT) was imported.';
+COMMENT ON COLUMN io_segments.filename IS 'File path. The file''s number in the log if Darshan did not record a path.';
+COMMENT ON COLUMN io_segments.module IS 'I/O layer: POSIX or MPI-IO. POSIX calls made by MPI-IO have rows of their own.';
 COMMENT ON COLUMN io_segments.operation IS 'read or write.';
-COMMENT ON COLUMN io_segments.offset_bytes IS 'Place in the file at which it began.';
-COMMENT ON COLUMN io_segments.bytes IS 'Bytes that were read or written.';
-COMMENT ON COLUMN io_segments.start_t IS 'When the call began, in seconds since the epoch, by the clock of the host.';
-COMMENT ON COLUMN io_segments.stop_t IS 'When it ended.';
-COMMENT ON COLUMN io_segments.host IS 'Host, as Darshan names it.';
+COMMENT ON COLUMN io_segments.offset_bytes IS 'Start offset in the file.';
+COMMENT ON COLUMN io_segments.bytes IS 'Bytes read or written.';
+COMMENT ON COLUMN io_segments.start_t IS 'Start of the call, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_segments.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_segments.host IS 'Host name from Darshan.';
 COMMENT ON COLUMN io_segments.rank IS 'Rank of the process in its job.';
-COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was one process: by the name of the log, or else the number of the job, which is that of the process where there was no batch system.';
-COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process that called; io_jobs says how it is known.';
-COMMENT ON COLUMN io_segments.key IS 'Task that called: the only one that the worker was computing meanwhile. Null if there was none, or there were several: Darshan does not tell the thread.';
-COMMENT ON COLUMN io_segments.attempt IS 'Which attempt at that task.';
-COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker was computing meanwhile, by the clocks of worker and host; null if the worker is not known.';
-COMMENT ON COLUMN io_segments.log IS 'Name of the log.';
+COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
+COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
+COMMENT ON COLUMN io_segments.key IS 'Task that made the call: the only one that the worker was computing. Null if there was none or more than one, since Darshan does not record threads.';
+COMMENT ON COLUMN io_segments.attempt IS 'Attempt number of this task.';
+COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker was computing during the call, by the clocks of worker and host. Null if the worker is unknown.';
+COMMENT ON COLUMN io_segments.log IS 'Log file name.';
 COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
-COMMENT ON COLUMN io_segments.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';

@@ -188,20 +188,20 @@ SELECT
     trace_id
 FROM _function_stacks;
 
-COMMENT ON VIEW profile_stacks IS 'Where the time goes inside tasks, by function. Rows of profiler dask are what threads were at when Dask''s profiler looked: one row per worker, prefix, slice (a cycle of Dask''s profiler) and stack of functions. A stack''s samples are those in which its last function was innermost. Dask does not count the innermost function, but the one that called it; the recorder notes it, but for the cycle in which the recording began. Where that leaves several functions, the samples stand as undecided at the stack that called them, so that samples and undecided samples together are all there were. Profiles that are no trees are left out, and counted in loss. Rows of profiler yappi are functions that Yappi measured, by callers as far as these are known (analyze/README.md says how); both are about the same time, and are not to be added up.';
-COMMENT ON COLUMN profile_stacks.worker IS 'Address of the worker; null of the scheduler''s own event loop, and of what Yappi measured in a process that was not named.';
-COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks; null of what Yappi measured.';
-COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the slice, in seconds since the epoch; null of what Yappi measured.';
-COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the slice, in seconds since the epoch.';
-COMMENT ON COLUMN profile_stacks.stack IS 'Functions from the outermost to the innermost one, as name (file:line), with the line at which the function begins. Empty for samples that are undecided between outermost functions.';
-COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was certainly the innermost one; of what Yappi measured the microseconds in it, rounded.';
-COMMENT ON COLUMN profile_stacks.seconds IS 'Time of its samples and its undecided samples.';
-COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of several functions that the last one calls was innermost; nobody can know which.';
-COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of those that it calls: exclusive samples, if the innermost function is taken to be counted.';
-COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack, in parts.';
-COMMENT ON COLUMN profile_stacks.lines IS 'Lines that were first seen in each of them, in the same record.';
-COMMENT ON COLUMN profile_stacks.server_id IS 'Identity of the process.';
-COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Time between two samples of a thread; of what Yappi measured a microsecond.';
-COMMENT ON COLUMN profile_stacks.profiler IS 'What saw it: dask or yappi.';
-COMMENT ON COLUMN profile_stacks.log IS 'Name of the file of Yappi''s that it was imported from.';
-COMMENT ON COLUMN profile_stacks.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW profile_stacks IS 'Call stacks of statistical profiles, with samples and time. Profiler dask: one row per worker, prefix, profiling cycle and stack; the samples of a stack are those in which its last function was innermost. Dask does not count the innermost function; the recorder adds it, except in the cycle in which the recording began. Samples that cannot be assigned to one function count as ambiguous at the stack of the caller, so that samples and ambiguous samples add up to all samples. Malformed profiles are excluded and listed in loss. Profiler yappi: functions measured by Yappi, with callers as far as they are known (see analyze/README.md). The two profilers cover the same time and must not be added.';
+COMMENT ON COLUMN profile_stacks.worker IS 'Worker address. Null for the scheduler''s event loop, and for Yappi data imported without a worker.';
+COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks. Null for Yappi.';
+COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the profiling cycle, in seconds since the epoch. Null for Yappi.';
+COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the profiling cycle, in seconds since the epoch.';
+COMMENT ON COLUMN profile_stacks.stack IS 'Functions from outermost to innermost, as name (file:line), with the line at which the function is defined. Empty for ambiguous samples between outermost functions.';
+COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was innermost. For Yappi, its self time in microseconds, rounded.';
+COMMENT ON COLUMN profile_stacks.seconds IS 'Time of the samples and ambiguous samples.';
+COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of several callees of the last function was innermost, but it is unknown which.';
+COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of its callees: exclusive samples if Dask counted innermost functions.';
+COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack as name, filename and line number.';
+COMMENT ON COLUMN profile_stacks.lines IS 'Line first sampled in each function, in the same record.';
+COMMENT ON COLUMN profile_stacks.server_id IS 'Process identity.';
+COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Sampling interval of a thread. For Yappi, one microsecond.';
+COMMENT ON COLUMN profile_stacks.profiler IS 'Profiler: dask or yappi.';
+COMMENT ON COLUMN profile_stacks.log IS 'File name of the imported Yappi file.';
+COMMENT ON COLUMN profile_stacks.trace_id IS 'Trace identity.';

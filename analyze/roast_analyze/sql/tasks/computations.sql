@@ -60,15 +60,15 @@ LEFT JOIN entered USING (trace_id, computation)
 LEFT JOIN codes USING (trace_id, computation)
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW computations IS 'What Dask calls computations: one row per stretch of work of a scheduler that had nothing to do before. Graphs that come meanwhile are part of it.';
-COMMENT ON COLUMN computations.computation IS 'Identity of the computation.';
-COMMENT ON COLUMN computations.t IS 'When its first graph entered, in seconds since the epoch.';
-COMMENT ON COLUMN computations.client IS 'Client that sent the first graph.';
-COMMENT ON COLUMN computations.stimulus_id IS 'The first graph, as in graph_updates.';
-COMMENT ON COLUMN computations.graphs IS 'Graphs with new tasks.';
+COMMENT ON VIEW computations IS 'Dask computations, with the code that submitted them. One row per computation: a period in which the scheduler has work. Graphs submitted during the period belong to it.';
+COMMENT ON COLUMN computations.computation IS 'Computation identity.';
+COMMENT ON COLUMN computations.t IS 'Submission of the first graph, in seconds since the epoch.';
+COMMENT ON COLUMN computations.client IS 'Client that submitted the first graph.';
+COMMENT ON COLUMN computations.stimulus_id IS 'First graph, as in graph_updates.';
+COMMENT ON COLUMN computations.graphs IS 'Graphs that added new tasks.';
 COMMENT ON COLUMN computations.tasks IS 'New tasks.';
-COMMENT ON COLUMN computations.filename IS 'File of the code that submitted first; null unless code is recorded (opt-in).';
-COMMENT ON COLUMN computations.line_number IS 'Line in it.';
-COMMENT ON COLUMN computations.line IS 'That line.';
-COMMENT ON COLUMN computations.code IS 'The code that submitted, functions or cells, each piece once.';
-COMMENT ON COLUMN computations.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN computations.filename IS 'Source file of the first submitting code. Null unless code is recorded (opt-in).';
+COMMENT ON COLUMN computations.line_number IS 'Line number in filename.';
+COMMENT ON COLUMN computations.line IS 'Text of this line.';
+COMMENT ON COLUMN computations.code IS 'Submitting code (functions or notebook cells), without repetitions.';
+COMMENT ON COLUMN computations.trace_id IS 'Trace identity.';

@@ -69,17 +69,17 @@ ASOF LEFT JOIN results AS result
     AND taken.taken_seq > result.end_seq
 ORDER BY taken.trace_id, taken.task, taken.dependency;
 
-COMMENT ON VIEW dependencies IS 'Edges of the graph: one row per task and dependency, with where the two ran. Of several attempts at a task it is the last one that ended well, or else the last one; of its dependency the latest result that was there when that attempt began.';
-COMMENT ON COLUMN dependencies.key IS 'Key of the task that takes the result.';
-COMMENT ON COLUMN dependencies.dependency IS 'Key of the task whose result it takes.';
+COMMENT ON VIEW dependencies IS 'Edges of the task graph, with the workers at both ends. One row per task and dependency. For a task with several attempts, the last successful attempt is used, or else the last one. For the dependency, it is the latest result available when that attempt began. Columns of the run are null for tasks that never ran.';
+COMMENT ON COLUMN dependencies.key IS 'Key of the task.';
+COMMENT ON COLUMN dependencies.dependency IS 'Key of the task whose result it needs.';
 COMMENT ON COLUMN dependencies.prefix IS 'Key prefix of the task.';
-COMMENT ON COLUMN dependencies.dependency_prefix IS 'Key prefix of the dependency; null if it was not recorded as a task.';
-COMMENT ON COLUMN dependencies.bytes IS 'Size of the result; null if nobody saw it being computed, as of scattered data.';
-COMMENT ON COLUMN dependencies.worker IS 'Address of the worker that the task ran on, or was sent to.';
+COMMENT ON COLUMN dependencies.dependency_prefix IS 'Key prefix of the dependency. Null if it was not recorded as a task.';
+COMMENT ON COLUMN dependencies.bytes IS 'Size of the result. Null if its computation was not recorded, as for scattered data.';
+COMMENT ON COLUMN dependencies.worker IS 'Address of the worker that ran the task or was assigned it.';
 COMMENT ON COLUMN dependencies.dependency_worker IS 'Address of the worker that computed the result.';
-COMMENT ON COLUMN dependencies.is_moved IS 'Whether the two differ, so that the result had to be moved; several tasks on one worker share what was moved once.';
-COMMENT ON COLUMN dependencies.has_transfer IS 'Whether the task itself tells of a transfer from that worker. Dask tells of each transfer with one of the tasks that need it, and may fetch a copy from another worker; null if the task reported no times.';
+COMMENT ON COLUMN dependencies.is_moved IS 'True if the two workers differ, so that the result was transferred. Several tasks on a worker share one transfer.';
+COMMENT ON COLUMN dependencies.has_transfer IS 'True if this task reported a transfer from that worker. Dask reports a transfer with only one of the tasks that need it, and may fetch a copy from a third worker. Null if the task reported no times.';
 COMMENT ON COLUMN dependencies.task_group IS 'Task group of the task.';
-COMMENT ON COLUMN dependencies.dependency_group IS 'Task group of the dependency; null if it was not recorded as a task.';
-COMMENT ON COLUMN dependencies.stimulus_id IS 'Identity of the graph that the task came with, as in graph_updates.';
-COMMENT ON COLUMN dependencies.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN dependencies.dependency_group IS 'Task group of the dependency. Null if it was not recorded as a task.';
+COMMENT ON COLUMN dependencies.stimulus_id IS 'Graph that the task was submitted with, as in graph_updates.';
+COMMENT ON COLUMN dependencies.trace_id IS 'Trace identity.';

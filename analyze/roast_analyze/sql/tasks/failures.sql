@@ -69,14 +69,14 @@ FROM _worker_removals
 WHERE NOT expected
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 
-COMMENT ON VIEW failures IS 'What went wrong: one row per failed, lost or skipped attempt and per worker lost unexpectedly.';
-COMMENT ON COLUMN failures.t IS 'When the scheduler heard of it, in seconds since the epoch.';
-COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (its exception was swallowed: skipbadfiles), chunk erred (without a cluster), worker lost.';
-COMMENT ON COLUMN failures.key IS 'Key of the task; null for a worker.';
-COMMENT ON COLUMN failures.worker IS 'Address of the worker.';
-COMMENT ON COLUMN failures.exception IS 'Text of the exception.';
-COMMENT ON COLUMN failures.attempt IS 'Number of the attempt within its key.';
+COMMENT ON VIEW failures IS 'Failures: attempts that failed and workers that were lost. One row per failed, lost or skipped attempt and per worker lost unexpectedly.';
+COMMENT ON COLUMN failures.t IS 'Time on the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (exception suppressed by skipbadfiles), chunk erred (without a cluster) or worker lost.';
+COMMENT ON COLUMN failures.key IS 'Task key. Null for a worker.';
+COMMENT ON COLUMN failures.worker IS 'Worker address.';
+COMMENT ON COLUMN failures.exception IS 'Exception text.';
+COMMENT ON COLUMN failures.attempt IS 'Attempt number within the key.';
 COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
-COMMENT ON COLUMN failures.traceback IS 'Text of the traceback.';
-COMMENT ON COLUMN failures.detail IS 'What else is known: why a worker went and what went with it, why Dask gave a task up, which entries were skipped.';
-COMMENT ON COLUMN failures.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN failures.traceback IS 'Traceback text.';
+COMMENT ON COLUMN failures.detail IS 'Further information: why a worker left and what was lost with it, why Dask gave up on a task, which entries were skipped.';
+COMMENT ON COLUMN failures.trace_id IS 'Trace identity.';

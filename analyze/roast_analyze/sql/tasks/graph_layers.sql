@@ -38,13 +38,13 @@ FROM (
 )
 ORDER BY trace_id, t, stage, layer;
 
-COMMENT ON VIEW graph_layers IS 'Graphs by layer, before and after the scheduler optimised them and made tasks: one row per graph, stage and layer.';
-COMMENT ON COLUMN graph_layers.stimulus_id IS 'Graph, as in graph_updates; null if what was sent could not be found again on the scheduler.';
-COMMENT ON COLUMN graph_layers.stage IS 'sent: as the client that records sent it, before low-level optimisation (an expression: after its own); scheduled: as its new tasks entered.';
-COMMENT ON COLUMN graph_layers.layer IS 'Name of the layer; of scheduled tasks their task group, which often has the name of the layer.';
-COMMENT ON COLUMN graph_layers.layer_type IS 'Class of the layer or the expression; of scheduled tasks their key prefix.';
-COMMENT ON COLUMN graph_layers.tasks IS 'Tasks of the layer; of an expression its partitions. Null if they would have to be made to be counted.';
-COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions that Dask has fused into this one.';
-COMMENT ON COLUMN graph_layers.client IS 'Client that sent it.';
-COMMENT ON COLUMN graph_layers.t IS 'When it was sent, or entered, in seconds since the epoch.';
-COMMENT ON COLUMN graph_layers.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW graph_layers IS 'Layers of submitted graphs, before and after optimization. One row per graph, stage and layer.';
+COMMENT ON COLUMN graph_layers.stimulus_id IS 'Graph, as in graph_updates. Null if the submitted graph could not be matched on the scheduler.';
+COMMENT ON COLUMN graph_layers.stage IS 'sent: as submitted by the recording client, before low-level optimization (for an expression, after its own optimization). scheduled: as its new tasks entered the scheduler.';
+COMMENT ON COLUMN graph_layers.layer IS 'Layer name. For scheduled tasks the task group, which often has the same name.';
+COMMENT ON COLUMN graph_layers.layer_type IS 'Class of the layer or expression. For scheduled tasks the key prefix.';
+COMMENT ON COLUMN graph_layers.tasks IS 'Tasks of the layer. For an expression, its partitions. Null if counting would require materializing the layer.';
+COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions fused into this one.';
+COMMENT ON COLUMN graph_layers.client IS 'Client that submitted the graph.';
+COMMENT ON COLUMN graph_layers.t IS 'Submission, in seconds since the epoch.';
+COMMENT ON COLUMN graph_layers.trace_id IS 'Trace identity.';

@@ -65,22 +65,22 @@ FULL JOIN entered USING (trace_id, stimulus_id)
 LEFT JOIN sent USING (trace_id, stimulus_id)
 ORDER BY trace_id, t, stimulus_id;
 
-COMMENT ON VIEW graph_updates IS 'Graphs that came to the scheduler, and what it took to take them in: one row per graph.';
-COMMENT ON COLUMN graph_updates.stimulus_id IS 'What Dask calls it; the transitions that it set off and its tasks have the same.';
-COMMENT ON COLUMN graph_updates.client IS 'Client that sent it.';
-COMMENT ON COLUMN graph_updates.t IS 'When its tasks entered, in seconds since the epoch.';
-COMMENT ON COLUMN graph_updates.start_t IS 'When the scheduler began with it, in seconds since the epoch; null if it does not tell (before 2024.4).';
-COMMENT ON COLUMN graph_updates.status IS 'OK, cancelled or error, as Dask tells it.';
-COMMENT ON COLUMN graph_updates.tasks IS 'Tasks of the graph once it was made.';
-COMMENT ON COLUMN graph_updates.new_tasks IS 'Tasks among them that the scheduler did not have.';
-COMMENT ON COLUMN graph_updates.key_collisions IS 'Keys that stand for something else than they did.';
+COMMENT ON VIEW graph_updates IS 'Graphs submitted to the scheduler, and the cost of processing them. One row per graph.';
+COMMENT ON COLUMN graph_updates.stimulus_id IS 'Dask''s identity of the graph. Its tasks and the transitions that it caused have the same stimulus_id.';
+COMMENT ON COLUMN graph_updates.client IS 'Client that submitted the graph.';
+COMMENT ON COLUMN graph_updates.t IS 'Arrival of its tasks, in seconds since the epoch.';
+COMMENT ON COLUMN graph_updates.start_t IS 'Start of processing, in seconds since the epoch. Null before distributed 2024.4.';
+COMMENT ON COLUMN graph_updates.status IS 'OK, cancelled or error, as reported by Dask.';
+COMMENT ON COLUMN graph_updates.tasks IS 'Tasks in the graph.';
+COMMENT ON COLUMN graph_updates.new_tasks IS 'Tasks that were new to the scheduler.';
+COMMENT ON COLUMN graph_updates.key_collisions IS 'Keys whose definition differs from the one on the scheduler.';
 COMMENT ON COLUMN graph_updates.groups IS 'Task groups of the new tasks.';
 COMMENT ON COLUMN graph_updates.edges IS 'Dependencies of the new tasks.';
-COMMENT ON COLUMN graph_updates.update_seconds IS 'Time that the scheduler spent on it; the parts are in the next three.';
-COMMENT ON COLUMN graph_updates.materialization_seconds IS 'Time to read the graph and to make tasks of its layers.';
+COMMENT ON COLUMN graph_updates.update_seconds IS 'Time the scheduler spent on the graph, the sum of the next three columns and other work.';
+COMMENT ON COLUMN graph_updates.materialization_seconds IS 'Time to deserialize the graph and materialize its layers.';
 COMMENT ON COLUMN graph_updates.ordering_seconds IS 'Time to order the tasks.';
-COMMENT ON COLUMN graph_updates.state_seconds IS 'Time to take the tasks in.';
-COMMENT ON COLUMN graph_updates.layers_sent IS 'Layers of the graph as it was sent, before low-level optimisation; null if another client sent it, or it has none, as of client.submit and client.map.';
-COMMENT ON COLUMN graph_updates.sent_t IS 'When the client sent it, in seconds since the epoch on the scheduler''s clock.';
-COMMENT ON COLUMN graph_updates.collections IS 'Types of the collections that were computed, if Dask tells.';
-COMMENT ON COLUMN graph_updates.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN graph_updates.state_seconds IS 'Time to create the scheduler state of the tasks.';
+COMMENT ON COLUMN graph_updates.layers_sent IS 'Layers of the submitted graph, before low-level optimization. Null if another client submitted it, or it has no layers, as with client.submit and client.map.';
+COMMENT ON COLUMN graph_updates.sent_t IS 'Submission by the client, in seconds since the epoch on the scheduler''s clock.';
+COMMENT ON COLUMN graph_updates.collections IS 'Types of the computed collections, if recorded.';
+COMMENT ON COLUMN graph_updates.trace_id IS 'Trace identity.';

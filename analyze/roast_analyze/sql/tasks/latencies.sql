@@ -51,20 +51,20 @@ LEFT JOIN held USING (trace_id, seq)
 LEFT JOIN instants USING (seq)
 ORDER BY run.trace_id, run.seq;
 
-COMMENT ON VIEW latencies IS 'Where the time of attempts went, waiting included: one row per attempt, as in task_runs. First a task waits on the scheduler (dependency_seconds, slot_seconds); then it is sent to a worker, which takes processing_seconds = dispatch_seconds + fetch_seconds + thread_wait_seconds + execute_seconds + report_seconds (what is null counts as 0). Workers estimate the scheduler''s clock, so that times between the two can be slightly off, even negative.';
-COMMENT ON COLUMN latencies.key IS 'Key of the task.';
-COMMENT ON COLUMN latencies.prefix IS 'Key prefix: what kind of task it is; null if the task was not recorded.';
-COMMENT ON COLUMN latencies.attempt IS 'Number of the attempt within its key, from 1.';
-COMMENT ON COLUMN latencies.worker IS 'Address of the worker.';
-COMMENT ON COLUMN latencies.outcome IS 'How it ended, as in task_runs.';
-COMMENT ON COLUMN latencies.processing_t IS 'When the scheduler sent it to a worker, in seconds since the epoch.';
-COMMENT ON COLUMN latencies.dependency_seconds IS 'Time on the scheduler until the results that it takes were there: in state waiting. With slot_seconds it is queued_seconds of task_runs, and like that null if nobody saw it become waiting.';
-COMMENT ON COLUMN latencies.slot_seconds IS 'Time on the scheduler, ready, until a worker had a thread for it: in state queued, or no-worker; what was so when recording began has been since then.';
-COMMENT ON COLUMN latencies.dispatch_seconds IS 'Time from the scheduler to the first thing that the worker did for it: the way there, and waiting there; null if the worker reported no times.';
-COMMENT ON COLUMN latencies.fetch_seconds IS 'Time from the begin of the first transfer of a dependency to the end of the last; null if it tells of none.';
-COMMENT ON COLUMN latencies.thread_wait_seconds IS 'Time from the last transfer to execution: waiting for a thread; null without transfers, when it is in dispatch_seconds.';
-COMMENT ON COLUMN latencies.execute_seconds IS 'Time of execution: deserializing, reading from disk, computing, and what lies between.';
-COMMENT ON COLUMN latencies.report_seconds IS 'Time from the end on the worker until the scheduler heard of it.';
-COMMENT ON COLUMN latencies.processing_seconds IS 'Time from the scheduler to the scheduler: end_t - processing_t of task_runs.';
-COMMENT ON COLUMN latencies.run_id IS 'Number that Dask gave the attempt.';
-COMMENT ON COLUMN latencies.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW latencies IS 'Waiting and execution time of task attempts, by phase. One row per attempt, as in task_runs. A task first waits on the scheduler (dependency_seconds, slot_seconds). After dispatch, processing_seconds = dispatch_seconds + fetch_seconds + thread_wait_seconds + execute_seconds + report_seconds (null counts as 0). Workers estimate the scheduler''s clock, so times between the two can be slightly off or even negative.';
+COMMENT ON COLUMN latencies.key IS 'Task key.';
+COMMENT ON COLUMN latencies.prefix IS 'Key prefix. Null if the task was not recorded.';
+COMMENT ON COLUMN latencies.attempt IS 'Attempt number within the key, from 1.';
+COMMENT ON COLUMN latencies.worker IS 'Worker address.';
+COMMENT ON COLUMN latencies.outcome IS 'Outcome of the attempt, as in task_runs.';
+COMMENT ON COLUMN latencies.processing_t IS 'Dispatch by the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN latencies.dependency_seconds IS 'Time on the scheduler in state waiting, until all dependencies were computed. dependency_seconds + slot_seconds = queued_seconds of task_runs. Null if the start of waiting was not recorded.';
+COMMENT ON COLUMN latencies.slot_seconds IS 'Time on the scheduler in state queued or no-worker, until a worker had a free thread. For tasks already queued when recording began, since then.';
+COMMENT ON COLUMN latencies.dispatch_seconds IS 'Time from dispatch to the first phase reported by the worker. Null if no phases were reported.';
+COMMENT ON COLUMN latencies.fetch_seconds IS 'Time from the start of the first transfer of a dependency to the end of the last. Null without transfers.';
+COMMENT ON COLUMN latencies.thread_wait_seconds IS 'Time from the last transfer to execution: waiting for a thread. Null without transfers, when it is part of dispatch_seconds.';
+COMMENT ON COLUMN latencies.execute_seconds IS 'Execution time: deserializing, reading from disk, computing, and gaps between these.';
+COMMENT ON COLUMN latencies.report_seconds IS 'Time from the end on the worker to the end recorded by the scheduler.';
+COMMENT ON COLUMN latencies.processing_seconds IS 'Time from dispatch to the end recorded by the scheduler: end_t - processing_t of task_runs.';
+COMMENT ON COLUMN latencies.run_id IS 'Dask''s run id of the attempt.';
+COMMENT ON COLUMN latencies.trace_id IS 'Trace identity.';

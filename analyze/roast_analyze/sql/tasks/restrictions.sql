@@ -39,13 +39,13 @@ WHERE
     OR priority IS NOT NULL
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW restrictions IS 'Where tasks may run and what they need, as their annotations say: one row per task with workers, resources, retries or a priority of its own.';
-COMMENT ON COLUMN restrictions.key IS 'Key of the task.';
+COMMENT ON VIEW restrictions IS 'Worker restrictions, resources, retries and priorities of tasks. One row per task that has any of these annotations.';
+COMMENT ON COLUMN restrictions.key IS 'Task key.';
 COMMENT ON COLUMN restrictions.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN restrictions.task_group IS 'Task group of the task.';
-COMMENT ON COLUMN restrictions.workers IS 'Workers or hosts that it may run on.';
-COMMENT ON COLUMN restrictions.resources IS 'Dask resources that it takes, as JSON.';
-COMMENT ON COLUMN restrictions.allow_other_workers IS 'Whether it may run elsewhere if none of its workers is there.';
-COMMENT ON COLUMN restrictions.retries IS 'How often it may be tried again.';
-COMMENT ON COLUMN restrictions.priority IS 'Priority that the user gave it; the larger goes first.';
-COMMENT ON COLUMN restrictions.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN restrictions.workers IS 'Workers or hosts that the task may run on.';
+COMMENT ON COLUMN restrictions.resources IS 'Dask resources required, as JSON.';
+COMMENT ON COLUMN restrictions.allow_other_workers IS 'True if the task may run elsewhere when none of these workers is available.';
+COMMENT ON COLUMN restrictions.retries IS 'Number of retries allowed.';
+COMMENT ON COLUMN restrictions.priority IS 'User priority. Higher values run first.';
+COMMENT ON COLUMN restrictions.trace_id IS 'Trace identity.';

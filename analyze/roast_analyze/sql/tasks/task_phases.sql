@@ -17,16 +17,16 @@ FROM _task_runs AS run
 INNER JOIN _task_phases AS phase USING (end_seq)
 ORDER BY run.trace_id, run.seq, phase.start_t;
 
-COMMENT ON VIEW task_phases IS 'Phases of task attempts: transfer, compute and others. One row per attempt and phase, as the worker timed it. Phases of attempts whose worker was lost are not recorded.';
-COMMENT ON COLUMN task_phases.key IS 'Key of the task.';
-COMMENT ON COLUMN task_phases.prefix IS 'Key prefix; null if the task was not recorded.';
-COMMENT ON COLUMN task_phases.attempt IS 'Number of the attempt within its key, from 1.';
-COMMENT ON COLUMN task_phases.worker IS 'Address of the worker.';
-COMMENT ON COLUMN task_phases.thread IS 'Thread that computed, within its worker.';
+COMMENT ON VIEW task_phases IS 'Phases of task attempts, such as transfer and compute. One row per attempt and phase, as timed by the worker. Phases of attempts whose worker was lost are not recorded.';
+COMMENT ON COLUMN task_phases.key IS 'Task key.';
+COMMENT ON COLUMN task_phases.prefix IS 'Key prefix. Null if the task was not recorded.';
+COMMENT ON COLUMN task_phases.attempt IS 'Attempt number within the key, from 1.';
+COMMENT ON COLUMN task_phases.worker IS 'Worker address.';
+COMMENT ON COLUMN task_phases.thread IS 'Thread id on the worker.';
 COMMENT ON COLUMN task_phases.outcome IS 'Outcome of the attempt, as in task_runs.';
 COMMENT ON COLUMN task_phases.action IS 'compute, transfer (fetching a dependency from another worker), deserialize, disk-read or disk-write.';
 COMMENT ON COLUMN task_phases.start_t IS 'Start, in seconds since the epoch.';
 COMMENT ON COLUMN task_phases.stop_t IS 'End, in seconds since the epoch.';
 COMMENT ON COLUMN task_phases.seconds IS 'Duration. Transfers can overlap each other.';
-COMMENT ON COLUMN task_phases.source IS 'Address of the worker that a transfer fetched from; null for other phases.';
-COMMENT ON COLUMN task_phases.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN task_phases.source IS 'Address of the worker that a transfer fetched from. Null for other phases.';
+COMMENT ON COLUMN task_phases.trace_id IS 'Trace identity.';

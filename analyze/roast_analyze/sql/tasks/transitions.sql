@@ -21,20 +21,20 @@ SELECT
     trace_id
 FROM raw.transition;
 
-COMMENT ON VIEW transitions IS 'Scheduler transitions as they were recorded: one row per change of state of a task.';
-COMMENT ON COLUMN transitions.t IS 'When, in seconds since the epoch.';
-COMMENT ON COLUMN transitions.key IS 'Key of the task.';
+COMMENT ON VIEW transitions IS 'Scheduler transitions, as recorded. One row per state change of a task.';
+COMMENT ON COLUMN transitions.t IS 'Time, in seconds since the epoch.';
+COMMENT ON COLUMN transitions.key IS 'Task key.';
 COMMENT ON COLUMN transitions.start IS 'State before.';
 COMMENT ON COLUMN transitions.finish IS 'State after.';
-COMMENT ON COLUMN transitions.stimulus_id IS 'What made Dask do this.';
+COMMENT ON COLUMN transitions.stimulus_id IS 'Stimulus: Dask''s identity of what caused the transition.';
 COMMENT ON COLUMN transitions.worker IS 'Worker that the task was sent to, or that reported its end.';
-COMMENT ON COLUMN transitions.run_id IS 'Number that Dask gave the attempt.';
-COMMENT ON COLUMN transitions.thread IS 'Thread that computed, within its worker.';
+COMMENT ON COLUMN transitions.run_id IS 'Dask''s run id of the attempt.';
+COMMENT ON COLUMN transitions.thread IS 'Thread id on the worker.';
 COMMENT ON COLUMN transitions.nbytes IS 'Size of the result.';
 COMMENT ON COLUMN transitions.typename IS 'Type of the result.';
-COMMENT ON COLUMN transitions.startstops IS 'Parts of the attempt: action, start, stop, source.';
-COMMENT ON COLUMN transitions.cause IS 'Key of the task whose failure made this one fail.';
-COMMENT ON COLUMN transitions.exception IS 'Text of the exception.';
-COMMENT ON COLUMN transitions.traceback IS 'Text of the traceback.';
-COMMENT ON COLUMN transitions.seq IS 'Place in the scheduler''s order: within a trace, what is smaller came first.';
-COMMENT ON COLUMN transitions.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN transitions.startstops IS 'Phases of the attempt: action, start, stop, source. task_phases has one row per phase.';
+COMMENT ON COLUMN transitions.cause IS 'Key of the task whose failure caused this one.';
+COMMENT ON COLUMN transitions.exception IS 'Exception text.';
+COMMENT ON COLUMN transitions.traceback IS 'Traceback text.';
+COMMENT ON COLUMN transitions.seq IS 'Position in the scheduler''s order within the trace.';
+COMMENT ON COLUMN transitions.trace_id IS 'Trace identity.';

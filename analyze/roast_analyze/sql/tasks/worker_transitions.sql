@@ -14,14 +14,14 @@ SELECT
 FROM raw.worker_transition
 ORDER BY trace_id, t, rowid;
 
-COMMENT ON VIEW worker_transitions IS 'Changes of the states of tasks on workers: one row per change. Workers know other states than the scheduler, and have tasks of their own for the results that they fetch. Empty unless the recorder was asked for it (worker_transitions=True).';
-COMMENT ON COLUMN worker_transitions.t IS 'When, in seconds since the epoch, as the worker estimates the clock of the scheduler.';
-COMMENT ON COLUMN worker_transitions.worker IS 'Address of the worker.';
-COMMENT ON COLUMN worker_transitions.key IS 'Key of the task.';
+COMMENT ON VIEW worker_transitions IS 'State changes of tasks on workers. One row per change. Workers use other states than the scheduler, and track results that they fetch as tasks. Empty unless recorded with worker_transitions=True.';
+COMMENT ON COLUMN worker_transitions.t IS 'Time, in seconds since the epoch, as the worker estimates the scheduler''s clock.';
+COMMENT ON COLUMN worker_transitions.worker IS 'Worker address.';
+COMMENT ON COLUMN worker_transitions.key IS 'Task key.';
 COMMENT ON COLUMN worker_transitions.start IS 'State before.';
-COMMENT ON COLUMN worker_transitions.finish IS 'State that was asked for.';
-COMMENT ON COLUMN worker_transitions.state IS 'State after: finish, unless the task can only be marked for it: cancelled or resumed.';
-COMMENT ON COLUMN worker_transitions.stimulus_id IS 'What made the worker do this. That of →waiting of a task that the scheduler has sent is compute-task- and when the scheduler wrote the message, by its own clock.';
+COMMENT ON COLUMN worker_transitions.finish IS 'Requested state.';
+COMMENT ON COLUMN worker_transitions.state IS 'State after: finish, or cancelled or resumed if the change has to wait.';
+COMMENT ON COLUMN worker_transitions.stimulus_id IS 'Stimulus: Dask''s identity of what caused the transition. For →waiting of a dispatched task, compute-task- and the time at which the scheduler sent it.';
 COMMENT ON COLUMN worker_transitions.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN worker_transitions.seq IS 'Place in the order of the trace: of one worker, what is smaller came first.';
-COMMENT ON COLUMN worker_transitions.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN worker_transitions.seq IS 'Position in the trace. Ordered within a worker.';
+COMMENT ON COLUMN worker_transitions.trace_id IS 'Trace identity.';

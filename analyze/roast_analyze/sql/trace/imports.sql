@@ -18,17 +18,17 @@ SELECT
 FROM raw.import
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW imports IS 'What was imported into the trace: one row per file of another program.';
-COMMENT ON COLUMN imports.tool IS 'What measured: darshan or yappi.';
-COMMENT ON COLUMN imports.filename IS 'Name of the file that was imported.';
-COMMENT ON COLUMN imports.records IS 'Records that were made of it.';
-COMMENT ON COLUMN imports.imported_t IS 'When it was imported, in seconds since the epoch, by the clock of the machine that did it.';
-COMMENT ON COLUMN imports.start_t IS 'When what was measured began, in seconds since the epoch, by the clock of the machine that measured; null if the file does not say it.';
-COMMENT ON COLUMN imports.stop_t IS 'When it ended.';
-COMMENT ON COLUMN imports.worker IS 'Worker that was measured, if it was named when the file was imported.';
-COMMENT ON COLUMN imports.pid IS 'Process that was measured, if it was one and the file says which.';
-COMMENT ON COLUMN imports.versions IS 'Versions of what measured and of what read it, by name, as JSON.';
-COMMENT ON COLUMN imports.facts IS 'What the file says of the whole, as JSON.';
+COMMENT ON VIEW imports IS 'Files of other tools imported into the trace. One row per imported file.';
+COMMENT ON COLUMN imports.tool IS 'Tool: darshan or yappi.';
+COMMENT ON COLUMN imports.filename IS 'Name of the imported file.';
+COMMENT ON COLUMN imports.records IS 'Records created from the file.';
+COMMENT ON COLUMN imports.imported_t IS 'Time of the import, in seconds since the epoch, on the clock of the importing machine.';
+COMMENT ON COLUMN imports.start_t IS 'Start of the measurement, in seconds since the epoch, on the clock of the measured machine. Null if the file does not contain it.';
+COMMENT ON COLUMN imports.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN imports.worker IS 'Worker that was measured, if given at import.';
+COMMENT ON COLUMN imports.pid IS 'Process that was measured, if it was one and the file contains its id.';
+COMMENT ON COLUMN imports.versions IS 'Versions of the measuring tool and of the reader, by name, as JSON.';
+COMMENT ON COLUMN imports.facts IS 'Other information from the file, as JSON.';
 COMMENT ON COLUMN imports.source IS 'Identity of the file: the first 16 hexadecimal digits of its SHA-256.';
-COMMENT ON COLUMN imports.segment IS 'Segment that it lies in.';
-COMMENT ON COLUMN imports.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN imports.segment IS 'Segment that contains the imported records.';
+COMMENT ON COLUMN imports.trace_id IS 'Trace identity.';

@@ -202,9 +202,9 @@ SELECT
 FROM everything
 ORDER BY trace_id, segment NULLS LAST, t, reason;
 
-COMMENT ON VIEW loss IS 'Every way in which the trace is not whole; no row means that it is whole.';
-COMMENT ON COLUMN loss.reason IS 'What is lost, or why.';
-COMMENT ON COLUMN loss.records IS 'Records that are missing; null if nobody can know how many.';
-COMMENT ON COLUMN loss.detail IS 'Where, or of which kind.';
-COMMENT ON COLUMN loss.t IS 'When it was noticed, in seconds since the epoch; for damage of a file its last record.';
-COMMENT ON COLUMN loss.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
+COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
+COMMENT ON COLUMN loss.records IS 'Number of missing records. Null if unknown.';
+COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
+COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
+COMMENT ON COLUMN loss.trace_id IS 'Trace identity.';

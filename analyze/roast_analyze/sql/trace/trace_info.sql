@@ -29,21 +29,21 @@ LEFT JOIN (
 ) AS trailer USING (trace_id, segment)
 ORDER BY segments.trace_id, segments.segment;
 
-COMMENT ON VIEW trace_info IS 'The files that make up the trace: one row per segment.';
-COMMENT ON COLUMN trace_info.segment IS 'Number of the segment, from 1.';
-COMMENT ON COLUMN trace_info.schema_version IS 'Version of the record schema; null if the header is missing.';
+COMMENT ON VIEW trace_info IS 'Segments of the trace, with versions and settings. One row per segment.';
+COMMENT ON COLUMN trace_info.segment IS 'Segment number, from 1.';
+COMMENT ON COLUMN trace_info.schema_version IS 'Version of the trace format. Null if the header is missing.';
 COMMENT ON COLUMN trace_info.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN trace_info.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN trace_info.clean_end IS 'Whether the segment ends with a trailer: recording ended in order.';
+COMMENT ON COLUMN trace_info.clean_end IS 'True if the segment ends with a trailer: the recording ended in order.';
 COMMENT ON COLUMN trace_info.dask_version IS 'Version of dask on the scheduler.';
 COMMENT ON COLUMN trace_info.distributed_version IS 'Version of distributed on the scheduler.';
 COMMENT ON COLUMN trace_info.python_version IS 'Version of Python on the scheduler.';
-COMMENT ON COLUMN trace_info.recorder_version IS 'Version of roast that recorded.';
+COMMENT ON COLUMN trace_info.recorder_version IS 'Version of roast that made the recording.';
 COMMENT ON COLUMN trace_info.scheduler IS 'Address of the scheduler.';
 COMMENT ON COLUMN trace_info.utc_offset_seconds IS 'Local time of the scheduler minus UTC.';
-COMMENT ON COLUMN trace_info.clock_offset_seconds IS 'Clock of the process that wrote the file minus the clock of the scheduler.';
-COMMENT ON COLUMN trace_info.settings IS 'Settings of the recorder, as JSON.';
+COMMENT ON COLUMN trace_info.clock_offset_seconds IS 'Clock of the process that wrote the file minus the scheduler''s clock.';
+COMMENT ON COLUMN trace_info.settings IS 'Recorder settings, as JSON.';
 COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.';
-COMMENT ON COLUMN trace_info.redacted_values IS 'Secrets that were replaced by <redacted> in the trace until the end of this segment; null if it did not end in order.';
-COMMENT ON COLUMN trace_info.path IS 'File that was read.';
-COMMENT ON COLUMN trace_info.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end in order.';
+COMMENT ON COLUMN trace_info.path IS 'File name.';
+COMMENT ON COLUMN trace_info.trace_id IS 'Trace identity.';

@@ -19,18 +19,18 @@ FROM worker_samples
 GROUP BY trace_id, t
 ORDER BY trace_id, t;
 
-COMMENT ON VIEW cluster_samples IS 'The workers summed up over time: one row per tick.';
-COMMENT ON COLUMN cluster_samples.t IS 'The tick, in seconds since the epoch.';
-COMMENT ON COLUMN cluster_samples.workers IS 'Workers at the tick.';
-COMMENT ON COLUMN cluster_samples.nthreads IS 'Their threads.';
-COMMENT ON COLUMN cluster_samples.cpu_percent IS 'Their CPU use; 100 is one core.';
-COMMENT ON COLUMN cluster_samples.memory_bytes IS 'Memory of their processes.';
-COMMENT ON COLUMN cluster_samples.memory_limit_bytes IS 'Memory they may use; workers without a limit are not in it.';
-COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results they hold in memory.';
-COMMENT ON COLUMN cluster_samples.spilled_bytes IS 'Results they have spilled, as they lie on disk.';
-COMMENT ON COLUMN cluster_samples.processing IS 'Tasks that the scheduler has assigned to them.';
-COMMENT ON COLUMN cluster_samples.executing IS 'Tasks that they are computing.';
-COMMENT ON COLUMN cluster_samples.ready IS 'Tasks that wait for a thread.';
-COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Work that Dask expects to be queued there.';
-COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results they hold, as the scheduler counts them.';
-COMMENT ON COLUMN cluster_samples.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW cluster_samples IS 'Load and memory of the whole cluster over time. One row per sampling tick, summed over workers.';
+COMMENT ON COLUMN cluster_samples.t IS 'Sampling tick, in seconds since the epoch.';
+COMMENT ON COLUMN cluster_samples.workers IS 'Number of workers.';
+COMMENT ON COLUMN cluster_samples.nthreads IS 'Number of threads.';
+COMMENT ON COLUMN cluster_samples.cpu_percent IS 'CPU use. 100 is one core.';
+COMMENT ON COLUMN cluster_samples.memory_bytes IS 'Memory of the worker processes.';
+COMMENT ON COLUMN cluster_samples.memory_limit_bytes IS 'Memory limit, without workers that have none.';
+COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results held in memory.';
+COMMENT ON COLUMN cluster_samples.spilled_bytes IS 'Results spilled, by size on disk.';
+COMMENT ON COLUMN cluster_samples.processing IS 'Tasks assigned to workers.';
+COMMENT ON COLUMN cluster_samples.executing IS 'Tasks computing.';
+COMMENT ON COLUMN cluster_samples.ready IS 'Tasks waiting for a thread.';
+COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Dask''s estimate of the remaining work assigned to workers.';
+COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results held by workers, as counted by the scheduler.';
+COMMENT ON COLUMN cluster_samples.trace_id IS 'Trace identity.';

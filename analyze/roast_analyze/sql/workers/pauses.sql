@@ -38,9 +38,9 @@ ASOF LEFT JOIN departures AS departure
 WHERE followed.status = 'paused'
 ORDER BY followed.trace_id, followed.seq;
 
-COMMENT ON VIEW pauses IS 'Times in which a worker was paused, because its memory was nearly full: one row per pause. It begins no task then, and goes on with those that it is at.';
-COMMENT ON COLUMN pauses.worker IS 'Address of the worker.';
-COMMENT ON COLUMN pauses.start_t IS 'When the scheduler heard that it paused, in seconds since the epoch.';
-COMMENT ON COLUMN pauses.stop_t IS 'When the scheduler heard that it went on, or that it had gone, in seconds since the epoch; null if the trace ends first.';
-COMMENT ON COLUMN pauses.seconds IS 'How long it was paused.';
-COMMENT ON COLUMN pauses.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW pauses IS 'Pauses of workers because of high memory use. One row per pause. A paused worker starts no tasks, but finishes those that it is computing.';
+COMMENT ON COLUMN pauses.worker IS 'Worker address.';
+COMMENT ON COLUMN pauses.start_t IS 'Start of the pause on the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN pauses.stop_t IS 'End of the pause, or departure of the worker, in seconds since the epoch. Null if the trace ends first.';
+COMMENT ON COLUMN pauses.seconds IS 'Duration.';
+COMMENT ON COLUMN pauses.trace_id IS 'Trace identity.';

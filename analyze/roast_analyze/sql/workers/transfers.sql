@@ -59,19 +59,19 @@ LEFT JOIN words AS sender ON pair.sent = sender.seq
 WHERE NOT EXISTS (SELECT 1 FROM pairs AS other WHERE other.sent = word.seq)
 ORDER BY word.trace_id, word.seq;
 
-COMMENT ON VIEW transfers IS 'Results that moved from one worker to another, or between a worker and a client: one row per transfer. Empty unless the recorder was asked for it (transfers=True). Both ends tell of a transfer between workers: what is said here is what the receiver says, else the sender. Data that P2P shuffles exchange are no results, and in no log of Dask''s: they are not among these.';
-COMMENT ON COLUMN transfers.start_t IS 'When it began, in seconds since the epoch: when the receiver asked for it. Null of what a client scattered, since nobody timed it.';
-COMMENT ON COLUMN transfers.stop_t IS 'When it ended, in seconds since the epoch: when all had arrived.';
-COMMENT ON COLUMN transfers.source IS 'Address of the worker that sent; null: a client, or the scheduler for one.';
-COMMENT ON COLUMN transfers.destination IS 'Address of the worker that received; null: a client, or the scheduler for one.';
-COMMENT ON COLUMN transfers.bytes IS 'Size of what was moved, as sizeof of Dask measures it.';
-COMMENT ON COLUMN transfers.keys IS 'Size of what was moved, by key.';
-COMMENT ON COLUMN transfers.seconds IS 'How long it took.';
-COMMENT ON COLUMN transfers.bytes_per_second IS 'Bandwidth: bytes in one second.';
-COMMENT ON COLUMN transfers.sent_bytes IS 'Bytes that the sender wrote to the network, compressed as they were; null if it did not tell.';
-COMMENT ON COLUMN transfers.reported_by IS 'Who told of it: both, destination or source. A worker that dies tells no more, and the word of the other end stays; Dask''s rebalance() and replicate() are told of by the source alone, what a client takes by the source, and what it scatters by the destination. Null if the trace does not say.';
-COMMENT ON COLUMN transfers.sizes_agree IS 'Whether both ends tell of the same size of each key; null unless both told.';
-COMMENT ON COLUMN transfers.source_start_t IS 'When the sender began to write, in seconds since the epoch; null if it did not tell.';
-COMMENT ON COLUMN transfers.source_stop_t IS 'When the sender was done, in seconds since the epoch; null if it did not tell.';
-COMMENT ON COLUMN transfers.source_bytes IS 'Size of what was moved, as the sender says; null if it did not tell.';
-COMMENT ON COLUMN transfers.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW transfers IS 'Transfers of results between workers, or worker and client. One row per transfer. Both ends report a transfer between workers; values are the receiver''s if it reported, otherwise the sender''s. Data exchanged by P2P shuffles is not included, since Dask does not log it. Empty unless recorded with transfers=True.';
+COMMENT ON COLUMN transfers.start_t IS 'Start (request by the receiver), in seconds since the epoch. Null for data scattered by a client, which is not timed.';
+COMMENT ON COLUMN transfers.stop_t IS 'End (arrival of all data), in seconds since the epoch.';
+COMMENT ON COLUMN transfers.source IS 'Address of the sending worker. Null for a client, or the scheduler on its behalf.';
+COMMENT ON COLUMN transfers.destination IS 'Address of the receiving worker. Null for a client, or the scheduler on its behalf.';
+COMMENT ON COLUMN transfers.bytes IS 'Size of the data, measured by Dask''s sizeof.';
+COMMENT ON COLUMN transfers.keys IS 'Size of the data by key.';
+COMMENT ON COLUMN transfers.seconds IS 'Duration.';
+COMMENT ON COLUMN transfers.bytes_per_second IS 'Bandwidth.';
+COMMENT ON COLUMN transfers.sent_bytes IS 'Bytes written to the network by the sender, after compression. Null if not reported.';
+COMMENT ON COLUMN transfers.reported_by IS 'Reporting end: both, destination or source. After a worker died, only the surviving end''s report is available. rebalance(), replicate() and transfers to a client are reported by the source alone, scattered data by the destination. Null if not recorded.';
+COMMENT ON COLUMN transfers.sizes_agree IS 'True if both ends report the same size for each key. Null unless both reported.';
+COMMENT ON COLUMN transfers.source_start_t IS 'Start of sending, in seconds since the epoch. Null if not reported.';
+COMMENT ON COLUMN transfers.source_stop_t IS 'End of sending, in seconds since the epoch. Null if not reported.';
+COMMENT ON COLUMN transfers.source_bytes IS 'Size of the data as reported by the sender. Null if not reported.';
+COMMENT ON COLUMN transfers.trace_id IS 'Trace identity.';

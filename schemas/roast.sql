@@ -1066,7 +1066,7 @@ RESET VARIABLE roast_columns;
 
 -- -- Views -----------------------------------------------------------------------------------
 
--- When a trace begins and ends: one row per trace.
+-- First and last instant of each trace: one row per trace.
 CREATE OR REPLACE VIEW _trace_range AS
 SELECT trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
 FROM raw.segments
@@ -1158,9 +1158,9 @@ COMMENT ON COLUMN imports.source IS 'Identity of the file: the first 16 hexadeci
 COMMENT ON COLUMN imports.segment IS 'Segment that contains the imported records.';
 COMMENT ON COLUMN imports.trace_id IS 'Trace identity.';
 
--- Records of profiles, and whether their trees are trees: a parent before its children, a function for
--- every node but the root, and slices whose nodes are there, each once, with its parent. The
--- sizes are bounded so that no sum overflows.
+-- Profile records, with a check of their trees: a parent comes before its children, every node
+-- but the root has a function, and each node of a slice exists, occurs once and has its parent
+-- in the slice. Sizes are bounded so that sums do not overflow.
 CREATE OR REPLACE VIEW _profiles AS
 SELECT
     rowid AS record,
@@ -1224,10 +1224,11 @@ SELECT
     ) AS is_whole
 FROM raw.profile;
 
--- A time that is less than nothing because clocks differ, or one was put back, is none; greatest() passes over null.
+-- Negative durations come from clock differences or corrections, and count as 0. greatest()
+-- would turn null into 0.
 CREATE OR REPLACE MACRO _clip_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
 
--- Whether an attempt at a chunk came to nothing through no will of the user's.
+-- Failed outcomes of chunk attempts; cancelled and rescheduled attempts are not failures.
 CREATE OR REPLACE MACRO _is_failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
 
 CREATE OR REPLACE VIEW trace_info AS
@@ -1294,9 +1295,9 @@ FROM raw.environment
 WHERE section IN ('packages', 'configuration', 'defaults')
 GROUP BY trace_id, section, name;
 
--- Graphs as the client that records sent them. One is found again on the scheduler by a key that
--- it asks for: the first task of that key that entered then, or a little before, since two
--- clocks are compared. If the scheduler had the task already, the two cannot be joined.
+-- Graphs as submitted by the recording client. A graph is matched on the scheduler by one of
+-- its keys: the first task of that key submitted then or up to 0.1 s before, since clocks
+-- differ. If the scheduler already had the task, there is no match.
 CREATE OR REPLACE VIEW _client_graphs AS
 SELECT
     graph.rowid AS seq,
@@ -1315,7 +1316,7 @@ SELECT
                 "first_line": "BIGINT", "text": "VARCHAR"
             }
         }'
-    ) AS told,
+    ) AS description,
     task.stimulus_id,
     task.t AS entered_t
 FROM raw.graph AS graph
@@ -1324,8 +1325,8 @@ ASOF LEFT JOIN raw.task AS task
     AND graph.key = task.key
     AND graph.t - 0.1 <= task.t;
 
--- Keys that chunk records speak of. One that is known from the scheduler, and of which
--- nobody tells entries, is a file that coffea asks for its entries: no chunk.
+-- Keys of chunk records. A key known to the scheduler without entries reads the number of
+-- entries of a file, and is not a chunk.
 CREATE OR REPLACE TABLE _coffea_keys AS
 SELECT
     trace_id,
@@ -1339,9 +1340,8 @@ SELECT
 FROM raw.chunk
 GROUP BY trace_id, key;
 
--- What was seen of each key: one pass over the names of all tasks, which nothing else needs
--- to compare again. Nearly all keys are simple: one attempt, of which this tells the
--- beginning, the end and the submission, by their places (rowid).
+-- Summary of each key, so that other views need not compare key texts again. Nearly all keys
+-- are simple: one attempt, with its begin, end and submission given by rowid.
 CREATE OR REPLACE TABLE _key_summaries AS
 WITH steps AS (
     SELECT
@@ -1376,7 +1376,7 @@ SELECT
     min(seq) FILTER (ends) AS ending,
     arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
     count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
-    -- One attempt, whose end is the only one, after all waiting, of the only submission.
+    -- One attempt with at most one end and one submission, after all waiting.
     NOT bool_or(was_there)
         AND count(*) FILTER (begins) = 1
         AND count(*) FILTER (ends) <= 1
@@ -1393,9 +1393,8 @@ CREATE OR REPLACE VIEW _task_phases AS
 SELECT end_seq, action, start AS start_t, stop AS stop_t, source
 FROM (SELECT rowid AS end_seq, unnest(startstops, max_depth := 2) FROM raw.transition);
 
--- How long tasks were in the states that come before a result: from a transition into the state
--- to the next one of the key, whichever that is. What was there when recording began has been in
--- its state since then.
+-- Time of tasks in the states before a result: from the transition into the state to the next
+-- transition of the key. A task that was in such a state when recording began counts from then.
 CREATE OR REPLACE VIEW _task_states AS
 SELECT
     key,
@@ -1412,9 +1411,9 @@ FROM (
 WINDOW in_order AS (PARTITION BY trace_id, key ORDER BY seq)
 QUALIFY state IN ('waiting', 'queued', 'no-worker', 'processing');
 
--- Tasks that came to a worker to be computed there, and how far they got before they came
--- again. The message that brings one has a stimulus of its own, in which stands when the
--- scheduler wrote it. Nearly all come to a worker once; a window finds where the others begin.
+-- Arrivals of tasks at a worker, and how far each got before the next arrival of the same key.
+-- The stimulus of the arrival contains the time at which the scheduler sent the task. Nearly
+-- all tasks arrive once at a worker; a window separates repeated arrivals.
 CREATE OR REPLACE VIEW _worker_arrivals AS
 WITH steps AS (
     SELECT
@@ -1431,7 +1430,7 @@ WITH steps AS (
     FROM raw.worker_transition
     WHERE finish IN ('waiting', 'ready', 'constrained', 'executing')
 ),
-places AS (
+first_arrivals AS (
     SELECT
         trace_id,
         worker,
@@ -1455,13 +1454,12 @@ numbered AS (
             ROWS UNBOUNDED PRECEDING
         ) AS number
     FROM steps
-    INNER JOIN (SELECT trace_id, worker, server_id, key FROM places WHERE NOT is_simple) AS place
-        USING (trace_id, worker, key)
-    WHERE steps.server_id IS NOT DISTINCT FROM place.server_id
+    INNER JOIN first_arrivals AS place USING (trace_id, worker, key)
+    WHERE NOT place.is_simple AND steps.server_id IS NOT DISTINCT FROM place.server_id
 ),
 arrivals AS (
     SELECT trace_id, worker, key, stimulus_id, arrived_t, ready_t, executing_t
-    FROM places
+    FROM first_arrivals
     WHERE is_simple
     UNION ALL
     SELECT
@@ -1480,8 +1478,8 @@ SELECT
     *, try_cast(replace(stimulus_id, 'compute-task-', '') AS DOUBLE) AS sent_t
 FROM arrivals;
 
--- As they lie in the files, trace by trace, which is the scheduler's order: sorting them would
--- take longer than all else that is asked of them.
+-- In file order, trace by trace, which is the scheduler's order. Sorting would take longer than
+-- most queries.
 CREATE OR REPLACE VIEW transitions AS
 SELECT
     t,
@@ -1625,16 +1623,16 @@ COMMENT ON COLUMN spills.bytes IS 'Size in memory, measured by Dask''s sizeof. N
 COMMENT ON COLUMN spills.disk_bytes IS 'Size on disk, serialized and compressed. Null for a result that was read back.';
 COMMENT ON COLUMN spills.trace_id IS 'Trace identity.';
 
--- How far the middle half of some values lies apart, in units of their median.
+-- Interquartile range divided by the median.
 CREATE OR REPLACE MACRO _relative_iqr(value) AS CASE
     WHEN count(value) > 1
         THEN (quantile_cont(value, 0.75) - quantile_cont(value, 0.25)) / nullif(median(value), 0)
 END;
 
--- The sum of what is known: of nothing it is 0, of nothing known it is null.
+-- Sum of the known values of a list: 0 if the list is empty, null if all values are null.
 CREATE OR REPLACE MACRO _sum_or_zero(list) AS CASE WHEN len(list) = 0 THEN 0 ELSE list_sum(list) END;
 
--- A number of events in two digits: rounded up (1), down (-1), or to the nearest (0).
+-- Round a number of events to two digits: up (1), down (-1) or to the nearest (0).
 CREATE OR REPLACE MACRO _round_two_digits(n, direction) AS CASE
     WHEN n >= 1 THEN round(n / 10 ** (floor(log10(n)) - 1) + 0.4999 * direction)
         * 10 ** (floor(log10(n)) - 1)
@@ -1707,7 +1705,7 @@ COMMENT ON COLUMN spans.parent_id IS 'Identity of the enclosing span.';
 COMMENT ON COLUMN spans.t IS 'First time seen, in seconds since the epoch.';
 COMMENT ON COLUMN spans.trace_id IS 'Trace identity.';
 
--- Functions that a tracing profiler measured, with their numbers as columns.
+-- Functions measured by a tracing profiler, with their numbers as columns.
 CREATE OR REPLACE VIEW _functions AS
 SELECT
     record.rowid AS function,
@@ -1738,9 +1736,9 @@ FROM (
 ) AS record
 LEFT JOIN raw.import AS facts USING (trace_id, source);
 
--- A recording cut into buckets of time: of so many seconds, or if that is null of 1, 2 or 5
--- times a power of ten, so that there are more than 150 and at most 400. The last one ends
--- with the recording. One row per trace; a recording of one instant has no bucket.
+-- Time buckets of a recording, of a given length in seconds or, if null, of 1, 2 or 5 times a
+-- power of ten, so that there are more than 150 and at most 400. The last one ends with the
+-- recording. One row per trace; a recording of zero length has no buckets.
 CREATE OR REPLACE MACRO _buckets(bucket_seconds) AS TABLE
 SELECT
     trace_id,
@@ -1763,7 +1761,7 @@ FROM (
             WHEN bucket_seconds IS NOT NULL THEN error(
                 'a bucket takes more than 0 s, not ' || bucket_seconds
             )
-            -- Dividing, so that 5 / 1000 is just 0.005.
+            -- Division makes 5 / 1000 exactly 0.005.
             ELSE CASE
                 WHEN extent * per <= 400 THEN 1
                 WHEN extent * per <= 800 THEN 2
@@ -1897,16 +1895,15 @@ COMMENT ON COLUMN machines.open_files_limit IS 'Files that a process may have op
 COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null of others.';
 COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
 
--- Three who know of losses: the reader (raw.damage), the recorder (records of kind loss,
--- repeated as sums in the trailer) and the trailer's count of what it wrote. A line that
--- cannot be read is missing from the trailer's count too, so it is taken off there.
--- A file that was joined to another has several headers and trailers: the first one counts.
+-- Losses come from three sources: the reader (raw.damage), the recorder (records of kind loss,
+-- repeated as sums in the trailer) and the trailer's record counts. A line that cannot be read
+-- is also missing from the trailer's count, so it is subtracted there.
 CREATE OR REPLACE VIEW loss AS
 WITH first_trailer AS (
     FROM raw.trailer
     WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
 ),
--- What was imported stands behind the trailer, and says its own counts.
+-- Imported records follow the trailer and have counts of their own.
 counted AS (
     SELECT trace_id, segment, t, records_by_kind FROM first_trailer
     UNION ALL
@@ -1914,7 +1911,7 @@ counted AS (
     UNION ALL
     SELECT trace_id, segment, t, map(['import'], [1]) FROM raw.import
 ),
-said AS (
+expected AS (
     SELECT trace_id, segment, max(t) AS t, kind, sum(records)::BIGINT AS records
     FROM (
         SELECT
@@ -1927,7 +1924,7 @@ said AS (
     )
     GROUP BY trace_id, segment, kind
 ),
-held AS (
+found AS (
     SELECT
         trace_id,
         segment,
@@ -1936,19 +1933,19 @@ held AS (
         unnest(map_values(records_by_kind)) AS records
     FROM raw.segments
 ),
--- Unknown kinds are counted as such by the reader.
+-- The reader counts unknown kinds.
 surplus AS (
     SELECT
         trace_id,
         segment,
-        held.t,
+        found.t,
         kind,
-        held.records - CASE
+        found.records - CASE
             WHEN kind IN ('header', 'trailer') THEN 1
-            ELSE coalesce(said.records, 0)
+            ELSE coalesce(expected.records, 0)
         END AS records
-    FROM held
-    LEFT JOIN said USING (trace_id, segment, kind)
+    FROM found
+    LEFT JOIN expected USING (trace_id, segment, kind)
     WHERE
         kind IN ('header', 'trailer')
         OR (
@@ -1956,24 +1953,26 @@ surplus AS (
             AND EXISTS (
                 SELECT 1
                 FROM first_trailer
-                WHERE first_trailer.trace_id = held.trace_id AND first_trailer.segment = held.segment
+                WHERE first_trailer.trace_id = found.trace_id
+                    AND first_trailer.segment = found.segment
             )
         )
 ),
 missing AS (
     SELECT
-        said.trace_id,
-        said.segment,
-        max(said.t) AS t,
-        sum(greatest(said.records - coalesce(segments.records_by_kind[said.kind], 0), 0))
+        expected.trace_id,
+        expected.segment,
+        max(expected.t) AS t,
+        sum(greatest(expected.records - coalesce(segments.records_by_kind[expected.kind], 0), 0))
             - any_value(segments.unreadable) AS records,
         string_agg(
-            said.kind || ' ' || said.records - coalesce(segments.records_by_kind[said.kind], 0),
-            ', ' ORDER BY said.kind
-        ) FILTER (said.records > coalesce(segments.records_by_kind[said.kind], 0)) AS kinds
-    FROM said
+            expected.kind || ' '
+                || expected.records - coalesce(segments.records_by_kind[expected.kind], 0),
+            ', ' ORDER BY expected.kind
+        ) FILTER (expected.records > coalesce(segments.records_by_kind[expected.kind], 0)) AS kinds
+    FROM expected
     INNER JOIN raw.segments AS segments USING (trace_id, segment)
-    GROUP BY said.trace_id, said.segment
+    GROUP BY expected.trace_id, expected.segment
 ),
 dropped AS (
     SELECT
@@ -1992,7 +1991,7 @@ dropped AS (
     GROUP BY trace_id, kind
 ),
 explained AS (
-    -- What was removed with an older segment had been written, and no trailer counts it.
+    -- Records removed with an older segment were written, and no trailer counts them.
     SELECT trace_id, record_kind AS kind, sum(records) AS records
     FROM raw.loss
     WHERE NOT starts_with(coalesce(reason, ''), 'an older segment')
@@ -2107,8 +2106,8 @@ COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
 COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
 COMMENT ON COLUMN loss.trace_id IS 'Trace identity.';
 
--- Time of the parts whose action begins so: null without any part, 0 without such a part.
--- A part that ended before it began took no time: a clock was put back meanwhile.
+-- Total time of phases whose action has a prefix: null without any phase, 0 without a matching
+-- one. Negative durations (clock corrections) count as 0.
 CREATE OR REPLACE MACRO _phase_seconds(startstops, action_prefix) AS CASE
     WHEN len(startstops) > 0 THEN coalesce(
         list_sum(list_transform(
@@ -2119,9 +2118,9 @@ CREATE OR REPLACE MACRO _phase_seconds(startstops, action_prefix) AS CASE
     )
 END;
 
--- Both ends tell of a transfer. Two words are of one if they have the same workers and keys,
--- and times that overlap, but for what clocks may differ by: 1 s. Where the same keys went the
--- same way more than once, they are of one if each is the nearest to the other.
+-- Both ends report a transfer. Two reports match if workers and keys are the same and the times
+-- overlap within 1 s, for clock differences. If the same keys were transferred several times
+-- between the same workers, reports match if each is the nearest to the other.
 CREATE OR REPLACE VIEW transfers AS
 WITH words AS (
     SELECT
@@ -2336,13 +2335,13 @@ FROM (
 )
 WHERE entry.value IS NOT NULL;
 
--- Pieces of code that submitted something: as the client that records told, or Dask's scheduler.
--- The text of each stands in one record only.
+-- Code that submitted graphs, recorded by the client or by Dask's scheduler. The text of each
+-- piece is stored in one record only.
 CREATE OR REPLACE VIEW _submit_code AS
-WITH told AS (
-    SELECT trace_id, t, entered_t, NULL AS computation, told.code AS code
+WITH submitted AS (
+    SELECT trace_id, t, entered_t, NULL AS computation, description.code AS code
     FROM _client_graphs
-    WHERE told.code.digest IS NOT NULL
+    WHERE description.code.digest IS NOT NULL
     UNION ALL
     SELECT
         trace_id,
@@ -2364,21 +2363,21 @@ texts AS (
         code.digest AS digest,
         any_value(code.text) AS text,
         any_value(code.first_line) AS first_line
-    FROM told
+    FROM submitted
     GROUP BY ALL
 )
 SELECT
-    told.trace_id,
-    told.t,
-    told.entered_t,
-    told.computation,
-    told.code.digest AS digest,
-    told.code.filename AS filename,
-    told.code.line_number AS line_number,
+    submitted.trace_id,
+    submitted.t,
+    submitted.entered_t,
+    submitted.computation,
+    submitted.code.digest AS digest,
+    submitted.code.filename AS filename,
+    submitted.code.line_number AS line_number,
     texts.first_line,
     texts.text
-FROM told
-LEFT JOIN texts ON told.trace_id = texts.trace_id AND told.code.digest = texts.digest;
+FROM submitted
+LEFT JOIN texts ON submitted.trace_id = texts.trace_id AND submitted.code.digest = texts.digest;
 
 CREATE OR REPLACE VIEW graph_layers AS
 SELECT
@@ -2402,7 +2401,7 @@ FROM (
         layer.fused AS fused,
         client,
         t
-    FROM (SELECT * EXCLUDE (told), unnest(told.layers) AS layer FROM _client_graphs)
+    FROM (SELECT * EXCLUDE (description), unnest(description.layers) AS layer FROM _client_graphs)
     UNION ALL BY NAME
     SELECT
         trace_id,
@@ -2430,8 +2429,8 @@ COMMENT ON COLUMN graph_layers.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_layers.t IS 'Submission, in seconds since the epoch.';
 COMMENT ON COLUMN graph_layers.trace_id IS 'Trace identity.';
 
--- Dask tells of each graph in an event, to two topics; a scheduler before 2024.4 tells nothing,
--- and then there is what its tasks say. Some of the durations that it tells are negative.
+-- Dask logs an event per graph under two topics. Before distributed 2024.4 there is none, and
+-- the graph is derived from its tasks. Some durations in the event are negative.
 CREATE OR REPLACE VIEW graph_updates AS
 WITH events AS (
     SELECT
@@ -2464,10 +2463,10 @@ sent AS (
         trace_id,
         stimulus_id,
         min(t) AS t,
-        sum(len(told.layers)) + coalesce(sum(told.more_layers), 0) AS layers,
-        flatten(list(told.collections)) AS collections
+        sum(len(description.layers)) + coalesce(sum(description.more_layers), 0) AS layers,
+        flatten(list(description.collections)) AS collections
     FROM _client_graphs
-    WHERE told.layers IS NOT NULL
+    WHERE description.layers IS NOT NULL
     GROUP BY trace_id, stimulus_id
 )
 SELECT
@@ -2516,9 +2515,9 @@ COMMENT ON COLUMN graph_updates.sent_t IS 'Submission by the client, in seconds 
 COMMENT ON COLUMN graph_updates.collections IS 'Types of the computed collections, if recorded.';
 COMMENT ON COLUMN graph_updates.trace_id IS 'Trace identity.';
 
--- Records of what a worker measured, and the attempt at a chunk that each belongs to. A task
--- of dask-awkward can read several chunks, and one of them more than once; a record that was
--- delivered twice has the same beginning, and the later one counts.
+-- Measurement records and the chunk attempt that each belongs to. A dask-awkward task can read
+-- several chunks, and one of them several times. A record delivered twice has the same start;
+-- the later one counts.
 CREATE OR REPLACE TABLE _chunk_reads AS
 WITH records AS (
     SELECT
@@ -2551,7 +2550,8 @@ WINDOW
         PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
     );
 
--- A key is submitted again when the scheduler has forgotten it; the first record describes it.
+-- A key can be submitted again after the scheduler has forgotten it; the first record describes
+-- the task.
 CREATE OR REPLACE VIEW _tasks AS
 SELECT
     task.rowid AS seq,
@@ -2596,8 +2596,8 @@ COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Dask''s estimate of the 
 COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results held by workers, as counted by the scheduler.';
 COMMENT ON COLUMN cluster_samples.trace_id IS 'Trace identity.';
 
--- Dask tells twice what p2p (shuffling, rechunking) does within tasks: in the context p2p as
--- `foreground`, and in execute with p2p- before the activity. The second one knows the tasks.
+-- Dask reports p2p work inside tasks twice: in context p2p as `foreground`, and in execute with
+-- p2p- before the activity. Only the second one has the task.
 CREATE OR REPLACE VIEW activities AS
 WITH metrics AS (
     SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
@@ -2657,8 +2657,8 @@ COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes read from disk.';
 COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes written to disk.';
 COMMENT ON COLUMN activities.trace_id IS 'Trace identity.';
 
--- What functions called: one row per caller and callee. A call is recursive if the callee was
--- running already; of those that Yappi counts as no actual calls it knows that.
+-- Calls between functions: one row per caller and callee. A call is recursive if the callee was
+-- already running, which Yappi reports as no actual calls.
 CREATE OR REPLACE VIEW _function_calls AS
 SELECT
     caller.function AS caller,
@@ -2764,9 +2764,9 @@ COMMENT ON COLUMN config.processes IS 'How many processes of that kind have this
 COMMENT ON COLUMN config.workers IS 'Addresses of the workers that have this value; null of others.';
 COMMENT ON COLUMN config.trace_id IS 'Identity of the recording.';
 
--- Each segment of a folder repeats the facts of the first, so that it can be read alone.
--- What processes run with and on has views of its own, whole; here are the best known of these
--- facts, under the names that they have always had.
+-- Each segment repeats the facts of the first one, so that it can be read alone. Views such as
+-- packages and config have the complete lists; the most common facts appear here under their
+-- established names.
 CREATE OR REPLACE VIEW environment AS
 WITH facts AS (
     SELECT section, name, value ->> '$' AS value, t, trace_id, rowid AS seq
@@ -2777,16 +2777,22 @@ WITH facts AS (
         )
         AND coalesce(section, '') NOT IN ('process', 'packages', 'configuration', 'defaults')
 ),
-told AS (
+first_facts AS (
     SELECT trace_id, role, min(t) AS t, min(seq) AS seq
     FROM _processes
     WHERE role IN ('scheduler', 'client')
     GROUP BY trace_id, role
 ),
 best_known AS (
-    SELECT role || ' versions' AS section, package AS name, version AS value, told.t, trace_id, seq
+    SELECT
+        role || ' versions' AS section,
+        package AS name,
+        version AS value,
+        first_facts.t,
+        trace_id,
+        seq
     FROM _versions
-    INNER JOIN told USING (trace_id, role)
+    INNER JOIN first_facts USING (trace_id, role)
     WHERE package IN (
         'python', 'dask', 'distributed', 'coffea', 'uproot', 'awkward', 'dask-awkward', 'numpy',
         'pandas', 'pyarrow', 'msgpack', 'tornado', 'cloudpickle', 'roast-trace'
@@ -2804,9 +2810,9 @@ best_known AS (
     FROM _processes
     WHERE role IN ('scheduler', 'client')
     UNION ALL
-    SELECT 'dask configuration', name, value, told.t, trace_id, seq
+    SELECT 'dask configuration', name, value, first_facts.t, trace_id, seq
     FROM _options
-    INNER JOIN told USING (trace_id, role)
+    INNER JOIN first_facts USING (trace_id, role)
     WHERE
         role = 'scheduler'
         AND name IN (
@@ -2960,7 +2966,7 @@ COMMENT ON COLUMN packages.workers IS 'Addresses of the workers that have it in 
 COMMENT ON COLUMN packages.differs IS 'Whether processes of this run have it in different versions.';
 COMMENT ON COLUMN packages.trace_id IS 'Identity of the recording.';
 
--- Graphs that come while the scheduler is at work belong to the computation that it is at.
+-- Graphs that arrive while the scheduler has work belong to the current computation.
 CREATE OR REPLACE VIEW computations AS
 WITH begun AS (
     SELECT
@@ -2998,7 +3004,7 @@ codes AS (
             coalesce(code.computation, begun.computation) AS computation,
             trim(string_split(code.text, chr(10))[code.line_number - code.first_line + 1]) AS line
         FROM _submit_code AS code
-        -- A piece that a client told is of the computation that its graph became part of.
+        -- Code recorded by a client belongs to the computation that its graph became part of.
         ASOF INNER JOIN begun
             ON code.trace_id = begun.trace_id AND code.entered_t >= begun.t
     )
@@ -3034,9 +3040,9 @@ COMMENT ON COLUMN computations.line IS 'Text of this line.';
 COMMENT ON COLUMN computations.code IS 'Submitting code (functions or notebook cells), without repetitions.';
 COMMENT ON COLUMN computations.trace_id IS 'Trace identity.';
 
--- What workers measured of attempts at chunks: one row per task attempt and chunk.
+-- Measurements of chunk attempts: one row per task attempt and chunk.
 CREATE OR REPLACE TABLE _chunk_measurements AS
-WITH told AS (
+WITH readings AS (
     SELECT
         reading.measured,
         reading.record,
@@ -3076,7 +3082,7 @@ SELECT
     sum(cpu_seconds) AS cpu_seconds,
     sum(bytes_read)::BIGINT AS bytes_read,
     sum(requests)::BIGINT AS requests,
-    -- One reading is the rule; the list is then where it was recorded.
+    -- Usually there is one record per attempt, and chunks reads the list from it directly.
     list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
     coalesce(
         len(list_distinct(flatten(list(columns) FILTER (of_several)))),
@@ -3094,7 +3100,7 @@ SELECT
         AS compressed_bytes,
     sum(_sum_or_zero(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
         AS uncompressed_bytes,
-    -- Of branches of which both are known: what a ratio can be made of.
+    -- Branches with both sizes known, for the compression ratio.
     sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
         AS packed_bytes,
     sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
@@ -3105,12 +3111,12 @@ SELECT
     coalesce(bool_and(from_checkpoint), false) AS from_checkpoint,
     arg_max_null(nbytes, record) AS nbytes,
     arg_max_null(exception, record) AS exception
-FROM told
+FROM readings
 GROUP BY measured;
 
--- What tasks do for coffea. A prefix does not tell: that of a chunk is the name of the
--- processor, or `automatic_retries` as that of a file's metadata is, and merges of either are
--- `reduce`. So it is followed what depends on what, from the keys of chunks and files.
+-- Roles of tasks in a coffea run. Prefixes are ambiguous: chunks have the name of the processor
+-- or `automatic_retries`, as file metadata does, and merges of either are `reduce`. Therefore
+-- the graph is followed from the keys of chunks and files.
 CREATE OR REPLACE TABLE _coffea_roles AS
 WITH RECURSIVE edges AS (
     SELECT trace_id, key, unnest(dependencies) AS dependency
@@ -3137,7 +3143,7 @@ merges AS (
 inputs AS (
     SELECT DISTINCT task.trace_id, unnest(task.dependencies) AS key
     FROM _tasks AS task
-    -- dask-awkward broadcasts no processor.
+    -- dask-awkward does not broadcast a processor.
     SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk' AND NOT goes_on) AS chunks
         USING (trace_id, key)
 ),
@@ -3154,7 +3160,7 @@ FROM merges
 UNION ALL
 FROM broadcasts;
 
--- Dask makes the restrictions of a task of its annotations.
+-- Dask derives the restrictions of a task from its annotations.
 CREATE OR REPLACE VIEW restrictions AS
 SELECT
     key,
@@ -3173,10 +3179,10 @@ FROM (
         key,
         prefix,
         "group" AS task_group,
-        coalesce(annotations -> '$.workers', annotations -> '$.restrictions') AS told,
-        CASE json_type(told)
-            WHEN 'ARRAY' THEN json_transform(told, '["VARCHAR"]')
-            WHEN 'VARCHAR' THEN [told ->> '$']
+        coalesce(annotations -> '$.workers', annotations -> '$.restrictions') AS restricted,
+        CASE json_type(restricted)
+            WHEN 'ARRAY' THEN json_transform(restricted, '["VARCHAR"]')
+            WHEN 'VARCHAR' THEN [restricted ->> '$']
         END AS workers,
         annotations -> '$.resources' AS resources,
         try_cast(coalesce(
@@ -3205,12 +3211,11 @@ COMMENT ON COLUMN restrictions.retries IS 'Number of retries allowed.';
 COMMENT ON COLUMN restrictions.priority IS 'User priority. Higher values run first.';
 COMMENT ON COLUMN restrictions.trace_id IS 'Trace identity.';
 
--- Stacks of functions of which only callers and callees are known, not who called the callers.
--- A function's time is shared out among those that called it as Yappi measured it for each;
--- what it called in turn is shared out in proportion, as gprof does. Stacks of less than a
--- two-thousandth of all time are not followed, nor are recursive calls: what is left of a
--- function's own time stands below "(callers not told apart)", so that the sum is that of all
--- functions' own time but for what adding rounds off.
+-- Stacks estimated from caller-callee pairs. The self time of a function is divided among its
+-- callers as measured by Yappi, and further up in proportion to total time, as in gprof. Stacks
+-- below 1/2000 of the total time and recursive calls are not followed: the rest of a function's
+-- self time is shown under "(unknown callers)", so that the sum equals the total self
+-- time up to rounding.
 CREATE OR REPLACE VIEW _function_stacks AS
 WITH RECURSIVE functions AS MATERIALIZED (
     SELECT
@@ -3220,7 +3225,7 @@ WITH RECURSIVE functions AS MATERIALIZED (
     FROM _functions
 ),
 known_calls AS (
-    -- callgrind says no time of a callee's own, and no recursion but of itself.
+    -- callgrind files have no self time per caller, and mark only direct recursion.
     SELECT
         caller,
         callee,
@@ -3254,7 +3259,7 @@ nodes AS MATERIALIZED (
             functions.own_seconds
         ) AS total_seconds,
         coalesce(called.total_seconds, 0) AS called_total_seconds,
-        -- A part of a function's own time that recursive calls took goes with the others.
+        -- Self time spent in recursive calls is distributed with the rest.
         coalesce(
             functions.own_seconds
             / nullif(functions.own_seconds - coalesce(called.recursive_seconds, 0), 0),
@@ -3305,41 +3310,41 @@ paths AS (
         AND paths.share * steps.share * steps.total_seconds > steps.whole_seconds / 2000
         AND len(paths.path) < 200
 ),
-told AS (
+assigned AS (
     SELECT function, sum(own_seconds) AS own_seconds FROM paths GROUP BY function
 ),
 stacks AS (
     SELECT
         paths.function,
         paths.path,
-        -- Of times that contradict each other no more is told than there was.
+        -- Inconsistent times are scaled to the self time of the function.
         paths.own_seconds
             * CASE
-                WHEN told.own_seconds > nodes.own_seconds
-                    THEN nodes.own_seconds / told.own_seconds
+                WHEN assigned.own_seconds > nodes.own_seconds
+                    THEN nodes.own_seconds / assigned.own_seconds
                 ELSE 1
             END AS seconds
     FROM paths
-    INNER JOIN told USING (function)
+    INNER JOIN assigned USING (function)
     INNER JOIN nodes USING (function)
-    -- What is left of a difference is no time.
+    -- Ignore rounding errors of differences.
     WHERE paths.own_seconds > 1e-15
     UNION ALL
-    SELECT nodes.function, [-1, nodes.function], nodes.own_seconds - coalesce(told.own_seconds, 0)
+    SELECT nodes.function, [-1, nodes.function], nodes.own_seconds - coalesce(assigned.own_seconds, 0)
     FROM nodes
-    LEFT JOIN told USING (function)
-    -- What is left where adding rounded is no time.
-    WHERE nodes.own_seconds - coalesce(told.own_seconds, 0) > 1e-12 * nodes.own_seconds
+    LEFT JOIN assigned USING (function)
+    -- Ignore rounding errors of sums.
+    WHERE nodes.own_seconds - coalesce(assigned.own_seconds, 0) > 1e-12 * nodes.own_seconds
 ),
 named AS (
     SELECT
         place,
         any_value(stacks.function) AS function,
         any_value(stacks.seconds) AS seconds,
-        list(coalesce(functions.label, '(callers not told apart)') ORDER BY step) AS stack,
+        list(coalesce(functions.label, '(callers not assigned apart)') ORDER BY step) AS stack,
         list(
             {
-                name: coalesce(functions.name, '(callers not told apart)'),
+                name: coalesce(functions.name, '(callers not assigned apart)'),
                 filename: functions.filename,
                 line_number: functions.line_number
             } ORDER BY step
@@ -3394,11 +3399,11 @@ COMMENT ON COLUMN yappi_calls.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_calls.source IS 'Identity of the file, as in imports.';
 COMMENT ON COLUMN yappi_calls.trace_id IS 'Trace identity.';
 
--- An attempt at a task begins when its key becomes `processing` and ends with the next
--- transition of the key that starts there. Most keys are attempted once, and are done with
--- by what _key_summaries says of them; one window over the transitions of the others finds both.
+-- A task attempt begins when its key becomes `processing` and ends with the next transition of
+-- the key from there. Most keys have one attempt, found in _key_summaries. For the others, one
+-- window over their transitions finds begin and end.
 CREATE OR REPLACE TABLE _task_runs AS
-WITH others AS (
+WITH repeated AS (
     SELECT trace_id, key
     FROM _key_summaries
     WHERE has_attempts AND NOT is_simple
@@ -3413,10 +3418,10 @@ steps AS (
         CASE WHEN transition.finish = 'waiting' THEN transition.t END AS waiting_t,
         transition.trace_id
     FROM raw.transition AS transition
-    SEMI JOIN others USING (trace_id, key)
+    SEMI JOIN repeated USING (trace_id, key)
     WHERE transition.finish IN ('processing', 'waiting') OR transition.start = 'processing'
     UNION ALL
-    -- What was being processed when recording began, before all transitions.
+    -- Tasks that were processing when recording began, before all transitions.
     SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
     FROM raw.task
     WHERE state = 'processing' AND worker IS NOT NULL
@@ -3447,7 +3452,7 @@ submissions AS (
     INNER JOIN _key_summaries AS keys USING (trace_id, key)
     WHERE keys.has_attempts AND NOT keys.is_simple
 ),
-places AS (
+attempt_rows AS (
     SELECT
         beginning AS seq,
         ending,
@@ -3475,19 +3480,19 @@ places AS (
 ),
 attempts AS (
     SELECT
-        places.*,
-        -- Of what was there already nobody knows when it began.
+        attempt_rows.*,
+        -- For tasks that were already processing, the dispatch time is unknown.
         beginning.t AS processing_t,
-        coalesce(beginning.worker, there.worker) AS worker,
-        coalesce(beginning.run_id, there.run_id) AS run_id,
+        coalesce(beginning.worker, initial.worker) AS worker,
+        coalesce(beginning.run_id, initial.run_id) AS run_id,
         submission.prefix,
         submission.span_id
-    FROM places
+    FROM attempt_rows
     LEFT JOIN (SELECT rowid AS seq, * FROM raw.transition WHERE finish = 'processing') AS beginning
-        ON places.seq = beginning.seq
-    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS there
-        ON places.seq = there.seq
-    LEFT JOIN raw.task AS submission ON places.submission = submission.rowid
+        ON attempt_rows.seq = beginning.seq
+    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS initial
+        ON attempt_rows.seq = initial.seq
+    LEFT JOIN raw.task AS submission ON attempt_rows.submission = submission.rowid
 ),
 departures AS (
     SELECT DISTINCT worker, stimulus_id, trace_id
@@ -3499,14 +3504,14 @@ SELECT
     attempts.prefix,
     roles.role,
     attempts.attempt,
-    -- Work stealing moves a task without a transition: who reported the end is right.
+    -- Work stealing moves a task without a transition: the worker that reported the end ran it.
     coalesce(ending.worker, attempts.worker) AS worker,
     ending.thread,
     CASE
         WHEN ending.finish IS NULL THEN 'unfinished'
         WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
-        -- Who failed has said so; when a failure makes the client let go of other tasks,
-        -- theirs end with the same stimulus and without a word of their own.
+        -- A failed task reports its worker or exception. Tasks that the client releases because
+        -- of another failure end with the same stimulus, but without either.
         WHEN starts_with(ending.stimulus_id, 'task-erred')
             AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
         WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
@@ -3525,7 +3530,7 @@ SELECT
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
     )) AS compute_stop_t,
     _phase_seconds(ending.startstops, 'compute') AS compute_seconds,
-    -- Equal to compute_seconds, but where an excerpt of the run cuts that off.
+    -- Equal to compute_seconds, except for attempts cut off by a time range.
     _phase_seconds(ending.startstops, 'compute') AS whole_seconds,
     _phase_seconds(ending.startstops, 'transfer') AS transfer_seconds,
     _phase_seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
@@ -3543,7 +3548,7 @@ SELECT
     attempts.seq,
     ending.seq AS end_seq,
     attempts.trace_id
--- The wide rows are what is read along; what they are joined with is small, and kept.
+-- Join order for speed: scan the wide rows, and build hash tables of the narrow ones.
 FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
 RIGHT JOIN attempts ON ending.seq = attempts.ending
 LEFT JOIN _coffea_roles AS roles
@@ -3587,21 +3592,21 @@ COMMENT ON COLUMN tasks.submissions IS 'Number of times the key was submitted.';
 COMMENT ON COLUMN tasks.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
 COMMENT ON COLUMN tasks.trace_id IS 'Trace identity.';
 
--- Dask counts a sample in all functions of a stack but the innermost one. The recorder notes
--- in which one it ended, but for the cycle in which it came. There, what a node counts beyond
--- its children (its excess) are samples in which one of the children of that cycle was
--- innermost:
+-- Dask counts a sample in every function of a stack except the innermost one. The recorder
+-- adds which one was innermost, except in the profiling cycle in which recording began. In that
+-- cycle the count of a node minus those of its children (its excess) are samples in which one
+-- of these children was innermost:
 --
--- * with one child they are its own;
--- * of several children, one that has no counts is there because it was innermost, at least
---   once: that sample is certain, and the rest of the excess is undecided;
--- * without a child they are the node's own: it was counted though it was innermost, as low
---   level profiling does.
+-- * a single child gets them all;
+-- * with several children, a child with count 0 was innermost at least once: that sample is
+--   certain, and the rest of the excess is ambiguous;
+-- * without children they belong to the node itself, which was counted although it was
+--   innermost, as in low-level profiling.
 --
--- The scheduler's counts hold the innermost function too, so that an excess is the node's.
+-- The scheduler's counts include the innermost function, so there an excess belongs to the node.
 --
--- Paths are of numbers until the last step, which goes record by record: a record's tree is
--- large, and a join would copy it into every row.
+-- Paths are lists of node numbers until the last step, which works record by record: joining
+-- the large tree of a record would copy it into every row.
 CREATE OR REPLACE VIEW profile_stacks AS
 WITH RECURSIVE whole AS MATERIALIZED (
     SELECT record FROM _profiles WHERE is_whole
@@ -3622,7 +3627,7 @@ paths AS (
     SELECT nodes.record, nodes.node, list_append(paths.path, nodes.node + 1)
     FROM paths
     INNER JOIN nodes ON paths.record = nodes.record AND paths.node = nodes.parent
-    -- Dask cuts its stacks at 100; a tree that is no stack at all shall not fill the memory.
+    -- Dask limits stacks to 100 frames. A malformed tree must not exhaust the memory.
     WHERE len(paths.path) < 400
 ),
 slices AS (
@@ -3727,7 +3732,7 @@ labelled AS (
         interval_seconds,
         trace_id
     FROM (
-        -- In order while a record is still one row.
+        -- Sort while a record is a single row.
         SELECT *
         FROM raw.profile AS profile
         INNER JOIN by_record ON profile.rowid = record
@@ -3806,8 +3811,8 @@ WITH edges AS (
         unnest(dependencies) AS dependency
     FROM _tasks
 ),
--- The attempt that the result was taken for: the last one that ended well, or the last one.
-takers AS (
+-- Attempt that used the result: the last successful one, or else the last one.
+last_attempts AS (
     SELECT
         trace_id,
         key,
@@ -3817,15 +3822,15 @@ takers AS (
     FROM _task_runs
     GROUP BY trace_id, key
 ),
-taken AS (
+needed AS (
     SELECT
         edges.*,
-        takers.run.worker AS worker,
-        takers.run.end_seq AS end_seq,
-        -- What was never sent to a worker would take what is there in the end.
-        coalesce(takers.run.seq, 9223372036854775807) AS taken_seq
+        last_attempts.run.worker AS worker,
+        last_attempts.run.end_seq AS end_seq,
+        -- A task that was never dispatched would use the final result.
+        coalesce(last_attempts.run.seq, 9223372036854775807) AS needed_seq
     FROM edges
-    LEFT JOIN takers USING (trace_id, key)
+    LEFT JOIN last_attempts USING (trace_id, key)
 ),
 results AS (
     SELECT trace_id, key, end_seq, worker, nbytes
@@ -3833,14 +3838,14 @@ results AS (
     WHERE outcome = 'memory'
 )
 SELECT
-    taken.key,
-    taken.dependency,
-    taken.prefix,
-    there.prefix AS dependency_prefix,
+    needed.key,
+    needed.dependency,
+    needed.prefix,
+    dependency_task.prefix AS dependency_prefix,
     result.nbytes AS bytes,
-    taken.worker,
+    needed.worker,
     result.worker AS dependency_worker,
-    taken.worker <> result.worker AS is_moved,
+    needed.worker <> result.worker AS is_moved,
     CASE
         WHEN len(ending.startstops) > 0 AND result.worker IS NOT NULL THEN list_contains(
             list_transform(
@@ -3850,19 +3855,19 @@ SELECT
             result.worker
         )
     END AS has_transfer,
-    taken.task_group,
-    there."group" AS dependency_group,
-    taken.stimulus_id,
-    taken.trace_id
-FROM taken
-LEFT JOIN _tasks AS there
-    ON taken.trace_id = there.trace_id AND taken.dependency = there.key
-LEFT JOIN raw.transition AS ending ON taken.end_seq = ending.rowid
+    needed.task_group,
+    dependency_task."group" AS dependency_group,
+    needed.stimulus_id,
+    needed.trace_id
+FROM needed
+LEFT JOIN _tasks AS dependency_task
+    ON needed.trace_id = dependency_task.trace_id AND needed.dependency = dependency_task.key
+LEFT JOIN raw.transition AS ending ON needed.end_seq = ending.rowid
 ASOF LEFT JOIN results AS result
-    ON taken.trace_id = result.trace_id
-    AND taken.dependency = result.key
-    AND taken.taken_seq > result.end_seq
-ORDER BY taken.trace_id, taken.task, taken.dependency;
+    ON needed.trace_id = result.trace_id
+    AND needed.dependency = result.key
+    AND needed.needed_seq > result.end_seq
+ORDER BY needed.trace_id, needed.task, needed.dependency;
 
 COMMENT ON VIEW dependencies IS 'Edges of the task graph, with the workers at both ends. One row per task and dependency. For a task with several attempts, the last successful attempt is used, or else the last one. For the dependency, it is the latest result available when that attempt began. Columns of the run are null for tasks that never ran.';
 COMMENT ON COLUMN dependencies.key IS 'Key of the task.';
@@ -3879,8 +3884,8 @@ COMMENT ON COLUMN dependencies.dependency_group IS 'Task group of the dependency
 COMMENT ON COLUMN dependencies.stimulus_id IS 'Graph that the task was submitted with, as in graph_updates.';
 COMMENT ON COLUMN dependencies.trace_id IS 'Trace identity.';
 
--- An arrival belongs to the attempt that ended next, on the scheduler's clock alone: work
--- stealing sends a task again while an attempt goes on.
+-- An arrival belongs to the attempt that ended next on the scheduler's clock, because work
+-- stealing can send a task again within an attempt.
 CREATE OR REPLACE VIEW dispatch_latency AS
 WITH runs AS (
     SELECT *, coalesce(end_t, 'infinity'::DOUBLE) AS until_t
@@ -3896,7 +3901,7 @@ placed AS (
         AND arrival.sent_t <= run.until_t
 ),
 arrivals AS (
-    -- The last time that it came to a worker.
+    -- Last arrival at the worker.
     SELECT seq, worker, max_by(placed, sent_t) AS there
     FROM placed
     GROUP BY seq, worker
@@ -4005,12 +4010,12 @@ COMMENT ON COLUMN dispatch_latency.run_id IS 'Dask''s run id of the attempt.';
 COMMENT ON COLUMN dispatch_latency.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW latencies AS
-WITH held AS (
+WITH slots AS (
     SELECT trace_id, until_seq AS seq, until_t - from_t AS seconds
     FROM _task_states
     WHERE state IN ('queued', 'no-worker')
 ),
-parts AS (
+phases AS (
     SELECT
         run.seq,
         list_transform(ending.startstops, lambda part: part.start) AS starts,
@@ -4029,7 +4034,7 @@ instants AS (
         list_min(list_transform(transfers, lambda part: part.start)) AS fetch_t,
         list_max(list_transform(transfers, lambda part: part.stop)) AS fetched_t,
         list_min(list_transform(others, lambda part: part.start)) AS execute_t
-    FROM parts
+    FROM phases
 )
 SELECT
     run.key,
@@ -4038,10 +4043,10 @@ SELECT
     run.worker,
     run.outcome,
     run.processing_t,
-    run.queued_seconds - coalesce(held.seconds, 0) AS dependency_seconds,
+    run.queued_seconds - coalesce(slots.seconds, 0) AS dependency_seconds,
     CASE
-        WHEN run.queued_seconds IS NULL THEN held.seconds
-        ELSE coalesce(held.seconds, 0)
+        WHEN run.queued_seconds IS NULL THEN slots.seconds
+        ELSE coalesce(slots.seconds, 0)
     END AS slot_seconds,
     first_t - run.processing_t AS dispatch_seconds,
     fetched_t - fetch_t AS fetch_seconds,
@@ -4052,7 +4057,7 @@ SELECT
     run.run_id,
     run.trace_id
 FROM _task_runs AS run
-LEFT JOIN held USING (trace_id, seq)
+LEFT JOIN slots USING (trace_id, seq)
 LEFT JOIN instants USING (seq)
 ORDER BY run.trace_id, run.seq;
 
@@ -4170,7 +4175,7 @@ WITH submitted AS (
 done AS (
     SELECT
         run.trace_id,
-        -- That of the submission which the attempt belongs to.
+        -- Group of the submission that the attempt belongs to.
         task."group" AS task_group,
         any_value(run.prefix) AS prefix,
         count(*) AS task_runs,
@@ -4340,10 +4345,10 @@ COMMENT ON COLUMN task_runs.end_t IS 'End recorded by the scheduler, in seconds 
 COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
 
--- Worker processes. An address can be used again, so each process has the stretch of time
--- [from_t, next from_t) of its address, by which runs and samples find it (ASOF). The first
--- process of an address owns it since ever. An address that ran tasks or chunks or was sampled but was
--- never recorded as added is a process of which nothing more is known.
+-- Worker processes. Addresses can be reused, so each process owns its address in [from_t, next
+-- from_t), and runs and samples are matched with ASOF joins. The first process of an address
+-- owns it from the beginning. An address that ran tasks or chunks or was sampled, but was never
+-- recorded as added, gets a process without further facts.
 CREATE OR REPLACE TABLE _workers AS
 WITH added AS (
     SELECT rowid AS seq, *
@@ -4353,8 +4358,8 @@ WITH added AS (
     ) = 1
 ),
 removed AS (
-    -- The removal that ended a process is the first one that names it; if none does, the
-    -- first one of its address after it came.
+    -- The removal of a process is the first one that names it, or else the first one of its
+    -- address after it joined.
     SELECT trace_id, seq, t, stimulus_id
     FROM (
         SELECT added.trace_id, added.seq, removal.rowid AS removal, removal.t, removal.stimulus_id
@@ -4480,8 +4485,8 @@ COMMENT ON COLUMN task_roles.first_t IS 'First dispatch to a worker, in seconds 
 COMMENT ON COLUMN task_roles.last_t IS 'Last end of an attempt, in seconds since the epoch.';
 COMMENT ON COLUMN task_roles.trace_id IS 'Trace identity.';
 
--- A task belongs to one span, and so do its metrics; what a parent has in all is added up over
--- the spans below it, each counted once.
+-- Tasks and their metrics belong to one span. Totals of a span add up all spans below it, each
+-- once.
 CREATE OR REPLACE VIEW span_totals AS
 WITH RECURSIVE named AS (
     SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
@@ -4533,7 +4538,7 @@ own AS (
     FROM parts
     GROUP BY trace_id, span_id
 ),
--- Each span with itself and all above it. Distinct, so that parents in a circle come to an end.
+-- Each span with itself and all its ancestors. UNION removes duplicates, so that cycles end.
 ancestry AS (
     SELECT trace_id, span_id, span_id AS ancestor FROM own
     UNION
@@ -4624,7 +4629,7 @@ COMMENT ON COLUMN span_totals.total_last_t IS 'last_t, with nested spans.';
 COMMENT ON COLUMN span_totals.total_wall_seconds IS 'wall_seconds, with nested spans.';
 COMMENT ON COLUMN span_totals.trace_id IS 'Trace identity.';
 
--- When each process was there, as far as it was recorded, and with how many threads.
+-- Lifetime of each process within the recording, and its number of threads.
 CREATE OR REPLACE VIEW _worker_presence AS
 WITH sampled_threads AS (
     SELECT trace_id, worker, max(nthreads) AS nthreads
@@ -4641,10 +4646,10 @@ FROM _workers AS workers
 INNER JOIN _trace_range AS recording USING (trace_id)
 LEFT JOIN sampled_threads USING (trace_id, worker);
 
--- Workers that went away, why, and whether Dask expected it. Its own word in the event
--- `remove-worker` decides; without one, a broken connection counts as unexpected.
+-- Workers that left, with the reason, and whether Dask expected it. The event `remove-worker`
+-- decides; without it, a broken connection counts as unexpected.
 CREATE OR REPLACE TABLE _worker_removals AS
-WITH said AS (
+WITH removal_events AS (
     SELECT
         trace_id,
         coalesce(worker, payload ->> '$.worker') AS worker,
@@ -4654,7 +4659,7 @@ WITH said AS (
         json_array_length(payload, '$."lost-computed-tasks"') AS lost_results,
         json_array_length(payload, '$."lost-scattered-tasks"') AS lost_data
     FROM raw.event
-    -- In brackets, because DuckDB 1 binds = more tightly.
+    -- Parentheses are needed: in DuckDB 1, = binds more tightly.
     WHERE topic = 'all' AND (payload ->> '$.action') = 'remove-worker'
     QUALIFY row_number() OVER (
         PARTITION BY trace_id, coalesce(worker, payload ->> '$.worker'), payload ->> '$.stimulus_id'
@@ -4667,20 +4672,22 @@ SELECT
     workers.removed_t,
     regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '') AS reason,
     coalesce(
-        said.expected, NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'), true
+        removal_events.expected,
+        NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'),
+        true
     ) AS expected,
-    said.processing_tasks,
-    said.lost_results,
-    said.lost_data,
+    removal_events.processing_tasks,
+    removal_events.lost_results,
+    removal_events.lost_data,
     workers.trace_id
 FROM _workers AS workers
-LEFT JOIN said
-    ON workers.trace_id = said.trace_id
-    AND workers.worker = said.worker
-    AND workers.removal_stimulus_id = said.stimulus_id
+LEFT JOIN removal_events
+    ON workers.trace_id = removal_events.trace_id
+    AND workers.worker = removal_events.worker
+    AND workers.removal_stimulus_id = removal_events.stimulus_id
 WHERE workers.removed_t IS NOT NULL;
 
--- What a worker says of its status, and when it has gone.
+-- Status changes reported by a worker, and its departure.
 CREATE OR REPLACE VIEW pauses AS
 WITH changes AS (
     SELECT
@@ -4690,7 +4697,7 @@ WITH changes AS (
         event.t,
         event.payload ->> '$.status' AS status
     FROM raw.event AS event
-    -- In brackets, because DuckDB 1 binds = more tightly.
+    -- Parentheses are needed: in DuckDB 1, = binds more tightly.
     WHERE event.topic = event.worker AND (event.payload ->> '$.action') = 'worker-status-change'
 ),
 followed AS (
@@ -4707,7 +4714,7 @@ departures AS (
 SELECT
     followed.worker,
     followed.t AS start_t,
-    -- least() passes over null.
+    -- least() ignores null.
     least(followed.next_t, departure.removed_t) AS stop_t,
     least(followed.next_t, departure.removed_t) - followed.t AS seconds,
     followed.trace_id
@@ -4726,9 +4733,9 @@ COMMENT ON COLUMN pauses.stop_t IS 'End of the pause, or departure of the worker
 COMMENT ON COLUMN pauses.seconds IS 'Duration.';
 COMMENT ON COLUMN pauses.trace_id IS 'Trace identity.';
 
--- Attempts at chunks. Three who know of them: the scheduler knows the attempts at a task
--- (_task_runs), records without run_id say what a chunk is, and those with run_id what an
--- attempt did (_chunk_measurements). Without a cluster there are only the last ones.
+-- Chunk attempts, merged from three sources: task attempts on the scheduler (_task_runs), chunk
+-- records without run_id (the identity of a chunk) and chunk records with run_id (the
+-- measurement of an attempt, _chunk_measurements). Without a cluster only the last ones exist.
 CREATE OR REPLACE TABLE _chunks AS
 WITH identity AS (
     SELECT
@@ -4743,7 +4750,7 @@ WITH identity AS (
     FROM raw.chunk AS chunk
     SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
     WHERE chunk.entry_start IS NOT NULL
-    -- If what a chunk is was not recorded by itself, what was measured of any attempt says it.
+    -- If a chunk has no identity record, any of its measurements identifies it.
     QUALIFY bool_and(chunk.run_id IS NOT NULL) OVER (PARTITION BY trace_id, key)
             IS NOT DISTINCT FROM (chunk.run_id IS NOT NULL)
         AND row_number() OVER (
@@ -4751,7 +4758,7 @@ WITH identity AS (
             ORDER BY chunk.run_id IS NOT NULL, record
         ) = 1
 ),
--- What is not told agrees with everything.
+-- Missing values match everything.
 recognised AS (
     SELECT measured.measured, min(identity.record) AS record
     FROM _chunk_measurements AS measured
@@ -4775,12 +4782,13 @@ with_measurement AS (
     FROM run
     INNER JOIN _chunk_measurements AS measured USING (trace_id, key, run_id)
     LEFT JOIN recognised USING (measured)
-    -- Where records are out of order two attempts can seem to be one; it was measured once.
+    -- If records are out of order, two attempts can appear to have the same run_id; the
+    -- measurement counts once.
     QUALIFY row_number() OVER (PARTITION BY measured.measured ORDER BY run.seq) = 1
 ),
--- Without a cluster an attempt is what was measured, and the next one at its key follows it.
--- If the task is there and just this attempt at it is missing, its number is not known.
-alone AS (
+-- Without a cluster each measurement is an attempt, followed by the next one at its key. If the
+-- task was recorded but this attempt is missing, its number is unknown.
+without_task AS (
     SELECT
         measured.measured,
         CASE WHEN ran.key IS NULL THEN dense_rank() OVER in_order END AS attempt,
@@ -4801,7 +4809,7 @@ unmeasured AS (
     INNER JOIN identity USING (trace_id, key)
     ANTI JOIN with_measurement USING (seq)
     UNION ALL
-    -- What a task of several chunks did not come to.
+    -- Chunks that a task of several chunks did not reach.
     SELECT run.seq, identity.record
     FROM run
     SEMI JOIN with_measurement USING (seq)
@@ -4812,19 +4820,19 @@ unmeasured AS (
     ANTI JOIN with_measurement AS known
         ON run.seq = known.seq AND identity.record = known.record
 ),
-parts AS (
+attempt_chunks AS (
     SELECT seq, measured, record FROM with_measurement
     UNION ALL
     SELECT seq, NULL, record FROM unmeasured
     UNION ALL
-    SELECT NULL, measured, record FROM alone LEFT JOIN recognised USING (measured)
+    SELECT NULL, measured, record FROM without_task LEFT JOIN recognised USING (measured)
 ),
 numbered AS (
     SELECT
         *,
         count(*) OVER (PARTITION BY seq) AS chunks_in_task,
         row_number() OVER (PARTITION BY seq ORDER BY measured NULLS LAST, record) AS part
-    FROM parts
+    FROM attempt_chunks
 ),
 attempts AS (
     SELECT
@@ -4834,15 +4842,15 @@ attempts AS (
         run.seq IS NOT NULL AS has_task,
         run.submission,
         coalesce(run.run_id, measured.run_id) AS run_id,
-        coalesce(run.attempt, alone.attempt) AS attempt,
-        -- A task that was stolen ran elsewhere than where it was sent.
+        coalesce(run.attempt, without_task.attempt) AS attempt,
+        -- A stolen task ran on another worker than the one it was sent to.
         coalesce(measured.worker, run.worker) AS worker,
         coalesce(run.thread, measured.thread) AS thread,
         CASE
             WHEN run.outcome = 'memory' AND measured.exception IS NOT NULL THEN 'skipped'
             WHEN run.seq IS NOT NULL THEN run.outcome
             WHEN measured.exception IS NULL THEN 'memory'
-            WHEN alone.is_followed THEN 'retried'
+            WHEN without_task.is_followed THEN 'retried'
             ELSE 'erred'
         END AS outcome,
         coalesce(measured.dataset, identity.dataset) AS dataset,
@@ -4850,7 +4858,7 @@ attempts AS (
         coalesce(measured.treename, identity.treename) AS treename,
         coalesce(measured.entry_start, identity.entry_start) AS entry_start,
         coalesce(measured.entry_stop, identity.entry_stop) AS entry_stop,
-        coalesce(measured.file_uuid, said.file_uuid) AS file_uuid,
+        coalesce(measured.file_uuid, identity_record_row.file_uuid) AS file_uuid,
         numbered.record AS identity_record,
         numbered.measured,
         measured.last_record AS measured_record,
@@ -4881,7 +4889,7 @@ attempts AS (
         measured.memory_peak_bytes,
         CASE
             WHEN run.seq IS NULL THEN measured.nbytes
-            -- Shares that add up to the whole.
+            -- Integer shares that add up to the total.
             ELSE run.nbytes // numbered.chunks_in_task
                 + (numbered.part <= run.nbytes % numbered.chunks_in_task)::BIGINT
         END AS output_bytes,
@@ -4899,14 +4907,14 @@ attempts AS (
     FROM numbered
     LEFT JOIN run USING (seq)
     LEFT JOIN _chunk_measurements AS measured USING (measured)
-    LEFT JOIN alone USING (measured)
+    LEFT JOIN without_task USING (measured)
     LEFT JOIN identity USING (record)
-    LEFT JOIN raw.chunk AS said ON said.rowid = numbered.record
+    LEFT JOIN raw.chunk AS identity_record_row ON identity_record_row.rowid = numbered.record
 ),
 judged AS (
     SELECT
         * REPLACE (
-            -- A task of dask-awkward goes on with what it has read.
+            -- A dask-awkward task goes on to process what it has read.
             CASE
                 WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
                     THEN _clip_negative(whole_seconds - measured_seconds)
@@ -4918,8 +4926,8 @@ judged AS (
             WHEN outcome = 'memory' AND from_checkpoint IS NOT TRUE
                 THEN coalesce(measured_events, entry_stop - entry_start)
         END AS events,
-        -- A result that was lost with its worker is computed again, and is still one chunk; a
-        -- key that was submitted again is another one. Without a cluster no result is lost.
+        -- A chunk recomputed after its result was lost counts once; a key that was submitted
+        -- again is another chunk. Without a cluster results are not lost.
         outcome = 'memory' AND row_number() OVER (
             PARTITION BY trace_id, key, submission, has_task,
                 CASE WHEN NOT has_task AND attempt IS NOT NULL THEN measured END,
@@ -4930,7 +4938,7 @@ judged AS (
 )
 SELECT
     judged.*,
-    -- An excerpt of the run may cut it off.
+    -- A time range can cut it off.
     whole_seconds AS compute_seconds,
     CASE WHEN chunks_in_task = 1 THEN whole_seconds / nullif(events, 0) END AS event_seconds,
     process.process
@@ -4938,14 +4946,14 @@ FROM judged
 ASOF LEFT JOIN _workers AS process
     ON judged.trace_id = process.trace_id
     AND judged.worker = process.worker
-    -- What had begun before the recording was the first process's of the address.
+    -- Attempts that began before the recording belong to the first process of the address.
     AND coalesce(judged.processing_t, '-infinity') >= process.from_t;
 
--- Jobs of Darshan, and the worker process that each was, if it was one: one with the same
--- process id that was there meanwhile. Process ids are those of a host, and Darshan tells its
--- host only where it traced segments, by another name than Dask's at times: with several
--- workers it is the one on that host, or nobody knows. The name of a log tells the process;
--- without a batch system Darshan numbers the job by it.
+-- Darshan jobs, matched to worker processes by process id and lifetime. Process ids are unique
+-- on a host only. Darshan records the host only in traced segments (DXT), sometimes under
+-- another name than Dask's. With several candidates, the one on that host is chosen, if any.
+-- The process id comes from the name of the log; without a batch system it is Darshan's job
+-- number.
 CREATE OR REPLACE VIEW _io_jobs AS
 WITH jobs AS (
     SELECT
@@ -4970,11 +4978,11 @@ candidates AS (
         jobs.source,
         jobs.trace_id,
         added.worker,
-        coalesce(added.host = jobs.host, false) AS is_there
+        coalesce(added.host = jobs.host, false) AS same_host
     FROM jobs
     INNER JOIN raw.worker_added AS added USING (trace_id, pid)
     LEFT JOIN _workers AS workers ON workers.trace_id = added.trace_id AND workers.seq = added.rowid
-    -- Darshan counts whole seconds in some versions.
+    -- Some versions of Darshan record whole seconds.
     WHERE coalesce(added.t <= jobs.stop_t + 1, true)
         AND coalesce(workers.removed_t >= jobs.start_t - 1, true)
 ),
@@ -4985,8 +4993,8 @@ matched AS (
         count(DISTINCT worker) AS candidate_workers,
         CASE
             WHEN count(DISTINCT worker) = 1 THEN any_value(worker)
-            WHEN count(DISTINCT worker) FILTER (is_there) = 1
-                THEN any_value(worker) FILTER (is_there)
+            WHEN count(DISTINCT worker) FILTER (same_host) = 1
+                THEN any_value(worker) FILTER (same_host)
         END AS worker
     FROM candidates
     GROUP BY source, trace_id
@@ -4998,7 +5006,7 @@ SELECT
 FROM jobs
 LEFT JOIN matched USING (source, trace_id);
 
--- What workers there were, and how many threads at a time: one row per trace.
+-- Number of workers and threads, and their peaks: one row per trace.
 CREATE OR REPLACE TABLE _cluster_size AS
 WITH changes AS (
     SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM _worker_presence
@@ -5006,8 +5014,8 @@ WITH changes AS (
     SELECT trace_id, to_t, -1, -nthreads FROM _worker_presence
 ),
 levels AS (
-    -- Changes of one instant count together, so that a worker that replaces another one
-    -- is not a peak.
+    -- Changes at the same instant are combined, so that a worker that replaces another one is
+    -- not a peak.
     SELECT
         trace_id,
         sum(sum(workers)) OVER (PARTITION BY trace_id ORDER BY t) AS workers,
@@ -5065,7 +5073,7 @@ SELECT
 FROM _task_runs
 WHERE outcome IN ('erred', 'retried', 'lost')
 UNION ALL
--- What no task tells: its exception was swallowed, or there was no task.
+-- Failures without a failed task: the exception was suppressed, or there was no task.
 SELECT
     chunk.end_t,
     CASE chunk.outcome
@@ -5134,7 +5142,7 @@ WITH usual AS (
     FROM _task_runs
     WHERE outcome = 'memory' AND prefix IS NOT NULL
     GROUP BY trace_id, prefix
-    -- Of fewer a median says little.
+    -- With fewer attempts the median is not meaningful.
     HAVING count(whole_seconds) >= 10
 ),
 slow AS (
@@ -5203,8 +5211,8 @@ COMMENT ON COLUMN stragglers.entry_stop IS 'Entry after the last one read.';
 COMMENT ON COLUMN stragglers.run_id IS 'Dask''s run id of the attempt.';
 COMMENT ON COLUMN stragglers.trace_id IS 'Trace identity.';
 
--- What went on from when to when, and how much of it: parts of attempts as workers timed them,
--- states of tasks, processes and their threads. Process 0 is the scheduler.
+-- Intervals with an amount: phases of attempts, states of tasks, lifetimes of processes and
+-- their threads. Process 0 is the scheduler.
 CREATE OR REPLACE VIEW _intervals AS
 WITH runs AS (
     SELECT run.end_seq, run.outcome, coalesce(process.process, 0) AS process, run.trace_id
@@ -5252,15 +5260,15 @@ SELECT process, 'presence', from_t, to_t, 1, trace_id FROM _worker_presence
 UNION ALL
 SELECT process, 'threads', from_t, to_t, nthreads, trace_id FROM _worker_presence;
 
--- What a chunk costs by its size, by dataset: a fixed time and a time an event. The line is
--- fitted by least squares, what lies far off it is left out, and it is fitted again. If it
--- cannot tell the fixed time, because sizes are too alike, the time of opening stands in.
+-- Cost model of chunks by dataset: fixed time plus time per event. A least-squares line is
+-- fitted, outliers are removed, and the line is fitted again. If the sizes are too similar to
+-- determine the fixed time, the measured time to open a file replaces it.
 CREATE OR REPLACE TABLE _chunk_cost_models AS
 WITH results AS (
     SELECT trace_id, dataset, events, compute_seconds AS seconds, open_seconds
     FROM _chunks
     WHERE is_first_result AND chunks_in_task = 1 AND events > 0 AND compute_seconds > 0
-        -- What an excerpt of the run cuts off is no measure.
+        -- Chunks cut off by a time range are excluded.
         AND compute_seconds = whole_seconds
 ),
 rough AS (
@@ -5269,7 +5277,7 @@ rough AS (
         dataset,
         regr_intercept(seconds, events) AS fixed_seconds,
         regr_slope(seconds, events) AS event_seconds,
-        -- Times that are off by less are not off.
+        -- Smaller residuals are not outliers.
         0.01 * median(seconds) AS tolerance
     FROM results
     GROUP BY trace_id, dataset
@@ -5288,7 +5296,8 @@ residuals AS (
 near AS (
     SELECT
         *,
-        -- Of a normal distribution, 4 standard deviations.
+        -- 4 standard deviations of a normal distribution, estimated by the median absolute
+        -- deviation.
         abs(residual - median(residual) OVER same)
             <= greatest(4 * 1.4826 * mad(residual) OVER same, tolerance) AS is_near
     FROM residuals
@@ -5298,7 +5307,7 @@ kept AS (
     SELECT *
     FROM near
     WINDOW same AS (PARTITION BY trace_id, dataset)
-    -- If many are far off, it is the line that is.
+    -- If there are many outliers, the line is wrong, not the chunks.
     QUALIFY is_near OR count(*) FILTER (NOT is_near) OVER same > 0.25 * count(*) OVER same
 ),
 line AS (
@@ -5309,7 +5318,7 @@ line AS (
         regr_intercept(seconds, events) AS line_fixed_seconds,
         regr_slope(seconds, events) AS line_event_seconds,
         regr_r2(seconds, events) AS r2,
-        -- Its standard error, of the textbook.
+        -- Standard error of the intercept.
         sqrt(
             greatest(
                 regr_syy(seconds, events)
@@ -5347,14 +5356,14 @@ chosen AS (
         line.fixed_error,
         line.line_event_seconds,
         line.r2,
-        -- What the fixed time may well be.
+        -- Upper bound of the fixed time.
         greatest(line_fixed_seconds, 0) + 2 * line.fixed_error AS fixed_bound,
-        -- Events that make up less of a chunk's time than this are no reason for its size.
+        -- Below this, the time of a chunk is considered independent of its number of events.
         0.01 * opening.seconds / opening.chunks / opening.median_events AS least_event_seconds,
         line_event_seconds > least_event_seconds AS grows,
         CASE
             WHEN grows AND line_fixed_seconds > 2 * line.fixed_error THEN 'fit'
-            -- Surely small is known, too.
+            -- A fixed time compatible with 0 and below 5 % is determined well enough, too.
             WHEN grows
                 AND greatest(fixed_bound, -line_fixed_seconds)
                     < 0.05 * line_event_seconds * opening.median_events THEN 'fit'
@@ -5370,7 +5379,7 @@ chosen AS (
             WHEN 'fit' THEN line_event_seconds
             WHEN 'opening' THEN open_event_seconds
         END AS event_seconds,
-        -- What a chunk's size has to make up for: of a small fixed time, all that it may be.
+        -- Fixed time used for min_events: its upper bound if it is compatible with 0.
         CASE
             WHEN method = 'fit' AND line_fixed_seconds <= 2 * line.fixed_error THEN fixed_bound
             ELSE fixed_seconds
@@ -5675,7 +5684,7 @@ WITH attempts AS (
         key,
         run_id,
         first(attempt ORDER BY seq NULLS LAST) AS attempt,
-        -- Of a task that reads several chunks nobody knows which one it was.
+        -- For a task that reads several chunks, the chunk of a section is unknown.
         CASE WHEN count(DISTINCT dataset) = 1 THEN any_value(dataset) END AS dataset,
         CASE WHEN count(DISTINCT filename) = 1 THEN any_value(filename) END AS filename,
         first(outcome ORDER BY seq NULLS LAST) AS outcome
@@ -5829,8 +5838,8 @@ COMMENT ON COLUMN io_jobs.log IS 'Log file name.';
 COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
 COMMENT ON COLUMN io_jobs.trace_id IS 'Trace identity.';
 
--- Darshan does not say which thread called. If one attempt alone was computing on the worker
--- all the while, it was its; of several, nobody knows whose.
+-- Darshan does not record threads. If exactly one attempt was computing on the worker during
+-- the call, the call belongs to it; otherwise the task is unknown.
 CREATE OR REPLACE VIEW io_segments AS
 WITH calls AS (
     SELECT
@@ -5943,7 +5952,7 @@ chunk_runs AS (
         _clip_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
         sum(compute_seconds) AS chunk_seconds,
         sum(process_seconds) AS process_seconds,
-        -- What an excerpt of the run cuts off is no measure.
+        -- Chunks cut off by a time range are excluded.
         avg(process_seconds) FILTER (
             is_first_result AND compute_seconds IS NOT DISTINCT FROM whole_seconds
         ) AS mean_process_seconds,
@@ -6100,13 +6109,11 @@ COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worke
 COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
 COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
 
--- How much of what there was in each bucket: amount times seconds, exactly; by process, or of
--- all together as process 0. A stretch raises the level where it begins and lowers it where it
--- ends; in a bucket the level that it begins with holds on, but for what the changes in the
--- bucket add from their instant to its end. So the work grows with the number of stretches,
--- however many buckets they cross.
---
--- A stretch is cut off where the recording begins and ends; one without an end lasts.
+-- Sum of amount times seconds in each bucket, exactly; by process, or in total as process 0. An
+-- interval raises the level at its start and lowers it at its end. Within a bucket the initial
+-- level is extended, and each change adds its amount times the rest of the bucket. The cost
+-- grows with the number of intervals, not with the number of buckets they cross. Intervals are
+-- clipped to the recording; one without an end extends to its end.
 CREATE OR REPLACE MACRO _bucket_sums(bucket_seconds, by_process) AS TABLE
 WITH timeline AS (FROM _buckets(bucket_seconds)),
 stretches AS (
@@ -6141,7 +6148,7 @@ changes AS (
             extent,
             unnest([amount, -amount]) AS change,
             unnest([begin_at, end_at]) AS change_at,
-            -- An end at the border of two buckets belongs to the first.
+            -- An end at the boundary of two buckets belongs to the first.
             unnest([
                 least(floor(begin_at / width), buckets - 1),
                 greatest(ceil(end_at / width) - 1, 0)
@@ -6150,7 +6157,7 @@ changes AS (
     )
     GROUP BY trace_id, process, what, bucket
 ),
--- A level lasts from the bucket in which it changed to the next one in which it does.
+-- A level holds from the bucket in which it changed to the next change.
 levels AS (
     SELECT
         trace_id,
@@ -6160,7 +6167,8 @@ levels AS (
         within,
         coalesce(sum(change) OVER before, 0) AS level_before,
         coalesce(sum(change) OVER before, 0) + change AS level,
-        -- Of lead's own default nothing is left in a database that DuckDB 1.5 wrote.
+        -- coalesce instead of the default of lead(), which is lost in a database written by
+        -- DuckDB 1.5.
         coalesce(lead(bucket) OVER in_order, bucket + 1) AS until_bucket
     FROM changes
     WINDOW
@@ -6171,7 +6179,7 @@ levels AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         )
 ),
-held AS (
+filled AS (
     SELECT *, unnest(range(bucket, until_bucket)) AS held_bucket
     FROM levels
 )
@@ -6183,20 +6191,20 @@ SELECT
     least(width, extent - held_bucket * width) AS seconds,
     greatest(
         CASE
-            WHEN held_bucket = held.bucket THEN level_before * seconds + within
+            WHEN held_bucket = filled.bucket THEN level_before * seconds + within
             ELSE level * seconds
         END,
         0
     ) AS amount,
     trace_id
-FROM held
+FROM filled
 INNER JOIN timeline USING (trace_id);
 
--- Files and workers told apart: how many times as long as usual the chunks of a file took
--- whichever worker had them, and those of a worker whichever file they were of. A chunk's
--- time, by what its dataset and size make one expect, is taken for the product of the two;
--- medians are taken off in turns (Tukey's median polish, of ratios). What cannot be told
--- apart counts as usual: a file that one worker had, a worker that had one file.
+-- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
+-- the time expected from its dataset and size is modeled as a file factor times a worker
+-- factor. The factors are found by alternately dividing by medians (Tukey's median polish of
+-- ratios). Factors that cannot be separated are 1: a file read by one worker, or a worker that
+-- read one file.
 CREATE OR REPLACE TABLE _relative_duration AS
 WITH expected AS (
     SELECT
@@ -6240,7 +6248,7 @@ files AS (
         any_value(treename) AS treename
     FROM ratios
     GROUP BY file
-    -- One of a kind is what is usual.
+    -- A single file or worker has factor 1.
     QUALIFY count(DISTINCT process) > 1 AND count(*) OVER (PARTITION BY any_value(of_dataset)) > 1
 ),
 workers AS (
@@ -6276,20 +6284,25 @@ files_2 AS (
     LEFT JOIN workers_2 USING (process)
     GROUP BY file
 ),
--- What is left when both are taken off, as a standard deviation of logarithms.
+-- Residual after both factors are removed, as the standard deviation of logarithms.
 noise AS (
     SELECT
         ratios.trace_id,
         1.4826 * mad(
-            ln(ratio / coalesce(files_2.relative_duration, 1) / coalesce(workers_2.relative_duration, 1))
+            ln(
+                ratio
+                / coalesce(files_2.relative_duration, 1)
+                / coalesce(workers_2.relative_duration, 1)
+            )
         ) AS sigma
     FROM ratios
     LEFT JOIN files_2 USING (file)
     LEFT JOIN workers_2 USING (process)
     GROUP BY ratios.trace_id
 ),
--- Usual is the median, of an even number the lower one: of two, the faster one.
-told AS (
+-- The reference is the median; of an even number the lower one, so that of two the faster one
+-- is the reference.
+separable AS (
     SELECT
         files.trace_id,
         files.dataset,
@@ -6316,13 +6329,13 @@ told AS (
     QUALIFY count(*) OVER (PARTITION BY workers.trace_id) > 1
 )
 SELECT
-    told.*,
-    -- Half as long again, of three chunks at least, and by far more than chance makes: the
-    -- standard error of a median of normal values is 1.2533 times that of their mean.
+    separable.*,
+    -- A factor of 1.5, from at least 3 chunks, and significant: the standard error of the
+    -- median of normal values is 1.2533 times that of their mean.
     relative_duration >= 1.5
         AND chunks > 2
         AND ln(relative_duration) > 4 * 1.2533 * noise.sigma / sqrt(chunks) AS is_slow
-FROM told
+FROM separable
 INNER JOIN noise USING (trace_id);
 
 CREATE OR REPLACE VIEW chunk_costs AS
@@ -6331,7 +6344,7 @@ WITH files AS (
     FROM _chunks
     GROUP BY trace_id, dataset
 ),
-known AS (
+inputs AS (
     SELECT
         cost.*,
         files.largest_file_events,
@@ -6349,12 +6362,12 @@ bounds AS (
         -- fixed / (fixed + events * event) = 5 %
         19 * burden_seconds / event_seconds AS least_events,
         (thread_seconds / 4 - fixed_seconds) / event_seconds AS most_balanced_events,
-        -- With longer chunks a thread spends less on fixed costs and waits longer at the end,
-        -- half a chunk on average; here both grow and shrink at the same rate.
+        -- Larger chunks reduce the fixed cost per thread and increase the idle time at the end,
+        -- half a chunk on average. Here the two derivatives cancel.
         sqrt(2 * burden_seconds * thread_seconds) / event_seconds AS compromise_events
-    FROM known
+    FROM inputs
 ),
-wanted AS (
+optimal AS (
     SELECT
         *,
         CASE
@@ -6364,20 +6377,20 @@ wanted AS (
             WHEN median_events > most_balanced_events THEN _round_two_digits(most_balanced_events, -1)
             ELSE median_events
         END AS wanted_events,
-        -- least() passes over nulls.
+        -- least() ignores null.
         CASE
             WHEN wanted_events IS NOT NULL THEN least(wanted_events, largest_file_events)
         END AS recommended_events
     FROM bounds
 ),
-told AS (
+with_text AS (
     SELECT
         *,
         printf(
             '%.2g %%',
             100 * fixed_seconds / (fixed_seconds + recommended_events * event_seconds)
         ) AS fixed_then
-    FROM wanted
+    FROM optimal
 )
 SELECT
     dataset,
@@ -6400,35 +6413,35 @@ SELECT
         WHEN method IS NULL THEN CASE
             WHEN chunks < 5 THEN 'no model: fewer than 5 chunks'
             WHEN line_event_seconds IS NULL
-                THEN 'no model: chunks of fewer than 3 sizes, and no measured opening'
-            WHEN NOT grows THEN 'no model: time does not grow with the events'
+                THEN 'no model: fewer than 3 chunk sizes, and file opening was not measured'
+            WHEN NOT grows THEN 'no model: time does not increase with the number of events'
             WHEN line_fixed_seconds < -2 * fixed_error
-                THEN 'no model: time grows faster than the events'
-            ELSE printf('no model: the fixed time may be anything up to %.2g s', fixed_bound)
+                THEN 'no model: time increases faster than the number of events'
+            ELSE printf('no model: fixed time only known to be below %.2g s', fixed_bound)
         END
         ELSE concat_ws(
             '; ',
             CASE
-                WHEN recommended_events IS NULL THEN 'too little work to tell'
+                WHEN recommended_events IS NULL THEN 'too little work for a recommendation'
                 WHEN recommended_events < wanted_events
-                    THEN 'whole files, which are smaller than is best: the fixed time stays ' || fixed_then
+                    THEN 'whole files, smaller than the optimum: fixed time ' || fixed_then
                 WHEN least_events > most_balanced_events
-                    THEN 'a compromise, little work for many threads: the fixed time is ' || fixed_then
+                    THEN 'compromise, little work for many threads: fixed time ' || fixed_then
                 WHEN recommended_events > median_events
-                    THEN 'larger chunks: the fixed time is then ' || fixed_then
+                    THEN 'larger chunks: fixed time ' || fixed_then
                 WHEN recommended_events < median_events
-                    THEN 'smaller chunks: each thread then has 4'
-                ELSE 'as it is: the fixed time is ' || fixed_then
+                    THEN 'smaller chunks: 4 per thread'
+                ELSE 'keep the size: fixed time ' || fixed_then
             END,
-            CASE WHEN method = 'opening' THEN 'only opening counts as fixed' END,
-            CASE WHEN threads IS NULL THEN 'threads are not known' END,
+            CASE WHEN method = 'opening' THEN 'fixed time covers file opening only' END,
+            CASE WHEN threads IS NULL THEN 'threads are not inputs' END,
             CASE
-                WHEN recommended_events > 2 * most_events THEN 'no chunk was as large as that'
+                WHEN recommended_events > 2 * most_events THEN 'no chunk was this large'
             END
         )
     END AS note,
     trace_id
-FROM told
+FROM with_text
 ORDER BY trace_id, seconds DESC, dataset;
 
 COMMENT ON VIEW chunk_costs IS 'Cost model of chunks, and recommended chunk size. One row per dataset, highest compute time first. The model is seconds = fixed_seconds + seconds_per_event * events, fitted to the compute times of first results. Failed attempts and results from a checkpoint are excluded. The model ignores memory, which grows with the chunk size, and work of the worker other than computing.';
@@ -6742,7 +6755,7 @@ totals AS (
         sum(amount) FILTER (what = 'no-worker') AS no_worker,
         sum(amount) FILTER (what = 'waiting') AS waiting,
         sum(amount) FILTER (what = 'presence') AS presence,
-        -- Without workers there are no threads; of workers they may not be known.
+        -- Without workers there are 0 threads; otherwise their number can be unknown.
         CASE
             WHEN presence IS NULL THEN 0
             ELSE sum(amount) FILTER (what = 'threads')
@@ -6797,7 +6810,7 @@ WITH totals AS (
         coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
         coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
     FROM _bucket_sums(bucket_seconds, true)
-    -- A bucket between two in which it was there, or did something, is none of its own.
+    -- Exclude buckets between two presences of the process.
     WHERE process > 0 AND amount > 0
     GROUP BY process, bucket
 )
@@ -6847,7 +6860,7 @@ WITH runs AS (
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
-        -- What had begun before the recording was the first process's of the address.
+        -- Attempts that began before the recording belong to the first process of the address.
         AND coalesce(run.processing_t, '-infinity') >= process.from_t
     GROUP BY process.process
 ),

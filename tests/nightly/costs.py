@@ -276,12 +276,12 @@ def _why_none(model: Model) -> str:
     if len(model.rows) < 5:
         return "no model: fewer than 5 chunks"
     if line is None:
-        return "no model: chunks of fewer than 3 sizes, and no measured opening"
+        return "no model: fewer than 3 chunk sizes, and file opening was not measured"
     if not model.grows:
-        return "no model: time does not grow with the events"
+        return "no model: time does not increase with the number of events"
     if line.fixed < -2 * line.fixed_error:
-        return "no model: time grows faster than the events"
-    return f"no model: the fixed time may be anything up to {model.fixed_bound:.2g} s"
+        return "no model: time increases faster than the number of events"
+    return f"no model: fixed time only known to be below {model.fixed_bound:.2g} s"
 
 
 def _note(model: Model, least, balanced, wanted, recommended) -> str:
@@ -289,24 +289,24 @@ def _note(model: Model, least, balanced, wanted, recommended) -> str:
     largest = most(column(model.rows, "events"))
     said = [_change(model, least, balanced, wanted, recommended)]
     if model.method == "opening":
-        said.append("only opening counts as fixed")
+        said.append("fixed time covers file opening only")
     if balanced is None:
-        said.append("threads are not known")
+        said.append("number of threads unknown")
     if recommended and recommended > 2 * largest:
-        said.append("no chunk was as large as that")
+        said.append("no chunk was this large")
     return "; ".join(said)
 
 
 def _change(model: Model, least, balanced, wanted, recommended) -> str:
     if recommended is None:
-        return "too little work to tell"
+        return "too little work for a recommendation"
     fixed_then = f"{100 * model.fixed / model.seconds_of(recommended):.2g} %"
     if recommended < wanted:
-        return f"whole files, which are smaller than is best: the fixed time stays {fixed_then}"
+        return f"whole files, smaller than the optimum: fixed time {fixed_then}"
     if balanced is not None and least > balanced:
-        return f"a compromise, little work for many threads: the fixed time is {fixed_then}"
+        return f"compromise, little work for many threads: fixed time {fixed_then}"
     if recommended > model.median_events:
-        return f"larger chunks: the fixed time is then {fixed_then}"
+        return f"larger chunks: fixed time {fixed_then}"
     if recommended < model.median_events:
-        return "smaller chunks: each thread then has 4"
-    return f"as it is: the fixed time is {fixed_then}"
+        return "smaller chunks: 4 per thread"
+    return f"keep the size: fixed time {fixed_then}"

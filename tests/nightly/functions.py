@@ -74,7 +74,7 @@ def stacks(recording: Recording) -> list[Row]:
             "prefix": None,
             "start_t": None,
             "stop_t": None,
-            "stack": [_label(line) if line else _UNTOLD for line in path],
+            "stack": [_label(line) if line else UNKNOWN_CALLERS for line in path],
             "samples": round(seconds * 1e6),
             "seconds": seconds,
             "ambiguous_samples": 0,
@@ -91,7 +91,7 @@ def stacks(recording: Recording) -> list[Row]:
     ]
 
 
-_UNTOLD = "(callers not told apart)"
+UNKNOWN_CALLERS = "(unknown callers)"
 
 
 @dataclass
@@ -214,7 +214,7 @@ def _label(line: dict) -> str:
 
 def _frame(line: dict | None) -> Row:
     if line is None:
-        return {"name": _UNTOLD, "filename": None, "line_number": None}
+        return {"name": UNKNOWN_CALLERS, "filename": None, "line_number": None}
     return {
         "name": line["name"],
         "filename": line["filename"],

@@ -248,8 +248,8 @@ def test_the_cost_of_a_chunk_and_a_better_size(told, chunks):
 
     assert told(all_told(sentences.costs), *chunks(*rows), stop_t=100.0) == (
         "DY: a chunk costs 1 s and 1 s a thousand events (off by <1 % in the median); 2,500 "
-        "events a chunk now, better 4,000; whole files, which are smaller than is best: the "
-        "fixed time stays 20 %."
+        "events a chunk now, better 4,000; whole files, smaller than the optimum: "
+        "fixed time 20 %."
     )
 
 
@@ -257,8 +257,8 @@ def test_datasets_without_a_model_share_a_sentence_that_says_why(told, chunks):
     rows = [(name, "f.root", "w1", 1000, 1.0) for name in ("DY", "TT", "QCD") for _ in range(5)]
 
     assert told(all_told(sentences.costs), *chunks(*rows)) == (
-        "What a chunk of DY, QCD and TT costs by its size: no model: chunks of fewer than 3 "
-        "sizes, and no measured opening."
+        "What a chunk of DY, QCD and TT costs by its size: no model: fewer than 3 "
+        "chunk sizes, and file opening was not measured."
     )
 
 

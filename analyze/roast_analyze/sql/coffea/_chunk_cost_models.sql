@@ -1,13 +1,13 @@
 -- Needs: _chunks
--- What a chunk costs by its size, by dataset: a fixed time and a time an event. The line is
--- fitted by least squares, what lies far off it is left out, and it is fitted again. If it
--- cannot tell the fixed time, because sizes are too alike, the time of opening stands in.
+-- Cost model of chunks by dataset: fixed time plus time per event. A least-squares line is
+-- fitted, outliers are removed, and the line is fitted again. If the sizes are too similar to
+-- determine the fixed time, the measured time to open a file replaces it.
 CREATE TABLE _chunk_cost_models AS
 WITH results AS (
     SELECT trace_id, dataset, events, compute_seconds AS seconds, open_seconds
     FROM _chunks
     WHERE is_first_result AND chunks_in_task = 1 AND events > 0 AND compute_seconds > 0
-        -- What an excerpt of the run cuts off is no measure.
+        -- Chunks cut off by a time range are excluded.
         AND compute_seconds = whole_seconds
 ),
 rough AS (
@@ -16,7 +16,7 @@ rough AS (
         dataset,
         regr_intercept(seconds, events) AS fixed_seconds,
         regr_slope(seconds, events) AS event_seconds,
-        -- Times that are off by less are not off.
+        -- Smaller residuals are not outliers.
         0.01 * median(seconds) AS tolerance
     FROM results
     GROUP BY trace_id, dataset
@@ -35,7 +35,8 @@ residuals AS (
 near AS (
     SELECT
         *,
-        -- Of a normal distribution, 4 standard deviations.
+        -- 4 standard deviations of a normal distribution, estimated by the median absolute
+        -- deviation.
         abs(residual - median(residual) OVER same)
             <= greatest(4 * 1.4826 * mad(residual) OVER same, tolerance) AS is_near
     FROM residuals
@@ -45,7 +46,7 @@ kept AS (
     SELECT *
     FROM near
     WINDOW same AS (PARTITION BY trace_id, dataset)
-    -- If many are far off, it is the line that is.
+    -- If there are many outliers, the line is wrong, not the chunks.
     QUALIFY is_near OR count(*) FILTER (NOT is_near) OVER same > 0.25 * count(*) OVER same
 ),
 line AS (
@@ -56,7 +57,7 @@ line AS (
         regr_intercept(seconds, events) AS line_fixed_seconds,
         regr_slope(seconds, events) AS line_event_seconds,
         regr_r2(seconds, events) AS r2,
-        -- Its standard error, of the textbook.
+        -- Standard error of the intercept.
         sqrt(
             greatest(
                 regr_syy(seconds, events)
@@ -94,14 +95,14 @@ chosen AS (
         line.fixed_error,
         line.line_event_seconds,
         line.r2,
-        -- What the fixed time may well be.
+        -- Upper bound of the fixed time.
         greatest(line_fixed_seconds, 0) + 2 * line.fixed_error AS fixed_bound,
-        -- Events that make up less of a chunk's time than this are no reason for its size.
+        -- Below this, the time of a chunk is considered independent of its number of events.
         0.01 * opening.seconds / opening.chunks / opening.median_events AS least_event_seconds,
         line_event_seconds > least_event_seconds AS grows,
         CASE
             WHEN grows AND line_fixed_seconds > 2 * line.fixed_error THEN 'fit'
-            -- Surely small is known, too.
+            -- A fixed time compatible with 0 and below 5 % is determined well enough, too.
             WHEN grows
                 AND greatest(fixed_bound, -line_fixed_seconds)
                     < 0.05 * line_event_seconds * opening.median_events THEN 'fit'
@@ -117,7 +118,7 @@ chosen AS (
             WHEN 'fit' THEN line_event_seconds
             WHEN 'opening' THEN open_event_seconds
         END AS event_seconds,
-        -- What a chunk's size has to make up for: of a small fixed time, all that it may be.
+        -- Fixed time used for min_events: its upper bound if it is compatible with 0.
         CASE
             WHEN method = 'fit' AND line_fixed_seconds <= 2 * line.fixed_error THEN fixed_bound
             ELSE fixed_seconds

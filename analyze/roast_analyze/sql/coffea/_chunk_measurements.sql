@@ -1,7 +1,7 @@
 -- Needs: _chunk_reads, _clip_negative, _sum_or_zero
--- What workers measured of attempts at chunks: one row per task attempt and chunk.
+-- Measurements of chunk attempts: one row per task attempt and chunk.
 CREATE TABLE _chunk_measurements AS
-WITH told AS (
+WITH readings AS (
     SELECT
         reading.measured,
         reading.record,
@@ -41,7 +41,7 @@ SELECT
     sum(cpu_seconds) AS cpu_seconds,
     sum(bytes_read)::BIGINT AS bytes_read,
     sum(requests)::BIGINT AS requests,
-    -- One reading is the rule; the list is then where it was recorded.
+    -- Usually there is one record per attempt, and chunks reads the list from it directly.
     list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
     coalesce(
         len(list_distinct(flatten(list(columns) FILTER (of_several)))),
@@ -59,7 +59,7 @@ SELECT
         AS compressed_bytes,
     sum(_sum_or_zero(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
         AS uncompressed_bytes,
-    -- Of branches of which both are known: what a ratio can be made of.
+    -- Branches with both sizes known, for the compression ratio.
     sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
         AS packed_bytes,
     sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
@@ -70,5 +70,5 @@ SELECT
     coalesce(bool_and(from_checkpoint), false) AS from_checkpoint,
     arg_max_null(nbytes, record) AS nbytes,
     arg_max_null(exception, record) AS exception
-FROM told
+FROM readings
 GROUP BY measured;

@@ -1,7 +1,7 @@
 -- Needs: _coffea_keys
--- Records of what a worker measured, and the attempt at a chunk that each belongs to. A task
--- of dask-awkward can read several chunks, and one of them more than once; a record that was
--- delivered twice has the same beginning, and the later one counts.
+-- Measurement records and the chunk attempt that each belongs to. A dask-awkward task can read
+-- several chunks, and one of them several times. A record delivered twice has the same start;
+-- the later one counts.
 CREATE TABLE _chunk_reads AS
 WITH records AS (
     SELECT

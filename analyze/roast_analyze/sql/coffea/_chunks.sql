@@ -1,7 +1,7 @@
 -- Needs: _chunk_measurements, _clip_negative, _coffea_keys, _task_runs, _workers
--- Attempts at chunks. Three who know of them: the scheduler knows the attempts at a task
--- (_task_runs), records without run_id say what a chunk is, and those with run_id what an
--- attempt did (_chunk_measurements). Without a cluster there are only the last ones.
+-- Chunk attempts, merged from three sources: task attempts on the scheduler (_task_runs), chunk
+-- records without run_id (the identity of a chunk) and chunk records with run_id (the
+-- measurement of an attempt, _chunk_measurements). Without a cluster only the last ones exist.
 CREATE TABLE _chunks AS
 WITH identity AS (
     SELECT
@@ -16,7 +16,7 @@ WITH identity AS (
     FROM raw.chunk AS chunk
     SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
     WHERE chunk.entry_start IS NOT NULL
-    -- If what a chunk is was not recorded by itself, what was measured of any attempt says it.
+    -- If a chunk has no identity record, any of its measurements identifies it.
     QUALIFY bool_and(chunk.run_id IS NOT NULL) OVER (PARTITION BY trace_id, key)
             IS NOT DISTINCT FROM (chunk.run_id IS NOT NULL)
         AND row_number() OVER (
@@ -24,7 +24,7 @@ WITH identity AS (
             ORDER BY chunk.run_id IS NOT NULL, record
         ) = 1
 ),
--- What is not told agrees with everything.
+-- Missing values match everything.
 recognised AS (
     SELECT measured.measured, min(identity.record) AS record
     FROM _chunk_measurements AS measured
@@ -48,12 +48,13 @@ with_measurement AS (
     FROM run
     INNER JOIN _chunk_measurements AS measured USING (trace_id, key, run_id)
     LEFT JOIN recognised USING (measured)
-    -- Where records are out of order two attempts can seem to be one; it was measured once.
+    -- If records are out of order, two attempts can appear to have the same run_id; the
+    -- measurement counts once.
     QUALIFY row_number() OVER (PARTITION BY measured.measured ORDER BY run.seq) = 1
 ),
--- Without a cluster an attempt is what was measured, and the next one at its key follows it.
--- If the task is there and just this attempt at it is missing, its number is not known.
-alone AS (
+-- Without a cluster each measurement is an attempt, followed by the next one at its key. If the
+-- task was recorded but this attempt is missing, its number is unknown.
+without_task AS (
     SELECT
         measured.measured,
         CASE WHEN ran.key IS NULL THEN dense_rank() OVER in_order END AS attempt,
@@ -74,7 +75,7 @@ unmeasured AS (
     INNER JOIN identity USING (trace_id, key)
     ANTI JOIN with_measurement USING (seq)
     UNION ALL
-    -- What a task of several chunks did not come to.
+    -- Chunks that a task of several chunks did not reach.
     SELECT run.seq, identity.record
     FROM run
     SEMI JOIN with_measurement USING (seq)
@@ -85,19 +86,19 @@ unmeasured AS (
     ANTI JOIN with_measurement AS known
         ON run.seq = known.seq AND identity.record = known.record
 ),
-parts AS (
+attempt_chunks AS (
     SELECT seq, measured, record FROM with_measurement
     UNION ALL
     SELECT seq, NULL, record FROM unmeasured
     UNION ALL
-    SELECT NULL, measured, record FROM alone LEFT JOIN recognised USING (measured)
+    SELECT NULL, measured, record FROM without_task LEFT JOIN recognised USING (measured)
 ),
 numbered AS (
     SELECT
         *,
         count(*) OVER (PARTITION BY seq) AS chunks_in_task,
         row_number() OVER (PARTITION BY seq ORDER BY measured NULLS LAST, record) AS part
-    FROM parts
+    FROM attempt_chunks
 ),
 attempts AS (
     SELECT
@@ -107,15 +108,15 @@ attempts AS (
         run.seq IS NOT NULL AS has_task,
         run.submission,
         coalesce(run.run_id, measured.run_id) AS run_id,
-        coalesce(run.attempt, alone.attempt) AS attempt,
-        -- A task that was stolen ran elsewhere than where it was sent.
+        coalesce(run.attempt, without_task.attempt) AS attempt,
+        -- A stolen task ran on another worker than the one it was sent to.
         coalesce(measured.worker, run.worker) AS worker,
         coalesce(run.thread, measured.thread) AS thread,
         CASE
             WHEN run.outcome = 'memory' AND measured.exception IS NOT NULL THEN 'skipped'
             WHEN run.seq IS NOT NULL THEN run.outcome
             WHEN measured.exception IS NULL THEN 'memory'
-            WHEN alone.is_followed THEN 'retried'
+            WHEN without_task.is_followed THEN 'retried'
             ELSE 'erred'
         END AS outcome,
         coalesce(measured.dataset, identity.dataset) AS dataset,
@@ -123,7 +124,7 @@ attempts AS (
         coalesce(measured.treename, identity.treename) AS treename,
         coalesce(measured.entry_start, identity.entry_start) AS entry_start,
         coalesce(measured.entry_stop, identity.entry_stop) AS entry_stop,
-        coalesce(measured.file_uuid, said.file_uuid) AS file_uuid,
+        coalesce(measured.file_uuid, identity_record_row.file_uuid) AS file_uuid,
         numbered.record AS identity_record,
         numbered.measured,
         measured.last_record AS measured_record,
@@ -154,7 +155,7 @@ attempts AS (
         measured.memory_peak_bytes,
         CASE
             WHEN run.seq IS NULL THEN measured.nbytes
-            -- Shares that add up to the whole.
+            -- Integer shares that add up to the total.
             ELSE run.nbytes // numbered.chunks_in_task
                 + (numbered.part <= run.nbytes % numbered.chunks_in_task)::BIGINT
         END AS output_bytes,
@@ -172,14 +173,14 @@ attempts AS (
     FROM numbered
     LEFT JOIN run USING (seq)
     LEFT JOIN _chunk_measurements AS measured USING (measured)
-    LEFT JOIN alone USING (measured)
+    LEFT JOIN without_task USING (measured)
     LEFT JOIN identity USING (record)
-    LEFT JOIN raw.chunk AS said ON said.rowid = numbered.record
+    LEFT JOIN raw.chunk AS identity_record_row ON identity_record_row.rowid = numbered.record
 ),
 judged AS (
     SELECT
         * REPLACE (
-            -- A task of dask-awkward goes on with what it has read.
+            -- A dask-awkward task goes on to process what it has read.
             CASE
                 WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
                     THEN _clip_negative(whole_seconds - measured_seconds)
@@ -191,8 +192,8 @@ judged AS (
             WHEN outcome = 'memory' AND from_checkpoint IS NOT TRUE
                 THEN coalesce(measured_events, entry_stop - entry_start)
         END AS events,
-        -- A result that was lost with its worker is computed again, and is still one chunk; a
-        -- key that was submitted again is another one. Without a cluster no result is lost.
+        -- A chunk recomputed after its result was lost counts once; a key that was submitted
+        -- again is another chunk. Without a cluster results are not lost.
         outcome = 'memory' AND row_number() OVER (
             PARTITION BY trace_id, key, submission, has_task,
                 CASE WHEN NOT has_task AND attempt IS NOT NULL THEN measured END,
@@ -203,7 +204,7 @@ judged AS (
 )
 SELECT
     judged.*,
-    -- An excerpt of the run may cut it off.
+    -- A time range can cut it off.
     whole_seconds AS compute_seconds,
     CASE WHEN chunks_in_task = 1 THEN whole_seconds / nullif(events, 0) END AS event_seconds,
     process.process
@@ -211,5 +212,5 @@ FROM judged
 ASOF LEFT JOIN _workers AS process
     ON judged.trace_id = process.trace_id
     AND judged.worker = process.worker
-    -- What had begun before the recording was the first process's of the address.
+    -- Attempts that began before the recording belong to the first process of the address.
     AND coalesce(judged.processing_t, '-infinity') >= process.from_t;

@@ -1,3 +1,4 @@
 -- Needs: nothing
--- A time that is less than nothing because clocks differ, or one was put back, is none; greatest() passes over null.
+-- Negative durations come from clock differences or corrections, and count as 0. greatest()
+-- would turn null into 0.
 CREATE MACRO _clip_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;

@@ -1,6 +1,6 @@
 -- Needs: nothing
--- Keys that chunk records speak of. One that is known from the scheduler, and of which
--- nobody tells entries, is a file that coffea asks for its entries: no chunk.
+-- Keys of chunk records. A key known to the scheduler without entries reads the number of
+-- entries of a file, and is not a chunk.
 CREATE TABLE _coffea_keys AS
 SELECT
     trace_id,

@@ -1,3 +1,3 @@
 -- Needs: nothing
--- Whether an attempt at a chunk came to nothing through no will of the user's.
+-- Failed outcomes of chunk attempts; cancelled and rescheduled attempts are not failures.
 CREATE MACRO _is_failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');

@@ -1,9 +1,9 @@
 -- Needs: _chunk_cost_models, _chunks
--- Files and workers told apart: how many times as long as usual the chunks of a file took
--- whichever worker had them, and those of a worker whichever file they were of. A chunk's
--- time, by what its dataset and size make one expect, is taken for the product of the two;
--- medians are taken off in turns (Tukey's median polish, of ratios). What cannot be told
--- apart counts as usual: a file that one worker had, a worker that had one file.
+-- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
+-- the time expected from its dataset and size is modeled as a file factor times a worker
+-- factor. The factors are found by alternately dividing by medians (Tukey's median polish of
+-- ratios). Factors that cannot be separated are 1: a file read by one worker, or a worker that
+-- read one file.
 CREATE TABLE _relative_duration AS
 WITH expected AS (
     SELECT
@@ -47,7 +47,7 @@ files AS (
         any_value(treename) AS treename
     FROM ratios
     GROUP BY file
-    -- One of a kind is what is usual.
+    -- A single file or worker has factor 1.
     QUALIFY count(DISTINCT process) > 1 AND count(*) OVER (PARTITION BY any_value(of_dataset)) > 1
 ),
 workers AS (
@@ -83,20 +83,25 @@ files_2 AS (
     LEFT JOIN workers_2 USING (process)
     GROUP BY file
 ),
--- What is left when both are taken off, as a standard deviation of logarithms.
+-- Residual after both factors are removed, as the standard deviation of logarithms.
 noise AS (
     SELECT
         ratios.trace_id,
         1.4826 * mad(
-            ln(ratio / coalesce(files_2.relative_duration, 1) / coalesce(workers_2.relative_duration, 1))
+            ln(
+                ratio
+                / coalesce(files_2.relative_duration, 1)
+                / coalesce(workers_2.relative_duration, 1)
+            )
         ) AS sigma
     FROM ratios
     LEFT JOIN files_2 USING (file)
     LEFT JOIN workers_2 USING (process)
     GROUP BY ratios.trace_id
 ),
--- Usual is the median, of an even number the lower one: of two, the faster one.
-told AS (
+-- The reference is the median; of an even number the lower one, so that of two the faster one
+-- is the reference.
+separable AS (
     SELECT
         files.trace_id,
         files.dataset,
@@ -123,11 +128,11 @@ told AS (
     QUALIFY count(*) OVER (PARTITION BY workers.trace_id) > 1
 )
 SELECT
-    told.*,
-    -- Half as long again, of three chunks at least, and by far more than chance makes: the
-    -- standard error of a median of normal values is 1.2533 times that of their mean.
+    separable.*,
+    -- A factor of 1.5, from at least 3 chunks, and significant: the standard error of the
+    -- median of normal values is 1.2533 times that of their mean.
     relative_duration >= 1.5
         AND chunks > 2
         AND ln(relative_duration) > 4 * 1.2533 * noise.sigma / sqrt(chunks) AS is_slow
-FROM told
+FROM separable
 INNER JOIN noise USING (trace_id);

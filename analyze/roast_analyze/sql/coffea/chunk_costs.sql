@@ -5,7 +5,7 @@ WITH files AS (
     FROM _chunks
     GROUP BY trace_id, dataset
 ),
-known AS (
+inputs AS (
     SELECT
         cost.*,
         files.largest_file_events,
@@ -23,12 +23,12 @@ bounds AS (
         -- fixed / (fixed + events * event) = 5 %
         19 * burden_seconds / event_seconds AS least_events,
         (thread_seconds / 4 - fixed_seconds) / event_seconds AS most_balanced_events,
-        -- With longer chunks a thread spends less on fixed costs and waits longer at the end,
-        -- half a chunk on average; here both grow and shrink at the same rate.
+        -- Larger chunks reduce the fixed cost per thread and increase the idle time at the end,
+        -- half a chunk on average. Here the two derivatives cancel.
         sqrt(2 * burden_seconds * thread_seconds) / event_seconds AS compromise_events
-    FROM known
+    FROM inputs
 ),
-wanted AS (
+optimal AS (
     SELECT
         *,
         CASE
@@ -38,20 +38,20 @@ wanted AS (
             WHEN median_events > most_balanced_events THEN _round_two_digits(most_balanced_events, -1)
             ELSE median_events
         END AS wanted_events,
-        -- least() passes over nulls.
+        -- least() ignores null.
         CASE
             WHEN wanted_events IS NOT NULL THEN least(wanted_events, largest_file_events)
         END AS recommended_events
     FROM bounds
 ),
-told AS (
+with_text AS (
     SELECT
         *,
         printf(
             '%.2g %%',
             100 * fixed_seconds / (fixed_seconds + recommended_events * event_seconds)
         ) AS fixed_then
-    FROM wanted
+    FROM optimal
 )
 SELECT
     dataset,
@@ -74,35 +74,35 @@ SELECT
         WHEN method IS NULL THEN CASE
             WHEN chunks < 5 THEN 'no model: fewer than 5 chunks'
             WHEN line_event_seconds IS NULL
-                THEN 'no model: chunks of fewer than 3 sizes, and no measured opening'
-            WHEN NOT grows THEN 'no model: time does not grow with the events'
+                THEN 'no model: fewer than 3 chunk sizes, and file opening was not measured'
+            WHEN NOT grows THEN 'no model: time does not increase with the number of events'
             WHEN line_fixed_seconds < -2 * fixed_error
-                THEN 'no model: time grows faster than the events'
-            ELSE printf('no model: the fixed time may be anything up to %.2g s', fixed_bound)
+                THEN 'no model: time increases faster than the number of events'
+            ELSE printf('no model: fixed time only known to be below %.2g s', fixed_bound)
         END
         ELSE concat_ws(
             '; ',
             CASE
-                WHEN recommended_events IS NULL THEN 'too little work to tell'
+                WHEN recommended_events IS NULL THEN 'too little work for a recommendation'
                 WHEN recommended_events < wanted_events
-                    THEN 'whole files, which are smaller than is best: the fixed time stays ' || fixed_then
+                    THEN 'whole files, smaller than the optimum: fixed time ' || fixed_then
                 WHEN least_events > most_balanced_events
-                    THEN 'a compromise, little work for many threads: the fixed time is ' || fixed_then
+                    THEN 'compromise, little work for many threads: fixed time ' || fixed_then
                 WHEN recommended_events > median_events
-                    THEN 'larger chunks: the fixed time is then ' || fixed_then
+                    THEN 'larger chunks: fixed time ' || fixed_then
                 WHEN recommended_events < median_events
-                    THEN 'smaller chunks: each thread then has 4'
-                ELSE 'as it is: the fixed time is ' || fixed_then
+                    THEN 'smaller chunks: 4 per thread'
+                ELSE 'keep the size: fixed time ' || fixed_then
             END,
-            CASE WHEN method = 'opening' THEN 'only opening counts as fixed' END,
-            CASE WHEN threads IS NULL THEN 'threads are not known' END,
+            CASE WHEN method = 'opening' THEN 'fixed time covers file opening only' END,
+            CASE WHEN threads IS NULL THEN 'threads are not inputs' END,
             CASE
-                WHEN recommended_events > 2 * most_events THEN 'no chunk was as large as that'
+                WHEN recommended_events > 2 * most_events THEN 'no chunk was this large'
             END
         )
     END AS note,
     trace_id
-FROM told
+FROM with_text
 ORDER BY trace_id, seconds DESC, dataset;
 
 COMMENT ON VIEW chunk_costs IS 'Cost model of chunks, and recommended chunk size. One row per dataset, highest compute time first. The model is seconds = fixed_seconds + seconds_per_event * events, fitted to the compute times of first results. Failed attempts and results from a checkpoint are excluded. The model ignores memory, which grows with the chunk size, and work of the worker other than computing.';

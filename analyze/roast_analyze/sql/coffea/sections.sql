@@ -6,7 +6,7 @@ WITH attempts AS (
         key,
         run_id,
         first(attempt ORDER BY seq NULLS LAST) AS attempt,
-        -- Of a task that reads several chunks nobody knows which one it was.
+        -- For a task that reads several chunks, the chunk of a section is unknown.
         CASE WHEN count(DISTINCT dataset) = 1 THEN any_value(dataset) END AS dataset,
         CASE WHEN count(DISTINCT filename) = 1 THEN any_value(filename) END AS filename,
         first(outcome ORDER BY seq NULLS LAST) AS outcome

@@ -1,9 +1,9 @@
 -- Needs: _workers
--- Jobs of Darshan, and the worker process that each was, if it was one: one with the same
--- process id that was there meanwhile. Process ids are those of a host, and Darshan tells its
--- host only where it traced segments, by another name than Dask's at times: with several
--- workers it is the one on that host, or nobody knows. The name of a log tells the process;
--- without a batch system Darshan numbers the job by it.
+-- Darshan jobs, matched to worker processes by process id and lifetime. Process ids are unique
+-- on a host only. Darshan records the host only in traced segments (DXT), sometimes under
+-- another name than Dask's. With several candidates, the one on that host is chosen, if any.
+-- The process id comes from the name of the log; without a batch system it is Darshan's job
+-- number.
 CREATE VIEW _io_jobs AS
 WITH jobs AS (
     SELECT
@@ -28,11 +28,11 @@ candidates AS (
         jobs.source,
         jobs.trace_id,
         added.worker,
-        coalesce(added.host = jobs.host, false) AS is_there
+        coalesce(added.host = jobs.host, false) AS same_host
     FROM jobs
     INNER JOIN raw.worker_added AS added USING (trace_id, pid)
     LEFT JOIN _workers AS workers ON workers.trace_id = added.trace_id AND workers.seq = added.rowid
-    -- Darshan counts whole seconds in some versions.
+    -- Some versions of Darshan record whole seconds.
     WHERE coalesce(added.t <= jobs.stop_t + 1, true)
         AND coalesce(workers.removed_t >= jobs.start_t - 1, true)
 ),
@@ -43,8 +43,8 @@ matched AS (
         count(DISTINCT worker) AS candidate_workers,
         CASE
             WHEN count(DISTINCT worker) = 1 THEN any_value(worker)
-            WHEN count(DISTINCT worker) FILTER (is_there) = 1
-                THEN any_value(worker) FILTER (is_there)
+            WHEN count(DISTINCT worker) FILTER (same_host) = 1
+                THEN any_value(worker) FILTER (same_host)
         END AS worker
     FROM candidates
     GROUP BY source, trace_id

@@ -1,6 +1,6 @@
 -- Needs: _io_jobs, _task_runs
--- Darshan does not say which thread called. If one attempt alone was computing on the worker
--- all the while, it was its; of several, nobody knows whose.
+-- Darshan does not record threads. If exactly one attempt was computing on the worker during
+-- the call, the call belongs to it; otherwise the task is unknown.
 CREATE VIEW io_segments AS
 WITH calls AS (
     SELECT

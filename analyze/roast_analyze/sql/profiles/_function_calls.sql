@@ -1,6 +1,6 @@
 -- Needs: _functions
--- What functions called: one row per caller and callee. A call is recursive if the callee was
--- running already; of those that Yappi counts as no actual calls it knows that.
+-- Calls between functions: one row per caller and callee. A call is recursive if the callee was
+-- already running, which Yappi reports as no actual calls.
 CREATE VIEW _function_calls AS
 SELECT
     caller.function AS caller,

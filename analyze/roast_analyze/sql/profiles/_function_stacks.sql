@@ -1,10 +1,9 @@
 -- Needs: _function_calls, _functions
--- Stacks of functions of which only callers and callees are known, not who called the callers.
--- A function's time is shared out among those that called it as Yappi measured it for each;
--- what it called in turn is shared out in proportion, as gprof does. Stacks of less than a
--- two-thousandth of all time are not followed, nor are recursive calls: what is left of a
--- function's own time stands below "(callers not told apart)", so that the sum is that of all
--- functions' own time but for what adding rounds off.
+-- Stacks estimated from caller-callee pairs. The self time of a function is divided among its
+-- callers as measured by Yappi, and further up in proportion to total time, as in gprof. Stacks
+-- below 1/2000 of the total time and recursive calls are not followed: the rest of a function's
+-- self time is shown under "(unknown callers)", so that the sum equals the total self
+-- time up to rounding.
 CREATE VIEW _function_stacks AS
 WITH RECURSIVE functions AS MATERIALIZED (
     SELECT
@@ -14,7 +13,7 @@ WITH RECURSIVE functions AS MATERIALIZED (
     FROM _functions
 ),
 known_calls AS (
-    -- callgrind says no time of a callee's own, and no recursion but of itself.
+    -- callgrind files have no self time per caller, and mark only direct recursion.
     SELECT
         caller,
         callee,
@@ -48,7 +47,7 @@ nodes AS MATERIALIZED (
             functions.own_seconds
         ) AS total_seconds,
         coalesce(called.total_seconds, 0) AS called_total_seconds,
-        -- A part of a function's own time that recursive calls took goes with the others.
+        -- Self time spent in recursive calls is distributed with the rest.
         coalesce(
             functions.own_seconds
             / nullif(functions.own_seconds - coalesce(called.recursive_seconds, 0), 0),
@@ -99,41 +98,41 @@ paths AS (
         AND paths.share * steps.share * steps.total_seconds > steps.whole_seconds / 2000
         AND len(paths.path) < 200
 ),
-told AS (
+assigned AS (
     SELECT function, sum(own_seconds) AS own_seconds FROM paths GROUP BY function
 ),
 stacks AS (
     SELECT
         paths.function,
         paths.path,
-        -- Of times that contradict each other no more is told than there was.
+        -- Inconsistent times are scaled to the self time of the function.
         paths.own_seconds
             * CASE
-                WHEN told.own_seconds > nodes.own_seconds
-                    THEN nodes.own_seconds / told.own_seconds
+                WHEN assigned.own_seconds > nodes.own_seconds
+                    THEN nodes.own_seconds / assigned.own_seconds
                 ELSE 1
             END AS seconds
     FROM paths
-    INNER JOIN told USING (function)
+    INNER JOIN assigned USING (function)
     INNER JOIN nodes USING (function)
-    -- What is left of a difference is no time.
+    -- Ignore rounding errors of differences.
     WHERE paths.own_seconds > 1e-15
     UNION ALL
-    SELECT nodes.function, [-1, nodes.function], nodes.own_seconds - coalesce(told.own_seconds, 0)
+    SELECT nodes.function, [-1, nodes.function], nodes.own_seconds - coalesce(assigned.own_seconds, 0)
     FROM nodes
-    LEFT JOIN told USING (function)
-    -- What is left where adding rounded is no time.
-    WHERE nodes.own_seconds - coalesce(told.own_seconds, 0) > 1e-12 * nodes.own_seconds
+    LEFT JOIN assigned USING (function)
+    -- Ignore rounding errors of sums.
+    WHERE nodes.own_seconds - coalesce(assigned.own_seconds, 0) > 1e-12 * nodes.own_seconds
 ),
 named AS (
     SELECT
         place,
         any_value(stacks.function) AS function,
         any_value(stacks.seconds) AS seconds,
-        list(coalesce(functions.label, '(callers not told apart)') ORDER BY step) AS stack,
+        list(coalesce(functions.label, '(callers not assigned apart)') ORDER BY step) AS stack,
         list(
             {
-                name: coalesce(functions.name, '(callers not told apart)'),
+                name: coalesce(functions.name, '(callers not assigned apart)'),
                 filename: functions.filename,
                 line_number: functions.line_number
             } ORDER BY step

@@ -1,5 +1,5 @@
 -- Needs: nothing
--- Functions that a tracing profiler measured, with their numbers as columns.
+-- Functions measured by a tracing profiler, with their numbers as columns.
 CREATE VIEW _functions AS
 SELECT
     record.rowid AS function,

@@ -1,7 +1,7 @@
 -- Needs: nothing
--- Records of profiles, and whether their trees are trees: a parent before its children, a function for
--- every node but the root, and slices whose nodes are there, each once, with its parent. The
--- sizes are bounded so that no sum overflows.
+-- Profile records, with a check of their trees: a parent comes before its children, every node
+-- but the root has a function, and each node of a slice exists, occurs once and has its parent
+-- in the slice. Sizes are bounded so that sums do not overflow.
 CREATE VIEW _profiles AS
 SELECT
     rowid AS record,

@@ -1,19 +1,19 @@
 -- Needs: _function_stacks, _profiles
--- Dask counts a sample in all functions of a stack but the innermost one. The recorder notes
--- in which one it ended, but for the cycle in which it came. There, what a node counts beyond
--- its children (its excess) are samples in which one of the children of that cycle was
--- innermost:
+-- Dask counts a sample in every function of a stack except the innermost one. The recorder
+-- adds which one was innermost, except in the profiling cycle in which recording began. In that
+-- cycle the count of a node minus those of its children (its excess) are samples in which one
+-- of these children was innermost:
 --
--- * with one child they are its own;
--- * of several children, one that has no counts is there because it was innermost, at least
---   once: that sample is certain, and the rest of the excess is undecided;
--- * without a child they are the node's own: it was counted though it was innermost, as low
---   level profiling does.
+-- * a single child gets them all;
+-- * with several children, a child with count 0 was innermost at least once: that sample is
+--   certain, and the rest of the excess is ambiguous;
+-- * without children they belong to the node itself, which was counted although it was
+--   innermost, as in low-level profiling.
 --
--- The scheduler's counts hold the innermost function too, so that an excess is the node's.
+-- The scheduler's counts include the innermost function, so there an excess belongs to the node.
 --
--- Paths are of numbers until the last step, which goes record by record: a record's tree is
--- large, and a join would copy it into every row.
+-- Paths are lists of node numbers until the last step, which works record by record: joining
+-- the large tree of a record would copy it into every row.
 CREATE VIEW profile_stacks AS
 WITH RECURSIVE whole AS MATERIALIZED (
     SELECT record FROM _profiles WHERE is_whole
@@ -34,7 +34,7 @@ paths AS (
     SELECT nodes.record, nodes.node, list_append(paths.path, nodes.node + 1)
     FROM paths
     INNER JOIN nodes ON paths.record = nodes.record AND paths.node = nodes.parent
-    -- Dask cuts its stacks at 100; a tree that is no stack at all shall not fill the memory.
+    -- Dask limits stacks to 100 frames. A malformed tree must not exhaust the memory.
     WHERE len(paths.path) < 400
 ),
 slices AS (
@@ -139,7 +139,7 @@ labelled AS (
         interval_seconds,
         trace_id
     FROM (
-        -- In order while a record is still one row.
+        -- Sort while a record is a single row.
         SELECT *
         FROM raw.profile AS profile
         INNER JOIN by_record ON profile.rowid = record

@@ -1,6 +1,6 @@
 -- Needs: fine_metrics
--- Dask tells twice what p2p (shuffling, rechunking) does within tasks: in the context p2p as
--- `foreground`, and in execute with p2p- before the activity. The second one knows the tasks.
+-- Dask reports p2p work inside tasks twice: in context p2p as `foreground`, and in execute with
+-- p2p- before the activity. Only the second one has the task.
 CREATE VIEW activities AS
 WITH metrics AS (
     SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)

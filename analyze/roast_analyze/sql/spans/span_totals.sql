@@ -1,6 +1,6 @@
 -- Needs: _task_runs, _tasks, activities, spans
--- A task belongs to one span, and so do its metrics; what a parent has in all is added up over
--- the spans below it, each counted once.
+-- Tasks and their metrics belong to one span. Totals of a span add up all spans below it, each
+-- once.
 CREATE VIEW span_totals AS
 WITH RECURSIVE named AS (
     SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
@@ -52,7 +52,7 @@ own AS (
     FROM parts
     GROUP BY trace_id, span_id
 ),
--- Each span with itself and all above it. Distinct, so that parents in a circle come to an end.
+-- Each span with itself and all its ancestors. UNION removes duplicates, so that cycles end.
 ancestry AS (
     SELECT trace_id, span_id, span_id AS ancestor FROM own
     UNION

@@ -1,7 +1,7 @@
 -- Needs: nothing
--- Graphs as the client that records sent them. One is found again on the scheduler by a key that
--- it asks for: the first task of that key that entered then, or a little before, since two
--- clocks are compared. If the scheduler had the task already, the two cannot be joined.
+-- Graphs as submitted by the recording client. A graph is matched on the scheduler by one of
+-- its keys: the first task of that key submitted then or up to 0.1 s before, since clocks
+-- differ. If the scheduler already had the task, there is no match.
 CREATE VIEW _client_graphs AS
 SELECT
     graph.rowid AS seq,
@@ -20,7 +20,7 @@ SELECT
                 "first_line": "BIGINT", "text": "VARCHAR"
             }
         }'
-    ) AS told,
+    ) AS description,
     task.stimulus_id,
     task.t AS entered_t
 FROM raw.graph AS graph

@@ -1,7 +1,7 @@
 -- Needs: _coffea_keys, _tasks
--- What tasks do for coffea. A prefix does not tell: that of a chunk is the name of the
--- processor, or `automatic_retries` as that of a file's metadata is, and merges of either are
--- `reduce`. So it is followed what depends on what, from the keys of chunks and files.
+-- Roles of tasks in a coffea run. Prefixes are ambiguous: chunks have the name of the processor
+-- or `automatic_retries`, as file metadata does, and merges of either are `reduce`. Therefore
+-- the graph is followed from the keys of chunks and files.
 CREATE TABLE _coffea_roles AS
 WITH RECURSIVE edges AS (
     SELECT trace_id, key, unnest(dependencies) AS dependency
@@ -28,7 +28,7 @@ merges AS (
 inputs AS (
     SELECT DISTINCT task.trace_id, unnest(task.dependencies) AS key
     FROM _tasks AS task
-    -- dask-awkward broadcasts no processor.
+    -- dask-awkward does not broadcast a processor.
     SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk' AND NOT goes_on) AS chunks
         USING (trace_id, key)
 ),

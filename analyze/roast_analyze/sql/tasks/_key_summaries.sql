@@ -1,7 +1,6 @@
 -- Needs: nothing
--- What was seen of each key: one pass over the names of all tasks, which nothing else needs
--- to compare again. Nearly all keys are simple: one attempt, of which this tells the
--- beginning, the end and the submission, by their places (rowid).
+-- Summary of each key, so that other views need not compare key texts again. Nearly all keys
+-- are simple: one attempt, with its begin, end and submission given by rowid.
 CREATE TABLE _key_summaries AS
 WITH steps AS (
     SELECT
@@ -36,7 +35,7 @@ SELECT
     min(seq) FILTER (ends) AS ending,
     arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
     count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
-    -- One attempt, whose end is the only one, after all waiting, of the only submission.
+    -- One attempt with at most one end and one submission, after all waiting.
     NOT bool_or(was_there)
         AND count(*) FILTER (begins) = 1
         AND count(*) FILTER (ends) <= 1

@@ -1,6 +1,6 @@
 -- Needs: _clip_negative
--- Time of the parts whose action begins so: null without any part, 0 without such a part.
--- A part that ended before it began took no time: a clock was put back meanwhile.
+-- Total time of phases whose action has a prefix: null without any phase, 0 without a matching
+-- one. Negative durations (clock corrections) count as 0.
 CREATE MACRO _phase_seconds(startstops, action_prefix) AS CASE
     WHEN len(startstops) > 0 THEN coalesce(
         list_sum(list_transform(

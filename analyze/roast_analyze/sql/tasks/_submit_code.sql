@@ -1,11 +1,11 @@
 -- Needs: _client_graphs
--- Pieces of code that submitted something: as the client that records told, or Dask's scheduler.
--- The text of each stands in one record only.
+-- Code that submitted graphs, recorded by the client or by Dask's scheduler. The text of each
+-- piece is stored in one record only.
 CREATE VIEW _submit_code AS
-WITH told AS (
-    SELECT trace_id, t, entered_t, NULL AS computation, told.code AS code
+WITH submitted AS (
+    SELECT trace_id, t, entered_t, NULL AS computation, description.code AS code
     FROM _client_graphs
-    WHERE told.code.digest IS NOT NULL
+    WHERE description.code.digest IS NOT NULL
     UNION ALL
     SELECT
         trace_id,
@@ -27,18 +27,18 @@ texts AS (
         code.digest AS digest,
         any_value(code.text) AS text,
         any_value(code.first_line) AS first_line
-    FROM told
+    FROM submitted
     GROUP BY ALL
 )
 SELECT
-    told.trace_id,
-    told.t,
-    told.entered_t,
-    told.computation,
-    told.code.digest AS digest,
-    told.code.filename AS filename,
-    told.code.line_number AS line_number,
+    submitted.trace_id,
+    submitted.t,
+    submitted.entered_t,
+    submitted.computation,
+    submitted.code.digest AS digest,
+    submitted.code.filename AS filename,
+    submitted.code.line_number AS line_number,
     texts.first_line,
     texts.text
-FROM told
-LEFT JOIN texts ON told.trace_id = texts.trace_id AND told.code.digest = texts.digest;
+FROM submitted
+LEFT JOIN texts ON submitted.trace_id = texts.trace_id AND submitted.code.digest = texts.digest;

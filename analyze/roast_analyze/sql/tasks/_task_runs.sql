@@ -1,9 +1,9 @@
 -- Needs: _coffea_roles, _key_summaries, _phase_seconds
--- An attempt at a task begins when its key becomes `processing` and ends with the next
--- transition of the key that starts there. Most keys are attempted once, and are done with
--- by what _key_summaries says of them; one window over the transitions of the others finds both.
+-- A task attempt begins when its key becomes `processing` and ends with the next transition of
+-- the key from there. Most keys have one attempt, found in _key_summaries. For the others, one
+-- window over their transitions finds begin and end.
 CREATE TABLE _task_runs AS
-WITH others AS (
+WITH repeated AS (
     SELECT trace_id, key
     FROM _key_summaries
     WHERE has_attempts AND NOT is_simple
@@ -18,10 +18,10 @@ steps AS (
         CASE WHEN transition.finish = 'waiting' THEN transition.t END AS waiting_t,
         transition.trace_id
     FROM raw.transition AS transition
-    SEMI JOIN others USING (trace_id, key)
+    SEMI JOIN repeated USING (trace_id, key)
     WHERE transition.finish IN ('processing', 'waiting') OR transition.start = 'processing'
     UNION ALL
-    -- What was being processed when recording began, before all transitions.
+    -- Tasks that were processing when recording began, before all transitions.
     SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
     FROM raw.task
     WHERE state = 'processing' AND worker IS NOT NULL
@@ -52,7 +52,7 @@ submissions AS (
     INNER JOIN _key_summaries AS keys USING (trace_id, key)
     WHERE keys.has_attempts AND NOT keys.is_simple
 ),
-places AS (
+attempt_rows AS (
     SELECT
         beginning AS seq,
         ending,
@@ -80,19 +80,19 @@ places AS (
 ),
 attempts AS (
     SELECT
-        places.*,
-        -- Of what was there already nobody knows when it began.
+        attempt_rows.*,
+        -- For tasks that were already processing, the dispatch time is unknown.
         beginning.t AS processing_t,
-        coalesce(beginning.worker, there.worker) AS worker,
-        coalesce(beginning.run_id, there.run_id) AS run_id,
+        coalesce(beginning.worker, initial.worker) AS worker,
+        coalesce(beginning.run_id, initial.run_id) AS run_id,
         submission.prefix,
         submission.span_id
-    FROM places
+    FROM attempt_rows
     LEFT JOIN (SELECT rowid AS seq, * FROM raw.transition WHERE finish = 'processing') AS beginning
-        ON places.seq = beginning.seq
-    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS there
-        ON places.seq = there.seq
-    LEFT JOIN raw.task AS submission ON places.submission = submission.rowid
+        ON attempt_rows.seq = beginning.seq
+    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS initial
+        ON attempt_rows.seq = initial.seq
+    LEFT JOIN raw.task AS submission ON attempt_rows.submission = submission.rowid
 ),
 departures AS (
     SELECT DISTINCT worker, stimulus_id, trace_id
@@ -104,14 +104,14 @@ SELECT
     attempts.prefix,
     roles.role,
     attempts.attempt,
-    -- Work stealing moves a task without a transition: who reported the end is right.
+    -- Work stealing moves a task without a transition: the worker that reported the end ran it.
     coalesce(ending.worker, attempts.worker) AS worker,
     ending.thread,
     CASE
         WHEN ending.finish IS NULL THEN 'unfinished'
         WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
-        -- Who failed has said so; when a failure makes the client let go of other tasks,
-        -- theirs end with the same stimulus and without a word of their own.
+        -- A failed task reports its worker or exception. Tasks that the client releases because
+        -- of another failure end with the same stimulus, but without either.
         WHEN starts_with(ending.stimulus_id, 'task-erred')
             AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
         WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
@@ -130,7 +130,7 @@ SELECT
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
     )) AS compute_stop_t,
     _phase_seconds(ending.startstops, 'compute') AS compute_seconds,
-    -- Equal to compute_seconds, but where an excerpt of the run cuts that off.
+    -- Equal to compute_seconds, except for attempts cut off by a time range.
     _phase_seconds(ending.startstops, 'compute') AS whole_seconds,
     _phase_seconds(ending.startstops, 'transfer') AS transfer_seconds,
     _phase_seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
@@ -148,7 +148,7 @@ SELECT
     attempts.seq,
     ending.seq AS end_seq,
     attempts.trace_id
--- The wide rows are what is read along; what they are joined with is small, and kept.
+-- Join order for speed: scan the wide rows, and build hash tables of the narrow ones.
 FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
 RIGHT JOIN attempts ON ending.seq = attempts.ending
 LEFT JOIN _coffea_roles AS roles

@@ -1,7 +1,6 @@
 -- Needs: nothing
--- How long tasks were in the states that come before a result: from a transition into the state
--- to the next one of the key, whichever that is. What was there when recording began has been in
--- its state since then.
+-- Time of tasks in the states before a result: from the transition into the state to the next
+-- transition of the key. A task that was in such a state when recording began counts from then.
 CREATE VIEW _task_states AS
 SELECT
     key,

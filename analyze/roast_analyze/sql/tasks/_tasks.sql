@@ -1,5 +1,6 @@
 -- Needs: _key_summaries
--- A key is submitted again when the scheduler has forgotten it; the first record describes it.
+-- A key can be submitted again after the scheduler has forgotten it; the first record describes
+-- the task.
 CREATE VIEW _tasks AS
 SELECT
     task.rowid AS seq,

@@ -1,7 +1,7 @@
 -- Needs: nothing
--- Tasks that came to a worker to be computed there, and how far they got before they came
--- again. The message that brings one has a stimulus of its own, in which stands when the
--- scheduler wrote it. Nearly all come to a worker once; a window finds where the others begin.
+-- Arrivals of tasks at a worker, and how far each got before the next arrival of the same key.
+-- The stimulus of the arrival contains the time at which the scheduler sent the task. Nearly
+-- all tasks arrive once at a worker; a window separates repeated arrivals.
 CREATE VIEW _worker_arrivals AS
 WITH steps AS (
     SELECT
@@ -18,7 +18,7 @@ WITH steps AS (
     FROM raw.worker_transition
     WHERE finish IN ('waiting', 'ready', 'constrained', 'executing')
 ),
-places AS (
+first_arrivals AS (
     SELECT
         trace_id,
         worker,
@@ -42,13 +42,12 @@ numbered AS (
             ROWS UNBOUNDED PRECEDING
         ) AS number
     FROM steps
-    INNER JOIN (SELECT trace_id, worker, server_id, key FROM places WHERE NOT is_simple) AS place
-        USING (trace_id, worker, key)
-    WHERE steps.server_id IS NOT DISTINCT FROM place.server_id
+    INNER JOIN first_arrivals AS place USING (trace_id, worker, key)
+    WHERE NOT place.is_simple AND steps.server_id IS NOT DISTINCT FROM place.server_id
 ),
 arrivals AS (
     SELECT trace_id, worker, key, stimulus_id, arrived_t, ready_t, executing_t
-    FROM places
+    FROM first_arrivals
     WHERE is_simple
     UNION ALL
     SELECT

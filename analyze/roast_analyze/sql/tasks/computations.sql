@@ -1,5 +1,5 @@
 -- Needs: _submit_code
--- Graphs that come while the scheduler is at work belong to the computation that it is at.
+-- Graphs that arrive while the scheduler has work belong to the current computation.
 CREATE VIEW computations AS
 WITH begun AS (
     SELECT
@@ -37,7 +37,7 @@ codes AS (
             coalesce(code.computation, begun.computation) AS computation,
             trim(string_split(code.text, chr(10))[code.line_number - code.first_line + 1]) AS line
         FROM _submit_code AS code
-        -- A piece that a client told is of the computation that its graph became part of.
+        -- Code recorded by a client belongs to the computation that its graph became part of.
         ASOF INNER JOIN begun
             ON code.trace_id = begun.trace_id AND code.entered_t >= begun.t
     )

@@ -11,8 +11,8 @@ WITH edges AS (
         unnest(dependencies) AS dependency
     FROM _tasks
 ),
--- The attempt that the result was taken for: the last one that ended well, or the last one.
-takers AS (
+-- Attempt that used the result: the last successful one, or else the last one.
+last_attempts AS (
     SELECT
         trace_id,
         key,
@@ -22,15 +22,15 @@ takers AS (
     FROM _task_runs
     GROUP BY trace_id, key
 ),
-taken AS (
+needed AS (
     SELECT
         edges.*,
-        takers.run.worker AS worker,
-        takers.run.end_seq AS end_seq,
-        -- What was never sent to a worker would take what is there in the end.
-        coalesce(takers.run.seq, 9223372036854775807) AS taken_seq
+        last_attempts.run.worker AS worker,
+        last_attempts.run.end_seq AS end_seq,
+        -- A task that was never dispatched would use the final result.
+        coalesce(last_attempts.run.seq, 9223372036854775807) AS needed_seq
     FROM edges
-    LEFT JOIN takers USING (trace_id, key)
+    LEFT JOIN last_attempts USING (trace_id, key)
 ),
 results AS (
     SELECT trace_id, key, end_seq, worker, nbytes
@@ -38,14 +38,14 @@ results AS (
     WHERE outcome = 'memory'
 )
 SELECT
-    taken.key,
-    taken.dependency,
-    taken.prefix,
-    there.prefix AS dependency_prefix,
+    needed.key,
+    needed.dependency,
+    needed.prefix,
+    dependency_task.prefix AS dependency_prefix,
     result.nbytes AS bytes,
-    taken.worker,
+    needed.worker,
     result.worker AS dependency_worker,
-    taken.worker <> result.worker AS is_moved,
+    needed.worker <> result.worker AS is_moved,
     CASE
         WHEN len(ending.startstops) > 0 AND result.worker IS NOT NULL THEN list_contains(
             list_transform(
@@ -55,19 +55,19 @@ SELECT
             result.worker
         )
     END AS has_transfer,
-    taken.task_group,
-    there."group" AS dependency_group,
-    taken.stimulus_id,
-    taken.trace_id
-FROM taken
-LEFT JOIN _tasks AS there
-    ON taken.trace_id = there.trace_id AND taken.dependency = there.key
-LEFT JOIN raw.transition AS ending ON taken.end_seq = ending.rowid
+    needed.task_group,
+    dependency_task."group" AS dependency_group,
+    needed.stimulus_id,
+    needed.trace_id
+FROM needed
+LEFT JOIN _tasks AS dependency_task
+    ON needed.trace_id = dependency_task.trace_id AND needed.dependency = dependency_task.key
+LEFT JOIN raw.transition AS ending ON needed.end_seq = ending.rowid
 ASOF LEFT JOIN results AS result
-    ON taken.trace_id = result.trace_id
-    AND taken.dependency = result.key
-    AND taken.taken_seq > result.end_seq
-ORDER BY taken.trace_id, taken.task, taken.dependency;
+    ON needed.trace_id = result.trace_id
+    AND needed.dependency = result.key
+    AND needed.needed_seq > result.end_seq
+ORDER BY needed.trace_id, needed.task, needed.dependency;
 
 COMMENT ON VIEW dependencies IS 'Edges of the task graph, with the workers at both ends. One row per task and dependency. For a task with several attempts, the last successful attempt is used, or else the last one. For the dependency, it is the latest result available when that attempt began. Columns of the run are null for tasks that never ran.';
 COMMENT ON COLUMN dependencies.key IS 'Key of the task.';

@@ -1,6 +1,6 @@
 -- Needs: _task_runs, _worker_arrivals
--- An arrival belongs to the attempt that ended next, on the scheduler's clock alone: work
--- stealing sends a task again while an attempt goes on.
+-- An arrival belongs to the attempt that ended next on the scheduler's clock, because work
+-- stealing can send a task again within an attempt.
 CREATE VIEW dispatch_latency AS
 WITH runs AS (
     SELECT *, coalesce(end_t, 'infinity'::DOUBLE) AS until_t
@@ -16,7 +16,7 @@ placed AS (
         AND arrival.sent_t <= run.until_t
 ),
 arrivals AS (
-    -- The last time that it came to a worker.
+    -- Last arrival at the worker.
     SELECT seq, worker, max_by(placed, sent_t) AS there
     FROM placed
     GROUP BY seq, worker

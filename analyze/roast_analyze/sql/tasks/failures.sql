@@ -22,7 +22,7 @@ SELECT
 FROM _task_runs
 WHERE outcome IN ('erred', 'retried', 'lost')
 UNION ALL
--- What no task tells: its exception was swallowed, or there was no task.
+-- Failures without a failed task: the exception was suppressed, or there was no task.
 SELECT
     chunk.end_t,
     CASE chunk.outcome

@@ -21,7 +21,7 @@ FROM (
         layer.fused AS fused,
         client,
         t
-    FROM (SELECT * EXCLUDE (told), unnest(told.layers) AS layer FROM _client_graphs)
+    FROM (SELECT * EXCLUDE (description), unnest(description.layers) AS layer FROM _client_graphs)
     UNION ALL BY NAME
     SELECT
         trace_id,

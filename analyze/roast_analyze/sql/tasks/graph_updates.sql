@@ -1,6 +1,6 @@
 -- Needs: _client_graphs
--- Dask tells of each graph in an event, to two topics; a scheduler before 2024.4 tells nothing,
--- and then there is what its tasks say. Some of the durations that it tells are negative.
+-- Dask logs an event per graph under two topics. Before distributed 2024.4 there is none, and
+-- the graph is derived from its tasks. Some durations in the event are negative.
 CREATE VIEW graph_updates AS
 WITH events AS (
     SELECT
@@ -33,10 +33,10 @@ sent AS (
         trace_id,
         stimulus_id,
         min(t) AS t,
-        sum(len(told.layers)) + coalesce(sum(told.more_layers), 0) AS layers,
-        flatten(list(told.collections)) AS collections
+        sum(len(description.layers)) + coalesce(sum(description.more_layers), 0) AS layers,
+        flatten(list(description.collections)) AS collections
     FROM _client_graphs
-    WHERE told.layers IS NOT NULL
+    WHERE description.layers IS NOT NULL
     GROUP BY trace_id, stimulus_id
 )
 SELECT

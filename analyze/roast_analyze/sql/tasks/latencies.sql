@@ -1,11 +1,11 @@
 -- Needs: _task_runs, _task_states
 CREATE VIEW latencies AS
-WITH held AS (
+WITH slots AS (
     SELECT trace_id, until_seq AS seq, until_t - from_t AS seconds
     FROM _task_states
     WHERE state IN ('queued', 'no-worker')
 ),
-parts AS (
+phases AS (
     SELECT
         run.seq,
         list_transform(ending.startstops, lambda part: part.start) AS starts,
@@ -24,7 +24,7 @@ instants AS (
         list_min(list_transform(transfers, lambda part: part.start)) AS fetch_t,
         list_max(list_transform(transfers, lambda part: part.stop)) AS fetched_t,
         list_min(list_transform(others, lambda part: part.start)) AS execute_t
-    FROM parts
+    FROM phases
 )
 SELECT
     run.key,
@@ -33,10 +33,10 @@ SELECT
     run.worker,
     run.outcome,
     run.processing_t,
-    run.queued_seconds - coalesce(held.seconds, 0) AS dependency_seconds,
+    run.queued_seconds - coalesce(slots.seconds, 0) AS dependency_seconds,
     CASE
-        WHEN run.queued_seconds IS NULL THEN held.seconds
-        ELSE coalesce(held.seconds, 0)
+        WHEN run.queued_seconds IS NULL THEN slots.seconds
+        ELSE coalesce(slots.seconds, 0)
     END AS slot_seconds,
     first_t - run.processing_t AS dispatch_seconds,
     fetched_t - fetch_t AS fetch_seconds,
@@ -47,7 +47,7 @@ SELECT
     run.run_id,
     run.trace_id
 FROM _task_runs AS run
-LEFT JOIN held USING (trace_id, seq)
+LEFT JOIN slots USING (trace_id, seq)
 LEFT JOIN instants USING (seq)
 ORDER BY run.trace_id, run.seq;
 

@@ -1,5 +1,5 @@
 -- Needs: _tasks
--- Dask makes the restrictions of a task of its annotations.
+-- Dask derives the restrictions of a task from its annotations.
 CREATE VIEW restrictions AS
 SELECT
     key,
@@ -18,10 +18,10 @@ FROM (
         key,
         prefix,
         "group" AS task_group,
-        coalesce(annotations -> '$.workers', annotations -> '$.restrictions') AS told,
-        CASE json_type(told)
-            WHEN 'ARRAY' THEN json_transform(told, '["VARCHAR"]')
-            WHEN 'VARCHAR' THEN [told ->> '$']
+        coalesce(annotations -> '$.workers', annotations -> '$.restrictions') AS restricted,
+        CASE json_type(restricted)
+            WHEN 'ARRAY' THEN json_transform(restricted, '["VARCHAR"]')
+            WHEN 'VARCHAR' THEN [restricted ->> '$']
         END AS workers,
         annotations -> '$.resources' AS resources,
         try_cast(coalesce(

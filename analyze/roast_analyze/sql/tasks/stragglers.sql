@@ -9,7 +9,7 @@ WITH usual AS (
     FROM _task_runs
     WHERE outcome = 'memory' AND prefix IS NOT NULL
     GROUP BY trace_id, prefix
-    -- Of fewer a median says little.
+    -- With fewer attempts the median is not meaningful.
     HAVING count(whole_seconds) >= 10
 ),
 slow AS (

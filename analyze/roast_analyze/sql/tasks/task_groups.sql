@@ -13,7 +13,7 @@ WITH submitted AS (
 done AS (
     SELECT
         run.trace_id,
-        -- That of the submission which the attempt belongs to.
+        -- Group of the submission that the attempt belongs to.
         task."group" AS task_group,
         any_value(run.prefix) AS prefix,
         count(*) AS task_runs,

@@ -1,6 +1,6 @@
 -- Needs: nothing
--- As they lie in the files, trace by trace, which is the scheduler's order: sorting them would
--- take longer than all else that is asked of them.
+-- In file order, trace by trace, which is the scheduler's order. Sorting would take longer than
+-- most queries.
 CREATE VIEW transitions AS
 SELECT
     t,

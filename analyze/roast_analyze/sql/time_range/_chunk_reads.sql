@@ -1,3 +1,3 @@
 -- Needs: nothing
--- Only those that an attempt of the excerpt points to are looked at.
+-- Only rows of attempts in the range are joined.
 CREATE VIEW _chunk_reads AS FROM trace._chunk_reads;

@@ -1,7 +1,7 @@
 -- Needs: nothing
--- Parts of an attempt, cut off where the excerpt begins and ends; what lies outside takes no time.
+-- Clip the phases of an attempt to the range; phases outside take no time.
 CREATE MACRO _clip_phases(startstops, from_t, until_t) AS list_transform(
-    -- least() and greatest() pass over nulls.
+    -- least() and greatest() ignore nulls.
     list_filter(startstops, lambda part: part.start IS NOT NULL AND part.stop IS NOT NULL),
     lambda part: struct_pack(
         action := part.action,

@@ -1,3 +1,3 @@
 -- Needs: nothing
--- What a key is does not depend on when one looks.
+-- Roles of keys do not depend on the range.
 CREATE VIEW _coffea_roles AS FROM trace._coffea_roles;

@@ -1,4 +1,4 @@
 -- Needs: nothing
--- What begins or ends outside is cut off where it is counted (_bucket_sums). What came to nothing
--- is known of the whole: an attempt that goes on may fail after the excerpt.
+-- Clipped later, in _bucket_sums. The outcome is that of the whole attempt: one that goes on
+-- may fail after the range.
 CREATE VIEW _intervals AS FROM trace._intervals;

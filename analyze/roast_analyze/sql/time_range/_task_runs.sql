@@ -1,15 +1,14 @@
 -- Needs: _clip_phases, _phase_seconds, _time_range
--- Attempts of which anything lies in the excerpt, as the scheduler saw it or as the worker timed
--- its computation. Those that go beyond an end of it are cut off there: their instants, and the
--- seconds of their parts. What an attempt has come to is known when it ends; one that goes on
--- after the excerpt is unfinished.
+-- Attempts that overlap the range, on the scheduler or on the worker. Instants and phase
+-- durations are clipped. The result of an attempt is known when it ends; one that ends after
+-- the range is unfinished.
 CREATE TABLE _task_runs AS
 WITH placed AS (
     SELECT
         run.*,
         from_t,
         until_t,
-        -- least() and greatest() pass over nulls.
+        -- least() and greatest() ignore nulls.
         CASE
             WHEN processing_t IS NULL THEN '-infinity'::DOUBLE
             ELSE least(processing_t, compute_start_t)
@@ -30,8 +29,8 @@ touching AS (
     FROM placed
     WHERE begin_t < until_t AND finish_t >= from_t
 ),
--- Few cross an end, and lists of parts are wide.
-parts AS (
+-- Few attempts cross a boundary, and lists of phases are wide.
+phases AS (
     SELECT touching.seq, startstops
     FROM raw.transition AS ending
     INNER JOIN touching ON is_cut AND ending.rowid = touching.end_seq
@@ -67,4 +66,4 @@ SELECT
         CASE WHEN ends THEN end_reason END AS end_reason
     )
 FROM touching
-LEFT JOIN parts USING (seq);
+LEFT JOIN phases USING (seq);

@@ -1,5 +1,5 @@
 -- Needs: _task_runs, _time_range
--- Tasks that entered the graph in the excerpt, and those that were attempted in it.
+-- Tasks submitted or attempted in the range.
 CREATE VIEW _tasks AS
 SELECT task.*
 FROM trace._tasks AS task

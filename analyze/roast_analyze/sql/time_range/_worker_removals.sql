@@ -1,5 +1,5 @@
 -- Needs: _time_range
--- The event that says why can come a moment before or after.
+-- The event with the reason can arrive shortly before or after.
 CREATE TABLE _worker_removals AS
 SELECT departure.*
 FROM trace._worker_removals AS departure

@@ -1,6 +1,6 @@
 -- Needs: _time_range
--- Processes that were there. One that came before the excerpt came when it begins, one that
--- goes after it was there to the end.
+-- Processes present in the range. A process that joined before joins when the range begins; one
+-- that left after did not leave.
 CREATE TABLE _workers AS
 SELECT
     worker.* EXCLUDE (trace_id)

@@ -1,5 +1,5 @@
 -- Needs: _tasks
--- Of the tasks of the excerpt; what they took may have been computed before.
+-- Dependencies of the tasks in the range; the results may have been computed before.
 CREATE VIEW dependencies AS
 SELECT edge.*
 FROM trace.dependencies AS edge

@@ -1,5 +1,5 @@
 -- Needs: _time_range
--- Those that entered within the excerpt, whole.
+-- Records submitted in the range, unchanged.
 CREATE VIEW graph_updates AS
 SELECT record.*
 FROM trace.graph_updates AS record

@@ -1,5 +1,5 @@
 -- Needs: _task_runs
--- Where the time of an attempt went is told of the whole attempt.
+-- Latencies are those of the whole attempt.
 CREATE VIEW latencies AS
 SELECT latency.* REPLACE (run.outcome AS outcome)
 FROM trace.latencies AS latency

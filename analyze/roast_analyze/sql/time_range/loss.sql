@@ -1,3 +1,3 @@
 -- Needs: nothing
--- What the trace lacks, it lacks whatever is looked at.
+-- Losses concern the whole trace.
 CREATE VIEW loss AS FROM trace.loss;

@@ -1,5 +1,5 @@
 -- Needs: _time_range
--- A cycle of the profiler belongs to the excerpt if its middle does.
+-- A profiling cycle belongs to the range if its middle does.
 CREATE VIEW raw.profile AS
 SELECT
     record.rowid,

@@ -1,5 +1,5 @@
 -- Needs: _time_range
--- As attempts are: cut off at the ends, and what was measured is told when it ends.
+-- Clipped to the range like attempts; measured values count if the section ends in the range.
 CREATE VIEW raw.section AS
 SELECT
     record.rowid,

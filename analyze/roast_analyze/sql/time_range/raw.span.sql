@@ -1,5 +1,5 @@
 -- Needs: _time_range
--- A span lasts.
+-- Spans have no end.
 CREATE VIEW raw.span AS
 SELECT record.rowid, record.*
 FROM trace.raw.span AS record

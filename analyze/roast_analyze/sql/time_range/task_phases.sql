@@ -1,5 +1,5 @@
 -- Needs: _task_runs, _time_range
--- What lies across an end of the excerpt is cut off there.
+-- Phases are clipped to the range.
 CREATE VIEW task_phases AS
 SELECT
     part.* REPLACE (

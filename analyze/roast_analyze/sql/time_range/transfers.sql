@@ -1,5 +1,5 @@
 -- Needs: _time_range
--- The two words of a transfer can lie on either side of an end.
+-- The two reports of a transfer can lie on either side of a boundary.
 CREATE VIEW transfers AS
 SELECT moved.*
 FROM trace.transfers AS moved

@@ -1,7 +1,7 @@
 -- Needs: _trace_range
--- A recording cut into buckets of time: of so many seconds, or if that is null of 1, 2 or 5
--- times a power of ten, so that there are more than 150 and at most 400. The last one ends
--- with the recording. One row per trace; a recording of one instant has no bucket.
+-- Time buckets of a recording, of a given length in seconds or, if null, of 1, 2 or 5 times a
+-- power of ten, so that there are more than 150 and at most 400. The last one ends with the
+-- recording. One row per trace; a recording of zero length has no buckets.
 CREATE MACRO _buckets(bucket_seconds) AS TABLE
 SELECT
     trace_id,
@@ -24,7 +24,7 @@ FROM (
             WHEN bucket_seconds IS NOT NULL THEN error(
                 'a bucket takes more than 0 s, not ' || bucket_seconds
             )
-            -- Dividing, so that 5 / 1000 is just 0.005.
+            -- Division makes 5 / 1000 exactly 0.005.
             ELSE CASE
                 WHEN extent * per <= 400 THEN 1
                 WHEN extent * per <= 800 THEN 2

@@ -1,5 +1,5 @@
 -- Needs: nothing
--- When a trace begins and ends: one row per trace.
+-- First and last instant of each trace: one row per trace.
 CREATE VIEW _trace_range AS
 SELECT trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
 FROM raw.segments

@@ -1,7 +1,7 @@
 -- Needs: _options, _processes, _versions
--- Each segment of a folder repeats the facts of the first, so that it can be read alone.
--- What processes run with and on has views of its own, whole; here are the best known of these
--- facts, under the names that they have always had.
+-- Each segment repeats the facts of the first one, so that it can be read alone. Views such as
+-- packages and config have the complete lists; the most common facts appear here under their
+-- established names.
 CREATE VIEW environment AS
 WITH facts AS (
     SELECT section, name, value ->> '$' AS value, t, trace_id, rowid AS seq
@@ -12,16 +12,22 @@ WITH facts AS (
         )
         AND coalesce(section, '') NOT IN ('process', 'packages', 'configuration', 'defaults')
 ),
-told AS (
+first_facts AS (
     SELECT trace_id, role, min(t) AS t, min(seq) AS seq
     FROM _processes
     WHERE role IN ('scheduler', 'client')
     GROUP BY trace_id, role
 ),
 best_known AS (
-    SELECT role || ' versions' AS section, package AS name, version AS value, told.t, trace_id, seq
+    SELECT
+        role || ' versions' AS section,
+        package AS name,
+        version AS value,
+        first_facts.t,
+        trace_id,
+        seq
     FROM _versions
-    INNER JOIN told USING (trace_id, role)
+    INNER JOIN first_facts USING (trace_id, role)
     WHERE package IN (
         'python', 'dask', 'distributed', 'coffea', 'uproot', 'awkward', 'dask-awkward', 'numpy',
         'pandas', 'pyarrow', 'msgpack', 'tornado', 'cloudpickle', 'roast-trace'
@@ -39,9 +45,9 @@ best_known AS (
     FROM _processes
     WHERE role IN ('scheduler', 'client')
     UNION ALL
-    SELECT 'dask configuration', name, value, told.t, trace_id, seq
+    SELECT 'dask configuration', name, value, first_facts.t, trace_id, seq
     FROM _options
-    INNER JOIN told USING (trace_id, role)
+    INNER JOIN first_facts USING (trace_id, role)
     WHERE
         role = 'scheduler'
         AND name IN (

@@ -1,14 +1,13 @@
 -- Needs: _profiles
--- Three who know of losses: the reader (raw.damage), the recorder (records of kind loss,
--- repeated as sums in the trailer) and the trailer's count of what it wrote. A line that
--- cannot be read is missing from the trailer's count too, so it is taken off there.
--- A file that was joined to another has several headers and trailers: the first one counts.
+-- Losses come from three sources: the reader (raw.damage), the recorder (records of kind loss,
+-- repeated as sums in the trailer) and the trailer's record counts. A line that cannot be read
+-- is also missing from the trailer's count, so it is subtracted there.
 CREATE VIEW loss AS
 WITH first_trailer AS (
     FROM raw.trailer
     WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
 ),
--- What was imported stands behind the trailer, and says its own counts.
+-- Imported records follow the trailer and have counts of their own.
 counted AS (
     SELECT trace_id, segment, t, records_by_kind FROM first_trailer
     UNION ALL
@@ -16,7 +15,7 @@ counted AS (
     UNION ALL
     SELECT trace_id, segment, t, map(['import'], [1]) FROM raw.import
 ),
-said AS (
+expected AS (
     SELECT trace_id, segment, max(t) AS t, kind, sum(records)::BIGINT AS records
     FROM (
         SELECT
@@ -29,7 +28,7 @@ said AS (
     )
     GROUP BY trace_id, segment, kind
 ),
-held AS (
+found AS (
     SELECT
         trace_id,
         segment,
@@ -38,19 +37,19 @@ held AS (
         unnest(map_values(records_by_kind)) AS records
     FROM raw.segments
 ),
--- Unknown kinds are counted as such by the reader.
+-- The reader counts unknown kinds.
 surplus AS (
     SELECT
         trace_id,
         segment,
-        held.t,
+        found.t,
         kind,
-        held.records - CASE
+        found.records - CASE
             WHEN kind IN ('header', 'trailer') THEN 1
-            ELSE coalesce(said.records, 0)
+            ELSE coalesce(expected.records, 0)
         END AS records
-    FROM held
-    LEFT JOIN said USING (trace_id, segment, kind)
+    FROM found
+    LEFT JOIN expected USING (trace_id, segment, kind)
     WHERE
         kind IN ('header', 'trailer')
         OR (
@@ -58,24 +57,26 @@ surplus AS (
             AND EXISTS (
                 SELECT 1
                 FROM first_trailer
-                WHERE first_trailer.trace_id = held.trace_id AND first_trailer.segment = held.segment
+                WHERE first_trailer.trace_id = found.trace_id
+                    AND first_trailer.segment = found.segment
             )
         )
 ),
 missing AS (
     SELECT
-        said.trace_id,
-        said.segment,
-        max(said.t) AS t,
-        sum(greatest(said.records - coalesce(segments.records_by_kind[said.kind], 0), 0))
+        expected.trace_id,
+        expected.segment,
+        max(expected.t) AS t,
+        sum(greatest(expected.records - coalesce(segments.records_by_kind[expected.kind], 0), 0))
             - any_value(segments.unreadable) AS records,
         string_agg(
-            said.kind || ' ' || said.records - coalesce(segments.records_by_kind[said.kind], 0),
-            ', ' ORDER BY said.kind
-        ) FILTER (said.records > coalesce(segments.records_by_kind[said.kind], 0)) AS kinds
-    FROM said
+            expected.kind || ' '
+                || expected.records - coalesce(segments.records_by_kind[expected.kind], 0),
+            ', ' ORDER BY expected.kind
+        ) FILTER (expected.records > coalesce(segments.records_by_kind[expected.kind], 0)) AS kinds
+    FROM expected
     INNER JOIN raw.segments AS segments USING (trace_id, segment)
-    GROUP BY said.trace_id, said.segment
+    GROUP BY expected.trace_id, expected.segment
 ),
 dropped AS (
     SELECT
@@ -94,7 +95,7 @@ dropped AS (
     GROUP BY trace_id, kind
 ),
 explained AS (
-    -- What was removed with an older segment had been written, and no trailer counts it.
+    -- Records removed with an older segment were written, and no trailer counts them.
     SELECT trace_id, record_kind AS kind, sum(records) AS records
     FROM raw.loss
     WHERE NOT starts_with(coalesce(reason, ''), 'an older segment')

@@ -42,7 +42,7 @@ chunk_runs AS (
         _clip_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
         sum(compute_seconds) AS chunk_seconds,
         sum(process_seconds) AS process_seconds,
-        -- What an excerpt of the run cuts off is no measure.
+        -- Chunks cut off by a time range are excluded.
         avg(process_seconds) FILTER (
             is_first_result AND compute_seconds IS NOT DISTINCT FROM whole_seconds
         ) AS mean_process_seconds,

@@ -1,11 +1,9 @@
 -- Needs: _buckets, _intervals
--- How much of what there was in each bucket: amount times seconds, exactly; by process, or of
--- all together as process 0. A stretch raises the level where it begins and lowers it where it
--- ends; in a bucket the level that it begins with holds on, but for what the changes in the
--- bucket add from their instant to its end. So the work grows with the number of stretches,
--- however many buckets they cross.
---
--- A stretch is cut off where the recording begins and ends; one without an end lasts.
+-- Sum of amount times seconds in each bucket, exactly; by process, or in total as process 0. An
+-- interval raises the level at its start and lowers it at its end. Within a bucket the initial
+-- level is extended, and each change adds its amount times the rest of the bucket. The cost
+-- grows with the number of intervals, not with the number of buckets they cross. Intervals are
+-- clipped to the recording; one without an end extends to its end.
 CREATE MACRO _bucket_sums(bucket_seconds, by_process) AS TABLE
 WITH timeline AS (FROM _buckets(bucket_seconds)),
 stretches AS (
@@ -40,7 +38,7 @@ changes AS (
             extent,
             unnest([amount, -amount]) AS change,
             unnest([begin_at, end_at]) AS change_at,
-            -- An end at the border of two buckets belongs to the first.
+            -- An end at the boundary of two buckets belongs to the first.
             unnest([
                 least(floor(begin_at / width), buckets - 1),
                 greatest(ceil(end_at / width) - 1, 0)
@@ -49,7 +47,7 @@ changes AS (
     )
     GROUP BY trace_id, process, what, bucket
 ),
--- A level lasts from the bucket in which it changed to the next one in which it does.
+-- A level holds from the bucket in which it changed to the next change.
 levels AS (
     SELECT
         trace_id,
@@ -59,7 +57,8 @@ levels AS (
         within,
         coalesce(sum(change) OVER before, 0) AS level_before,
         coalesce(sum(change) OVER before, 0) + change AS level,
-        -- Of lead's own default nothing is left in a database that DuckDB 1.5 wrote.
+        -- coalesce instead of the default of lead(), which is lost in a database written by
+        -- DuckDB 1.5.
         coalesce(lead(bucket) OVER in_order, bucket + 1) AS until_bucket
     FROM changes
     WINDOW
@@ -70,7 +69,7 @@ levels AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         )
 ),
-held AS (
+filled AS (
     SELECT *, unnest(range(bucket, until_bucket)) AS held_bucket
     FROM levels
 )
@@ -82,11 +81,11 @@ SELECT
     least(width, extent - held_bucket * width) AS seconds,
     greatest(
         CASE
-            WHEN held_bucket = held.bucket THEN level_before * seconds + within
+            WHEN held_bucket = filled.bucket THEN level_before * seconds + within
             ELSE level * seconds
         END,
         0
     ) AS amount,
     trace_id
-FROM held
+FROM filled
 INNER JOIN timeline USING (trace_id);

@@ -1,5 +1,5 @@
 -- Needs: _trace_range, _worker_presence
--- What workers there were, and how many threads at a time: one row per trace.
+-- Number of workers and threads, and their peaks: one row per trace.
 CREATE TABLE _cluster_size AS
 WITH changes AS (
     SELECT trace_id, from_t AS t, 1 AS workers, nthreads FROM _worker_presence
@@ -7,8 +7,8 @@ WITH changes AS (
     SELECT trace_id, to_t, -1, -nthreads FROM _worker_presence
 ),
 levels AS (
-    -- Changes of one instant count together, so that a worker that replaces another one
-    -- is not a peak.
+    -- Changes at the same instant are combined, so that a worker that replaces another one is
+    -- not a peak.
     SELECT
         trace_id,
         sum(sum(workers)) OVER (PARTITION BY trace_id ORDER BY t) AS workers,

@@ -1,5 +1,5 @@
 -- Needs: _trace_range, _workers
--- When each process was there, as far as it was recorded, and with how many threads.
+-- Lifetime of each process within the recording, and its number of threads.
 CREATE VIEW _worker_presence AS
 WITH sampled_threads AS (
     SELECT trace_id, worker, max(nthreads) AS nthreads

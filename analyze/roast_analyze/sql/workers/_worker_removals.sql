@@ -1,8 +1,8 @@
 -- Needs: _workers
--- Workers that went away, why, and whether Dask expected it. Its own word in the event
--- `remove-worker` decides; without one, a broken connection counts as unexpected.
+-- Workers that left, with the reason, and whether Dask expected it. The event `remove-worker`
+-- decides; without it, a broken connection counts as unexpected.
 CREATE TABLE _worker_removals AS
-WITH said AS (
+WITH removal_events AS (
     SELECT
         trace_id,
         coalesce(worker, payload ->> '$.worker') AS worker,
@@ -12,7 +12,7 @@ WITH said AS (
         json_array_length(payload, '$."lost-computed-tasks"') AS lost_results,
         json_array_length(payload, '$."lost-scattered-tasks"') AS lost_data
     FROM raw.event
-    -- In brackets, because DuckDB 1 binds = more tightly.
+    -- Parentheses are needed: in DuckDB 1, = binds more tightly.
     WHERE topic = 'all' AND (payload ->> '$.action') = 'remove-worker'
     QUALIFY row_number() OVER (
         PARTITION BY trace_id, coalesce(worker, payload ->> '$.worker'), payload ->> '$.stimulus_id'
@@ -25,15 +25,17 @@ SELECT
     workers.removed_t,
     regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '') AS reason,
     coalesce(
-        said.expected, NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'), true
+        removal_events.expected,
+        NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'),
+        true
     ) AS expected,
-    said.processing_tasks,
-    said.lost_results,
-    said.lost_data,
+    removal_events.processing_tasks,
+    removal_events.lost_results,
+    removal_events.lost_data,
     workers.trace_id
 FROM _workers AS workers
-LEFT JOIN said
-    ON workers.trace_id = said.trace_id
-    AND workers.worker = said.worker
-    AND workers.removal_stimulus_id = said.stimulus_id
+LEFT JOIN removal_events
+    ON workers.trace_id = removal_events.trace_id
+    AND workers.worker = removal_events.worker
+    AND workers.removal_stimulus_id = removal_events.stimulus_id
 WHERE workers.removed_t IS NOT NULL;

@@ -1,8 +1,8 @@
 -- Needs: _task_runs
--- Worker processes. An address can be used again, so each process has the stretch of time
--- [from_t, next from_t) of its address, by which runs and samples find it (ASOF). The first
--- process of an address owns it since ever. An address that ran tasks or chunks or was sampled but was
--- never recorded as added is a process of which nothing more is known.
+-- Worker processes. Addresses can be reused, so each process owns its address in [from_t, next
+-- from_t), and runs and samples are matched with ASOF joins. The first process of an address
+-- owns it from the beginning. An address that ran tasks or chunks or was sampled, but was never
+-- recorded as added, gets a process without further facts.
 CREATE TABLE _workers AS
 WITH added AS (
     SELECT rowid AS seq, *
@@ -12,8 +12,8 @@ WITH added AS (
     ) = 1
 ),
 removed AS (
-    -- The removal that ended a process is the first one that names it; if none does, the
-    -- first one of its address after it came.
+    -- The removal of a process is the first one that names it, or else the first one of its
+    -- address after it joined.
     SELECT trace_id, seq, t, stimulus_id
     FROM (
         SELECT added.trace_id, added.seq, removal.rowid AS removal, removal.t, removal.stimulus_id

@@ -15,7 +15,7 @@ totals AS (
         sum(amount) FILTER (what = 'no-worker') AS no_worker,
         sum(amount) FILTER (what = 'waiting') AS waiting,
         sum(amount) FILTER (what = 'presence') AS presence,
-        -- Without workers there are no threads; of workers they may not be known.
+        -- Without workers there are 0 threads; otherwise their number can be unknown.
         CASE
             WHEN presence IS NULL THEN 0
             ELSE sum(amount) FILTER (what = 'threads')

@@ -1,5 +1,5 @@
 -- Needs: _workers
--- What a worker says of its status, and when it has gone.
+-- Status changes reported by a worker, and its departure.
 CREATE VIEW pauses AS
 WITH changes AS (
     SELECT
@@ -9,7 +9,7 @@ WITH changes AS (
         event.t,
         event.payload ->> '$.status' AS status
     FROM raw.event AS event
-    -- In brackets, because DuckDB 1 binds = more tightly.
+    -- Parentheses are needed: in DuckDB 1, = binds more tightly.
     WHERE event.topic = event.worker AND (event.payload ->> '$.action') = 'worker-status-change'
 ),
 followed AS (
@@ -26,7 +26,7 @@ departures AS (
 SELECT
     followed.worker,
     followed.t AS start_t,
-    -- least() passes over null.
+    -- least() ignores null.
     least(followed.next_t, departure.removed_t) AS stop_t,
     least(followed.next_t, departure.removed_t) - followed.t AS seconds,
     followed.trace_id

@@ -1,7 +1,7 @@
 -- Needs: _clip_negative
--- Both ends tell of a transfer. Two words are of one if they have the same workers and keys,
--- and times that overlap, but for what clocks may differ by: 1 s. Where the same keys went the
--- same way more than once, they are of one if each is the nearest to the other.
+-- Both ends report a transfer. Two reports match if workers and keys are the same and the times
+-- overlap within 1 s, for clock differences. If the same keys were transferred several times
+-- between the same workers, reports match if each is the nearest to the other.
 CREATE VIEW transfers AS
 WITH words AS (
     SELECT

@@ -10,7 +10,7 @@ WITH totals AS (
         coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
         coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
     FROM _bucket_sums(bucket_seconds, true)
-    -- A bucket between two in which it was there, or did something, is none of its own.
+    -- Exclude buckets between two presences of the process.
     WHERE process > 0 AND amount > 0
     GROUP BY process, bucket
 )

@@ -10,7 +10,7 @@ WITH runs AS (
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
-        -- What had begun before the recording was the first process's of the address.
+        -- Attempts that began before the recording belong to the first process of the address.
         AND coalesce(run.processing_t, '-infinity') >= process.from_t
     GROUP BY process.process
 ),

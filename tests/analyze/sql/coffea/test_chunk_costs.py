@@ -84,13 +84,11 @@ def test_larger_chunks_if_the_fixed_time_is_more_than_5_percent(costs):
 
     [right] = costs(*many, file_events=1_000_000)
     assert right["recommended_events"] == right["median_events"] == 2750
-    assert right["note"] == "as it is: the fixed time is 3.5 %"
+    assert right["note"] == "keep the size: fixed time 3.5 %"
 
     [larger] = costs(*((n, 1.0 + 1e-3 * n) for n in SIZES * 20), file_events=1_000_000)
     assert (larger["min_events"], larger["recommended_events"]) == (19_000, 19_000)
-    assert larger["note"] == (
-        "larger chunks: the fixed time is then 5 %; no chunk was as large as that"
-    )
+    assert larger["note"] == ("larger chunks: fixed time 5 %; no chunk was this large")
 
 
 def test_smaller_chunks_if_threads_would_have_fewer_than_4(costs):
@@ -100,7 +98,7 @@ def test_smaller_chunks_if_threads_would_have_fewer_than_4(costs):
     assert row["max_events"] == round((total / 10 / 4 - 0.001) / 1e-3) == 562
     assert (row["recommended_events"], row["note"]) == (
         560,
-        "smaller chunks: each thread then has 4",
+        "smaller chunks: 4 per thread",
     )
 
 
@@ -115,16 +113,14 @@ def test_a_compromise_if_fixed_time_and_balance_cannot_both_be_had(costs):
         key=lambda n: thread_seconds / (1e-3 * n) * 0.5 + (0.5 + 1e-3 * n) / 2,
     )
     assert row["recommended_events"] == pytest.approx(best, rel=0.05)
-    assert row["note"].startswith("a compromise, little work for many threads: the fixed time")
+    assert row["note"].startswith("compromise, little work for many threads: fixed time")
 
 
 def test_no_chunk_is_larger_than_its_file(costs):
     [row] = costs(*((n, 1.0 + 1e-3 * n) for n in SIZES * 20), file_events=6_000)
 
     assert (row["largest_file_events"], row["recommended_events"]) == (6_000, 6_000)
-    assert row["note"] == (
-        "whole files, which are smaller than is best: the fixed time stays 14 %"
-    )
+    assert row["note"] == ("whole files, smaller than the optimum: fixed time 14 %")
 
 
 def test_a_small_fixed_time_need_not_be_known_well(costs):
@@ -146,7 +142,7 @@ def test_where_sizes_are_alike_the_measured_opening_stands_in(costs):
     assert (row["r2"], row["fixed_error_seconds"]) == (None, None)
     # 0.4 s is 5 % of 8 s, which leaves 7.6 s for events
     assert row["min_events"] == round(7.6 / (0.8 / 3000)) == 28_500
-    assert row["note"].endswith("; only opening counts as fixed")
+    assert row["note"].endswith("; fixed time covers file opening only")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +167,7 @@ def test_without_threads_only_the_fixed_time_counts(costs):
     [row] = costs(*((n, 1.0 + 1e-3 * n) for n in SIZES), threads=None, file_events=1_000_000)
 
     assert (row["max_events"], row["recommended_events"]) == (None, 19_000)
-    assert "threads are not known" in row["note"]
+    assert "number of threads unknown" in row["note"]
 
 
 def test_what_says_nothing_of_the_cost_is_left_out(rows, chunk, run, move):

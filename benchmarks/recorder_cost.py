@@ -117,7 +117,7 @@ async def cost_of_a_transition(rounds: int, tasks: int) -> list[tuple[str, float
                 }
                 extra[name].append(seconds[True] - seconds[False])
                 alone.append(seconds[False])
-        recorder._leave()
+        recorder._remove()
     microseconds = 1e6 / tasks
     rows = [("the scheduler alone", statistics.median(alone) * microseconds)]
     rows += [(name, statistics.median(extra[name]) * microseconds) for name in names]
@@ -178,7 +178,7 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
             "a heartbeat without recorder": alone / workers * 1e6,
             "what the recorder adds to it": (_best(beat_and_drain) - alone) / workers * 1e6,
         }
-        recorder._leave()
+        recorder._remove()
     return costs
 
 

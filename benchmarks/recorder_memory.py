@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 from distributed import Scheduler  # noqa: TC002
 
-from roast_recorder.scheduler.recording import Resident
+from roast_recorder.scheduler.recording import SchedulerRecording
 from roast_recorder.settings import Settings
 from simulated import CLIENT, fresh_keys, simulated_scheduler
 
@@ -38,7 +38,9 @@ async def main() -> None:
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
         async with simulated_scheduler(workers=20) as scheduler:
-            recorder = Resident(scheduler, str(Path(folder) / "t.jsonl.zst"), Settings())
+            recorder = SchedulerRecording(
+                scheduler, str(Path(folder) / "t.jsonl.zst"), Settings()
+            )
             await recorder.start()
             seen = await work(scheduler, recorder, options.transitions)
         first, second = halves(seen)
@@ -53,7 +55,9 @@ async def main() -> None:
     )
 
 
-async def work(scheduler: Scheduler, recorder: Resident, transitions: int) -> list[int]:
+async def work(
+    scheduler: Scheduler, recorder: SchedulerRecording, transitions: int
+) -> list[int]:
     """Put transitions through the hook; give the resident memory, in bytes, all along."""
     process, seen = psutil.Process(), []
     plugin, buffer = recorder._plugin, recorder._plugin._buffer

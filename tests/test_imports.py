@@ -101,9 +101,7 @@ def import_circle(package: str) -> list[str] | None:
     [
         "roast_schemas",
         "roast_analyze",
-        pytest.param(
-            "roast_recorder", marks=pytest.mark.xfail(strict=False, reason="api and its parts")
-        ),
+        "roast_recorder",
     ],
 )
 def test_no_import_circle(package):

@@ -1,17 +1,19 @@
-"""A flight recorder for Dask: what happened on a cluster, written down while it happens.
+"""A flight recorder for Dask: records what happens on a cluster, while it happens.
 
 >>> with roast_recorder.record(client, "trace.jsonl.zst"):  # doctest: +SKIP
 ...     run_the_analysis()
 
-Data flows one way: the hooks of :mod:`~roast_recorder.scheduler.plugin` append to a
-:mod:`~roast_recorder.scheduler.buffer` on the scheduler; a :mod:`~roast_recorder.scheduler.pump` pulls from it,
-on the client or on the scheduler's own host, and hands over to a
-:mod:`~roast_recorder.writer.client`: a process of its own, where :mod:`~roast_recorder.scheduler.expand`
-makes records and :mod:`~roast_recorder.writer.segments` writes them.
+Data flows one way. The hooks of :mod:`~roast_recorder.scheduler.plugin` append to a
+:mod:`~roast_recorder.scheduler.buffer` on the scheduler. The pump of
+:mod:`~roast_recorder.scheduler.recording` pulls batches of rows from it, in the client or in
+the scheduler, and passes them to a writing process (:mod:`~roast_recorder.writer.client`).
+There, :mod:`~roast_recorder.scheduler.wire_format` decodes records and
+:mod:`~roast_recorder.writer.segments` writes them.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,15 +24,15 @@ __version__ = "0.4.0"
 
 __all__ = ["Recording", "__version__", "record", "section"]
 
+_MODULES = {
+    "Recording": "roast_recorder.api",
+    "record": "roast_recorder.api",
+    "section": "roast_recorder.coffea.section",
+}
+
 
 def __getattr__(name: str) -> Any:
-    # The writing process imports parts of this package many times a day and needs no Dask.
-    if name in ("Recording", "record"):
-        from roast_recorder import api as recording
-
-        return getattr(recording, name)
-    if name == "section":
-        from roast_recorder.coffea.section import section
-
-        return section
+    # Imported on first use: Dask takes a second, and the writing process does not need it.
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

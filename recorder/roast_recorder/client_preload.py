@@ -1,9 +1,8 @@
-"""Recording every scheduler that a program's clients connect to: Dask's client preload.
+"""Dask's client preload, which records every scheduler that a program's clients connect to.
 
-``roast-record run`` starts the program with an environment in which Dask loads this into
-each ``Client``, so that no line of the program changes. A scheduler is recorded once, by
-the first client that connects: the others, and those that tasks make on workers, see its
-claim in a folder that belongs to the run.
+``roast-record run`` starts the program with an environment in which Dask loads this module
+into each ``Client``. The first client that connects to a scheduler records it. Other
+clients, including those that tasks create on workers, find its claim in a folder of the run.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("roast_recorder")
 
-#: The environment variable that holds the plan of the run.
+#: Environment variable with the plan of the run.
 VARIABLE: Final = "ROAST_RECORDER_RUN"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What ``roast-record run`` was asked for.
+    """Arguments of ``roast-record run`` for the program's processes.
 
     Attributes
     ----------
@@ -39,7 +38,7 @@ class Plan:
     claims : str
         Folder of this run's claims.
     settings : dict
-        As :func:`roast_recorder.record` takes them.
+        As in :func:`roast_recorder.record`.
     """
 
     target: str
@@ -47,23 +46,23 @@ class Plan:
     settings: dict[str, Any]
 
     def as_variable(self) -> dict[str, str]:
-        """Give the plan as an environment variable."""
+        """Return the plan as an environment variable."""
         return {VARIABLE: json.dumps(asdict(self))}
 
     @classmethod
     def from_environment(cls) -> Plan | None:
-        """Read the plan; None outside of a run."""
+        """Read the plan; return None outside of a run."""
         text = os.environ.get(VARIABLE)
         return cls(**json.loads(text)) if text else None
 
     def traces(self) -> Iterator[str]:
-        """Name the traces of this run, in the order in which they were begun."""
+        """Yield the traces of this run in the order of their start."""
         names = (path.name for path in Path(self.claims).glob("trace-*"))
         for number in sorted(int(name.partition("-")[2]) for name in names):
             yield numbered(self.target, number)
 
     def claim(self, scheduler_id: str) -> Path | None:
-        """Claim a scheduler; None if it is claimed already, or this run is elsewhere."""
+        """Claim a scheduler; return None if it is claimed or this run has another folder."""
         claim = Path(self.claims) / f"scheduler-{re.sub(r'[^A-Za-z0-9-]', '', scheduler_id)}"
         try:
             claim.touch(exist_ok=False)
@@ -72,7 +71,7 @@ class Plan:
         return claim
 
     def next_target(self) -> str:
-        """Give the target of the next trace."""
+        """Reserve and return the target of the next trace."""
         number = 1
         while True:
             try:
@@ -84,7 +83,7 @@ class Plan:
 
 
 def numbered(target: str, number: int) -> str:
-    """Name the n-th trace of a run: ``trace.jsonl.zst``, ``trace-2.jsonl.zst``."""
+    """Return the name of the n-th trace of a run: ``t.jsonl.zst``, ``t-2.jsonl.zst``."""
     if number == 1:
         return target
     folder, name = os.path.split(target.rstrip("/"))
@@ -93,19 +92,20 @@ def numbered(target: str, number: int) -> str:
 
 
 async def dask_setup(client: Client) -> None:
-    """Record the client's scheduler, unless somebody of this run does."""
+    """Record the client's scheduler, unless another client of this run does."""
     plan = Plan.from_environment()
     if plan is None:
         return
     try:
         await _record(client, plan)
-    except Exception as error:  # whatever it is, the run goes on
+    except Exception as error:  # the program must run
         text = str(error).partition("\n")[0]
         print(f"roast-record: this client is not recorded: {text}", file=sys.stderr)
         logger.debug("roast: not recorded", exc_info=True)
 
 
 async def _record(client: Client, plan: Plan) -> None:
+    # `roast-record run` imports this module as well, and needs no Dask.
     from roast_recorder.api import record
 
     scheduler: Any = client.scheduler
@@ -113,16 +113,15 @@ async def _record(client: Client, plan: Plan) -> None:
     claim = plan.claim(identity["id"])
     if claim is None:
         return
-    target = plan.next_target()
-    recording = record(client, target, **plan.settings)
-    try:
-        await recording.start_on_loop()
-    except BaseException:
-        claim.unlink()
-        raise
 
-    def give_back(_: Any) -> None:
+    def release_claim(_: Any = None) -> None:
         with contextlib.suppress(OSError):
             claim.unlink()
 
-    recording.when_ended(give_back)
+    try:
+        recording = record(client, plan.next_target(), **plan.settings)
+        await recording.start_on_loop()
+    except BaseException:
+        release_claim()
+        raise
+    recording.when_ended(release_claim)

@@ -1,9 +1,9 @@
-"""How the recorder gets to a scheduler whose environment lacks it.
+"""Pickling of plugins, so that schedulers and workers need not have the recorder installed.
 
-The plugin is pickled by value: the classes and functions it needs travel inside the
-pickle. The scheduler then runs the client's version of the recorder, and an environment
-with `distributed` alone will do. Bytecode travels, so both must run the same Python; if
-they don't, the plugin goes by its name, and the scheduler must have the recorder installed.
+Plugins are pickled by value: the classes and functions that they need are in the pickle.
+An environment with `distributed` alone then runs the client's version of the recorder.
+Bytecode is part of the pickle, so both must run the same version of Python. If they do not,
+the plugin is pickled by name, and the scheduler must have the recorder installed.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+import roast_recorder
+import roast_schemas
+from roast_recorder.worker.plugin import WorkerRecorder
+
 if TYPE_CHECKING:
     from roast_recorder.settings import Settings
 
-#: cloudpickle's registry is one for the whole process.
+#: The whole process shares cloudpickle's registry.
 _registry = threading.Lock()
 
 
-def pickled_meter(trace_id: str, settings: Settings) -> bytes | None:
-    """Pickle what goes to every worker, or give None if it has nothing to do there."""
+def pickled_worker_plugin(trace_id: str, settings: Settings) -> bytes | None:
+    """Return the pickled plugin for workers, or None if it would record nothing."""
     chunks = settings.measure_chunks and not {"chunk", "section"}.isdisjoint(settings.kinds)
     profiles = "profile" in settings.kinds
     facts = "environment" in settings.kinds
     logs = settings.transfers or settings.worker_transitions
     if not (chunks or profiles or facts or logs):
         return None
-    # Importing distributed takes a second.
-    from roast_recorder.worker.plugin import WorkerRecorder
-
-    interval = settings.profile_interval_seconds if profiles else None
-    meter = WorkerRecorder(
+    plugin = WorkerRecorder(
         trace_id,
         chunks=chunks,
-        profile_interval_seconds=interval,
+        profile_interval_seconds=settings.profile_interval_seconds if profiles else None,
         facts=settings.as_dict() if facts else None,
         transfers=settings.transfers,
         transitions=settings.worker_transitions,
     )
-    return dumps_by_value(meter)
+    return dumps_by_value(plugin)
 
 
 def dumps_by_value(plugin: Any) -> bytes:
@@ -51,35 +51,27 @@ def dumps_by_value(plugin: Any) -> bytes:
     Parameters
     ----------
     plugin : object
-        It must not refer to what only this process has.
+        It must not refer to anything that only this process has.
     """
-    import roast_recorder
-    import roast_schemas
-
     with _registry:
         registered = cloudpickle.list_registry_pickle_by_value()
-        ours = [p for p in (roast_recorder, roast_schemas) if p.__name__ not in registered]
-        for package in ours:
+        new = [p for p in (roast_recorder, roast_schemas) if p.__name__ not in registered]
+        for package in new:
             cloudpickle.register_pickle_by_value(package)
         try:
-            pickled: bytes = cloudpickle.dumps(plugin)
-            return _compressed(pickled)
+            pickled = zlib.compress(cloudpickle.dumps(plugin), 9)
         finally:
-            for package in ours:
+            for package in new:
                 cloudpickle.unregister_pickle_by_value(package)
+    # A pickle of the call that unpickles it is a third as large, for a thousand workers.
+    return pickle.dumps(_Call(pickle.loads, _Call(zlib.decompress, pickled)))
 
 
-class _Calls:
-    """What is pickled as a call, of the standard library alone."""
+class _Call:
+    """A call of the standard library, which unpickling makes."""
 
     def __init__(self, function: Any, argument: Any) -> None:
         self._call = function, (argument,)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._call
-
-
-def _compressed(pickled: bytes) -> bytes:
-    """Make a pickle of a pickle, a third as large: a thousand workers are to get it."""
-    small = zlib.compress(pickled, 9)
-    return pickle.dumps(_Calls(pickle.loads, _Calls(zlib.decompress, small)))

@@ -1,17 +1,20 @@
-"""The recorder's settings: names, defaults, and errors that name the value.
+"""The recorder's settings: names, defaults and rules.
 
-Every setting can be given to :func:`roast_recorder.record`, to ``roast-record``, or in
-Dask's configuration as ``roast.recorder.<name>`` (a file, or an environment variable such
-as ``DASK_ROAST__RECORDER__FLUSH_INTERVAL_SECONDS``). What is given in the call wins.
+Every setting can be passed to :func:`roast_recorder.record` or ``roast-record``, or be set
+in Dask's configuration as ``roast.recorder.<name>``: in a file, or by an environment
+variable such as ``DASK_ROAST__RECORDER__FLUSH_INTERVAL_SECONDS``. The call takes precedence.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-#: Kinds of records that can be left out, and what they cost or why one might not want them.
+import dask
+
+#: Kinds of records that can be left out.
 OPTIONAL_KINDS: Final = (
     "task",
     "transition",
@@ -27,25 +30,18 @@ OPTIONAL_KINDS: Final = (
     "computation",
 )
 
-#: Which packages are listed.
-PACKAGES: Final = ("all", "known")
-
-#: Kinds of records that workers tell if they are asked for it, and the setting that asks.
+#: Kinds of records that workers send only on request, and the setting that requests them.
 OPT_IN_KINDS: Final = {
     "worker_transition": "worker_transitions",
     "spill": "worker_transitions",
     "transfer": "transfers",
 }
 
-#: Settings that are times between two doings.
-INTERVALS: Final = (
-    "flush_interval_seconds",
-    "sample_interval_seconds",
-    "profile_interval_seconds",
-)
-
-#: Where Dask's configuration holds the settings.
+#: Section of Dask's configuration that contains the settings.
 CONFIGURATION: Final = "roast.recorder"
+
+#: Names in that section that are no settings: see :mod:`roast_recorder.preload`.
+CONFIGURATION_ONLY: Final = ("directory",)
 
 
 @dataclass(frozen=True)
@@ -55,53 +51,50 @@ class Settings:
     Parameters
     ----------
     flush_interval_seconds : float
-        How long a fact may wait before it is in the file.
+        Longest time until a record is in the file.
     sample_interval_seconds : float
-        Time between two samples of each worker. Workers report every 0.5 s at the most,
-        so shorter intervals repeat values.
+        Time between two samples of each worker. Workers report every 0.5 s at most, so
+        shorter intervals repeat values.
     profile_interval_seconds : float
-        How often workers hand over what Dask's profiler saw; one that dies loses as much.
+        Time between two messages with the samples of Dask's profiler. A worker that dies
+        loses as much.
     buffer_limit_bytes : int
-        Most memory that records may take on the scheduler while they cannot be written as
-        fast as they come. What goes beyond is dropped, samples first, and counted.
+        Most memory on the scheduler for records that cannot be written as fast as they
+        arrive. Beyond it, records are dropped, samples first, and counted.
     kinds : tuple of str
         Kinds of records to write, of :data:`OPTIONAL_KINDS`.
     measure_chunks : bool
-        Whether workers measure the chunks of coffea and uproot that they process. Without
-        it, a trace says only what each chunk is, and what Dask knows of its task.
+        Whether workers measure the chunks of coffea and uproot that they process. If not,
+        a trace only contains what each chunk is, and Dask's measurements of its task.
     transfers : bool
-        Whether workers tell of every transfer of results, at both of its ends.
+        Whether workers report every transfer of results, at both ends.
     worker_transitions : bool
-        Whether workers tell of every change of a task's state there, and of what they
-        spill to disk.
+        Whether workers report every state change of a task, and spills to disk.
     code : bool
-        Whether the code that submits work is recorded: of the client that records, and of
-        others if ``distributed.diagnostics.computations.nframes`` is set there.
+        Whether code that submits work is recorded: of the recording client, and of others
+        where ``distributed.diagnostics.computations.nframes`` is set.
     packages : str
-        ``all``: names and versions of all that is installed. ``known``: of what runs Dask
-        and of the scientific stack alone.
+        ``all``: names and versions of all installed packages. ``known``: of Dask, of what
+        it runs on, and of the scientific stack only.
     own_configuration : bool
-        Whether texts are recorded that Dask's configuration holds under names which no
-        installed package declares.
+        Whether texts in Dask's configuration are recorded whose names no installed package
+        declares.
     compression_level : int
-        zstd's, from 1 to 19.
+        Level of zstd, from 1 to 19.
     segment_limit_bytes, segment_limit_seconds : int, float
-        A trace that is a folder begins a new segment when one has reached this size or age.
+        Size and age at which a trace that is a folder begins a new segment.
     retain_limit_bytes : int or None
-        Most bytes that the segments of a folder may take together. When there are more,
-        the oldest are removed, and the trace says so. None keeps all.
-    write_on : str
-        ``client``: the trace is written where the client is. ``scheduler``: where the
-        scheduler is, which needs roast-trace installed there; the path is one of its host.
+        Most bytes of all segments of a folder. The oldest are removed beyond it, and the
+        trace records that. None keeps all.
     redact : bool
-        Whether secrets are taken out of what is written.
+        Whether secrets are replaced in everything that is written.
     redact_patterns : tuple of str
-        More regular expressions of what is secret.
+        Further regular expressions for secrets.
 
     Raises
     ------
     ValueError
-        If a value cannot be used.
+        If a value is invalid.
     """
 
     flush_interval_seconds: float = 0.5
@@ -119,7 +112,6 @@ class Settings:
     segment_limit_bytes: int = 256 * 2**20
     segment_limit_seconds: float = 3600.0
     retain_limit_bytes: int | None = None
-    write_on: str = "client"
     redact: bool = True
     redact_patterns: tuple[str, ...] = ()
 
@@ -127,111 +119,102 @@ class Settings:
         for field in fields(self):
             value = getattr(self, field.name)
             if getattr(value, "ndim", None) == 0:  # a number of numpy's
-                object.__setattr__(self, field.name, value.item())
-        for name in INTERVALS:
-            self._check_number(name)
-        for name in ("buffer_limit_bytes", "segment_limit_bytes", "segment_limit_seconds"):
-            self._check_number(name)
-        if self.retain_limit_bytes is not None:
-            self._check_number("retain_limit_bytes")
-        if type(self.compression_level) is not int or not 1 <= self.compression_level <= 19:
-            self._refuse("compression_level", "a whole number from 1 to 19 is needed")
-        if self.write_on not in ("client", "scheduler"):
-            self._refuse("write_on", "client or scheduler is needed")
-        if self.packages not in PACKAGES:
-            self._refuse("packages", "all or known is needed")
-        for name in (
-            "redact", "measure_chunks", "transfers", "worker_transitions", "code",
-            "own_configuration",
-        ):  # fmt: skip
-            if not isinstance(getattr(self, name), bool):
-                self._refuse(name, "true or false is needed")
-        self._check_texts("kinds")
+                value = value.item()
+            is_valid, need = _RULES.get(field.name) or _RULES_BY_TYPE[str(field.type)]
+            if not is_valid(value):
+                raise ValueError(f"invalid {field.name}={value!r}: use {need}")
+            value = tuple(value) if isinstance(value, _COLLECTIONS) else value
+            object.__setattr__(self, field.name, value)
         for kind in self.kinds:
             if kind not in OPTIONAL_KINDS:
-                known = ", ".join(OPTIONAL_KINDS)
-                raise ValueError(f"kinds: {kind!r} is not one of {known}")
-        self._check_texts("redact_patterns")
+                raise ValueError(
+                    f"invalid kind {kind!r}: use some of {', '.join(OPTIONAL_KINDS)}"
+                )
         for pattern in self.redact_patterns:
             try:
                 re.compile(pattern)
             except re.error as error:
                 raise ValueError(
-                    f"redact_patterns: {pattern!r} is no regular expression: {error}"
+                    f"invalid redact_patterns: {pattern!r} is no regular expression: {error}"
                 ) from None
 
-    def _check_number(self, name: str) -> None:
-        value = getattr(self, name)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_number or not 0 < value < 2**53:
-            self._refuse(name, "a positive number is needed")
-
-    def _check_texts(self, name: str) -> None:
-        value = getattr(self, name)
-        sequence = isinstance(value, (list, tuple, set, frozenset))
-        if not sequence or not all(isinstance(text, str) for text in value):
-            self._refuse(name, "a list of texts is needed")
-        object.__setattr__(self, name, tuple(value))
-
-    def _refuse(self, name: str, need: str) -> None:
-        raise ValueError(f"{name}={getattr(self, name)!r}: {need}")
-
     def as_dict(self) -> dict[str, Any]:
-        """Give the settings by name."""
+        """Return the settings by name."""
         return asdict(self)
 
-    def as_told(self) -> dict[str, Any]:
-        """Give the settings as a trace's header tells them: without the user's patterns."""
+    def for_header(self) -> dict[str, Any]:
+        """Return the settings by name, with the number of the user's secret patterns only."""
         return {**self.as_dict(), "redact_patterns": len(self.redact_patterns)}
 
     @classmethod
     def from_keywords(cls, keywords: dict[str, Any]) -> Settings:
-        """Build settings from a caller's keywords, and Dask's configuration below them.
+        """Return settings from a call and from Dask's configuration.
 
         Raises
         ------
         TypeError
             If a keyword is not the name of a setting.
         ValueError
-            If a value cannot be used, or the configuration has a name that is no setting.
+            If a value is invalid, or a name in the configuration is no setting.
         """
         names = [field.name for field in fields(cls)]
         for name in keywords:
             if name not in names:
-                raise TypeError(f"{name!r} is not a setting; there are: {', '.join(names)}")
-        return cls(**{**configured(names), **keywords})
+                raise TypeError(f"unknown setting {name!r}: use some of {', '.join(names)}")
+        return cls(**{**_configured(names), **keywords})
+
+
+_COLLECTIONS = (list, tuple, set, frozenset)
+
+
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    # Larger integers are not exact as floats.
+    return is_number and 0 < value < 2**53
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
+
+
+Rule = tuple[Callable[[Any], bool], str]
+
+_RULES_BY_TYPE: dict[str, Rule] = {
+    "float": (_is_positive, "a positive number"),
+    "int": (_is_positive, "a positive number"),
+    "int | None": (lambda value: value is None or _is_positive(value), "a positive number"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
+    "tuple[str, ...]": (_is_list_of_texts, "a list of texts"),
+}
+
+#: Rules that are stricter than those by type.
+_RULES: dict[str, Rule] = {
+    "compression_level": (
+        lambda value: type(value) is int and 1 <= value <= 19,
+        "a whole number from 1 to 19",
+    ),
+    "packages": (lambda value: value in ("all", "known"), "'all' or 'known'"),
+}
 
 
 def recorded_kinds(settings: dict[str, Any]) -> frozenset[str]:
-    """Name the kinds of records that are wanted beside those that always are.
+    """Return the kinds of records that are recorded, beside those that always are.
 
     Parameters
     ----------
     settings : dict
-        As :meth:`Settings.as_dict` gives them.
+        From :meth:`Settings.as_dict`.
     """
-    asked = (kind for kind, setting in OPT_IN_KINDS.items() if settings[setting])
-    return frozenset([*settings["kinds"], *asked])
+    requested = (kind for kind, setting in OPT_IN_KINDS.items() if settings[setting])
+    return frozenset([*settings["kinds"], *requested])
 
 
-#: What Dask's configuration holds beside the settings: see :mod:`roast_recorder.preload`.
-CONFIGURATION_ONLY: Final = ("directory",)
-
-
-def configured(names: list[str]) -> dict[str, Any]:
-    """Give the settings that Dask's configuration holds.
-
-    Raises
-    ------
-    ValueError
-        If a name below ``roast.recorder`` is none of `names`.
-    """
-    import dask
-
+def _configured(names: list[str]) -> dict[str, Any]:
+    """Return the settings in Dask's configuration."""
     section = dask.config.get(CONFIGURATION, None) or {}
     if not isinstance(section, dict):
-        raise ValueError(  # noqa: TRY004 - whoever configures makes no call
-            f"Dask's configuration has {CONFIGURATION}={section!r}: names and values are needed"
+        raise ValueError(  # noqa: TRY004 - the user has made no call with this value
+            f"invalid {CONFIGURATION}={section!r} in Dask's configuration: use names and values"
         )
     found = {str(name).replace("-", "_"): value for name, value in section.items()}
     for name in CONFIGURATION_ONLY:
@@ -239,7 +222,7 @@ def configured(names: list[str]) -> dict[str, Any]:
     for name in found:
         if name not in names:
             raise ValueError(
-                f"Dask's configuration has {CONFIGURATION}.{name}, which is not a setting; "
-                f"there are: {', '.join(names)}"
+                f"unknown setting {CONFIGURATION}.{name} in Dask's configuration: "
+                f"use some of {', '.join(names)}"
             )
     return found

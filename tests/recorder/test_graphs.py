@@ -6,7 +6,7 @@ import pytest
 from packaging.version import Version
 
 import roast_recorder
-from roast_recorder.graphs import LINES_AROUND, MAX_CODE_CHARACTERS, described
+from roast_recorder.graphs import LINES_AROUND, MAX_CODE_CHARACTERS, describe_code
 
 pytestmark = pytest.mark.cluster
 
@@ -111,7 +111,7 @@ def test_a_secret_in_code_is_replaced(recorded):
 def test_long_code_is_cut_around_the_line_that_submits():
     text = "".join(f"line {n} " + "x" * 50 + "\n" for n in range(1, 2_001))
 
-    code = described(text, "/somewhere/a.py", 1_000, 1)
+    code = describe_code(text, "/somewhere/a.py", 1_000, 1)
 
     assert len(code["text"]) <= MAX_CODE_CHARACTERS
     assert code["text"].startswith(f"line {1_000 - LINES_AROUND} ".replace("960", "960"))

@@ -10,6 +10,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import roast_recorder
+from roast_recorder import api
 
 pytestmark = pytest.mark.cluster
 
@@ -216,7 +217,7 @@ def test_async_with_needs_an_asynchronous_client(client, tmp_path):
         async with roast_recorder.record(client, tmp_path / "trace.jsonl"):
             pass
 
-    with pytest.raises(TypeError, match="recorded with 'with'"):
+    with pytest.raises(TypeError, match="use 'with'"):
         asyncio.run(run())
 
 
@@ -240,7 +241,7 @@ def test_a_client_closed_in_the_block_ends_the_trace_in_order(
 def test_a_scheduler_that_dies_is_said_and_stopping_does_not_wait(
     scheduler_process, tmp_path, read_lines, caplog, monkeypatch
 ):
-    monkeypatch.setattr(roast_recorder.api, "RECONNECT_SECONDS", 2.0)
+    monkeypatch.setattr(api, "RECONNECT_SECONDS", 2.0)
     scheduler, address = scheduler_process
     with caplog.at_level(logging.WARNING, "roast_recorder"):
         client = Client(address)
@@ -282,7 +283,7 @@ def test_a_recording_that_fails_to_start_leaves_nothing_behind(client, tmp_path,
     def fail(*_):
         raise ValueError("no header today")
 
-    monkeypatch.setattr(roast_recorder.api.Recording, "_header", fail)
+    monkeypatch.setattr(api, "header", fail)
 
     with pytest.raises(ValueError, match="no header"):
         roast_recorder.record(client, tmp_path / "trace.jsonl").start()

@@ -185,7 +185,7 @@ class LocalRecording:
             "schema_version": SCHEMA_VERSION,
             "trace_id": self.trace_id,
             "versions": {"python": platform.python_version(), "roast-trace": __version__},
-            "settings": self._settings.as_told(),
+            "settings": self._settings.for_header(),
             "clock_offset_seconds": 0.0,
             "utc_offset_seconds": utc_offset.total_seconds() if utc_offset else None,
         }

@@ -1,7 +1,12 @@
-"""A recording that lives with the scheduler, and writes on the scheduler's host.
+"""Recording from the plugin's buffer to the trace: pump, preload and rescue.
 
-The plugin and the writing process are the same as a client's; only the way between them is
-short.
+:func:`pump` moves batches from the plugin to the writing process. It runs in the client
+(:mod:`roast_recorder.api`) or, for Dask's preload, inside the scheduler
+(:class:`SchedulerRecording`).
+
+A client can be killed, by a user or a batch system, while its scheduler lives on and holds
+what the client did not fetch. The plugin then stays for a while, so that the writing
+process, which outlives the client, can connect and fetch the rest (:func:`fetch_rest`).
 """
 
 from __future__ import annotations
@@ -10,29 +15,95 @@ import asyncio
 import atexit
 import contextlib
 import logging
+import pickle
 import uuid
+from collections.abc import Awaitable, Callable
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from distributed.diagnostics.plugin import SchedulerPlugin
+from distributed.core import rpc
 
 from roast_recorder import environment
-from roast_recorder.pickling import pickled_meter
+from roast_recorder.pickling import pickled_worker_plugin
 from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
-from roast_recorder.scheduler.pump import pump
 from roast_recorder.writer.client import Writer
 from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from distributed import Scheduler
+    from distributed import Client, Scheduler
 
     from roast_recorder.settings import Settings
 
 logger = logging.getLogger("roast_recorder")
 
+#: How long connecting to the scheduler and fetching the rest may take.
+RESCUE_TIMEOUT_SECONDS = 25.0
 
-class Resident:
-    """Records a scheduler from within, until it closes.
+#: Takes the number of the last batch that has been written, and returns what
+#: :meth:`~roast_recorder.scheduler.plugin.RecorderPlugin.pull` returns.
+Pull = Callable[[int], Awaitable[dict[str, Any]]]
+
+
+async def pump(pull: Pull, writer: Writer) -> str:
+    """Pull batches and write them until the recording ends.
+
+    A batch is acknowledged, by the next pull, when it is in the trace.
+
+    Returns
+    -------
+    str
+        How the recording ended.
+    """
+    received = 0
+    while True:
+        answer = await pull(received)
+        batches = [tuple(batch) for batch in answer["batches"]]
+        if batches:
+            await writer.write_batches(batches)
+            received = batches[-1][0]
+        if answer["ending"]:
+            return str(answer["ending"])
+
+
+def header(
+    trace_id: str, settings: Settings, clock_offset_seconds: float, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the header of a trace.
+
+    Parameters
+    ----------
+    trace_id : str
+    settings : Settings
+    clock_offset_seconds : float
+        Clock of the recording process minus the scheduler's.
+    facts : dict
+        Fields about the scheduler.
+    """
+    return {
+        "kind": "header",
+        "schema_version": SCHEMA_VERSION,
+        "trace_id": trace_id,
+        "settings": settings.for_header(),
+        "clock_offset_seconds": clock_offset_seconds,
+        **facts,
+    }
+
+
+def log_end(writer: Writer, ending: str) -> None:
+    """Log what a trace contains and how its recording ended."""
+    logger.log(
+        logging.INFO if ending and not writer.dropped_by_kind else logging.WARNING,
+        "roast: %s has %d records in %d bytes; %d records were dropped; %s",
+        writer.target,
+        writer.records_by_kind.total(),
+        writer.nbytes,
+        writer.dropped_by_kind.total(),
+        ending or "the recording did not end in order",
+    )
+
+
+class SchedulerRecording:
+    """A recording inside a scheduler's process, until the scheduler closes.
 
     Parameters
     ----------
@@ -41,8 +112,7 @@ class Resident:
         A file or a folder on the scheduler's host.
     settings : Settings
     retain_root : str, optional
-        Folder of the traces that ``retain_limit_bytes`` counts together.
-    trace_id : str, optional
+        Folder of all traces that ``retain_limit_bytes`` counts together.
     """
 
     def __init__(
@@ -52,142 +122,123 @@ class Resident:
         settings: Settings,
         *,
         retain_root: str | None = None,
-        trace_id: str | None = None,
     ) -> None:
-        self.trace_id = trace_id or uuid.uuid4().hex
+        trace_id = uuid.uuid4().hex
+        worker_plugin = pickled_worker_plugin(trace_id, settings)
         self._scheduler = scheduler
-        self._target = target
-        meter = pickled_meter(self.trace_id, settings)
-        self._plugin = RecorderPlugin(self.trace_id, None, settings.as_dict(), meter)
+        self._plugin = RecorderPlugin(trace_id, None, settings.as_dict(), worker_plugin)
         self._writer = Writer(
-            target, self._header(settings), settings.as_dict(), retain_root=retain_root
+            target,
+            header(trace_id, settings, 0.0, environment.header_facts(scheduler)),
+            settings.as_dict(),
+            retain_root=retain_root,
         )
-        self._pumping: asyncio.Task[None] | None = None
-        self.ending = ""
+        self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Open the trace, attach the recorder.
+        """Open the trace and attach the recorder.
 
         Raises
         ------
-        ValueError, OSError, ImportError
-            If there can be no trace at the target.
+        ValueError, OSError
+            If no trace can be written to the target.
         """
         await self._writer.open()
         await self._plugin.start(self._scheduler)
-        self._plugin.when_nobody_is_left(self._finish_now)
+        self._plugin.when_all_left(self._finish_now)
         self._scheduler.add_plugin(self._plugin, name=self._plugin.name)
-        self._pumping = asyncio.create_task(self._pump())
+        self._running = asyncio.create_task(self._run())
         atexit.register(self._finish_now)
-        logger.info("roast: recording to %s", self._target)
+        logger.info("roast: recording to %s", self._writer.target)
 
-    def _header(self, settings: Settings) -> dict[str, Any]:
-        return {
-            "kind": "header",
-            "schema_version": SCHEMA_VERSION,
-            "trace_id": self.trace_id,
-            "settings": settings.as_told(),
-            "clock_offset_seconds": 0.0,
-            **environment.header_facts(self._scheduler),
-        }
-
-    async def stop(self, ending: str) -> None:
-        """End the recording in order, if it has not ended."""
-        if self._pumping is not None:
-            await self._plugin.detach(ending=ending)
-            await asyncio.wait([self._pumping])
-
-    def status(self) -> dict[str, Any]:
-        """Say what has been written, and how the recording ended if it has."""
-        writer = self._writer
-        return {
-            "records_by_kind": dict(writer.records_by_kind),
-            "dropped_by_kind": dict(writer.dropped_by_kind),
-            "nbytes": writer.nbytes,
-            "ending": self.ending,
-        }
-
-    async def _pump(self) -> None:
+    async def _run(self) -> None:
         try:
             ending = await pump(self._plugin.pull, self._writer)
             await self._writer.finish(time(), ending)
-            self._pumping = None
-            self._has_ended(ending)
+            self._running = None
+            self._log_end(ending)
         except asyncio.CancelledError:
             self._finish_now()
             raise
         except Exception:
-            logger.exception("roast: recording to %s has ended", self._target)
+            logger.exception("roast: recording to %s has ended", self._writer.target)
 
     def _finish_now(self) -> None:
-        """Write what is left, at the last moment at which anything runs here.
+        """Write what is left, when nothing can be awaited any more.
 
-        The scheduler's event loop may end with its last step, so nothing may wait for it.
+        The scheduler's event loop may end with its current step.
         """
-        pumping, self._pumping = self._pumping, None
-        if pumping is None:
+        running, self._running = self._running, None
+        if running is None:
             return
-        batches, ending = self._plugin.pull_the_rest()
+        batches, ending = self._plugin.pull_rest()
         self._writer.finish_now(batches, time(), ending)
+        # The loop of the task may be closed.
         with contextlib.suppress(RuntimeError):
-            pumping.cancel()
-        self._has_ended(ending)
+            running.cancel()
+        self._log_end(ending)
 
-    def _has_ended(self, ending: str) -> None:
-        self.ending = ending
+    def _log_end(self, ending: str) -> None:
         atexit.unregister(self._finish_now)
-        writer = self._writer
-        logger.info(
-            "roast: %s has %d records in %d bytes; %d records were dropped; %s",
-            self._target,
-            writer.records_by_kind.total(),
-            writer.nbytes,
-            writer.dropped_by_kind.total(),
-            ending,
-        )
+        log_end(self._writer, ending)
 
 
-class ResidentPlugin(SchedulerPlugin):
-    """A resident recording that a client has asked for.
+def rescue_order(client: Client, trace_id: str, clock_offset_seconds: float) -> Any:
+    """Return what another process needs to connect to the recorder of a client.
+
+    Returns
+    -------
+    dict or None
+        None if another process cannot connect.
+    """
+    scheduler: Any = client.scheduler
+    address = str(scheduler.address)
+    if address.startswith("inproc://"):
+        return None
+    try:
+        security = pickle.dumps(client.security)
+    except Exception:  # noqa: BLE001 - it may be a class of the user's
+        return None
+    return {
+        "address": address,
+        "security": security,
+        "trace_id": trace_id,
+        "clock_offset_seconds": clock_offset_seconds,
+    }
+
+
+def fetch_rest(writer: Any, order: dict[str, Any]) -> bool:
+    """End a recording whose client is gone: write the remaining batches and the trailer.
 
     Parameters
     ----------
-    trace_id, target, settings
-        As :class:`Resident` takes them.
-    client_id : str
-        When this client goes, the recording ends.
+    writer : roast_recorder.writer.process.BatchWriter
+    order : dict
+        From :func:`rescue_order`.
+
+    Returns
+    -------
+    bool
+        Whether everything was fetched.
     """
+    # Failed connections are expected here, and are reported by the return value.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with contextlib.suppress(Exception):
+        asyncio.run(asyncio.wait_for(_fetch(writer, order), RESCUE_TIMEOUT_SECONDS))
+        return True
+    return False
 
-    def __init__(self, trace_id: str, client_id: str, target: str, settings: Settings) -> None:
-        self.name = f"roast-resident-{trace_id}"
-        self._trace_id = trace_id
-        self._client_id = client_id
-        self._target = target
-        self._settings = settings
 
-    async def start(self, scheduler: Scheduler) -> None:
-        """Begin to record."""
-        self._scheduler = scheduler
-        self._resident = Resident(
-            scheduler, self._target, self._settings, trace_id=self._trace_id
-        )
-        await self._resident.start()
-        scheduler.handlers[operation_name("status", self._trace_id)] = self.status
-        scheduler.handlers[operation_name("stop", self._trace_id)] = self.stop
-
-    async def status(self) -> dict[str, Any]:
-        """Say what has been written, and how the recording ended if it has."""
-        return self._resident.status()
-
-    async def stop(self, ending: str = "recording was stopped") -> dict[str, Any]:
-        """End the recording, and leave nothing behind."""
-        await self._resident.stop(ending)
-        for operation in ("status", "stop"):
-            self._scheduler.handlers.pop(operation_name(operation, self._trace_id), None)
-        self._scheduler.plugins.pop(self.name, None)
-        return self._resident.status()
-
-    def remove_client(self, scheduler: Scheduler, client: str) -> None:  # noqa: ARG002
-        """End the recording of a client that has gone."""
-        if client == self._client_id and not self._resident.ending:
-            self._stopping = asyncio.create_task(self.stop("the client has gone"))
+async def _fetch(writer: Any, order: dict[str, Any]) -> None:
+    security = pickle.loads(order["security"])  # noqa: S301 - from the recorder's client
+    arguments = security.get_connection_args("client")
+    async with rpc(order["address"], connection_args=arguments, timeout=5) as scheduler:
+        detach = getattr(scheduler, operation_name("detach", order["trace_id"]))
+        pull = getattr(scheduler, operation_name("pull", order["trace_id"]))
+        await detach(ending="the client has gone")
+        ending = ""
+        while not ending:
+            answer = await pull(received=writer.received)
+            writer.write_batches(answer["batches"])
+            ending = answer["ending"]
+        writer.finish(time() - order["clock_offset_seconds"], ending)

@@ -1,6 +1,6 @@
-"""What ``roast-record run`` has Dask load into every client; the only module on this path.
+"""The client preload of ``roast-record run``: the only module in its folder on the path.
 
-The program may run in an environment without the recorder. Then it must run all the same.
+The program may run in an environment without the recorder, where it must run all the same.
 """
 
 import sys

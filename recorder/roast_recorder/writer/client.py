@@ -54,7 +54,7 @@ class Writer:
         As in :class:`roast_recorder.writer.segments.Segments`.
     rescue : dict, optional
         How the process fetches the remaining batches if this process dies, from
-        :func:`roast_recorder.scheduler.rescue.rescue_order`.
+        :func:`roast_recorder.scheduler.recording.rescue_order`.
 
     Attributes
     ----------

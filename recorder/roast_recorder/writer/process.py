@@ -3,7 +3,7 @@
 This work happens here because it would otherwise compete for the interpreter of the
 scheduler or of the user's program. :class:`roast_recorder.writer.client.Writer` starts the
 process; its module describes the protocol. When the client dies, the process fetches the
-remaining batches from the scheduler (:mod:`roast_recorder.scheduler.rescue`), closes the
+remaining batches from the scheduler (:mod:`roast_recorder.scheduler.recording`), closes the
 trace and exits.
 """
 
@@ -125,9 +125,9 @@ def serve(connection: Connection) -> None:
         operation, arguments = request
         getattr(writer, operation)(*arguments)
     if rescue is not None:
-        from roast_recorder.scheduler.rescue import fetch_the_rest
+        from roast_recorder.scheduler.recording import fetch_rest
 
-        if fetch_the_rest(writer, rescue):
+        if fetch_rest(writer, rescue):
             return
     writer.abandon()
 

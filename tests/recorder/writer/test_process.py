@@ -2,7 +2,7 @@
 
 import pytest
 
-from roast_recorder.scheduler import rescue, wire_format
+from roast_recorder.scheduler import recording, wire_format
 from roast_recorder.settings import Settings
 from roast_recorder.writer.process import serve
 
@@ -213,7 +213,7 @@ def test_the_remaining_batches_are_fetched(trace, written, monkeypatch, complete
             writer.finish(3.0, "the client has gone")
         return complete
 
-    monkeypatch.setattr(rescue, "fetch_the_rest", fetch_the_rest)
+    monkeypatch.setattr(recording, "fetch_rest", fetch_the_rest)
     answers_to(begin(trace, rescue={"address": "a"}), batches(1))
 
     assert calls == [({"address": "a"}, 1)]

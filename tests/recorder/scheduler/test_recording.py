@@ -6,7 +6,7 @@ import pytest
 
 from roast_recorder.scheduler import wire_format
 from roast_recorder.scheduler.buffer import BATCHES_PER_PULL, Buffer
-from roast_recorder.scheduler.pump import pump
+from roast_recorder.scheduler.recording import pump
 
 ENDED = {"batches": [], "ending": "it was stopped"}
 

@@ -12,7 +12,7 @@ from distributed import Client, SchedulerPlugin, WorkerPlugin, get_worker
 
 import roast_recorder
 from roast_recorder.coffea.measurement import MAX_SECTIONS
-from roast_recorder.pickling import pickled_meter
+from roast_recorder.pickling import pickled_worker_plugin
 from roast_recorder.scheduler import worker_plugins as meters_module
 from roast_recorder.scheduler.wire_format import unpack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
@@ -33,7 +33,7 @@ class Recorder(SchedulerPlugin):
         self.rows = []
         self.heard = []
         self._scheduler = scheduler
-        pickled = pickled_meter(trace_id, Settings(kinds=kinds)) if measures else None
+        pickled = pickled_worker_plugin(trace_id, Settings(kinds=kinds)) if measures else None
         self.meters = WorkerPlugins(scheduler, trace_id, pickled, frozenset(kinds), self.append)
 
     def append(self, row, *_how):

@@ -33,9 +33,9 @@ def load(path):
     return module
 
 
-simulated = load(Path(__file__).parents[2] / "benchmarks" / "simulated.py")
+simulated = load(Path(__file__).parents[3] / "benchmarks" / "simulated.py")
 
-HEAR = RecorderPlugin._hear
+RUN_ON = RecorderPlugin._run_on
 CLIENT = simulated.CLIENT
 WORKERS = ["tcp://10.0.0.1:40000", "tcp://10.0.0.2:40000"]
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
@@ -45,10 +45,10 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 def nobody_is_waited_for(monkeypatch):
     """The simulated workers cannot be asked, and no puller comes who has not come yet."""
 
-    async def hear(_recorder, _worker, _function):
+    async def run_on(_recorder, _worker, _function):
         return None
 
-    monkeypatch.setattr(RecorderPlugin, "_hear", hear)
+    monkeypatch.setattr(RecorderPlugin, "_run_on", run_on)
     monkeypatch.setattr(plugin, "HEARTBEAT_TIMEOUT_SECONDS", 0.05)
     monkeypatch.setattr(plugin, "CLOSE_TIMEOUT_SECONDS", 0.1)
 
@@ -390,10 +390,10 @@ def test_a_heartbeat_without_fine_metrics_tells_nothing():
 
 @pytest.mark.parametrize("kinds", [OPTIONAL_KINDS, ("task",)], ids=["on", "off"])
 def test_who_detaches_asks_the_workers_first(monkeypatch, kinds):
-    async def hear(recorder, worker, _function):
+    async def run_on(recorder, worker, _function):
         beat(recorder._scheduler, worker, BESIDE)
 
-    monkeypatch.setattr(RecorderPlugin, "_hear", hear)
+    monkeypatch.setattr(RecorderPlugin, "_run_on", run_on)
 
     async def work(scheduler):
         return await stopped(await attached(scheduler, kinds=kinds))
@@ -616,7 +616,7 @@ def test_a_worker_that_cannot_be_reached_does_not_keep_a_scheduler_from_closing(
     async def connect(*_, **__):
         await asyncio.sleep(60)
 
-    monkeypatch.setattr(RecorderPlugin, "_hear", HEAR)
+    monkeypatch.setattr(RecorderPlugin, "_run_on", RUN_ON)
     monkeypatch.setattr(plugin, "connect", connect)
 
     async def work(scheduler):

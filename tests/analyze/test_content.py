@@ -7,7 +7,7 @@ import zstandard
 
 from roast_analyze.open import decompress as content
 from roast_analyze.open.damage import Damage
-from roast_analyze.open.decompress import Content, compression_of
+from roast_analyze.open.decompress import Content, detect_compression
 
 COMPRESS = {
     "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,
@@ -29,7 +29,7 @@ def read(tmp_path):
     ) -> tuple[list[tuple[bytes, int | None]], list[Damage]]:
         (tmp_path / "file").write_bytes(held)
         with (tmp_path / "file").open("rb") as file:
-            compression = compression_of(file)
+            compression = detect_compression(file)
             found = Content(file, compression, start, len(held) if stop is None else stop)
             pieces = [(bytes(piece.data), piece.end) for piece in found]
         return pieces, list(found.breaks.damage())
@@ -50,7 +50,7 @@ def test_compression_is_told_by_the_first_bytes(tmp_path, held, name):
     (tmp_path / "file").write_bytes(held)
 
     with (tmp_path / "file").open("rb") as file:
-        assert compression_of(file) == name
+        assert detect_compression(file) == name
 
 
 def test_a_frame_is_a_piece_and_reading_can_begin_again_behind_all_but_the_last(read, compress):

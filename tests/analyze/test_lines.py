@@ -5,20 +5,26 @@ import json
 import pytest
 
 from roast_analyze.open import block_reader as module
-from roast_analyze.open.block_reader import MAX_LINE_BYTES, Block, blocks, each_line, sort_lines
+from roast_analyze.open.block_reader import (
+    MAX_LINE_BYTES,
+    Block,
+    each_line,
+    group_lines,
+    read_blocks,
+)
 from roast_analyze.open.decompress import Piece
 from roast_schemas.records import KINDS
 
 
 def blocks_of(*pieces: tuple[bytes, int | None], anywhere: bool = True) -> list[tuple]:
     """What blocks hold, where each of them ends, and how many lines were left out."""
-    found = blocks((Piece(data, end) for data, end in pieces), anywhere)
+    found = read_blocks((Piece(data, end) for data, end in pieces), anywhere)
     return [(bytes(block.data), block.end, block.too_long) for block in found]
 
 
 def by_kind(text: bytes) -> dict[str | None, tuple[list[bytes], list[int]]]:
     """Lines of each kind, and which lines of the text they are."""
-    found = sort_lines(Block(memoryview(text), None))
+    found = group_lines(Block(memoryview(text), None))
     return {
         kind: (list(each_line(lines)), lines.numbers.tolist())
         for kind, lines in found.by_kind.items()
@@ -68,7 +74,9 @@ def test_lines_beyond_the_limit_are_dropped_and_counted(monkeypatch, cuts):
         (text[i : i + cuts], i + len(text[i : i + cuts])) for i in range(0, len(text), cuts)
     ]
 
-    found = [sort_lines(block) for block in blocks((Piece(*p) for p in pieces), True)]
+    found = [
+        group_lines(block) for block in read_blocks((Piece(*p) for p in pieces), anywhere=True)
+    ]
 
     assert sum(block.too_long for block in found) == 1
     assert sum(block.lines for block in found) == 3
@@ -126,7 +134,7 @@ def test_lines_keep_their_order_and_know_their_numbers():
 def test_blank_lines_are_no_lines():
     task = b'{"kind":"task","t":1,"n":1}'
 
-    found = sort_lines(Block(memoryview(b"\n\r\n" + task + b"\r\n\n" + task + b"\n"), None))
+    found = group_lines(Block(memoryview(b"\n\r\n" + task + b"\r\n\n" + task + b"\n"), None))
 
     assert found.lines == 2
     assert list(each_line(found.by_kind["task"])) == [task + b"\r", task]
@@ -134,6 +142,6 @@ def test_blank_lines_are_no_lines():
 
 
 def test_an_empty_block():
-    found = sort_lines(Block(memoryview(b""), None, too_long=2))
+    found = group_lines(Block(memoryview(b""), None, too_long=2))
 
     assert (found.lines, found.too_long, found.by_kind) == (2, 2, {})

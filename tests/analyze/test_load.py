@@ -17,8 +17,7 @@ from roast_analyze.errors import NotATrace, SchemaTooNew, TraceNotFound
 from roast_analyze.open import block_reader as lines_module
 from roast_analyze.open import decompress as content
 from roast_analyze.open import load
-from roast_analyze.open.discover import Identity
-from roast_analyze.open.segment import read_segment
+from roast_analyze.open.discover import Identity, read_segment
 from roast_schemas import SCHEMA_VERSION
 from sealing import sealed
 

@@ -1,9 +1,8 @@
-"""Content into whole lines, and lines by the kind of their record.
+"""Reading content in blocks of whole lines, and grouping the lines of a block by kind.
 
-A trace is read in blocks of some ten megabytes. The kind of nearly every line stands in its
-first bytes, where the recorder writes it: a block is taken apart by looking at those bytes
-of all its lines at once (numpy), and DuckDB then reads the lines of a kind with the fields
-of that kind alone, each line once.
+The recorder writes the kind first in each line. So the lines of a block are grouped by comparing
+their first bytes all at once with numpy, and DuckDB then parses the lines of each kind with only
+the fields of that kind. Each line is parsed once.
 """
 
 from __future__ import annotations
@@ -23,40 +22,42 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.decompress import Piece
 
-#: No record is as long as this; DuckDB reads no line that is longer.
+#: No record is longer than this, and DuckDB parses no longer line.
 MAX_LINE_BYTES: Final = 16 * 2**20
 
-#: So much is read at a time. Larger blocks make larger row groups, and more memory.
+#: Minimum size of a block. Larger blocks make larger row groups, and take more memory.
 BLOCK_BYTES: Final = 64 * 2**20
 
 _NEWLINE: Final = 10
 _CARRIAGE_RETURN: Final = 13
 
-#: What stands before the kind in a line: as the recorder writes it, and as Python's json does.
+#: Bytes before the kind, as written by the recorder and by Python's json.
 OPENINGS: Final = (b'{"kind":"', b'{"kind": "')
 
-#: So many bytes from the beginning of its name on tell a kind from all others.
+#: Number of bytes of its name that identify a kind.
 _NAME_BYTES: Final = 8
 
-#: What is looked at of a line reaches no further than this.
+#: Number of bytes at the start of a line that are compared.
 _HEAD_BYTES: Final = 32
 
-#: Newlines are looked for in so much at a time.
+#: Newlines are searched in pieces of this size, which fit into the processor's cache.
 _PIECE_BYTES: Final = 2**20
+
+_NAMES: Final = tuple(kinds())
 
 
 @dataclass
 class Block:
-    """Some whole lines, of which none is too long.
+    """Some whole lines.
 
     Parameters
     ----------
     data : memoryview
-        Valid until the third block after it is asked for.
+        Valid until the third block after it is requested.
     end : int or None
-        Place in the file at which reading can begin again after this block.
+        Offset in the file at which reading can continue after this block.
     too_long : int
-        Lines that were left out since the last block for being too long.
+        Number of overlong lines that were skipped since the last block.
     """
 
     data: memoryview
@@ -64,40 +65,39 @@ class Block:
     too_long: int = 0
 
 
-def blocks(pieces: Iterable[Piece], anywhere: bool) -> Iterator[Block]:
-    """Put pieces of content together to blocks of whole lines.
+def read_blocks(pieces: Iterable[Piece], *, anywhere: bool) -> Iterator[Block]:
+    """Join pieces of content into blocks of whole lines.
 
-    A place from which reading can begin again is never within a block: a frame that was
-    cut, say, comes in a block of its own.
+    An offset at which reading can continue is never inside a block. For example, a frame that
+    was cut is in a block of its own.
 
     Parameters
     ----------
     pieces : iterable of Piece
     anywhere : bool
-        Reading can begin again at any line, not just where a piece ends.
+        Whether reading can continue after any line, rather than only where a piece ends.
     """
-    room = _Room(anywhere)
+    buffer = _Buffer(anywhere)
     for piece in pieces:
         if piece.end is None:
-            yield from room.whole_lines()
-        room.add(piece)
-        if room.used >= BLOCK_BYTES:
-            yield from room.whole_lines()
-    yield from room.whole_lines()
-    yield from room.last_line()
+            yield from buffer.whole_lines()
+        buffer.add(piece)
+        if buffer.used >= BLOCK_BYTES:
+            yield from buffer.whole_lines()
+    yield from buffer.whole_lines()
+    yield from buffer.last_line()
 
 
-class _Room:
-    """Where pieces of content wait until there are enough of them.
+class _Buffer:
+    """Collects pieces of content until they are long enough for a block.
 
-    There are three buffers in turn, so that a block is good until the third one after it is
-    begun: while one is being loaded, and something is left to do of the one before it, the
-    next one can be read.
+    Three buffers take turns, so that a block stays valid until the third one after it is
+    started: one is being loaded, part of the previous one may still be, and the next is read.
     """
 
     def __init__(self, anywhere: bool) -> None:
         self._anywhere = anywhere
-        self._buffer = bytearray()
+        self._data = bytearray()
         self._others = deque([bytearray(), bytearray()])
         self._end: int | None = None
         self._skipping = False
@@ -111,16 +111,17 @@ class _Room:
             _, newline, rest = bytes(data).partition(b"\n")
             self._skipping = not newline
             data = rest
-        if self.used + len(data) >= len(self._buffer):
-            larger = bytearray(max(2 * len(self._buffer), self.used + len(data) + 1))
-            larger[: self.used] = memoryview(self._buffer)[: self.used]
-            self._buffer = larger  # never resized: somebody may still look at it
-        self._buffer[self.used : self.used + len(data)] = data
+        if self.used + len(data) >= len(self._data):
+            larger = bytearray(max(2 * len(self._data), self.used + len(data) + 1))
+            larger[: self.used] = memoryview(self._data)[: self.used]
+            self._data = larger  # never resized in place: a block may still refer to it
+        self._data[self.used : self.used + len(data)] = data
         self.used += len(data)
 
     def whole_lines(self) -> Iterator[Block]:
-        cut = self._buffer.rfind(b"\n", 0, self.used) + 1
-        rest = memoryview(self._buffer)[cut : self.used]
+        """Yield a block of the lines that are complete, and keep the rest."""
+        cut = self._data.rfind(b"\n", 0, self.used) + 1
+        rest = memoryview(self._data)[cut : self.used]
         if len(rest) > MAX_LINE_BYTES:
             self._skipping = True
             self._too_long += 1
@@ -130,36 +131,36 @@ class _Room:
         end = self._end
         if end is not None and (rest or self._skipping):
             end = end - len(rest) if self._anywhere and not self._skipping else None
-        yield Block(memoryview(self._buffer)[:cut], end, self._too_long)
-        # Only now, when nobody looks at the last block but one any more, is its buffer free.
-        self._others.append(self._buffer)
-        self._buffer = self._others.popleft()
-        if len(self._buffer) <= len(rest):
-            self._buffer = bytearray(max(len(self._others[-1]), len(rest) + 1))
-        self._buffer[: len(rest)] = rest
+        yield Block(memoryview(self._data)[:cut], end, self._too_long)
+        # Requesting the next block releases the oldest buffer.
+        self._others.append(self._data)
+        self._data = self._others.popleft()
+        if len(self._data) <= len(rest):
+            self._data = bytearray(max(len(self._others[-1]), len(rest) + 1))
+        self._data[: len(rest)] = rest
         self.used = len(rest)
         self._too_long = 0
 
     def last_line(self) -> Iterator[Block]:
-        """Give what has no newline behind it, as if it had one."""
+        """Yield a line without a newline at the end of the content, with one added."""
         if self.used:
-            self._buffer[self.used] = _NEWLINE
-            yield Block(memoryview(self._buffer)[: self.used + 1], None)
+            self._data[self.used] = _NEWLINE
+            yield Block(memoryview(self._data)[: self.used + 1], None)
 
 
 @dataclass
 class Lines:
-    """Lines of a block, in order.
+    """Some lines of a block, in order.
 
     Parameters
     ----------
     runs : list of memoryview
-        Their bytes; lines that follow each other are together.
+        Their bytes; adjacent lines share a run.
     numbers : array of int, shape (lines,)
-        Which lines of the block they are, from 0.
+        Their numbers in the block, from 0.
     nbytes : int
     starts : array of int, shape (lines,)
-        Places in the block at which they begin.
+        Their offsets in the block.
     """
 
     runs: list[memoryview]
@@ -169,31 +170,26 @@ class Lines:
 
 
 @dataclass
-class SortedBlock:
-    """A block, taken apart.
+class GroupedLines:
+    """The lines of a block by kind.
 
     Parameters
     ----------
     lines : int
-        Lines that are not blank, those too long included.
+        Number of lines that are not blank, including overlong ones.
     too_long : int
-        Lines among them that are left out.
+        Number of overlong lines, which are left out.
     by_kind : dict of str or None to Lines
-        Lines that begin as records of a kind do; None has the others.
+        Lines that begin as records of a kind do; None has all others.
     """
 
     lines: int
     too_long: int
     by_kind: dict[str | None, Lines]
 
-    def places(self, kind: str) -> list[int]:
-        """Tell where in the block the lines of a kind begin."""
-        lines = self.by_kind.get(kind)
-        return [] if lines is None else lines.starts.tolist()
 
-
-def sort_lines(block: Block) -> SortedBlock:
-    """Take a block apart."""
+def group_lines(block: Block) -> GroupedLines:
+    """Group the lines of a block by kind."""
     data = np.frombuffer(block.data, np.uint8)
     stops = _newlines(data) + 1
     starts = np.concatenate(([0], stops[:-1])) if len(stops) else stops
@@ -205,62 +201,54 @@ def sort_lines(block: Block) -> SortedBlock:
     if long.any():
         starts, stops, numbers = starts[~long], stops[~long], numbers[~long]
     codes = _kind_codes(data, starts)
-    # Lines of one kind that follow each other.
+    # Adjacent lines of one kind form a run.
     breaks = np.flatnonzero((np.diff(codes) != 0) | (starts[1:] != stops[:-1])) + 1
     firsts = np.concatenate(([0], breaks))[: len(starts)]
     lasts = np.concatenate((breaks, [len(starts)]))[: len(starts)] - 1
-    by_kind = {}
+    by_kind: dict[str | None, Lines] = {}
     for code in np.unique(codes):
-        mine = codes[firsts] == code
-        begin, end = starts[firsts[mine]], stops[lasts[mine]]
-        runs = [block.data[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
-        name = _NAMES[code] if code >= 0 else None
-        size = int((end - begin).sum())
-        these = codes == code
-        by_kind[name] = Lines(runs, numbers[these], size, starts[these])
+        is_own = codes[firsts] == code
+        begin, end = starts[firsts[is_own]], stops[lasts[is_own]]
+        by_kind[_NAMES[code] if code >= 0 else None] = Lines(
+            runs=[block.data[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)],
+            numbers=numbers[codes == code],
+            nbytes=int((end - begin).sum()),
+            starts=starts[codes == code],
+        )
     skipped = int(long.sum()) + block.too_long
-    return SortedBlock(len(blank) - int(blank.sum()) + block.too_long, skipped, by_kind)
+    return GroupedLines(len(blank) - int(blank.sum()) + block.too_long, skipped, by_kind)
 
 
 def each_line(lines: Lines) -> Iterator[bytes]:
-    """Give lines one by one, without their newlines."""
+    """Yield lines one by one, without their newlines."""
     for run in lines.runs:
         yield from bytes(run[:-1]).split(b"\n")
 
 
-def selected(lines: Lines, keep: list[bool]) -> Lines:
-    """Give some of the lines."""
+def select_lines(lines: Lines, keep: list[bool]) -> Lines:
+    """Return some of the lines."""
     if all(keep):
         return lines
-    kept = [
+    runs = [
         memoryview(line + b"\n")
         for line, wanted in zip(each_line(lines), keep, strict=True)
         if wanted
     ]
     numbers = lines.numbers[np.array(keep, np.bool_)]
-    return replace(lines, runs=kept, numbers=numbers, nbytes=sum(map(len, kept)))
-
-
-def without_blank_lines(lines: Lines) -> Lines:
-    """Leave out lines of nothing but white space."""
-    return selected(lines, [bool(line.strip()) for line in each_line(lines)])
-
-
-_NAMES: Final = tuple(kinds())
+    return replace(lines, runs=runs, numbers=numbers, nbytes=sum(map(len, runs)))
 
 
 def _newlines(data: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Find the newlines; piece by piece, since what is compared then stays in the cache."""
-    pieces = range(0, len(data), _PIECE_BYTES)
-    found = [np.flatnonzero(data[a : a + _PIECE_BYTES] == _NEWLINE) + a for a in pieces]
+    offsets = range(0, len(data), _PIECE_BYTES)
+    found = [np.flatnonzero(data[a : a + _PIECE_BYTES] == _NEWLINE) + a for a in offsets]
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def _kind_codes(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int8]:
-    """Give the number of the kind that each line begins with, -1 if there is none."""
+    """Return the index of the kind that each line begins with, or -1."""
     whole = int(np.searchsorted(starts, len(data) - _HEAD_BYTES, "right"))
     if whole < len(starts):
-        # Too near the end to be looked at like the others.
+        # Lines at the end of the data are shorter than a head: pad them.
         first = starts[whole]
         end = np.concatenate((data[first:], np.zeros(_HEAD_BYTES, np.uint8)))
         last = _kind_codes(end, starts[whole:] - first)
@@ -268,36 +256,28 @@ def _kind_codes(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[n
     codes = np.full(len(starts), -1, np.int8)
     if not len(starts):
         return codes
-    heads = _Heads(data, starts)
+    # A view of the data with a head at every offset, of which those of lines are copied.
+    count = len(data) - _HEAD_BYTES + 1
+    heads = np.ndarray(count, f"V{_HEAD_BYTES}", data.data, strides=(1,))[starts]
     for opening in OPENINGS:
-        there = heads.have(opening, 0)
-        if not there.any():
+        opened = _have(heads, opening, 0)
+        if not opened.any():
             continue
         for code, name in enumerate(_NAMES):
-            quoted = f'{name}"'.encode()[:_NAME_BYTES]
-            codes[there & heads.have(quoted, len(opening))] = code
+            start_of_name = f'{name}"'.encode()[:_NAME_BYTES]
+            codes[opened & _have(heads, start_of_name, len(opening))] = code
     return codes
 
 
-class _Heads:
-    """The first bytes of lines, fetched once, and compared eight at a time."""
-
-    def __init__(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
-        places = len(data) - _HEAD_BYTES + 1
-        everywhere = np.ndarray(places, f"V{_HEAD_BYTES}", data.data, strides=(1,))
-        self._heads = everywhere[starts]
-
-    def have(self, text: bytes, offset: int) -> NDArray[np.bool_]:
-        """Tell which lines have a text at an offset."""
-        there = np.ones(len(self._heads), np.bool_)
-        for begin in range(0, len(text), 8):
-            part = text[begin : begin + 8]
-            mask = np.frombuffer((b"\xff" * len(part)).ljust(8, b"\0"), "<u8")[0]
-            wanted = np.frombuffer(part.ljust(8, b"\0"), "<u8")[0]
-            there &= (self._words(offset + begin) & mask) == wanted
-        return there
-
-    def _words(self, offset: int) -> NDArray[np.uint64]:
-        return np.ndarray(
-            len(self._heads), "<u8", self._heads.data, offset, strides=(_HEAD_BYTES,)
+def _have(heads: NDArray[np.void], text: bytes, offset: int) -> NDArray[np.bool_]:
+    """Return which heads have a text at an offset, compared eight bytes at a time."""
+    result = np.ones(len(heads), np.bool_)
+    for begin in range(0, len(text), 8):
+        part = text[begin : begin + 8]
+        mask = np.frombuffer((b"\xff" * len(part)).ljust(8, b"\0"), "<u8")[0]
+        wanted = np.frombuffer(part.ljust(8, b"\0"), "<u8")[0]
+        words: NDArray[np.uint64] = np.ndarray(
+            len(heads), "<u8", heads.data, offset + begin, strides=(_HEAD_BYTES,)
         )
+        result &= (words & mask) == wanted
+    return result

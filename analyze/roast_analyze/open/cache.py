@@ -1,10 +1,11 @@
-"""Databases of traces that were read before, in a folder of the user's.
+"""Cache of the databases of traces that were read before.
 
-An entry is a folder with a database and ``manifest.json``, which says what the database was
-made of and how far. It is found by the identity of the traces, and used only if the files
-are what they were: by size and stamp, or else by a digest of all their bytes. A database is
-never changed: one that has to grow is copied, and the manifest, written last, names the new
-one. So two processes may build the same entry at once, and readers notice nothing.
+An entry is a folder with a database and a ``manifest.json``, which describes the files that the
+database was made from and how far each was read. An entry is found by the identity of the
+traces, and used only if the files have not changed: by size and stamp, or else by a digest of
+all bytes. A database is never modified. To grow it, it is copied, and the manifest, which is
+written last, names the new one. So two processes can build the same entry at the same time
+without affecting readers.
 """
 
 from __future__ import annotations
@@ -30,26 +31,25 @@ from roast_analyze.open.views import definitions_digest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roast_analyze.open.discover import Inputs, Part
-    from roast_analyze.open.segment import Segment
+    from roast_analyze.open.discover import Inputs, Part, Segment
 
-#: Where the cache lies and how large it may become, if not where and as large as usual.
+#: Environment variables with the folder of the cache and its maximum size in bytes.
 FOLDER_VARIABLE: Final = "ROAST_CACHE_DIR"
 BYTES_VARIABLE: Final = "ROAST_CACHE_BYTES"
 
 DEFAULT_BYTES: Final = 20 * 2**30
 
-#: What was left behind by a process that died is removed after this time.
+#: Unfinished files of a killed process are removed after this time.
 _ABANDONED_SECONDS: Final = 24 * 3600.0
 
 _MANIFEST: Final = "manifest.json"
 _FINISHED, _UNFINISHED = ".duckdb", ".unfinished"
-_HASHED_AT_ONCE: Final = 2**22
+_DIGEST_BUFFER_BYTES: Final = 2**22
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A segment as it lies in a database.
+    """A segment in a database.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class Loaded:
     nbytes : int
         Size of the file when it was read.
     stamp : list of int
-        As :class:`roast_analyze.open.segment.Segment` has it.
+        See :class:`roast_analyze.open.discover.Segment`.
     digest : str
-        Of so many bytes.
+        Digest of the first `nbytes` bytes.
     account : Account
     progress : Progress
     """
@@ -79,37 +79,30 @@ class Loaded:
     def of(
         cls, part: Part, account: Account, progress: Progress, *, before: Loaded | None
     ) -> Loaded:
-        """Describe a segment that was read; `before` is what is known if it was before."""
+        """Describe a segment that was read; `before` describes an earlier reading."""
         segment = part.segment
         if before is not None and before.nbytes == segment.nbytes:
             digest = before.digest
         else:
             digest = _digest(segment.path, segment.nbytes)
         return cls(
-            str(segment.path),
-            part.identity.trace_id,
-            part.identity.segment,
-            segment.nbytes,
-            list(segment.stamp),
-            digest,
-            account,
-            progress,
+            path=str(segment.path),
+            trace_id=part.identity.trace_id,
+            segment=part.identity.segment,
+            nbytes=segment.nbytes,
+            stamp=list(segment.stamp),
+            digest=digest,
+            account=account,
+            progress=progress,
         )
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Loaded:
-        """Make one of what :func:`dataclasses.asdict` gave."""
-        account = Account.from_dict(values["account"])
-        progress = Progress.from_dict(values["progress"])
-        return cls(**{**values, "account": account, "progress": progress})
-
-    def is_same(self, segment: Segment) -> bool:
-        """Tell, of a file that it :meth:`holds`, whether there is nothing to note about it."""
+    def is_current(self, segment: Segment) -> bool:
+        """Return whether the path, size and stamp of the file are still the same."""
         now = (str(segment.path), segment.nbytes, list(segment.stamp))
         return now == (self.path, self.nbytes, self.stamp)
 
-    def holds(self, segment: Segment) -> bool:
-        """Tell whether the file is still what it was, or begins with it."""
+    def is_prefix_of(self, segment: Segment) -> bool:
+        """Return whether the file has the same content, or begins with it."""
         if segment.nbytes < self.nbytes:
             return False
         if segment.nbytes == self.nbytes and list(segment.stamp) == self.stamp:
@@ -119,7 +112,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a database was made of."""
+    """Description of what a database was made from."""
 
     database: str
     database_bytes: int
@@ -128,15 +121,19 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Manifest:
-        """Make one of what :func:`dataclasses.asdict` gave."""
-        segments = tuple(map(Loaded.from_dict, values["segments"]))
-        return cls(**{**values, "segments": segments})
+        """Convert the result of :func:`dataclasses.asdict` back."""
+        segments = []
+        for loaded in values["segments"]:
+            account = Account.from_dict(loaded["account"])
+            progress = Progress.from_dict(loaded["progress"])
+            segments.append(Loaded(**{**loaded, "account": account, "progress": progress}))
+        return cls(**{**values, "segments": tuple(segments)})
 
-    def still_known(self, inputs: Inputs) -> dict[Identity, Loaded]:
-        """Tell which segments need not be read again from their beginning.
+    def reusable(self, inputs: Inputs) -> dict[Identity, Loaded]:
+        """Return the segments that need not be read from their beginning.
 
-        None, if the database cannot go on: the order of its rows is the order of a trace,
-        so what is new must come last in its trace, and no row may have to be removed.
+        There is none if the database cannot be extended: the order of its rows is the order of
+        the trace, so new rows must come last in their trace, and none may be removed.
         """
         loaded = {Identity(known.trace_id, known.segment): known for known in self.segments}
         if not loaded.keys() <= {part.identity for part in inputs.parts}:
@@ -147,17 +144,17 @@ class Manifest:
             known = loaded.get(part.identity)
             if known is None:
                 growing.add(trace_id)
-            elif trace_id in growing or not known.holds(part.segment):
+            elif trace_id in growing or not known.is_prefix_of(part.segment):
                 return {}
             elif known.nbytes < part.segment.nbytes:
-                if known.progress.rows_behind:
+                if known.progress.rows_after:
                     return {}
                 growing.add(trace_id)
         return loaded
 
 
 class Entry:
-    """The place in the cache for some traces.
+    """The cache entry of some traces.
 
     Parameters
     ----------
@@ -173,7 +170,7 @@ class Entry:
         self.folder = cache_folder() / xxhash.xxh3_128_hexdigest(key.encode())
 
     def manifest(self) -> Manifest | None:
-        """Read what the database here was made of; None if there is no whole database."""
+        """Read the manifest; return None if there is no complete database."""
         try:
             values = json.loads((self.folder / _MANIFEST).read_bytes())
             manifest = Manifest.from_dict(values)
@@ -184,23 +181,23 @@ class Entry:
         return manifest
 
     def database(self, manifest: Manifest) -> Path:
-        """Give the path of a database."""
+        """Return the path of a database."""
         return self.folder / Path(manifest.database).name
 
     def touch(self) -> None:
-        """Note that it was used."""
+        """Record that the entry was used."""
         with contextlib.suppress(OSError):
             os.utime(self.folder / _MANIFEST)
 
-    def drop(self) -> None:
-        """Remove it: it turned out to be damaged."""
+    def remove(self) -> None:
+        """Remove the entry, because it is damaged."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextlib.contextmanager
     def building(self, origin: Manifest | None = None) -> Iterator[Path]:
-        """Give a path for a new database, a copy of an older one if there is one.
+        """Yield the path for a new database, with a copy of an older one if given.
 
-        It is removed again if building fails.
+        The file is removed if building fails.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{uuid.uuid4().hex}{_UNFINISHED}"
@@ -212,16 +209,10 @@ class Entry:
             for leftover in (path, path.with_name(path.name + ".wal")):
                 leftover.unlink(missing_ok=True)
 
-    def keep(
+    def publish(
         self, database: Path, segments: tuple[Loaded, ...], left_out: list[dict[str, Any]]
     ) -> Path:
-        """Let the entry be a database that was built in :meth:`building`.
-
-        Returns
-        -------
-        Path
-            Where the database now lies.
-        """
+        """Make a database from :meth:`building` that of the entry; return its new path."""
         finished = database.with_suffix(_FINISHED)
         database.replace(finished)
         manifest = Manifest(finished.name, finished.stat().st_size, segments, left_out)
@@ -231,70 +222,58 @@ class Entry:
             draft.replace(self.folder / _MANIFEST)
         finally:
             draft.unlink(missing_ok=True)
-        _remove_older(self.folder, but=finished)
-        _make_room(but=self.folder)
+        # Readers of older databases have them open. Those that others are building stay.
+        for path in self.folder.iterdir():
+            if path.name == _MANIFEST or path == finished:
+                continue
+            with contextlib.suppress(OSError):
+                age_seconds = time.time() - path.stat().st_mtime
+                if path.suffix == _FINISHED or age_seconds > _ABANDONED_SECONDS:
+                    path.unlink()
+        _evict(keep=self.folder)
         return finished
 
 
 def empty_database() -> Path:
-    """Tell where a database with all tables and views is kept, and nothing in them."""
+    """Return the path of a database with all tables and views, which are empty."""
     return cache_folder() / "empty" / definitions_digest()
 
 
 def cache_folder() -> Path:
-    """Tell where the databases of traces are kept."""
-    named = os.environ.get(FOLDER_VARIABLE)
-    return Path(named) if named else Path(platformdirs.user_cache_dir("roast", appauthor=False))
+    """Return the folder of the cache."""
+    configured = os.environ.get(FOLDER_VARIABLE)
+    if configured:
+        return Path(configured)
+    return Path(platformdirs.user_cache_dir("roast", appauthor=False))
 
 
 def _digest(path: Path, nbytes: int) -> str:
-    """Digest the first bytes of a file."""
+    """Return a digest of the first bytes of a file."""
     digest = xxhash.xxh3_128()
     with path.open("rb", buffering=0) as file:
-        room = memoryview(bytearray(_HASHED_AT_ONCE))
+        buffer = memoryview(bytearray(_DIGEST_BUFFER_BYTES))
         left = nbytes
-        while left and (read := file.readinto(room[:left])):
-            digest.update(room[:read])
+        while left and (read := file.readinto(buffer[:left])):
+            digest.update(buffer[:read])
             left -= read
     return digest.hexdigest()
 
 
-def _remove_older(folder: Path, but: Path) -> None:
-    """Remove the databases that another one took the place of.
-
-    Who reads them has them open. What others are building is let alone.
-    """
-    for path in folder.iterdir():
-        if path.name == _MANIFEST or path == but:
-            continue
-        with contextlib.suppress(OSError):
-            age_seconds = time.time() - path.stat().st_mtime
-            if path.suffix == _FINISHED or age_seconds > _ABANDONED_SECONDS:
-                path.unlink()
-
-
-def _make_room(but: Path) -> None:
-    """Remove the entries that were not used for longest, until the cache is small enough."""
-    limit = _limit_bytes()
+def _evict(keep: Path) -> None:
+    """Remove the least recently used entries until the cache is small enough."""
+    text = os.environ.get(BYTES_VARIABLE, "") or str(DEFAULT_BYTES)
+    if not text.isdecimal():
+        raise TraceError(f"invalid {BYTES_VARIABLE} {text!r}: use a number of bytes")
     entries = []
     for folder in cache_folder().iterdir():
         with contextlib.suppress(OSError):
-            files = list(folder.iterdir())
-            used = max((file.stat().st_mtime for file in files), default=0.0)
-            entries.append((used, sum(file.stat().st_size for file in files), folder))
+            stats = [file.stat() for file in folder.iterdir()]
+            used = max((stat.st_mtime for stat in stats), default=0.0)
+            entries.append((used, sum(stat.st_size for stat in stats), folder))
     total = sum(nbytes for _, nbytes, _ in entries)
     for _used, nbytes, folder in sorted(entries):
-        if total <= limit:
+        if total <= int(text):
             return
-        if folder != but:
+        if folder != keep:
             shutil.rmtree(folder, ignore_errors=True)
             total -= nbytes
-
-
-def _limit_bytes() -> int:
-    text = os.environ.get(BYTES_VARIABLE, "")
-    if not text:
-        return DEFAULT_BYTES
-    if not text.isdecimal():
-        raise TraceError(f"{BYTES_VARIABLE} is {text!r}; give a number of bytes")
-    return int(text)

@@ -1,6 +1,7 @@
-"""Is what a segment holds what was written? Its trailer tells, and each import behind it.
+"""Checksums of a segment and of the imports appended to it.
 
-Of a plain file nothing else does: a digit that has become another one is still JSON.
+The trailer of a segment contains a CRC-32 of everything before it, and each import that of its
+records. Nothing else reveals a changed digit in a plain file, which is still valid JSON.
 """
 
 from __future__ import annotations
@@ -17,59 +18,58 @@ from roast_analyze.open.damage import Damage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: How the trailer of a segment ends: with the checksum of all that comes before.
-_SAID: Final = re.compile(rb',"crc32":([0-9]{1,10})\}\r?\n\Z')
+#: End of a trailer: the checksum of everything before it.
+_STATED: Final = re.compile(rb',"crc32":([0-9]{1,10})\}\r?\n\Z')
 
 
 @dataclass
 class Checksum:
-    """CRC-32 of what was read of a segment.
+    """CRC-32 of the part of a segment that has been read.
 
     Parameters
     ----------
     crc32 : int
-        Of all of it so far.
-    is_as_said : bool or None
-        Whether the trailer says the same; None if there is none, or an older one, which
-        does not say it.
+        Of everything that has been read.
+    matches : bool or None
+        Whether the trailer states the same checksum; None if there is no trailer, or an
+        older one without a checksum.
     awaited_bytes : int
-        What is still to come of what an import announced.
+        Number of bytes to come that the last import announced.
     awaited_crc32, imported_crc32 : int
-        Checksum that this import announced, and that of what came of it so far.
+        Checksum that the last import announced, and that of the bytes read so far.
     changed_imports : int
-        Imports that were not what they announced.
+        Imports that differ from their announcement.
     """
 
     crc32: int = 0
-    is_as_said: bool | None = None
+    matches: bool | None = None
     awaited_bytes: int = 0
     awaited_crc32: int = 0
     imported_crc32: int = 0
     changed_imports: int = 0
 
     def add(self, data: memoryview, trailers: list[int], imports: list[int]) -> None:
-        """Add what comes next.
+        """Add the next bytes of the segment.
 
         Parameters
         ----------
         data : memoryview
             Whole lines.
         trailers, imports : list of int
-            Where among them trailers and imports begin. If a file has several trailers, the
-            first counts.
+            Offsets in `data` of trailers and imports. Of several trailers the first counts.
         """
-        self._add_imported(data, imports)
-        if trailers and self.is_as_said is None:
-            line = _line(data, trailers[0])
-            if said := _SAID.search(line):
-                place = trailers[0] + said.start()
-                self.crc32 = zlib.crc32(data[:place], self.crc32)
-                self.is_as_said = self.crc32 == int(said[1])
-                data = data[place:]
+        self._add_imports(data, imports)
+        if trailers and self.matches is None:
+            line = _line_at(data, trailers[0])
+            if stated := _STATED.search(line):
+                offset = trailers[0] + stated.start()
+                self.crc32 = zlib.crc32(data[:offset], self.crc32)
+                self.matches = self.crc32 == int(stated[1])
+                data = data[offset:]
         self.crc32 = zlib.crc32(data, self.crc32)
 
     def import_damage(self) -> Iterator[Damage]:
-        """Say what is wrong with the imports."""
+        """Yield the damage of imports."""
         if self.changed_imports:
             detail = "the checksum of what was imported is another one: import it again"
             yield Damage("changed import", None, detail)
@@ -77,43 +77,44 @@ class Checksum:
             detail = f"{self.awaited_bytes} bytes of what was imported are missing"
             yield Damage("cut import", None, detail)
 
-    def _add_imported(self, data: memoryview, imports: list[int]) -> None:
-        at = self._take(data, 0)
-        for place in imports:
-            if place < at:  # within what another import announced
+    def _add_imports(self, data: memoryview, imports: list[int]) -> None:
+        offset = self._add_awaited(data, 0)
+        for start in imports:
+            if start < offset:  # an imported record, not an announcement
                 continue
             if self.awaited_bytes:
                 self.changed_imports += 1
-            line = _line(data, place)
-            self.awaited_bytes, self.awaited_crc32 = _announced(line)
+            line = _line_at(data, start)
+            self.awaited_bytes, self.awaited_crc32 = _parse_announcement(line)
             self.imported_crc32 = 0
-            at = self._take(data, place + len(line))
+            offset = self._add_awaited(data, start + len(line))
 
-    def _take(self, data: memoryview, at: int) -> int:
-        """Take what was announced of some data, from a place on; give the place behind it."""
+    def _add_awaited(self, data: memoryview, offset: int) -> int:
+        """Add the awaited bytes from an offset on; return the offset after them."""
         if not self.awaited_bytes:
-            return at
-        taken = data[at : at + self.awaited_bytes]
+            return offset
+        taken = data[offset : offset + self.awaited_bytes]
         self.imported_crc32 = zlib.crc32(taken, self.imported_crc32)
         self.awaited_bytes -= len(taken)
         if not self.awaited_bytes and self.imported_crc32 != self.awaited_crc32:
             self.changed_imports += 1
-        return at + len(taken)
+        return offset + len(taken)
 
 
-def _line(data: memoryview, place: int) -> bytes:
-    """Give the line that begins at a place, with its end."""
-    stop = place
+def _line_at(data: memoryview, start: int) -> bytes:
+    """Return the line at an offset, with its newline."""
+    stop = start
     while stop < len(data):
+        # A memoryview has no find; copying all of a block would take too long.
         piece = bytes(data[stop : stop + 2**16])
         if (newline := piece.find(b"\n")) >= 0:
-            return bytes(data[place : stop + newline + 1])
+            return bytes(data[start : stop + newline + 1])
         stop += len(piece)
-    return bytes(data[place:])
+    return bytes(data[start:])
 
 
-def _announced(line: bytes) -> tuple[int, int]:
-    """Tell size and checksum of what follows an import; nothing, if it does not say them."""
+def _parse_announcement(line: bytes) -> tuple[int, int]:
+    """Return the size and the checksum that an import announces, or zeros."""
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:

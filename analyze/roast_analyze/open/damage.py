@@ -1,4 +1,4 @@
-"""A way in which a file is not whole: what everything that reads a file reports."""
+"""Damage of a segment, as it is reported in the view ``loss``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Damage:
-    """A way in which a segment is not whole; it becomes a row of the view ``loss``.
+    """One way in which a segment is incomplete.
 
     Parameters
     ----------
     reason : str
-        What is lost, or why, in words.
+        What is lost, or why.
     records : int or None
-        How many records it cost; None if nobody can know.
+        Number of lost records; None if it cannot be known.
     detail : str
-        Where, or of which kind.
+        Place or kind of the damage.
     """
 
     reason: str

@@ -1,9 +1,9 @@
-"""The database of a trace: built once, and opened.
+"""The database of a trace: building it, and opening it.
 
-A small trace is read into memory. The database of a larger one lies in the cache
-(:mod:`roast_analyze.open.cache`), and is read when it is needed, so that a trace may be larger
-than the memory; it is built when a trace is opened for the first time, and grows as the
-trace grows. Without the cache it lies in a temporary folder.
+A small trace is read into memory. The database of a larger one is a file in the cache
+(:mod:`roast_analyze.open.cache`), from which DuckDB reads what it needs, so that a trace can be
+larger than the memory. It is built when the trace is first opened, and grows as the trace grows.
+Without the cache the file is in a temporary folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import duckdb
 
-from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, TraceError, first_paragraph
+from roast_analyze.errors import (
+    CacheNotUsed,
+    NoRoom,
+    NotATrace,
+    TraceError,
+    first_paragraph,
+)
 from roast_analyze.open.cache import Entry, Loaded, cache_folder, empty_database
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.load import (
@@ -43,37 +49,35 @@ if TYPE_CHECKING:
 #: Name of the database of a trace within a connection.
 NAME: Final = "trace"
 
-#: Name of the database beside it, in memory: the other one may be read-only.
+#: Name of a second database, in memory, for views: the first one may be read-only.
 VIEWS_NAME: Final = "memory"
 
-#: Traces with less than this in their files are read faster than a cache is looked after.
-#: What is compressed counts as so many times its size.
+#: A trace with a smaller content is parsed faster than its cache entry is checked. Compressed
+#: files are assumed to contain this multiple of their size.
 SMALL_BYTES: Final = 16 * 2**20
-_COMPRESSED_TIMES: Final = 12
+_COMPRESSION_RATIO: Final = 12
 
-#: Reading gets no faster with more memory than this.
-READING_BYTES: Final = 2**30
+#: Loading is not faster with more memory than this.
+LOADING_BYTES: Final = 2**30
 
-#: A database may be removed, in favour of a newer one, just before it is opened.
-_TRIES: Final = 3
+#: Another process can replace a database just before it is opened.
+_ATTEMPTS: Final = 3
 
 _IN_MEMORY: Final = Path(":memory:")
 
-#: Name of the database that others begin as a copy of.
+#: Name of the database that new ones are copied from.
 _EMPTY: Final = "empty"
 
-#: What DuckDB says of a file whose checksums are wrong.
+#: Texts in errors of DuckDB: a wrong checksum in a database file, and a full disk.
 _DAMAGED: Final = "Corrupt database file"
-
-#: What DuckDB and the operating system say of a full disk.
 _NO_SPACE: Final = "No space left on device"
 
 
 class Listener(Protocol):
-    """Who wants to know how far opening a trace has come."""
+    """Observer of the progress of opening a trace."""
 
     def __call__(self, stage: str, share: float) -> None:
-        """Be told what is being done, and how much of it is done, from 0 to 1."""
+        """Receive the current stage and its finished share, from 0 to 1."""
 
 
 def open_database(
@@ -86,26 +90,31 @@ def open_database(
     names : sequence of Path
         Files, folders of segments, or patterns.
     cache : bool
-        Use the cache, if the traces are not small.
+        Whether to use the cache for traces that are not small.
     memory_bytes : int
-        What DuckDB may take; it uses the disk for more.
+        Memory limit of DuckDB, which spills to disk beyond it.
     listener : Listener
 
     Returns
     -------
     duckdb.DuckDBPyConnection
-        It finds names in the database of the traces, :data:`NAME`, and then in an empty one,
-        :data:`VIEWS_NAME`. It can still reach files.
+        Connection that finds names in the database of the traces, :data:`NAME`, and then in an
+        empty one, :data:`VIEWS_NAME`. It is not restricted yet.
 
     Raises
     ------
     TraceError
-        If there is no trace, or none that can be read.
+        If there is no readable trace.
     """
     inputs = find_inputs(names)
+    content_bytes = sum(
+        part.segment.nbytes
+        * (1 if part.segment.compression == "uncompressed" else _COMPRESSION_RATIO)
+        for part in inputs.parts
+    )
     connection = _connect(memory_bytes)
     try:
-        if _content_bytes(inputs) < SMALL_BYTES:
+        if content_bytes < SMALL_BYTES:
             _attach(connection, _IN_MEMORY)
             _load(connection, inputs, {}, listener, cache=cache)
         elif not cache or not _attach_cached(connection, inputs, memory_bytes, listener):
@@ -118,14 +127,14 @@ def open_database(
 
 
 def as_trace_error(error: Exception) -> TraceError:
-    """Convert an error of DuckDB during a computation into one that says what to do."""
+    """Convert an error of DuckDB into one that says what to do."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return NoRoom(
-            f"this takes more memory: {first_paragraph(error)}; allow it with --memory-limit"
+            f"out of memory ({first_paragraph(error)}): allow more with --memory-limit"
         )
     if _DAMAGED in str(error):
         return TraceError(
-            f"the cache in {str(cache_folder())!r} is damaged; remove it, or use --no-cache"
+            f"the cache {str(cache_folder())!r} is damaged: remove it, or use --no-cache"
         )
     return TraceError(first_paragraph(error))
 
@@ -139,17 +148,18 @@ def documented_views() -> list[View]:
 
 
 def _create_all(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create all tables and views."""
     with transaction(connection):
         create_tables(connection)
         create_views(connection)
 
 
 def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create all tables and views: copied, which is twenty times faster than made."""
+    """Create all tables and views as copies, which is twenty times faster."""
     empty = empty_database()
     try:
         if not empty.exists():
-            _make_empty(empty)
+            _write_empty(empty)
         connection.execute(f"ATTACH {_literal(empty)} AS {_EMPTY} (READ_ONLY)")
         try:
             with transaction(connection):
@@ -157,20 +167,20 @@ def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
         finally:
             connection.execute(f"DETACH {_EMPTY}")
     except (OSError, duckdb.Error):
-        # It cannot be written, or is damaged: then the next one begins anew.
+        # The file is damaged or cannot be written. The next process writes a new one.
         with suppress(OSError):
             empty.unlink(missing_ok=True)
         _create_all(connection)
 
 
-def _make_empty(path: Path) -> None:
+def _write_empty(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(uuid.uuid4().hex)
     try:
         with _connect(limit_bytes(None)) as connection:
             _attach(connection, draft)
             _create_all(connection)
-            # Closing would do so too, but would not tell that the disk is full.
+            # Closing would write the file too, but without an error on a full disk.
             connection.execute(f"CHECKPOINT {NAME}")
         draft.replace(path)
     finally:
@@ -179,28 +189,17 @@ def _make_empty(path: Path) -> None:
 
 
 def _connect(memory_bytes: int) -> duckdb.DuckDBPyConnection:
+    # DuckDB creates this folder when it spills, and removes it at the end.
+    spill_folder = Path(gettempdir()) / f"roast-spill-{uuid.uuid4().hex}"
     connection = duckdb.connect(
         ":memory:",
-        config={"memory_limit": f"{memory_bytes}B", "temp_directory": _spill_folder()},
+        config={"memory_limit": f"{memory_bytes}B", "temp_directory": str(spill_folder)},
     )
     connection.execute("SET enable_progress_bar = false")
     # This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
     # versions (duckdb/duckdb#23677, #24363, #24710).
     connection.execute("SET disabled_optimizers = 'top_n_window_elimination'")
     return connection
-
-
-def _spill_folder() -> str:
-    """Name a folder that DuckDB makes if it needs one, and removes again."""
-    return str(Path(gettempdir()) / f"roast-spill-{uuid.uuid4().hex}")
-
-
-def _content_bytes(inputs: Inputs) -> int:
-    return sum(
-        part.segment.nbytes
-        * (1 if part.segment.compression == "uncompressed" else _COMPRESSED_TIMES)
-        for part in inputs.parts
-    )
 
 
 def _attach(
@@ -218,9 +217,8 @@ def _literal(path: Path) -> str:
 def _attach_temporary(
     connection: duckdb.DuckDBPyConnection, inputs: Inputs, memory_bytes: int, listener: Listener
 ) -> None:
-    """Build a database for this once."""
+    """Build and attach a database that is removed with the connection."""
     folder = TemporaryDirectory(prefix="roast-")
-    # It goes with the connection, or with the process.
     weakref.finalize(connection, folder.cleanup)
     path = Path(folder.name) / "trace.duckdb"
     try:
@@ -228,15 +226,15 @@ def _attach_temporary(
         _attach(connection, path, read_only=True)
     except (OSError, duckdb.IOException) as error:
         raise NoRoom(
-            f"no database of the trace can be written to {folder.name!r}: {first_paragraph(error)}; "
-            "name a larger disk with TMPDIR"
+            f"cannot write the database of the trace to {folder.name!r} "
+            f"({first_paragraph(error)}): set TMPDIR to a larger disk"
         ) from None
 
 
 def _attach_cached(
     connection: duckdb.DuckDBPyConnection, inputs: Inputs, memory_bytes: int, listener: Listener
 ) -> bool:
-    """Attach the database that lies in the cache, built or grown if it has to be.
+    """Attach the database in the cache, after building or growing it if necessary.
 
     Returns
     -------
@@ -245,23 +243,23 @@ def _attach_cached(
     """
     entry = Entry(inputs)
     problem: Exception = OSError()
-    for _ in range(_TRIES):
+    for _ in range(_ATTEMPTS):
         try:
-            path = _up_to_date(entry, inputs, memory_bytes, listener)
+            path = _update_entry(entry, inputs, memory_bytes, listener)
             _attach(connection, path, read_only=True)
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
         except (OSError, duckdb.Error) as error:
-            # The disk is full or may not be written; or another process has just put a newer
-            # database in the place of this one, or it is damaged: then trying again helps.
+            # If the database is damaged, or another process has just replaced it, another
+            # attempt helps. If the disk is full, it does not.
             problem = error
             if _NO_SPACE in str(error):
                 break
-            entry.drop()
+            entry.remove()
         else:
             return True
     warnings.warn(
-        f"the cache {str(entry.folder.parent)!r} cannot be used ({first_paragraph(problem)}); "
+        f"cannot use the cache {str(entry.folder.parent)!r} ({first_paragraph(problem)}); "
         "reading without it",
         CacheNotUsed,
         stacklevel=2,
@@ -269,16 +267,16 @@ def _attach_cached(
     return False
 
 
-def _up_to_date(entry: Entry, inputs: Inputs, memory_bytes: int, listener: Listener) -> Path:
-    """Give the database in the cache, built or grown if it has to be."""
+def _update_entry(entry: Entry, inputs: Inputs, memory_bytes: int, listener: Listener) -> Path:
+    """Return the database in the cache, after building or growing it if necessary."""
     manifest = entry.manifest()
-    known = manifest.still_known(inputs) if manifest else {}
+    known = manifest.reusable(inputs) if manifest else {}
     left_out = [asdict(file) for file in inputs.left_out]
     if (
         manifest
         and manifest.left_out == left_out
         and len(known) == len(inputs.parts)
-        and all(known[part.identity].is_same(part.segment) for part in inputs.parts)
+        and all(known[part.identity].is_current(part.segment) for part in inputs.parts)
     ):
         entry.touch()
         return entry.database(manifest)
@@ -287,7 +285,7 @@ def _up_to_date(entry: Entry, inputs: Inputs, memory_bytes: int, listener: Liste
         segments = tuple(
             Loaded.of(*account, before=known.get(account[0].identity)) for account in accounts
         )
-        return entry.keep(path, segments, left_out)
+        return entry.publish(path, segments, left_out)
 
 
 def _build(
@@ -299,8 +297,8 @@ def _build(
     *,
     cache: bool,
 ) -> list[tuple[Part, Account, Progress]]:
-    """Build a database in a file, or let one grow."""
-    connection = _connect(min(memory_bytes, READING_BYTES))
+    """Build or grow a database in a file."""
+    connection = _connect(min(memory_bytes, LOADING_BYTES))
     try:
         _attach(connection, path)
         return _load(connection, inputs, known, listener, cache=cache)
@@ -316,14 +314,19 @@ def _load(
     *,
     cache: bool,
 ) -> list[tuple[Part, Account, Progress]]:
-    """Read what the database does not have yet, and make the views of it."""
+    """Load what the database lacks, and fill the tables that are computed from it."""
     if not known:
         (_copy_all if cache else _create_all)(connection)
-    # Two lanes of one thread each are faster than one of two, and pack the rows better.
+    # The loader appends in two lanes. One thread each is faster than two for one of them, and
+    # makes larger row groups.
     connection.execute("SET threads = 1")
-    # Rows are written as soon as a row group is full, so that memory is there again.
+    # Release the memory of each row group as soon as it is full.
     connection.execute("SET GLOBAL write_buffer_row_group_count = 1")
-    reading = _Reading(listener, inputs)
+    finished_bytes = 0
+
+    def report(offset: int) -> None:
+        listener("reading", (finished_bytes + offset) / max(1, inputs.nbytes))
+
     accounts: list[tuple[Part, Account, Progress]] = []
     for part in inputs.parts:
         loaded = known.get(part.identity)
@@ -332,12 +335,12 @@ def _load(
         else:
             begin = loaded.progress if loaded else Progress()
             account, progress = load_segment(
-                connection, part.segment, part.identity, begin, reading.report
+                connection, part.segment, part.identity, begin, report
             )
             accounts.append((part, account, progress))
-        reading.end(part)
+        finished_bytes += part.segment.nbytes
     connection.execute("RESET threads")
-    _refuse_what_is_no_trace(accounts)
+    _check_records(accounts)
     with transaction(connection):
         write_accounts(
             connection, [(part, account) for part, account, _ in accounts], inputs.left_out
@@ -347,43 +350,19 @@ def _load(
     return accounts
 
 
-class _Reading:
-    """How far reading has come, over all segments."""
-
-    def __init__(self, listener: Listener, inputs: Inputs) -> None:
-        self._listener = listener
-        self._total_bytes = max(1, inputs.nbytes)
-        self._ended_bytes = 0
-
-    def report(self, place: int) -> None:
-        """Say how far the segment that is being read was read."""
-        self._listener("reading", (self._ended_bytes + place) / self._total_bytes)
-
-    def end(self, part: Part) -> None:
-        """Note that a segment is done."""
-        self._ended_bytes += part.segment.nbytes
-
-
-def _is_cut_in_its_first_line(part: Part, account: Account) -> bool:
-    """Tell what may be a trace, of which nothing can be read yet, or any more."""
-    nothing_read = not account.records_by_kind and account.lines == account.unreadable <= 1
-    nothing_wrong = not account.too_long and not account.breaks.damaged
-    return part.segment.begins_well and nothing_read and nothing_wrong
-
-
-def _refuse_what_is_no_trace(accounts: list[tuple[Part, Account, Progress]]) -> None:
+def _check_records(accounts: list[tuple[Part, Account, Progress]]) -> None:
+    """Raise if a name means files without any record."""
     lines: Counter[str] = Counter()
     records: Counter[str] = Counter()
     for part, account, _ in accounts:
-        if _is_cut_in_its_first_line(part, account):
-            continue
+        nothing_read = not account.records_by_kind and account.lines == account.unreadable <= 1
+        undamaged = not account.too_long and not account.breaks.damaged
+        if part.segment.begins_well and nothing_read and undamaged:
+            continue  # a trace that was cut within its first line
         lines[part.name] += account.lines
-        records[part.name] += account.whole_records
+        records[part.name] += account.complete_records
     for name, count in lines.items():
         if not count:
-            raise NotATrace(f"{name!r} is empty; name a trace that roast recorded")
+            raise NotATrace(f"{name!r} is empty: name a trace recorded by roast")
         if not records[name]:
-            raise NotATrace(
-                f"{name!r} is no trace: no line of it is a record; "
-                "name a trace that roast recorded"
-            )
+            raise NotATrace(f"{name!r} contains no records: name a trace recorded by roast")

@@ -1,9 +1,9 @@
-"""What a file holds, decompressed, as far as it can be read.
+"""Decompression of a file that may be damaged or still growing.
 
-Compressed traces are sequences of independent frames, so what comes before and after a
-damaged one can be read: :class:`Content` gives it and notes what it left out. It reads a
-file once, from the front to the size that it had at the beginning, and holds no more of it
-than a frame: a file that is still being written can be read, and gone on with later.
+Compressed traces are sequences of independent frames, so the frames around a damaged one can be
+read: :class:`Content` yields them and records what it skipped. It reads a file once, from front
+to back, up to the size that the file had at the beginning, and holds at most one frame in
+memory. A file that is still being written can be read, and continued later.
 """
 
 from __future__ import annotations
@@ -19,39 +19,30 @@ from roast_analyze.open.damage import Damage
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-#: Name of a compression, and the bytes that a frame of it begins with.
+#: First bytes of a frame, by compression.
 MAGIC: Final = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b\x08"}
 
-#: What some editors put before a text in UTF-8.
+#: Some editors write this in front of UTF-8 text.
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
-#: Plain text is read in pieces of this size, and compressed text in pieces of that one: a
-#: hostile frame grows ten thousandfold.
+#: Sizes of a read. A hostile compressed frame can grow by a factor of ten thousand.
 _PLAIN_BYTES: Final = 2**22
 _COMPRESSED_BYTES: Final = 2**17
 
-#: A frame that holds no more than this is given when it is known to be whole.
+#: A frame up to this size is yielded only when it is known to be complete.
 _FRAME_BYTES: Final = 2**26
-
-_WHOLE, _CUT, _BROKEN = "whole", "cut", "broken"
 
 
 @dataclass
 class Breaks:
-    """Where the compression of a file is broken: at damage, or because the file was cut."""
+    """Places where the compression of a file is damaged, or cut off."""
 
     damaged: int = 0
     first_damaged_at: int | None = None
     cut_at: int | None = None
 
-    def note_damage(self, place: int) -> None:
-        """Count a frame that makes no sense."""
-        self.damaged += 1
-        if self.first_damaged_at is None:
-            self.first_damaged_at = place
-
     def damage(self) -> Iterator[Damage]:
-        """Say it in words."""
+        """Yield the damage of the file."""
         if self.damaged:
             places = "once" if self.damaged == 1 else f"{self.damaged} times, first"
             detail = f"{places} at byte {self.first_damaged_at} of the compressed file"
@@ -63,16 +54,15 @@ class Breaks:
 
 @dataclass(frozen=True)
 class Piece:
-    """Some of what a file holds.
+    """A piece of the decompressed content of a file.
 
     Parameters
     ----------
     data : bytes-like
-        Valid until the next piece is asked for.
+        Valid until the next piece is requested.
     end : int or None
-        Place in the file up to which everything has now been given, if reading can begin
-        again there when the file has grown; of plain text it can anywhere, of compressed text
-        behind each frame but the last one.
+        Offset in the file after this piece if reading can continue there when the file has
+        grown: any place in plain text, and the end of each compressed frame but the last.
     """
 
     data: bytes | memoryview
@@ -81,20 +71,20 @@ class Piece:
 
 @dataclass
 class Content:
-    """What a file holds, from a place on.
+    """The decompressed content of a file, as an iterable of pieces.
 
     Parameters
     ----------
     file : binary file
         Open for reading, seekable.
     compression : str
-        As :func:`compression_of` tells it.
+        As returned by :func:`detect_compression`.
     start : int
-        Place to begin at: 0, or where a :class:`Piece` ended.
+        Offset to start at: 0, or the `end` of a :class:`Piece`.
     stop : int
-        Place to end at, though the file may have grown since.
+        Offset to stop at, even if the file has grown.
     breaks : Breaks
-        Where the compression turns out to be broken is noted here.
+        Updated when damage is found.
     """
 
     file: IO[bytes]
@@ -108,91 +98,97 @@ class Content:
         return self._plain() if self.compression == "uncompressed" else self._frames()
 
     def _plain(self) -> Iterator[Piece]:
-        room = memoryview(bytearray(_PLAIN_BYTES))
-        place = self.start
-        while place < self.stop:
-            read = self.file.readinto(room[: self.stop - place])  # type: ignore[attr-defined]
+        buffer = memoryview(bytearray(_PLAIN_BYTES))
+        offset = self.start
+        while offset < self.stop:
+            read = self.file.readinto(buffer[: self.stop - offset])  # type: ignore[attr-defined]
             if not read:
                 return
             skipped = 0
-            if place == 0 and bytes(room[: len(_BYTE_ORDER_MARK)]) == _BYTE_ORDER_MARK:
+            if offset == 0 and bytes(buffer[: len(_BYTE_ORDER_MARK)]) == _BYTE_ORDER_MARK:
                 skipped = len(_BYTE_ORDER_MARK)
-            place += read
-            yield Piece(room[skipped:read], place)
+            offset += read
+            yield Piece(buffer[skipped:read], offset)
 
     def _frames(self) -> Iterator[Piece]:
         source = _Source(self.file, self.start, self.stop)
-        while source.more():
-            begin = source.place
+        while source.has_more():
+            begin = source.offset
             end = yield from self._frame(source)
-            if end == _WHOLE:
+            if end == "complete":
                 continue
             following = source.find(MAGIC[self.compression], begin + 1)
-            if end == _CUT and following is None:
+            if end == "cut" and following is None:
                 self.breaks.cut_at = self.stop
             else:
-                self.breaks.note_damage(begin)
-            source.go_to(self.stop if following is None else following)
+                self.breaks.damaged += 1
+                if self.breaks.first_damaged_at is None:
+                    self.breaks.first_damaged_at = begin
+            source.seek(self.stop if following is None else following)
 
     def _frame(self, source: _Source) -> Generator[Piece, None, str]:
-        """Decompress one frame; return how it ended."""
-        decompressor = _decompressor(self.compression)
+        """Decompress one frame; return whether it is complete, cut or broken."""
+        decompressor: Any = (
+            zlib.decompressobj(wbits=31)
+            if self.compression == "gzip"
+            else zstandard.ZstdDecompressor().decompressobj()
+        )
         held: list[bytes] = []
         held_bytes = 0
         try:
-            while not decompressor.eof and source.more():
-                held.append(decompressor.decompress(source.take()))
+            while not decompressor.eof and source.has_more():
+                held.append(decompressor.decompress(source.read()))
                 held_bytes += len(held[-1])
                 if held_bytes > _FRAME_BYTES:
                     yield Piece(b"".join(held), None)
                     held, held_bytes = [], 0
         except (zlib.error, zstandard.ZstdError):
-            end = _BROKEN
+            end = "broken"
         else:
-            end = _WHOLE if decompressor.eof else _CUT
-        if end == _WHOLE:
-            source.go_to(source.place - len(decompressor.unused_data))
-            # The recorder extends the last frame of a file: it writes over the end of it.
-            yield Piece(b"".join(held), source.place if source.more() else None)
+            end = "complete" if decompressor.eof else "cut"
+        if end == "complete":
+            source.seek(source.offset - len(decompressor.unused_data))
+            # The recorder extends the last frame of a file by overwriting the end of it.
+            yield Piece(b"".join(held), source.offset if source.has_more() else None)
         else:
-            # Half a line may have come out: what follows must not be glued to it.
+            # The output may end within a line, which must not be joined to what follows.
             yield Piece(b"".join([*held, b"\n"]), None)
         return end
 
 
 class _Source:
-    """The compressed bytes of a file between two places."""
+    """The compressed bytes of a file between two offsets, buffered."""
 
     def __init__(self, file: IO[bytes], start: int, stop: int) -> None:
         self._file = file
         self._stop = stop
-        self._read_bytes = b""  # what was read at `_read_place`
-        self._read_place = start
-        self.place = start
+        self._buffer = b""
+        self._buffer_offset = start
+        self.offset = start
 
-    def more(self) -> bool:
-        return self.place < self._stop
+    def has_more(self) -> bool:
+        return self.offset < self._stop
 
-    def take(self) -> bytes:
-        """Give what comes next, and step behind it."""
-        taken = self._read_bytes[self.place - self._read_place :]
-        if not taken:
-            self._read_place = self.place
-            self._file.seek(self.place)
-            self._read_bytes = self._file.read(min(_COMPRESSED_BYTES, self._stop - self.place))
-            taken = self._read_bytes
-        if not taken:  # the file has become shorter meanwhile
-            self._stop = self.place
-        self.place += len(taken)
-        return taken
+    def read(self) -> bytes:
+        """Return the next bytes."""
+        data = self._buffer[self.offset - self._buffer_offset :]
+        if not data:
+            self._buffer_offset = self.offset
+            self._file.seek(self.offset)
+            self._buffer = self._file.read(min(_COMPRESSED_BYTES, self._stop - self.offset))
+            data = self._buffer
+        if not data:  # the file has been truncated since it was opened
+            self._stop = self.offset
+        self.offset += len(data)
+        return data
 
-    def go_to(self, place: int) -> None:
-        if not self._read_place <= place <= self._read_place + len(self._read_bytes):
-            self._read_bytes, self._read_place = b"", place
-        self.place = place
+    def seek(self, offset: int) -> None:
+        if not self._buffer_offset <= offset <= self._buffer_offset + len(self._buffer):
+            self._buffer, self._buffer_offset = b"", offset
+        self.offset = offset
 
     def find(self, magic: bytes, begin: int) -> int | None:
-        """Find the next place with some bytes."""
+        """Return the first offset from `begin` on that has some bytes, or None."""
         self._file.seek(begin)
         before = b""
         while block := self._file.read(min(_PLAIN_BYTES, self._stop - begin)):
@@ -204,22 +200,10 @@ class _Source:
         return None
 
 
-def compression_of(file: IO[bytes]) -> str:
-    """Tell by its first bytes how a file is compressed.
-
-    Returns
-    -------
-    str
-        ``zstd``, ``gzip`` or ``uncompressed``.
-    """
+def detect_compression(file: IO[bytes]) -> str:
+    """Return ``zstd``, ``gzip`` or ``uncompressed``, from the first bytes of a file."""
     file.seek(0)
     beginning = file.read(4)
     return next(
         (name for name, magic in MAGIC.items() if beginning.startswith(magic)), "uncompressed"
     )
-
-
-def _decompressor(compression: str) -> Any:
-    if compression == "gzip":
-        return zlib.decompressobj(wbits=31)
-    return zstandard.ZstdDecompressor().decompressobj()

@@ -1,13 +1,12 @@
-"""Segments of a trace into typed tables.
+"""Loading of segments into typed tables.
 
-:func:`load_segment` is a function of one segment alone: it appends the records of a file
-to one table per kind in the schema ``raw``, in the order of the file (``rowid`` keeps it).
-Nothing is left out without being counted: an :class:`Account` says what was read and what
-could not be, and :func:`write_accounts` makes rows of ``raw.segments`` and ``raw.damage``
-of it.
+:func:`load_segment` appends the records of one file to one table per kind in the schema ``raw``,
+in the order of the file, which ``rowid`` preserves. Everything that is not loaded is counted: an
+:class:`Account` contains what was read and what could not be read, and :func:`write_accounts`
+writes it to ``raw.segments`` and ``raw.damage``.
 
-The table of a kind has the fields that :mod:`roast_schemas.records` declares, but for
-``kind``, and then ``segment`` and ``trace_id``.
+The table of a kind has the fields declared in :mod:`roast_schemas.records`, except ``kind``, and
+then ``segment`` and ``trace_id``.
 """
 
 from __future__ import annotations
@@ -29,18 +28,17 @@ import orjson
 from roast_analyze.errors import INSTALL_COMMAND, NotATrace, first_paragraph
 from roast_analyze.open.block_reader import (
     MAX_LINE_BYTES,
+    GroupedLines,
     Lines,
-    SortedBlock,
-    blocks,
     each_line,
-    selected,
-    sort_lines,
-    without_blank_lines,
+    group_lines,
+    read_blocks,
+    select_lines,
 )
 from roast_analyze.open.checksum import Checksum
 from roast_analyze.open.damage import Damage
 from roast_analyze.open.decompress import Breaks, Content
-from roast_analyze.open.segment import Segment, schema_versions
+from roast_analyze.open.discover import Segment, parse_schema_version
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import duckdb_columns, kinds
 
@@ -51,26 +49,30 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 
-#: Unknown kinds beyond so many are counted together.
-UNKNOWN_KINDS_NAMED: Final = 20
+#: Unknown kinds beyond this number are counted together.
+LISTED_UNKNOWN_KINDS: Final = 20
 
-#: Errors that what stands in a file can be the cause of.
-_OF_A_LINE: Final = (duckdb.DataError, duckdb.InvalidInputException)
+#: Errors of DuckDB that a line of a file can cause.
+_LINE_ERRORS: Final = (duckdb.DataError, duckdb.InvalidInputException)
 
-#: Two thirds of the records of a trace are of this kind.
-_MOST_ABUNDANT: Final = "transition"
+#: Two thirds of the records of a trace have this kind.
+_MOST_FREQUENT: Final = "transition"
 
-#: Most of what is written are keys, each a few times: packed without trying each way to.
+#: Keys dominate the text of a trace and repeat a few times; without a fixed method DuckDB would
+#: try every compression on each row group.
 _COMPRESSED: Final = {"key": "USING COMPRESSION zstd"}
 
-#: Name of a table with lines of any kind.
+#: Temporary table for lines of mixed kinds.
 _STAGED: Final = "staged"
 
-#: Since this version of the schema a trailer tells the checksum of its segment.
-_WITH_CHECKSUMS: Final = (2, 1)
+#: First schema version whose trailers contain a checksum.
+_CHECKSUM_VERSION: Final = (2, 1)
 
-#: The kernel takes no more pieces than this in one call.
-_PIECES_AT_ONCE: Final = 1024
+#: Maximum number of buffers that Linux accepts in one writev.
+_BUFFERS_PER_WRITE: Final = 1024
+
+#: Columns of the tables that are not fields of a record.
+_OWN_COLUMNS: Final = ("kind", "segment", "trace_id")
 
 _TABLES: Final = """
 CREATE SCHEMA raw;
@@ -87,26 +89,26 @@ CREATE TABLE raw.damage (
 
 @dataclass
 class Account:
-    """What was read of a segment so far, and what could not be.
+    """What was read of a segment, and what could not be read.
 
     Parameters
     ----------
     lines : int
         Lines that are not blank.
     records_by_kind : dict of str to int
-        Lines that name a kind, known or not.
+        Lines with a kind, known or unknown.
     incomplete : dict of str to int
-        Records among them without a field that their kind must have.
+        Records among them that lack a required field.
     unreadable : int
-        Lines that are no JSON, or name no kind.
+        Lines that are no JSON object, or have no kind.
     first_unreadable, last_unreadable : int or None
-        Numbers of such lines, from 1.
+        Numbers of the first and the last of these lines, from 1.
     too_long : int
-        Lines that are longer than any record.
+        Lines longer than any record.
     breaks : Breaks
-        Where the compression is broken.
+        Damage of the compression.
     checksum : Checksum
-        Of all that was read.
+        Checksum of everything that was read.
     """
 
     lines: int = 0
@@ -121,82 +123,112 @@ class Account:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Account:
-        """Make one of what :func:`dataclasses.asdict` gave."""
+        """Convert the result of :func:`dataclasses.asdict` back."""
         breaks, checksum = Breaks(**values["breaks"]), Checksum(**values["checksum"])
         return cls(**{**values, "breaks": breaks, "checksum": checksum})
 
     @property
-    def whole_records(self) -> int:
-        """Records of known kinds that have what they must have."""
+    def complete_records(self) -> int:
+        """Number of records of known kinds with all required fields."""
         known = sum(n for kind, n in self.records_by_kind.items() if kind in kinds())
         return known - sum(self.incomplete.values())
 
-    def damage(self) -> Iterator[Damage]:
-        """Say in words how the segment is not whole."""
+    def damage(self, header: str | None) -> Iterator[Damage]:
+        """Yield the damage of the segment; `header` is the schema version of its header."""
+        found = list(self._content_damage())
+        # A checksum adds nothing to damage that is known.
+        yield from found or self._checksum_damage(header)
+        yield from self.checksum.import_damage()
+        if header is None:
+            yield Damage(
+                "no header", None, "what recorded it, and with which settings, is lost"
+            )
+            return
+        versions = parse_schema_version(header)
+        if versions is None:
+            yield Damage("unknown schema version", None, f"{header[:100]!r} is no version")
+        elif versions[0][0] < versions[1][0]:
+            detail = f"version {header} read as {SCHEMA_VERSION}: renamed fields are missing"
+            yield Damage("older schema version", None, detail)
+        elif versions[0] > versions[1]:
+            detail = f"version {header} read as {SCHEMA_VERSION}; upgrade: {INSTALL_COMMAND}"
+            yield Damage("newer schema version", None, detail)
+
+    def _content_damage(self) -> Iterator[Damage]:
         yield from self.breaks.damage()
         if self.too_long:
             detail = f"longer than {MAX_LINE_BYTES // 2**20} MiB, which no record is"
             yield Damage("overlong lines", self.too_long, detail)
-        count = self.unreadable
-        if count and self.last_unreadable == self.lines:
+        unreadable = self.unreadable
+        if unreadable and self.last_unreadable == self.lines:
             detail = f"line {self.last_unreadable}; the file was cut off there"
             yield Damage("last line unreadable", 1, detail)
-            count -= 1
-        if count:
+            unreadable -= 1
+        if unreadable:
             detail = f"the first is line {self.first_unreadable}, not counting blank lines"
-            yield Damage("unreadable lines", count, detail)
-        yield from self._unknown_kinds()
+            yield Damage("unreadable lines", unreadable, detail)
+        unknown = sorted(
+            ((kind, n) for kind, n in self.records_by_kind.items() if kind not in kinds()),
+            key=lambda item: (-item[1], item[0]),
+        )
+        for kind, records in unknown[:LISTED_UNKNOWN_KINDS]:
+            yield Damage("unknown kind", records, f"kind '{kind[:100]}'")
+        if rest := unknown[LISTED_UNKNOWN_KINDS:]:
+            yield Damage("unknown kind", sum(n for _, n in rest), f"{len(rest)} more kinds")
         for kind, records in sorted(self.incomplete.items()):
-            detail = f"kind {kind!r} needs {', '.join(_required_names(kind))}"
+            required = (field.name for field in kinds()[kind].fields if field.required)
+            detail = f"kind {kind!r} needs {', '.join(required)}"
             yield Damage("incomplete records", records, detail)
 
-    def _unknown_kinds(self) -> Iterator[Damage]:
-        unknown = [
-            (kind, n)
-            for kind, n in sorted(
-                self.records_by_kind.items(), key=lambda item: (-item[1], item[0])
-            )
-            if kind not in kinds()
-        ]
-        for kind, count in unknown[:UNKNOWN_KINDS_NAMED]:
-            yield Damage("unknown kind", count, f"kind '{kind[:100]}'")
-        if rest := unknown[UNKNOWN_KINDS_NAMED:]:
-            yield Damage("unknown kind", sum(n for _, n in rest), f"{len(rest)} more kinds")
+    def _checksum_damage(self, header: str | None) -> Iterator[Damage]:
+        versions = parse_schema_version(header) if header else None
+        if self.checksum.matches is False:
+            detail = "the checksum in the trailer is another one: any value may have changed"
+            yield Damage("changed content", None, detail)
+        elif (
+            self.checksum.matches is None
+            and "trailer" in self.records_by_kind
+            and versions is not None
+            and versions[0] >= _CHECKSUM_VERSION
+        ):
+            detail = "the trailer has lost its checksum: any value may have changed"
+            yield Damage("changed content", None, detail)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a segment was read, so that reading can go on when it has grown.
+    """How far a segment was read, to continue when it has grown.
 
     Parameters
     ----------
-    place : int
-        Where reading can begin again.
+    offset : int
+        Offset in the file at which reading can continue.
     account : Account
-        Of what comes before that place.
-    rows_behind : int
-        Rows of what was read behind that place: a line or frame that was cut. With any,
-        reading cannot go on: they would be there twice, and rows that are removed change
-        the places of others, which tables tell apart by.
+        Account of everything before `offset`.
+    rows_after : int
+        Number of rows loaded from after `offset`, from a line or frame that was cut. With any
+        of them reading cannot continue: they would be loaded twice, and deleting rows would
+        change the ``rowid`` of others.
     """
 
-    place: int = 0
+    offset: int = 0
     account: Account = field(default_factory=Account)
-    rows_behind: int = 0
+    rows_after: int = 0
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """Make one of what :func:`dataclasses.asdict` gave."""
-        return cls(values["place"], Account.from_dict(values["account"]), values["rows_behind"])
+        """Convert the result of :func:`dataclasses.asdict` back."""
+        return cls(**{**values, "account": Account.from_dict(values["account"])})
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the empty tables that :func:`load_segment` fills."""
+    """Create the empty tables for :func:`load_segment`."""
     connection.execute(_TABLES)
     for kind in kinds():
         columns = ", ".join(
             f"{quoted(name)} {duckdb_columns()[name]} {_COMPRESSED.get(name, '')}"
-            for name in _table_columns(kind)
+            for name in _field_names(kind)
+            if name not in _OWN_COLUMNS
         )
         connection.execute(
             f"CREATE TABLE raw.{quoted(kind)} ({columns}, segment BIGINT, trace_id VARCHAR)"
@@ -210,44 +242,43 @@ def load_segment(
     begin: Progress,
     report: Callable[[int], None],
 ) -> tuple[Account, Progress]:
-    """Append one segment, or what it has grown by, to the tables.
+    """Append a segment, or what was added to it since `begin`, to the tables.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        Where :func:`create_tables` was called; no transaction is open.
+        Database with the tables of :func:`create_tables`, without an open transaction.
     segment : Segment
     identity : Identity
-        What the segment is a part of.
     begin : Progress
-        How far it was read before.
+        How far the segment was read before.
     report : callable
-        Is told now and then how many bytes of the file have been read.
+        Called with the number of bytes of the file that have been read.
 
     Returns
     -------
     Account
-        What was read of all of it.
+        Account of the whole segment.
     Progress
-        From where to go on when it has grown.
+        Where to continue when the segment has grown.
 
     Raises
     ------
     NotATrace
         If the file cannot be read.
     duckdb.Error
-        If there is no room on the disk, or in memory.
+        If memory or disk space runs out.
     """
+    arguments = (connection, segment, identity, begin, report)
+    # Some lines make DuckDB fail without reporting which line it was. Checking each line in
+    # Python is much slower, so it is done only then.
+    with suppress(*_LINE_ERRORS):
+        return _load(*arguments, check_each_line=False)
     try:
-        return _load(connection, segment, identity, begin, report, each_line_checked=False)
-    except _OF_A_LINE:
-        # A line that DuckDB neither reads nor passes over; which one, it does not say.
-        pass
-    try:
-        return _load(connection, segment, identity, begin, report, each_line_checked=True)
-    except _OF_A_LINE as error:
+        return _load(*arguments, check_each_line=True)
+    except _LINE_ERRORS as error:
         raise NotATrace(
-            f"{str(segment.path)!r} cannot be read: {first_paragraph(error)}"
+            f"cannot read {str(segment.path)!r}: {first_paragraph(error)}"
         ) from None
 
 
@@ -256,21 +287,22 @@ def write_accounts(
     accounts: Iterable[tuple[Part, Account]],
     left_out: Iterable[LeftOut],
 ) -> None:
-    """Fill ``raw.segments`` and ``raw.damage``, in place of what was there.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        Where all of the segments are loaded.
-    accounts : iterable of (Part, Account)
-    left_out : iterable of LeftOut
-    """
+    """Rewrite ``raw.segments`` and ``raw.damage``, after all segments are loaded."""
     connection.execute("DELETE FROM raw.segments; DELETE FROM raw.damage")
-    extents = _extents(connection)
+    tables = " UNION ALL ".join(
+        f"SELECT trace_id, segment, min(t) AS start_t, max(t) AS stop_t "  # noqa: S608
+        f"FROM raw.{quoted(kind)} GROUP BY ALL"
+        for kind in kinds()
+    )
+    rows = connection.execute(
+        f"SELECT trace_id, segment, min(start_t), max(stop_t) FROM ({tables}) GROUP BY ALL"  # noqa: S608
+    ).fetchall()
+    extents = {(trace_id, segment): (start, stop) for trace_id, segment, start, stop in rows}
+    damage: list[tuple[Damage, str, int | None]] = []
     for part, account in accounts:
         known = {kind: n for kind, n in account.records_by_kind.items() if kind in kinds()}
-        identity = part.identity
-        start_t, stop_t = extents.get((identity.trace_id, identity.segment), (None, None))
+        trace_id, segment = part.identity.trace_id, part.identity.segment
+        start_t, stop_t = extents.get((trace_id, segment), (None, None))
         connection.execute(
             "INSERT INTO raw.segments SELECT $path, $has_header, $has_trailer, $records, "
             "map($kinds, $counts), $unreadable, $start_t, $stop_t, $segment, $trace_id",
@@ -284,44 +316,36 @@ def write_accounts(
                 "unreadable": account.unreadable,
                 "start_t": start_t,
                 "stop_t": stop_t,
-                **vars(identity),
+                **vars(part.identity),
             },
         )
-        damage = list(account.damage()) or list(_checksum_damage(part.segment, account))
-        damage += account.checksum.import_damage()
-        for found in (*damage, *_header_damage(part.segment)):
-            _write_damage(connection, found, **vars(identity))
-    for file in left_out:
-        _write_damage(connection, file.damage, file.trace_id, file.segment)
-
-
-def _extents(
-    connection: duckdb.DuckDBPyConnection,
-) -> dict[tuple[str, int], tuple[float | None, float | None]]:
-    """Find the first and last instant of each segment."""
-    tables = " UNION ALL ".join(
-        f"SELECT trace_id, segment, min(t) AS start_t, max(t) AS stop_t "  # noqa: S608
-        f"FROM raw.{quoted(kind)} GROUP BY ALL"
-        for kind in kinds()
-    )
-    rows = connection.execute(
-        f"SELECT trace_id, segment, min(start_t), max(stop_t) FROM ({tables}) GROUP BY ALL"  # noqa: S608
-    ).fetchall()
-    return {(trace_id, segment): (start, stop) for trace_id, segment, start, stop in rows}
-
-
-def _write_damage(
-    connection: duckdb.DuckDBPyConnection, damage: Damage, trace_id: str, segment: int | None
-) -> None:
-    connection.execute(
-        "INSERT INTO raw.damage VALUES ($reason, $records, $detail, $segment, $trace_id)",
-        {**vars(damage), "segment": segment, "trace_id": trace_id},
-    )
+        header = part.segment.header.schema_version if part.segment.header else None
+        damage += ((found, trace_id, segment) for found in account.damage(header))
+    damage += ((file.damage, file.trace_id, file.segment) for file in left_out)
+    for found, trace_id, number in damage:
+        connection.execute(
+            "INSERT INTO raw.damage VALUES ($reason, $records, $detail, $segment, $trace_id)",
+            {**vars(found), "segment": number, "trace_id": trace_id},
+        )
 
 
 def quoted(name: str) -> str:
-    """Write a name as an SQL identifier."""
+    """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Run the block in one transaction; each statement alone would wait for the disk."""
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        # DuckDB has already ended a transaction in which a statement failed.
+        with suppress(duckdb.Error):
+            connection.rollback()
+        raise
+    connection.commit()
 
 
 def _load(
@@ -331,69 +355,70 @@ def _load(
     begin: Progress,
     report: Callable[[int], None],
     *,
-    each_line_checked: bool,
+    check_each_line: bool,
 ) -> tuple[Account, Progress]:
-    place, account_there = begin.place, begin.account
+    offset, account_there = begin.offset, begin.account
     account = deepcopy(begin.account)
     with (
         segment.path.open("rb", buffering=0) as file,
         TemporaryDirectory(prefix="roast-") as scratch,
-        _Loading(connection, identity, account, Path(scratch), each_line_checked) as loading,
+        _Loader(connection, identity, account, Path(scratch), check_each_line) as loader,
     ):
         content = Content(
-            file, segment.compression, place, segment.nbytes, replace(account.breaks)
+            file, segment.compression, offset, segment.nbytes, replace(account.breaks)
         )
-        checksum = replace(account.checksum)
-        ends_there = True  # what was loaded so far ends at a place where reading can go on
-        for read in _one_ahead(_read_blocks(content, checksum)):
-            if ends_there and read.end is None:
-                account_there, ends_there = loading.settled_account(), False
-            loading.load(read.lines)
+        can_continue = True  # whether reading can continue after what was loaded
+        for read in _one_ahead(_read(content, replace(account.checksum))):
+            if can_continue and read.end is None:
+                account_there, can_continue = loader.settled_account(), False
+            loader.load(read.lines)
             account.breaks, account.checksum = read.breaks, read.checksum
             if read.end is not None:
-                place, ends_there = read.end, True
-            report(read.place)
-        if ends_there:
-            account_there = loading.settled_account()
-        loading.settle()
+                offset, can_continue = read.end, True
+            report(read.offset)
+        if can_continue:
+            account_there = loader.settled_account()
+        loader.settle()
         account.breaks = content.breaks
-    return account, Progress(place, account_there, loading.rows)
+    return account, Progress(offset, account_there, loader.rows)
 
 
 @dataclass(frozen=True)
-class _ReadBlock:
-    """A block, taken apart, and how far the file was read when it came.
+class _Read:
+    """The lines of a block, and the state of reading after it.
 
     Parameters
     ----------
-    lines : SortedBlock
+    lines : GroupedLines
     end : int or None
-        As :class:`roast_analyze.open.block_reader.Block` has it.
-    place : int
-        How far the file was read.
+        See :class:`roast_analyze.open.block_reader.Block`.
+    offset : int
+        Offset in the file up to which it was read.
     breaks : Breaks
-        Where its compression was broken so far.
     checksum : Checksum
-        Of all that was read so far.
     """
 
-    lines: SortedBlock
+    lines: GroupedLines
     end: int | None
-    place: int
+    offset: int
     breaks: Breaks
     checksum: Checksum
 
 
-def _read_blocks(content: Content, checksum: Checksum) -> Iterator[_ReadBlock]:
-    for block in blocks(content, anywhere=content.compression == "uncompressed"):
-        place = content.file.tell()
-        lines = sort_lines(block)
-        checksum.add(block.data, *map(lines.places, ("trailer", "import")))
-        yield _ReadBlock(lines, block.end, place, replace(content.breaks), replace(checksum))
+def _read(content: Content, checksum: Checksum) -> Iterator[_Read]:
+    for block in read_blocks(content, anywhere=content.compression == "uncompressed"):
+        offset = content.file.tell()
+        lines = group_lines(block)
+        trailers, imports = (
+            lines.by_kind[kind].starts.tolist() if kind in lines.by_kind else []
+            for kind in ("trailer", "import")
+        )
+        checksum.add(block.data, trailers, imports)
+        yield _Read(lines, block.end, offset, replace(content.breaks), replace(checksum))
 
 
 def _one_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
-    """Give items while a thread makes the next one: DuckDB leaves Python's lock to it."""
+    """Yield items while a thread produces the next one; DuckDB releases Python's lock."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         following = thread.submit(next, items, None)
         while (item := following.result()) is not None:
@@ -401,26 +426,11 @@ def _one_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
             yield item
 
 
-@contextmanager
-def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Let what is done meanwhile be done at once: each statement alone waits for the disk."""
-    connection.begin()
-    try:
-        yield
-    except BaseException:
-        # DuckDB has ended a transaction in which something failed.
-        with suppress(duckdb.Error):
-            connection.rollback()
-        raise
-    connection.commit()
+class _Loader:
+    """Loads the blocks of one segment: all of them, or none.
 
-
-class _Loading:
-    """Blocks of one segment on their way into the tables.
-
-    Records of the most abundant kind go their own lane, beside all others: a table is
-    appended to by one thread at a time. That lane may be a block behind. All that is loaded
-    is there at the end, or nothing.
+    Only one thread can append to a table at a time. So records of the most frequent kind have
+    their own lane, which may be one block behind the lane of all other kinds.
     """
 
     def __init__(
@@ -429,116 +439,120 @@ class _Loading:
         identity: Identity,
         account: Account,
         scratch: Path,
-        each_line_checked: bool,
+        check_each_line: bool,
     ) -> None:
         self._account = account
-        self._each_line_checked = each_line_checked
-        self._beside = _Lane(_sibling(connection), scratch / "abundant.jsonl", identity)
-        self._main = _Lane(connection, scratch / "others.jsonl", identity)
-        self._appending: deque[tuple[Lines, Future[int]]] = deque()
-        #: Rows that were appended since :meth:`settled_account`.
+        self._check_each_line = check_each_line
+        [(database,)] = connection.execute("SELECT current_database()").fetchall()
+        second = connection.cursor()
+        second.execute(f"USE {quoted(database)}")
+        self._frequent = _Lane(second, scratch / "frequent.jsonl", identity)
+        self._others = _Lane(connection, scratch / "others.jsonl", identity)
+        self._pending: deque[tuple[Lines, Future[int]]] = deque()
+        #: Rows appended since :meth:`settled_account`.
         self.rows = 0
 
     def __enter__(self) -> Self:
-        self._held = ExitStack()
-        self._held.enter_context(closing(self._beside.connection))
-        for lane in (self._beside, self._main):
-            self._held.enter_context(transaction(lane.connection))
-        self._thread = self._held.enter_context(ThreadPoolExecutor(max_workers=1))
+        self._stack = ExitStack()
+        self._stack.enter_context(closing(self._frequent.connection))
+        for lane in (self._frequent, self._others):
+            self._stack.enter_context(transaction(lane.connection))
+        self._thread = self._stack.enter_context(ThreadPoolExecutor(max_workers=1))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._held.__exit__(*exception)  # type: ignore[arg-type]
+        self._stack.__exit__(*exception)  # type: ignore[arg-type]
 
-    def load(self, found: SortedBlock) -> None:
-        """Append the records of a block, and count what cannot be.
+    def load(self, found: GroupedLines) -> None:
+        """Append the records of a block, and count the lines that are no records.
 
-        The block must stay as it is until the one after it is loaded, or all is settled.
+        The block must not change until the one after it is loaded, or :meth:`settle` returns.
         """
         account = self._account
-        by_kind = {
-            kind: self._readable(kind, replace(lines, numbers=lines.numbers + account.lines))
-            for kind, lines in found.by_kind.items()
-        }
+        by_kind: dict[str | None, Lines] = {}
+        for kind, group in found.by_kind.items():
+            lines = replace(group, numbers=group.numbers + account.lines)
+            if kind is None:
+                lines = select_lines(lines, [bool(line.strip()) for line in each_line(lines)])
+            if self._check_each_line:
+                readable = [_is_record(line) for line in each_line(lines)]
+                for number, kept in zip(lines.numbers.tolist(), readable, strict=True):
+                    if not kept:
+                        self._count_unreadable(number)
+                lines = select_lines(lines, readable)
+            by_kind[kind] = lines
         account.lines += found.lines
         account.too_long += found.too_long
         mixed = by_kind.pop(None, None)
-        if abundant := by_kind.pop(_MOST_ABUNDANT, None):
-            appended = self._thread.submit(self._beside.append, _MOST_ABUNDANT, abundant)
-            self._appending.append((abundant, appended))
+        if frequent := by_kind.pop(_MOST_FREQUENT, None):
+            appended = self._thread.submit(self._frequent.append, _MOST_FREQUENT, frequent)
+            self._pending.append((frequent, appended))
         for kind, lines in by_kind.items():
             if kind is not None:
-                self._count(kind, lines, self._main.append(kind, lines))
+                self._count(kind, lines, self._others.append(kind, lines))
         if mixed:
             self._load_mixed(mixed)
-        self._settle_but(1)
+        self.settle(blocks_behind=1)
 
-    def settle(self) -> None:
-        """Wait until all that was loaded is in the tables, and counted."""
-        self._settle_but(0)
-
-    def _settle_but(self, blocks_behind: int) -> None:
-        while len(self._appending) > blocks_behind:
-            lines, appended = self._appending.popleft()
-            self._count(_MOST_ABUNDANT, lines, appended.result())
+    def settle(self, blocks_behind: int = 0) -> None:
+        """Wait until all blocks but the last `blocks_behind` are loaded and counted."""
+        while len(self._pending) > blocks_behind:
+            lines, appended = self._pending.popleft()
+            self._count(_MOST_FREQUENT, lines, appended.result())
 
     def settled_account(self) -> Account:
-        """Give a copy of what was read, and count rows from here on."""
+        """Return a copy of the account of everything loaded, and restart counting rows."""
         self.settle()
         self.rows = 0
         return deepcopy(self._account)
 
-    def _readable(self, kind: str | None, lines: Lines) -> Lines:
-        if kind is None:
-            lines = without_blank_lines(lines)
-        return self._without_unreadable_lines(lines) if self._each_line_checked else lines
-
     def _count(self, kind: str, lines: Lines, appended: int) -> None:
-        """Count lines that begin as records of a kind do, of which the whole ones are there."""
+        """Count lines that begin like records of a kind, after its valid ones were appended."""
         self.rows += appended
         if appended < len(lines.numbers):
-            self._load_mixed(lines, but=kind)
+            self._load_mixed(lines, appended_kind=kind)
         else:
             _add(self._account.records_by_kind, kind, appended)
 
-    def _load_mixed(self, lines: Lines, but: str | None = None) -> None:
-        """Append lines of any kind, of which the whole ones of a kind are there already."""
+    def _load_mixed(self, lines: Lines, appended_kind: str | None = None) -> None:
+        """Append lines of any kind, except valid records of `appended_kind`; count them all."""
         if not lines.nbytes:
             return
         self.settle()
-        with self._main.staged(lines) as counts, self._beside.staged(lines):
+        account = self._account
+        with self._others.staged(lines) as counts, self._frequent.staged(lines):
             for kind, records in counts:
-                _add(self._account.records_by_kind, kind, records)
+                _add(account.records_by_kind, kind, records)
                 if kind not in kinds():
                     continue
-                lane = self._beside if kind == _MOST_ABUNDANT else self._main
-                if kind == but:
-                    whole = lane.count_whole(kind)
+                lane = self._frequent if kind == _MOST_FREQUENT else self._others
+                if kind == appended_kind:
+                    [(complete,)] = lane.connection.execute(
+                        f"SELECT count(*) FROM {_STAGED} "  # noqa: S608
+                        f"WHERE kind = $kind AND {_is_complete(kind)}",
+                        {"kind": kind},
+                    ).fetchall()
                 else:
-                    whole = lane.insert(kind, _STAGED)
-                    self.rows += whole
-                _add(self._account.incomplete, kind, records - whole)
-            for place in self._main.unreadable_places():
-                self._note_unreadable(int(lines.numbers[place]))
+                    complete = lane.insert(kind, _STAGED)
+                    self.rows += complete
+                _add(account.incomplete, kind, records - complete)
+            for (row,) in self._others.connection.execute(
+                "SELECT row FROM "  # noqa: S608
+                f"(SELECT kind, row_number() OVER () - 1 AS row FROM {_STAGED}) "
+                "WHERE kind IS NULL ORDER BY row"
+            ).fetchall():
+                self._count_unreadable(int(lines.numbers[row]))
 
-    def _without_unreadable_lines(self, lines: Lines) -> Lines:
-        """Leave out lines that are no JSON object with a kind, and count them."""
-        readable = [_is_record(line) for line in each_line(lines)]
-        for number, kept in zip(lines.numbers.tolist(), readable, strict=True):
-            if not kept:
-                self._note_unreadable(number)
-        return selected(lines, readable)
-
-    def _note_unreadable(self, place: int) -> None:
+    def _count_unreadable(self, line: int) -> None:
         account = self._account
-        number = place + 1
+        number = line + 1
         account.unreadable += 1
         account.first_unreadable = min(account.first_unreadable or number, number)
         account.last_unreadable = max(account.last_unreadable or number, number)
 
 
 class _Lane:
-    """A connection that appends records, and the file through which it is given them."""
+    """A connection that appends records, and the file through which DuckDB reads them."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, path: Path, identity: Identity
@@ -548,61 +562,45 @@ class _Lane:
         self._identity = identity
 
     def append(self, kind: str, lines: Lines) -> int:
-        """Append the whole records of a kind among some lines; give their number."""
+        """Append the complete records of a kind among some lines; return their number."""
         if not lines.nbytes:
             return 0
-        return self.insert(kind, *self._table(lines, _field_names(kind)))
+        return self.insert(kind, *self._write(lines, _field_names(kind)))
 
     def insert(self, kind: str, table: str, parameters: dict[str, object] | None = None) -> int:
-        """Append the whole records of a kind of a table; give their number."""
+        """Append the complete records of a kind in a table; return their number."""
+        columns = [quoted(name) for name in _field_names(kind) if name not in _OWN_COLUMNS]
         inserted: int = self.connection.execute(
-            # Only names of the schema's own declarations are written into the text.
+            # The names are those of the schema, not of the file.
             f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
-            f"SELECT {', '.join(map(quoted, _table_columns(kind)))}, $segment, $trace_id "
-            f"FROM {table} WHERE kind = $kind AND {_is_whole(kind)}",
+            f"SELECT {', '.join(columns)}, $segment, $trace_id "
+            f"FROM {table} WHERE kind = $kind AND {_is_complete(kind)}",
             {**(parameters or {}), "kind": kind, **vars(self._identity)},
         ).fetchall()[0][0]
         return inserted
 
     @contextmanager
     def staged(self, lines: Lines) -> Iterator[list[tuple[str, int]]]:
-        """Hold lines of any kind in a table for a while; give the records of each kind."""
+        """Put lines of any kind into a temporary table; yield the number of each kind."""
         names = {name for kind in kinds() for name in _field_names(kind)}
-        table, parameters = self._table(lines, sorted(names))
+        table, parameters = self._write(lines, sorted(names))
         self.connection.execute(f"CREATE TEMP TABLE {_STAGED} AS FROM {table}", parameters)
         yield self.connection.execute(
             f"SELECT kind, count(*) FROM {_STAGED} WHERE kind IS NOT NULL GROUP BY kind"  # noqa: S608
         ).fetchall()
         self.connection.execute(f"DROP TABLE {_STAGED}")
 
-    def count_whole(self, kind: str) -> int:
-        """Count the whole records of a kind among the lines that are held."""
-        count: int = self.connection.execute(
-            f"SELECT count(*) FROM {_STAGED} WHERE kind = $kind AND {_is_whole(kind)}",  # noqa: S608
-            {"kind": kind},
-        ).fetchall()[0][0]
-        return count
+    def _write(self, lines: Lines, names: list[str]) -> tuple[str, dict[str, object]]:
+        """Write lines to the file; return a table function that reads them, with parameters.
 
-    def unreadable_places(self) -> list[int]:
-        """Give the places, from 0, of the lines that are held and are no records."""
-        rows = self.connection.execute(
-            "SELECT place FROM "  # noqa: S608
-            f"(SELECT kind, row_number() OVER () - 1 AS place FROM {_STAGED}) "
-            "WHERE kind IS NULL ORDER BY place"
-        ).fetchall()
-        return [place for (place,) in rows]
-
-    def _table(self, lines: Lines, names: list[str]) -> tuple[str, dict[str, object]]:
-        """Give lines as an SQL table function, and its parameters.
-
-        A field that a line lacks, or has in another type, is null; a line that cannot be
-        read is a row of nulls.
+        A field that a line lacks or has with another type is null; an unreadable line is a row
+        of nulls.
         """
-        # Written over, not anew: the pages of the file are there already.
+        # The file is overwritten rather than recreated, which reuses its pages in memory.
         file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            for begin in range(0, len(lines.runs), _PIECES_AT_ONCE):
-                _write_all(file, lines.runs[begin : begin + _PIECES_AT_ONCE])
+            for begin in range(0, len(lines.runs), _BUFFERS_PER_WRITE):
+                _write_all(file, lines.runs[begin : begin + _BUFFERS_PER_WRITE])
             os.ftruncate(file, lines.nbytes)
         finally:
             os.close(file)
@@ -611,29 +609,26 @@ class _Lane:
             f"read_json($path, format = 'newline_delimited', columns = {{{types}}}, "
             "records = true, compression = 'uncompressed', ignore_errors = true)"
         )
-        # DuckDB takes a path for a pattern; each special sign in brackets means itself.
+        # DuckDB treats a path as a pattern; special characters in brackets are literal.
         return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(self._path))}
 
 
-def _sibling(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Make a connection to the same database."""
-    [(name,)] = connection.execute("SELECT current_database()").fetchall()
-    sibling = connection.cursor()
-    sibling.execute(f"USE {quoted(name)}")
-    return sibling
-
-
-def _write_all(file: int, pieces: list[memoryview]) -> None:
-    """Write pieces one after another; the kernel may take fewer bytes than it is given."""
-    written = os.writev(file, pieces)
-    for piece in pieces:
-        if written >= len(piece):
-            written -= len(piece)
+def _write_all(file: int, buffers: list[memoryview]) -> None:
+    """Write buffers one after another; the kernel may accept only a part of them."""
+    written = os.writev(file, buffers)
+    for buffer in buffers:
+        if written >= len(buffer):
+            written -= len(buffer)
             continue
-        rest = piece[written:]
+        rest = buffer[written:]
         while rest:
             rest = rest[os.write(file, rest) :]
         written = 0
+
+
+def _add(counts: dict[str, int], kind: str, count: int) -> None:
+    if count:
+        counts[kind] = counts.get(kind, 0) + count
 
 
 def _is_record(line: bytes) -> bool:
@@ -644,61 +639,10 @@ def _is_record(line: bytes) -> bool:
     return isinstance(record, dict) and isinstance(record.get("kind"), str)
 
 
-def _add(counts: dict[str, int], name: str, count: int) -> None:
-    if count:
-        counts[name] = counts.get(name, 0) + count
-
-
-def _header_damage(segment: Segment) -> Iterator[Damage]:
-    if segment.header is None:
-        yield Damage("no header", None, "what recorded it, and with which settings, is lost")
-        return
-    version = segment.header.schema_version
-    versions = schema_versions(version)
-    if versions is None:
-        yield Damage("unknown schema version", None, f"{version[:100]!r} is no version")
-        return
-    theirs, ours = versions
-    if theirs[0] < ours[0]:
-        detail = f"version {version} read as {SCHEMA_VERSION}: what has moved is not found"
-        yield Damage("older schema version", None, detail)
-    elif theirs > ours:
-        detail = f"version {version} read as {SCHEMA_VERSION}; upgrade: {INSTALL_COMMAND}"
-        yield Damage("newer schema version", None, detail)
-
-
-def _checksum_damage(segment: Segment, account: Account) -> Iterator[Damage]:
-    """Say that a segment does not hold what was written, if its trailer can tell.
-
-    That is news only if nothing else was found.
-    """
-    versions = schema_versions(segment.header.schema_version) if segment.header else None
-    if account.checksum.is_as_said is False:
-        detail = "the checksum in the trailer is another one: any value may have changed"
-        yield Damage("changed content", None, detail)
-    elif (
-        account.checksum.is_as_said is None
-        and "trailer" in account.records_by_kind
-        and versions is not None
-        and versions[0] >= _WITH_CHECKSUMS
-    ):
-        detail = "the trailer has lost its checksum: any value may have changed"
-        yield Damage("changed content", None, detail)
-
-
-def _is_whole(kind: str) -> str:
-    there = (f"{quoted(name)} IS NOT NULL" for name in _required_names(kind))
-    return " AND ".join([*there, "isfinite(t)"])
-
-
-def _table_columns(kind: str) -> list[str]:
-    apart = ("kind", "segment", "trace_id")
-    return [name for name in _field_names(kind) if name not in apart]
+def _is_complete(kind: str) -> str:
+    required = (field.name for field in kinds()[kind].fields if field.required)
+    return " AND ".join([*(f"{quoted(name)} IS NOT NULL" for name in required), "isfinite(t)"])
 
 
 def _field_names(kind: str) -> list[str]:
     return [field.name for field in kinds()[kind].fields]
-
-
-def _required_names(kind: str) -> list[str]:
-    return [field.name for field in kinds()[kind].fields if field.required]

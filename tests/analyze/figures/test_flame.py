@@ -63,4 +63,4 @@ def test_nothing_sampled_is_said(nodes):
     figure = flame(nodes)
 
     assert figure.data == ()
-    assert figure.layout.annotations[0].text == "nothing was sampled"
+    assert figure.layout.annotations[0].text == "no samples"

@@ -45,7 +45,7 @@ def named(figure, name):
     return next(trace for trace in figure.data if trace.name == name)
 
 
-def test_memory_is_drawn_in_a_unit_that_fits():
+def test_the_unit_of_memory():
     figure = samples.memory(cluster((0.0, 300, 0.0), (5.0, 700, 0.0)), each(1, 2), {}, AXIS)
 
     assert named(figure, "other memory of the processes").y == (300, 700)
@@ -53,7 +53,7 @@ def test_memory_is_drawn_in_a_unit_that_fits():
 
 
 def test_the_memory_of_the_cluster_is_a_stack_of_one_tick():
-    """Of two ticks in one stretch of time the one with more memory counts, with its parts."""
+    """Of two ticks in a bucket, the one with more memory is drawn with its parts."""
     ticks = cluster((5.0, 700, 0.0), (5.001, 600, 0.0)).with_columns(
         managed_bytes=pl.Series([200 * MIB, 500 * MIB]), spilled_bytes=pl.Series([10 * MIB, 0])
     )
@@ -62,13 +62,13 @@ def test_the_memory_of_the_cluster_is_a_stack_of_one_tick():
 
     stack = {trace.name: trace.y for trace in figure.data if trace.stackgroup}
     assert stack == {
-        "results held": (200,),
+        "stored results": (200,),
         "other memory of the processes": (500,),
         "spilled, on disk": (10,),
     }
 
 
-def test_without_spilling_the_stack_has_no_place_for_it():
+def test_no_spilled_memory():
     figure = samples.memory(cluster((0.0, 300, 0.0)), each(1, 1), {}, AXIS)
 
     assert "spilled, on disk" not in {trace.name for trace in figure.data}
@@ -86,7 +86,7 @@ def test_cpu_is_drawn_in_cores():
     figure = samples.cpu(cluster((0.0, 1, 150.0)), each(2, 1), {"w1": "worker 1"}, AXIS)
 
     assert named(figure, "CPU").y == (1.5,)
-    assert named(figure, "threads there").y == (2,)
+    assert named(figure, "threads").y == (2,)
     assert named(figure, "worker 1").y == (10.0,)
 
 
@@ -101,7 +101,7 @@ def test_a_curve_keeps_its_peak_however_many_samples_there_are():
     assert max(curve.y) == 99
 
 
-def test_many_workers_become_bands():
+def test_many_workers_are_drawn_as_bands():
     figure = samples.memory(cluster((0.0, 1, 0.0)), each(40, 3), {}, AXIS)
 
     assert named(figure, "median worker").y == (20.5,) * 3

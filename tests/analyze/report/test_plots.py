@@ -14,7 +14,7 @@ def test_a_figure_lies_in_the_page_packed_with_null_for_nan():
         figure,
         name="rate",
         title="Rate",
-        spoken="A curve",
+        description="A curve",
         query="FROM run",
         command="roast-analyze x",
     )

@@ -53,7 +53,7 @@ def test_count(value, words):
     assert q.count(value).replace(NBSP, " ") == words
 
 
-def test_one_and_many():
+def test_counted():
     assert [q.counted(n, "try", "tries").replace(NBSP, " ") for n in (0, 1, 2)] == [
         "0 tries",
         "1 try",
@@ -86,12 +86,12 @@ def test_core_time(value, words):
         (1e300, 0, "1e+300 s since 1970"),
     ],
 )
-def test_an_instant_says_its_zone(t, offset, words):
+def test_instant(t, offset, words):
     assert q.instant(t, offset) == words
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_what_is_no_number_is_unknown(value):
+def test_numbers_that_are_not_finite_are_unknown(value):
     words = (
         q.seconds(value), q.byte_size(value), q.count(value), q.rate(value, "events"),
         q.share(value), q.number(value), q.core_time(value)[0], q.instant(value, 0),
@@ -106,3 +106,8 @@ def test_what_is_no_number_is_unknown(value):
 )
 def test_times(value, words):
     assert q.times(value) == words
+
+
+def test_series_and_the_rest():
+    assert q.series(["a"]) + q.and_more(1, 1) == "a"
+    assert q.series(["a", "b", "c"]) + q.and_more(1234, 3) == "a, b and c, and 1,231 more"

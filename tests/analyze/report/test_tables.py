@@ -1,16 +1,16 @@
 import polars as pl
 import pytest
-from roast_analyze.report.gathered.listing import Listing
 
 from roast_analyze.report import tables
-from roast_analyze.report.tables import Cell, Field, Picture
+from roast_analyze.report.listing import Listing
+from roast_analyze.report.tables import Cell, Field, Sparkline
 
 
 @pytest.fixture
 def table():
     """A table of columns given as ``name=(values, kind)``."""
 
-    def build(total=None, more=None, **columns):
+    def build(total=None, expandable=None, **columns):
         rows = pl.DataFrame({name: values for name, (values, _) in columns.items()})
         return tables.build(
             "t",
@@ -24,8 +24,8 @@ def table():
             comments={"a": "What a is."},
             command="roast-analyze view x v",
             start_t=100.0,
-            more=more,
-            left_out="the first",
+            expandable=expandable,
+            chosen="the first",
         )
 
     return build
@@ -64,13 +64,13 @@ def test_a_cell_keeps_the_number_of_the_view(table):
     assert table(a=([2048], "bytes")).rows == ((Cell("2.00", 2048),),)
 
 
-def test_trouble_is_marked_only_where_there_is_some(table):
+def test_failures_are_marked(table):
     built = table(a=([0, 2], "trouble"), b=(["memory", "erred"], "outcome"))
 
     assert [[cell.tone for cell in row] for row in built.rows] == [["", "good"], ["bad", "bad"]]
 
 
-def test_columns_without_anything_to_tell_are_left_out(table):
+def test_empty_columns_are_omitted(table):
     built = table(
         a=([None, None], "count"),
         b=([None, None], "count"),
@@ -82,36 +82,36 @@ def test_columns_without_anything_to_tell_are_left_out(table):
     assert [column.name for column in built.columns] == ["a", "c", "e"]
 
 
-def test_a_column_says_what_it_means(table):
+def test_descriptions_of_columns(table):
     assert table(a=([1], "count")).columns[0].help == "What a is."
 
 
-def test_text_that_opens_below_a_cell(table):
+def test_expandable_cells(table):
     built = table(
-        a=(["KeyError", None], "text"), b=(["line 1\nline 2", None], ""), more=("a", "b")
+        a=(["KeyError", None], "text"), b=(["line 1\nline 2", None], ""), expandable=("a", "b")
     )
 
     assert [row[0].more for row in built.rows] == ["line 1\nline 2", ""]
 
 
-def test_what_is_left_out_is_said_with_the_command_that_shows_it(table):
+def test_omitted_rows_are_counted(table):
     assert table(a=([1], "count")).note == ""
     assert table(total=2000, a=([1], "count")).note == (
-        "1 of 2,000 rows: the first. All of them: roast-analyze view x v"
+        "1 of 2,000 rows: the first. All rows: roast-analyze view x v"
     )
 
 
-def test_what_no_view_shows_is_in_the_query():
+def test_a_table_without_a_view():
     listing = Listing("v", "SELECT 1 LIMIT 1", pl.DataFrame({"a": [1]}), 5)
 
     built = tables.build("t", "T", listing, (Field("a", "a"),), comments={}, command="")
 
-    assert built.note.endswith("All of them: the query, without its limit")
+    assert built.note.endswith("All rows: the query, without its limit")
 
 
-def test_a_picture_stands_beside_the_number_of_its_row():
+def test_sparklines():
     listing = Listing("v", "SELECT 1", pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), 2)
-    curve = Picture("M0 1h9", "1 to 2")
+    curve = Sparkline("M0 1h9", "1 to 2")
     fields = (Field("b", "b"), Field("a", "a", "ratio", help="What it is here."))
 
     built = tables.build(
@@ -121,11 +121,11 @@ def test_a_picture_stands_beside_the_number_of_its_row():
         fields,
         comments={"a": "?"},
         command="",
-        pictures={"a": [None, curve]},
+        sparklines={"a": [None, curve]},
     )
 
-    assert [row[1].picture for row in built.rows] == [None, curve]
-    assert [row[0].picture for row in built.rows] == [None, None]
+    assert [row[1].sparkline for row in built.rows] == [None, curve]
+    assert [row[0].sparkline for row in built.rows] == [None, None]
     assert built.columns[1].help == "What it is here."
 
 
@@ -143,7 +143,7 @@ def test_columns_of_a_group_have_the_unit_of_the_largest_of_them():
     assert [cell.text for cell in built.rows[0]] == ["<0.01", "12.50", "1.00"]
 
 
-def test_how_many_times_as_much_stands_beside_a_number():
+def test_ratios_beside_values():
     rows = pl.DataFrame({"a": [2, 5, 1], "a times": [None, 2.5, 0.5]})
     field = Field("a", "a", "count", times="a times")
 
@@ -154,7 +154,7 @@ def test_how_many_times_as_much_stands_beside_a_number():
     ]  # fmt: skip
 
 
-def test_a_difference_has_a_sign_if_it_can_be_seen(table):
+def test_signs_of_differences(table):
     built = table(a=([12.5, -1234.0, 0.0, -0.01, None], "difference"))
 
     assert built.columns[0].unit == "s"

@@ -1,26 +1,17 @@
-"""Who computed what and when: the longest by themselves, the others put together."""
+"""The longest computations one by one, all others added up by bucket."""
 
 import polars as pl
 import pytest
-from roast_analyze.report.gathered import task_stream, workers
+
+from roast_analyze.report.topics.timeline import task_stream
 
 
 @pytest.fixture
-def stream(open_trace):
-    """Gather the task stream of a whole trace around some records."""
+def stream(opened):
+    """Query the task stream of a trace of some records."""
 
     def stream(*records, stop_t=100.0, **bounds):
-        trace = open_trace(*records, stop_t=stop_t)
-        [(tasks, chunks)] = trace.sql("SELECT task_runs, chunk_attempts FROM run").fetchall()
-        return task_stream.gather(
-            trace,
-            workers.everyone(trace),
-            of_tasks=tasks > 0,
-            with_chunks=chunks > 0,
-            begin_t=0.0,
-            end_t=stop_t,
-            **bounds,
-        )
+        return task_stream.query(*opened(*records, stop_t=stop_t), **bounds)
 
     return stream
 
@@ -50,7 +41,7 @@ def test_a_computation_is_on_the_lane_of_its_thread(stream, worker, task, run):
     assert (found.runs, found.hidden_runs, found.cells.height) == (3, 0, 0)
 
 
-def test_what_is_not_among_the_longest_is_divided_between_stretches(stream, worker, run):
+def test_other_computations_are_divided_between_buckets(stream, worker, run):
     found = stream(
         worker("w1"),
         *run("long", 0.0, 50.0),
@@ -62,7 +53,7 @@ def test_what_is_not_among_the_longest_is_divided_between_stretches(stream, work
     )
 
     assert rows(found.bars, "key") == [("long",)]
-    assert found.stretch_seconds == 1.0
+    assert found.bucket_seconds == 1.0
     assert rows(found.cells, "lane", "cell", "seconds") == [
         (0, 51, 0.25),
         (0, 53, 0.5),
@@ -71,7 +62,7 @@ def test_what_is_not_among_the_longest_is_divided_between_stretches(stream, work
     ]
 
 
-def test_stretches_are_as_long_as_it_takes_to_have_few_numbers(stream, worker, run):
+def test_buckets_are_merged_until_there_are_few_sums(stream, worker, run):
     found = stream(
         worker("w1"),
         *run("long", 0.0, 50.0),
@@ -84,12 +75,12 @@ def test_stretches_are_as_long_as_it_takes_to_have_few_numbers(stream, worker, r
 
     assert rows(found.cells, "seconds") == [(2.0,)]
     (cell,) = found.cells["cell"]
-    assert cell * found.stretch_seconds <= 51.0
-    assert (cell + 1) * found.stretch_seconds >= 55.25
+    assert cell * found.bucket_seconds <= 51.0
+    assert (cell + 1) * found.bucket_seconds >= 55.25
 
 
-@pytest.mark.parametrize("most_bars", [1, 20, 100])
-def test_whatever_is_put_together_the_time_is_the_same(stream, worker, task, run, most_bars):
+@pytest.mark.parametrize("most_bars", [1, 20])
+def test_bars_and_sums_contain_all_time(stream, worker, task, run, most_bars):
     records = [worker("w1"), worker("w2")]
     expected = {}
     for number in range(100):
@@ -117,7 +108,7 @@ def test_equally_long_computations_are_drawn_once(stream, worker, run):
     assert found.bars["seconds"].sum() + found.cells["seconds"].sum() == pytest.approx(5.0)
 
 
-def test_numbers_are_bounded(stream, worker, task, run):
+def test_sums_are_bounded(stream, worker, task, run):
     records = [worker("w1")]
     for number in range(300):
         key = f"{'abc'[number % 3]}-{number}"
@@ -126,11 +117,11 @@ def test_numbers_are_bounded(stream, worker, task, run):
     found = stream(*records, most_bars=10, most_cells=50)
 
     assert found.cells.height <= 50
-    assert found.cells["cell"].max() * found.stretch_seconds < 100.0
+    assert found.cells["cell"].max() * found.bucket_seconds < 100.0
     assert found.cells["seconds"].sum() == pytest.approx(0.25 * 290)
 
 
-def test_transfers_are_drawn_beside(stream, worker, move):
+def test_transfers(stream, worker, move):
     parts = [
         {"action": "transfer", "start": 1.0, "stop": 2.0},
         {"action": "compute", "start": 2.0, "stop": 3.0},
@@ -145,7 +136,7 @@ def test_transfers_are_drawn_beside(stream, worker, move):
     assert (found.transfer_runs, found.runs) == (1, 1)
 
 
-def test_what_was_lost_with_its_worker_is_marked_on_its_first_lane(
+def test_lost_attempts_are_marked_on_the_first_lane_of_their_worker(
     stream, worker, gone, run, move
 ):
     found = stream(
@@ -163,7 +154,7 @@ def test_what_was_lost_with_its_worker_is_marked_on_its_first_lane(
     assert (found.runs, found.failures) == (2, 1)
 
 
-def test_chunks_tell_datasets_and_files(stream, worker, task, run, chunk):
+def test_datasets_and_files_come_from_chunks(stream, worker, task, run, chunk):
     z = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 10}
     found = stream(
         worker("w1"), task("P-1"), chunk("P-1", **z), task("m-2"),
@@ -178,7 +169,7 @@ def test_chunks_tell_datasets_and_files(stream, worker, task, run, chunk):
     ]
 
 
-def test_without_a_cluster_chunks_take_the_place_of_tasks(stream, chunk):
+def test_chunk_attempts_replace_tasks_without_a_cluster(stream, chunk):
     found = stream(
         chunk("c-1", run_id=1, worker="host:1", thread=1, dataset="Z", filename="z.root",
               entry_start=0, entry_stop=10, start_t=1.0, stop_t=5.0, events=10),
@@ -189,7 +180,7 @@ def test_without_a_cluster_chunks_take_the_place_of_tasks(stream, chunk):
     assert rows(found.bars, "start_t", "stop_t", "filename") == [(1.0, 5.0, "z.root")]
 
 
-def test_too_many_workers_are_counted_and_those_with_failures_stay(stream, worker, run, move):
+def test_hidden_workers_are_counted_and_those_with_failures_shown(stream, worker, run, move):
     records = [worker(f"w{i}") for i in range(4)]
     for i in range(4):
         records += run(f"a-{i}", 1.0, 2.0 + i, f"w{i}")
@@ -205,7 +196,7 @@ def test_too_many_workers_are_counted_and_those_with_failures_stay(stream, worke
     assert (found.hidden_rows, found.hidden_runs, found.runs) == (2, 2, 5)
 
 
-def test_nothing(stream):
+def test_an_empty_trace(stream):
     found = stream()
 
     assert (found.runs, found.failures, found.workers.height) == (0, 0, 0)

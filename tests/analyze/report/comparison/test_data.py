@@ -1,4 +1,4 @@
-"""What is known of several traces: each for itself, and one beside the other."""
+"""Totals, differences and names of several traces."""
 
 from pathlib import Path
 
@@ -6,17 +6,16 @@ import pytest
 
 from roast_analyze import Trace
 from roast_analyze.open.discover import group_by_trace
-from roast_analyze.report import comparison
-from roast_analyze.report.comparison import (
+from roast_analyze.report.comparison import data
+from roast_analyze.report.comparison.data import (
     DIFFERENCE,
-    TIMES,
+    RATIO,
     TRACE_LIMIT,
-    gather,
-    labelled,
+    query,
     seconds_in,
     value_in,
-    without_common,
 )
+from roast_analyze.report.comparison.labels import abbreviated, distinct_labels
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def compare(write_trace):
             write_trace(*records, name=f"{name}.jsonl", trace_id=name, stop_t=stop_t)
             for name, records in traces.items()
         ]
-        return gather(group_by_trace(paths), lambda names: Trace(*names))
+        return query(group_by_trace(paths), lambda names: Trace(*names))
 
     return compare
 
@@ -43,36 +42,36 @@ def done(task, run):
     return done
 
 
-def told(listing, *columns):
+def rows(listing, *columns):
     return listing.rows.select(columns).rows()
 
 
-def test_the_headline_is_that_of_each_run_with_its_ratio_to_the_first(compare, worker, done):
+def test_totals_and_their_ratios_to_the_first_trace(compare, worker, done):
     compared = compare(
         a=[worker("w1"), *done("x-1", 2.0)],
         b=[worker("w1", nthreads=2), *done("x-1", 3.0), *done("x-2", 3.0)],
     )
 
     columns = ("trace", "wall_seconds", "peak_nthreads", "core_seconds", "kept_seconds")
-    assert told(compared.headline, *columns, "wasted_seconds", "idle_seconds", "tasks") == [
+    assert rows(compared.totals, *columns, "wasted_seconds", "idle_seconds", "tasks") == [
         ("a", 10.0, 1, 10.0, 2.0, 0.0, 8.0, 1),
         ("b", 10.0, 2, 20.0, 6.0, 0.0, 14.0, 2),
     ]
-    ratios = [name + TIMES for name in ("wall_seconds", "kept_seconds", "wasted_seconds")]
-    assert told(compared.headline, *ratios) == [(None, None, None), (1.0, 3.0, None)]
+    ratios = [name + RATIO for name in ("wall_seconds", "kept_seconds", "wasted_seconds")]
+    assert rows(compared.totals, *ratios) == [(None, None, None), (1.0, 3.0, None)]
 
 
-def test_what_a_trace_has_none_of_is_not_0(compare, done, chunk):
+def test_chunks_are_null_without_coffea(compare, done, chunk):
     entries = {"filename": "f", "entry_start": 0, "entry_stop": 100}
     compared = compare(
         plain=[*done("x-1", 1.0)],
         coffea=[chunk("P-1", dataset="Z", **entries), *done("P-1", 1.0)],
     )
 
-    assert told(compared.headline, "chunks", "events") == [(None, None), (1, 100)]
+    assert rows(compared.totals, "chunks", "events") == [(None, None), (1, 100)]
 
 
-def test_prefixes_stand_side_by_side_those_that_differ_most_first(compare, done):
+def test_prefixes_are_ranked_by_difference(compare, done):
     compared = compare(
         a=[*done("same-1", 2.0), *done("less-1", 3.0), *done("gone-1", 0.5)],
         b=[*done("same-1", 2.0), *done("less-1", 1.0)],
@@ -80,28 +79,28 @@ def test_prefixes_stand_side_by_side_those_that_differ_most_first(compare, done)
     )
 
     columns = ["prefix", *map(seconds_in, "abc"), DIFFERENCE]
-    assert told(compared.prefixes, *columns) == [
+    assert rows(compared.prefixes, *columns) == [
         ("less", 3.0, 1.0, 2.5, -2.0),
         ("new", None, None, 1.0, 1.0),
         ("gone", 0.5, None, None, -0.5),
         ("same", 2.0, 2.0, 2.0, 0.0),
     ]
-    assert told(compared.prefixes, seconds_in("b") + TIMES)[0] == (pytest.approx(1 / 3),)
-    assert told(compared.prefixes, seconds_in("c") + TIMES)[1] == (None,)
+    assert rows(compared.prefixes, seconds_in("b") + RATIO)[0] == (pytest.approx(1 / 3),)
+    assert rows(compared.prefixes, seconds_in("c") + RATIO)[1] == (None,)
 
 
-def test_a_task_without_a_prefix_is_a_row_as_well(compare, task, run):
+def test_tasks_without_a_prefix_are_compared(compare, task, run):
     def nameless(seconds):
         return [task("x", prefix=None), *run("x", 1.0, 1.0 + seconds)]
 
     compared = compare(a=nameless(1.0), b=nameless(4.0))
 
-    assert told(compared.prefixes, "prefix", seconds_in("a"), seconds_in("b")) == [
+    assert rows(compared.prefixes, "prefix", seconds_in("a"), seconds_in("b")) == [
         (None, 1.0, 4.0)
     ]
 
 
-def test_files_are_told_apart_by_their_dataset(compare, done, chunk):
+def test_files_are_identified_with_their_dataset(compare, done, chunk):
     def made(dataset, key, seconds):
         entries = {"filename": "f.root", "entry_start": 0, "entry_stop": 100}
         return [chunk(key, dataset=dataset, **entries), *done(key, seconds)]
@@ -112,20 +111,20 @@ def test_files_are_told_apart_by_their_dataset(compare, done, chunk):
     )
 
     columns = ("filename", "dataset", seconds_in("a"), seconds_in("b"))
-    assert told(compared.files, *columns) == [
+    assert rows(compared.files, *columns) == [
         ("f.root", "Z", 1.0, 3.0),
         ("f.root", "W", 1.0, None),
     ]
-    assert told(compared.datasets, "dataset", DIFFERENCE) == [("Z", 2.0), ("W", -1.0)]
+    assert rows(compared.datasets, "dataset", DIFFERENCE) == [("Z", 2.0), ("W", -1.0)]
 
 
-def test_the_queries_give_a_row_or_a_column_a_trace(write_trace, done):
+def test_queries_of_the_listings(write_trace, done):
     records = [*done("x-1", 1.0)]
     paths = [write_trace(*records, name=f"{n}.jsonl", trace_id=n) for n in "ab"]
-    compared = gather(group_by_trace(paths), lambda names: Trace(*names))
+    compared = query(group_by_trace(paths), lambda names: Trace(*names))
 
     with Trace(*paths) as both:
-        assert len(both.sql(compared.headline.query).fetchall()) == 2
+        assert len(both.sql(compared.totals.query).fetchall()) == 2
         assert both.sql(compared.prefixes.query).pl().rows() == [("x", 1.0, 1.0)]
         assert both.sql(compared.files.query).pl().height == 0
         assert both.sql(compared.facts.query).pl().height == 0
@@ -146,21 +145,21 @@ def test_only_facts_that_differ_are_listed(compare):
 
     compared = compare(a=facts("2026.1", 1.1, 1), b=facts("2026.8", 1.1, 2))
 
-    assert told(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
+    assert rows(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
         ("scheduler versions", "dask", "2026.1", "2026.8"),
     ]
     assert compared.facts_in_common == 2
 
 
-def test_a_package_that_one_of_them_has_not_differs(compare):
+def test_a_missing_package_differs(compare):
     numpy, coffea = (fact("client versions", name, "1") for name in ("numpy", "coffea"))
 
     compared = compare(a=[numpy, coffea], b=[numpy])
 
-    assert told(compared.facts, "name", value_in("a"), value_in("b")) == [("coffea", "1", None)]
+    assert rows(compared.facts, "name", value_in("a"), value_in("b")) == [("coffea", "1", None)]
 
 
-def test_a_trace_without_a_section_does_not_differ_in_it(compare):
+def test_a_missing_section_does_not_differ(compare):
     compared = compare(a=[fact("client versions", "numpy", "1")], b=[])
 
     assert (compared.facts.total, compared.facts_in_common) == (0, 1)
@@ -177,10 +176,10 @@ def test_settings_of_the_recorder_are_facts(write_trace):
         recorded("a.jsonl", redact_patterns=0, buffer_limit_bytes=5),
         recorded("b.jsonl", redact_patterns=2, buffer_limit_bytes=5),
     ]
-    compared = gather(group_by_trace(paths), lambda names: Trace(*names))
+    compared = query(group_by_trace(paths), lambda names: Trace(*names))
 
-    assert told(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
-        (comparison.RECORDER, "redact_patterns", "0", "2")
+    assert rows(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
+        (data.RECORDER, "redact_patterns", "0", "2")
     ]
 
 
@@ -202,7 +201,7 @@ def test_names_are_as_short_as_can_be(paths, labels, names):
     root = Path("/deep/down")
 
     # Where folders are needed, all have as many.
-    assert labelled([(root / path,) for path in paths]) == (
+    assert distinct_labels([(root / path,) for path in paths]) == (
         labels,
         [(name,) for name in names],
     )
@@ -225,8 +224,8 @@ def test_names_are_as_short_as_can_be(paths, labels, names):
         (["the same name of both of them"] * 2, ["…them"] * 2),
     ],
 )
-def test_where_there_is_little_room_names_lose_what_all_have(labels, short):
-    assert without_common(labels) == short
+def test_abbreviated_names(labels, short):
+    assert abbreviated(labels) == short
 
 
 def test_traces_are_opened_one_after_the_other(write_trace):
@@ -242,12 +241,12 @@ def test_traces_are_opened_one_after_the_other(write_trace):
         return Opened(*names)
 
     paths = [write_trace(name=f"{n}.jsonl", trace_id=n) for n in "ab"]
-    gather(group_by_trace(paths), opener)
+    query(group_by_trace(paths), opener)
 
     assert events == ["open a.jsonl", "close a.jsonl", "open b.jsonl", "close b.jsonl"]
 
 
-def test_more_traces_than_there_is_room_for_are_left_out_and_not_opened(write_trace):
+def test_traces_beyond_the_limit_are_not_opened(write_trace):
     path, opened = write_trace(), []
     traces = [(path.with_name(f"{n:02}.jsonl"),) for n in range(TRACE_LIMIT + 2)]
 
@@ -255,16 +254,16 @@ def test_more_traces_than_there_is_room_for_are_left_out_and_not_opened(write_tr
         opened.append(names)
         return Trace(path)
 
-    compared = gather(traces, opener)
+    compared = query(traces, opener)
 
     assert opened == traces[:TRACE_LIMIT]
     assert len(compared.traces) == TRACE_LIMIT
     assert compared.left_out == ("24", "25")
 
 
-def test_long_lists_are_cut(compare, task, run, monkeypatch):
-    monkeypatch.setattr(comparison, "SIDE_ROWS", 2)
-    monkeypatch.setattr(comparison, "FACT_ROWS", 2)
+def test_long_listings_are_limited(compare, task, run, monkeypatch):
+    monkeypatch.setattr(data, "GROUP_ROWS", 2)
+    monkeypatch.setattr(data, "FACT_ROWS", 2)
 
     def made(seconds, value):
         for n in range(5):
@@ -274,7 +273,7 @@ def test_long_lists_are_cut(compare, task, run, monkeypatch):
 
     compared = compare(a=list(made(0.1, "x")), b=list(made(0.2, "y")))
 
-    assert [row[0] for row in told(compared.prefixes, "prefix")] == ["p4", "p3"]
+    assert [row[0] for row in rows(compared.prefixes, "prefix")] == ["p4", "p3"]
     assert (compared.prefixes.total, compared.facts.total, compared.facts.rows.height) == (
         5, 5, 2,
     )  # fmt: skip

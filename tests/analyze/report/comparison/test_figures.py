@@ -1,10 +1,17 @@
 import polars as pl
-from roast_analyze.figures.comparison import Panel, Part, Quantity, largest_parts
 
-from roast_analyze.figures import comparison, palette
+from roast_analyze.figures import palette
 from roast_analyze.figures.layout import TimeAxis
+from roast_analyze.report.comparison.figures import (
+    Panel,
+    Part,
+    Quantity,
+    largest_parts,
+    over_time,
+    stacked,
+)
 
-CPU = Quantity("cpu_percent", "CPU", "nthreads", "threads there", "cores", 100)
+CPU = Quantity("cpu_percent", "CPU", "nthreads", "threads", "cores", 100)
 
 
 def panel(name: str, start_t: float, *samples: tuple) -> Panel:
@@ -17,8 +24,8 @@ def panel(name: str, start_t: float, *samples: tuple) -> Panel:
     return Panel(name, TimeAxis(start_t, start_t + 10.0), frame)
 
 
-def test_a_row_a_trace_on_the_same_axes_each_from_its_own_start():
-    figure = comparison.over_time(
+def test_traces_have_panels_with_the_same_axes():
+    figure = over_time(
         [panel("a", 100.0, (0, 50.0, 1), (5, 100.0, 1)), panel("b", 900.0, (1, 380.0, 4))], CPU
     )
 
@@ -34,15 +41,15 @@ def test_a_row_a_trace_on_the_same_axes_each_from_its_own_start():
     assert [note.text for note in figure.layout.annotations] == ["a", "b"]
 
 
-def test_the_reference_can_be_left_out():
-    figure = comparison.over_time([panel("a", 0.0, (0, 50.0, 8))], CPU, reference=False)
+def test_without_the_reference():
+    figure = over_time([panel("a", 0.0, (0, 50.0, 8))], CPU, reference=False)
 
     assert len(figure.data) == 1
     assert figure.layout.yaxis.range == (0, 0.525)
 
 
-def test_a_trace_of_which_nothing_is_known_has_its_row_too():
-    figure = comparison.over_time([panel("a", 0.0), panel("b", 0.0, (0, None, None))], CPU)
+def test_traces_without_samples():
+    figure = over_time([panel("a", 0.0), panel("b", 0.0, (0, None, None))], CPU)
 
     assert [note.text for note in figure.layout.annotations] == [
         "a · nothing recorded",
@@ -51,16 +58,16 @@ def test_a_trace_of_which_nothing_is_known_has_its_row_too():
     assert figure.layout.yaxis.range == (0, 1)
 
 
-def test_a_long_trace_has_no_more_points_than_there_is_room_for():
-    figure = comparison.over_time(
+def test_a_long_trace_has_few_points():
+    figure = over_time(
         [panel("a", 0.0, *((n / 500, float(n % 7), 2) for n in range(5000)))], CPU
     )
 
     assert len(figure.data[0].x) <= 240
 
 
-def test_bars_are_stacked_a_bar_a_trace():
-    figure = comparison.stacked(
+def test_stacked_bars():
+    figure = stacked(
         ["a", "<b>"], [Part("kept", [2.0, 3.0], "#000"), Part("idle", [0.5, 0.0], "#fff")], "s"
     )
 
@@ -72,7 +79,7 @@ def test_bars_are_stacked_a_bar_a_trace():
     assert figure.layout.yaxis.ticktext == ("a", "&lt;b&gt;")
 
 
-def test_the_largest_parts_have_a_colour_and_the_rest_is_one():
+def test_the_largest_parts_have_colors():
     rows = pl.DataFrame(
         {
             "prefix": [*(f"p{n:02}" for n in range(12)), None],
@@ -88,5 +95,5 @@ def test_the_largest_parts_have_a_colour_and_the_rest_is_one():
     ]  # fmt: skip
     assert parts[0].seconds == [0.0, 99.0]
     assert parts[-1].seconds == [0.0 + 1 + 2 + 3, 0.0]
-    assert parts[-1].colour == palette.OTHER
-    assert len({part.colour for part in parts}) == 10
+    assert parts[-1].color == palette.OTHER
+    assert len({part.color for part in parts}) == 10

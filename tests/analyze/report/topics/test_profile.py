@@ -1,13 +1,14 @@
-import base64
-import gzip
+"""The flame graph, the table of functions and the sentence of the profile."""
+
 import json
 from itertools import accumulate
 
 import polars as pl
 import pytest
-from roast_analyze.report.gathered.profiles import Profiles
 
-from roast_analyze.report import data, flame, page
+from roast_analyze.report.topics import profile as topic
+from roast_analyze.report.topics.profile import flame_graph
+from roast_analyze.report.topics.profile.data import Profiles
 
 LIBRARY = "/env/lib/python3.11/site-packages/uproot/reading.py"
 
@@ -17,12 +18,12 @@ def frame(name, filename="mine.py", line=1):
 
 
 def stacks(*rows):
-    """Profiles of (stack in letters, worker, prefix, bin, samples, undecided)."""
+    """Profiles of (stack in letters, worker, prefix, bucket, samples, ambiguous)."""
     together = {}
-    for stack, worker, prefix, at, samples, undecided in rows:
+    for stack, worker, prefix, at, samples, ambiguous in rows:
         together.setdefault(stack, []).append(
             {"log": None, "worker": worker, "prefix": prefix, "interval_seconds": 0.01,
-             "bin": at, "samples": samples, "undecided": undecided}
+             "bucket": at, "samples": samples, "ambiguous": ambiguous}
         )  # fmt: skip
     frames = [[frame(name) for name in stack] for stack in together]
     frame_schema = {"name": pl.String, "filename": pl.String, "line_number": pl.Int64}
@@ -31,17 +32,17 @@ def stacks(*rows):
     return Profiles(0.0, 1.0, 10, table.with_columns(parts=pl.Series(list(together.values()))))
 
 
-def built(profiles, **options):
-    return flame.build(profiles, **{"start_t": 0.0, "names": {}, "command": "", **options})
+def built(profiles):
+    return flame_graph.build(profiles, start_t=0.0, names={}, command="")
 
 
-def unpacked(graph):
-    return json.loads(gzip.decompress(base64.b64decode(graph.embedded)))
+@pytest.fixture
+def read(unpack):
+    """Decode samples by (stack, worker, prefix, bucket), as the page does."""
+    return lambda graph: samples_of(unpack(graph.embedded))
 
 
-def read(graph):
-    """Samples by (stack, group, bin), as the page reads what is embedded."""
-    raw = unpacked(graph)
+def samples_of(raw):
     paths = [""]
     for node, (back, frame_number) in enumerate(
         zip(raw["parents"], raw["nodeFrames"], strict=True), start=1
@@ -54,7 +55,7 @@ def read(graph):
     }
 
 
-def test_a_stack_becomes_a_path_of_the_tree():
+def test_a_stack_becomes_a_path_of_the_tree(read):
     graph = built(
         stacks(("abc", "w1", "p", 0, 3, 0), ("ab", "w1", "p", 0, 2, 0),
                ("ad", "w1", "p", 1, 1, 0), ("ad", "w2", "q", 2, 4, 0))
@@ -68,10 +69,10 @@ def test_a_stack_becomes_a_path_of_the_tree():
         ("/a/d", 1, 1, 2): 4,
     }
     assert [(c.value, c.text) for c in graph.workers] == [(0, "w1"), (1, "w2")]
-    assert (graph.samples, graph.undecided, graph.rare) == (10, 0, 0)
+    assert (graph.samples, graph.ambiguous, graph.rare) == (10, 0, 0)
 
 
-def test_undecided_samples_have_a_node_of_their_own():
+def test_ambiguous_samples_have_their_own_nodes(read):
     graph = built(stacks(("ab", "w", "p", 0, 3, 2), ("", "w", "p", 0, 0, 1)))
 
     assert read(graph) == {
@@ -79,10 +80,10 @@ def test_undecided_samples_have_a_node_of_their_own():
         ("/a/b/(one of several)", 0, 0, 0): 2,
         ("/(one of several)", 0, 0, 0): 1,
     }
-    assert graph.undecided == 3
+    assert graph.ambiguous == 3
 
 
-def test_the_scheduler_is_no_worker():
+def test_samples_of_the_scheduler(read):
     graph = built(stacks(("a", None, None, 0, 3, 0), ("a", "w", None, 0, 1, 0)))
 
     assert read(graph) == {("/a", -1, -1, 0): 3, ("/a", 0, 0, 0): 1}
@@ -91,8 +92,8 @@ def test_the_scheduler_is_no_worker():
     assert [choice.text for choice in graph.prefixes] == ["(none)"]
 
 
-def test_a_tree_too_large_loses_its_rarest_parts(monkeypatch):
-    monkeypatch.setattr(flame, "MOST_NODES", 6)
+def test_a_large_tree_loses_its_rarest_parts(read, monkeypatch):
+    monkeypatch.setattr(flame_graph, "MOST_NODES", 6)
 
     graph = built(
         stacks(("abc", "w", "p", 0, 9, 0), ("abd", "w", "p", 0, 1, 0),
@@ -114,9 +115,9 @@ def test_a_tree_too_large_loses_its_rarest_parts(monkeypatch):
     assert graph.rare >= 3
 
 
-def test_workers_and_prefixes_beyond_the_bound_share_a_group(monkeypatch):
-    monkeypatch.setattr(flame, "MOST_WORKERS", 1)
-    monkeypatch.setattr(flame, "MOST_PREFIXES", 1)
+def test_workers_and_prefixes_beyond_the_limit_share_a_group(read, monkeypatch):
+    monkeypatch.setattr(flame_graph, "MOST_WORKERS", 1)
+    monkeypatch.setattr(flame_graph, "MOST_PREFIXES", 1)
 
     graph = built(
         stacks(("a", "w1", "p", 0, 9, 0), ("a", "w2", "q", 0, 2, 0), ("a", "w3", "r", 0, 1, 0))
@@ -130,21 +131,21 @@ def test_workers_and_prefixes_beyond_the_bound_share_a_group(monkeypatch):
 @pytest.mark.parametrize(
     ("filename", "kind"),
     [
-        ("/home/me/dask-analysis/process.py", flame.OWN),
-        ("/tmp/ipykernel_12/123.py", flame.OWN),
-        ("C:\\Users\\me\\run.py", flame.OWN),
-        ("<string>", flame.OWN),
-        (LIBRARY, flame.LIBRARY),
-        ("C:\\Python311\\Lib\\threading.py", flame.LIBRARY),
-        ("/usr/lib/python3/dist-packages/yaml/loader.py", flame.LIBRARY),
-        ("/usr/lib/python3.11/threading.py", flame.LIBRARY),
-        ("<frozen importlib._bootstrap>", flame.LIBRARY),
-        ("/env/lib/python3.11/site-packages/dask/core.py", flame.DASK),
-        ("/src/distributed/distributed/worker.py", flame.DASK),
+        ("/home/me/dask-analysis/process.py", flame_graph.OWN),
+        ("/tmp/ipykernel_12/123.py", flame_graph.OWN),
+        ("C:\\Users\\me\\run.py", flame_graph.OWN),
+        ("<string>", flame_graph.OWN),
+        (LIBRARY, flame_graph.LIBRARY),
+        ("C:\\Python311\\Lib\\threading.py", flame_graph.LIBRARY),
+        ("/usr/lib/python3/dist-packages/yaml/loader.py", flame_graph.LIBRARY),
+        ("/usr/lib/python3.11/threading.py", flame_graph.LIBRARY),
+        ("<frozen importlib._bootstrap>", flame_graph.LIBRARY),
+        ("/env/lib/python3.11/site-packages/dask/core.py", flame_graph.DASK),
+        ("/src/distributed/distributed/worker.py", flame_graph.DASK),
     ],
 )
-def test_whose_a_function_is(filename, kind):
-    assert flame.library_kind(filename) == kind
+def test_kinds_of_functions(filename, kind):
+    assert flame_graph.library_kind(filename) == kind
 
 
 def profile(frames, counts, **fields):
@@ -165,65 +166,60 @@ def profile(frames, counts, **fields):
     }  # fmt: skip
 
 
-def test_samples_are_put_together_by_time(open_trace):
+def test_samples_are_added_up_by_bucket(open_trace):
     trace = open_trace(profile([frame("f"), frame("g", LIBRARY)], [3, 0, 0, 4]))
 
-    profiles = data.gather(trace).profiles
+    found = topic.query(trace)
 
-    # No stretch is shorter than what one look covers.
-    assert (profiles.start_t, profiles.bins, profiles.bin_seconds) == (1.0, 4, 1.0)
-    ((frames, _, parts),) = profiles.stacks.rows()
+    # No bucket is shorter than a slice of the profile.
+    assert (found.start_t, found.buckets, found.bucket_seconds) == (1.0, 4, 1.0)
+    ((frames, _, parts),) = found.stacks.rows()
     assert [f["name"] for f in frames] == ["f", "g"]
-    assert sorted((part["bin"], part["samples"]) for part in parts) == [(0, 3), (3, 4)]
+    assert sorted((part["bucket"], part["samples"]) for part in parts) == [(0, 3), (3, 4)]
 
 
-def test_the_section_tells_what_it_shows(open_trace, worker):
-    trace = open_trace(
+def test_the_section(section, open_trace, worker):
+    records = (
         worker("w1"),
         profile([frame("f"), frame("g", LIBRARY)], [30]),
         profile([frame("f"), frame("h")], [10]),
     )
 
-    built = page.build(data.gather(trace))
+    built = section("inside", *records)
 
-    section = next(section for section in built.sections if section.name == "inside")
-    (told,) = section.sentences
-    told = told.replace("\N{NO-BREAK SPACE}", " ")
-    assert told.startswith("Dask's profilers looked 40 times")
-    assert f"The most itself took g ({LIBRARY}:1), 75 %" in told
-    (table,) = section.tables
+    assert built.sentences[0].replace("\N{NO-BREAK SPACE}", " ") == (
+        "Dask's profilers took 40 samples. The width of a function is its total time: self time "
+        f"and the time of the functions that it calls. g ({LIBRARY}:1) has the highest self "
+        "time, 75 % of the total."
+    )
+    (table,) = built.tables
     assert [[cell.text for cell in row[1:]] for row in table.rows] == [
         ["0.300", "75", "0.300", "75", "30"],
         ["0.100", "25", "0.100", "25", "10"],
         ["0.000", "0", "0.400", "100", "40"],
     ]
-    assert trace.sql(table.query).fetchall()[0][0] == f"g ({LIBRARY}:1)"
+    assert open_trace(*records).sql(table.query).fetchall()[0][0] == f"g ({LIBRARY}:1)"
 
 
 def test_a_function_that_calls_itself_counts_once(open_trace):
-    trace = open_trace(profile([frame("f"), frame("f"), frame("g")], [10]))
+    found = topic.query(open_trace(profile([frame("f"), frame("f"), frame("g")], [10])))
 
-    rows = data.gather(trace).functions.rows
-
-    assert rows.select("function", "self_seconds", "total_seconds").rows() == [
+    assert found.functions.rows.select("function", "self_seconds", "total_seconds").rows() == [
         ("g (mine.py:1)", 0.1, 0.1), ("f (mine.py:1)", 0.0, 0.1),
     ]  # fmt: skip
 
 
-def test_what_is_embedded_cannot_end_its_element(open_trace):
-    hostile = '</script><img src=x onerror="window.__pwned=1"><!--{{ 7*7 }}\'\u2028\u202e\x00'
-    built = page.build(data.gather(open_trace(
-        profile([frame(hostile, hostile), frame("g")], [1], worker=hostile, prefix=hostile)
-    )))  # fmt: skip
+def test_names_cannot_close_the_element_of_the_data(open_trace, unpack):
+    hostile = "</script><img src=x><!--\u2028\x00"
+    found = topic.query(open_trace(profile([frame(hostile, hostile), frame("g")], [1])))
 
-    (graph,) = (section.flame for section in built.sections if section.flame)
-    assert unpacked(graph)["names"][3].startswith("</script><img src=x onerror=")
+    graph = built(found)
+
+    assert unpack(graph.embedded)["names"][3].startswith("</script><img src=x>")
     assert not set("<>&") & set(graph.embedded)
-    html = page.render(built)
-    assert "<img" not in html.replace(" ", "")
 
 
-def test_the_size_of_the_page_is_bounded():
+def test_the_size_of_the_page_is_bounded(unpack):
     def of(functions):
         long = [
             frame(f"{'long' * 30}{i}", f"/{'folder/' * 30}{i}.py") for i in range(functions)
@@ -231,7 +227,7 @@ def test_the_size_of_the_page_is_bounded():
         table = stacks(*((chr(300 + i), "w", "p", i % 10, 1 + i % 3, 0) for i in range(1000)))
         parts = pl.concat([table.stacks["parts"]] * (functions // 1000))
         rows = pl.DataFrame({"frames": [[one] for one in long], "parts": parts})
-        return len(json.dumps(unpacked(built(Profiles(0.0, 1.0, 10, rows)))))
+        return len(json.dumps(unpack(built(Profiles(0.0, 1.0, 10, rows)).embedded)))
 
     assert of(2000) > 300_000
-    assert of(30_000) < 1.2 * flame.MOST_CHARACTERS
+    assert of(30_000) < 1.2 * flame_graph.MOST_CHARACTERS

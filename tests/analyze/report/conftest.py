@@ -1,0 +1,88 @@
+"""The data of a report of a trace of some records, and its sections as plain text."""
+
+import base64
+import gzip
+import json
+
+import pytest
+
+from roast_analyze.report import context, data, page
+from roast_analyze.report.topics import (
+    chunks,
+    environment,
+    failures,
+    loss,
+    memory,
+    profile,
+    scheduler,
+    tasks,
+    timeline,
+    transfers,
+    workers,
+)
+
+#: Build one section only: querying all topics for each test would take minutes.
+SECTIONS = {
+    "timeline": lambda trace, about: timeline.section(
+        timeline.query(trace, about), about, timeline.Colors({}, {})
+    ),
+    "chunks": lambda trace, about: chunks.section(chunks.query(trace, about), about),
+    "workers": lambda _, about: workers.section(about),
+    "tasks": lambda trace, about: tasks.section(tasks.query(trace), about, {}),
+    "inside": lambda trace, about: profile.section(profile.query(trace), about),
+    "memory": lambda trace, about: memory.section(
+        transfers.query(trace, about), about, tasks.query(trace).prefixes.rows
+    ),
+    "scheduler": lambda trace, about: scheduler.section(scheduler.query(trace, about), about),
+    "failures": lambda trace, about: failures.section(failures.query(trace), about),
+    "environment": lambda trace, about: environment.section(environment.query(trace), about),
+    "loss": lambda trace, about: loss.section(loss.query(trace), about),
+}
+
+
+@pytest.fixture
+def opened(open_trace):
+    """Open a trace of some records and query its context."""
+
+    def opened(*records, stop_t=10.0):
+        trace = open_trace(*records, stop_t=stop_t)
+        return trace, context.query(trace)
+
+    return opened
+
+
+@pytest.fixture
+def build(open_trace):
+    """Build the page of a trace of some records."""
+
+    def build(*records, stop_t=10.0, title=None):
+        return page.build(data.query(open_trace(*records, stop_t=stop_t)), title=title)
+
+    return build
+
+
+@pytest.fixture
+def section(opened):
+    """Build a section of the page of a trace of some records."""
+
+    def section(name, *records, stop_t=10.0):
+        return SECTIONS[name](*opened(*records, stop_t=stop_t))
+
+    return section
+
+
+@pytest.fixture
+def sentences(section):
+    """Return the sentences of a section as one text, with plain spaces."""
+
+    def sentences(name, *records, stop_t=10.0):
+        text = " ".join(section(name, *records, stop_t=stop_t).sentences)
+        return text.replace("\N{NO-BREAK SPACE}", " ")
+
+    return sentences
+
+
+@pytest.fixture
+def unpack():
+    """Decode packed JSON."""
+    return lambda packed: json.loads(gzip.decompress(base64.b64decode(packed)))

@@ -1,0 +1,81 @@
+"""Failures, and the events that were logged with Dask."""
+
+import pytest
+
+from roast_analyze.report.topics import failures
+
+
+@pytest.fixture
+def fail(task, move):
+    """Records of a task that failed with an exception."""
+
+    def fail(key, exception, **fields):
+        return (
+            task(key),
+            move(1.0, key, "waiting>processing", worker="w1"),
+            move(2.0, key, "processing>erred", "task-erred-1.0", exception=exception, **fields),
+        )
+
+    return fail
+
+
+def event(t, payload, topic="x"):
+    return {"kind": "event", "t": t, "topic": topic, "payload": payload}
+
+
+def test_the_first_events_are_listed_and_all_counted(open_trace):
+    found = failures.query(open_trace(*(event(float(i), "y" * 1000) for i in range(250))))
+
+    assert (found.events.rows.height, found.events.total) == (failures.EVENT_ROWS, 250)
+    assert found.events.rows["t"].to_list() == [float(i) for i in range(failures.EVENT_ROWS)]
+    assert found.events.rows["payload"][0] == f'"{"y" * (failures.PAYLOAD_CHARACTERS - 2)}…'
+    assert found.topics.rows.rows() == [("x", 250, 0.0, 249.0)]
+
+
+def test_the_beginning_of_an_exception_and_the_end_of_a_traceback_are_kept(open_trace, fail):
+    traceback = "first" + "line\n" * 1000 + "last"
+
+    found = failures.query(open_trace(*fail("a", "E" * 2000, traceback=traceback)))
+    (row,) = found.failures.rows.to_dicts()
+
+    assert row["exception"] == "E" * (failures.EXCEPTION_CHARACTERS - 1) + "…"
+    assert (row["traceback"][0], row["traceback"][-5:]) == ("…", "\nlast")
+    assert len(row["traceback"]) == failures.TRACEBACK_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "text"),
+    [
+        (["E()"], "1 failure; by kind: 1 × task erred. Exception: E()"),
+        (["E()"] * 2, "2 failures; by kind: 2 × task erred. All have the same exception: E()"),
+        (
+            ["E at 0x7f01", "E at 0x8e22"],
+            (
+                "2 failures; by kind: 2 × task erred. All have the same exception, except for "
+                "numbers: E at 0x7f01"
+            ),
+        ),
+        (
+            ["OSError()", "E at 0x7f01", "E at 0x8e22"],
+            "3 failures; by kind: 3 × task erred. Most frequent (2 ×): E at 0x7f01",
+        ),
+        ([None], "1 failure; by kind: 1 × task erred."),
+    ],
+)
+def test_the_most_frequent_exception(sentences, fail, exceptions, text):
+    records = [r for i, exception in enumerate(exceptions) for r in fail(f"a-{i}", exception)]
+
+    assert sentences("failures", *records).startswith(f"{text} No Dask event was recorded")
+
+
+def test_sentence_about_events(sentences):
+    assert sentences("failures", event(1.0, 1), event(2.0, 1, topic="y")) == (
+        "No attempt failed and no worker was lost. 2 events logged with Dask by the scheduler, "
+        "the workers, the client or your code, in 2 topics."
+    )
+
+
+def test_a_traceback_can_be_expanded(section, fail):
+    table, *_ = section("failures", *fail("a-1", "E()", traceback="File a.py")).tables
+
+    assert [cell.more for cell in table.rows[0] if cell.text == "E()"] == ["File a.py"]

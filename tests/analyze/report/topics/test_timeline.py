@@ -1,0 +1,193 @@
+"""The encoding of the timeline, and its sentence."""
+
+import polars as pl
+import pytest
+
+from roast_analyze.report.topics import timeline
+from roast_analyze.report.topics.timeline import lanes
+from roast_analyze.report.topics.timeline.task_stream import TaskStream
+
+COLORS = timeline.Colors({"load": "#111111", "sum": "#222222"}, {"Z": "#333333"})
+LOAD = pl.DataFrame({
+    "t": [100.0, 105.0], "seconds": [5.0, 5.0],
+    "executing": [1.5, 0.25], "nthreads": [2.0, 2.0],
+})  # fmt: skip
+UTILIZATION = pl.DataFrame({
+    "row": [0, 0], "worker": ["tcp://a:1", "tcp://a:1"], "name": ["0", "0"], "workers": [1, 1],
+    "bucket": [0, 1], "share": [0.75, 0.125],
+})  # fmt: skip
+
+
+def of_kinds(*kinds):
+    names = ("kind", "prefix", "dataset", "runs", "seconds")
+    rows = [(number, *kind) for number, kind in enumerate(kinds)]
+    return pl.DataFrame(
+        rows,
+        schema={**dict.fromkeys(names, pl.Int64), "prefix": pl.String, "dataset": pl.String,
+                "seconds": pl.Float64},
+        orient="row",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def stream():
+    """Two workers, the first with two threads, and something of everything."""
+    return TaskStream(
+        workers=pl.DataFrame(
+            {"worker": ["tcp://a:1", "tcp://b:1"], "name": ["0", "<b>"], "lanes": [2, 1]}
+        ),
+        presence=pl.DataFrame(
+            {
+                "row": [0, 1],
+                "added_t": [100.0, 104.0],
+                "removed_t": [None, 109.0],
+                "lost": [False, True],
+            }
+        ),
+        kinds=of_kinds(("load", "Z", 2, 4.0), ("sum", None, 3, 1.0)),
+        bars=pl.DataFrame(
+            {
+                "lane": [1, 0],
+                "kind": [0, 0],
+                "start_t": [103.0, 101.0],
+                "stop_t": [103.5, 104.5],
+                "outcome": ["erred", "memory"],
+                "key": ["load-2", "load-\x00 1"],
+                "attempt": [2, 1],
+                "filename": ["z.root", None],
+                "entry_start": [0, None],
+                "entry_stop": [10, None],
+            }
+        ),
+        cells=pl.DataFrame(
+            {"lane": [0, 2], "kind": [1, 1], "cell": [1, 4], "seconds": [0.5, 1.0]}
+        ),
+        transfers=pl.DataFrame({"lane": [2], "start_t": [105.0], "stop_t": [105.25]}),
+        marks=pl.DataFrame(
+            {"lane": [1], "kind": [0], "t": [103.5], "outcome": ["erred"], "key": ["load-2"],
+             "attempt": [2]}
+        ),
+        begin_t=100.0,
+        bucket_seconds=2.0,
+        runs=5,
+        transfer_runs=1,
+        failures=1,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def encode(unpack):
+    """Return a timeline, and its unpacked data."""
+
+    def encode(stream):
+        texts = dict.fromkeys(("description", "note", "query", "command"), "")
+        drawn = lanes.build(
+            stream, LOAD, UTILIZATION, COLORS, stop_t=110.0, utc_offset_seconds=3600.0, **texts
+        )
+        return drawn, unpack(drawn.above) | unpack(drawn.lanes)
+
+    return encode
+
+
+def test_the_data_of_a_timeline(stream, encode):
+    drawn, data = encode(stream)
+
+    # Sorted by start: microseconds, as deltas.
+    assert data["bars"] == {
+        "lanes": [0, 1],
+        "starts": [1_000_000, 2_000_000],
+        "lengths": [3_500_000, 500_000],
+        "kinds": [0, 0],
+        "outcomes": [0, 1],
+        "attempts": [1, 2],
+        "keys": ["load-␀ 1", "load-2"],
+        "filenames": ["z.root"],
+        "files": [-1, 0],
+        "entryStarts": [None, 0],
+        "entryStops": [None, 10],
+    }
+    # Lane and bucket are one number: a lane has 6 buckets, the last one incomplete.
+    assert (data["cellsALane"], data["stretch"], data["steps"]) == (6, 2.0, 1000)
+    assert data["cells"] == {"at": [1, 2 * 6 + 4 - 1], "kinds": [1, 1], "steps": [250, 500]}
+    assert data["transferCells"] == {"at": [], "kinds": [], "steps": []}
+    assert data["prefixes"] == [["load", "#111111"], ["sum", "#222222"]]
+    assert data["datasets"] == [["Z", "#333333"]]
+    assert data["kinds"] == [[0, 0, 2, 4.0], [1, -1, 3, 1.0]]
+    assert (data["workers"], data["lanes"]) == (["worker 0", "<b>"], [2, 1])
+    assert data["processes"] == [[0, 0, 10_000_000, 0, 0], [1, 4_000_000, 9_000_000, 1, 2]]
+    assert data["curve"] == {
+        "begin": 0.0, "seconds": 5.0, "computing": [1.5, 0.25], "threads": [2.0, 2.0]
+    }  # fmt: skip
+    assert data["map"] == [{"name": "worker 0", "workers": 1, "shares": [75, 12]}]
+    assert [choice.text for choice in drawn.legend] == ["load", "sum"]
+    assert drawn.marks == ("erred", "joined", "worker lost")
+    assert (drawn.has_transfers, drawn.has_cells) == (True, True)
+    # With one dataset there is nothing to select.
+    assert [choice.text for choice in drawn.prefixes] == ["load", "sum"]
+    assert drawn.datasets == ()
+    assert [choice.text for choice in drawn.workers] == ["worker 0", "<b>"]
+
+
+def kinds_only(*kinds):
+    workers = pl.DataFrame({"worker": ["h:1"], "name": [None], "lanes": [1]})
+    return TaskStream(workers=workers, kinds=of_kinds(*kinds))
+
+
+def test_chunks_without_tasks_have_the_colors_of_their_datasets(encode):
+    drawn, data = encode(kinds_only((None, "Z", 1, 1.0), (None, "Y", 1, 0.5)))
+
+    assert [(choice.text, choice.color) for choice in drawn.legend] == [("Z", "#333333")]
+    assert data["prefixes"] == []
+
+
+def test_tasks_without_a_prefix_have_a_name(encode):
+    _, data = encode(kinds_only((None, None, 1, 1.0)))
+
+    assert [name for name, _ in data["prefixes"]] == ["(no prefix)"]
+
+
+def test_sentence(sentences, worker, task, run):
+    assert sentences(
+        "timeline",
+        worker("w1"), task("a-1"), task("a-2"), *run("a-1", 1.0, 2.0), *run("a-2", 6.0, 8.0),
+    ) == (
+        "Each lane is a thread of a worker, each bar is a task in the color of its prefix. From "
+        "the first task to the last, 0.429 of up to 1 thread computed on average. The longest "
+        "gap in which nothing computed was 4 s, 2 s after the start."
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("times", "gap"),
+    [
+        ([(0.0, 5.0), (1.0, 2.0), (6.0, 7.0), (8.5, 9.5)], timeline.Gap(7.0, 8.5)),
+        ([(0.0, 5.0), (1.0, 6.0)], None),
+        ([], None),
+    ],
+)
+def test_the_longest_gap_over_all_threads(opened, run, times, gap):
+    records = [
+        line
+        for number, (start, stop) in enumerate(times)
+        for line in run(f"a-{number}", start, stop, thread=number)
+    ]
+
+    assert timeline.query(*opened(*records)).longest_gap == gap
+
+
+def test_utilization_by_worker_and_bucket(opened, worker, task, run):
+    trace, about = opened(
+        worker("w2", name="10", nthreads=1),
+        worker("w1", name="9", nthreads=2),
+        task("a-1"),
+        *run("a-1", 1.0, 5.0, worker="w1"),
+    )
+
+    found = timeline.query(trace, about).utilization
+
+    rows = found.select("row", "worker", "name", "workers").unique().sort("row").rows()
+    assert rows == [(0, "w1", "9", 1), (1, "w2", "10", 1)]
+    busy = found.filter(pl.col("share") > 0)
+    assert busy["share"].to_list() == pytest.approx([0.5] * busy.height)
+    assert busy["worker"].unique().to_list() == ["w1"]
+    assert about.load["t"][busy["bucket"].min()] == pytest.approx(1.0)

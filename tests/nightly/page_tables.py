@@ -1,0 +1,491 @@
+"""The rows that tables of the page should have, computed by the plain Python beside this module.
+
+Nothing here imports roast. Every table and column of the page must be listed in :data:`TABLES`.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nightly import (
+    chunks,
+    costs,
+    datasets,
+    failures,
+    movement,
+    profiles,
+    sections,
+    setup,
+    stragglers,
+    tasks,
+    trace,
+    workers,
+)
+from nightly.recording import Recording, Row
+from nightly.totals import column, grouped, total
+
+#: Most characters of an exception, of a traceback, and of a payload or a fact.
+EXCEPTION, TRACEBACK, VALUE = 1000, 2000, 240
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A table of the page."""
+
+    #: All columns in order; those with a question mark are left out if all rows have zero.
+    columns: str
+    #: Returns all rows in order.
+    rows: Callable[[Recording], list[Row]]
+    #: Number of rows that the page shows.
+    limit: int
+
+    def shown(self, recording: Recording) -> list[Row]:
+        """Return the rows that the page shows."""
+        return self.rows(recording)[: self.limit]
+
+    def columns_of(self, rows: list[Row]) -> list[str]:
+        """Return the first column and the columns that are not empty."""
+        names = [name.removesuffix("?") for name in self.columns.split()]
+        optional = {name[:-1] for name in self.columns.split() if name.endswith("?")}
+        return [
+            name
+            for n, name in enumerate(names)
+            if n == 0
+            or any(
+                row[name] is not None and (row[name] or name not in optional) for row in rows
+            )
+        ]
+
+
+def in_order(rows: list[Row], *by: str) -> list[Row]:
+    """Sort rows by columns, descending after a minus; missing values come last."""
+
+    def place(row: Row) -> list[tuple]:
+        values = [(name, row[name.removeprefix("-")]) for name in by]
+        return [
+            (value is None, 0 if value is None else -value if name[0] == "-" else value)
+            for name, value in values
+        ]
+
+    return sorted(rows, key=place)
+
+
+@dataclass(frozen=True)
+class Between:
+    """A number known to be between two others."""
+
+    least: float
+    most: float
+
+    def __bool__(self) -> bool:
+        return self.most > 0
+
+
+def _prefixes(recording: Recording) -> list[Row]:
+    runs = grouped(tasks.task_runs(recording), lambda run: run["prefix"])
+    rows = [
+        row
+        | {
+            "p95_compute_seconds": _quantile(
+                column(runs.get(row["prefix"], []), "compute_seconds"), 0.95
+            )
+        }
+        for row in tasks.prefixes(recording)
+    ]
+    return in_order(rows, "-compute_seconds", "prefix")
+
+
+def _quantile(values: list[float], part: float) -> float | None:
+    """Interpolate a quantile linearly."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    place = part * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def _task_groups(recording: Recording) -> list[Row]:
+    """Return the groups, unless each prefix is one group."""
+    rows = tasks.task_groups(recording)
+    if len(rows) <= len(tasks.prefixes(recording)):
+        return []
+    return in_order(rows, "-compute_seconds", "task_group")
+
+
+def _stragglers(recording: Recording) -> list[Row]:
+    return in_order(stragglers.stragglers(recording), "-excess_seconds", "key", "attempt")
+
+
+def _pairs(recording: Recording) -> list[Row]:
+    """Sum transfers by source and destination; without them, the transfers of startstops."""
+    moved_rows = [
+        row | {"seconds": row["stop_t"] - row["start_t"]}
+        for row in movement.transfers(recording)
+        if row["source"] is not None and row["destination"] is not None
+    ] or [
+        {
+            "source": part["source"],
+            "destination": line["worker"],
+            "bytes": None,
+            "seconds": part["stop"] - part["start"],
+        }
+        for line in recording.of("transition")
+        for part in line.get("startstops") or []
+        if part["action"] == "transfer" and part.get("source") and line.get("worker")
+    ]
+    rows = [
+        {
+            "source": source,
+            "destination": destination,
+            "transfers": len(moved),
+            "bytes": total(row["bytes"] for row in moved),
+            "seconds": math.fsum(row["seconds"] for row in moved),
+        }
+        for (source, destination), moved in grouped(
+            moved_rows, lambda row: (row["source"], row["destination"])
+        ).items()
+    ]
+    return in_order(rows, "-bytes", "-seconds", "source", "destination")
+
+
+def _roles(recording: Recording) -> list[Row]:
+    rows = tasks.task_roles(recording)
+    if not any(row["role"] for row in rows):
+        return []
+    named = [row | {"role": row["role"] or "(other tasks)"} for row in rows]
+    return in_order(named, "-compute_seconds", "role")
+
+
+def _datasets(recording: Recording) -> list[Row]:
+    return in_order(datasets.datasets(recording), "-compute_seconds", "dataset")
+
+
+def _costs(recording: Recording) -> list[Row]:
+    return in_order(costs.chunk_costs(recording), "-chunks", "dataset")
+
+
+def _files(recording: Recording) -> list[Row]:
+    rows = datasets.files(recording)
+    return in_order(rows, "-compute_seconds", "dataset", "filename", "treename")
+
+
+def _branches(recording: Recording) -> list[Row]:
+    rows = chunks.branches(recording)
+    return in_order(rows, "-read_seconds", "-compressed_bytes", "dataset", "branch")
+
+
+def _sections(recording: Recording) -> list[Row]:
+    return in_order(sections.section_totals(recording), "-seconds", "dataset", "name")
+
+
+def _chunks(recording: Recording) -> list[Row]:
+    rows = [row | {"well": row["outcome"] == "memory"} for row in chunks.chunks(recording)]
+    return in_order(rows, "well", "-compute_seconds", "key", "attempt", "entry_start")
+
+
+def _workers(recording: Recording) -> list[Row]:
+    rows = workers.workers(recording)
+    sampled = grouped(
+        workers.worker_samples(recording), lambda row: (row["worker"], row["server_id"])
+    )
+    limited = any(row["memory_limit_bytes"] for some in sampled.values() for row in some)
+    numbered = [
+        row
+        | {"number": _number(row["name"])}
+        | _pictured(sampled.get((row["worker"], row["server_id"]), []), limited=limited)
+        for row in rows
+    ]
+    return in_order(numbered, "number", "added_t", "worker")
+
+
+def _pictured(samples: list[Row], *, limited: bool) -> Row:
+    """Return the numbers beside pictures: maxima of samples, or of their means over time, to four
+    digits.
+    """
+
+    def most(name: str, share: float = 1.0) -> float | None:
+        values = column(samples, name)
+        return _four_digits(max(values) * share) if values else None
+
+    def mean(name: str, share: float) -> Between | None:
+        values = [value * share for value in column(samples, name)]
+        if not values:
+            return None
+        return Between(
+            _four_digits(sum(values) / len(values)) * 0.999, _four_digits(max(values))
+        )
+
+    shares = [
+        row["memory_bytes"] / row["memory_limit_bytes"]
+        for row in samples
+        if row["memory_bytes"] is not None and row["memory_limit_bytes"]
+    ]
+    return {
+        "max_cpu_cores": mean("cpu_percent", 0.01),
+        "max_memory_share": _four_digits(max(shares)) if shares else None,
+        "max_memory_bytes": None if limited else most("memory_bytes"),
+        "max_spilled_bytes": most("spilled_bytes"),
+        "max_executing": mean("executing", 1.0),
+    }
+
+
+def _four_digits(number: float) -> float:
+    return float(f"{number:.4g}")
+
+
+def _number(name: object) -> int | None:
+    try:
+        return int(str(name))
+    except ValueError:
+        return None
+
+
+def _functions(recording: Recording) -> list[Row]:
+    """Sum Dask's samples by function: those of workers, else those of the scheduler."""
+    stacks = [row for row in profiles.profile_stacks(recording) if row["profiler"] == "dask"]
+    is_worker = any(row["worker"] is not None for row in stacks)
+    sampled = [
+        row | {"samples": row["samples"] + row["ambiguous_samples"]}
+        for row in stacks
+        if (row["worker"] is not None) == is_worker
+    ]
+    sampled = [row for row in sampled if row["samples"]]
+    whole = math.fsum(row["seconds"] for row in sampled)
+    seen = [{"in": name, "row": row} for row in sampled for name in set(row["stack"])]
+    rows = []
+    for name, found in grouped(seen, lambda one: one["in"]).items():
+        inside = [one["row"] for one in found]
+        ended = [row for row in inside if row["stack"][-1] == name]
+        self_seconds, total_seconds = (
+            math.fsum(row["seconds"] for row in some) for some in (ended, inside)
+        )
+        rows.append(
+            {
+                "function": name,
+                "self_seconds": self_seconds,
+                "self_share": self_seconds / whole,
+                "total_seconds": total_seconds,
+                "total_share": total_seconds / whole,
+                "samples": sum(row["samples"] for row in inside),
+            }
+        )
+    # Rows whose printed numbers are equal are sorted by name.
+    alike = [
+        row | {"self": round(row["self_seconds"], 9), "total": round(row["total_seconds"], 9)}
+        for row in rows
+    ]
+    return in_order(alike, "-self", "-total", "function")
+
+
+def _failures(recording: Recording) -> list[Row]:
+    rows = [
+        row | {"exception": _beginning(row["exception"], EXCEPTION)}
+        for row in failures.failures(recording)
+    ]
+    return in_order(rows, "t", "key", "attempt", "worker")
+
+
+def _beginning(text: str | None, limit: int) -> str | None:
+    return text if text is None or len(text) <= limit else text[: limit - 1] + "…"
+
+
+def traceback(row: Row) -> str:
+    """Return the end of a traceback, as the page shows it."""
+    text = row.get("traceback") or ""
+    return text if len(text) <= TRACEBACK else "…" + text[1 - TRACEBACK :]
+
+
+def _topics(recording: Recording) -> list[Row]:
+    by_topic = grouped(trace.events(recording), lambda row: row["topic"])
+    rows = [
+        {
+            "topic": topic,
+            "events": len(events),
+            "first_t": min(row["t"] for row in events),
+            "last_t": max(row["t"] for row in events),
+        }
+        for topic, events in by_topic.items()
+    ]
+    return in_order(rows, "-events", "topic")
+
+
+def _events(recording: Recording) -> list[Row]:
+    rows = [row | {"payload": _json(row["payload"])} for row in trace.events(recording)]
+    return in_order(rows, "t", "topic", "worker", "payload")
+
+
+def _json(value: object) -> str | None:
+    if value is None:
+        return None
+    return _beginning(json.dumps(value, separators=(",", ":"), ensure_ascii=False), VALUE)
+
+
+def _environment(recording: Recording) -> list[Row]:
+    rows = [
+        row | {"value": _beginning(row["value"], VALUE)} for row in trace.environment(recording)
+    ]
+    return in_order(rows, "section", "name", "value")
+
+
+def _options(recording: Recording) -> list[Row]:
+    rows = [
+        row | {name: _beginning(row[name], VALUE) for name in ("value", "default_value")}
+        for row in setup.config(recording)
+        if row["differs"]
+    ]
+    return in_order(rows, "name", "process", "value")
+
+
+def _versions(recording: Recording) -> list[Row]:
+    rows = [row for row in setup.packages(recording) if row["differs"]]
+    return in_order(rows, "package", "process", "version")
+
+
+def _jobs(recording: Recording) -> list[Row]:
+    alike = ("process", "system", "queue", "cores", "memory_limit_bytes")
+    rows = [
+        dict(zip(alike, kind, strict=True))
+        | {
+            "processes": len(jobs),
+            "jobs": len({job["job_id"] for job in jobs}),
+            "nodes": len({job["node"] or job["host"] for job in jobs}),
+            "first_job": min(job["job_id"] for job in jobs),
+        }
+        for kind, jobs in grouped(
+            setup.jobs(recording), lambda job: tuple(job[name] for name in alike)
+        ).items()
+    ]
+    return in_order(rows, "-processes", "process", "first_job")
+
+
+def _machines(recording: Recording) -> list[Row]:
+    alike = (
+        "process", "cpu_model", "cores", "usable_cores", "cgroup_cores", "memory_bytes",
+        "cgroup_memory_bytes", "kernel", "python",
+    )  # fmt: skip
+    known = [row for row in setup.machines(recording) if row["python"] is not None]
+    rows = [
+        dict(zip(alike, kind, strict=True))
+        | {
+            "processes": sum(machine["processes"] for machine in machines),
+            "hosts": len({machine["host"] for machine in machines}),
+            "first_host": min(machine["host"] for machine in machines),
+        }
+        for kind, machines in grouped(
+            known, lambda machine: tuple(machine[name] for name in alike)
+        ).items()
+    ]
+    return in_order(rows, "-processes", "process", "first_host")
+
+
+def _loss(recording: Recording) -> list[Row]:
+    return in_order(trace.loss(recording), "-records", "t", "reason", "detail")
+
+
+TABLES = {
+    "datasets": Expected(
+        "dataset files chunks failed_attempts events compute_seconds compute_share "
+        "events_per_second bytes_per_second median_compute_seconds max_compute_seconds relative_iqr "
+        "open_seconds process_seconds read_seconds cpu_seconds wait_seconds bytes_read "
+        "file_read_ratio branch_share compression_ratio checkpointed_chunks? output_bytes",
+        _datasets,
+        300,
+    ),
+    "costs": Expected(
+        "dataset chunks sizes method fixed_seconds fixed_error_seconds seconds_per_event r2 "
+        "relative_error outliers fixed_share median_events recommended_events note",
+        _costs,
+        300,
+    ),
+    "files": Expected(
+        "filename dataset treename chunks failed_attempts events compute_seconds compute_share "
+        "events_per_second bytes_per_second relative_duration relative_iqr max_compute_seconds open_seconds "
+        "read_seconds wait_seconds bytes_read file_read_ratio branch_share compression_ratio source "
+        "workers",
+        _files,
+        300,
+    ),
+    "branches": Expected(
+        "branch dataset chunk_attempts read_seconds read_share compressed_bytes byte_share "
+        "uncompressed_bytes compression_ratio",
+        _branches,
+        100,
+    ),
+    "sections": Expected(
+        "name dataset executions failures seconds compute_share mean_seconds max_seconds "
+        "cpu_seconds bytes_read mean_memory_delta_bytes max_memory_delta_bytes",
+        _sections,
+        100,
+    ),
+    "chunks": Expected(
+        "filename dataset entry_start entry_stop outcome attempt events compute_seconds "
+        "events_per_second process_seconds open_seconds read_seconds cpu_seconds wait_seconds "
+        "bytes_read requests columns_read branches_read memory_peak_bytes output_bytes worker "
+        "exception key",
+        _chunks,
+        300,
+    ),
+    "workers": Expected(
+        "name worker host nthreads max_cpu_cores? max_memory_share? max_memory_bytes? "
+        "max_spilled_bytes? max_executing? task_runs compute_seconds chunks? failed_chunks? "
+        "events? "
+        "events_per_second bytes_per_second relative_duration relative_iqr max_chunk_seconds bytes_read "
+        "output_bytes peak_memory_bytes memory_limit_bytes added_t removed_t removal_reason "
+        "server_id",
+        _workers,
+        300,
+    ),
+    "roles": Expected(
+        "role prefixes tasks task_runs failed_attempts compute_seconds compute_share "
+        "mean_compute_seconds max_compute_seconds transfer_seconds deserialize_seconds? "
+        "disk_seconds? output_bytes",
+        _roles,
+        300,
+    ),
+    "prefixes": Expected(
+        "prefix tasks task_runs memory erred retried? lost? cancelled? unfinished? "
+        "compute_seconds mean_compute_seconds median_compute_seconds p95_compute_seconds "
+        "max_compute_seconds transfer_seconds deserialize_seconds? disk_seconds? output_bytes",
+        _prefixes,
+        300,
+    ),
+    "task-groups": Expected(
+        "task_group prefix tasks task_runs erred? compute_seconds median_compute_seconds "
+        "max_compute_seconds transfer_seconds output_bytes workers first_t wall_seconds",
+        _task_groups,
+        20,
+    ),
+    "stragglers": Expected(
+        "key prefix compute_seconds median_seconds relative_duration excess_seconds compute_start_t "
+        "worker outcome attempt dataset filename",
+        _stragglers,
+        15,
+    ),
+    "pairs": Expected("source destination transfers bytes seconds", _pairs, 20),
+    "functions": Expected(
+        "function self_seconds self_share total_seconds total_share samples", _functions, 200
+    ),
+    "failures": Expected(
+        "t what exception detail worker prefix attempt key", _failures, 150
+    ),
+    "topics": Expected("topic events first_t last_t", _topics, 300),
+    "events": Expected("t topic worker payload", _events, 200),
+    "options": Expected("name value default_value process processes", _options, 200),
+    "versions": Expected("package version process processes", _versions, 200),
+    "jobs": Expected(
+        "process system queue cores? memory_limit_bytes? processes jobs nodes first_job",
+        _jobs,
+        200,
+    ),
+    "machines": Expected(
+        "process processes hosts first_host cpu_model cores usable_cores? cgroup_cores? "
+        "memory_bytes cgroup_memory_bytes? kernel python",
+        _machines,
+        200,
+    ),
+    "environment": Expected("section name value", _environment, 500),
+    "loss": Expected("reason records detail t", _loss, 500),
+}  # fmt: skip

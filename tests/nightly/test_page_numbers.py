@@ -1,0 +1,324 @@
+"""Every tile and every cell of every table of the page, against plain Python.
+
+Printed numbers must be right as exactly as they are printed, and the raw numbers that the page
+sorts by and downloads to a part in 10⁹.
+"""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from nightly import oddities
+from nightly.chunks import chunk_attempts
+from nightly.page_reading import amount, is_printed, is_same, read, units_of
+from nightly.page_tables import TABLES, Between, Expected, traceback
+from nightly.recording import Recording
+from nightly.tasks import task_runs
+from nightly.totals import column, total
+from nightly.trace import loss, run
+from sealing import sealed
+
+pytestmark = pytest.mark.browser
+
+SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*.jsonl.zst"))
+[FAILURES] = [path for path in SAMPLES if path.name.startswith("coffea_failures.")]
+
+#: Odd recordings made of a sample.
+ODD = (
+    oddities.without_cluster, oddities.swallowed_or_saved, oddities.slow_in_part,
+    oddities.of_many_sizes, oddities.clocks_went_back_in_tasks, oddities.some_was_dropped,
+    oddities.cut,
+)  # fmt: skip
+
+
+def name_of(trace: object) -> str:
+    return trace.name.split(".")[0] if isinstance(trace, Path) else trace.__name__
+
+
+@pytest.fixture(scope="module")
+def trace_of(tmp_path_factory):
+    """Return the file of a sample, or write one of the records of a function."""
+    folder = tmp_path_factory.mktemp("odd")
+
+    def trace_of(source) -> Path:
+        if isinstance(source, Path):
+            return source
+        path = folder / f"{source.__name__}.jsonl"
+        if source in ODD:
+            lines = oddities.odd(source, Recording.read(FAILURES).lines)
+        else:
+            lines = source()
+        content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        is_whole = lines[-1]["kind"] == "trailer"
+        path.write_bytes(sealed(content) if is_whole else content)
+        return path
+
+    return trace_of
+
+
+def many_of_everything() -> list[dict]:
+    """Return a run with more rows than any table shows."""
+    header = {
+        "kind": "header",
+        "t": 0.0,
+        "schema_version": "2.2",
+        "trace_id": "M",
+        "segment": 1,
+    }
+    lines = [header]
+    for n in range(1, 521):
+        t, key, worker = float(n), f"p{n % 310:03}-{n:03}", f"w{n % 310}"
+        moved = {"kind": "transition", "key": key, "worker": worker, "run_id": n, "t": t}
+        about = {"kind": "chunk", "t": t, "key": key, "dataset": f"D{n % 301}"}
+        about |= {"filename": f"f{n}.root", "entry_start": 0, "entry_stop": 10 * n}
+        computed = [{"action": "compute", "start": t, "stop": t + 0.001 * n}]
+        sent = {"action": "transfer", "start": t - 0.5, "stop": t - 0.5 + 1e-4 * n}
+        computed.append({**sent, "source": f"w{7 * n % 310}"})
+        read = [{"branch": f"b{n % 101}", "compressed_bytes": n, "read_seconds": 1e-7 * n}]
+        measured = {"run_id": n, "worker": worker, "measured": {"branches": read}}
+        named = {"kind": "section", "t": t, "key": key, "run_id": n, "name": f"part {n % 101}"}
+        failed = {"finish": "erred", "stimulus_id": "task-erred-1", "exception": f"E({n})"}
+        ended = {"finish": "memory", "stimulus_id": "task-finished-1", "nbytes": n}
+        lines += [
+            {"kind": "environment", "t": t, "section": "s", "name": f"n{n}", "value": "v" * n},
+            {
+                "kind": "event",
+                "t": t,
+                "topic": f"t{n % 301}",
+                "payload": {"n": n, "v": "v" * n},
+            },
+            {"kind": "loss", "t": t, "reason": "r", "detail": f"d{n}", "records": n % 7},
+            {
+                "kind": "task",
+                "t": t,
+                "key": key,
+                "prefix": f"p{n % 310:03}",
+                "group": f"g{n:03}",
+            },
+            about,
+            {**moved, "start": "waiting", "finish": "processing", "stimulus_id": "s"},
+            {**about, **measured, "start_t": t, "stop_t": t + 0.001 * n},
+            {**named, "start_t": t, "stop_t": t + 1e-6 * n},
+            {**moved, "t": t + 1, "start": "processing", "startstops": computed}
+            # At least one chunk of each dataset succeeds.
+            | (failed if 301 < n <= 461 else ended),
+        ]
+        if n <= 310:
+            lines.append(
+                {
+                    "kind": "worker_added",
+                    "t": t,
+                    "worker": worker,
+                    "name": str(n),
+                    "nthreads": 2,
+                }
+            )
+            lines += unique_process(n, t, worker)
+    return lines
+
+
+def unique_process(n: int, t: float, worker: str) -> list[dict]:
+    """Return the facts of a worker with a machine, job, packages and configuration of its own."""
+    process = {
+        "role": "worker",
+        "python": "3.12.1",
+        "packages": f"packages {n}",
+        "configuration": f"configuration {n}",
+        "defaults": "defaults",
+        "machine": {"host": f"h{n:03}", "cores": 2, "kernel": f"6.{n}"},
+        "jobs": [{"system": "slurm", "job_id": f"{n:03}", "queue": f"q{n}", "node": f"h{n}"}],
+    }
+    sections = {
+        "process": (f"id {n}", process),
+        "packages": (f"packages {n}", [["numpy", f"2.{n}"]]),
+        "configuration": (f"configuration {n}", {"distributed.scheduler.bandwidth": n}),
+        "defaults": ("defaults", {"distributed.scheduler.bandwidth": 0}),
+    }
+    return [
+        {"kind": "environment", "t": t, "section": section, "name": name, "value": value}
+        | ({"worker": worker, "server_id": name} if section == "process" else {})
+        for section, (name, value) in sections.items()
+    ]
+
+
+SOURCES = (*SAMPLES, *ODD, many_of_everything)
+
+
+@pytest.fixture(scope="module", params=SOURCES, ids=name_of)
+def shown(request, trace_of, report, chromium) -> tuple[dict, Recording]:
+    """Return what a page shows, and the recording.
+
+    Scripts are off: they change no numbers, and drawing figures takes time.
+    """
+    path = trace_of(request.param)
+    page = chromium.new_context(offline=True, java_script_enabled=False).new_page()
+    page.goto(report(path, name_of(request.param)).as_uri())
+    shown = read(page)
+    page.context.close()
+    return shown, Recording.read(path)
+
+
+def test_the_tiles(shown):
+    page, recording = shown
+    [expected] = run(recording)
+    units = {"core-seconds": 1, "core-minutes": 60, "core-hours": 3600}
+
+    tiles = {}
+    for label, value, _ in page["tiles"]:
+        unit = label.lower().removesuffix("s") + "s"
+        tiles["Core time" if unit in units else label] = (
+            f"{value} {unit}" if unit in units and value != "–" else value
+        )
+    numbers = {
+        "Wall time": "wall_seconds", "Workers": "peak_workers", "Core time": "core_seconds",
+        "Tasks": "tasks", "Results": "output_bytes", "Peak memory": "peak_memory_bytes",
+        "Failures": "failures",
+    }  # fmt: skip
+    if expected["chunk_attempts"]:
+        numbers |= {"Chunks": "chunks", "Events": "events",
+                    "Events per second": "events_per_second"}  # fmt: skip
+    assert set(tiles) == {*numbers, "Trace"}
+    assert [
+        (label, tiles[label], expected[name])
+        for label, name in numbers.items()
+        if not is_printed(tiles[label], expected[name])
+    ] == []
+    assert tiles["Trace"] == ("incomplete" if loss(recording) else "complete")
+
+
+def test_the_use_of_the_core_time(shown):
+    page, recording = shown
+    runs = task_runs(recording)
+    attempts = runs or chunk_attempts(recording)
+    [expected] = run(recording)
+
+    def computing(*, kept: bool) -> float:
+        seconds = [a["compute_seconds"] for a in attempts if (a["outcome"] == "memory") == kept]
+        return total(seconds) or 0.0
+
+    kept, rest = computing(kept=True), computing(kept=False)
+    inside = [kept, rest, max((expected["core_seconds"] or 0.0) - kept - rest, 0.0)]
+    overlapping = [
+        total(column(runs, f"{name}_seconds")) or 0.0
+        for name in ("transfer", "deserialize", "disk")
+    ]
+    parts = [seconds for seconds in inside if seconds > 0]
+    assert [part["raw"] for part in page["spent"]] == pytest.approx(
+        [*parts, *(seconds for seconds in overlapping if seconds > 0)], rel=1e-9
+    )
+    assert all(is_printed(part["seconds"], part["raw"]) for part in page["spent"])
+    for part in page["spent"][: len(parts)]:
+        assert is_printed(part["percent"], part["raw"] / sum(parts))
+    assert {part["percent"] for part in page["spent"][len(parts) :]} <= {""}
+    assert [width for width, _ in page["bar"]] == pytest.approx(
+        [seconds / sum(parts) for seconds in parts], abs=1e-5
+    )
+
+
+def test_the_tables_are_those_that_have_rows(shown):
+    page, recording = shown
+
+    assert {table["name"] for table in page["tables"]} == {
+        name for name, expected in TABLES.items() if expected.shown(recording)
+    }
+
+
+def test_every_cell(shown):
+    page, recording = shown
+    [headline] = run(recording)
+
+    wrong = [
+        f"{table['name']}: {difference}"
+        for table in page["tables"]
+        for difference in _table(table, TABLES[table["name"]], recording, headline["start_t"])
+    ]
+
+    assert wrong[:20] == []
+
+
+def _table(table: dict, expected: Expected, recording: Recording, start_t: float) -> list[str]:
+    """Return what is wrong with a table: its columns, its number of rows, or cells."""
+    rows = expected.shown(recording)
+    names = [name for name, _ in table["columns"]]
+    if names != expected.columns_of(rows):
+        return [f"columns are {names}, not {expected.columns_of(rows)}"]
+    if wrong := [pair for pair in table["columns"] if pair[1] not in units_of(pair[0])]:
+        return [f"units of columns are {wrong}"]
+    if (len(table["rows"]), table["count"]) != (len(rows), f"{len(rows):,}"):
+        return [f"{len(table['rows'])} rows, counted as {table['count']}, not {len(rows)}"]
+    return [
+        f"row {n}: {name} is {cell['text']!r} ({cell['raw']}) {unit}, not {row[name]!r}"
+        for n, (cells, row) in enumerate(zip(table["rows"], rows, strict=True))
+        for cell, (name, unit) in zip(cells, table["columns"], strict=True)
+        if not _is_right(cell, row, name, unit, start_t)
+    ]
+
+
+def _is_right(cell: dict, row: dict, name: str, unit: str, start_t: float) -> bool:
+    value = row[name]
+    more = traceback(row) if name == "exception" else ""
+    if cell["more"] != more:
+        return False
+    if value is None:
+        return (cell["text"], cell["raw"]) == ("", None)
+    if isinstance(value, str):
+        return cell["raw"] is None and _is_text(cell["text"], value)
+    since = start_t if name == "t" or name.endswith("_t") else 0.0
+    printed = amount(cell["text"], unit)
+    if isinstance(value, Between):
+        raw = float(cell["raw"])
+        return value.least <= raw <= value.most and printed.fits(raw)
+    return is_same(float(cell["raw"]), value) and printed.fits(value - since)
+
+
+def _is_text(text: str, value: str) -> bool:
+    """Compare texts; the page leaves out the middle of long ones."""
+    if len(value) <= 240:
+        return text == value.strip()
+    head, _, tail = text.partition("…")
+    return len(text) == 240 and len(head) > 100 and value.startswith(head) and (
+        value.endswith(tail)
+    )  # fmt: skip
+
+
+def test_notes_count_the_rows_that_are_left_out(shown):
+    page, recording = shown
+
+    for table in page["tables"]:
+        expected = TABLES[table["name"]]
+        in_all = len(expected.rows(recording))
+        if in_all > expected.limit:
+            assert table["note"].startswith(f"{expected.limit:,} of {in_all:,} rows: ")
+        else:
+            assert table["note"] == ""
+
+
+def test_many_of_everything_is_more_than_any_table_shows(trace_of):
+    recording = Recording.read(trace_of(many_of_everything))
+
+    shorter = {n for n, e in TABLES.items() if len(e.rows(recording)) <= e.limit}
+    # There are five roles at most, no samples, and too few attempts of a prefix for stragglers.
+    assert shorter == {"roles", "functions", "stragglers"}
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
+def test_downloads_hold_the_raw_numbers(open_page, report, sample):
+    page = open_page(report(sample, name_of(sample)))
+    tables = read(page)["tables"]
+
+    for number, table in enumerate(tables):
+        if number % 8 == 7:
+            # Chromium blocks a page after ten downloads in a row.
+            page.reload()
+        header, *rows = downloaded(page, f"#table-{table['name']}")
+        assert header == [name for name, _ in table["columns"]]
+        assert rows == [[cell["raw"] or cell["text"] for cell in row] for row in table["rows"]]
+
+
+def downloaded(page, block: str) -> list[list[str]]:
+    with page.expect_download() as download:
+        page.locator(f"{block} [data-do=csv]").click()
+    return list(csv.reader(io.StringIO(Path(download.value.path()).read_text(), newline="")))

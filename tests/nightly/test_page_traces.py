@@ -1,0 +1,186 @@
+"""Pages of poor, odd and enormous traces have text everywhere, and no meaningless numbers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from browser.test_accessibility import PREPARE, violations
+from nightly import oddities
+from nightly.recording import Recording
+
+pytestmark = pytest.mark.browser
+
+SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*.jsonl.zst"))
+
+WORKER = {"kind": "worker_added", "t": 0.0, "worker": "w1", "name": "0", "nthreads": 1}
+CHUNK = {"kind": "chunk", "dataset": "Z", "filename": "z.root", "entry_start": 0}
+YEARS = 3e8
+
+
+def task(sent: float, start: float, stop: float, key: str = "a-1", **fields) -> list[dict]:
+    """Return the records of a task."""
+    moved = {"kind": "transition", "key": key, "worker": "w1", "run_id": 1}
+    parts = [{"action": "compute", "start": start, "stop": stop}]
+    ended = {"finish": "memory", "stimulus_id": "task-finished-1", "startstops": parts}
+    return [
+        {"kind": "task", "t": sent, "key": key, "prefix": "a"},
+        {**moved, "t": sent, "start": "waiting", "finish": "processing", "stimulus_id": "s"},
+        {**moved, "t": stop, "start": "processing", "thread": 1, **ended, **fields},
+    ]
+
+
+def chunk(start: float, stop: float, **measured) -> dict:
+    """Return the record of a chunk attempt."""
+    about = {"key": "a-1", "run_id": 1, "worker": "w1", "thread": 1, "entry_stop": 1000}
+    return {**CHUNK, **about, "t": stop, "start_t": start, "stop_t": stop, "measured": measured}
+
+
+def sample(t: float, **metrics) -> dict:
+    return {"kind": "worker_sample", "t": t, "worker": "w1", "nthreads": 1, "metrics": metrics}
+
+
+def trailer(t: float) -> dict:
+    counts = {"records_by_kind": {"header": 1}, "dropped_by_kind": {}}
+    return {"kind": "trailer", "t": t, "segment": 1, "reason": "stopped", **counts}
+
+
+FAILED = {"finish": "erred", "stimulus_id": "task-erred-1", "exception": "E()"}
+NOTHING_MEASURED = {"cpu_seconds": 0.0, "bytes_read": 0, "open_seconds": 0.0, "branches": []}
+
+POOR = {
+    "nothing": [],
+    "nothing, but whole": [trailer(5.0)],
+    "no workers": task(1.0, 1.0, 2.0),
+    "no tasks": [WORKER, sample(1.0, cpu=2.0, memory=2**20)],
+    "one task": [WORKER, *task(1.0, 1.0, 2.0)],
+    "tasks that never ended": [WORKER, *task(1.0, 1.0, 2.0)[:2]],
+    "tasks that were never sent": [WORKER, *task(1.0, 1.0, 2.0)[:1]],
+    "only failures": [WORKER, *task(1.0, 1.0, 2.0, **FAILED)],
+    "one instant": [
+        {**WORKER, "t": 7.0}, *task(7.0, 7.0, 7.0, nbytes=0),
+        chunk(7.0, 7.0, **NOTHING_MEASURED), sample(7.0, cpu=0.0, memory=0),
+    ],
+    "no events": [WORKER, *task(0.0, 0.0, 1.0), {**chunk(0.0, 1.0, events=0), "entry_stop": 0}],
+    "a clock that was put back": [
+        WORKER, *task(3600.0, 3600.0, 5.0), chunk(3600.0, 5.0, cpu_seconds=3.0),
+        sample(3600.0, cpu=9.0, memory=5), sample(6.0, cpu=9.0, memory=5),
+    ],
+    "a worker whose clock is behind": [
+        WORKER, *task(1.0, -50.0, -49.0), *task(2.0, -9.0, 3.0, "a-2"),
+    ],
+    "years and petabytes": [
+        {**WORKER, "memory_limit": 10**16}, *task(1.0, 1.0, YEARS, nbytes=10**15),
+        {**chunk(1.0, YEARS, cpu_seconds=YEARS / 3, bytes_read=10**17), "entry_stop": 10**15},
+        sample(1.0, cpu=1e6, memory=10**15), sample(YEARS, cpu=1e6, memory=10**16),
+    ],
+    "chunks without a cluster": [
+        chunk(1.0, 2.0, cpu_seconds=0.5), {**chunk(2.0, 4.0), "run_id": 2},
+    ],
+    "a chunk without a cluster that failed": [{**chunk(1.0, 2.0), "exception": "E()"}],
+    "nothing has a name": [
+        {"kind": "worker_added", "t": 0.0, "worker": "w1"},
+        {"kind": "transition", "t": 1.0, "key": "x", "start": "queued", "finish": "processing"},
+        {"kind": "chunk", "t": 2.0, "key": "y", "run_id": 4, "start_t": 1.0, "stop_t": 2.0},
+        {"kind": "event", "t": 1.0, "topic": "t"},
+        {"kind": "environment", "t": 0.0, "section": "s", "name": "n"},
+        {"kind": "loss", "t": 1.0},
+    ],
+}  # fmt: skip
+
+#: Finds words for missing values, such as NaN, and negative times, shares and sizes. Text of the
+#: trace itself is exempt.
+NONSENSE = """() => {
+    const own = ':is(#table-events, #table-environment, #table-failures) td:not(.n), pre, code';
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const shown = [];
+    while (walk.nextNode()) {
+        const within = walk.currentNode.parentElement;
+        if (within.checkVisibility() && !within.closest(`script, style, ${own}`)) {
+            shown.push(walk.currentNode.data.trim());
+        }
+    }
+    for (const named of document.querySelectorAll('[aria-label]')) shown.push(named.ariaLabel);
+    const words = '(NaN|nan|undefined|None|null|[Ii]nf|Infinity)';
+    const isWord = new RegExp(`(^|[^\\\\w./-])${words}($|[^\\\\w.-])|\\\\[object`);
+    const isLess = /(^|\\s)[-−][\\d,.]+(\\s?((µs|ms|s|min|h|d|[KMGTP]?i?B)\\b|%)|$)/;
+    return shown.filter(text => isWord.test(text) || isLess.test(text));
+}"""
+
+#: Finds headings, labels and sentences without text.
+SILENT = """() => [...document.querySelectorAll(
+    'h1, h2, h3, th button, dt, dd b, dd span, main p, figcaption, nav a, option, .spent li')]
+    .filter(one => one.checkVisibility() && !one.closest('.flame-tip, .flame-crumbs')
+        && (one.innerText ?? one.textContent).trim() === '')
+    .map(one => one.outerHTML)"""
+
+
+def assert_sensible(page):
+    assert page.evaluate(NONSENSE) == []
+    assert page.evaluate(SILENT) == []
+    assert page.locator("figure.plot:not([data-state=drawn])").count() == 0
+    for section in page.locator("main > section").all():
+        text = section.locator(".says, .empty, .lead").first.inner_text()
+        assert len(text) > 20, section.get_attribute("id")
+
+
+@pytest.mark.parametrize("name", POOR)
+def test_a_poor_trace_makes_a_sensible_page(open_page, report, name):
+    assert_sensible(open_page(report(POOR[name], name)))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.split(".")[0])
+def test_a_sample_makes_a_sensible_page(open_page, report, sample):
+    assert_sensible(open_page(report(sample, sample.name.split(".")[0])))
+
+
+@pytest.mark.parametrize(
+    "oddity",
+    [
+        oddities.without_header, oddities.cut, oddities.lines_lost, oddities.without_workers,
+        oddities.without_tasks, oddities.unmeasured, oddities.without_cluster,
+        oddities.clock_went_back, oddities.clocks_went_back_in_tasks,
+        oddities.begun_in_the_middle,
+    ],
+    ids=lambda oddity: oddity.__name__,
+)  # fmt: skip
+def test_an_odd_trace_makes_a_sensible_page(open_page, report, coffea_trace, tmp_path, oddity):
+    lines = oddities.odd(oddity, Recording.read(coffea_trace).lines)
+    path = tmp_path / "odd.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    assert_sensible(open_page(report(path, oddity.__name__)))
+
+
+def test_nonsense_is_noticed(open_page, report):
+    page = open_page(report(POOR["one task"], "one task"))
+    words = [
+        "NaN",
+        "in None s",
+        "-5.000",
+        "−3 min",
+        "took −5 s",
+        "-100 % of them",
+        "[object Object]",
+    ]
+    fine = ["5-10 s", "finance", "2026-11-21", "worker-1", "a – b", "Nothing", "–"]
+
+    page.locator("main").evaluate(
+        "(main, words) => main.replaceChildren(...words.map(word => {"
+        "const p = document.createElement('p'); p.textContent = word; return p }))",
+        [*words, *fine, ""],
+    )
+
+    assert page.evaluate(NONSENSE) == words
+    assert page.evaluate(SILENT) == ["<p></p>"]
+
+
+@pytest.mark.parametrize("width", [1440, 400])
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.split(".")[0])
+def test_axe_finds_no_violation(open_page, report, sample, width):
+    path = report(sample, sample.name.split(".")[0])
+    page = open_page(path, bypass_csp=True, viewport={"width": width, "height": 900})
+    page.evaluate(PREPARE)
+    for colors in ("light", "dark"):
+        page.emulate_media(color_scheme=colors)
+        assert violations(page) == []

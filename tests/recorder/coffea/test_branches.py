@@ -1,0 +1,325 @@
+"""Bytes of each branch in a range of entries, compared with independent counts."""
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from roast_recorder.coffea.branches import (
+    OverlappingBytes,
+    branch_name,
+    count_branches,
+    storage_format,
+)
+
+ak = pytest.importorskip("awkward")
+uproot = pytest.importorskip("uproot")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+# -- TTree -----------------------------------------------------------------------------------
+
+BRANCHES = ("run", "cov", "nJet", "Jet_pt", "Jet_eta", "flag", "name")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """Numbers, fixed-size arrays, jagged collections and strings in baskets of 10, 4 and 6."""
+    path = tmp_path_factory.mktemp("trees") / "tree.root"
+    jets = ak.types.from_datashape("var * {pt: float32, eta: float32}", highlevel=False)
+    columns = {
+        "run": np.dtype("u4"),
+        "cov": np.dtype(("f4", (3,))),
+        "Jet": jets,
+        "flag": np.dtype("?"),
+        "name": "string",
+    }
+    with uproot.recreate(path) as file:
+        written = file.mktree("Events", columns)
+        for n in (10, 4, 6):
+            pt = ak.Array([[1.5] * (k % 4) for k in range(n)])
+            written.extend(
+                {
+                    "run": np.arange(n, dtype="u4"),
+                    "cov": np.random.default_rng(n).random((n, 3), "f4"),
+                    "Jet": ak.zip({"pt": pt, "eta": pt * 2}),
+                    "flag": np.arange(n) % 3 == 0,
+                    "name": ["x" * k for k in range(n)],
+                }
+            )
+    # Without a cache, every read requests bytes.
+    with uproot.open(path, array_cache=None) as file:
+        yield file["Events"]
+
+
+def all_sizes(branch):
+    """Uncompressed sizes of all baskets, as a measurement collects them."""
+    return {
+        (id(branch), number): branch.basket_uncompressed_bytes(number)
+        for number in range(branch.num_baskets)
+    }
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "baskets"),
+    [
+        (0, 20, (0, 1, 2)),
+        (0, 10, (0,)),
+        (10, 14, (1,)),
+        (14, 20, (2,)),
+        (9, 10, (0,)),
+        (9, 11, (0, 1)),
+        (13, 15, (1, 2)),
+        (10, 10, ()),
+        (20, 20, ()),
+    ],
+)
+def test_overlapping_baskets_are_counted_as_uproot_requests_them(tree, start, stop, baskets):
+    source = tree.file.source
+    for name in BRANCHES:
+        branch = tree[name]
+        before = source.num_requested_bytes
+
+        sizes = OverlappingBytes(start, stop, all_sizes(branch)).of(branch)
+
+        assert sizes == (
+            sum(branch.basket_compressed_bytes(number) for number in baskets),
+            sum(branch.basket_uncompressed_bytes(number) for number in baskets),
+        ), name
+        if stop > start:
+            before = source.num_requested_bytes
+            branch.array(entry_start=start, entry_stop=stop, array_cache=None)
+            assert sizes[0] == source.num_requested_bytes - before, name
+
+
+def test_chunks_as_large_as_baskets_add_up_to_the_branch_and_nothing_is_read(tree):
+    for name in BRANCHES:
+        branch = tree[name]
+        sizes = all_sizes(branch)
+        before = tree.file.source.num_requested_bytes
+        parts = [
+            OverlappingBytes(start, stop, sizes).of(branch)
+            for start, stop in pairwise([0, 10, 14, 20])
+        ]
+        count_branches(tree)
+
+        total = tuple(map(sum, zip(*parts, strict=True)))
+        assert total == (branch.compressed_bytes, branch.uncompressed_bytes)
+        assert tree.file.source.num_requested_bytes == before
+
+
+def test_the_uncompressed_size_of_an_unread_basket_is_known_only_of_a_whole_branch(tree):
+    branch = tree["run"]
+
+    assert OverlappingBytes(0, 14, {(id(branch), 0): 100}).of(branch)[1] is None
+    assert OverlappingBytes(0, 20, {}).of(branch)[1] == branch.uncompressed_bytes
+
+
+def test_an_empty_tree_has_no_bytes(tmp_path):
+    with uproot.recreate(tmp_path / "empty.root") as file:
+        file.mktree("Events", {"x": "f8", "jets": "var * float32"})
+
+    with uproot.open(tmp_path / "empty.root") as file:
+        sizes = [OverlappingBytes(0, 0, {}).of(branch) for branch in file["Events"].branches]
+
+    assert sizes == [(0, 0)] * 3
+
+
+class FakeBranch(SimpleNamespace):
+    """A branch that uproot can read but not write."""
+
+    num_baskets = 0
+
+
+def test_embedded_baskets_are_free_and_count_what_they_hold():
+    def embedded(last, offsets):
+        return SimpleNamespace(member={"fLast": last}.get, byte_offsets=offsets)
+
+    branch = FakeBranch(
+        interpretation=None,
+        num_baskets=3,
+        entry_offsets=[0, 10, 20, 30],
+        embedded_baskets=[embedded(70, None), embedded(50, np.zeros(4, "i4"))],
+        basket_compressed_bytes=lambda number: (100, 0, 0)[number],
+        uncompressed_bytes=1_000,
+    )
+    sizes = {(id(branch), 0): 200}
+
+    for (start, stop), expected in {
+        (0, 10): (100, 200),
+        (0, 20): (100, 270),
+        (10, 20): (0, 70),
+        (15, 30): (0, 70 + 50 + 16),
+    }.items():
+        assert OverlappingBytes(start, stop, sizes).of(branch) == expected
+    assert OverlappingBytes(0, 30, {}).of(branch) == (100, None)
+
+
+def test_a_split_branch_is_its_parts_and_a_counting_branch_is_not(tree):
+    parts = [tree["run"], tree["Jet_pt"]]
+    split = FakeBranch(interpretation=SimpleNamespace(subbranches={}), branches=parts)
+    count = tree["nJet"]
+    array = FakeBranch(  # a TClonesArray: the branch is only the number of objects
+        interpretation=count.interpretation,
+        branches=[tree["Jet_pt"]],
+        num_baskets=count.num_baskets,
+        entry_offsets=count.entry_offsets,
+        embedded_baskets=[],
+        basket_compressed_bytes=count.basket_compressed_bytes,
+        uncompressed_bytes=count.uncompressed_bytes,
+    )
+
+    assert OverlappingBytes(0, 20, {}).of(split) == (
+        sum(part.compressed_bytes for part in parts),
+        sum(part.uncompressed_bytes for part in parts),
+    )
+    assert OverlappingBytes(0, 20, {}).of(array)[0] == count.compressed_bytes
+
+
+# -- RNTuple ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ntuple(tmp_path_factory):
+    """Numbers, strings, records and nested collections in clusters of 1,000 and 700."""
+    path = tmp_path_factory.mktemp("ntuples") / "ntuple.root"
+
+    def events(n):
+        jets = [[{"pt": 1.5 * k, "hits": [k] * k} for k in range(i % 4)] for i in range(n)]
+        return {
+            "x": np.linspace(0, 1, n),
+            "flag": np.arange(n) % 2 == 0,
+            "name": ["ab" * (i % 5) for i in range(n)],
+            "vertex": ak.Array([{"z": 0.5 * i, "good": True} for i in range(n)]),
+            "jets": ak.Array(jets),
+        }
+
+    with uproot.recreate(path) as file:
+        written = file.mkrntuple("Events", events(1_000))
+        written.extend(events(700))
+    with uproot.open(path) as file:
+        yield file["Events"]
+
+
+def columns_below(ntuple, field_id):
+    """Numbers of the columns of a field and of all fields below it."""
+    ids, queue = set(), [field_id]
+    while queue:
+        number = queue.pop()
+        ids.add(number)
+        queue += [
+            below
+            for below, record in enumerate(ntuple.field_records)
+            if record.parent_field_id == number and below != number
+        ]
+    return [column.idx for column in ntuple.column_records if column.field_id in ids]
+
+
+def size_on_disk(ntuple, columns, clusters):
+    """Sum of the sizes in the page lists."""
+    bits = uproot.const.rntuple_col_num_to_size_dict
+    compressed = uncompressed = 0
+    for cluster in clusters:
+        for column in columns:
+            width = bits[ntuple.column_records[column].type]
+            for page in ntuple.page_link_list[cluster][column].pages:
+                compressed += page.locator.num_bytes
+                uncompressed += -(-page.num_elements * width // 8)
+    return compressed, uncompressed
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "clusters"),
+    [
+        (0, 1_700, (0, 1)),
+        (0, 1_000, (0,)),
+        (999, 1_001, (0, 1)),
+        (1_000, 1_700, (1,)),
+        (5, 5, ()),
+    ],
+)
+def test_overlapping_clusters_are_counted(ntuple, start, stop, clusters):
+    for name in ("x", "flag", "name", "vertex", "jets"):
+        field = ntuple[name]
+        columns = columns_below(ntuple, field.field_id)
+
+        sizes = OverlappingBytes(start, stop, {}).of(field)
+
+        assert sizes == size_on_disk(ntuple, columns, clusters), name
+
+
+def test_a_field_of_a_collection_includes_the_collections_offsets(ntuple):
+    jets, pt = ntuple["jets"], ntuple["jets"]["pt"]
+    offsets = [c.idx for c in ntuple.column_records if c.field_id == jets.field_id]
+    own = columns_below(ntuple, pt.field_id)
+    assert len(offsets) == len(own) == 1
+
+    expected = size_on_disk(ntuple, offsets + own, (0, 1))
+    assert OverlappingBytes(0, 1_700, {}).of(pt) == expected
+
+
+# -- Parquet ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory):
+    """A table in row groups of 10, with names that begin with other names."""
+    path = tmp_path_factory.mktemp("parquet") / "table.parquet"
+    n = 35
+    jets = [[float(k) for k in range(i % 4)] for i in range(n)]
+    table = pa.table(
+        {
+            "run": pa.array(range(n), pa.int32()),
+            "jet": pa.array(jets),
+            "jet.pt": pa.array(jets),
+            "muons": pa.array([[{"pt": 1.0, "id": [1, 2]}] * (i % 3) for i in range(n)]),
+            "muons.list": pa.array(range(n)),
+        }
+    )
+    pq.write_table(table, path, row_group_size=10)
+    with pq.ParquetFile(path) as file:
+        yield file
+
+
+class Column:
+    """Like coffea's wrapper of a Parquet column."""
+
+    def __init__(self, file, name):
+        self.source = SimpleNamespace(file=file)
+        self.column = name
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "groups"),
+    [(0, 35, (0, 1, 2, 3)), (10, 20, (1,)), (9, 11, (0, 1)), (30, 35, (3,)), (20, 20, ())],
+)
+def test_overlapping_row_groups_are_counted(parquet, start, stop, groups):
+    for name, leaves in {"run": [0], "jet": [1], "jet.pt": [2], "muons": [3, 4]}.items():
+        parts = [parquet.metadata.row_group(g).column(leaf) for g in groups for leaf in leaves]
+
+        sizes = OverlappingBytes(start, stop, {}).of(Column(parquet, name))
+
+        assert sizes == (
+            sum(part.total_compressed_size for part in parts),
+            sum(part.total_uncompressed_size for part in parts),
+        ), name
+
+
+# -- names and numbers -----------------------------------------------------------------------
+
+
+def test_formats_names_and_numbers_of_branches(tree, ntuple, parquet):
+    expected = {
+        "TTree": (tree, tree["Jet_pt"], "Jet_pt", len(tree.keys())),
+        "RNTuple": (ntuple, ntuple["vertex"], "vertex", len(ntuple.keys())),
+        "Parquet": (parquet, Column(parquet, "jet.pt"), "jet.pt", 5),
+    }
+    for name, (table, branch, title, number) in expected.items():
+        assert storage_format(table) == storage_format(branch) == name
+        assert branch_name(branch) == title
+        assert count_branches(table) == number
+    assert (
+        storage_format(None) is storage_format({"run": [1, 2]}) is count_branches(None) is None
+    )
+    assert OverlappingBytes(0, 1, {}).of(None) == (None, None)

@@ -144,13 +144,16 @@ def test_any_name_is_recorded_as_text(listener):
 
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])
 def test_exceptions_are_recorded_where_they_pass_and_raised_unchanged(listener, error):
-    with pytest.raises(type(error)) as caught, section("outer"):
+    def process():
         with section("over"):
             pass
         with section("handles"), contextlib.suppress(KeyError):
             raise KeyError("handled")
         with section("inner"):
             raise error
+
+    with pytest.raises(type(error)) as caught, section("outer"):
+        process()
 
     assert caught.value is error
     expected = [None, None, repr(error), repr(error)]

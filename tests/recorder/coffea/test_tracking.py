@@ -171,12 +171,11 @@ def test_attributes_set_later_are_used(listener, path):
         assert len(listener) == 2 * times
 
 
-def test_a_decorated_function_keeps_its_name(listener, path):
+def test_a_decorated_function_keeps_its_name(path):
     tracked = track(total)
 
     assert (tracked.__name__, tracked.__doc__) == ("total", "Sum of x.")
     assert tracked.__wrapped__ is total
-    remove_listener("test")
     events = read(path)
     assert track(lambda given: given)(events) is events
 

@@ -91,7 +91,7 @@ def shown(value):
 
 
 @pytest.mark.parametrize("view", view_names())
-def test_together_is_the_union_of_each_alone(databases, view):
+def test_views_are_the_union_of_single_traces(databases, view):
     together, alone = databases
 
     expected = [row for connection in alone for row in rows_of(connection, view)]
@@ -99,7 +99,7 @@ def test_together_is_the_union_of_each_alone(databases, view):
 
 
 @pytest.mark.parametrize("view", view_names())
-def test_rows_come_trace_by_trace(databases, view):
+def test_rows_in_order_of_traces(databases, view):
     together, _ = databases
 
     traces = [trace for (trace,) in together.sql(f"SELECT trace_id FROM {view}").fetchall()]

@@ -1,7 +1,7 @@
 """What branches cost."""
 
 
-def test_totals_the_costliest_first(rows, chunk, run):
+def test_totals_in_order_of_cost(rows, chunk, run):
     def read(key, run_id, dataset, filename, *branches):
         names = ("branch", "compressed_bytes", "uncompressed_bytes", "read_seconds")
         told = [dict(zip(names, branch, strict=True)) for branch in branches]
@@ -20,9 +20,3 @@ def test_totals_the_costliest_first(rows, chunk, run):
         ("DY", "x", 2, 2, 200, 400, 2.0, 1.5, 200 / 400, 1.5 / 8, "T"),
         ("QCD", "x", 1, 1, 100, 200, 2.0, 1.5, 100 / 400, 1.5 / 8, "T"),
     ]
-
-
-def test_nothing_measured_is_no_row(rows, chunk, run):
-    assert rows(
-        "SELECT * FROM branches", chunk("a", entry_start=0, entry_stop=1), *run("a", 1.0, 2.0)
-    ) == []  # fmt: skip

@@ -19,7 +19,7 @@ def test_one_row_per_attempt_and_branch(rows, chunk, run):
     ) == [("a", 2, "x", 1, 2, 0.5, *rest), ("a", 2, "y", 3, None, None, *rest)]
 
 
-def test_what_spans_two_chunks_is_read_for_both(rows, chunk, run):
+def test_basket_that_spans_two_chunks_counts_in_both(rows, chunk, run):
     basket = [{"branch": "x", "compressed_bytes": 100}]
 
     assert rows(

@@ -36,7 +36,7 @@ def costs(open_trace, worker, chunk, run):
 SIZES = [1000, 2000, 3000, 4000, 5000, 2500, 3500, 1500]
 
 
-def test_a_line_without_noise_is_found_exactly(costs):
+def test_fit_without_noise_is_exact(costs):
     # 0.5 s a chunk and 0.1 ms an event
     [row] = costs(*((n, 0.5 + 1e-4 * n) for n in SIZES), file_events=1_000_000)
 
@@ -55,7 +55,7 @@ def test_a_line_without_noise_is_found_exactly(costs):
     assert row["max_events"] == pytest.approx((total / 4 - 0.5) / 1e-4, abs=1)
 
 
-def test_with_noise_it_is_least_squares_of_what_is_not_far_off(costs):
+def test_fit_excludes_outliers(costs):
     draw = random.Random(1)
     chunks = [(n, 0.5 + 1e-4 * n + draw.gauss(0, 0.02)) for n in SIZES * 5]
     stuck = [(3000, 5.0), (1500, 4.0)]
@@ -79,7 +79,7 @@ def test_with_noise_it_is_least_squares_of_what_is_not_far_off(costs):
     assert row["relative_error"] == pytest.approx(off)
 
 
-def test_larger_chunks_if_the_fixed_time_is_more_than_5_percent(costs):
+def test_larger_chunks_if_fixed_time_exceeds_5_percent(costs):
     many = [(n, 0.1 + 1e-3 * n) for n in SIZES * 20]
 
     [right] = costs(*many, file_events=1_000_000)
@@ -91,7 +91,7 @@ def test_larger_chunks_if_the_fixed_time_is_more_than_5_percent(costs):
     assert larger["note"] == ("larger chunks: fixed time 5 %; no chunk was this large")
 
 
-def test_smaller_chunks_if_threads_would_have_fewer_than_4(costs):
+def test_smaller_chunks_if_threads_get_fewer_than_4(costs):
     [row] = costs(*((n, 0.001 + 1e-3 * n) for n in SIZES), threads=10, file_events=1_000_000)
 
     total = sum(0.001 + 1e-3 * n for n in SIZES)
@@ -102,7 +102,7 @@ def test_smaller_chunks_if_threads_would_have_fewer_than_4(costs):
     )
 
 
-def test_a_compromise_if_fixed_time_and_balance_cannot_both_be_had(costs):
+def test_compromise_between_fixed_time_and_balance(costs):
     [row] = costs(*((n, 0.5 + 1e-3 * n) for n in SIZES), threads=10, file_events=1_000_000)
 
     thread_seconds = sum(0.5 + 1e-3 * n for n in SIZES) / 10
@@ -116,14 +116,14 @@ def test_a_compromise_if_fixed_time_and_balance_cannot_both_be_had(costs):
     assert row["note"].startswith("compromise, little work for many threads: fixed time")
 
 
-def test_no_chunk_is_larger_than_its_file(costs):
+def test_recommended_size_is_at_most_a_file(costs):
     [row] = costs(*((n, 1.0 + 1e-3 * n) for n in SIZES * 20), file_events=6_000)
 
     assert (row["largest_file_events"], row["recommended_events"]) == (6_000, 6_000)
     assert row["note"] == ("whole files, smaller than the optimum: fixed time 14 %")
 
 
-def test_a_small_fixed_time_need_not_be_known_well(costs):
+def test_small_fixed_time_compatible_with_zero(costs):
     draw = random.Random(2)
     [row] = costs(*((n, 1e-3 * n + draw.gauss(0, 0.005)) for n in SIZES * 20))
 
@@ -133,7 +133,7 @@ def test_a_small_fixed_time_need_not_be_known_well(costs):
     assert row["min_events"] < 2750
 
 
-def test_where_sizes_are_alike_the_measured_opening_stands_in(costs):
+def test_opening_time_replaces_fixed_time_if_sizes_are_similar(costs):
     [row] = costs(*[(3000, 1.0), (3000, 1.2), (3000, 1.4)] * 3, open_seconds=0.4)
 
     assert row["method"] == "opening"
@@ -156,21 +156,21 @@ def test_where_sizes_are_alike_the_measured_opening_stands_in(costs):
     ],
     ids=["few", "alike", "falling", "rising", "noise"],
 )
-def test_without_a_model_there_is_no_recommendation_and_a_reason(costs, chunks, note):
+def test_note_gives_the_reason_without_a_model(costs, chunks, note):
     [row] = costs(*chunks)
 
     assert (row["method"], row["recommended_events"], row["min_events"]) == (None, None, None)
     assert row["note"].startswith(f"no model: {note}")
 
 
-def test_without_threads_only_the_fixed_time_counts(costs):
+def test_recommendation_with_unknown_threads(costs):
     [row] = costs(*((n, 1.0 + 1e-3 * n) for n in SIZES), threads=None, file_events=1_000_000)
 
     assert (row["max_events"], row["recommended_events"]) == (None, 19_000)
     assert "number of threads unknown" in row["note"]
 
 
-def test_what_says_nothing_of_the_cost_is_left_out(rows, chunk, run, move):
+def test_excluded_chunks(rows, chunk, run, move):
     def result(key, seconds, run_id=1, **measured):
         about = {"dataset": "DY", "filename": "f.root", "entry_start": 0, "entry_stop": 10}
         return (
@@ -190,7 +190,3 @@ def test_what_says_nothing_of_the_cost_is_left_out(rows, chunk, run, move):
         move(1.0, "erred", "waiting>processing", worker="w1"),
         move(2.0, "erred", "processing>erred", "task-erred-2.0"),
     ) == [(2,)]
-
-
-def test_no_chunks_no_costs(rows, run):
-    assert rows("SELECT * FROM chunk_costs", *run("a", 1.0, 2.0)) == []

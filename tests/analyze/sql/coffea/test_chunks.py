@@ -13,7 +13,7 @@ IDENTITY = {
 }
 
 
-def test_a_chunk_that_was_not_measured(open_trace, chunk, run):
+def test_chunk_without_measurement(open_trace, chunk, run):
     [row] = (
         open_trace(chunk("a", **IDENTITY), *run("a", 1.0, 3.0)).view("chunks").pl().to_dicts()
     )
@@ -72,7 +72,7 @@ MEASURED = {
 }
 
 
-def test_a_chunk_that_was_measured(open_trace, chunk, run):
+def test_chunk_with_measurement(open_trace, chunk, run):
     [row] = (
         open_trace(
             chunk("a", **IDENTITY), *run("a", 1.0, 3.0, run_id=7), chunk("a", **MEASURED)
@@ -133,32 +133,7 @@ def test_a_chunk_that_was_measured(open_trace, chunk, run):
     }
 
 
-def test_a_measured_attempt_is_found_by_its_run_id(rows, chunk, run, move):
-    measured = {
-        "events": 40,
-        "bytes_read": 1000,
-        "columns": ["x", "y"],
-        "branches": [{"branch": "x"}],
-        "process_seconds": 1.5,
-        "open_seconds": 0.25,
-        "cpu_seconds": 1.0,
-    }
-
-    assert rows(
-        "SELECT attempt, outcome, events, bytes_read, columns_read, branches_read, "
-        "process_seconds, open_seconds, cpu_seconds, events_per_second FROM chunks",
-        chunk("a", **IDENTITY),
-        move(1.0, "a", "waiting>processing", worker="w1", run_id=1),
-        move(2.0, "a", "processing>released", "task-erred-2.0", worker="w1", run_id=1),
-        *run("a", 3.0, 5.0, run_id=2),
-        chunk("a", run_id=2, **measured),
-    ) == [
-        (1, "retried", None, None, None, None, None, None, None, None),
-        (2, "memory", 40, 1000, 2, 1, 1.5, 0.25, 1.0, 20.0),
-    ]
-
-
-def test_an_identity_that_is_repeated_does_not_multiply_the_attempts(rows, chunk, run):
+def test_repeated_identity_and_measurement_count_once(rows, chunk, run):
     assert rows(
         "SELECT key, attempt, events FROM chunks",
         chunk("a", **IDENTITY),
@@ -169,16 +144,7 @@ def test_an_identity_that_is_repeated_does_not_multiply_the_attempts(rows, chunk
     ) == [("a", 1, 50)]
 
 
-def test_a_lost_result_is_processed_twice_and_counts_twice(rows, chunk, run):
-    assert rows(
-        "SELECT attempt, outcome, events FROM chunks",
-        chunk("a", **IDENTITY),
-        *run("a", 1.0, 2.0, worker="w1"),
-        *run("a", 4.0, 5.0, worker="w2"),
-    ) == [(1, "memory", 50), (2, "memory", 50)]
-
-
-def test_a_failed_chunk_has_no_events_but_its_exception(rows, chunk, move):
+def test_failed_chunk_has_an_exception_and_no_events(rows, chunk, move):
     assert rows(
         "SELECT outcome, events, events_per_second, exception FROM chunks",
         chunk("a", **IDENTITY),
@@ -187,7 +153,7 @@ def test_a_failed_chunk_has_no_events_but_its_exception(rows, chunk, move):
     ) == [("erred", None, None, "OSError()")]
 
 
-def test_a_measured_attempt_without_identity_brings_its_own(rows, chunk, run):
+def test_measurement_without_identity(rows, chunk, run):
     assert rows(
         "SELECT dataset, events FROM chunks",
         *run("a", 1.0, 2.0, run_id=1),
@@ -195,7 +161,7 @@ def test_a_measured_attempt_without_identity_brings_its_own(rows, chunk, run):
     ) == [("DY", 5)]
 
 
-def test_a_file_that_is_asked_for_its_entries_is_no_chunk(rows, chunk, run):
+def test_file_metadata_is_not_a_chunk(rows, chunk, run):
     assert rows(
         "SELECT * FROM chunks",
         chunk("a", dataset="DY", filename="f.root", treename="Events"),
@@ -208,7 +174,7 @@ def test_a_file_that_is_asked_for_its_entries_is_no_chunk(rows, chunk, run):
     [(None, (None, None, None)), ([], (0, 0, 0)), ([{"branch": "x"}], (1, None, None))],
     ids=["not measured", "nothing read", "sizes not known"],
 )
-def test_nothing_read_is_0_and_nothing_known_is_null(rows, chunk, run, branches, sizes):
+def test_nothing_read_is_0_and_unknown_is_null(rows, chunk, run, branches, sizes):
     assert rows(
         "SELECT branches_read, compressed_bytes, uncompressed_bytes FROM chunks",
         *run("a", 1.0, 2.0, run_id=1),
@@ -216,7 +182,7 @@ def test_nothing_read_is_0_and_nothing_known_is_null(rows, chunk, run, branches,
     ) == [sizes]
 
 
-def test_the_worker_that_measured_is_the_one_it_ran_on(rows, chunk, move):
+def test_worker_of_a_stolen_chunk_is_the_one_that_measured(rows, chunk, move):
     # It was sent to w1, stolen by w2, and given up by its client meanwhile.
     assert rows(
         "SELECT worker, outcome FROM chunks",
@@ -227,7 +193,7 @@ def test_the_worker_that_measured_is_the_one_it_ran_on(rows, chunk, move):
     ) == [("w2", "cancelled")]
 
 
-def test_an_attempt_that_died_with_its_worker_has_no_measurement_but_a_row(rows, chunk, move):
+def test_attempt_lost_with_its_worker_has_a_row(rows, chunk, move):
     assert rows(
         "SELECT attempt, outcome, worker, events, bytes_read, filename FROM chunks",
         chunk("a", **IDENTITY),
@@ -242,7 +208,7 @@ def test_an_attempt_that_died_with_its_worker_has_no_measurement_but_a_row(rows,
     ]
 
 
-def test_what_another_attempt_measured_tells_what_the_chunk_is(rows, chunk, run, move):
+def test_identity_from_another_attempt(rows, chunk, run, move):
     """The record of what the chunk is was lost: so would have been the attempt."""
     assert rows(
         "SELECT attempt, outcome, filename, entry_start, bytes_read FROM chunks",
@@ -253,7 +219,7 @@ def test_what_another_attempt_measured_tells_what_the_chunk_is(rows, chunk, run,
     ) == [(1, "lost", "f.root", 0, None), (2, "memory", "f.root", 0, 9)]
 
 
-def test_what_was_measured_counts_once_where_two_attempts_seem_to_be_one(rows, chunk, move):
+def test_measurement_counts_once_if_records_are_out_of_order(rows, chunk, move):
     """The end of the first attempt came after the beginning of the second one."""
     assert rows(
         "SELECT attempt, outcome, bytes_read FROM chunks",
@@ -265,9 +231,7 @@ def test_what_was_measured_counts_once_where_two_attempts_seem_to_be_one(rows, c
     ) == [(1, "unfinished", 1000), (2, "retried", None)]
 
 
-def test_a_swallowed_exception_makes_a_skipped_chunk_of_a_task_that_ended_well(
-    rows, chunk, run
-):
+def test_suppressed_exception_makes_a_skipped_chunk(rows, chunk, run):
     assert rows(
         "SELECT chunks.outcome, task_runs.outcome, chunks.exception, chunks.events, "
         "files.chunks, files.events, files.failed_attempts, run.chunks, run.skipped, "
@@ -284,7 +248,7 @@ def test_a_swallowed_exception_makes_a_skipped_chunk_of_a_task_that_ended_well(
     ]  # fmt: skip
 
 
-def test_events_of_a_result_from_a_checkpoint_are_not_known(rows, chunk, run):
+def test_result_from_a_checkpoint_has_no_events(rows, chunk, run):
     assert rows(
         "SELECT chunks.from_checkpoint, chunks.events, files.chunks, files.events, "
         "files.checkpointed_chunks, files.compute_seconds, files.events_per_second, run.events "
@@ -306,7 +270,7 @@ def read(key, start, stop, chunk, filename="f.root", **fields):
     return chunk(key, run_id=1, **{**about, **times, **fields})
 
 
-def test_what_a_task_does_after_reading_its_chunk_is_processing(rows, chunk, run):
+def test_dask_awkward_process_time_is_compute_minus_read_time(rows, chunk, run):
     assert rows(
         "SELECT attempt, compute_seconds, process_seconds, cpu_seconds, wait_seconds, events, "
         "events_per_second, measured_until FROM chunks",
@@ -315,7 +279,7 @@ def test_what_a_task_does_after_reading_its_chunk_is_processing(rows, chunk, run
     ) == [(1, 4.0, 2.5, None, None, 10, 2.5, "read")]
 
 
-def test_a_task_that_reads_several_chunks_counts_once_in_sums(rows, chunk, run):
+def test_task_of_several_chunks_divides_its_totals(rows, chunk, run):
     records = (
         *run("a", 1.0, 5.0, run_id=1, nbytes=9),
         read("a", 1.0, 1.5, chunk, "1.root", bytes_read=100),
@@ -337,7 +301,7 @@ def test_a_task_that_reads_several_chunks_counts_once_in_sums(rows, chunk, run):
     ) == [(4.0, 9, 20, 2)]
 
 
-def test_a_chunk_that_its_task_reads_twice_is_one_chunk(rows, chunk, run):
+def test_chunk_read_twice_by_its_task_is_one_row(rows, chunk, run):
     records = (
         *run("a", 1.0, 5.0, run_id=1),
         read("a", 1.0, 1.5, chunk, bytes_read=100, columns=["x", "y"], branches=[
@@ -356,9 +320,7 @@ def test_a_chunk_that_its_task_reads_twice_is_one_chunk(rows, chunk, run):
     ) == [("x", 1), ("z", 2)]
 
 
-def test_of_several_chunks_of_a_task_those_that_it_did_not_come_to_are_there_too(
-    rows, chunk, move
-):
+def test_unreached_chunks_of_a_failed_task_have_rows(rows, chunk, move):
     def identity(filename):
         return chunk("a", dataset="DY", filename=filename, entry_start=0, entry_stop=10)
 
@@ -388,7 +350,7 @@ def made(key, run_id, start, stop, chunk, worker="pid:1", **fields):
     return chunk(key, run_id=run_id, **{**about, **entries, **times, **who, **fields})
 
 
-def test_without_a_cluster_attempts_are_what_was_measured(rows, chunk):
+def test_attempts_without_a_cluster(rows, chunk):
     assert rows(
         "SELECT key, attempt, outcome, worker, thread, events, compute_seconds, processing_t, "
         "end_t, output_bytes, exception, events_per_second, queued_seconds FROM chunks",
@@ -404,7 +366,7 @@ def test_without_a_cluster_attempts_are_what_was_measured(rows, chunk):
     ]
 
 
-def test_without_a_cluster_everything_is_counted_all_the_same(open_trace, chunk, worker):
+def test_totals_without_a_cluster(open_trace, chunk, worker):
     trace = open_trace(
         worker("pid:1", 0.5),
         worker("pid:2", 0.5),
@@ -447,7 +409,7 @@ def test_without_a_cluster_everything_is_counted_all_the_same(open_trace, chunk,
     ]
 
 
-def test_without_a_cluster_no_result_is_lost_so_each_counts(rows, chunk):
+def test_repeated_results_without_a_cluster_count_each(rows, chunk):
     assert rows(
         "SELECT chunk_attempts, chunks, events FROM datasets",
         made("a", 1, 1.0, 2.0, chunk, events=10),
@@ -455,25 +417,17 @@ def test_without_a_cluster_no_result_is_lost_so_each_counts(rows, chunk):
     ) == [(2, 2, 20)]
 
 
-def test_what_only_read_without_a_cluster_has_no_known_end(rows, chunk):
+def test_read_only_measurement_without_a_cluster(rows, chunk):
     assert rows(
         "SELECT outcome, compute_seconds, process_seconds, events FROM chunks",
         made("a", 1, 1.0, 2.0, chunk, until="read", events=10),
     ) == [("memory", None, None, 10)]
 
 
-def test_a_measured_attempt_whose_transitions_are_missing_is_a_row_without_number(
-    rows, chunk, run
-):
+def test_measurement_without_transitions_has_no_attempt_number(rows, chunk, run):
     assert rows(
         "SELECT run_id, attempt, outcome FROM chunks ORDER BY run_id",
         chunk("a", **IDENTITY),
         *run("a", 1.0, 2.0, run_id=1),
         made("a", 2, 3.0, 4.0, chunk),
     ) == [(1, 1, "memory"), (2, None, "memory")]
-
-
-def test_no_rate_without_time(rows, chunk, run):
-    assert rows(
-        "SELECT events_per_second FROM chunks", chunk("a", **IDENTITY), *run("a", 1.0, 1.0)
-    ) == [(None,)]

@@ -3,7 +3,7 @@
 import pytest
 
 
-def test_totals_the_costliest_first(rows, chunk, run, move):
+def test_totals_in_order_of_cost(rows, chunk, run, move):
     def part(key, dataset, filename):
         entries = {"entry_start": 0, "entry_stop": 10}
         return chunk(key, dataset=dataset, filename=filename, treename="Events", **entries)
@@ -28,7 +28,7 @@ def test_totals_the_costliest_first(rows, chunk, run, move):
     ]
 
 
-def test_what_was_measured_is_added_up_and_the_rest_stays_unknown(rows, chunk, run):
+def test_sums_cover_measured_values(rows, chunk, run):
     about = {"dataset": "DY", "entry_start": 0, "entry_stop": 10}
     times = {"start_t": 1.0, "stop_t": 2.0}
     columns = (
@@ -63,7 +63,7 @@ def test_what_was_measured_is_added_up_and_the_rest_stays_unknown(rows, chunk, r
     ) == [(None,) * 13]
 
 
-def test_a_dataset_of_which_nothing_ended_well(rows, chunk, move):
+def test_dataset_without_results(rows, chunk, move):
     assert rows(
         "SELECT dataset, chunks, chunk_attempts, events, events_per_second FROM datasets",
         chunk("a", dataset="DY", entry_start=0, entry_stop=10),
@@ -71,9 +71,7 @@ def test_a_dataset_of_which_nothing_ended_well(rows, chunk, move):
     ) == [("DY", 0, 1, 0, None)]
 
 
-def test_a_chunk_whose_result_was_lost_counts_once_and_one_submitted_again_twice(
-    rows, chunk, run, task
-):
+def test_recomputed_chunk_counts_once_and_resubmitted_chunk_twice(rows, chunk, run, task):
     identity = {"dataset": "DY", "entry_start": 0, "entry_stop": 10}
 
     assert rows(

@@ -3,7 +3,7 @@
 import pytest
 
 
-def test_a_file_in_two_datasets_is_two_rows(rows, chunk, run, move):
+def test_file_in_two_datasets_has_two_rows(rows, chunk, run, move):
     def part(key, dataset):
         entries = {"entry_start": 0, "entry_stop": 10}
         return chunk(key, dataset=dataset, filename="f.root", treename="Events", **entries)
@@ -25,7 +25,7 @@ def test_a_file_in_two_datasets_is_two_rows(rows, chunk, run, move):
     ]
 
 
-def test_what_was_read_of_a_file(rows, chunk, run):
+def test_bytes_and_branches_of_a_file(rows, chunk, run):
     about = {"dataset": "DY", "filename": "f.root", "file_branches": 10, "file_bytes": 1000}
     told = {"source": "RNTuple", **about}
     x = {"branch": "x", "compressed_bytes": 10, "uncompressed_bytes": 20}
@@ -49,7 +49,7 @@ def test_what_was_read_of_a_file(rows, chunk, run):
 
 
 @pytest.mark.parametrize("first", ["w1", "w2"])
-def test_of_workers_that_are_equally_slow_the_first_is_named(rows, chunk, run, first):
+def test_slowest_worker_of_a_tie_is_the_first(rows, chunk, run, first):
     other = {"w1": "w2", "w2": "w1"}[first]
     about = {"dataset": "DY", "entry_start": 0, "entry_stop": 10}
 

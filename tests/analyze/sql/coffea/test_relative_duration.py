@@ -78,9 +78,7 @@ FILES = [f"{dataset}_{i}.root" for dataset in ("DY", "TT") for i in range(6)]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
-def test_one_slow_file_and_one_slow_worker_are_singled_out_and_nothing_else(
-    relative_duration, noise
-):
+def test_slow_file_and_slow_worker_are_separated(relative_duration, noise):
     slow = {"TT_3.root": 3.0, "w2": 2.0}
 
     found, called_slow = relative_duration(times(FILES, WORKERS, 20, noise, slow))
@@ -93,7 +91,7 @@ def test_one_slow_file_and_one_slow_worker_are_singled_out_and_nothing_else(
     assert others == pytest.approx([1.0] * 14, abs=0.01 + noise)
 
 
-def test_it_is_tukeys_median_polish(relative_duration):
+def test_result_equals_median_polish(relative_duration):
     chunks = list(times(FILES, WORKERS, 9, 0.3, {"DY_1.root": 2.0, "w1": 1.7}, seed=5))
 
     found, _ = relative_duration(chunks)
@@ -102,13 +100,13 @@ def test_it_is_tukeys_median_polish(relative_duration):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_chance_singles_out_nothing(relative_duration, seed):
+def test_random_durations_are_not_slow(relative_duration, seed):
     _, called_slow = relative_duration(times(FILES * 5, WORKERS, 4, 0.5, {}, seed))
 
     assert called_slow == set()
 
 
-def test_a_dataset_that_takes_longer_makes_no_file_slow(relative_duration):
+def test_slow_dataset_does_not_make_its_files_slow(relative_duration):
     heavy = {f"TT_{i}.root": 5.0 for i in range(6)}
 
     found, called_slow = relative_duration(times(FILES, WORKERS, 20, 0.1, heavy))
@@ -117,7 +115,7 @@ def test_a_dataset_that_takes_longer_makes_no_file_slow(relative_duration):
     assert found["TT_0.root"] == pytest.approx(1.0, abs=0.2)
 
 
-def test_what_cannot_be_told_apart_is_not_told(relative_duration):
+def test_null_if_files_and_workers_cannot_be_separated(relative_duration):
     chunks = [
         *times(["DY_0.root", "DY_1.root"], ["w0", "w1"], 10, 0.0, {}),
         *times(["DY_2.root"], ["w2"], 10, 0.0, {"DY_2.root": 9.0}),  # the file, or w2?
@@ -138,7 +136,7 @@ def test_what_cannot_be_told_apart_is_not_told(relative_duration):
     }
 
 
-def test_two_chunks_are_too_few_to_call_a_file_slow(relative_duration):
+def test_slow_needs_three_chunks(relative_duration):
     few = [("DY_9.root", "w0", 5.0), ("DY_9.root", "w1", 5.0)]
 
     found, called_slow = relative_duration([*times(FILES, WORKERS, 10, 0.0, {}), *few])

@@ -1,7 +1,7 @@
 """Totals by named part."""
 
 
-def test_totals_the_costliest_first(rows, chunk, run, passage):
+def test_totals_in_order_of_cost(rows, chunk, run, passage):
     def section(key, name, start, stop, **fields):
         return passage(stop, key, name, start_t=start, stop_t=stop, run_id=1, **fields)
 

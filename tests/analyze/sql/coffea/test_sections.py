@@ -12,7 +12,7 @@ def section(passage):
     return section
 
 
-def test_a_section_of_a_chunk(rows, chunk, run, move, section):
+def test_section_of_a_chunk(rows, chunk, run, move, section):
     assert rows(
         "SELECT * FROM sections",
         chunk("a", dataset="DY", filename="f.root", entry_start=0, entry_stop=10),
@@ -30,7 +30,7 @@ def test_a_section_of_a_chunk(rows, chunk, run, move, section):
     ]  # fmt: skip
 
 
-def test_a_section_that_an_exception_left_of_a_task_that_is_no_chunk(rows, move, section):
+def test_section_of_another_task_with_an_exception(rows, move, section):
     assert rows(
         "SELECT attempt, outcome, dataset, filename, exception FROM sections",
         move(1.0, "a", "waiting>processing", worker="w1", run_id=1),
@@ -39,9 +39,7 @@ def test_a_section_that_an_exception_left_of_a_task_that_is_no_chunk(rows, move,
     ) == [(1, "erred", None, None, "E()")]
 
 
-def test_of_a_task_that_reads_two_files_nobody_knows_which_one_it_was(
-    rows, chunk, run, section
-):
+def test_section_of_a_task_that_reads_two_files(rows, chunk, run, section):
     about = {"dataset": "DY", "entry_start": 0, "entry_stop": 10, "until": "read"}
 
     assert rows(
@@ -53,7 +51,7 @@ def test_of_a_task_that_reads_two_files_nobody_knows_which_one_it_was(
     ) == [(1, "DY", None)]
 
 
-def test_a_section_is_one_row_where_two_attempts_seem_to_be_one(rows, move, section):
+def test_section_counts_once_if_records_are_out_of_order(rows, move, section):
     """The end of the first attempt came after the beginning of the second one."""
     assert rows(
         "SELECT key, attempt FROM sections",
@@ -64,7 +62,7 @@ def test_a_section_is_one_row_where_two_attempts_seem_to_be_one(rows, move, sect
     ) == [("a", 1)]
 
 
-def test_a_section_without_a_cluster(rows, chunk, section):
+def test_section_without_a_cluster(rows, chunk, section):
     about = {"dataset": "DY", "filename": "f.root", "entry_start": 0, "entry_stop": 10}
 
     assert rows(
@@ -74,7 +72,7 @@ def test_a_section_without_a_cluster(rows, chunk, section):
     ) == [(1, "memory", "DY", "f.root")]
 
 
-def test_a_section_of_which_the_attempt_is_not_in_the_trace(rows, section):
+def test_section_without_its_attempt(rows, section):
     assert rows(
         "SELECT key, name, seconds, attempt, outcome FROM sections",
         section("a", "jets", 1.0, 2.0),

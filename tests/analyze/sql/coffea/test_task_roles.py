@@ -44,7 +44,7 @@ def test_roles_of_tasks(rows, analysis):
     }
 
 
-def test_merging_can_be_weighed_against_processing(rows, analysis, run, move):
+def test_totals_by_role(rows, analysis, run, move):
     chunks = [record for i in range(4) for record in run(f"Proc-{i}", 1.0, 2.0)]
     merges = [record for key in ("1", "2", "12") for record in run(f"reduce-{key}", 2.0, 4.0)]
 
@@ -69,7 +69,7 @@ def test_merging_can_be_weighed_against_processing(rows, analysis, run, move):
     ]  # fmt: skip
 
 
-def test_merging_is_a_number_of_the_run(rows, analysis, run):
+def test_merge_seconds_of_the_run(rows, analysis, run):
     assert rows(
         "SELECT chunk_seconds, merge_seconds FROM run",
         *analysis,
@@ -79,7 +79,7 @@ def test_merging_is_a_number_of_the_run(rows, analysis, run):
     ) == [(1.0, 3.0)]
 
 
-def test_a_prefix_that_does_not_tell_roles_apart_has_both(rows, analysis):
+def test_prefix_with_two_roles(rows, analysis):
     assert dict(rows("SELECT prefix, roles FROM prefixes", *analysis)) == {
         "Proc": "chunk",
         "automatic_retries": "file metadata",
@@ -89,7 +89,7 @@ def test_a_prefix_that_does_not_tell_roles_apart_has_both(rows, analysis):
     }
 
 
-def test_without_compression_chunks_have_the_prefix_of_file_metadata(rows, task, chunk):
+def test_chunks_and_file_metadata_share_a_prefix(rows, task, chunk):
     assert rows(
         "SELECT prefix, role FROM tasks ORDER BY key",
         chunk("automatic_retries-1"),
@@ -99,7 +99,7 @@ def test_without_compression_chunks_have_the_prefix_of_file_metadata(rows, task,
     ) == [("automatic_retries", "file metadata"), ("automatic_retries", "chunk")]
 
 
-def test_what_a_task_of_dask_awkward_depends_on_is_no_broadcast(rows, task, chunk):
+def test_dask_awkward_has_no_processor_broadcast(rows, task, chunk):
     assert rows(
         "SELECT key, role FROM tasks ORDER BY key",
         task("constant"),
@@ -108,7 +108,7 @@ def test_what_a_task_of_dask_awkward_depends_on_is_no_broadcast(rows, task, chun
     ) == [("constant", None), ("hist-1", "chunk")]
 
 
-def test_a_run_without_coffea_has_no_roles(rows, task, run):
+def test_run_without_coffea_has_no_roles(rows, task, run):
     assert rows(
         "SELECT role, prefixes, tasks, task_runs, compute_seconds, compute_share "
         "FROM task_roles",

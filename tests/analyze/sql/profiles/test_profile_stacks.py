@@ -57,7 +57,7 @@ def found(open_trace):
     return found
 
 
-def test_a_row_says_who_what_and_when(rows):
+def test_columns_of_a_stack(rows):
     tree = as_tree({"f": {"a": {}}}, {"root": 5, "f": 5, "a": 0})
 
     frames = [
@@ -70,7 +70,7 @@ def test_a_row_says_who_what_and_when(rows):
     ]  # fmt: skip
 
 
-def test_where_samples_ended_is_believed_if_it_was_noted(found):
+def test_recorded_innermost_counts_are_used(found):
     tree = as_tree(
         {"f": {"a": {"x": {}}, "b": {}}}, {"root": 9, "f": 9, "a": 1, "b": 0, "x": 0}
     )
@@ -87,7 +87,7 @@ def test_where_samples_ended_is_believed_if_it_was_noted(found):
 
 
 @pytest.mark.parametrize("innermost", [[1], [1, 2, 3], [0, -1], [0, None]])
-def test_what_cannot_have_been_noted_is_damage(open_trace, innermost):
+def test_invalid_innermost_counts_are_damage(open_trace, innermost):
     tree = as_tree({"f": {}}, {"root": 1, "f": 0})
     tree["slices"][0]["innermost"] = innermost
 
@@ -97,7 +97,7 @@ def test_what_cannot_have_been_noted_is_damage(open_trace, innermost):
     assert trace.sql("SELECT reason, records FROM loss").fetchall() == [("damaged profiles", 1)]
 
 
-def test_the_samples_of_an_only_child_are_its_own(found):
+def test_excess_belongs_to_an_only_child(found):
     spinning = {"f": {"spin_a": {}, "spin_b": {}}}
     on_a, on_b = ({"root": 100, "f": 100, f"spin_{i}": 0} for i in "ab")
 
@@ -141,11 +141,11 @@ def test_the_samples_of_an_only_child_are_its_own(found):
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_certain_and_what_is_not(found, counts, expected):
+def test_certain_and_ambiguous_samples(found, counts, expected):
     assert found(profile(as_tree(OUTLINE, counts))) == expected
 
 
-def test_the_scheduler_counts_the_innermost_function(found):
+def test_scheduler_counts_include_the_innermost_function(found):
     tree = as_tree(OUTLINE, {"root": 3, "f": 3, "b": 1, "c": 1})
 
     assert found(profile(tree, worker=None, prefix=None)) == {
@@ -155,7 +155,7 @@ def test_the_scheduler_counts_the_innermost_function(found):
     }
 
 
-def test_no_sample_is_lost_or_counted_twice(rows):
+def test_samples_add_up(rows):
     slices = [
         {"root": 9, "f": 7, "a": 4, "x": 0, "b": 0, "c": 0, "g": 0},
         {"root": 6, "f": 6, "b": 0, "c": 0},
@@ -207,7 +207,7 @@ def sliced(**fields):
     ],
     ids=str,
 )
-def test_what_is_no_tree_is_left_out_and_counted(open_trace, tree):
+def test_malformed_trees_are_excluded_and_counted(open_trace, tree):
     trace = open_trace(profile(tree), profile(WHOLE))
 
     assert trace.sql("SELECT sum(samples)::INT FROM profile_stacks").fetchall() == [(5,)]
@@ -225,7 +225,7 @@ def test_what_is_no_tree_is_left_out_and_counted(open_trace, tree):
     ],
     ids=str,
 )
-def test_what_is_not_known_is_null(open_trace, tree):
+def test_unknown_values_are_null(open_trace, tree):
     trace = open_trace(profile(tree))
 
     [(samples, stack)] = trace.sql(
@@ -238,7 +238,7 @@ def test_what_is_not_known_is_null(open_trace, tree):
 
 
 @pytest.mark.timeout(60)
-def test_a_tree_deeper_than_any_stack_does_not_fill_the_memory(rows):
+def test_depth_of_stacks_is_bounded(rows):
     n = 5000
     tree = {
         "frames": [{"name": "f", "filename": "a.py", "line_number": 1}],

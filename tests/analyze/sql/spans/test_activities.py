@@ -9,7 +9,7 @@ def metric(activity, delta, unit="seconds", t=1.0, **fields):
     return {**METRIC, "t": t, "activity": activity, "unit": unit, "delta": delta, **fields}
 
 
-def test_every_second_is_in_one_column(open_trace):
+def test_each_metric_belongs_to_one_column(open_trace):
     names = {
         "thread-cpu": "cpu",
         "thread-noncpu": "noncpu",
@@ -36,7 +36,7 @@ def test_every_second_is_in_one_column(open_trace):
     assert row["seconds"] == sum(expected.values()) == pytest.approx(2 * (2.0**13 - 1))
 
 
-def test_idle_time_is_left_out(open_trace):
+def test_idle_time_is_excluded(open_trace):
     background = {"context": "p2p", "prefix": "background-comms"}
 
     [row] = (
@@ -48,7 +48,7 @@ def test_idle_time_is_left_out(open_trace):
     assert (row["seconds"], row["other_seconds"]) == (2.0, 2.0)
 
 
-def test_what_dask_tells_twice_of_a_shuffle_counts_once(open_trace):
+def test_shuffle_time_reported_twice_counts_once(open_trace):
     """As foreground of p2p, and of the tasks: `ShuffleRun._capture_metrics` means it so."""
     frame = open_trace(
         metric("thread-cpu", 1.0),
@@ -62,7 +62,7 @@ def test_what_dask_tells_twice_of_a_shuffle_counts_once(open_trace):
     assert frame.select(columns).rows() == [("execute", "add", 1.5, 0.5, 64)]
 
 
-def test_bytes_are_apart_and_what_was_not_told_is_null(open_trace):
+def test_bytes_and_missing_metrics(open_trace):
     frame = open_trace(
         metric("disk-write", 7.0, "bytes"), metric("network", 1.0, worker="w2", prefix=None)
     ).frame("activities")
@@ -73,7 +73,7 @@ def test_bytes_are_apart_and_what_was_not_told_is_null(open_trace):
     ]
 
 
-def test_deltas_come_in_the_order_of_time(rows):
+def test_deltas_in_order_of_time(rows):
     query = "SELECT t, worker, activity, delta FROM fine_metric_deltas"
 
     assert rows(query, metric("compress", 1.0, t=3.0), metric("network", 2.0, t=2.0)) == [

@@ -1,7 +1,7 @@
 """Dask's fine performance metrics."""
 
 
-def test_deltas_are_added_up(rows):
+def test_sum_of_deltas(rows):
     metric = {
         "kind": "fine_metric",
         "worker": "w1",

@@ -43,7 +43,7 @@ def nested(task, run, move):
     ]
 
 
-def test_spans_alone_add_up_to_the_run(rows, nested):
+def test_columns_of_a_span_alone_add_up(rows, nested):
     assert rows(
         "SELECT span_id, path, parent_id, tasks, task_runs, failed_attempts, compute_seconds, "
         "output_bytes, metric_seconds, cpu_seconds, noncpu_seconds, first_t, last_t, "
@@ -63,7 +63,7 @@ def test_spans_alone_add_up_to_the_run(rows, nested):
     ]  # fmt: skip
 
 
-def test_with_the_spans_within_them(rows, nested):
+def test_totals_include_nested_spans(rows, nested):
     assert rows(
         "SELECT span_id, descendants, total_tasks, total_task_runs, total_failed_attempts, "
         "total_compute_seconds, total_output_bytes, total_metric_seconds, total_cpu_seconds, "
@@ -78,7 +78,7 @@ def test_with_the_spans_within_them(rows, nested):
     ]
 
 
-def test_what_belongs_to_no_span_is_the_last_row(rows, task, run):
+def test_last_row_is_work_outside_spans(rows, task, run):
     assert rows(
         "SELECT span_id, tasks, task_runs, compute_seconds, metric_seconds, "
         "total_compute_seconds, total_metric_seconds, descendants FROM span_totals",
@@ -89,7 +89,7 @@ def test_what_belongs_to_no_span_is_the_last_row(rows, task, run):
     ) == [("s", 0, 0, None, None, None, None, 0), (None, 1, 1, 1.0, 3.0, 1.0, 3.0, 0)]
 
 
-def test_spans_whose_record_is_missing_are_there_without_a_name(rows, task):
+def test_span_without_a_record_has_no_name(rows, task):
     assert rows(
         "SELECT span_id, name, tasks, total_tasks FROM span_totals",
         span("child", "lost parent"),
@@ -102,7 +102,7 @@ def test_spans_whose_record_is_missing_are_there_without_a_name(rows, task):
     ]
 
 
-def test_parents_in_a_circle_come_to_an_end(rows, task):
+def test_cyclic_parents(rows, task):
     assert rows(
         "SELECT span_id, tasks, total_tasks, descendants FROM span_totals",
         span("a", "b"),

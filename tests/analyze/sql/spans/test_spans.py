@@ -1,7 +1,7 @@
 """Dask spans."""
 
 
-def test_a_span_is_one_row_however_often_it_was_recorded(rows):
+def test_repeated_span_is_one_row(rows):
     span = {"kind": "span", "span_id": "s", "span_name": ["outer", "inner"], "parent_id": "p"}
 
     assert rows("SELECT * FROM spans", {**span, "t": 1.0}, {**span, "t": 2.0}) == [

@@ -3,7 +3,7 @@
 EDGES = "SELECT key, dependency, bytes, worker, dependency_worker, is_moved, has_transfer"
 
 
-def test_results_that_were_there_and_results_that_were_moved(rows, task, run, move):
+def test_local_and_transferred_results(rows, task, run, move):
     parts = [
         {"action": "transfer", "start": 3.0, "stop": 3.5, "source": "w2"},
         {"action": "compute", "start": 4.0, "stop": 5.0},
@@ -24,7 +24,7 @@ def test_results_that_were_there_and_results_that_were_moved(rows, task, run, mo
     ]
 
 
-def test_a_transfer_that_another_task_tells_of(rows, task, run):
+def test_transfer_reported_by_another_task(rows, task, run):
     """`load-1` was fetched once to w2, for two tasks there."""
     fetched = [
         {"action": "transfer", "start": 2.0, "stop": 2.5, "source": "w1"},
@@ -42,7 +42,7 @@ def test_a_transfer_that_another_task_tells_of(rows, task, run):
     ) == [("sum-1", True, True), ("sum-2", True, False)]
 
 
-def test_a_result_that_was_computed_again_is_the_one_that_was_there_then(rows, task, run, move):
+def test_recomputed_result(rows, task, run, move):
     assert rows(
         EDGES + " FROM dependencies",
         task("load-1"),
@@ -59,7 +59,7 @@ def test_a_result_that_was_computed_again_is_the_one_that_was_there_then(rows, t
     ]
 
 
-def test_of_several_attempts_the_last_good_one_took_it(rows, task, run, move):
+def test_last_successful_attempt_is_used(rows, task, run, move):
     assert rows(
         "SELECT worker, is_moved FROM dependencies",
         task("load-1"),
@@ -72,7 +72,7 @@ def test_of_several_attempts_the_last_good_one_took_it(rows, task, run, move):
     ) == [("w2", True)]
 
 
-def test_edges_have_the_groups_and_the_graph(rows, task):
+def test_groups_and_graph_of_edges(rows, task):
     assert rows(
         "SELECT dependency, task_group, dependency_group, stimulus_id FROM dependencies",
         task("a-1", group="a", stimulus_id="u1"),
@@ -80,7 +80,7 @@ def test_edges_have_the_groups_and_the_graph(rows, task):
     ) == [("a-1", "b", "a", "u1"), ("unknown", "b", None, "u1")]
 
 
-def test_if_none_was_good_it_is_the_last_one(rows, task, run, move):
+def test_last_attempt_is_used_if_none_succeeded(rows, task, run, move):
     assert rows(
         "SELECT worker, is_moved, has_transfer FROM dependencies",
         task("load-1"),
@@ -92,7 +92,7 @@ def test_if_none_was_good_it_is_the_last_one(rows, task, run, move):
     ) == [("w3", True, None)]
 
 
-def test_what_never_ran_has_edges_too(rows, task, run):
+def test_tasks_that_never_ran_have_edges(rows, task, run):
     assert rows(
         EDGES + ", dependency_prefix FROM dependencies",
         task("load-1"),

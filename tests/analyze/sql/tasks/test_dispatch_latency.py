@@ -41,7 +41,7 @@ def computed(start: float, stop: float) -> dict:
     return {"action": "compute", "start": start, "stop": stop}
 
 
-def test_the_parts_are_the_whole(rows, move, came):
+def test_parts_add_up_to_the_latency(rows, move, came):
     parts = [
         {"action": "transfer", "start": 1.25, "stop": 2.0, "source": "w2"},
         {"action": "disk-read", "start": 5.0, "stop": 5.25},
@@ -63,7 +63,7 @@ def test_the_parts_are_the_whole(rows, move, came):
     ]
 
 
-def test_each_attempt_has_its_own(rows, move, came):
+def test_latency_of_each_attempt(rows, move, came):
     assert rows(
         f"SELECT attempt, worker, {PARTS} FROM dispatch_latency",
         move(1.0, "a", "waiting>processing", worker="w1"),
@@ -80,7 +80,7 @@ def test_each_attempt_has_its_own(rows, move, came):
     ]  # fmt: skip
 
 
-def test_a_task_that_was_stolen_is_told_of_where_it_ran(rows, move, came, change):
+def test_stolen_task(rows, move, came, change):
     assert rows(
         f"SELECT worker, is_stolen, worker_stimulus_id, {PARTS} FROM dispatch_latency",
         move(1.0, "a", "waiting>processing", worker="w1"),
@@ -92,7 +92,7 @@ def test_a_task_that_was_stolen_is_told_of_where_it_ran(rows, move, came, change
     ) == [("w2", True, "compute-task-3.0", 2.5, 0.0, 0.5, 0.0, 0.0, 1.0, 4.0)]
 
 
-def test_a_dependency_that_a_worker_fetches_does_not_come_to_be_computed(rows, move, change):
+def test_fetched_dependency_is_not_an_arrival(rows, move, change):
     assert rows(
         "SELECT arrived_t FROM dispatch_latency",
         move(1.0, "a", "waiting>processing", worker="w1"),
@@ -101,7 +101,7 @@ def test_a_dependency_that_a_worker_fetches_does_not_come_to_be_computed(rows, m
     ) == [(None,)]
 
 
-def test_what_never_computed_is_told_as_far_as_it_got(rows, move, change):
+def test_attempt_that_never_computed(rows, move, change):
     assert rows(
         f"SELECT outcome, {PARTS} FROM dispatch_latency",
         move(1.0, "a", "waiting>processing", worker="w1"),
@@ -111,7 +111,7 @@ def test_what_never_computed_is_told_as_far_as_it_got(rows, move, change):
     ) == [("lost", 0.25, 0.75, None, None, None, None, None)]
 
 
-def test_a_worker_that_told_nothing_of_it_leaves_the_rest(rows, came, run):
+def test_arrival_that_was_not_reported(rows, came, run):
     told_of_another = came("b", 0.5, 0.5, 0.5, 0.5)
 
     assert rows(
@@ -121,7 +121,7 @@ def test_a_worker_that_told_nothing_of_it_leaves_the_rest(rows, came, run):
     ) == [(None, None, None, 0.0, 0.0, 0.0, 0.0)]
 
 
-def test_clocks_that_disagree_are_said(rows, move, came):
+def test_clocks_that_disagree(rows, move, came):
     assert rows(
         f"SELECT clocks_disagree, {PARTS} FROM dispatch_latency",
         move(1.0, "a", "waiting>processing", worker="w1"),
@@ -130,5 +130,5 @@ def test_clocks_that_disagree_are_said(rows, move, came):
     ) == [(True, -0.25, 0.25, 0.0, 0.0, 0.0, 1.0, 1.0)]
 
 
-def test_there_are_none_unless_workers_tell(rows, run):
+def test_empty_without_worker_transitions(rows, run):
     assert rows("FROM dispatch_latency", *run("a", 1.0, 2.0)) == []

@@ -24,7 +24,7 @@ def test_failed_attempts_in_order_of_time(rows, task, move, run):
     ]  # fmt: skip
 
 
-def test_a_task_that_killed_its_workers_says_that_dask_gave_it_up(rows, move):
+def test_task_given_up_by_dask(rows, move):
     assert rows(
         "SELECT what, exception, detail FROM failures",
         move(1.0, "a", "waiting>processing", worker="w1"),
@@ -44,7 +44,7 @@ def test_a_task_that_killed_its_workers_says_that_dask_gave_it_up(rows, move):
     ],
     ids=["connection broke", "retired", "Dask says unexpected", "Dask says expected"],
 )
-def test_a_worker_that_went(rows, worker, gone, stimulus_id, expected, failures):
+def test_worker_removals_that_are_failures(rows, worker, gone, stimulus_id, expected, failures):
     event = {"kind": "event", "t": 5.0, "topic": "all", "worker": "w1"}
     payload = {"action": "remove-worker", "stimulus_id": stimulus_id, "expected": expected}
     events = [] if expected is None else [{**event, "payload": payload}]
@@ -59,7 +59,7 @@ def test_a_worker_that_went(rows, worker, gone, stimulus_id, expected, failures)
     assert found == failures
 
 
-def test_a_lost_worker_says_what_went_with_it(rows, worker, gone):
+def test_detail_of_a_lost_worker(rows, worker, gone):
     payload = {
         "action": "remove-worker",
         "stimulus_id": "handle-worker-cleanup-5.0",
@@ -78,7 +78,7 @@ def test_a_lost_worker_says_what_went_with_it(rows, worker, gone):
     ) == [("handle-worker-cleanup, 2 tasks were there, 1 results to compute again",)]
 
 
-def test_a_payload_that_is_no_object_is_no_failure(rows):
+def test_payload_that_is_not_an_object(rows):
     assert rows(
         "SELECT * FROM failures",
         {"kind": "event", "t": 5.0, "topic": "all", "payload": "text"},

@@ -26,7 +26,7 @@ def sent():
     return sent
 
 
-def test_what_a_graph_cost(rows, task, update):
+def test_cost_of_a_graph(rows, task, update):
     metrics = {
         "tasks": 3, "new_tasks": 2, "key_collisions": 0, "duration_seconds": 0.5,
         "start_timestamp_seconds": 1.0, "materialization_duration_seconds": 0.2,
@@ -48,7 +48,7 @@ def test_what_a_graph_cost(rows, task, update):
     assert rows(query, *records) == [("u1", "C", 1.25, 1.0, 3, 2, 2, 1, 0.5, 0.2, 0.125, 0.25)]
 
 
-def test_a_graph_that_was_cancelled_and_one_of_an_older_scheduler(rows, task, update):
+def test_cancelled_graph_and_older_scheduler(rows, task, update):
     query = "SELECT stimulus_id, client, status, new_tasks, update_seconds FROM graph_updates"
 
     assert rows(
@@ -57,7 +57,7 @@ def test_a_graph_that_was_cancelled_and_one_of_an_older_scheduler(rows, task, up
     ) == [("u1", "C", "cancelled", None, None), ("u2", "D", None, 1, None)]  # fmt: skip
 
 
-def test_layers_before_and_after(rows, task, sent):
+def test_layers_before_and_after_optimization(rows, task, sent):
     layers = [
         {"name": "ones-1", "type": "Blockwise", "tasks": 4},
         {"name": "sum-1", "type": "SimpleShuffleLayer", "tasks": None},
@@ -81,7 +81,7 @@ def test_layers_before_and_after(rows, task, sent):
     ]
 
 
-def test_a_key_that_is_asked_for_again_is_of_the_graph_that_came_next(rows, task, sent):
+def test_graphs_with_the_same_key(rows, task, sent):
     layers = [{"name": "x", "type": "Blockwise", "tasks": 1}]
     records = [
         task("k", 1.0, stimulus_id="u1"),
@@ -124,7 +124,7 @@ def test_computations_without_code(rows):
     assert rows("SELECT computation, tasks, code FROM computations", begun) == [("c1", 0, None)]
 
 
-def test_code_that_the_scheduler_had(rows):
+def test_code_from_the_scheduler(rows):
     piece = {
         "digest": "d",
         "filename": "a.py",

@@ -7,7 +7,7 @@ ON_WORKER = (
 )
 
 
-def test_an_attempt_from_waiting_to_its_result(rows, move):
+def test_all_latencies_of_an_attempt(rows, move):
     parts = [
         {"action": "transfer", "start": 4.0, "stop": 5.0, "source": "w2"},
         {"action": "transfer", "start": 4.25, "stop": 4.5, "source": "w3"},
@@ -24,7 +24,7 @@ def test_an_attempt_from_waiting_to_its_result(rows, move):
     ) == [(1.0, 2.5, 0.5, 1.0, 2.0, 3.0, 0.75, 7.25)]
 
 
-def test_without_transfers_waiting_for_a_thread_is_dispatch(rows, move):
+def test_attempt_without_transfers(rows, move):
     assert rows(
         f"SELECT {ON_SCHEDULER}, {ON_WORKER} FROM latencies",
         move(0.5, "a", "released>waiting"),
@@ -36,7 +36,7 @@ def test_without_transfers_waiting_for_a_thread_is_dispatch(rows, move):
     ) == [(0.5, 0.0, 2.0, None, None, 1.5, 0.5, 4.0)]  # fmt: skip
 
 
-def test_waiting_for_a_worker_that_can_take_it_counts_as_slot(rows, move):
+def test_no_worker_counts_as_slot_time(rows, move):
     assert rows(
         f"SELECT {ON_SCHEDULER} FROM latencies",
         move(0.0, "a", "released>waiting"),
@@ -45,7 +45,7 @@ def test_waiting_for_a_worker_that_can_take_it_counts_as_slot(rows, move):
     ) == [(0.25, 7.75)]
 
 
-def test_each_attempt_has_its_own_wait(rows, move):
+def test_waiting_time_of_each_attempt(rows, move):
     assert rows(
         f"SELECT attempt, outcome, {ON_SCHEDULER}, dispatch_seconds, processing_seconds "
         "FROM latencies",
@@ -58,7 +58,7 @@ def test_each_attempt_has_its_own_wait(rows, move):
     ) == [(1, "lost", 1.0, 3.0, None, 1.0), (2, "unfinished", 1.0, 0.0, None, None)]
 
 
-def test_what_was_not_seen_is_null(rows, move, task):
+def test_unrecorded_states_are_null(rows, move, task):
     assert rows(
         f"SELECT key, {ON_SCHEDULER}, processing_seconds FROM latencies ORDER BY key",
         move(1.0, "ready", "waiting>processing", worker="w1"),
@@ -69,7 +69,7 @@ def test_what_was_not_seen_is_null(rows, move, task):
     ) == [("ready", None, None, None), ("slot", None, 1.5, None), ("there", None, None, None)]
 
 
-def test_clocks_that_differ_show(rows, move):
+def test_clock_difference_is_visible(rows, move):
     assert rows(
         "SELECT dispatch_seconds, execute_seconds, report_seconds, processing_seconds "
         "FROM latencies",

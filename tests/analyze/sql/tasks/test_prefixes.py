@@ -1,7 +1,7 @@
 """Totals by kind of task."""
 
 
-def test_totals_the_costliest_first(rows, task, run, move):
+def test_totals_in_order_of_cost(rows, task, run, move):
     assert rows(
         "SELECT prefix, tasks, task_runs, memory, erred, retried, lost, cancelled, unfinished, "
         "compute_seconds, mean_compute_seconds, median_compute_seconds, max_compute_seconds, "
@@ -19,7 +19,7 @@ def test_totals_the_costliest_first(rows, task, run, move):
     ]
 
 
-def test_every_attempt_is_counted_by_how_it_ended(rows, task, move):
+def test_attempts_by_outcome(rows, task, move):
     ends = [
         ("memory", "task-finished-2.0"),
         ("erred", "task-erred-2.0"),
@@ -37,7 +37,7 @@ def test_every_attempt_is_counted_by_how_it_ended(rows, task, move):
     ) == [(5, 1, 1, 0, 1, 1, 1, 0)]
 
 
-def test_a_prefix_that_never_ran_and_runs_without_a_prefix_are_rows_too(rows, task, run):
+def test_prefix_without_attempts_and_attempts_without_prefix(rows, task, run):
     assert rows(
         "SELECT prefix, tasks, task_runs FROM prefixes",
         task("add-1"),
@@ -45,7 +45,7 @@ def test_a_prefix_that_never_ran_and_runs_without_a_prefix_are_rows_too(rows, ta
     ) == [(None, 0, 1), ("add", 1, 0)]
 
 
-def test_a_key_submitted_twice_is_one_task(rows, task, run):
+def test_resubmitted_key_is_one_task(rows, task, run):
     assert rows(
         "SELECT tasks, task_runs FROM prefixes",
         task("add-1", 0.0),

@@ -18,7 +18,7 @@ def usual(task, run):
     return usual
 
 
-def test_factor_and_excess_the_most_excess_first(rows, usual, task, run):
+def test_relative_duration_and_excess(rows, usual, task, run):
     assert rows(
         "SELECT key, prefix, attempt, worker, thread, outcome, compute_seconds, "
         "median_seconds, relative_duration, excess_seconds, prefix_runs, compute_start_t, compute_stop_t "
@@ -34,7 +34,7 @@ def test_factor_and_excess_the_most_excess_first(rows, usual, task, run):
     ]
 
 
-def test_a_prefix_is_compared_with_itself(rows, usual, task, run):
+def test_median_by_prefix(rows, usual, task, run):
     assert rows(
         "SELECT key, median_seconds FROM stragglers",
         *usual(),
@@ -46,7 +46,7 @@ def test_a_prefix_is_compared_with_itself(rows, usual, task, run):
     ) == [("add-slow", 2.0)]
 
 
-def test_few_attempts_have_no_usual_time(rows, usual, task, run):
+def test_median_needs_ten_attempts(rows, usual, task, run):
     slow = [task("add-slow"), *run("add-slow", 0.0, 50.0)]
     query = "SELECT key, prefix_runs FROM stragglers"
 
@@ -54,7 +54,7 @@ def test_few_attempts_have_no_usual_time(rows, usual, task, run):
     assert rows(query, *usual(times=[2.0] * 9), *slow) == [("add-slow", 10)]
 
 
-def test_failed_attempts_can_be_slow_but_are_not_what_is_usual(rows, usual, move):
+def test_failed_attempts_are_not_in_the_median(rows, usual, move):
     failed = {"states": "processing>erred", "stimulus_id": "task-erred-9.0"}
     parts = [{"action": "compute", "start": 1.0, "stop": 9.0}]
     attempts = [
@@ -72,20 +72,13 @@ def test_failed_attempts_can_be_slow_but_are_not_what_is_usual(rows, usual, move
     ) == [("erred", 2.0, 4.0, 10)]
 
 
-def test_another_factor_can_be_asked_for(rows, usual):
+def test_minimum_of_relative_duration(rows, usual):
     query = "SELECT key, relative_duration FROM stragglers_by(1.5)"
 
     assert rows(query, *usual()) == [("add-8", 1.5), ("add-9", 1.5)]
 
 
-def test_tasks_of_no_time_are_all_alike(rows, usual):
-    query = "SELECT key, median_seconds, relative_duration FROM stragglers"
-
-    assert rows(query, *usual(times=[0.0] * 10)) == []
-    assert rows(query, *usual(times=[0.0] * 10 + [1.0])) == [("add-10", 0.0, None)]
-
-
-def test_of_a_chunk_the_file_is_told(rows, usual, task, run, chunk):
+def test_file_of_a_chunk(rows, usual, task, run, chunk):
     place = {"dataset": "zz", "filename": "zz.root", "entry_start": 100, "entry_stop": 200}
 
     assert rows(
@@ -97,7 +90,7 @@ def test_of_a_chunk_the_file_is_told(rows, usual, task, run, chunk):
     ) == [("zz", "zz.root", 100, 200)]
 
 
-def test_of_several_files_none_is_told(rows, usual, task, run, chunk):
+def test_chunks_of_several_files(rows, usual, task, run, chunk):
     first = {"dataset": "zz", "filename": "1.root", "entry_start": 0, "entry_stop": 5}
 
     assert rows(

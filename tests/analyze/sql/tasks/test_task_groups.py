@@ -1,7 +1,7 @@
 """Totals by task group."""
 
 
-def test_totals_the_costliest_first(rows, task, run, move):
+def test_totals_in_order_of_cost(rows, task, run, move):
     parts = [
         {"action": "transfer", "start": 3.0, "stop": 3.5, "source": "w1"},
         {"action": "deserialize", "start": 3.5, "stop": 3.75},
@@ -36,7 +36,7 @@ def test_totals_the_costliest_first(rows, task, run, move):
     ]  # fmt: skip
 
 
-def test_attempts_are_counted_by_outcome(rows, task, move):
+def test_attempts_by_outcome(rows, task, move):
     ends = [
         ("memory", "task-finished-2.0"),
         ("erred", "task-erred-2.0"),
@@ -55,7 +55,7 @@ def test_attempts_are_counted_by_outcome(rows, task, move):
     ) == [(7, 1, 1, 1, 1, 1, 1, 1)]
 
 
-def test_an_attempt_counts_where_its_key_was_submitted_then(rows, task, run):
+def test_attempt_counts_in_the_group_of_its_submission(rows, task, run):
     assert rows(
         "SELECT task_group, tasks, task_runs, compute_seconds FROM task_groups",
         task("add-1", 0.0, group="first"),
@@ -65,7 +65,7 @@ def test_an_attempt_counts_where_its_key_was_submitted_then(rows, task, run):
     ) == [("second", 0, 1, 3.0), ("first", 1, 1, 1.0)]
 
 
-def test_what_is_of_no_group_is_a_row_too(rows, task, run):
+def test_tasks_without_a_group(rows, task, run):
     assert rows(
         "SELECT task_group, prefix, tasks, task_runs FROM task_groups",
         task("add-1"),

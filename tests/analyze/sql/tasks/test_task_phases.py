@@ -7,7 +7,7 @@ PARTS = [
 ]
 
 
-def test_parts_come_in_order_of_time(rows, task, move):
+def test_phases_in_order_of_time(rows, task, move):
     assert rows(
         "SELECT key, prefix, attempt, worker, thread, outcome, action, start_t, seconds, source "
         "FROM task_phases",
@@ -21,7 +21,7 @@ def test_parts_come_in_order_of_time(rows, task, move):
     ]
 
 
-def test_what_no_worker_timed_has_no_parts(rows, move):
+def test_attempt_without_phases(rows, move):
     assert (
         rows(
             "FROM task_phases",
@@ -32,7 +32,7 @@ def test_what_no_worker_timed_has_no_parts(rows, move):
     )
 
 
-def test_computing_is_that_of_the_attempts(rows, run):
+def test_compute_phases_add_up(rows, run):
     assert rows(
         "SELECT sum(seconds), (SELECT sum(compute_seconds) FROM task_runs) FROM task_phases "
         "WHERE action = 'compute'",

@@ -59,14 +59,14 @@ def test_outcome(rows, task, move, states, stimulus_id, fields, expected):
     ) == [expected]
 
 
-def test_outcome_of_what_the_trace_does_not_see_end(rows, move):
+def test_unfinished_attempt(rows, move):
     assert rows(
         "SELECT outcome, worker, end_t FROM task_runs",
         move(1.0, "a", "waiting>processing", worker="w1"),
     ) == [("unfinished", "w1", None)]
 
 
-def test_lost_with_a_worker_that_went_for_an_unheard_of_reason(rows, move, worker, gone):
+def test_lost_with_a_worker_removed_for_an_unknown_reason(rows, move, worker, gone):
     assert rows(
         "SELECT key, outcome FROM task_runs ORDER BY key",
         worker("w1"),
@@ -79,7 +79,7 @@ def test_lost_with_a_worker_that_went_for_an_unheard_of_reason(rows, move, worke
     ) == [("a", "lost"), ("b", "cancelled")]
 
 
-def test_attempts_of_a_key_that_failed_was_lost_and_came_through(rows, move, task):
+def test_attempts_of_a_key_in_order(rows, move, task):
     assert rows(
         "SELECT attempt, outcome, worker, run_id, processing_t, end_t FROM task_runs",
         task("a"),
@@ -99,7 +99,7 @@ def test_attempts_of_a_key_that_failed_was_lost_and_came_through(rows, move, tas
     ]
 
 
-def test_a_result_that_died_with_its_worker_is_two_good_attempts(rows, run, move):
+def test_recomputed_result_is_another_attempt(rows, run, move):
     assert rows(
         "SELECT attempt, outcome, worker FROM task_runs",
         *run("a", 1.0, 2.0, worker="w1"),
@@ -109,7 +109,7 @@ def test_a_result_that_died_with_its_worker_is_two_good_attempts(rows, run, move
     ) == [(1, "memory", "w1"), (2, "memory", "w2")]
 
 
-def test_a_key_submitted_again_goes_on_counting_and_takes_its_new_span(rows, run, task):
+def test_resubmitted_key_continues_numbers_and_has_a_new_span(rows, run, task):
     assert rows(
         "SELECT attempt, prefix, span_id FROM task_runs",
         task("a", 0.5, span_id="first"),
@@ -119,7 +119,7 @@ def test_a_key_submitted_again_goes_on_counting_and_takes_its_new_span(rows, run
     ) == [(1, "a", "first"), (2, "a", "second")]
 
 
-def test_a_task_record_that_comes_late_still_describes_its_run(rows, run, task):
+def test_late_task_record_describes_its_attempt(rows, run, task):
     assert rows(
         "SELECT prefix, span_id FROM task_runs",
         *run("a-1", 1.0, 2.0),
@@ -127,11 +127,11 @@ def test_a_task_record_that_comes_late_still_describes_its_run(rows, run, task):
     ) == [("a", "s")]
 
 
-def test_a_run_whose_task_was_not_recorded_has_no_prefix(rows, run):
+def test_attempt_without_a_task_record(rows, run):
     assert rows("SELECT key, prefix FROM task_runs", *run("a", 1.0, 2.0)) == [("a", None)]
 
 
-def test_an_end_that_is_missing_does_not_borrow_another_attempts_end(rows, run, move):
+def test_missing_end_is_not_taken_from_another_attempt(rows, run, move):
     assert rows(
         "SELECT attempt, outcome FROM task_runs",
         move(1.0, "a", "waiting>processing", worker="w1"),
@@ -139,7 +139,7 @@ def test_an_end_that_is_missing_does_not_borrow_another_attempts_end(rows, run, 
     ) == [(1, "unfinished"), (2, "memory")]
 
 
-def test_keys_do_not_mix(rows, run):
+def test_interleaved_keys(rows, run):
     a, b = run("a", 1.0, 3.0, worker="w1"), run("b", 2.0, 4.0, worker="w2")
 
     assert rows(
@@ -147,7 +147,7 @@ def test_keys_do_not_mix(rows, run):
     ) == [("a", "w1", 2.0), ("b", "w2", 2.0)]
 
 
-def test_a_stolen_task_ran_where_its_end_was_reported(rows, move):
+def test_stolen_task_ran_on_the_worker_that_reported(rows, move):
     assert rows(
         "SELECT worker, run_id FROM task_runs",
         move(1.0, "a", "waiting>processing", worker="victim", run_id=1),
@@ -155,7 +155,7 @@ def test_a_stolen_task_ran_where_its_end_was_reported(rows, move):
     ) == [("thief", 1)]
 
 
-def test_times_are_added_up_by_action(rows, move):
+def test_seconds_by_action(rows, move):
     parts = [
         {"action": "transfer", "start": 1.0, "stop": 1.5, "source": "w2"},
         {"action": "transfer", "start": 1.0, "stop": 1.25, "source": "w3"},
@@ -183,7 +183,7 @@ def test_times_are_added_up_by_action(rows, move):
     ],
     ids=["absent", "empty", "no compute"],
 )
-def test_a_time_is_null_without_any_part_and_zero_without_its_own(
+def test_seconds_without_phases_are_null_and_without_action_zero(
     rows, move, startstops, expected
 ):
     assert rows(
@@ -193,7 +193,7 @@ def test_a_time_is_null_without_any_part_and_zero_without_its_own(
     ) == [expected]
 
 
-def test_queued_counts_from_the_latest_waiting(rows, move):
+def test_queued_seconds_from_the_latest_waiting(rows, move):
     assert rows(
         "SELECT attempt, queued_seconds FROM task_runs",
         move(1.0, "a", "released>waiting"),
@@ -206,11 +206,11 @@ def test_queued_counts_from_the_latest_waiting(rows, move):
     ) == [(1, 2.5), (2, 0.25)]
 
 
-def test_queued_is_null_if_waiting_was_not_seen(rows, run):
+def test_queued_seconds_without_waiting(rows, run):
     assert rows("SELECT queued_seconds FROM task_runs", *run("a", 1.0, 2.0)) == [(None,)]
 
 
-def test_what_another_tasks_failure_stopped_was_not_retried(rows, move):
+def test_tasks_released_by_another_failure_are_cancelled(rows, move):
     """A client that gives up lets go of all its tasks, and Dask names the failed one."""
     assert rows(
         "SELECT key, outcome FROM task_runs ORDER BY key",
@@ -222,7 +222,7 @@ def test_what_another_tasks_failure_stopped_was_not_retried(rows, move):
     ) == [("bad", "erred"), ("good", "cancelled")]
 
 
-def test_an_attempt_that_had_begun_before_the_recording(rows, task, move):
+def test_attempt_that_began_before_the_recording(rows, task, move):
     """Its beginning is unknown, all that its end tells is not; its place counts."""
     there = {**task("a"), "state": "processing", "worker": "w1", "run_id": 7, "t": 0.5}
     parts = [{"action": "compute", "start": 0.1, "stop": 1.0}]
@@ -241,7 +241,7 @@ def test_an_attempt_that_had_begun_before_the_recording(rows, task, move):
     ]
 
 
-def test_a_clock_that_was_put_back_takes_no_time_away(rows, worker, task, run, passage):
+def test_negative_durations_count_as_zero(rows, worker, task, run, passage):
     assert rows(
         "SELECT runs.compute_seconds, seconds, run.compute_seconds, busy_seconds "
         "FROM task_runs AS runs, sections, run",

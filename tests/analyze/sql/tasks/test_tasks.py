@@ -1,7 +1,7 @@
 """One row per key."""
 
 
-def test_a_task(rows, task):
+def test_columns_of_a_task(rows, task):
     assert rows(
         "SELECT * FROM tasks",
         task(
@@ -22,7 +22,7 @@ def test_a_task(rows, task):
     ]  # fmt: skip
 
 
-def test_a_key_submitted_again_is_one_row_that_describes_the_first_time(rows, task):
+def test_resubmitted_key_is_one_row(rows, task):
     assert rows(
         "SELECT key, submitted_t, client, submissions FROM tasks",
         task("a", 1.0, client="first"),

@@ -1,7 +1,7 @@
 """The raw record, in the scheduler's order."""
 
 
-def test_a_transition_is_told_as_it_was_recorded(rows, move):
+def test_columns_of_a_transition(rows, move):
     part = {"action": "compute", "start": 1.0, "stop": 2.0}
 
     assert rows(
@@ -29,7 +29,7 @@ def test_a_transition_is_told_as_it_was_recorded(rows, move):
     ]  # fmt: skip
 
 
-def test_seq_is_the_order_of_the_file_even_where_t_is_not(rows, move):
+def test_seq_is_the_order_of_the_file(rows, move):
     assert rows(
         "SELECT key, seq FROM transitions ORDER BY seq",
         move(2.0, "b", "released>waiting"),

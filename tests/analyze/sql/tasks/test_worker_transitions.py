@@ -1,7 +1,7 @@
 """Changes of state on workers, as they were recorded."""
 
 
-def test_a_change_that_can_only_be_marked(rows):
+def test_state_of_a_change_that_has_to_wait(rows):
     changed = {"kind": "worker_transition", "worker": "w1", "server_id": "id", "key": "a"}
 
     assert rows(

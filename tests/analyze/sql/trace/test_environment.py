@@ -14,13 +14,13 @@ import pytest
         ('say "hi"', 'say "hi"'),
     ],
 )
-def test_a_fact_is_text_as_it_is_or_json(rows, value, text):
+def test_facts_are_text_or_json(rows, value, text):
     fact = {"kind": "environment", "t": 2.0, "section": "host", "name": "x", "value": value}
 
     assert rows("SELECT * FROM environment", fact) == [("host", "x", text, 2.0, "T")]
 
 
-def test_what_a_later_segment_repeats_is_one_fact(rows):
+def test_facts_repeated_by_a_segment_are_one_row(rows):
     fact = {"kind": "environment", "t": 2.0, "section": "host", "name": "x", "value": 1}
 
     assert rows("SELECT name, t FROM environment", fact, fact, {**fact, "t": 3.0}) == [

@@ -1,7 +1,7 @@
 """Dask events."""
 
 
-def test_an_event_keeps_its_payload_as_json(rows):
+def test_payload_is_json(rows):
     payload = {"action": "steal", "keys": ["a"]}
     event = {"kind": "event", "t": 2.0, "topic": "stealing", "worker": "w1", "payload": payload}
 

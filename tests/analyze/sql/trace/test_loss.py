@@ -15,11 +15,11 @@ def loss_of(path):
         return trace.sql(LOSS).fetchall()
 
 
-def test_a_whole_trace_has_no_loss(rows, task, run):
+def test_complete_trace_has_no_loss(rows, task, run):
     assert rows(LOSS, task("a"), *run("a", 1.0, 2.0)) == []
 
 
-def test_what_the_recorder_says_it_dropped(rows):
+def test_records_dropped_by_the_recorder(rows):
     assert rows(
         "SELECT * FROM loss",
         {
@@ -33,7 +33,7 @@ def test_what_the_recorder_says_it_dropped(rows):
     ) == [("the client was late", 5, "task: batch 7", 3.0, "T")]
 
 
-def test_what_was_removed_with_an_older_segment_explains_no_drop(write_trace):
+def test_records_of_a_removed_segment(write_trace):
     removed = "an older segment was removed to keep within retain_bytes"
     path = write_trace(
         {"kind": "loss", "t": 3.0, "reason": removed, "record_kind": "task", "records": 5}
@@ -58,9 +58,7 @@ def test_what_was_removed_with_an_older_segment_explains_no_drop(write_trace):
     ],
     ids=["explained", "more than explained", "another kind", "none"],
 )
-def test_the_trailers_sum_of_what_was_dropped_is_not_counted_twice(
-    write_trace, dropped, expected
-):
+def test_drops_in_the_trailer_count_once(write_trace, dropped, expected):
     path = write_trace(
         {"kind": "loss", "t": 3.0, "reason": "late", "record_kind": "task", "records": 5}
     )
@@ -81,7 +79,7 @@ def test_no_trailer(write_trace, task):
         ]
 
 
-def test_records_that_the_trailer_counts_and_the_file_lacks(write_trace, task, run):
+def test_records_missing_by_the_trailers_count(write_trace, task, run):
     path = write_trace(task("a"), task("b"), *run("a", 1.0, 2.0))
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], *lines[2:4], *lines[5:]]) + "\n")
@@ -103,7 +101,7 @@ def test_records_that_the_trailer_counts_and_the_file_lacks(write_trace, task, r
 JOINED = "the file holds more than its trailer counts, as if it were joined to another: "
 
 
-def test_a_trace_that_is_joined_to_itself(write_trace, task):
+def test_trace_concatenated_with_itself(write_trace, task):
     path = write_trace(task("a"), task("b"))
     path.write_bytes(path.read_bytes() * 2)
 
@@ -112,14 +110,14 @@ def test_a_trace_that_is_joined_to_itself(write_trace, task):
     ]
 
 
-def test_records_that_came_after_the_trailer(write_trace, task):
+def test_records_after_the_trailer(write_trace, task):
     path = write_trace()
     path.write_text(path.read_text() + json.dumps(task("late")) + "\n")
 
     assert loss_of(path) == [("more records than were written", 1, JOINED + "task 1")]
 
 
-def test_a_second_header_without_any_trailer(write_trace):
+def test_second_header_without_a_trailer(write_trace):
     path = write_trace()
     path.write_text((path.read_text().splitlines()[0] + "\n") * 2)
 
@@ -129,7 +127,7 @@ def test_a_second_header_without_any_trailer(write_trace):
     ]
 
 
-def test_an_unreadable_line_is_not_counted_as_missing_too(write_trace, task):
+def test_unreadable_line_counts_once(write_trace, task):
     path = write_trace(task("a"), task("b"))
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], "garbage", *lines[2:]]) + "\n")
@@ -143,7 +141,7 @@ def test_an_unreadable_line_is_not_counted_as_missing_too(write_trace, task):
     ("numbers", "missing"),
     [((1, 3), "segment 2"), ((2, 3), "segment 1"), ((1, 5), "segments 2 to 4")],
 )
-def test_a_segment_that_is_missing(tmp_path, lines, numbers, missing):
+def test_missing_segment(tmp_path, lines, numbers, missing):
     for number in numbers:
         (tmp_path / f"{number}.jsonl").write_bytes(lines(segment=number))
 
@@ -151,7 +149,7 @@ def test_a_segment_that_is_missing(tmp_path, lines, numbers, missing):
     assert loss_of(tmp_path) == [("segment missing", None, f"segment {later}: {missing}")]
 
 
-def test_damage_of_a_folder_names_its_segment(tmp_path, lines):
+def test_damage_names_the_segment(tmp_path, lines):
     (tmp_path / "1.jsonl").write_bytes(lines(segment=1))
     (tmp_path / "2.jsonl").write_bytes(lines(segment=2).replace(b'"trailer"', b'"fancy"'))
 

@@ -3,7 +3,7 @@
 import pytest
 
 
-def test_every_number_of_a_small_run(open_trace, worker, gone, task, run, move, chunk, sample):
+def test_all_columns_of_a_small_run(open_trace, worker, gone, task, run, move, chunk, sample):
     measured = {
         "start_t": 21.0,
         "stop_t": 29.0,
@@ -97,7 +97,7 @@ def test_every_number_of_a_small_run(open_trace, worker, gone, task, run, move, 
     ]
 
 
-def test_a_trace_of_nothing_is_one_row_of_zeros_and_nulls(open_trace):
+def test_empty_trace_is_one_row_of_zeros_and_nulls(open_trace):
     [row] = open_trace(stop_t=5.0).view("run").to_dicts()
 
     zeros = {name for name, value in row.items() if value == 0}
@@ -120,7 +120,7 @@ def test_a_trace_of_nothing_is_one_row_of_zeros_and_nulls(open_trace):
     }  # fmt: skip
 
 
-def test_a_worker_that_replaces_another_in_the_same_instant_is_no_peak(rows, worker, gone):
+def test_replaced_worker_is_not_a_peak(rows, worker, gone):
     assert rows(
         "SELECT workers, peak_workers, peak_nthreads, core_seconds FROM run",
         worker("w1", 0.0, nthreads=3),
@@ -129,13 +129,13 @@ def test_a_worker_that_replaces_another_in_the_same_instant_is_no_peak(rows, wor
     ) == [(2, 1, 3, 300.0)]
 
 
-def test_a_worker_whose_coming_is_unknown_was_there_all_the_time(rows, sample):
+def test_worker_without_a_start_counts_from_the_beginning(rows, sample):
     assert rows("SELECT workers, core_seconds FROM run", sample(50.0, nthreads=2)) == [
         (1, 200.0)
     ]
 
 
-def test_lost_records_are_added_up(rows):
+def test_sum_of_lost_records(rows):
     assert rows(
         "SELECT lost_records FROM run",
         {"kind": "loss", "t": 1.0, "reason": "late", "records": 3},
@@ -144,7 +144,7 @@ def test_lost_records_are_added_up(rows):
 
 
 @pytest.mark.parametrize("nthreads", [0, None])
-def test_no_efficiency_without_threads(rows, run, worker, nthreads):
+def test_efficiency_without_threads_is_null(rows, run, worker, nthreads):
     assert rows(
         "SELECT core_efficiency FROM run", worker("w1", nthreads=nthreads), *run("a", 1.0, 2.0)
     ) == [(None,)]

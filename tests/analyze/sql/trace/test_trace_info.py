@@ -5,7 +5,7 @@ import json
 from roast_analyze import Trace
 
 
-def test_a_segment(write_trace):
+def test_columns_of_a_segment(write_trace):
     header = {
         "kind": "header", "t": 1.0, "schema_version": "1.0", "trace_id": "T", "segment": 1,
         "versions": {"roast-trace": "0.1", "dask": "d", "distributed": "e", "python": "p"},
@@ -25,7 +25,7 @@ def test_a_segment(write_trace):
         ]  # fmt: skip
 
 
-def test_segments_of_a_folder_in_the_order_of_their_numbers(tmp_path, lines, task):
+def test_segments_in_order(tmp_path, lines, task):
     for number in (1, 2, 10):
         (tmp_path / f"part-{number}.jsonl").write_bytes(
             lines(task(f"a-{number}"), segment={1: 1, 2: 2, 10: 3}[number])
@@ -40,7 +40,7 @@ def test_segments_of_a_folder_in_the_order_of_their_numbers(tmp_path, lines, tas
         assert trace.sql("SELECT key FROM tasks").fetchall() == [("a-1",), ("a-2",), ("a-10",)]
 
 
-def test_how_many_secrets_were_replaced(write_trace):
+def test_redacted_values(write_trace):
     path = write_trace()
     *records, trailer = map(json.loads, path.read_text().splitlines())
     trailer["redacted_values"] = 7

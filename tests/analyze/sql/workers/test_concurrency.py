@@ -12,7 +12,7 @@ def computed(*times):
     return [{"action": "compute", "start": start, "stop": stop} for start, stop in times]
 
 
-def test_time_in_each_state_is_divided_between_buckets(rows, worker, move):
+def test_time_is_divided_between_buckets(rows, worker, move):
     assert rows(
         f"SELECT {COUNTS} FROM concurrency_by(5)",
         worker("w1", 1.0, nthreads=2),
@@ -29,7 +29,7 @@ def test_time_in_each_state_is_divided_between_buckets(rows, worker, move):
     ]
 
 
-def test_tasks_are_added_up_and_a_border_belongs_to_nobody_twice(rows, run):
+def test_boundary_counts_in_one_bucket(rows, run):
     assert rows(
         "SELECT executing, compute_seconds FROM concurrency_by(4)",
         *run("a", 0.0, 4.0),
@@ -55,17 +55,17 @@ def test_the_last_bucket_ends_with_the_recording(rows, run):
         (3600.0, 10.0, 360), (86400.0, 500.0, 173),
     ],
 )  # fmt: skip
-def test_there_are_some_hundred_buckets_of_a_round_width(rows, stop_t, width, buckets):
+def test_default_bucket_width(rows, stop_t, width, buckets):
     query = "SELECT max(seconds), count(*) FROM concurrency"
 
     assert rows(query, stop_t=stop_t) == [(pytest.approx(width), buckets)]
 
 
-def test_a_recording_of_one_instant_has_no_bucket(rows):
+def test_recording_of_one_instant_has_no_buckets(rows):
     assert rows("FROM concurrency", stop_t=0.0) == []
 
 
-def test_what_had_begun_and_what_does_not_end(rows, task, move):
+def test_states_without_begin_or_end(rows, task, move):
     assert rows(
         "SELECT processing, waiting, no_worker FROM concurrency_by(5)",
         {**task("there"), "state": "processing", "worker": "w1"},
@@ -76,7 +76,7 @@ def test_what_had_begun_and_what_does_not_end(rows, task, move):
     ) == [(1.0, 1.0, 0.0), (0.5, 0.0, 1.0)]
 
 
-def test_a_transition_that_is_missing_leaves_no_task_behind(rows, move):
+def test_missing_transition_does_not_leave_a_task_processing(rows, move):
     """The end of the first attempt was lost: the task cannot be processed twice at a time."""
     assert rows(
         "SELECT processing FROM concurrency_by(5)",
@@ -87,7 +87,7 @@ def test_a_transition_that_is_missing_leaves_no_task_behind(rows, move):
     ) == [(1.0,), (1.0,), (0.0,)]
 
 
-def test_what_lies_outside_of_the_recording_is_cut_off(rows, move, task):
+def test_time_outside_the_recording_is_cut_off(rows, move, task):
     assert rows(
         "SELECT executing, transferring FROM concurrency_by(5)",
         {**task("a"), "state": "processing", "worker": "w1"},
@@ -102,7 +102,7 @@ def test_what_lies_outside_of_the_recording_is_cut_off(rows, move, task):
     ) == [(0.6, 0.0), (1.0, 0.0)]  # fmt: skip
 
 
-def test_chunks_without_a_cluster_are_executed_too(rows, chunk):
+def test_chunks_without_a_cluster_count_as_executing(rows, chunk):
     assert rows(
         "SELECT executing, workers, nthreads FROM concurrency_by(5)",
         chunk("k", run_id=1, worker="pid-7", start_t=2.0, stop_t=6.0, events=3),
@@ -118,6 +118,6 @@ def test_chunks_without_a_cluster_are_executed_too(rows, chunk):
         ("1e-9", "a bucket of 1e-09 s makes more than a million of them"),
     ],
 )
-def test_a_width_that_is_none_is_refused(rows, seconds, said):
+def test_invalid_bucket_width(rows, seconds, said):
     with pytest.raises(duckdb.InvalidInputException, match=re.escape(said)):
         rows(f"FROM concurrency_by({seconds})")

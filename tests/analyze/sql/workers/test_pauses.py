@@ -16,7 +16,7 @@ def status():
     return status
 
 
-def test_a_pause_ends_when_the_worker_goes_on(rows, status):
+def test_pause_ends_when_the_worker_resumes(rows, status):
     assert rows(
         "SELECT * FROM pauses",
         status(1.0, "w1", "paused"),
@@ -25,7 +25,7 @@ def test_a_pause_ends_when_the_worker_goes_on(rows, status):
     ) == [("w1", 1.0, 3.0, 2.0, "T"), ("w2", 1.5, None, None, "T")]
 
 
-def test_a_pause_ends_when_the_worker_is_gone(rows, worker, gone, status):
+def test_pause_ends_when_the_worker_leaves(rows, worker, gone, status):
     assert rows(
         "SELECT start_t, stop_t FROM pauses",
         worker("w1"),
@@ -34,13 +34,7 @@ def test_a_pause_ends_when_the_worker_is_gone(rows, worker, gone, status):
     ) == [(1.0, 4.0)]
 
 
-def test_another_event_is_none(rows, status):
-    of_all = status(1.0, "w1", "paused") | {"topic": "all"}
-
-    assert rows("SELECT * FROM pauses", of_all, status(2.0, "w1", "running")) == []
-
-
-def test_in_an_excerpt_a_pause_is_cut_off_at_its_ends(write_trace, move, status):
+def test_pause_is_clipped_to_a_time_range(write_trace, move, status):
     path = write_trace(
         move(0.0, "x", "released>waiting"),
         status(2.0, "w1", "paused"),

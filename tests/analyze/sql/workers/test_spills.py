@@ -1,7 +1,7 @@
 """Results that went to disk and came back."""
 
 
-def test_a_result_goes_and_comes(rows):
+def test_result_is_spilled_and_read_back(rows):
     moved = {"kind": "spill", "worker": "w1", "key": "a"}
 
     assert rows(

@@ -24,7 +24,7 @@ def word():
     return word
 
 
-def test_what_nobody_is_said_to_have_told(rows, word):
+def test_transfer_without_reported_by(rows, word):
     assert rows("SELECT * FROM transfers", word(None, 1.0, 3.0)) == [
         (
             *(1.0, 3.0, "w1", "w2", 30, {"a": 10, "b": 20}, 2.0, 15.0),
@@ -33,19 +33,19 @@ def test_what_nobody_is_said_to_have_told(rows, word):
     ]
 
 
-def test_two_words_are_one_transfer(rows, word):
+def test_two_reports_are_one_transfer(rows, word):
     assert rows(QUERY, word("w1", 1.25, 2.125), word("w2", 1.0, 2.0)) == [
         (1.0, 2.0, "w1", "w2", 30, "both", True, 2.125, 7)
     ]
 
 
-def test_the_order_of_keys_says_nothing(rows, word):
+def test_order_of_keys_does_not_matter(rows, word):
     assert rows(QUERY, word("w1", 1.25, 2.125), word("w2", 1.0, 2.0, {"b": 20, "a": 10})) == [
         (1.0, 2.0, "w1", "w2", 30, "both", True, 2.125, 7)
     ]
 
 
-def test_ends_may_disagree(rows, word):
+def test_ends_that_report_different_sizes(rows, word):
     assert rows(
         "SELECT bytes, source_bytes, reported_by, sizes_agree FROM transfers",
         word("w1", 1.0, 2.0, {"a": 10}),
@@ -53,7 +53,7 @@ def test_ends_may_disagree(rows, word):
     ) == [(11, 10, "both", False)]
 
 
-def test_the_word_of_one_end_is_enough(rows, word):
+def test_report_of_one_end(rows, word):
     assert rows(QUERY, word("w1", 1.0, 2.0), word("w2", 5.0, 6.0), word("w1", 9.0, 9.5)) == [
         (1.0, 2.0, "w1", "w2", 30, "source", None, 2.0, 7),
         (5.0, 6.0, "w1", "w2", 30, "destination", None, None, None),
@@ -61,7 +61,7 @@ def test_the_word_of_one_end_is_enough(rows, word):
     ]
 
 
-def test_the_same_keys_can_go_the_same_way_again(rows, word):
+def test_repeated_transfer_of_the_same_keys(rows, word):
     """Clocks differ by more than a transfer takes, and one word is missing."""
     assert rows(
         "SELECT start_t, reported_by, source_start_t FROM transfers",
@@ -73,7 +73,7 @@ def test_the_same_keys_can_go_the_same_way_again(rows, word):
     ) == [(1.0, "both", 0.8), (2.0, "destination", None), (3.0, "both", 2.8)]
 
 
-def test_a_way_back_and_other_keys_are_other_transfers(rows, word):
+def test_opposite_direction_and_other_keys_are_other_transfers(rows, word):
     back = {"source": "w2", "destination": "w1"}
 
     assert rows(
@@ -84,7 +84,7 @@ def test_a_way_back_and_other_keys_are_other_transfers(rows, word):
     ) == [("w1", 30, "source"), ("w1", 10, "destination"), ("w2", 30, "destination")]
 
 
-def test_a_client_takes_and_scatters(rows, word):
+def test_transfers_of_a_client(rows, word):
     assert rows(
         "SELECT start_t, source, destination, seconds, bytes_per_second, reported_by "
         "FROM transfers",
@@ -96,7 +96,7 @@ def test_a_client_takes_and_scatters(rows, word):
     ]
 
 
-def test_an_excerpt_has_what_overlaps_it_once(write_trace, word, move):
+def test_transfer_on_the_boundary_of_a_time_range(write_trace, word, move):
     from roast_analyze import Trace
 
     path = write_trace(

@@ -5,7 +5,7 @@ import pytest
 SECONDS = "compute_seconds, failed_seconds, transfer_seconds, thread_seconds, idle_seconds"
 
 
-def test_busy_failed_transferring_and_idle(rows, worker, gone, move):
+def test_compute_failed_transfer_and_idle_seconds(rows, worker, gone, move):
     """Two threads from 2 s to 11 s."""
     assert rows(
         f"SELECT t, seconds, worker, name, {SECONDS}, utilisation FROM utilisation_by(5)",
@@ -34,7 +34,7 @@ def test_busy_failed_transferring_and_idle(rows, worker, gone, move):
     ]  # fmt: skip
 
 
-def test_each_process_of_an_address_has_its_own_rows(rows, worker, gone, run):
+def test_processes_with_the_same_address(rows, worker, gone, run):
     assert rows(
         "SELECT t, server_id, compute_seconds, thread_seconds FROM utilisation_by(5)",
         worker("w1", 0.0, server_id="first"),
@@ -50,7 +50,7 @@ def test_each_process_of_an_address_has_its_own_rows(rows, worker, gone, run):
     ]
 
 
-def test_workers_of_a_bucket_stand_together(rows, worker, run):
+def test_rows_in_order_of_buckets(rows, worker, run):
     assert rows(
         "SELECT t, worker, compute_seconds FROM utilisation_by(5)",
         worker("w1"),
@@ -60,13 +60,13 @@ def test_workers_of_a_bucket_stand_together(rows, worker, run):
     ) == [(0.0, "w1", 0.0), (0.0, "w2", 4.0), (5.0, "w1", 0.0), (5.0, "w2", 1.0)]
 
 
-def test_threads_that_are_not_known_are_not_idle(rows, run):
+def test_unknown_number_of_threads(rows, run):
     assert rows(
         f"SELECT {SECONDS}, utilisation FROM utilisation_by(5)", *run("a", 1.0, 3.0), stop_t=5.0
     ) == [(2.0, 0.0, 0.0, None, None, None)]
 
 
-def test_tasks_that_share_a_thread_leave_none_idle(rows, worker, run):
+def test_seceded_tasks(rows, worker, run):
     assert rows(
         "SELECT compute_seconds, thread_seconds, idle_seconds, utilisation "
         "FROM utilisation_by(5)",
@@ -77,7 +77,7 @@ def test_tasks_that_share_a_thread_leave_none_idle(rows, worker, run):
     ) == [(10.0, 5.0, 0.0, 2.0)]
 
 
-def test_what_ran_before_its_worker_was_heard_of_is_there_too(rows, worker, run):
+def test_attempt_before_its_worker_was_recorded(rows, worker, run):
     assert rows(
         "SELECT t, compute_seconds, thread_seconds, idle_seconds FROM utilisation_by(5)",
         *run("a", 1.0, 3.0),
@@ -86,7 +86,7 @@ def test_what_ran_before_its_worker_was_heard_of_is_there_too(rows, worker, run)
     ) == [(0.0, 2.0, 0.0, 0.0), (5.0, 0.0, 2.0, 2.0)]
 
 
-def test_an_attempt_that_had_begun_before_the_recording(rows, worker, task, move):
+def test_attempt_that_began_before_the_recording(rows, worker, task, move):
     assert rows(
         "SELECT compute_seconds FROM utilisation_by(5)",
         worker("w1"),
@@ -100,13 +100,13 @@ def test_an_attempt_that_had_begun_before_the_recording(rows, worker, task, move
 
 
 @pytest.mark.parametrize("view", ["concurrency", "utilisation"])
-def test_the_view_has_the_buckets_that_suit_the_recording(open_trace, worker, run, view):
+def test_default_buckets(open_trace, worker, run, view):
     trace = open_trace(worker("w1"), *run("a", 1.0, 3.0), stop_t=100.0)
 
     assert trace.view(view).fetchall() == trace.sql(f"FROM {view}_by(0.5)").fetchall()
 
 
-def test_buckets_in_which_a_process_was_not_there_are_none_of_its_own(rows, worker, gone, run):
+def test_no_rows_while_a_process_was_absent(rows, worker, gone, run):
     """The clock went back before the worker came: by what was recorded it was never there."""
     assert rows(
         "SELECT t, compute_seconds, thread_seconds FROM utilisation_by(5)",

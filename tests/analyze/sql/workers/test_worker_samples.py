@@ -1,7 +1,7 @@
 """A worker at a tick, under names that carry their units."""
 
 
-def test_a_sample(rows, sample):
+def test_columns_of_a_sample(rows, sample):
     fields = {
         "cpu": 150.5, "memory": 1, "memory_limit": 2, "managed_bytes": 3, "spilled_memory": 4,
         "spilled_disk": 5, "nthreads": 6, "processing": 7, "executing": 8, "ready": 9,
@@ -19,7 +19,7 @@ def test_a_sample(rows, sample):
     ]  # fmt: skip
 
 
-def test_what_was_not_sampled_is_null(rows, sample):
+def test_missing_metrics_are_null(rows, sample):
     assert rows(
         "SELECT cpu_percent, memory_limit_bytes FROM worker_samples",
         sample(3.0, memory_limit=0),

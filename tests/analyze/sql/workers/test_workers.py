@@ -1,7 +1,7 @@
 """One row per worker process, with what it did."""
 
 
-def test_a_worker_and_what_it_did(rows, worker, gone, run, move, sample):
+def test_totals_of_a_worker(rows, worker, gone, run, move, sample):
     assert rows(
         "SELECT worker, name, host, nthreads, memory_limit_bytes, added_t, removed_t, "
         "removal_reason, task_runs, compute_seconds, output_bytes, peak_memory_bytes, chunks, "
@@ -22,7 +22,7 @@ def test_a_worker_and_what_it_did(rows, worker, gone, run, move, sample):
     ]  # fmt: skip
 
 
-def test_a_process_that_takes_over_an_address_is_another_row(rows, worker, gone, run, sample):
+def test_reused_address_is_another_process(rows, worker, gone, run, sample):
     assert rows(
         "SELECT server_id, added_t, removed_t, task_runs, peak_memory_bytes FROM workers",
         worker("w1", 0.0, server_id="old"),
@@ -36,7 +36,7 @@ def test_a_process_that_takes_over_an_address_is_another_row(rows, worker, gone,
     ) == [("old", 0.0, 3.0, 1, 100), ("new", 4.0, None, 2, 50)]
 
 
-def test_a_removal_that_names_its_process_holds_though_the_clock_went_back(rows, worker, gone):
+def test_removal_names_its_process(rows, worker, gone):
     assert rows(
         "SELECT server_id, removed_t, removal_reason FROM workers",
         worker("w1", 1000.0, server_id="old"),
@@ -46,7 +46,7 @@ def test_a_removal_that_names_its_process_holds_though_the_clock_went_back(rows,
     ) == [("old", 500.0, "retire-workers"), ("new", 502.0, "handle-worker-cleanup")]
 
 
-def test_what_had_begun_before_the_recording_counts(rows, worker, task, move, chunk):
+def test_attempts_that_began_before_the_recording(rows, worker, task, move, chunk):
     """Of an address that is used again, the first process had it then."""
     there = {**task("a"), "state": "processing", "worker": "w1", "run_id": 7, "t": 0.5}
     parts = [{"action": "compute", "start": 0.0, "stop": 2.0}]
@@ -63,7 +63,7 @@ def test_what_had_begun_before_the_recording_counts(rows, worker, task, move, ch
     ) == [("old", 1, 2.0, 5, 1, 2.0), ("new", 0, 0.0, 0, 0, None)]
 
 
-def test_a_worker_recorded_twice_is_one_process(rows, worker):
+def test_repeated_worker_is_one_process(rows, worker):
     assert rows(
         "SELECT worker, added_t FROM workers",
         worker("w1", 1.0, server_id="id"),
@@ -71,7 +71,7 @@ def test_a_worker_recorded_twice_is_one_process(rows, worker):
     ) == [("w1", 1.0)]
 
 
-def test_chunks_events_and_bytes_of_a_worker(rows, worker, run, chunk, move):
+def test_chunk_totals_of_a_worker(rows, worker, run, chunk, move):
     assert rows(
         "SELECT worker, task_runs, chunks, events, bytes_read FROM workers",
         worker("w1"),
@@ -84,7 +84,7 @@ def test_chunks_events_and_bytes_of_a_worker(rows, worker, run, chunk, move):
     ) == [("w1", 2, 2, 17, 99), ("w2", 1, 0, 0, None)]
 
 
-def test_how_fast_a_worker_was_at_its_chunks(rows, worker, run, chunk, move):
+def test_chunk_rates_of_a_worker(rows, worker, run, chunk, move):
     entries = {"entry_start": 0, "entry_stop": 10}
 
     assert rows(
@@ -105,7 +105,7 @@ def test_how_fast_a_worker_was_at_its_chunks(rows, worker, run, chunk, move):
     ]
 
 
-def test_what_chunks_say_of_memory_counts_too(rows, worker, sample, run, chunk):
+def test_peak_memory_includes_chunks(rows, worker, sample, run, chunk):
     assert rows(
         "SELECT workers.worker, workers.peak_memory_bytes, peak_worker_memory_bytes "
         "FROM workers, run",
@@ -118,9 +118,7 @@ def test_what_chunks_say_of_memory_counts_too(rows, worker, sample, run, chunk):
     ) == [("w1", 70, 70), ("w2", 60, 70)]
 
 
-def test_events_of_a_worker_are_unknown_if_its_results_came_from_checkpoints(
-    rows, worker, run, chunk
-):
+def test_events_of_results_from_checkpoints(rows, worker, run, chunk):
     assert rows(
         "SELECT worker, chunks, events FROM workers",
         worker("w1"),
@@ -130,7 +128,7 @@ def test_events_of_a_worker_are_unknown_if_its_results_came_from_checkpoints(
     ) == [("w1", 1, None), ("w2", 0, 0)]
 
 
-def test_workers_whose_coming_was_not_recorded_are_there_too(rows, run, sample):
+def test_workers_without_a_start(rows, run, sample):
     assert rows(
         "SELECT worker, added_t, nthreads, task_runs, peak_memory_bytes FROM workers",
         *run("a", 1.0, 2.0, worker="ran"),

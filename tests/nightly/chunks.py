@@ -1,7 +1,7 @@
-"""coffea's chunks: the attempts at them, and what these read of branches.
+"""Chunk attempts and the branches that they read.
 
-No sample has a task that reads several chunks, or one chunk more than once, as
-dask-awkward's do: such a recording is refused here rather than guessed at.
+No sample has a task that reads several chunks, or one chunk more than once, as with dask-
+awkward. Such recordings raise an error here.
 """
 
 from nightly.processes import process_of
@@ -9,10 +9,10 @@ from nightly.recording import Recording, Row, once
 from nightly.tasks import Attempt, attempts, chunk_keys, task_runs
 from nightly.totals import column, costliest_first, grouped, known, lasted, ratio, total
 
-#: What tells chunks apart.
+#: Columns that identify a chunk.
 IDENTITY = ("dataset", "filename", "treename", "entry_start", "entry_stop")
 
-#: Columns of chunks that were measured, by the name of the field.
+#: Measured columns by the name of the field.
 MEASURED = {
     "bytes_read": "bytes_read",
     "open_seconds": "open_seconds",
@@ -30,16 +30,16 @@ MEASURED = {
     "measured_until": "until",
 }
 
-#: What an attempt at a chunk has from the attempt at its task.
+#: Columns taken from the task attempt.
 RUN = (
     "attempt", "compute_seconds", "queued_seconds", "transfer_seconds",
     "processing_t", "end_t",
 )  # fmt: skip
 
-#: How attempts at chunks come to nothing through no will of the user's.
+#: Outcomes that are failures.
 FAILED = ("erred", "retried", "lost", "skipped")
 
-#: What rows of attempts hold beside the columns of the view chunks.
+#: Keys of rows that are not columns of the view chunks.
 BESIDE = (
     "has_task", "branches", "process", "event_seconds", "is_first_result", "packed_bytes",
     "unpacked_bytes",
@@ -47,7 +47,7 @@ BESIDE = (
 
 
 def chunks(recording: Recording) -> list[Row]:
-    """One row per attempt at a chunk."""
+    """Return one row per chunk attempt."""
     return [
         {name: value for name, value in row.items() if name not in BESIDE}
         for row in chunk_attempts(recording)
@@ -56,7 +56,7 @@ def chunks(recording: Recording) -> list[Row]:
 
 @once
 def chunk_attempts(recording: Recording) -> list[Row]:
-    """Find the attempts at chunks: at their tasks, and what was measured without one."""
+    """Return the chunk attempts: those of tasks, and measurements without a task."""
     descriptions, readings = _descriptions(recording), _readings(recording)
     rows: list[Row] = []
     results: set = set()
@@ -69,17 +69,16 @@ def chunk_attempts(recording: Recording) -> list[Row]:
     tried = {run["key"] for run in task_runs(recording)}
     for lines in grouped(readings.values(), lambda line: line["key"]).values():
         rows += _without_tasks(lines, descriptions, lines[0]["key"] in tried)
-    return [row | _worked_out(row, recording) for row in rows]
+    return [row | _derived_columns(row, recording) for row in rows]
 
 
 def _descriptions(recording: Recording) -> dict[str, dict]:
-    """Give what chunks are, by key, as told when their tasks entered the graph.
-
-    If that was not recorded, what was measured of any attempt says it too.
+    """Return the identity of chunks by key, from the record of the task or else from any
+    measurement.
     """
-    told = [line for line in recording.of("chunk") if line.get("entry_start") is not None]
+    reported = [line for line in recording.of("chunk") if line.get("entry_start") is not None]
     by_key = {}
-    for key, lines in grouped(told, lambda line: line["key"]).items():
+    for key, lines in grouped(reported, lambda line: line["key"]).items():
         if len({tuple(line.get(name) for name in IDENTITY) for line in lines}) > 1:
             raise NotImplementedError(f"several chunks in {key!r}")
         by_key[key] = next((line for line in lines if line.get("run_id") is None), lines[0])
@@ -87,13 +86,13 @@ def _descriptions(recording: Recording) -> dict[str, dict]:
 
 
 def _readings(recording: Recording) -> dict[tuple, dict]:
-    """Give what workers measured, by key and run_id; of what came twice, the later one."""
-    told = [
+    """Return the measurements by key and run_id. Of repeated records the later one counts."""
+    reported = [
         line
         for line in recording.of("chunk")
         if line.get("run_id") is not None and line["key"] in chunk_keys(recording)
     ]
-    by_run = grouped(told, lambda line: (line["key"], line["run_id"]))
+    by_run = grouped(reported, lambda line: (line["key"], line["run_id"]))
     for run, lines in by_run.items():
         if len({line.get("start_t") for line in lines}) > 1:
             raise NotImplementedError(f"several readings in {run!r}")
@@ -101,9 +100,9 @@ def _readings(recording: Recording) -> dict[tuple, dict]:
 
 
 def _with_task(run: Row, reading: dict, description: dict) -> Row:
-    """Join an attempt at a task with what its chunk is, and what was measured of it."""
+    """Combine a task attempt with the identity and measurement of its chunk."""
     swallowed = run["outcome"] == "memory" and reading.get("exception") is not None
-    row = _told(reading, description) | {name: run[name] for name in RUN}
+    row = _recorded_columns(reading, description) | {name: run[name] for name in RUN}
     row |= {
         "key": run["key"],
         "run_id": run["run_id"],
@@ -121,16 +120,16 @@ def _with_task(run: Row, reading: dict, description: dict) -> Row:
 
 
 def _without_tasks(readings: list[dict], descriptions: dict, is_task_known: bool) -> list[Row]:
-    """Tell attempts at a key by what was measured, in the order in which they began.
+    """Return attempts at a key from measurements, in the order in which they began.
 
-    Without a cluster that is all there is. An attempt that another one follows was retried.
-    If the task is known and just this attempt is not, its number is not either.
+    Without a cluster there is nothing else. An attempt followed by another one was retried. If
+    the task was recorded but this attempt is missing, its number is unknown.
     """
     in_order = sorted(readings, key=lambda reading: reading["start_t"])
     rows = []
     for number, reading in enumerate(in_order, 1):
         failed = "erred" if reading is in_order[-1] else "retried"
-        row = _told(reading, descriptions.get(reading["key"], {})) | {
+        row = _recorded_columns(reading, descriptions.get(reading["key"], {})) | {
             "key": reading["key"],
             "run_id": reading["run_id"],
             "attempt": None if is_task_known else number,
@@ -150,8 +149,8 @@ def _without_tasks(readings: list[dict], descriptions: dict, is_task_known: bool
     return rows
 
 
-def _told(reading: dict, description: dict) -> Row:
-    """What the two records of a chunk say of it."""
+def _recorded_columns(reading: dict, description: dict) -> Row:
+    """Return the columns of the two records of a chunk."""
     measured = reading.get("measured") or {}
     branches = measured.get("branches")
     columns = measured.get("columns")
@@ -180,9 +179,9 @@ def _seconds(reading: dict) -> float:
 
 
 def _is_first_result(row: Row, attempt: Attempt, results: set) -> bool:
-    """Tell whether nobody had this result yet: lost results are computed again.
+    """Return whether this is the first result of the chunk.
 
-    A key that enters the graph anew is another chunk.
+    Lost results are recomputed; a key that is submitted again is another chunk.
     """
     if row["outcome"] != "memory":
         return False
@@ -192,8 +191,8 @@ def _is_first_result(row: Row, attempt: Attempt, results: set) -> bool:
     return is_first
 
 
-def _worked_out(row: Row, recording: Recording) -> Row:
-    """What follows from what is known of an attempt."""
+def _derived_columns(row: Row, recording: Recording) -> Row:
+    """Return the derived columns of an attempt."""
     events = _events(row)
     seconds = row["compute_seconds"]
     sizes = [
@@ -220,7 +219,7 @@ def _worked_out(row: Row, recording: Recording) -> Row:
 
 
 def _events(row: Row) -> int | None:
-    """Events processed: as measured, else the entries of the chunk."""
+    """Return the events processed: measured, or else the entries of the chunk."""
     if row["outcome"] != "memory" or row["from_checkpoint"]:
         return None
     if row["events"] is not None:
@@ -231,7 +230,7 @@ def _events(row: Row) -> int | None:
 
 
 def _wait_seconds(row: Row) -> float | None:
-    """Time that was measured less time on the CPU; clocks differ, but no time is negative."""
+    """Return measured time minus CPU time, at least 0, since clocks differ."""
     if row["cpu_seconds"] is None or row["start_t"] is None:
         return None
     return max(row["stop_t"] - row["start_t"] - row["cpu_seconds"], 0.0)
@@ -239,7 +238,7 @@ def _wait_seconds(row: Row) -> float | None:
 
 @once
 def chunk_branches(recording: Recording) -> list[Row]:
-    """One row per attempt at a chunk and branch that it read."""
+    """Return one row per chunk attempt and branch."""
     of_attempt = ("key", "attempt", *IDENTITY, "worker", "outcome", "run_id")
     of_branch = ("branch", "compressed_bytes", "uncompressed_bytes", "read_seconds")
     return [
@@ -250,7 +249,7 @@ def chunk_branches(recording: Recording) -> list[Row]:
 
 
 def branches(recording: Recording) -> list[Row]:
-    """One row per dataset and branch, the most reading time first."""
+    """Return one row per dataset and branch, highest read time first."""
     reads = chunk_branches(recording)
     everything = {
         name: total(column(reads, name)) for name in ("compressed_bytes", "read_seconds")

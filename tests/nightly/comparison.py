@@ -1,8 +1,7 @@
-"""Hold the rows of a view against rows of plain Python: every row, every column.
+"""Compare all rows and columns of a view with rows from plain Python.
 
-Text, whole numbers, lists and instants are the same or they are not; other floating point
-numbers may differ by a part in 10⁹, or by 10⁻¹², since sums depend on their order. Null is no
-zero.
+Text, integers, lists and instants must be equal. Other floats may differ by 1e-9 relative or
+1e-12 absolute, since sums depend on their order. Null is not 0.
 """
 
 import json
@@ -20,34 +19,34 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9
 
-#: What numbers may differ by however small they are: of sums and differences little is left.
+#: Absolute tolerance, for sums and differences close to 0.
 NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a view holds: the types of its columns, and its rows."""
+    """The column types and rows of a view."""
 
     types: dict[str, str]
     rows: list[Row]
 
     @classmethod
     def of(cls, relation: "duckdb.DuckDBPyRelation") -> "Answer":
-        """Ask for the rows; what is JSON is decoded."""
+        """Fetch the rows of a relation, and decode JSON."""
         types = dict(zip(relation.columns, map(str, relation.types), strict=True))
         rows = [dict(zip(types, row, strict=True)) for row in relation.fetchall()]
         return cls(types, _each(rows, json.loads, [n for n in types if types[n] == "JSON"]))
 
     def by(self, column: str) -> "dict[str, Answer]":
-        """Divide the rows by the values of a column."""
+        """Split the rows by the values of a column."""
         found = grouped(self.rows, lambda row: row[column])
         return {value: Answer(self.types, rows) for value, rows in found.items()}
 
 
 def differences(answer: Answer, expected: list[Row], *, in_order: bool = False) -> list[str]:
-    """List what differs between a view and what is expected of it; nothing if it is right.
+    """Return the differences between a view and the expected rows.
 
-    Rows are compared in their order, or each with the one that is most like it.
+    Without an order, each row is compared with the most similar one.
     """
     if wrong := {name for row in expected for name in row.keys() ^ answer.types.keys()}:
         return [f"columns are not the same: {sorted(wrong)}"]
@@ -66,7 +65,7 @@ def differences(answer: Answer, expected: list[Row], *, in_order: bool = False) 
 
 
 def _each(rows: list[Row], convert: Callable, names: list[str]) -> list[Row]:
-    """Convert the values of some columns that are there."""
+    """Convert the values of some columns."""
     return [
         row | {name: convert(row[name]) for name in names if row[name] is not None}
         for row in rows
@@ -80,12 +79,12 @@ def _is_same(name: str, value: object, expected: object) -> bool:
 
 
 def _is_measure(name: str, value: object) -> bool:
-    """Tell numbers that may differ a little from instants, which may not."""
+    """Return whether a column may differ a little: floats except instants."""
     return isinstance(value, float) and name != "t" and not name.endswith("_t")
 
 
 def _likeness(row: Row) -> tuple:
-    """Order rows by what must be the same, and then by what may differ a little."""
+    """Return a sort key: exact values first, then values that may differ a little."""
     names = sorted(row)
     exact = [(name, str(row[name])) for name in names if not _is_measure(name, row[name])]
     close = [(name, f"{row[name]:.6g}") for name in names if _is_measure(name, row[name])]

@@ -1,4 +1,4 @@
-"""What a chunk costs by its size: a fixed time, and a time an event."""
+"""Cost model of chunks: fixed time plus time per event."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from nightly.totals import (
 
 @dataclass
 class Line:
-    """A line by least squares: seconds = fixed + events * event."""
+    """A least-squares line: seconds = fixed + events * event."""
 
     points: list[tuple[float, float]]
 
@@ -37,19 +37,19 @@ class Line:
 
     @property
     def r2(self) -> float:
-        """Part of the variance that the line explains."""
+        """Share of the variance explained by the line."""
         return self.sxy**2 / (self.sxx * self.syy) if self.syy else 1.0
 
     @property
     def fixed_error(self) -> float:
-        """Standard error of the fixed time, of the textbook."""
+        """Standard error of the fixed time."""
         n = len(self.points)
         left = max(self.syy - self.event * self.sxy, 0.0)
         return math.sqrt(left / (n - 2) * (1 / n + self.mean_x**2 / self.sxx))
 
 
 def _results(recording: Recording) -> dict[str | None, list[Row]]:
-    """Give first results with events and computing time, by dataset."""
+    """Return the first results with events and compute time, by dataset."""
     usable = [
         row
         for row in chunk_attempts(recording)
@@ -59,11 +59,10 @@ def _results(recording: Recording) -> dict[str | None, list[Row]]:
 
 
 def fitted(points: list[tuple[float, float]]) -> Line | None:
-    """Fit a line, and again without what lies far off; three sizes, five chunks make one.
+    """Fit a line, then again without outliers; this needs three sizes and five chunks.
 
-    Far off is 4 standard deviations from the median distance, judged by the median, but not
-    less than 1 % of the median time. If more than a quarter is far off, it is the line
-    that is, and nothing is left out.
+    Outliers have residuals above 4 standard deviations (estimated from the median) and above 1
+    % of the median time. If they are more than a quarter, none is removed.
     """
     if _sizes(points) < 3:
         return None
@@ -83,7 +82,7 @@ def _sizes(points: list[tuple[float, float]]) -> int:
 
 @dataclass
 class Model:
-    """What is known of the cost of a dataset's chunks."""
+    """The cost model of a dataset's chunks."""
 
     rows: list[Row]
 
@@ -105,17 +104,19 @@ class Model:
 
     @property
     def grows(self) -> bool:
-        """Tell whether time grows with the events."""
+        """Whether the time increases with the number of events."""
         return self.line is not None and self.line.event > self.least_event
 
     @property
     def fixed_bound(self) -> float:
-        """What the fixed time may well be: 2 standard errors more."""
+        """Upper bound of the fixed time: 2 standard errors more."""
         return max(self.line.fixed, 0) + 2 * self.line.fixed_error
 
     @property
     def method(self) -> str | None:
-        """Choose the line, if it tells the fixed time; else the opening, if it may be it."""
+        """The line if it determines the fixed time, or else the opening time if it is
+        compatible.
+        """
         line = self.line
         if self.grows and line.fixed > 2 * line.fixed_error:
             return "fit"
@@ -129,38 +130,38 @@ class Model:
 
     @property
     def fixed(self) -> float | None:
-        """What a chunk costs whatever its size."""
+        """Time per chunk that does not depend on its size."""
         fixed = {"fit": self.line and max(self.line.fixed, 0.0), "opening": self.opening}
         return fixed.get(self.method)
 
     @property
     def event(self) -> float | None:
-        """What an event costs on top of that."""
+        """Time per event."""
         event = {"fit": self.line and self.line.event, "opening": self.opening_event}
         return event.get(self.method)
 
     @property
     def burden(self) -> float | None:
-        """What a chunk's size has to make up for: of a small fixed time, all it may be."""
+        """Fixed time used for the minimum size: its upper bound if it is compatible with 0."""
         if self.method == "fit" and self.line.fixed <= 2 * self.line.fixed_error:
             return self.fixed_bound
         return self.fixed
 
     def seconds_of(self, events: int) -> float:
-        """Tell the time that a chunk should take."""
+        """Return the modeled time of a chunk."""
         return self.fixed + self.event * events
 
 
 @once
 def models(recording: Recording) -> dict[str | None, Model]:
-    """Make a model of each dataset."""
+    """Return a model for each dataset."""
     return {dataset: Model(rows) for dataset, rows in _results(recording).items()}
 
 
 def expected_seconds(recording: Recording, rated: list[Row]) -> Callable[[Row], float]:
-    """Give a function that tells what a chunk's dataset and size make one expect.
+    """Return a function for the expected time of a chunk by dataset and size.
 
-    Without a model every event of a dataset should cost the same.
+    Without a model, each event of a dataset takes the same time.
     """
     usual = {
         dataset: median(column(rows, "event_seconds"))
@@ -177,7 +178,7 @@ def expected_seconds(recording: Recording, rated: list[Row]) -> Callable[[Row], 
 
 
 def chunk_costs(recording: Recording) -> list[Row]:
-    """One row per dataset, the most computing time first."""
+    """Return one row per dataset, highest compute time first."""
     chunks = grouped(chunk_attempts(recording), lambda row: row["dataset"])
     rows = [
         {
@@ -220,14 +221,14 @@ def _relative_error(model: Model) -> float | None:
 
 
 def round_half_up(number: float | None) -> int | None:
-    """Round to whole events."""
+    """Round to an integer, halves up."""
     return None if number is None else math.floor(number + 0.5)
 
 
 def two_digits(number: float, direction: int) -> float | None:
     """Round to two digits: up (1), down (-1) or to the nearest (0).
 
-    What is less than a ten-thousandth of the last digit off is not rounded away.
+    Within 1e-4 of the last digit, rounding up or down is to the nearest.
     """
     if number < 1:
         return None
@@ -236,7 +237,7 @@ def two_digits(number: float, direction: int) -> float | None:
 
 
 def _advice(model: Model, largest: int | None, recording: Recording) -> Row:
-    """Say between which sizes a chunk should be, and which one to choose."""
+    """Return the bounds of the chunk size and the recommended size."""
     advice = {"largest_file_events": largest, "min_events": None, "max_events": None}
     if model.method is None:
         return advice | {"recommended_events": None, "note": _why_none(model)}
@@ -259,7 +260,7 @@ def _advice(model: Model, largest: int | None, recording: Recording) -> Row:
 def _wanted(
     model: Model, least: float, balanced: float | None, thread_seconds: float | None
 ) -> float | None:
-    """Stay at the size that there is, or go to the nearer bound, or to a compromise."""
+    """Return the current size, the nearer bound, or the compromise."""
     if balanced is not None and least > balanced:
         compromise = math.sqrt(2 * model.burden * thread_seconds) / model.event
         return two_digits(compromise, 0)
@@ -271,7 +272,7 @@ def _wanted(
 
 
 def _why_none(model: Model) -> str:
-    """Say why there is no model."""
+    """Return the reason why there is no model."""
     line = model.line
     if len(model.rows) < 5:
         return "no model: fewer than 5 chunks"
@@ -285,7 +286,7 @@ def _why_none(model: Model) -> str:
 
 
 def _note(model: Model, least, balanced, wanted, recommended) -> str:
-    """Say what the recommended size changes, and how sure that is."""
+    """Return the effect and uncertainty of the recommendation."""
     largest = most(column(model.rows, "events"))
     said = [_change(model, least, balanced, wanted, recommended)]
     if model.method == "opening":

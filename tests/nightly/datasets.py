@@ -1,4 +1,4 @@
-"""What chunks cost in sum, by dataset and by file."""
+"""Totals of chunks by dataset and file."""
 
 from nightly.chunks import FAILED, chunk_attempts
 from nightly.recording import Recording, Row
@@ -23,7 +23,7 @@ SUMMED = (
 
 
 def datasets(recording: Recording) -> list[Row]:
-    """One row per dataset, the most computing time first."""
+    """Return one row per dataset, highest compute time first."""
     rows = [
         {"dataset": dataset, **_dataset(attempts), **totals(attempts, recording)}
         for dataset, attempts in grouped(
@@ -50,7 +50,7 @@ def _dataset(attempts: list[Row]) -> Row:
 
 
 def files(recording: Recording) -> list[Row]:
-    """One row per dataset, file and tree, the most computing time first."""
+    """Return one row per dataset, file and tree, highest compute time first."""
     names = ("dataset", "filename", "treename")
     by_file = grouped(chunk_attempts(recording), lambda row: tuple(row[n] for n in names))
     slow = slow_files(recording)
@@ -84,7 +84,7 @@ def _file(attempts: list[Row]) -> Row:
 
 
 def totals(attempts: list[Row], recording: Recording) -> Row:
-    """What files and datasets have in common."""
+    """Return the columns common to files and datasets."""
     done = results(attempts)
     ended_well = [row["compute_seconds"] for row in attempts if row["outcome"] == "memory"]
     everything = total(column(chunk_attempts(recording), "compute_seconds"))
@@ -109,22 +109,22 @@ def totals(attempts: list[Row], recording: Recording) -> Row:
 
 
 def results(attempts: list[Row]) -> list[Row]:
-    """Leave out what failed, and what was computed again."""
+    """Return the first results."""
     return [row for row in attempts if row["is_first_result"]]
 
 
 def events_of(done: list[Row]) -> int | None:
-    """Sum up the events of chunks: 0 without a chunk, None if no chunk's are known."""
+    """Return the sum of events: 0 without chunks, None if unknown for all."""
     return total(column(done, "events")) if done else 0
 
 
 def seconds_without_checkpoint(attempts: list[Row]) -> float | None:
-    """Sum up the computing time of all attempts but those that a checkpoint saved."""
+    """Return the compute time of all attempts except results from a checkpoint."""
     return total(row["compute_seconds"] for row in attempts if not row["from_checkpoint"])
 
 
 def bytes_per_second(attempts: list[Row]) -> float | None:
-    """Divide bytes by the computing time of the attempts that measured them."""
+    """Divide bytes by the compute time of the attempts that measured them."""
     measured = [row for row in attempts if row["bytes_read"] is not None]
     return ratio(
         total(column(measured, "bytes_read")), total(column(measured, "compute_seconds"))
@@ -132,19 +132,21 @@ def bytes_per_second(attempts: list[Row]) -> float | None:
 
 
 def bytes_of_results(attempts: list[Row]) -> int | None:
-    """Sum up what processed chunks read."""
+    """Return the bytes read by processed chunks."""
     return total(column(results(attempts), "bytes_read"))
 
 
 def compression_ratio(attempts: list[Row]) -> float | None:
-    """Divide uncompressed by compressed bytes, of branches of which both are known."""
+    """Divide uncompressed by compressed bytes, of branches with both known."""
     return ratio(
         total(column(attempts, "unpacked_bytes")), total(column(attempts, "packed_bytes"))
     )
 
 
 def slowest(attempts: list[Row], name: str) -> str | None:
-    """Name file or worker of the chunk with the most seconds per event, the first by name."""
+    """Return the file or worker of the chunk with the most seconds per event, the first by
+    name.
+    """
     rated = [row for row in attempts if None not in (row["event_seconds"], row[name])]
     slow = max(column(rated, "event_seconds"), default=None)
     return min((row[name] for row in rated if row["event_seconds"] == slow), default=None)

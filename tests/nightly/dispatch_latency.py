@@ -1,15 +1,15 @@
-"""Tasks on workers: how their states changed there, and how they came to be computed."""
+"""State changes of tasks on workers, and the time from dispatch to computation."""
 
 from nightly.recording import Recording, Row
 from nightly.tasks import attempts, task_runs
 from nightly.totals import grouped, least
 
-#: How the stimulus begins that brings a task to a worker; the rest is when it was sent.
+#: Prefix of the stimulus that dispatches a task; the rest is the time.
 SENT = "compute-task-"
 
 
 def worker_transitions(recording: Recording) -> list[Row]:
-    """Every change as it was recorded."""
+    """Return the recorded changes."""
     names = ("t", "worker", "key", "start", "finish", "stimulus_id", "server_id")
     return [
         {name: line.get(name) for name in names}
@@ -19,19 +19,19 @@ def worker_transitions(recording: Recording) -> list[Row]:
 
 
 def dispatch_latency(recording: Recording) -> list[Row]:
-    """One row per attempt, if workers told of their transitions at all."""
+    """Return one row per attempt, if workers reported transitions."""
     if not recording.of("worker_transition"):
         return []
     runs = list(zip(attempts(recording), task_runs(recording), strict=True))
     came = _arrivals(recording, [run for _, run in runs])
     return [
-        _handoff(attempt, run, came.get((number, run["worker"]), {}))
+        _latency(attempt, run, came.get((number, run["worker"]), {}))
         for number, (attempt, run) in enumerate(runs)
     ]
 
 
 def _arrivals(recording: Recording, runs: list[Row]) -> dict[tuple[int, str], Row]:
-    """Find the last arrival on each worker within each attempt, by the attempt's number."""
+    """Return the last arrival on each worker within each attempt, by attempt number."""
     found: dict[tuple[int, str], Row] = {}
     for arrival in _each_arrival(recording):
         ends = [
@@ -67,7 +67,7 @@ def _each_arrival(recording: Recording) -> list[Row]:
     return arrivals
 
 
-def _handoff(attempt, run: Row, here: Row) -> Row:
+def _latency(attempt, run: Row, here: Row) -> Row:
     sent, start = run["processing_t"], run["compute_start_t"]
     instants = [sent, *(here.get(name) for name in ("arrived_t", "ready_t", "executing_t"))]
     underway, wait, queue = (_since(instants, n) for n in (1, 2, 3))
@@ -106,7 +106,7 @@ def _handoff(attempt, run: Row, here: Row) -> Row:
 
 
 def _since(instants: list[float | None], number: int) -> float | None:
-    """Give the time to an instant from the latest known one before it."""
+    """Return the time from the latest known instant before."""
     before, here = _latest(instants[:number]), instants[number]
     return None if before is None or here is None else here - before
 

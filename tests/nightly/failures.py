@@ -1,29 +1,33 @@
-"""What went wrong."""
+"""Failed attempts and lost workers."""
 
 from nightly.chunks import chunk_attempts
 from nightly.processes import Process, processes
 from nightly.recording import Recording, Row
 from nightly.tasks import attempts, task_runs
 
-#: What a failed attempt is called, by how it ended.
+#: Failures by outcome of a task attempt.
 WHAT = {"erred": "task erred", "retried": "attempt retried", "lost": "attempt lost"}
 
-#: The same of a chunk whose task tells nothing of it, or is not there.
+#: Failures by outcome of a chunk attempt without a failed task.
 CHUNK = {"skipped": "chunk skipped", "retried": "attempt retried", "erred": "chunk erred"}
 
 
 def failures(recording: Recording) -> list[Row]:
-    """One row per attempt that failed or was lost, chunk skipped, and worker lost."""
+    """Return one row per failed or lost attempt, skipped chunk and lost worker."""
     runs = zip(attempts(recording), task_runs(recording), strict=True)
     return [
         *(_run(run, attempt.end) for attempt, run in runs if run["outcome"] in WHAT),
-        *(_chunk(row, recording) for row in chunk_attempts(recording) if _is_told_by_none(row)),
+        *(
+            _chunk(row, recording)
+            for row in chunk_attempts(recording)
+            if _has_no_failed_task(row)
+        ),
         *(_worker(process) for process in processes(recording) if process.is_lost),
     ]
 
 
 def _run(run: Row, end: dict) -> Row:
-    """Tell of an attempt; what made it end is told if that was not its own error."""
+    """Return the row of an attempt, with the cause if it was not its own error."""
     reason = (end.get("stimulus_id") or "").rpartition("-")[0]
     detail = None
     if run["outcome"] == "lost":
@@ -35,8 +39,8 @@ def _run(run: Row, end: dict) -> Row:
     return row | {"t": run["end_t"], "what": WHAT[run["outcome"]], "detail": detail}
 
 
-def _is_told_by_none(row: Row) -> bool:
-    """Tell whether no attempt at a task shows the failure: it was swallowed, or is unknown."""
+def _has_no_failed_task(row: Row) -> bool:
+    """Return whether no task attempt shows the failure: suppressed, or without a task."""
     if row["outcome"] == "skipped":
         return True
     return not row["has_task"] and row["outcome"] in CHUNK
@@ -59,7 +63,7 @@ def _chunk(row: Row, recording: Recording) -> Row:
 
 
 def _worker(process: Process) -> Row:
-    """Tell of a lost worker, and of what went with it."""
+    """Return the row of a lost worker, with what was lost."""
     said = process.said or {}
     gone = {
         "tasks were there": "processing-tasks",

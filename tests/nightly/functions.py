@@ -1,7 +1,7 @@
-"""Functions that Yappi measured, and the stacks that can be told of them.
+"""Functions measured by Yappi, and stacks estimated from them.
 
-Of a stack Yappi knows each pair of functions, not the whole. What a caller took of a function
-is known; what that took in turn is shared out in proportion to the time in each caller.
+Yappi records pairs of caller and callee. The share of a caller in a function is known; further
+up it is divided in proportion to the time in each caller.
 """
 
 from collections import defaultdict
@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 
 from nightly.recording import Recording, Row
 
-#: Stacks of a smaller share of all time are not followed.
+#: Minimum share of the total time of a stack.
 SMALLEST = 1 / 2000
 
-#: So deep are stacks followed.
+#: Maximum depth of a stack.
 DEEPEST = 200
 
 
 def yappi_functions(recording: Recording) -> list[Row]:
-    """One row per function."""
+    """Return one row per function."""
     return [
         {
             "function": _label(line),
@@ -43,7 +43,7 @@ def yappi_functions(recording: Recording) -> list[Row]:
 
 
 def yappi_calls(recording: Recording) -> list[Row]:
-    """One row per pair of functions."""
+    """Return one row per caller and callee."""
     rows = []
     for facts, lines in _files(recording):
         by_index = {line["value"]["index"]: line for line in lines}
@@ -67,7 +67,7 @@ def yappi_calls(recording: Recording) -> list[Row]:
 
 
 def stacks(recording: Recording) -> list[Row]:
-    """Stacks of all files, as ``profile_stacks`` has them."""
+    """Return the stacks of all files, as in ``profile_stacks``."""
     return [
         {
             "worker": facts.get("worker"),
@@ -126,12 +126,12 @@ class _Edge:
 
     @property
     def share(self) -> float:
-        """Share of all time in the callee that was spent for this caller."""
+        """Return the share of the callee's total time spent for this caller."""
         return self.total / self.callee.total if self.callee.total else 0.0
 
     @property
-    def told(self) -> float:
-        """Own time of the callee that was spent for this caller."""
+    def reported(self) -> float:
+        """Return the self time of the callee spent for this caller."""
         if self.callee.called_own > 0:
             return min(self.own * self.callee.with_recursion, self.callee.own)
         return self.share * self.callee.own
@@ -148,23 +148,23 @@ def _told(lines: list[dict]) -> Iterator[tuple[list[dict | None], float]]:
             found[id(path[-1])].append((path, own))
         if len(path) < DEEPEST:
             waiting += [
-                ([*path, edge.callee], share * edge.share, share * edge.told)
+                ([*path, edge.callee], share * edge.share, share * edge.reported)
                 for edge in path[-1].calls
                 if not any(edge.callee is one for one in path)
                 and share * edge.share * edge.callee.total > smallest
             ]
     for function in functions:
         paths = found[id(function)]
-        told = sum(own for _, own in paths)
-        scale = min(1.0, function.own / told) if told else 1.0
+        reported = sum(own for _, own in paths)
+        scale = min(1.0, function.own / reported) if reported else 1.0
         for path, own in paths:
             yield [one.line for one in path], own * scale
-        if function.own - told > 1e-9:
-            yield [None, function.line], function.own - told
+        if function.own - reported > 1e-9:
+            yield [None, function.line], function.own - reported
 
 
 def _by_itself(function: _Function) -> tuple[float, float]:
-    """Tell what nobody who is known called: the share of all time, and the own time."""
+    """Return the share of total time and self time without a known caller."""
     total = function.called_total
     share = max(1 - (total / function.total if function.total else 0.0), 0.0)
     if not total:

@@ -1,11 +1,11 @@
-"""Graphs: their edges, what it took to take them in, their layers, what they belong to."""
+"""Graphs: cost, layers, computations, restrictions."""
 
 from nightly.recording import Recording, Row, once
 from nightly.totals import grouped
 
 
 def restrictions(recording: Recording) -> list[Row]:
-    """One row per task whose annotations restrict it."""
+    """Return one row per task with restricting annotations."""
     first: dict[str, dict] = {}
     for line in recording.of("task"):
         first.setdefault(line["key"], line)
@@ -30,14 +30,14 @@ def restrictions(recording: Recording) -> list[Row]:
 
 @once
 def entered(recording: Recording) -> dict[str, list[dict]]:
-    """Tasks by the graph that they came with."""
+    """Return the tasks by graph."""
     lines = (line for line in recording.of("task") if line.get("stimulus_id") is not None)
     return grouped(lines, lambda line: line["stimulus_id"])
 
 
 @once
 def sent(recording: Recording) -> list[dict]:
-    """Graphs that the client told of, with the one that the scheduler made of each."""
+    """Return the graphs recorded by the client, with the matching one on the scheduler."""
     graphs = []
     for line in recording.of("graph"):
         later = [
@@ -51,8 +51,8 @@ def sent(recording: Recording) -> list[dict]:
 
 
 def graph_updates(recording: Recording) -> list[Row]:
-    """One row per graph that Dask or its tasks tell of."""
-    told = grouped(
+    """Return one row per graph reported by Dask or by its tasks."""
+    reported = grouped(
         (
             line
             for line in recording.of("event")
@@ -64,8 +64,8 @@ def graph_updates(recording: Recording) -> list[Row]:
     with_layers = [graph for graph in sent(recording) if graph["value"].get("layers")]
     layers = grouped(with_layers, lambda graph: graph["stimulus_id"])
     rows = []
-    for stimulus_id in told.keys() | entered(recording).keys():
-        events, lines = told.get(stimulus_id, []), entered(recording).get(stimulus_id, [])
+    for stimulus_id in reported.keys() | entered(recording).keys():
+        events, lines = reported.get(stimulus_id, []), entered(recording).get(stimulus_id, [])
         payload = next(iter(events), {"payload": {}})["payload"]
         metrics = payload.get("metrics") or {}
         topics = [line["topic"] for line in events if line["topic"] != "scheduler"]
@@ -117,7 +117,7 @@ def _positive(seconds: float | None) -> float | None:
 
 
 def graph_layers(recording: Recording) -> list[Row]:
-    """One row per graph, stage and layer."""
+    """Return one row per graph, stage and layer."""
     rows = [
         {
             "stimulus_id": graph["stimulus_id"],
@@ -150,7 +150,7 @@ def graph_layers(recording: Recording) -> list[Row]:
 
 
 def computations(recording: Recording) -> list[Row]:
-    """One row per stretch of work of a scheduler that had nothing to do before."""
+    """Return one row per computation: a period in which the scheduler had work."""
     begun: dict[str, dict] = {}
     for line in recording.of("computation"):
         begun.setdefault(line["name"], line)

@@ -1,10 +1,10 @@
-"""What was imported from files of other programs."""
+"""Imported files of other tools."""
 
 from nightly.recording import Recording, Row
 
 
 def imports(recording: Recording) -> list[Row]:
-    """One row per file."""
+    """Return one row per file."""
     return [
         {
             "tool": line["name"],

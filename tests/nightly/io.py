@@ -1,4 +1,4 @@
-"""What processes did to their files, as Darshan saw it."""
+"""File access measured by Darshan."""
 
 from nightly.processes import extent
 from nightly.recording import Recording, Row
@@ -6,7 +6,7 @@ from nightly.tasks import task_runs
 
 
 def io_jobs(recording: Recording) -> list[Row]:
-    """One row per log."""
+    """Return one row per log."""
     begin_t, end_t = extent(recording)
     return [
         {
@@ -32,7 +32,7 @@ def io_jobs(recording: Recording) -> list[Row]:
 
 
 def io_files(recording: Recording) -> list[Row]:
-    """One row per record of a layer of I/O."""
+    """Return one row per file and I/O layer."""
     numbers = (
         "module", "rank", "opens", "reads", "writes", "bytes_read", "bytes_written",
         "read_seconds", "write_seconds", "metadata_seconds",
@@ -57,7 +57,7 @@ def io_files(recording: Recording) -> list[Row]:
 
 
 def io_segments(recording: Recording) -> list[Row]:
-    """One row per call, and the attempts that the worker was computing meanwhile."""
+    """Return one row per call, with the attempts that the worker was computing."""
     rows = []
     for line in recording.of("io_segment"):
         job = _jobs(recording)[line["source"]]
@@ -100,7 +100,7 @@ def _jobs(recording: Recording) -> dict[str, dict]:
 
 
 def _process(recording: Recording, job: dict) -> Row:
-    """Tell which worker process a job was: by process id, time, and host if there are more."""
+    """Match a job to a worker process by process id, time and, if ambiguous, host."""
     hosts = [x["host"] for x in recording.of("io_segment") if x["source"] == job["source"]]
     host = hosts[0] if hosts else None
     value = job["value"]

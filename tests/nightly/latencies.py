@@ -1,4 +1,4 @@
-"""Where the time of attempts went, waiting included, and how long tasks were in which state."""
+"""Waiting and execution time of attempts, and time of tasks by state."""
 
 from dataclasses import dataclass
 
@@ -9,21 +9,21 @@ from nightly.totals import grouped, least, most
 
 @dataclass
 class Stay:
-    """A task in a state: from a transition into it to the next one of the key, whichever.
+    """A task in a state, from the transition into it to the next one of the key.
 
-    A task that was there when recording began has been in its state since then.
+    A task in a state when recording began counts from then.
     """
 
     key: str
     state: str
     from_t: float
-    #: The transition that ended it; None if the trace ends before.
+    #: The transition that ended it; None without one.
     end: dict | None
 
 
 @once
 def stays(recording: Recording) -> list[Stay]:
-    """Find how long each task was in each state."""
+    """Return the time of each task in each state."""
     there = [line for line in recording.of("task") if line.get("state") is not None]
     found = []
     for key, lines in grouped(
@@ -36,7 +36,7 @@ def stays(recording: Recording) -> list[Stay]:
 
 
 def latencies(recording: Recording) -> list[Row]:
-    """One row per attempt: what its time on the scheduler and on the worker was for."""
+    """Return one row per attempt."""
     held = {
         id(stay.end): stay.end["t"] - stay.from_t
         for stay in stays(recording)
@@ -52,9 +52,9 @@ def latencies(recording: Recording) -> list[Row]:
 
 
 def _on_the_scheduler(run: Row, held: float | None) -> Row:
-    """Divide queued_seconds: what it was held back at last, and what came before.
+    """Divide queued_seconds into waiting for dependencies and for a slot.
 
-    If nobody saw it become waiting, only the time that it was held back can be known.
+    Without the transition to waiting, only the latter is known.
     """
     queued = run["queued_seconds"]
     return {
@@ -64,7 +64,7 @@ def _on_the_scheduler(run: Row, held: float | None) -> Row:
 
 
 def _on_the_worker(attempt: Attempt, run: Row) -> Row:
-    """Tell one instant from the next: sent, begun, fetched, executing, done, heard of."""
+    """Return the times between dispatch, start, transfers, execution, end and report."""
     parts = (attempt.end or {}).get("startstops") or []
     moves = [part for part in parts if part["action"] == "transfer"]
     others = [part for part in parts if part["action"] != "transfer"]

@@ -1,9 +1,9 @@
-"""The map of metadata: what there is of each cell, counted over lines and other views."""
+"""The metadata map: counts of each cell, from lines and other views."""
 
 import re
 from importlib.resources import files
 
-from nightly import graphs, io, movement, setup, tasks, trace, workers
+from nightly import graphs, io, setup, tasks, trace, transfers, workers
 from nightly.recording import Recording, Row
 
 STEPS = {
@@ -18,7 +18,7 @@ _CELL = re.compile(rf"^\s*\((\d), {_TEXT}, {_TEXT}, {_TEXT}, {_TEXT}, {_TEXT}\)"
 
 
 def metadata_map(recording: Recording) -> list[Row]:
-    """One row per cell; what the cells are and say is the view's own."""
+    """Return one row per cell; the texts are those of the view."""
     found = _counts(recording)
     rows = []
     for step, *texts in _CELL.findall(_sql()):
@@ -54,7 +54,7 @@ def _counts(recording: Recording) -> dict[str, int]:
 
     facts = trace.environment(recording)
     layers = graphs.graph_layers(recording)
-    told = recording.of("task")
+    reported = recording.of("task")
     transitions = recording.of("transition")
     return {
         "jobs": len(setup.jobs(recording)),
@@ -73,10 +73,10 @@ def _counts(recording: Recording) -> dict[str, int]:
         "layers sent": sum(layer["stage"] == "sent" for layer in layers),
         "layers": sum(layer["stage"] != "sent" for layer in layers),
         "graph updates": len(graphs.graph_updates(recording)),
-        "tasks": len(told),
-        "annotations": sum(line.get("annotations") is not None for line in told),
-        "dependencies": sum(len(line.get("dependencies") or ()) for line in told),
-        "priorities": sum(line.get("priority") is not None for line in told),
+        "tasks": len(reported),
+        "annotations": sum(line.get("annotations") is not None for line in reported),
+        "dependencies": sum(len(line.get("dependencies") or ()) for line in reported),
+        "priorities": sum(line.get("priority") is not None for line in reported),
         "restrictions": len(graphs.restrictions(recording)),
         "groups": len(tasks.task_groups(recording)),
         "spans": len(lines("span")),
@@ -89,7 +89,7 @@ def _counts(recording: Recording) -> dict[str, int]:
         "workers": len(lines("worker_added")),
         "samples": len(lines("worker_sample")),
         "worker transitions": len(lines("worker_transition")),
-        "transfers": len(movement.transfers(recording)),
+        "transfers": len(transfers.transfers(recording)),
         "spills": len(lines("spill")),
         "pauses": len(workers.pauses(recording)),
         "fine metrics": len(lines("fine_metric")),

@@ -388,7 +388,8 @@ def _loss(recording: Recording) -> list[Row]:
 TABLES = {
     "datasets": Expected(
         "dataset files chunks failed_attempts events compute_seconds compute_share "
-        "events_per_second bytes_per_second median_compute_seconds max_compute_seconds relative_iqr "
+        "events_per_second bytes_per_second median_compute_seconds max_compute_seconds "
+        "relative_iqr "
         "open_seconds process_seconds read_seconds cpu_seconds wait_seconds bytes_read "
         "file_read_ratio branch_share compression_ratio checkpointed_chunks? output_bytes",
         _datasets,
@@ -402,8 +403,10 @@ TABLES = {
     ),
     "files": Expected(
         "filename dataset treename chunks failed_attempts events compute_seconds compute_share "
-        "events_per_second bytes_per_second relative_duration relative_iqr max_compute_seconds open_seconds "
-        "read_seconds wait_seconds bytes_read file_read_ratio branch_share compression_ratio source "
+        "events_per_second bytes_per_second relative_duration relative_iqr max_compute_seconds "
+        "open_seconds "
+        "read_seconds wait_seconds bytes_read file_read_ratio branch_share compression_ratio "
+        "source "
         "workers",
         _files,
         300,
@@ -432,7 +435,8 @@ TABLES = {
         "name worker host nthreads max_cpu_cores? max_memory_share? max_memory_bytes? "
         "max_spilled_bytes? max_executing? task_runs compute_seconds chunks? failed_chunks? "
         "events? "
-        "events_per_second bytes_per_second relative_duration relative_iqr max_chunk_seconds bytes_read "
+        "events_per_second bytes_per_second relative_duration relative_iqr max_chunk_seconds "
+        "bytes_read "
         "output_bytes peak_memory_bytes memory_limit_bytes added_t removed_t removal_reason "
         "server_id",
         _workers,
@@ -459,7 +463,8 @@ TABLES = {
         20,
     ),
     "stragglers": Expected(
-        "key prefix compute_seconds median_seconds relative_duration excess_seconds compute_start_t "
+        "key prefix compute_seconds median_seconds relative_duration excess_seconds "
+        "compute_start_t "
         "worker outcome attempt dataset filename",
         _stragglers,
         15,

@@ -1,4 +1,4 @@
-"""Worker processes: when they were there, and which of them an address meant when."""
+"""Worker processes: their lifetime, and the process of an address at a time."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ from nightly.totals import column, grouped, known, most, total
 
 @dataclass
 class Process:
-    """A worker process: how it came, and how it went if it did."""
+    """A worker process with the records of its start and end."""
 
     address: str
-    #: The record of how it came; empty if none was recorded.
+    #: The record of its start; empty without one.
     added: dict
     removed: dict | None = None
-    #: What Dask said of it when it went.
+    #: Dask's event of its removal.
     said: dict | None = None
 
     @property
     def reason(self) -> str | None:
-        """Name what made it go, without the time that Dask adds to it."""
+        """Return the reason for leaving, without the time that Dask adds."""
         if self.removed is None or self.removed.get("stimulus_id") is None:
             return None
         name, _, number = self.removed["stimulus_id"].rpartition("-")
@@ -28,7 +28,9 @@ class Process:
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether it went unexpectedly: as Dask says, else if its connection broke."""
+        """Return whether the worker left unexpectedly: by Dask's event, or else by a broken
+        connection.
+        """
         if self.removed is None:
             return False
         if self.said and self.said.get("expected") is not None:
@@ -38,10 +40,10 @@ class Process:
 
 @once
 def processes(recording: Recording) -> list[Process]:
-    """Find the processes, in the order in which they came.
+    """Return the processes in the order in which they joined.
 
-    First come addresses that ran or measured something, or were sampled, and of which
-    nobody told that they came.
+    Addresses that ran or measured something, or were sampled, without a recorded start come
+    first.
     """
     added = grouped(
         recording.of("worker_added"),
@@ -61,9 +63,8 @@ def processes(recording: Recording) -> list[Process]:
 
 
 def _removal(process: Process, came: list[Process], recording: Recording) -> dict | None:
-    """Find the first removal that names the process, or its address while it was its own.
-
-    The address is its own from when it came until the next one came.
+    """Return the first removal that names the process, or its address before the next process
+    joined there.
     """
     since = process.added["t"]
     later = [
@@ -82,7 +83,7 @@ def _removal(process: Process, came: list[Process], recording: Recording) -> dic
 
 
 def _said(process: Process, recording: Recording) -> dict | None:
-    """Find what Dask's event says of the removal."""
+    """Return Dask's event of the removal."""
     if process.removed is None:
         return None
     for line in recording.of("event"):
@@ -97,10 +98,9 @@ def _said(process: Process, recording: Recording) -> dict | None:
 
 
 def process_of(recording: Recording, address: str | None, t: float | None) -> int | None:
-    """Give the number of the process that an address meant: the one that came last until t.
+    """Return the number of the process of an address: the one that joined last until t.
 
-    The first process of an address is meant before it came, too, and if no time is known:
-    that was before the recording.
+    The first process also owns the time before it joined, and unknown times.
     """
     numbers = [n for n, p in enumerate(processes(recording)) if p.address == address]
     came = [n for n in numbers[1:] if t is not None and processes(recording)[n].added["t"] <= t]
@@ -109,7 +109,7 @@ def process_of(recording: Recording, address: str | None, t: float | None) -> in
 
 @once
 def presence(recording: Recording) -> list[tuple[float, float, int | None]]:
-    """Tell when each process came and went, as far as it was recorded, and its threads."""
+    """Return the lifetimes of processes within the recording, and their threads."""
     start_t, stop_t = extent(recording)
     return [
         (
@@ -123,9 +123,9 @@ def presence(recording: Recording) -> list[tuple[float, float, int | None]]:
 
 @once
 def cluster(recording: Recording) -> Row:
-    """Add up what workers there were, from when they came, or the beginning, until they went.
+    """Return numbers of workers and threads.
 
-    A peak is over instants; what comes and goes at one instant counts together.
+    Changes at the same instant count together for peaks.
     """
     stays = presence(recording)
     instants = sorted({t for come, go, _ in stays for t in (come, go)})
@@ -145,7 +145,7 @@ def cluster(recording: Recording) -> Row:
 
 
 def _nthreads(process: Process, recording: Recording) -> int | None:
-    """Give the threads that it came with, else the most that samples of its address say."""
+    """Return the recorded number of threads, or else the maximum in samples of its address."""
     if process.added.get("nthreads") is not None:
         return process.added["nthreads"]
     samples = recording.of("worker_sample")
@@ -153,6 +153,6 @@ def _nthreads(process: Process, recording: Recording) -> int | None:
 
 
 def extent(recording: Recording) -> tuple[float, float]:
-    """Give the times of the first and the last record."""
+    """Return the times of the first and the last record."""
     instants = [line["t"] for line in recording.lines]
     return min(instants), max(instants)

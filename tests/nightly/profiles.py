@@ -1,7 +1,7 @@
-"""What threads were at when Dask's profiler looked.
+"""Stacks of Dask's profiler.
 
-Dask counts a sample in every function of a stack but the innermost one. So what a function
-counts beyond those that it calls, its excess, are samples that ended in one of these.
+Dask counts a sample in every function of a stack except the innermost one. The count of a
+function minus those of its callees, its excess, are samples that ended in one of these.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from nightly.totals import grouped
 
 
 def profile_stacks(recording: Recording) -> list[Row]:
-    """One row per profile, slice and stack of which there are samples."""
+    """Return one row per profile, slice and stack with samples."""
     sampled = [
         row
         for line in recording.of("profile")
@@ -51,7 +51,7 @@ def _stacks(line: dict, part: dict) -> Iterator[Row]:
 
 
 def _path(tree: dict, node: int) -> list[int]:
-    """Give the nodes from below the root to this one."""
+    """Return the nodes from below the root to this one."""
     path: list[int] = []
     while tree["parents"][node] is not None:
         path.insert(0, node)
@@ -60,14 +60,14 @@ def _path(tree: dict, node: int) -> list[int]:
 
 
 def _children(tree: dict, part: dict) -> dict[int | None, list[int]]:
-    """Give what each node calls in a slice."""
+    """Return the callees of each node in a slice."""
     called = [{"node": node, "by": tree["parents"][node]} for node in part["nodes"]]
     by = grouped(called, lambda call: call["by"])
     return {node: [call["node"] for call in calls] for node, calls in by.items()}
 
 
 def _excess(tree: dict, part: dict) -> dict[int, int]:
-    """Give what each node counts beyond those that it calls."""
+    """Return the count of each node minus those of its callees."""
     counts = dict(zip(part["nodes"], part["counts"], strict=True))
     children = _children(tree, part)
     return {
@@ -77,11 +77,11 @@ def _excess(tree: dict, part: dict) -> dict[int, int]:
 
 
 def _ends(line: dict, part: dict, excess: dict) -> tuple[dict[int, int], dict[int, int]]:
-    """Tell how many samples surely ended in each node, and how many in one that it calls.
+    """Return the certain samples of each node, and the ambiguous ones of its callees.
 
-    The recorder notes where samples ended. Where it did not, an excess belongs to the only
-    function that is called; of several, those without a count were innermost at least once,
-    and the rest cannot be decided. The scheduler's counts hold the innermost one too.
+    Recorded innermost counts are used. Otherwise an excess belongs to the only callee; of
+    several, those without a count have at least one, and the rest is ambiguous. The scheduler's
+    counts include the innermost function.
     """
     samples, undecided = dict.fromkeys(excess, 0), dict.fromkeys(excess, 0)
     if part.get("innermost") is not None:

@@ -1,7 +1,7 @@
-"""A trace as plain Python has it: the lines of one file, decoded, in the order of the file.
+"""A trace in plain Python: the decoded lines of one file, in order.
 
-Nothing here, or in the modules beside it, uses roast's own code or a database: they say in
-the shortest Python what the views mean, and the views are held against them.
+This module and those beside it use neither roast nor a database: they specify the views in
+short Python, and the views are compared with them.
 """
 
 import json
@@ -40,18 +40,18 @@ class Recording:
         return dict(by_kind)
 
     def of(self, kind: str) -> list[dict]:
-        """Give the records of a kind, in the order of the file."""
+        """Return the records of a kind, in the order of the file."""
         return self._by_kind.get(kind, [])
 
     @property
     def trace_id(self) -> str:
-        """Identity of the recording: what the header says, else the name of the file."""
+        """Trace identity: from the header, or else the name of the file."""
         headers = self.of("header")
         return headers[0]["trace_id"] if headers else self.path.name.split(".")[0]
 
 
 def content(path: Path) -> bytes:
-    """Give what a file holds, decompressed."""
+    """Return the decompressed content of a file."""
     data = path.read_bytes()
     if path.suffix == ".zst":
         decompressor = zstandard.ZstdDecompressor()
@@ -60,7 +60,7 @@ def content(path: Path) -> bytes:
 
 
 def once(work_out: Callable[[Recording], T]) -> Callable[[Recording], T]:
-    """Work something out once per recording."""
+    """Cache the result of a function per recording."""
     known: dict[Recording, T] = {}
 
     @wraps(work_out)

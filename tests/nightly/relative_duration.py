@@ -1,10 +1,9 @@
-"""Slow files and slow workers, told apart.
+"""Separation of slow files and slow workers.
 
-A chunk's time, by what its dataset and its size make one expect, is taken for the product of
-what its file and its worker are worth. Both are medians, each of what is left when the other
-is taken off, worked out twice in turns, workers first (Tukey's median polish, of ratios).
-What cannot be told apart counts as usual, 1: a file that only one worker had, the only file
-of a dataset, a worker that had one file only.
+The time of a chunk divided by the expected time (from dataset and size) is a file factor times
+a worker factor. Both are medians, found alternately in two rounds, workers first (Tukey's
+median polish of ratios). Factors that cannot be separated are 1: a file read by one worker, the
+only file of a dataset, a worker with one file.
 """
 
 import math
@@ -14,12 +13,12 @@ from nightly.costs import expected_seconds
 from nightly.recording import Recording, Row, once
 from nightly.totals import deviation, grouped, median
 
-#: Dataset, name and tree; and the number of a process.
+#: Dataset, name and tree of a file; number of a process.
 File, Process = tuple, int
 
 
 def slow_files(recording: Recording) -> dict[File, Row]:
-    """Judge the files that can be told from their workers, against those of their dataset."""
+    """Return the factors of files that can be separated from their workers."""
     ratios, files, _ = _polished(recording)
     judged = {}
     for of_dataset in grouped(
@@ -37,7 +36,7 @@ def slow_files(recording: Recording) -> dict[File, Row]:
 
 
 def slow_processes(recording: Recording) -> dict[Process, Row]:
-    """Judge the workers that can be told from their files, if there are two of them."""
+    """Return the factors of workers that can be separated from their files."""
     ratios, _, processes = _polished(recording)
     if len(processes) < 2:
         return {}
@@ -51,7 +50,7 @@ def slow_processes(recording: Recording) -> dict[Process, Row]:
 
 
 def _judged(relative_duration: float, chunks: int, recording: Recording) -> Row:
-    """Call slow what takes half as long again, in three chunks at least, and not by chance.
+    """Mark factors of at least 1.5 from three chunks that are significant.
 
     The standard error of a median of normal values is 1.2533 times that of their mean.
     """
@@ -69,7 +68,7 @@ def _lower_median(values) -> float:
 
 @once
 def _ratios(recording: Recording) -> list[tuple[File, Process, float]]:
-    """Give file, worker and time by expected time, by its dataset's median, of each chunk."""
+    """Return file, worker and relative time of each chunk."""
     rated = [
         row
         for row in chunk_attempts(recording)
@@ -88,7 +87,7 @@ def _ratios(recording: Recording) -> list[tuple[File, Process, float]]:
 
 @once
 def _polished(recording: Recording) -> tuple[list, dict[File, float], dict[Process, float]]:
-    """Take medians of workers and of files off in turns."""
+    """Alternate between medians of workers and of files."""
     ratios = _ratios(recording)
     files, processes = _comparable(ratios)
     of_files: dict = {}
@@ -110,7 +109,7 @@ def _polished(recording: Recording) -> tuple[list, dict[File, float], dict[Proce
 
 
 def _comparable(ratios: list) -> tuple[set[File], set[Process]]:
-    """Find the files and workers that can be told apart from each other."""
+    """Return the files and workers that can be separated."""
     pairs = {(file, process) for file, process, _ in ratios}
     files = {file for file, _ in pairs}
     processes = {process for _, process in pairs}
@@ -122,7 +121,7 @@ def _comparable(ratios: list) -> tuple[set[File], set[Process]]:
 
 @once
 def _noise(recording: Recording) -> float:
-    """What is left when both are taken off, as a standard deviation of logarithms."""
+    """Return the standard deviation of the logarithms after both factors are removed."""
     ratios, files, processes = _polished(recording)
     return deviation(
         math.log(ratio / files.get(file, 1) / processes.get(process, 1))

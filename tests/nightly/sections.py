@@ -1,4 +1,4 @@
-"""Parts of tasks that users named."""
+"""User-named sections of tasks."""
 
 from nightly.chunks import chunk_attempts
 from nightly.recording import Recording, Row
@@ -19,7 +19,7 @@ from nightly.totals import (
 
 
 def sections(recording: Recording) -> list[Row]:
-    """One row each time that a part was passed through."""
+    """Return one row per execution of a section."""
     chunks = _by_run(chunk_attempts(recording))
     runs = _by_run(task_runs(recording))
     return [
@@ -60,7 +60,7 @@ def _passage(line: dict, chunk: Row, runs: dict[tuple, Row]) -> Row:
 
 
 def section_totals(recording: Recording) -> list[Row]:
-    """One row per dataset and name, the most time first."""
+    """Return one row per dataset and name, longest first."""
     chunks = grouped(chunk_attempts(recording), lambda row: row["dataset"])
     by_name = grouped(sections(recording), lambda row: (row["dataset"], row["name"]))
     rows = [

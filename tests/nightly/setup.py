@@ -1,4 +1,4 @@
-"""What a run was set up with: processes, their machines and jobs, packages, configuration."""
+"""Setup of a run: processes, machines, batch jobs, packages, configuration."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from nightly.totals import grouped
 
 SHEETS = ("packages", "configuration", "defaults")
 
-#: What the view ``environment`` shows of packages and options; the other views have all.
+#: Packages and options in the view ``environment``.
 BEST_KNOWN_PACKAGES = {
     "python", "dask", "distributed", "coffea", "uproot", "awkward", "dask-awkward", "numpy",
     "pandas", "pyarrow", "msgpack", "tornado", "cloudpickle", "roast-trace",
@@ -29,7 +29,7 @@ MACHINE = (
     "cpu_model", "architecture", "system", "kernel", "platform", "open_files_limit",
 )  # fmt: skip
 
-#: Columns of ``jobs`` and what they are called in the trace.
+#: Columns of ``jobs`` by the name in the trace.
 JOB = {
     "system": "system", "job_id": "job_id", "queue": "queue", "node": "node", "cores": "cores",
     "memory_limit_bytes": "memory_bytes", "array_id": "array_id", "array_index": "array_index",
@@ -39,7 +39,7 @@ JOB = {
 
 
 def as_text(value: object) -> str | None:
-    """Text as it is, anything else as JSON."""
+    """Return text as it is, anything else as JSON."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -47,19 +47,19 @@ def as_text(value: object) -> str | None:
 
 @once
 def processes(recording: Recording) -> list[dict]:
-    """What each process told of itself, once."""
-    told: dict[tuple, dict] = {}
+    """Return the fact sheets of processes, each once."""
+    reported: dict[tuple, dict] = {}
     for line in recording.of("environment"):
         if line.get("section") == "process" and isinstance(line.get("value"), dict):
             identity = (line.get("name"), line.get("server_id"))
             about = {"worker": line.get("worker"), "t": line["t"]}
             about["server_id"] = line.get("server_id")
-            told.setdefault(identity, {**line["value"], **about})
-    return [process for process in told.values() if process.get("role")]
+            reported.setdefault(identity, {**line["value"], **about})
+    return [process for process in reported.values() if process.get("role")]
 
 
 def sheet(recording: Recording, section: str, name: str | None) -> object:
-    """What a sheet holds."""
+    """Return the content of a sheet."""
     for line in recording.of("environment"):
         if (line.get("section"), line.get("name")) == (section, name):
             return line.get("value")
@@ -76,7 +76,7 @@ def _facts(recording: Recording, *sections: str) -> Iterator[tuple[str, str, str
 
 
 def versions(recording: Recording) -> Iterator[tuple[str, str, str | None, str | None]]:
-    """Kind of process, package, version and worker, of every process."""
+    """Return kind of process, package, version and worker of all processes."""
     for process in processes(recording):
         role, worker = process["role"], process["worker"]
         if process.get("python"):
@@ -86,9 +86,9 @@ def versions(recording: Recording) -> Iterator[tuple[str, str, str | None, str |
     for section, package, version in _facts(recording, "scheduler versions", "client versions"):
         if package is not None:
             yield section.split()[0], package, version, None
-    told = {process["server_id"] for process in processes(recording)}
+    reported = {process["server_id"] for process in processes(recording)}
     for line in recording.of("worker_added"):
-        if isinstance(line.get("versions"), dict) and line.get("server_id") not in told:
+        if isinstance(line.get("versions"), dict) and line.get("server_id") not in reported:
             for package, version in line["versions"].items():
                 if version is not None:
                     plain = re.sub(r"\.final\.0$", "", as_text(version))
@@ -96,7 +96,7 @@ def versions(recording: Recording) -> Iterator[tuple[str, str, str | None, str |
 
 
 def packages(recording: Recording) -> list[Row]:
-    """One row per package, version and kind of process."""
+    """Return one row per package, version and kind of process."""
     found = grouped(versions(recording), lambda row: row[:3])
     of_package = grouped(found, lambda row: row[1])
     return [
@@ -113,7 +113,7 @@ def packages(recording: Recording) -> list[Row]:
 
 
 def options(recording: Recording) -> Iterator[tuple[Row, str | None]]:
-    """Every option of every process, and the worker if it is one."""
+    """Return the options of all processes, with the worker."""
     for process in processes(recording):
         if process.get("configuration") is None:
             continue
@@ -137,7 +137,7 @@ def options(recording: Recording) -> Iterator[tuple[Row, str | None]]:
 
 
 def is_run_specific(name: str | None, value: str | None) -> bool | None:
-    """An address, a port, a folder for temporary files."""
+    """Return whether a value is an address, a port or a temporary folder."""
     last = re.split(r"[.]", name or "")[-1]
     ends = (
         "address", "port", "host", "temporary-directory", "local-directory", "log-directory",
@@ -154,7 +154,7 @@ def is_run_specific(name: str | None, value: str | None) -> bool | None:
 
 
 def config(recording: Recording) -> list[Row]:
-    """One row per option, value and kind of process."""
+    """Return one row per option, value and kind of process."""
     found = grouped(options(recording), lambda pair: tuple(pair[0].items()))
     values = grouped((dict(option) for option in found), lambda row: row["name"])
     return [
@@ -172,7 +172,7 @@ def config(recording: Recording) -> list[Row]:
 
 
 def machines(recording: Recording) -> list[Row]:
-    """One row per host, kind of process and limits."""
+    """Return one row per host, kind of process and limits."""
     found = grouped(
         (process for process in processes(recording) if process.get("machine")),
         lambda process: (
@@ -202,7 +202,7 @@ def machines(recording: Recording) -> list[Row]:
 
 
 def jobs(recording: Recording) -> list[Row]:
-    """One row per process and batch system."""
+    """Return one row per process and batch system."""
     return [
         {
             "process": process["role"],
@@ -217,5 +217,5 @@ def jobs(recording: Recording) -> list[Row]:
 
 
 def differences(recording: Recording) -> list[Row]:  # noqa: ARG001
-    """Nothing: of one trace there is no other that it could differ from."""
+    """Return no rows: a single trace has nothing to differ from."""
     return []

@@ -1,15 +1,15 @@
-"""Dask's spans and fine performance metrics."""
+"""Dask spans and fine performance metrics."""
 
 from nightly.recording import Recording, Row
 from nightly.tasks import outcomes, task_runs, tasks
 from nightly.totals import column, grouped, known, least, most, total
 
-#: What a metric is of.
+#: Columns that identify a metric.
 LABELS = ("worker", "server_id", "context", "span_id", "prefix", "activity", "unit")
 
 
 def spans(recording: Recording) -> list[Row]:
-    """One row per span, from when it was first seen."""
+    """Return one row per span, with the time it was first seen."""
     return [
         {
             "span_id": span_id,
@@ -25,7 +25,7 @@ def spans(recording: Recording) -> list[Row]:
 
 
 def fine_metric_deltas(recording: Recording) -> list[Row]:
-    """What a worker added to a metric, a row per heartbeat."""
+    """Return one row per heartbeat and metric."""
     return [
         {"t": line["t"]} | {name: line.get(name) for name in (*LABELS, "delta")}
         for line in recording.of("fine_metric")
@@ -33,7 +33,7 @@ def fine_metric_deltas(recording: Recording) -> list[Row]:
 
 
 def fine_metrics(recording: Recording) -> list[Row]:
-    """The sums of the deltas."""
+    """Return the sums of the deltas."""
     by_label = grouped(
         fine_metric_deltas(recording), lambda row: tuple(row[name] for name in LABELS)
     )
@@ -43,7 +43,7 @@ def fine_metrics(recording: Recording) -> list[Row]:
     ]
 
 
-#: Columns of activities that are the sum of one activity's seconds.
+#: Columns of activities by activity.
 SECONDS = {
     "cpu_seconds": ("thread-cpu",),
     "noncpu_seconds": ("thread-noncpu",),
@@ -64,10 +64,10 @@ BYTES = {
 
 
 def activities(recording: Recording) -> list[Row]:
-    """One row per worker, context, span and prefix: what the time went into.
+    """Return one row per worker, context, span and prefix.
 
-    Of p2p, what Dask tells twice counts once: "foreground" repeats what tasks did, which
-    `execute` tells too, as activities that begin with p2p-. Idle time is left out.
+    Of p2p, "foreground" repeats what `execute` reports with p2p- before the activity, and is
+    left out, as is idle time.
     """
     names = LABELS[:5]
     metrics = [row for row in fine_metrics(recording) if not _is_repeated(row)]
@@ -83,18 +83,18 @@ def _is_repeated(row: Row) -> bool:
 
 
 def _activities(rows: list[Row]) -> Row:
-    """Sum up by activity; None if there is none of it."""
+    """Sum up by activity; None if there is none."""
     spent = [(_name(row), row["value"]) for row in rows if row["unit"] == "seconds"]
     moved = [(_name(row), row["value"]) for row in rows if row["unit"] == "bytes"]
     spent = [(name, value) for name, value in spent if name != "idle"]
-    told = {name for names in SECONDS.values() for name in names}
+    reported = {name for names in SECONDS.values() for name in names}
     return {
         "seconds": total(value for _, value in spent),
         **{
             column: total(value for name, value in spent if name in names)
             for column, names in SECONDS.items()
         },
-        "other_seconds": total(value for name, value in spent if name not in told),
+        "other_seconds": total(value for name, value in spent if name not in reported),
         **{
             column: total(value for name, value in moved if name == activity)
             for column, activity in BYTES.items()
@@ -103,15 +103,15 @@ def _activities(rows: list[Row]) -> Row:
 
 
 def _name(row: Row) -> str | None:
-    """Name an activity, those of p2p within tasks without saying that it was p2p."""
+    """Return the name of an activity, without the p2p- of tasks."""
     return row["activity"] and row["activity"].removeprefix("p2p-")
 
 
 def span_totals(recording: Recording) -> list[Row]:
-    """One row per span that anything tells of, in the order in which they began.
+    """Return one row per span, in the order in which they began.
 
-    Spans that were seen at one instant come from the outermost to the innermost, then by
-    identity. Those without a record come after them, and what belongs to no span comes last.
+    Spans seen at the same instant are ordered from outer to inner, then by identity; spans
+    without a record follow, and work outside spans is last.
     """
     records = {row["span_id"]: row for row in spans(recording)}
     held = [tasks(recording), task_runs(recording), activities(recording)]
@@ -132,7 +132,7 @@ def span_totals(recording: Recording) -> list[Row]:
 
 
 def _outward(span: str | None, records: dict[str, Row]) -> list[str | None]:
-    """Give a span and those that it lies in, to the outermost; in a circle, each once."""
+    """Return a span and its ancestors, each once if they are cyclic."""
     found = [span]
     while (parent := records.get(found[-1], {}).get("parent_id")) is not None:
         if parent in found:
@@ -142,7 +142,7 @@ def _outward(span: str | None, records: dict[str, Row]) -> list[str | None]:
 
 
 def _span(span: str | None, within: list, by_span: list[dict]) -> Row:
-    """Sum up a span alone, and all that lie in it, itself among them."""
+    """Return the sums of a span alone and with its nested spans."""
     alone = _sums(*(found.get(span, []) for found in by_span))
     inner = _sums(
         *([row for each in within for row in found.get(each, [])] for found in by_span)

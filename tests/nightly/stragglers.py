@@ -1,22 +1,21 @@
-"""Attempts that took much longer than is usual for their kind."""
+"""Attempts that took much longer than usual for their prefix."""
 
 from nightly.chunks import chunk_attempts
 from nightly.recording import Recording, Row
 from nightly.tasks import task_runs
 from nightly.totals import column, grouped, median, ratio
 
-#: Of fewer attempts a median says little.
+#: Minimum number of attempts of a prefix.
 ENOUGH = 10
 
-#: How many times the usual time makes a straggler.
+#: Minimum duration relative to the median.
 FACTOR = 2
 
 
 def stragglers(recording: Recording) -> list[Row]:
-    """One row per attempt that computed twice as long as is usual, the most excess first.
+    """Return one row per attempt of twice the median or more, largest excess first.
 
-    Usual is the median of the attempts of the prefix that ended well, if they are enough. An
-    attempt whose prefix is not known has no usual time.
+    The median is of the successful attempts of the prefix, if there are enough.
     """
     known = [run for run in task_runs(recording) if run["prefix"] is not None]
     ended_well = [run for run in known if run["outcome"] == "memory"]

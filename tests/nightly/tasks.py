@@ -1,4 +1,4 @@
-"""Tasks, their transitions, and the attempts at them."""
+"""Tasks, their transitions and attempts."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from nightly.totals import (
     total,
 )
 
-#: What makes Dask take tasks from a worker that goes: how such stimuli begin.
+#: Prefixes of stimuli that remove a worker.
 DEPARTURES = (
     "handle-worker-cleanup", "retire-worker", "remove-worker", "worker-", "close-",
     "check-worker-ttl",
@@ -31,7 +31,7 @@ PARTS = {
 
 
 def transitions(recording: Recording) -> list[Row]:
-    """Every transition as it was recorded."""
+    """Return the recorded transitions."""
     names = (
         "t", "key", "start", "finish", "stimulus_id", "worker", "run_id", "thread", "nbytes",
         "typename", "startstops", "cause", "exception", "traceback",
@@ -51,7 +51,7 @@ def _whole_part(part: dict) -> dict:
 
 
 def tasks(recording: Recording) -> list[Row]:
-    """One row per key that entered the graph: what it was when it first did."""
+    """Return one row per key, as first submitted."""
     return [
         _task(entries) | {"role": roles(recording).get(key)}
         for key, entries in _entries(recording).items()
@@ -59,7 +59,7 @@ def tasks(recording: Recording) -> list[Row]:
 
 
 def _entries(recording: Recording) -> dict[str, list[dict]]:
-    """Give the times that keys entered the graph."""
+    """Return the task records by key."""
     return grouped(recording.of("task"), lambda line: line["key"])
 
 
@@ -83,31 +83,31 @@ def _task(entries: list[dict]) -> Row:
 
 @dataclass
 class Attempt:
-    """An attempt at a task, in the records that tell of it.
+    """An attempt at a task, with its records.
 
-    It begins with a transition to processing, or with the record of a task that was being
-    processed when recording began. It ends with the next transition of its key, if that
-    leaves processing; if that is another beginning, the end was not recorded.
+    It begins with a transition to processing, or with the record of a task that was processing
+    when recording began. It ends with the next transition of its key, if that leaves
+    processing; if that is another begin, the end was not recorded.
     """
 
     key: str
     number: int
     begin: dict
-    #: When the key was last seen to become waiting.
+    #: Latest transition to waiting.
     waiting_t: float | None
     end: dict | None = None
-    #: The entry into the graph that it belongs to: the latest one then, else the first.
+    #: The submission it belongs to: the latest one before, or else the first.
     task: dict | None = None
 
     @property
     def was_there(self) -> bool:
-        """Tell whether it had begun before the recording, nobody knows when."""
+        """Whether the attempt began before the recording."""
         return self.begin["kind"] == "task"
 
 
 @once
 def attempts(recording: Recording) -> list[Attempt]:
-    """Find the attempts at all keys, in the order of the trace."""
+    """Return the attempts at all keys, in the order of the trace."""
     found: dict[str, list[Attempt]] = defaultdict(list)
     is_open: dict[str, bool] = defaultdict(bool)
     waiting_t: dict[str, float] = {}
@@ -144,12 +144,12 @@ def _entry_at(entries: list[dict], t: float) -> dict | None:
 
 @once
 def task_runs(recording: Recording) -> list[Row]:
-    """One row per attempt."""
+    """Return one row per attempt."""
     return [_run(attempt, recording) for attempt in attempts(recording)]
 
 
 def task_phases(recording: Recording) -> list[Row]:
-    """One row per part of an attempt, as its worker timed it."""
+    """Return one row per phase of an attempt."""
     about = ("key", "prefix", "attempt", "worker", "thread", "outcome")
     return [
         {name: run[name] for name in about}
@@ -189,19 +189,21 @@ def _run(attempt: Attempt, recording: Recording) -> Row:
 
 
 def _either(name: str, end: dict, begin: dict) -> object:
-    """Take what the end says: stealing moves a task to another worker without a word."""
+    """Return the value of the end, or else of the begin: stealing moves a task without a
+    transition.
+    """
     return begin.get(name) if end.get(name) is None else end[name]
 
 
 def _queued_seconds(attempt: Attempt) -> float | None:
-    """Count from the latest transition to waiting until the task was sent to a worker."""
+    """Return the time from the latest transition to waiting to the dispatch."""
     if attempt.was_there or attempt.waiting_t is None:
         return None
     return attempt.begin["t"] - attempt.waiting_t
 
 
 def _times(parts: list[dict]) -> Row:
-    """Add up the parts of an attempt by what was done; None if no part was reported."""
+    """Sum up the phases of an attempt by action; None without phases."""
     computed = [part for part in parts if part["action"] == "compute"]
 
     def seconds(*actions: str) -> float | None:
@@ -219,7 +221,7 @@ def _times(parts: list[dict]) -> Row:
 
 
 def _outcome(attempt: Attempt, recording: Recording) -> str:
-    """Tell how an attempt ended: by the state after it, else by what made it end."""
+    """Return the outcome: from the state after the attempt, or else from the stimulus."""
     end = attempt.end
     if end is None:
         return "unfinished"
@@ -243,11 +245,11 @@ def _outcome(attempt: Attempt, recording: Recording) -> str:
 
 @once
 def roles(recording: Recording) -> dict[str, str]:
-    """Tell what tasks do for coffea, by key.
+    """Return the roles of tasks in a coffea run, by key.
 
-    Chunk records name chunks (they have entries) and files that are asked for theirs.
-    Merges are coffea's `reduce` tasks that take results of these, directly or by others.
-    A broadcast is what chunks take that takes nothing itself.
+    Chunk records name chunks (with entries) and files whose entries are read. Merges are
+    `reduce` tasks that depend on these. A broadcast is a dependency of chunks without
+    dependencies.
     """
     needed = {line["key"]: line.get("dependencies") or [] for line in recording.of("task")}
     reduces = {line["key"] for line in recording.of("task") if line["prefix"] == "reduce"}
@@ -261,7 +263,7 @@ def roles(recording: Recording) -> dict[str, str]:
 
 
 def chunk_keys(recording: Recording) -> set[str]:
-    """Give the keys of chunks: entries are told of them, or the scheduler tells nothing."""
+    """Return the keys of chunks: with entries, or unknown to the scheduler."""
     by_key = grouped(recording.of("chunk"), lambda line: line["key"])
     return {
         key
@@ -272,12 +274,12 @@ def chunk_keys(recording: Recording) -> set[str]:
 
 
 def file_keys(recording: Recording) -> set[str]:
-    """Give the keys of tasks that ask files for their entries."""
+    """Return the keys of tasks that read the number of entries of files."""
     return {line["key"] for line in recording.of("chunk")} - chunk_keys(recording)
 
 
 def _downstream(needed: dict[str, list[str]], keys: set[str]) -> set[str]:
-    """Keys of the tasks that take results of these, directly or by others."""
+    """Return the keys of tasks that depend on these, directly or not."""
     reached: set[str] = set()
     while more := {
         key
@@ -289,7 +291,7 @@ def _downstream(needed: dict[str, list[str]], keys: set[str]) -> set[str]:
 
 
 def prefixes(recording: Recording) -> list[Row]:
-    """One row per prefix of tasks or attempts, the most computing time first."""
+    """Return one row per prefix, highest compute time first."""
     entered = grouped(tasks(recording), lambda task: task["prefix"])
     tried = grouped(task_runs(recording), lambda run: run["prefix"])
     rows = [
@@ -309,7 +311,7 @@ def _prefix(prefix: str | None, entered: list[Row], runs: list[Row]) -> Row:
 
 
 def _totals(entered: list[Row], runs: list[Row]) -> Row:
-    """Sum up some tasks, and attempts at them."""
+    """Return the sums of tasks and their attempts."""
     return {
         "tasks": len(entered),
         "task_runs": len(runs),
@@ -322,10 +324,9 @@ def _totals(entered: list[Row], runs: list[Row]) -> Row:
 
 
 def task_groups(recording: Recording) -> list[Row]:
-    """One row per task group of tasks or attempts, the most computing time first.
+    """Return one row per task group, highest compute time first.
 
-    A task is of the group that it first entered the graph with, an attempt of that of the
-    entry which it belongs to; of no group if its task was not recorded.
+    A task counts in the group of its first submission, an attempt in that of its own one.
     """
     entered = grouped(tasks(recording), lambda task: task["task_group"])
     in_groups = [
@@ -358,13 +359,13 @@ def _group(group: str | None, entered: list[Row], runs: list[Row]) -> Row:
 
 
 def outcomes(runs: list[Row], *names: str) -> Row:
-    """Count attempts by how they ended."""
+    """Count attempts by outcome."""
     ended = [run["outcome"] for run in runs]
     return {name: ended.count(name) for name in names}
 
 
 def compute_times(runs: list[Row]) -> Row:
-    """Sum up where the time of attempts went."""
+    """Return the sums and extremes of compute time."""
     seconds = column(runs, "compute_seconds")
     return {
         "compute_seconds": total(seconds),
@@ -375,7 +376,7 @@ def compute_times(runs: list[Row]) -> Row:
 
 
 def task_roles(recording: Recording) -> list[Row]:
-    """One row per role, and one for the tasks without; the most computing time first."""
+    """Return one row per role, highest compute time first."""
     entered = grouped(tasks(recording), lambda task: task["role"])
     tried = grouped(task_runs(recording), lambda run: run["role"])
     everything = total(column(task_runs(recording), "compute_seconds"))

@@ -1,4 +1,4 @@
-"""What was imported into a sample is, row by row, what plain Python makes of the lines."""
+"""Imported measurements equal those computed in plain Python."""
 
 import shutil
 

@@ -1,6 +1,6 @@
-"""Odd recordings are what plain Python makes of them, too: view by view, row by row.
+"""Views of unusual and damaged recordings equal those computed in plain Python.
 
-All are opened as one, so that each view is asked once, and has to tell them apart.
+All are opened together, so that each view is queried once and must separate them.
 """
 
 import json
@@ -8,7 +8,7 @@ import json
 import pytest
 
 from nightly.comparison import Answer
-from nightly.oddities import DAMAGED, MET, counted, odd
+from nightly.odd_traces import DAMAGED, UNUSUAL, make_odd, with_counts
 from nightly.recording import Recording
 from nightly.test_views import GOLD, SAMPLES, differences_of
 from roast_analyze import Trace
@@ -19,21 +19,18 @@ from sealing import sealed
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory) -> dict[str, Recording]:
-    """The oddities of a sample, each under its own name.
-
-    They have few of its profiles: these are large, and nothing depends on them.
-    """
+    """The changed samples, each with its own trace_id, with few of the large profiles."""
     whole = Recording.read(SAMPLE)
     left_out = [id(line) for line in whole.of("profile")[2:]]
-    lines = counted([line for line in whole.lines if id(line) not in left_out])
-    folder = tmp_path_factory.mktemp("odd")
+    lines = with_counts([line for line in whole.lines if id(line) not in left_out])
+    folder = tmp_path_factory.mktemp("make_odd")
     made = {}
-    for oddity in (*MET, *DAMAGED):
+    for oddity in (*UNUSUAL, *DAMAGED):
         name = oddity.__name__
         path = folder / f"{name}.jsonl"
         named = [
             line | {"trace_id": name} if line["kind"] == "header" else line
-            for line in odd(oddity, lines)
+            for line in make_odd(oddity, lines)
         ]
         made_of = "".join(json.dumps(line) + "\n" for line in named).encode()
         path.write_bytes(made_of if oddity in DAMAGED else sealed(made_of))
@@ -50,7 +47,7 @@ def opened(recordings):
 @pytest.mark.parametrize("view", GOLD)
 def test_odd_traces(opened, recordings, view):
     answer = Answer.of(opened.view(view))
-    by_trace = {name: from_nought(part) for name, part in answer.by("trace_id").items()}
+    by_trace = {name: seq_from_zero(part) for name, part in answer.by("trace_id").items()}
     nothing = Answer(answer.types, [])
 
     wrong = {
@@ -62,8 +59,8 @@ def test_odd_traces(opened, recordings, view):
     assert {name: found[:5] for name, found in wrong.items() if found} == {}
 
 
-def from_nought(answer: Answer) -> Answer:
-    """Let the places of transitions count from 0: of several traces they go on, one by one."""
+def seq_from_zero(answer: Answer) -> Answer:
+    """Count seq from 0, since it continues over several traces."""
     if "seq" not in answer.types:
         return answer
     first = min(row["seq"] for row in answer.rows)

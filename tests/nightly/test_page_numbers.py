@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nightly import oddities
+from nightly import odd_traces
 from nightly.chunks import chunk_attempts
 from nightly.page_reading import amount, is_printed, is_same, read, units_of
 from nightly.page_tables import TABLES, Between, Expected, traceback
@@ -28,9 +28,9 @@ SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*.jsonl.zst
 
 #: Odd recordings made of a sample.
 ODD = (
-    oddities.without_cluster, oddities.swallowed_or_saved, oddities.slow_in_part,
-    oddities.of_many_sizes, oddities.clocks_went_back_in_tasks, oddities.some_was_dropped,
-    oddities.cut,
+    odd_traces.without_cluster, odd_traces.skipped_or_from_checkpoint, odd_traces.slow_file_and_worker,
+    odd_traces.chunks_of_many_sizes, odd_traces.worker_clocks_set_back, odd_traces.records_dropped,
+    odd_traces.recording_killed,
 )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def trace_of(tmp_path_factory):
             return source
         path = folder / f"{source.__name__}.jsonl"
         if source in ODD:
-            lines = oddities.odd(source, Recording.read(FAILURES).lines)
+            lines = odd_traces.make_odd(source, Recording.read(FAILURES).lines)
         else:
             lines = source()
         content = "".join(json.dumps(line) + "\n" for line in lines).encode()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from browser.test_accessibility import PREPARE, violations
-from nightly import oddities
+from nightly import odd_traces
 from nightly.recording import Recording
 
 pytestmark = pytest.mark.browser
@@ -137,15 +137,15 @@ def test_a_sample_makes_a_sensible_page(open_page, report, sample):
 @pytest.mark.parametrize(
     "oddity",
     [
-        oddities.without_header, oddities.cut, oddities.lines_lost, oddities.without_workers,
-        oddities.without_tasks, oddities.unmeasured, oddities.without_cluster,
-        oddities.clock_went_back, oddities.clocks_went_back_in_tasks,
-        oddities.begun_in_the_middle,
+        odd_traces.without_header, odd_traces.recording_killed, odd_traces.lines_missing, odd_traces.without_workers,
+        odd_traces.without_tasks, odd_traces.unmeasured, odd_traces.without_cluster,
+        odd_traces.clock_set_back, odd_traces.worker_clocks_set_back,
+        odd_traces.recording_begins_in_the_middle,
     ],
     ids=lambda oddity: oddity.__name__,
 )  # fmt: skip
 def test_an_odd_trace_makes_a_sensible_page(open_page, report, coffea_trace, tmp_path, oddity):
-    lines = oddities.odd(oddity, Recording.read(coffea_trace).lines)
+    lines = odd_traces.make_odd(oddity, Recording.read(coffea_trace).lines)
     path = tmp_path / "odd.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 

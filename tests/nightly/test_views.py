@@ -1,4 +1,4 @@
-"""Every view of every sample trace is, row by row, what plain Python makes of the lines."""
+"""All views of the sample traces equal those computed in plain Python."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +9,8 @@ from nightly import (
     chunks,
     costs,
     datasets,
+    dependencies,
     dispatch_latency,
-    edges,
     failures,
     functions,
     graphs,
@@ -18,7 +18,6 @@ from nightly import (
     io,
     latencies,
     metadata,
-    movement,
     profiles,
     sections,
     setup,
@@ -27,6 +26,7 @@ from nightly import (
     tasks,
     timeline,
     trace,
+    transfers,
     workers,
 )
 from nightly.comparison import Answer, differences
@@ -42,8 +42,9 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
         trace.environment, trace.events, trace.loss, trace.run, trace.trace_info,
         failures.failures, tasks.prefixes, tasks.task_runs, tasks.tasks, tasks.transitions,
         tasks.task_groups, tasks.task_phases, latencies.latencies, stragglers.stragglers,
-        edges.dependencies,
-        dispatch_latency.dispatch_latency, dispatch_latency.worker_transitions, movement.spills, movement.transfers,
+        dependencies.dependencies,
+        dispatch_latency.dispatch_latency, dispatch_latency.worker_transitions,
+        transfers.spills, transfers.transfers,
         workers.cluster_samples, workers.pauses, workers.worker_samples, workers.workers,
         chunks.branches, chunks.chunk_branches, costs.chunk_costs, chunks.chunks,
         datasets.datasets, datasets.files, sections.section_totals, sections.sections,
@@ -56,7 +57,7 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
     )
 }  # fmt: skip
 
-#: Views that say in which order their rows come.
+#: Views with a documented order.
 IN_ORDER = {
     "branches", "chunk_costs", "concurrency", "datasets", "files", "prefixes", "section_totals",
     "span_totals", "stragglers", "task_groups", "task_roles", "utilisation",
@@ -92,6 +93,6 @@ def test_sums_over_time_are_those_of_the_run(sample, view):
 
 
 def differences_of(view: str, answer: Answer, recording: Recording) -> list[str]:
-    """Every view has the identity of the recording beside what its rows are about."""
+    """Return the differences, with the trace_id that every row has."""
     expected = [row | {"trace_id": recording.trace_id} for row in GOLD[view](recording)]
     return differences(answer, expected, in_order=view in IN_ORDER)

@@ -1,4 +1,4 @@
-"""What went on in each bucket of time."""
+"""Time buckets: concurrency and utilization."""
 
 import math
 from collections import Counter
@@ -13,7 +13,7 @@ from nightly.recording import Recording, Row, once
 from nightly.tasks import attempts, task_runs
 from nightly.totals import ratio
 
-#: Widths that buckets can have, in seconds.
+#: Possible bucket widths, in seconds.
 WIDTHS = sorted(Fraction(10) ** power * n for power in range(-9, 9) for n in (1, 2, 5))
 
 #: Columns of concurrency that count tasks by state.
@@ -26,15 +26,15 @@ STATES = {
 
 
 @dataclass
-class Stretch:
-    """Something that went on from one instant to another."""
+class Interval:
+    """An interval with an amount."""
 
     what: str
     start_t: float
     stop_t: float
-    #: How much of it: threads of a worker, or what part of the time was spent so.
+    #: Amount: threads of a worker, or the share of the time.
     amount: float = 1.0
-    #: Number of the process that did it, if it is known.
+    #: Number of the process, if known.
     process: int | None = None
     failed: bool = False
 
@@ -54,7 +54,7 @@ class Bucket:
 
 @once
 def buckets(recording: Recording) -> list[Bucket]:
-    """Cut the recording, finely, but into no more than 400 parts; the last ends with it."""
+    """Divide the recording into at most 400 buckets; the last one ends with it."""
     start_t, stop_t = extent(recording)
     length = stop_t - start_t
     width = float(next(width for width in WIDTHS if length / width <= 400))
@@ -64,34 +64,34 @@ def buckets(recording: Recording) -> list[Bucket]:
     ]
 
 
-def amounts(recording: Recording, stretches: Iterable[Stretch]) -> dict[int, float]:
-    """Give how much of some stretches lies in each bucket: time by amount, where there is any.
+def amounts(recording: Recording, intervals: Iterable[Interval]) -> dict[int, float]:
+    """Return the sum of amount times seconds of intervals in each bucket.
 
-    A stretch that ends before it begins, as the scheduler's clock had it, has no time.
+    An interval that ends before it begins, by the scheduler's clock, counts 0.
     """
     cut = buckets(recording)
     start_t, stop_t = extent(recording)
     found: Counter = Counter()
-    for stretch in stretches:
-        begin = max(stretch.start_t - start_t, 0.0)
-        end = min(stretch.stop_t, stop_t) - start_t
+    for interval in intervals:
+        begin = max(interval.start_t - start_t, 0.0)
+        end = min(interval.stop_t, stop_t) - start_t
         n = max(int(begin / cut[0].seconds) - 1, 0) if begin < end else len(cut)
         while n < len(cut) and cut[n].start < end:
             shared = min(end, cut[n].stop) - max(begin, cut[n].start)
             if shared > 0:
-                found[n] += shared * stretch.amount
+                found[n] += shared * interval.amount
             n += 1
     return found
 
 
 @once
-def work(recording: Recording) -> list[Stretch]:
-    """Find what attempts computed and transferred, those at chunks without a task, too."""
+def work(recording: Recording) -> list[Interval]:
+    """Return the intervals of computing and transfers, including chunks without a task."""
     found = []
     for attempt, run in zip(attempts(recording), task_runs(recording), strict=True):
         process = process_of(recording, run["worker"], run["processing_t"])
         found += [
-            Stretch(
+            Interval(
                 part["action"], part["start"], part["stop"],
                 process=process, failed=run["outcome"] != "memory",
             )
@@ -99,7 +99,7 @@ def work(recording: Recording) -> list[Stretch]:
         ]  # fmt: skip
     alone = [row for row in chunk_attempts(recording) if not row["has_task"]]
     return found + [
-        Stretch(
+        Interval(
             "compute", row["start_t"], row["stop_t"],
             ratio(row["compute_seconds"], row["stop_t"] - row["start_t"]) or 0.0,
             row["process"], failed=row["outcome"] != "memory",
@@ -109,9 +109,9 @@ def work(recording: Recording) -> list[Stretch]:
 
 
 def concurrency(recording: Recording) -> list[Row]:
-    """One row per bucket: tasks by what they did, and threads, in the mean over the bucket.
+    """Return one row per bucket: mean numbers of tasks by state and of threads.
 
-    Of workers whose threads are not known the others count; if none are known, nothing is.
+    Workers with an unknown number of threads count 0; None if unknown for all.
     """
     _, stop_t = extent(recording)
     computed, moved = (
@@ -122,7 +122,7 @@ def concurrency(recording: Recording) -> list[Row]:
         name: amounts(
             recording,
             (
-                Stretch(state, stay.from_t, stay.end["t"] if stay.end else stop_t)
+                Interval(state, stay.from_t, stay.end["t"] if stay.end else stop_t)
                 for stay in stays(recording)
                 if stay.state == state
             ),
@@ -130,9 +130,9 @@ def concurrency(recording: Recording) -> list[Row]:
         for name, state in STATES.items()
     }
     there = presence(recording)
-    workers = amounts(recording, (Stretch("there", come, go) for come, go, _ in there))
+    workers = amounts(recording, (Interval("there", come, go) for come, go, _ in there))
     threads = amounts(
-        recording, (Stretch("there", come, go, n) for come, go, n in there if n is not None)
+        recording, (Interval("there", come, go, n) for come, go, n in there if n is not None)
     )
     rows = []
     for n, bucket in enumerate(buckets(recording)):
@@ -152,10 +152,7 @@ def concurrency(recording: Recording) -> list[Row]:
 
 
 def utilisation(recording: Recording) -> list[Row]:
-    """One row per bucket and process that was there, or did something: how busy it was.
-
-    Bucket by bucket, the processes in the order in which they came.
-    """
+    """Return one row per bucket and process, in the order of buckets and processes."""
     by_process = [_of_process(number, recording) for number in range(len(processes(recording)))]
     return [rows[n] for n in range(len(buckets(recording))) for rows in by_process if n in rows]
 
@@ -163,8 +160,8 @@ def utilisation(recording: Recording) -> list[Row]:
 def _of_process(number: int, recording: Recording) -> dict[int, Row]:
     process = processes(recording)[number]
     come, go, nthreads = presence(recording)[number]
-    mine = [stretch for stretch in work(recording) if stretch.process == number]
-    there = amounts(recording, [Stretch("there", come, go)])
+    mine = [interval for interval in work(recording) if interval.process == number]
+    there = amounts(recording, [Interval("there", come, go)])
     computed, moved = (
         amounts(recording, (s for s in mine if s.what == action))
         for action in ("compute", "transfer")

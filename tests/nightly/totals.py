@@ -1,6 +1,6 @@
-"""Arithmetic on what may be absent: what was not measured is no zero.
+"""Arithmetic with missing values.
 
-A sum, a mean or a median is over the values that are known, and None if none is.
+Sums, means and medians are of known values, and None without any.
 """
 
 import math
@@ -11,62 +11,62 @@ from fractions import Fraction
 
 
 def known(values: Iterable) -> list:
-    """Give those that are not None."""
+    """Return the values that are not None."""
     return [value for value in values if value is not None]
 
 
 def column(rows: Iterable[dict], name: str) -> list:
-    """Give the known values of a column."""
+    """Return the known values of a column."""
     return known(row[name] for row in rows)
 
 
 def total(values: Iterable) -> float | None:
-    """Give the sum of what is known; None if nothing is."""
+    """Return the sum of known values."""
     numbers = known(values)
     return sum(numbers) if numbers else None
 
 
 def mean(values: Iterable) -> float | None:
-    """Give the mean of what is known."""
+    """Return the mean of known values."""
     numbers = known(values)
     return statistics.fmean(numbers) if numbers else None
 
 
 def median(values: Iterable) -> float | None:
-    """Give the median of what is known: between two middle ones, their mean."""
+    """Return the median of known values."""
     numbers = known(values)
     return statistics.median(numbers) if numbers else None
 
 
 def least(values: Iterable) -> float | None:
-    """Give the least of what is known."""
+    """Return the minimum of known values."""
     return min(known(values), default=None)
 
 
 def most(values: Iterable) -> float | None:
-    """Give the most of what is known."""
+    """Return the maximum of known values."""
     return max(known(values), default=None)
 
 
 def lasted(start_t: float, stop_t: float) -> float:
-    """Measure a time; none has passed if a clock that was put back says that it is negative."""
+    """Return a duration, 0 if it is negative because a clock was set back."""
     return max(stop_t - start_t, 0)
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
-    """Divide; None if either is unknown, or the whole is zero."""
+    """Divide; None if either is unknown or the divisor is 0."""
     return None if part is None or not whole else part / whole
 
 
 def whole(number: float | None) -> int | None:
-    """Round to the nearest whole number, halves away from zero."""
+    """Round to the nearest integer, halves away from zero."""
     if number is None:
         return None
     return int(abs(Fraction(number)) + Fraction(1, 2)) * (1 if number >= 0 else -1)
 
 
 def grouped(rows: Iterable[dict], key: Callable[[dict], object]) -> dict:
-    """Group rows, groups in the order in which they first occur."""
+    """Group rows, in the order in which groups first occur."""
     groups = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
@@ -74,7 +74,7 @@ def grouped(rows: Iterable[dict], key: Callable[[dict], object]) -> dict:
 
 
 def costliest_first(rows: Iterable[dict], cost: str, *names: str) -> list[dict]:
-    """Order rows by a cost, from the most to none; equal ones by name, no name last."""
+    """Order rows by descending cost, then by name; None last."""
 
     def place(row: dict) -> tuple:
         named = [(row[name] is None, row[name] or "") for name in names]
@@ -84,7 +84,7 @@ def costliest_first(rows: Iterable[dict], cost: str, *names: str) -> list[dict]:
 
 
 def quantile(values: Iterable, part: float) -> float:
-    """Give the value that a part of the values lies below, in proportion between two."""
+    """Return a quantile with linear interpolation."""
     numbers = sorted(values)
     place = part * (len(numbers) - 1)
     below = math.floor(place)
@@ -93,7 +93,7 @@ def quantile(values: Iterable, part: float) -> float:
 
 
 def relative_iqr(values: Iterable) -> float | None:
-    """Give the interquartile range by the median; None for fewer than two values."""
+    """Return the interquartile range divided by the median; None for fewer than two values."""
     numbers = list(values)
     if len(numbers) < 2:
         return None
@@ -101,7 +101,7 @@ def relative_iqr(values: Iterable) -> float | None:
 
 
 def deviation(values: Iterable) -> float | None:
-    """Estimate a standard deviation: 1.4826 times the median distance to the median."""
+    """Estimate a standard deviation: 1.4826 times the median absolute deviation."""
     numbers = list(values)
     middle = median(numbers)
     return None if middle is None else 1.4826 * median(abs(n - middle) for n in numbers)

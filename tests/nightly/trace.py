@@ -1,4 +1,4 @@
-"""The trace itself: its files, facts, events and what it lacks."""
+"""The trace itself: segments, environment, events, losses and the summary."""
 
 import zlib
 from collections import Counter
@@ -16,7 +16,7 @@ from nightly.workers import cluster_samples, worker_samples
 
 
 def environment(recording: Recording) -> list[Row]:
-    """Every fact: text as it is, anything else as JSON; and the best known of processes."""
+    """Return all facts: text as it is, anything else as JSON."""
     facts = [
         {
             "section": line["section"],
@@ -33,8 +33,8 @@ def environment(recording: Recording) -> list[Row]:
 
 
 def _best_known(recording: Recording) -> Iterator[Row]:
-    told = {process["role"]: process for process in setup.processes(recording)}
-    for role, process in told.items():
+    reported = {process["role"]: process for process in setup.processes(recording)}
+    for role, process in reported.items():
         if role not in ("scheduler", "client"):
             continue
         facts = [
@@ -58,7 +58,7 @@ def _best_known(recording: Recording) -> Iterator[Row]:
 
 
 def events(recording: Recording) -> list[Row]:
-    """Every event as it was recorded."""
+    """Return the recorded events."""
     return [
         {
             "t": line["t"],
@@ -71,7 +71,7 @@ def events(recording: Recording) -> list[Row]:
 
 
 def trace_info(recording: Recording) -> list[Row]:
-    """The segment: what its header and trailer say, and what there is of it."""
+    """Return the row of the segment."""
     header = next(iter(recording.of("header")), {})
     trailer = next(iter(recording.of("trailer")), None)
     versions = header.get("versions") or {}
@@ -99,7 +99,7 @@ def trace_info(recording: Recording) -> list[Row]:
 
 
 def loss(recording: Recording) -> list[Row]:
-    """Every way in which the trace is not whole."""
+    """Return the losses of a trace."""
     trailer = next(iter(recording.of("trailer")), None)
     end_t = extent(recording)[1]
     rows = []
@@ -123,7 +123,7 @@ def _loss(reason: str, records: int | None, detail: str, t: float) -> Row:
 
 
 def _dropped(trailer: dict, recording: Recording) -> Iterator[Row]:
-    """Repeat what the recorder said of losses, and what its trailer counts beyond that."""
+    """Return the recorded losses, and further ones counted by the trailer."""
     said = recording.of("loss")
     for line in said:
         of_what = known([line.get("record_kind"), line.get("detail")])
@@ -137,7 +137,7 @@ def _dropped(trailer: dict, recording: Recording) -> Iterator[Row]:
 
 
 def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
-    """Hold what the trailer counts against what is there before it."""
+    """Compare the counts of the trailer with the records."""
     said = Counter(trailer["records_by_kind"])
     for line in recording.of("import"):
         said.update({"import": 1, **line["records_by_kind"]})
@@ -158,7 +158,7 @@ def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
 
 
 def _change(trailer: dict, recording: Recording) -> Iterator[Row]:
-    """Hold the trailer's checksum against all that comes before it."""
+    """Compare the checksum of the trailer with the content."""
     # What was imported has one as well, behind it.
     before, _, _ = content(recording.path).partition(b',"crc32":')
     headers = recording.of("header")
@@ -177,7 +177,7 @@ def _counts(records: dict[str, int]) -> str:
 
 
 def run(recording: Recording) -> list[Row]:
-    """The headline."""
+    """Return the summary."""
     start_t, stop_t = extent(recording)
     there = cluster(recording)
     wall_seconds = stop_t - start_t
@@ -204,7 +204,7 @@ def run(recording: Recording) -> list[Row]:
 
 
 def _work(recording: Recording) -> Row:
-    """Sum up attempts at tasks, and those at chunks of which no task is known."""
+    """Return the sums of task attempts, and of chunk attempts without a task."""
     alone = [row for row in chunk_attempts(recording) if not row["has_task"]]
     runs = task_runs(recording)
     merges = [row for row in runs if row["role"] == "merge"]
@@ -221,7 +221,7 @@ def _work(recording: Recording) -> Row:
 
 
 def _stretch(attempts: list[Row]) -> float | None:
-    """Measure from the first that was sent to a worker to the last that ended."""
+    """Return the time from the first dispatch to the last end."""
     begin, end = least(column(attempts, "processing_t")), most(column(attempts, "end_t"))
     return None if begin is None or end is None else lasted(begin, end)
 
@@ -231,7 +231,7 @@ def _events(recording: Recording) -> int | None:
 
 
 def _chunks(attempts: list[Row]) -> Row:
-    """Sum up attempts at chunks; events are of first results."""
+    """Return the sums of chunk attempts; events are of first results."""
     done = results(attempts)
     timed = [row for row in done if row["process_seconds"] is not None]
     summed = (
@@ -262,7 +262,7 @@ def _chunks(attempts: list[Row]) -> Row:
 
 
 def _memory(recording: Recording) -> Row:
-    """Tell the most memory of all workers at a tick, and of one at a tick or in a chunk."""
+    """Return the peak memory of all workers at a tick, and of one worker."""
     samples = column(worker_samples(recording), "memory_bytes")
     in_chunks = column(chunk_attempts(recording), "memory_peak_bytes")
     return {

@@ -1,4 +1,4 @@
-"""Workers, what they did, and what the scheduler knew of them over time."""
+"""Workers: totals, samples and pauses."""
 
 from nightly.chunks import FAILED, chunk_attempts
 from nightly.datasets import bytes_per_second, seconds_without_checkpoint, slowest
@@ -8,7 +8,7 @@ from nightly.relative_duration import slow_processes
 from nightly.tasks import task_runs
 from nightly.totals import column, grouped, least, median, most, ratio, relative_iqr, total
 
-#: Columns of samples that are fields by another name.
+#: Columns of samples by the name of the field.
 SAMPLED = {
     "nthreads": "nthreads",
     "processing": "processing",
@@ -19,7 +19,7 @@ SAMPLED = {
     "server_id": "server_id",
 }
 
-#: The same of what the worker said of itself.
+#: Columns of samples by the name of the worker's metric.
 METRICS = {
     "cpu_percent": "cpu",
     "memory_bytes": "memory",
@@ -38,7 +38,7 @@ METRICS = {
 
 
 def worker_samples(recording: Recording) -> list[Row]:
-    """One row per worker and tick."""
+    """Return one row per worker and tick."""
     return [_sample(line) for line in recording.of("worker_sample")]
 
 
@@ -54,7 +54,7 @@ def _sample(line: dict) -> Row:
 
 
 def cluster_samples(recording: Recording) -> list[Row]:
-    """One row per tick: the workers summed up."""
+    """Return one row per tick, summed over workers."""
     summed = (
         "nthreads", "cpu_percent", "memory_bytes", "memory_limit_bytes", "managed_bytes",
         "spilled_bytes", "processing", "executing", "ready", "occupancy_seconds",
@@ -67,7 +67,7 @@ def cluster_samples(recording: Recording) -> list[Row]:
 
 
 def pauses(recording: Recording) -> list[Row]:
-    """One row each time that a worker paused, until it said something else, or had gone."""
+    """Return one row per pause, until the worker reports another status or leaves."""
     rows = []
     changes = [
         line
@@ -100,7 +100,7 @@ def pauses(recording: Recording) -> list[Row]:
 
 
 def workers(recording: Recording) -> list[Row]:
-    """One row per process, in the order in which they came."""
+    """Return one row per process, in the order in which they joined."""
     attempts = grouped(chunk_attempts(recording), lambda row: row["process"])
     everything = total(
         row["compute_seconds"]
@@ -142,7 +142,7 @@ def _samples_of(number: int, recording: Recording) -> list[Row]:
 
 
 def _process(process: Process) -> Row:
-    """Tell who it was, and when it came and went."""
+    """Return the identity and lifetime of a process."""
     return {
         "worker": process.address,
         "name": process.added.get("name"),
@@ -157,7 +157,7 @@ def _process(process: Process) -> Row:
 
 
 def _work(runs: list[Row], chunks: list[Row]) -> Row:
-    """Sum up attempts at tasks, and those at chunks of which no task is known."""
+    """Return the sums of task attempts, and of chunk attempts without a task."""
     alone = [row for row in chunks if not row["has_task"]]
     seconds = [*column(runs, "compute_seconds"), *column(alone, "compute_seconds")]
     return {
@@ -168,7 +168,7 @@ def _work(runs: list[Row], chunks: list[Row]) -> Row:
 
 
 def _chunks(chunks: list[Row], everything: float | None) -> Row:
-    """Sum up attempts at chunks; what is rated is that which ended well."""
+    """Return the sums of chunk attempts."""
     ended_well = [row for row in chunks if row["outcome"] == "memory"]
     seconds = total(column(chunks, "compute_seconds"))
     events = total(column(chunks, "events"))

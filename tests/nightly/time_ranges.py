@@ -1,4 +1,4 @@
-"""What lies in a stretch of the run: what an excerpt is to tell, from the records alone."""
+"""Contents of a time range, from the records alone."""
 
 from dataclasses import dataclass
 from math import inf
@@ -9,25 +9,25 @@ from nightly.recording import Recording, Row
 from nightly.tasks import PARTS, Attempt, attempts, task_runs
 from nightly.totals import column, least, most, total
 
-#: What an attempt has come to is told when it ends.
+#: Columns that are known when an attempt ends.
 TOLD_AT_THE_END = ("nbytes", "typename", "exception", "traceback")
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A part of a run, in shares of its length: from the first and before the second."""
+class TimeRange:
+    """A time range in shares of the run, start included, end excluded."""
 
     start: float
     stop: float
 
     def seconds(self, recording: Recording) -> tuple[float, float]:
-        """Give its ends in seconds since the start of the run."""
+        """Return the boundaries in seconds since the start of the run."""
         start_t, stop_t = extent(recording)
         length = stop_t - start_t
         return self.start * length, self.stop * length
 
     def instants(self, recording: Recording) -> tuple[float, float]:
-        """Give its ends; where the run begins or ends it is open."""
+        """Return the boundaries; infinite where the run begins or ends."""
         start_t, _ = extent(recording)
         start, stop = self.seconds(recording)
         return (
@@ -36,22 +36,22 @@ class Stretch:
         )
 
     def holds(self, recording: Recording, t: float) -> bool:
-        """Tell whether an instant lies in it."""
+        """Return whether an instant is in the range."""
         from_t, until_t = self.instants(recording)
         return from_t <= t < until_t
 
 
-def task_runs_within(recording: Recording, stretch: Stretch) -> list[Row]:
-    """Attempts of which anything lies in the stretch, cut off at its ends."""
+def task_runs_within(recording: Recording, time_range: TimeRange) -> list[Row]:
+    """Return the attempts that overlap the range, clipped to it."""
     found = zip(attempts(recording), task_runs(recording), strict=True)
-    ends = stretch.instants(recording)
+    ends = time_range.instants(recording)
     return [
         _cut(attempt, row, *ends) for attempt, row in found if _touches(attempt, row, *ends)
     ]
 
 
 def _touches(attempt: Attempt, row: Row, from_t: float, until_t: float) -> bool:
-    """Take what the scheduler saw of it and the computation that the worker timed."""
+    """Return whether an attempt overlaps the range, on the scheduler or the worker."""
     begin = -inf if attempt.was_there else least([row["processing_t"], row["compute_start_t"]])
     end = inf if attempt.end is None else most([row["end_t"], row["compute_stop_t"]])
     return begin < until_t and end >= from_t
@@ -70,20 +70,20 @@ def _cut(attempt: Attempt, row: Row, from_t: float, until_t: float) -> Row:
     if parts:
         for name, actions in {"compute_seconds": ("compute",), **PARTS}.items():
             cut[name] = sum(
-                max(0, min(part["stop"], until_t) - max(part["start"], from_t))
-                for part in parts
-                if part["action"] in actions
+                max(0, min(opened_range["stop"], until_t) - max(opened_range["start"], from_t))
+                for opened_range in parts
+                if opened_range["action"] in actions
             )
     if row["end_t"] is not None and row["end_t"] >= until_t:
         cut |= {"outcome": "unfinished", **dict.fromkeys(TOLD_AT_THE_END)}
     return cut
 
 
-def headline(recording: Recording, stretch: Stretch) -> Row:
-    """What the view run is to say of the stretch, as far as it is sums and counts of it."""
-    from_t, until_t = stretch.instants(recording)
+def run_within(recording: Recording, time_range: TimeRange) -> Row:
+    """Return the sums and counts of the view run in the range."""
+    from_t, until_t = time_range.instants(recording)
     start_t, stop_t = extent(recording)
-    runs = task_runs_within(recording, stretch)
+    runs = task_runs_within(recording, time_range)
     there = [
         (max(come, from_t), min(go, until_t), threads)
         for come, go, threads in presence(recording)
@@ -91,7 +91,7 @@ def headline(recording: Recording, stretch: Stretch) -> Row:
     ]
     core_seconds = sum(threads * max(go - come, 0) for come, go, threads in there)
     compute_seconds = total(column(runs, "compute_seconds"))
-    failed = [row for row in failures(recording) if stretch.holds(recording, row["t"])]
+    failed = [row for row in failures(recording) if time_range.holds(recording, row["t"])]
     return {
         "start_t": max(start_t, from_t),
         "stop_t": min(stop_t, until_t),
@@ -110,6 +110,6 @@ def headline(recording: Recording, stretch: Stretch) -> Row:
     }
 
 
-def records_within(recording: Recording, kind: str, stretch: Stretch) -> list[dict]:
-    """Records that have an instant, and that lies in the stretch."""
-    return [line for line in recording.of(kind) if stretch.holds(recording, line["t"])]
+def records_within(recording: Recording, kind: str, time_range: TimeRange) -> list[dict]:
+    """Return the records whose instant is in the range."""
+    return [line for line in recording.of(kind) if time_range.holds(recording, line["t"])]

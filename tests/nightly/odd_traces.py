@@ -1,7 +1,7 @@
-"""Odd recordings, made of a sample: what a recorder may meet, or damage may leave.
+"""Unusual and damaged recordings, derived from a sample.
 
-Each function takes the lines of a sample and gives others. The trailer is put right at the
-end, so that it counts what the recorder would have written.
+Each function changes the lines of a sample. The trailer is corrected afterwards, as a recorder
+would have written it.
 """
 
 import copy
@@ -12,25 +12,25 @@ from collections.abc import Callable
 
 Lines = list[dict]
 
-#: Fields that are instants, wherever they are.
+#: Names of fields that are instants.
 INSTANTS = ("t", "start", "stop", "start_t", "stop_t", "last_seen")
 
 
-def shuffled(lines: Lines) -> Lines:
-    """Every record came up to a second late."""
+def records_delayed(lines: Lines) -> Lines:
+    """Delay each record by up to a second."""
     late = random.Random(6)
     header, *body, trailer = lines
     return [header, *sorted(body, key=lambda line: line["t"] + late.random()), trailer]
 
 
-def clock_went_back(lines: Lines) -> Lines:
-    """In the middle of it the scheduler's clock was put back by an hour."""
+def clock_set_back(lines: Lines) -> Lines:
+    """Set the scheduler's clock back by an hour in the middle."""
     half = len(lines) // 2
-    return lines[:half] + [_moved(line, -3600.0) for line in lines[half:]]
+    return lines[:half] + [_shifted(line, -3600.0) for line in lines[half:]]
 
 
-def clocks_went_back_in_tasks(lines: Lines) -> Lines:
-    """Every third time that a worker measured, its clock was put back meanwhile."""
+def worker_clocks_set_back(lines: Lines) -> Lines:
+    """Set the worker's clock back during every third measurement."""
     lines = copy.deepcopy(lines)
     for n, line in enumerate(lines):
         for measured in (line, *line.get("startstops", [])) if n % 3 == 0 else ():
@@ -39,12 +39,12 @@ def clocks_went_back_in_tasks(lines: Lines) -> Lines:
     return lines
 
 
-def submitted_again(lines: Lines) -> Lines:
-    """All of it was computed twice, by the same workers, in another span."""
+def everything_submitted_twice(lines: Lines) -> Lines:
+    """Submit and compute everything twice, the second time in another span."""
     later = []
     for line in lines:
         if line["kind"] in ("task", "transition", "chunk", "section"):
-            again = _moved(line, 100.0)
+            again = _shifted(line, 100.0)
             if "run_id" in again:
                 again["run_id"] += 10_000
             if line["kind"] == "task":
@@ -53,8 +53,8 @@ def submitted_again(lines: Lines) -> Lines:
     return [*lines[:-1], *later, lines[-1]]
 
 
-def begun_in_the_middle(lines: Lines) -> Lines:
-    """Recording began when half of it was done: what was there is told as it was then."""
+def recording_begins_in_the_middle(lines: Lines) -> Lines:
+    """Begin the recording in the middle, with the state of tasks at that time."""
     half = len(lines) // 2
     begin_t = lines[half]["t"]
     at, last = {}, {}
@@ -76,7 +76,7 @@ def begun_in_the_middle(lines: Lines) -> Lines:
 
 
 def without_cluster(lines: Lines) -> Lines:
-    """The chunks were computed by an executor of coffea that has no scheduler."""
+    """Compute the chunks without a scheduler."""
     return [
         line
         for line in lines
@@ -85,11 +85,11 @@ def without_cluster(lines: Lines) -> Lines:
     ]
 
 
-def attempts_followed_one_another(lines: Lines) -> Lines:
-    """Without a cluster, each chunk was tried three times, and two failed."""
+def repeated_attempts_without_cluster(lines: Lines) -> Lines:
+    """Attempt each chunk three times without a cluster, with two failures."""
     body = without_cluster(lines)
     failed = [
-        _moved(line, -10.0 * n)
+        _shifted(line, -10.0 * n)
         | {"run_id": line["run_id"] - 1000 * n, "exception": "OSError()"}
         for line in body
         for n in (2, 1)
@@ -99,7 +99,7 @@ def attempts_followed_one_another(lines: Lines) -> Lines:
 
 
 def unmeasured(lines: Lines) -> Lines:
-    """Nothing was measured on the workers."""
+    """Remove all measurements of workers."""
     return [
         line
         for line in lines
@@ -108,8 +108,8 @@ def unmeasured(lines: Lines) -> Lines:
     ]
 
 
-def swallowed_or_saved(lines: Lines) -> Lines:
-    """Of five chunks one was skipped (skipbadfiles) and one came from a checkpoint."""
+def skipped_or_from_checkpoint(lines: Lines) -> Lines:
+    """Make one of five chunks skipped (skipbadfiles) and one come from a checkpoint."""
     lines = copy.deepcopy(lines)
     measured = [line for line in lines if line["kind"] == "chunk" and "run_id" in line]
     for n, line in enumerate(measured):
@@ -120,16 +120,16 @@ def swallowed_or_saved(lines: Lines) -> Lines:
     return lines
 
 
-def told_twice(lines: Lines) -> Lines:
-    """Workers told what they had measured twice, and the second time it was more."""
+def measurements_repeated(lines: Lines) -> Lines:
+    """Repeat the measurements with more bytes."""
     again = copy.deepcopy([ln for ln in lines if ln["kind"] == "chunk" and "run_id" in ln])
     for line in again:
         line["measured"]["bytes_read"] += 1
     return [*lines[:-1], *again, lines[-1]]
 
 
-def not_noted_where_samples_ended(lines: Lines) -> Lines:
-    """The profiles are those of a recorder that cannot see the innermost function."""
+def no_innermost_functions(lines: Lines) -> Lines:
+    """Remove the innermost functions of profiles."""
     lines = copy.deepcopy(lines)
     for line in lines:
         for part in line.get("tree", {}).get("slices", []):
@@ -137,8 +137,8 @@ def not_noted_where_samples_ended(lines: Lines) -> Lines:
     return lines
 
 
-def stolen(lines: Lines) -> Lines:
-    """Many tasks ran on another worker than the one that they were sent to."""
+def tasks_stolen(lines: Lines) -> Lines:
+    """Move many tasks to another worker than the one they were sent to."""
     workers = sorted({line["worker"] for line in lines if line["kind"] == "worker_added"})
     lines = copy.deepcopy(lines)
     sent = [line for line in lines if line.get("finish") == "processing"]
@@ -148,23 +148,23 @@ def stolen(lines: Lines) -> Lines:
 
 
 def without_tasks(lines: Lines) -> Lines:
-    """No task was recorded as it entered the graph."""
+    """Remove the task records."""
     return [line for line in lines if line["kind"] != "task"]
 
 
 def without_workers(lines: Lines) -> Lines:
-    """No worker was recorded as it came or went."""
+    """Remove the records of workers."""
     return [line for line in lines if line["kind"] not in ("worker_added", "worker_removed")]
 
 
-def address_used_again(lines: Lines) -> Lines:
-    """The worker that came last has the address of the first one."""
+def address_reused(lines: Lines) -> Lines:
+    """Give the last worker the address of the first one."""
     workers = [line["worker"] for line in lines if line["kind"] == "worker_added"]
     return json.loads(json.dumps(lines).replace(workers[-1], workers[0]))
 
 
-def everything_recorded(lines: Lines) -> Lines:
-    """Transfers were asked for, spans lie in each other, and datasets have metadata."""
+def transfers_and_nested_spans(lines: Lines) -> Lines:
+    """Add transfers, nested spans and metadata of datasets."""
     lines = copy.deepcopy(lines)
     first = next(line["span_id"] for line in lines if line["kind"] == "span")
     moved = []
@@ -190,21 +190,21 @@ def everything_recorded(lines: Lines) -> Lines:
     return [*lines[:-1], *moved, lines[-1]]
 
 
-def told_by_workers(lines: Lines) -> Lines:
-    """Workers told what they did: who had sent what, and how tasks came to be computed.
+def reports_of_workers(lines: Lines) -> Lines:
+    """Add reports of workers: transitions, transfers, pauses, spilling.
 
-    Some words are missing, some ends disagree, some tasks were stolen, and one clock is off.
+    Some are missing, some disagree, some tasks are tasks_stolen, and one clock is off.
     """
     sent: dict[str, float] = {}
-    told = []
+    reported = []
     for n, line in enumerate(lines):
         if line["kind"] != "transition":
             continue
         if line["finish"] == "processing":
             sent[line["key"]] = line["t"]
         if line["start"] == "processing" and line.get("startstops") and line["key"] in sent:
-            told += _on_its_worker(n, line, sent[line["key"]])
-            told += _moved_for_it(n, line)
+            reported += _worker_transitions(n, line, sent[line["key"]])
+            reported += _transfer_reports(n, line)
     there = next(line["worker"] for line in lines if line["kind"] == "worker_added")
     status = {"kind": "event", "topic": there, "worker": there}
     payload = {"action": "worker-status-change", "prev-status": "running"}
@@ -217,11 +217,11 @@ def told_by_workers(lines: Lines) -> Lines:
     spilled |= {"start": "memory", "finish": "disk", "measured": {"disk_bytes": 2**39}}
     restored = {"kind": "spill", "t": half, "worker": there, "key": "a"}
     restored |= {"start": "disk", "finish": "memory"}
-    return [*lines[:-1], *told, *pauses, spilled, restored, lines[-1]]
+    return [*lines[:-1], *reported, *pauses, spilled, restored, lines[-1]]
 
 
-def _on_its_worker(n: int, line: dict, sent_t: float) -> Lines:
-    """Make what a worker told of an attempt: every 7th was stolen, every 5th never waited."""
+def _worker_transitions(n: int, line: dict, sent_t: float) -> Lines:
+    """Return the worker transitions of an attempt: some are tasks_stolen, some never wait."""
     begin_t = min(part["start"] for part in line["startstops"])
     arrived_t = sent_t + (-0.01 if n % 11 == 0 else 0.0001)
     written_t = sent_t + (0.00005 if n % 7 == 0 else -0.00001)
@@ -248,9 +248,9 @@ def _on_its_worker(n: int, line: dict, sent_t: float) -> Lines:
     ]
 
 
-def _moved_for_it(n: int, line: dict) -> Lines:
-    """Make the words of both ends of its transfers; every 3rd comes from one of them only."""
-    told = []
+def _transfer_reports(n: int, line: dict) -> Lines:
+    """Return the reports of both ends of its transfers; every 3rd has only one."""
+    reported = []
     for part in line["startstops"]:
         if part["action"] != "transfer":
             continue
@@ -270,15 +270,15 @@ def _moved_for_it(n: int, line: dict) -> Lines:
             if n % 4 == 0:
                 other |= {"nbytes": 2**41, "keys": {"b": 0, line["key"]: 2**41}}
             both = [word | {"worker": ends["destination"]}, other]
-            told += both[: 1 + (n % 3 > 0)]
-    if told:
-        gathered = told[-1] | {"worker": told[-1]["source"]}
-        told.append({name: gathered[name] for name in gathered if name != "destination"})
-    return told
+            reported += both[: 1 + (n % 3 > 0)]
+    if reported:
+        gathered = reported[-1] | {"worker": reported[-1]["source"]}
+        reported.append({name: gathered[name] for name in gathered if name != "destination"})
+    return reported
 
 
-def some_was_dropped(lines: Lines) -> Lines:
-    """The disk was full for a while: the recorder says so of samples, the trailer of events."""
+def records_dropped(lines: Lines) -> Lines:
+    """Drop samples and events because the disk was full."""
     half = len(lines) // 2
     loss = {"kind": "loss", "t": lines[half]["t"], "reason": "no space left", "records": 5}
     loss |= {"record_kind": "worker_sample", "detail": "in one batch"}
@@ -286,10 +286,11 @@ def some_was_dropped(lines: Lines) -> Lines:
     return [*lines[:half], loss, *lines[half:-1], trailer]
 
 
-def of_many_sizes(lines: Lines) -> Lines:
-    """Chunks are of seven sizes; their time grows with it but for QCD, and one is far off.
+def chunks_of_many_sizes(lines: Lines) -> Lines:
+    """Make chunks of seven sizes with one outlier, without opening times.
 
-    The fixed time is sure of TTbar only, and opening was not measured.
+    The time increases with the size except for QCD; the fixed time is determined for TTbar
+    only.
     """
 
     def seconds(n: int, line: dict, events: int) -> float:
@@ -297,11 +298,11 @@ def of_many_sizes(lines: Lines) -> Lines:
         event = 0.0 if line["dataset"] == "QCD" else 2e-6
         return fixed + event * events + (3.0 if n == 20 else 0.002 * (n % 3))
 
-    return _computed(lines, seconds, lambda n: 5000 * (1 + n % 7), opening_is_known=False)
+    return _with_durations(lines, seconds, lambda n: 5000 * (1 + n % 7), opening_is_known=False)
 
 
-def slow_in_part(lines: Lines) -> Lines:
-    """One file is read three times as slowly as others, and one worker is half as fast."""
+def slow_file_and_worker(lines: Lines) -> Lines:
+    """Make one file three times and one worker two times slower than others."""
     slow = max(line["worker"] for line in lines if line["kind"] == "worker_added")
 
     def seconds(n: int, line: dict, events: int) -> float:
@@ -309,17 +310,19 @@ def slow_in_part(lines: Lines) -> Lines:
         by_worker = 2.0 if line["worker"] == slow else 1.0
         return (0.02 + 1e-5 * events) * by_file * by_worker * (1 + 0.001 * (n % 5))
 
-    return _computed(lines, seconds, lambda n: 10_000 + 2_000 * (n % 6), opening_is_known=True)
+    return _with_durations(
+        lines, seconds, lambda n: 10_000 + 2_000 * (n % 6), opening_is_known=True
+    )
 
 
-def _computed(
+def _with_durations(
     lines: Lines,
     seconds: Callable[[int, dict, int], float],
     events: Callable[[int], int],
     *,
     opening_is_known: bool,
 ) -> Lines:
-    """Give chunks that were measured another size, and their tasks another time."""
+    """Change the size of measured chunks and the time of their tasks."""
     lines = copy.deepcopy(lines)
     keys = sorted({ln["key"] for ln in lines if ln["kind"] == "chunk" and "run_id" in ln})
     measured = {
@@ -341,57 +344,57 @@ def _computed(
     return lines
 
 
-#: What the recorder may meet: its trailer counts it.
-MET: tuple[Callable[[Lines], Lines], ...] = (
-    shuffled, clock_went_back, clocks_went_back_in_tasks, submitted_again,
-    begun_in_the_middle, without_cluster,
-    attempts_followed_one_another, unmeasured, swallowed_or_saved, told_twice,
-    not_noted_where_samples_ended, stolen, without_tasks, without_workers, address_used_again,
-    everything_recorded, told_by_workers, some_was_dropped, of_many_sizes, slow_in_part,
+#: Changes that the trailer accounts for.
+UNUSUAL: tuple[Callable[[Lines], Lines], ...] = (
+    records_delayed, clock_set_back, worker_clocks_set_back, everything_submitted_twice,
+    recording_begins_in_the_middle, without_cluster, repeated_attempts_without_cluster,
+    unmeasured, skipped_or_from_checkpoint, measurements_repeated, no_innermost_functions,
+    tasks_stolen, without_tasks, without_workers, address_reused, transfers_and_nested_spans,
+    reports_of_workers, records_dropped, chunks_of_many_sizes, slow_file_and_worker,
 )  # fmt: skip
 
 
 def without_header(lines: Lines) -> Lines:
-    """The first line is gone."""
+    """Remove the header."""
     return lines[1:]
 
 
-def cut(lines: Lines) -> Lines:
-    """The recording was killed: nothing came after two thirds of it."""
+def recording_killed(lines: Lines) -> Lines:
+    """Remove the last third, as after a kill."""
     return lines[: 2 * len(lines) // 3]
 
 
-def lines_lost(lines: Lines) -> Lines:
-    """Every seventh line is gone."""
+def lines_missing(lines: Lines) -> Lines:
+    """Remove every seventh line."""
     header, *body, trailer = lines
     return [header, *(line for n, line in enumerate(body) if n % 7), trailer]
 
 
-def joined(lines: Lines) -> Lines:
-    """A hundred lines are there twice."""
+def lines_repeated(lines: Lines) -> Lines:
+    """Repeat a hundred lines."""
     return [*lines[:200], *lines[100:]]
 
 
-#: What damage leaves: the trailer knows better.
-DAMAGED = (without_header, cut, lines_lost, joined)
+#: Damage that the trailer does not account for.
+DAMAGED = (without_header, recording_killed, lines_missing, lines_repeated)
 
 
-def odd(oddity: Callable[[Lines], Lines], lines: Lines) -> Lines:
-    """Make a recording odd; put its trailer right if the recorder would have."""
+def make_odd(oddity: Callable[[Lines], Lines], lines: Lines) -> Lines:
+    """Apply a change, and correct the trailer unless it is damage."""
     made = oddity(lines)
-    return made if oddity in DAMAGED else counted(made)
+    return made if oddity in DAMAGED else with_counts(made)
 
 
-def counted(lines: Lines) -> Lines:
-    """Let the trailer, which comes last, count what is there, and tell no checksum."""
+def with_counts(lines: Lines) -> Lines:
+    """Correct the counts of the trailer and remove its checksum."""
     *body, trailer = lines
     without_checksum = {name: value for name, value in trailer.items() if name != "crc32"}
     kinds = Counter(line["kind"] for line in body)
     return [*body, without_checksum | {"records_by_kind": kinds}]
 
 
-def _moved(record: dict, seconds: float) -> dict:
-    """Move a record, and all that it says of times."""
+def _shifted(record: dict, seconds: float) -> dict:
+    """Shift all instants of a record."""
 
     def moved(name: str, value: object) -> object:
         if name in INSTANTS and isinstance(value, float):

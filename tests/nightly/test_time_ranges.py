@@ -1,4 +1,4 @@
-"""Excerpts of the sample traces are what plain Python makes of the lines of a stretch."""
+"""Views of a time range of the samples equal those computed in plain Python."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -6,18 +6,18 @@ from itertools import pairwise
 import pytest
 
 from nightly.comparison import Answer, differences
-from nightly.excerpts import Stretch, headline, records_within, task_runs_within
 from nightly.recording import Recording
 from nightly.test_views import SAMPLES
+from nightly.time_ranges import TimeRange, records_within, run_within, task_runs_within
 from roast_analyze import Trace
 from roast_analyze.open.views import view_names
 
-STRETCHES = [Stretch(0, 0.4), Stretch(0.25, 0.3), Stretch(0.5, 1)]
+RANGES = [TimeRange(0, 0.4), TimeRange(0.25, 0.3), TimeRange(0.5, 1)]
 
-#: Ends of stretches that follow each other, as shares of the run.
+#: Boundaries of adjacent ranges, as shares of the run.
 TILES = [0, 0.1, 0.47, 0.83, 1]
 
-#: Sums over such stretches are those of the run.
+#: Columns whose sums over adjacent ranges are those of the run.
 ADDITIVE = (
     "compute_seconds", "core_seconds", "transfer_seconds", "wall_seconds", "busy_seconds",
     "output_bytes", "memory", "erred", "retried", "lost", "rescheduled", "failures", "chunks",
@@ -25,15 +25,21 @@ ADDITIVE = (
     "cpu_seconds", "wait_seconds", "merge_seconds", "failed_chunks",
 )  # fmt: skip
 
-#: Views whose rows are told once, in the stretch in which they lie.
-OF_AN_INSTANT = ("transitions", "events", "worker_samples", "fine_metric_deltas", "failures")
+#: Views whose rows are in exactly one of adjacent ranges.
+VIEWS_OF_INSTANTS = (
+    "transitions",
+    "events",
+    "worker_samples",
+    "fine_metric_deltas",
+    "failures",
+)
 
 
-#: Plain Python takes minutes for each stretch of the one that has all layers.
-CUT = [path for path in SAMPLES if not path.name.startswith("metadata_map.")]
+#: Plain Python takes minutes for each range of the sample with all layers.
+SMALL_SAMPLES = [path for path in SAMPLES if not path.name.startswith("metadata_map.")]
 
 
-@pytest.fixture(scope="module", params=CUT, ids=lambda path: path.name.split(".")[0])
+@pytest.fixture(scope="module", params=SMALL_SAMPLES, ids=lambda path: path.name.split(".")[0])
 def recording(request) -> Recording:
     return Recording.read(request.param)
 
@@ -46,48 +52,49 @@ def whole(recording) -> Iterator[Trace]:
 
 @pytest.fixture(scope="module")
 def tiles(recording) -> Iterator[list[Trace]]:
-    opened = [excerpt(recording, Stretch(*ends)) for ends in pairwise(TILES)]
+    opened = [open_range(recording, TimeRange(*ends)) for ends in pairwise(TILES)]
     yield opened
     for trace in opened:
         trace.close()
 
 
-@pytest.fixture(scope="module", params=STRETCHES, ids=str)
-def part(request, recording) -> Iterator[tuple[Trace, Stretch]]:
-    with excerpt(recording, request.param) as opened:
+@pytest.fixture(scope="module", params=RANGES, ids=str)
+def opened_range(request, recording) -> Iterator[tuple[Trace, TimeRange]]:
+    with open_range(recording, request.param) as opened:
         yield opened, request.param
 
 
-def excerpt(recording: Recording, stretch: Stretch) -> Trace:
-    start, stop = stretch.seconds(recording)
+def open_range(recording: Recording, time_range: TimeRange) -> Trace:
+    start, stop = time_range.seconds(recording)
     return Trace(recording.path, start=start, stop=stop)
 
 
-def test_an_excerpt_is_what_lies_in_the_stretch(recording, part):
-    opened, stretch = part
+def test_run_and_task_runs(recording, opened_range):
+    opened, time_range = opened_range
 
     [run] = Answer.of(opened.view("run")).rows
-    expected = headline(recording, stretch)
+    expected = run_within(recording, time_range)
     assert {name: run[name] for name in expected} == pytest.approx(expected)
     rows = [
-        row | {"trace_id": recording.trace_id} for row in task_runs_within(recording, stretch)
+        row | {"trace_id": recording.trace_id}
+        for row in task_runs_within(recording, time_range)
     ]
     assert differences(Answer.of(opened.view("task_runs")), rows) == []
 
 
-def test_records_of_an_excerpt_are_those_of_the_stretch(recording, part):
-    opened, stretch = part
+def test_records(recording, opened_range):
+    opened, time_range = opened_range
 
     for view, kind in (
         ("transitions", "transition"), ("worker_samples", "worker_sample"), ("events", "event"),
         ("fine_metric_deltas", "fine_metric"),
     ):  # fmt: skip
-        times = sorted(line["t"] for line in records_within(recording, kind, stretch))
+        times = sorted(line["t"] for line in records_within(recording, kind, time_range))
         assert sorted(row["t"] for row in Answer.of(opened.view(view)).rows) == times
 
 
-def test_numbers_of_an_excerpt_agree_with_each_other(part):
-    opened, _ = part
+def test_totals_are_consistent(opened_range):
+    opened, _ = opened_range
 
     def sum_of(view: str, column: str) -> float:
         return sum(row[column] or 0 for row in Answer.of(opened.view(view)).rows)
@@ -107,32 +114,34 @@ def test_numbers_of_an_excerpt_agree_with_each_other(part):
     assert sum_of("task_roles", "compute_share") == pytest.approx(1)
 
 
-def test_stretches_that_follow_each_other_add_up_to_the_run(whole, tiles):
+def test_adjacent_ranges_add_up(whole, tiles):
     [run] = Answer.of(whole.view("run")).rows
     runs = [Answer.of(tile.view("run")).rows[0] for tile in tiles]
 
     for name in ADDITIVE:
-        assert sum(part[name] or 0 for part in runs) == pytest.approx(run[name] or 0), name
+        assert sum(opened_range[name] or 0 for opened_range in runs) == pytest.approx(
+            run[name] or 0
+        ), name
 
 
-@pytest.mark.parametrize("view", OF_AN_INSTANT)
-def test_each_instant_is_in_one_of_stretches_that_follow_each_other(whole, tiles, view):
+@pytest.mark.parametrize("view", VIEWS_OF_INSTANTS)
+def test_each_instant_is_in_one_of_adjacent_ranges(whole, tiles, view):
     parts = [row for tile in tiles for row in tile.view(view).fetchall()]
 
     assert sorted(map(repr, parts)) == sorted(map(repr, whole.view(view).fetchall()))
 
 
-def test_samples_of_profiles_are_in_one_stretch_each(whole, tiles):
+def test_profile_samples_are_in_one_of_adjacent_ranges(whole, tiles):
     query = (
         "SELECT coalesce(sum(samples + ambiguous_samples), 0) FROM profile_stacks "
-        "WHERE profiler = 'dask'"  # nobody knows when Yappi's functions ran
+        "WHERE profiler = 'dask'"  # the times of Yappi's functions are unknown
     )
     counts = [tile.sql(query).fetchall()[0][0] for tile in tiles]
 
     assert sum(counts) == whole.sql(query).fetchall()[0][0]
 
 
-def test_an_excerpt_of_all_of_the_run_is_the_run(recording, whole):
+def test_range_of_the_whole_run(recording, whole):
     with Trace(recording.path, start=0) as everything:
         wrong = {
             view: found

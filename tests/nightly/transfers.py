@@ -1,14 +1,14 @@
-"""Results that moved: from worker to worker, and between memory and disk."""
+"""Transfers between workers, and spilling."""
 
 from nightly.recording import Recording, Row
 from nightly.totals import grouped
 
-#: Most that the clocks of two workers may differ by, in seconds.
+#: Maximum difference of two workers' clocks, in seconds.
 CLOCKS_DIFFER = 1.0
 
 
 def transfers(recording: Recording) -> list[Row]:
-    """One row per transfer: what the receiver says, else the sender."""
+    """Return one row per transfer: the receiver's report, or else the sender's."""
     words = recording.of("transfer")
     sender_of = _senders(words)
     taken = [id(sender) for sender in sender_of.values()]
@@ -16,7 +16,7 @@ def transfers(recording: Recording) -> list[Row]:
 
 
 def _end(word: dict) -> str | None:
-    """Say which end told."""
+    """Return which end reported."""
     if word.get("worker") is None:
         return None
     ends = ("destination", "source")
@@ -24,7 +24,7 @@ def _end(word: dict) -> str | None:
 
 
 def _senders(words: list[dict]) -> dict[int, dict]:
-    """Find the sender's word to those of receivers: each is the nearest to the other."""
+    """Match reports of senders and receivers: each must be the nearest to the other."""
     found = {}
     alike = grouped(
         words, lambda word: (word.get("source"), word.get("destination"), *sorted(word["keys"]))
@@ -80,7 +80,7 @@ def _transfer(word: dict, sender: dict | None) -> Row:
 
 
 def spills(recording: Recording) -> list[Row]:
-    """One row per move between memory and disk."""
+    """Return one row per move between memory and disk."""
     return [
         {name: line.get(name) for name in ("t", "worker", "key", "start", "finish")}
         | {

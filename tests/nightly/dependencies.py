@@ -1,4 +1,4 @@
-"""The edges of the graph: what was taken for what, and from where."""
+"""Edges of the task graph."""
 
 from nightly.recording import Recording, Row
 from nightly.tasks import Attempt, attempts, task_runs, tasks
@@ -6,11 +6,11 @@ from nightly.totals import grouped
 
 
 def dependencies(recording: Recording) -> list[Row]:
-    """One row per task and dependency, with where the two ran.
+    """Return one row per task and dependency.
 
-    Of several attempts at a task it is the last one that ended well, or else the last one;
-    of its dependency the result that was there when that attempt began, in the order of the
-    trace; for a task without attempts the result that is there in the end.
+    For the task it is the last successful attempt, or else the last one. For the dependency it
+    is the result available when that attempt began; for a task without attempts, the last
+    result.
     """
     known = {task["key"]: task for task in tasks(recording)}
     graphs: dict[str, str | None] = {}
@@ -53,7 +53,7 @@ def _taker(tried: list[tuple[Attempt, Row]]) -> tuple[Attempt | None, Row]:
 
 
 def _places(taker: Attempt | None, here: str | None, there: str | None) -> Row:
-    """Tell where the two ran, and whether the task tells of a transfer from there."""
+    """Return the workers of both, and whether the task reported a transfer."""
     parts = ((taker and taker.end) or {}).get("startstops") or []
     sources = {part.get("source") for part in parts if part["action"] == "transfer"}
     return {

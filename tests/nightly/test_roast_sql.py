@@ -1,0 +1,394 @@
+"""schemas/roast.sql in a plain DuckDB returns what `Trace` returns, for damaged traces too."""
+
+import gzip
+import importlib.util
+import json
+import math
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pytest
+import zstandard
+
+from roast_analyze import Trace
+from roast_analyze.open.database import documented_views
+from roast_analyze.open.views import view_names
+from roast_schemas import SCHEMA_VERSION
+from roast_schemas.describe import duckdb_columns, kinds
+from sealing import sealed
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = (ROOT / "schemas" / "roast.sql").read_text("utf-8")
+SAMPLES = sorted((ROOT / "sample_traces").glob("*.jsonl.zst"))
+FAILURES = ROOT / "sample_traces" / "coffea_failures.jsonl.zst"
+#: The shell of the package duckdb-cli, which can have another version than the library.
+SHELL = Path(importlib.util.find_spec("duckdb_cli").origin).with_name("duckdb")
+#: Tables of records, and tables that views are computed from.
+TABLES = (
+    "SELECT schema_name, table_name FROM duckdb_tables() "
+    "WHERE schema_name IN ('raw', 'main') AND NOT temporary ORDER BY ALL"
+)
+#: DuckDB has no function that computes the checksum.
+UNCHANGED = "reason <> 'changed content'"
+
+Answer = tuple[list[str], list[tuple]]
+
+
+def literal(value: object) -> str:
+    """Write a path, or a list of paths, in SQL."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(literal, value)) + "]"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def run_shell(*commands: str, database: str = ":memory:") -> subprocess.CompletedProcess[str]:
+    arguments = [part for command in commands for part in ("-c", command)]
+    return subprocess.run(
+        [SHELL, database, *arguments], capture_output=True, text=True, cwd=ROOT
+    )
+
+
+def answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+    relation = connection.sql(query)
+    return relation.columns, relation.fetchall()
+
+
+def library(trace: object, *queries: str) -> list[Answer]:
+    """Return the answers of the library."""
+    with duckdb.connect() as connection:
+        connection.execute(f"SET VARIABLE trace = {literal(trace)}")
+        connection.execute(SCRIPT)
+        return [answer(connection, query) for query in queries]
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Return the answers of the shell, which copies them to files."""
+
+    def shell(trace: object, *queries: str) -> list[Answer]:
+        files = [tmp_path / f"answer-{number}.parquet" for number in range(len(queries))]
+        done = run_shell(
+            f"SET VARIABLE trace = {literal(trace)}",
+            ".read schemas/roast.sql",
+            *(f"COPY ({q}) TO {literal(f)}" for q, f in zip(queries, files, strict=True)),
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        with duckdb.connect() as connection:
+            return [answer(connection, f"FROM {literal(file)}") for file in files]
+
+    return shell
+
+
+def different_views(ask, trace: object, path: object) -> list[str]:
+    """Return the names of the views that differ from those of `Trace`."""
+    answers = ask(trace, *(f"FROM {name}" for name in view_names()))
+    different = []
+    with Trace(path) as expected:
+        for name, (columns, rows) in zip(view_names(), answers, strict=True):
+            view = expected.view(name)
+            view = view.filter(UNCHANGED) if name == "loss" else view
+            if columns != view.columns or not equal(ordered(rows), ordered(view.fetchall())):
+                different.append(name)
+    return different
+
+
+def different_tables(trace: object) -> list[str]:
+    """Return the names of the tables that differ from those of `Trace`.
+
+    Views are generated from the same definitions in both, so that equal tables make equal
+    views. The order of records counts.
+    """
+    different = []
+    with Trace(trace) as expected:
+        tables = expected.sql(TABLES).fetchall()
+        queries = [f'FROM "{schema}"."{table}"' for schema, table in tables]
+        [(_, found), *answers] = library(trace, TABLES, *queries)
+        assert found == tables
+        for (schema, table), (columns, rows) in zip(tables, answers, strict=True):
+            relation = expected.sql(f'FROM trace."{schema}"."{table}"')
+            relation = relation.filter(UNCHANGED) if table == "damage" else relation
+            order = list if schema == "raw" and table != "damage" else ordered
+            if columns != relation.columns or not equal(
+                order(rows), order(relation.fetchall())
+            ):
+                different.append(f"{schema}.{table}")
+    return different
+
+
+def equal(one: object, other: object) -> bool:
+    """Compare nested values, floats up to the error of adding them in another order."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9) or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
+    return type(one) is type(other) and one == other
+
+
+def ordered(rows: list[tuple]) -> list[tuple]:
+    """Sort rows, by floats last, since these can differ a little."""
+
+    def key(row: tuple) -> tuple[list[str], list[str]]:
+        numbers = [f"{value:.12g}" for value in row if isinstance(value, float)]
+        return [repr(value) for value in row if not isinstance(value, float)], numbers
+
+    return sorted(rows, key=key)
+
+
+@pytest.fixture(scope="module")
+def records(read_lines):
+    """The records of a run without header and trailer."""
+    return [r for r in read_lines(FAILURES) if r["kind"] not in ("header", "trailer")]
+
+
+@pytest.fixture(scope="module")
+def segment(read_lines):
+    """Write records as a segment, compressed as the ending of its name says."""
+    header = read_lines(FAILURES)[0]
+
+    def segment(path: Path, records: list[dict], number: int = 1, **changes) -> Path:
+        head = {**header, "segment": number, **changes}
+        trailer = {
+            "kind": "trailer",
+            "t": records[-1]["t"],
+            "segment": number,
+            "records_by_kind": Counter(r["kind"] for r in [head, *records]),
+            "dropped_by_kind": {},
+        }
+        text = sealed("".join(json.dumps(r) + "\n" for r in [head, *records, trailer]).encode())
+        compress = {".zst": zstandard.compress, ".gz": gzip.compress}.get(path.suffix, bytes)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(compress(text))
+        return path
+
+    return segment
+
+
+@pytest.fixture
+def folder(segment, records, tmp_path):
+    """Three segments, stored in three ways, whose numbers are not in the order of text."""
+    third = len(records) // 3
+    folder = tmp_path / "run"
+    segment(folder / "9.jsonl.gz", records[:third], 1)
+    segment(folder / "10.jsonl", records[third : 2 * third], 2)
+    segment(folder / "11.jsonl.zst", records[2 * third :], 3)
+    return folder
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_sample_traces(shell, sample):
+    assert different_views(library, sample, sample) == []
+    assert different_views(shell, sample, sample) == []
+
+
+def test_names_of_files_and_folders(shell, segment, records, folder, tmp_path):
+    odd = segment(tmp_path / "it's [one]*?.jsonl", records)
+    segment(tmp_path / "it's onewhole.jsonl", records[:5])
+    (folder / "notes.txt").write_text("hello")
+    (folder / "._9.jsonl").write_bytes(b"\0")
+
+    assert different_views(shell, odd, odd) == []
+    for ending in ("", "/", "/[!.]*.jsonl*"):
+        assert different_views(library, f"{folder}{ending}", folder) == [], ending
+
+
+def test_records_keep_the_order_of_the_files(segment, tmp_path):
+    # Enough for several threads, with which DuckDB does not keep an order by itself.
+    events = [{"kind": "event", "t": float(n), "topic": "x"} for n in range(60_000)]
+    segment(tmp_path / "run" / "1.jsonl", events[:50_000], 1)
+    segment(tmp_path / "run" / "2.jsonl.zst", events[50_000:], 2)
+
+    [(_, rows)] = library(tmp_path / "run", "SELECT t, segment FROM raw.event ORDER BY rowid")
+
+    assert rows == [(n, 1 if n < 50_000 else 2) for n in range(60_000)]
+
+
+def test_several_traces():
+    names = ["run", "task_runs", "chunks", "workers", "worker_samples", "events"]
+    for traces in (str(ROOT / "sample_traces" / "coffea*"), SAMPLES[:2]):
+        answers = library(traces, *(f"FROM {name}" for name in names))
+        with Trace(SAMPLES[0]) as one, Trace(SAMPLES[1]) as other:
+            for name, (_, rows) in zip(names, answers, strict=True):
+                alone = one.view(name).fetchall() + other.view(name).fetchall()
+                assert equal(ordered(rows), ordered(alone)), name
+
+
+def test_script_can_run_again_after_the_trace_has_grown(tmp_path, segment, records):
+    path = segment(tmp_path / "t.jsonl", records[:100])
+    counts = []
+    with duckdb.connect() as connection:
+        connection.execute(f"SET VARIABLE trace = {literal(path)}")
+        for some in (records[:100], records):
+            segment(path, some)
+            connection.execute(SCRIPT)
+            counts += connection.sql("SELECT records FROM trace_info").fetchall()
+
+    assert counts == [(102,), (len(records) + 2,)]
+
+
+def test_database_file_keeps_the_views(tmp_path):
+    database = str(tmp_path / "run.duckdb")
+    trace = f"SET VARIABLE trace = {literal(FAILURES)}"
+    assert run_shell(trace, ".read schemas/roast.sql", database=database).returncode == 0
+
+    def later(_trace: Path, *queries: str) -> list[Answer]:
+        with duckdb.connect(database) as connection:
+            return [answer(connection, query) for query in queries]
+
+    assert different_views(later, FAILURES, FAILURES) == []
+
+
+INVALID_LINES = {
+    "garbage": b"garbage\n[1,2]\n{}\nnull\n",
+    "bytes": b'\xff\xfe\x00\n\0\0\0\n{"kind":"task","t":1,"key":"\xff"}\n',
+    "two on a line": b'{"kind":"task","t":1,"key":"b"}{"kind":"task","t":1,"key":"c"}\n',
+    "blank lines": b"\n\r\n\n",
+    "unknown kinds": b"".join(b'{"kind":"k%d","t":1}\n' % (n // 2) for n in range(51)),
+    "names of other tables": b'{"kind":"kinds","t":1}\n{"kind":"lines","t":1}\n',
+    "incomplete": b'{"kind":"task","t":1}\n{"kind":"chunk","key":"x"}\n{"kind":"task"}\n',
+    "wrong types": b'{"kind":"task","t":"soon","key":"a"}\n'
+    b'{"kind":"task","t":"5","key":{"a":1},"dependencies":{"b":2},"run_id":1e30}\n',
+    "infinite time": b'{"kind":"event","t":1e400,"topic":"x"}\n',
+    "unknown fields": b'{"kind":"task","t":1,"key":"a","flavour":{"new":[1]},"place":2}\n',
+    "second header": b'{"kind":"header","t":1,"schema_version":"1.0",'
+    b'"trace_id":"x","segment":9}\n',
+    "cut line": b'{"kind":"transition","t":1.0,"key":"a","start":"wai',
+}
+
+
+def test_invalid_lines(shell, segment, records, tmp_path):
+    different = {}
+    for name, lines in INVALID_LINES.items():
+        path = segment(tmp_path / f"{name}.jsonl", records[:300])
+        header, rest = path.read_bytes().split(b"\n", 1)
+        # A line is cut at the end of a file.
+        body = lines + rest if lines.endswith(b"\n") else rest + lines
+        path.write_bytes(header + b"\n" + body)
+        if found := different_tables(path):
+            different[name] = found
+
+    assert different == {}
+    assert different_views(shell, path, path) == []
+
+
+def test_missing_headers(folder, records, tmp_path):
+    text = "".join(json.dumps(record) + "\n" for record in records[:300]).encode()
+    for name in ("run-7.jsonl", "run-7.jsonl.zst", "run-7.txt", ".jsonl"):
+        path = tmp_path / name
+        path.write_bytes(zstandard.compress(text) if name.endswith("zst") else text)
+        assert different_tables(path) == [], name
+    decompress = {".zst": zstandard.decompress, ".gz": gzip.decompress}
+    for number in ("9", "10", "11"):
+        [path] = folder.glob(f"{number}.*")
+        text = decompress.get(path.suffix, bytes)(path.read_bytes()).split(b"\n", 1)[1]
+        path.unlink()
+        (folder / f"{number}.jsonl").write_bytes(text)
+        assert different_tables(folder) == [], number
+
+
+@pytest.mark.parametrize("name", ["0.jsonl", "bad.jsonl"])
+def test_empty_file_and_missing_segment(folder, name):
+    (folder / name).write_bytes(b"")
+    (folder / "10.jsonl").unlink()
+
+    assert different_tables(folder) == []
+
+
+def test_other_schema_versions(segment, records, tmp_path):
+    for version in ("2.7", "1.7", "one", "2.", "2.00000000001", ""):
+        path = segment(tmp_path / "t.jsonl", records[:300], schema_version=version)
+        assert different_tables(path) == [], version
+
+
+def test_errors(folder, segment, records, tmp_path):
+    major = int(SCHEMA_VERSION.split(".")[0]) + 1
+    newer = segment(tmp_path / "newer.jsonl", records[:9], schema_version=f"{major}.0")
+    segment(folder / "12.jsonl", records, 3)
+    for name, text in {"empty": b"", "blank": b"\n\n", "notes": b"# Notes\n"}.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(text)
+    (tmp_path / "folder").mkdir()
+    expected = {
+        None: "SET VARIABLE trace = 'trace.jsonl.zst'",
+        tmp_path / "missing.jsonl": f"'{tmp_path}/missing.jsonl'",
+        tmp_path / "folder": f"'{tmp_path}/folder'",
+        tmp_path / "empty.jsonl": "is empty",
+        tmp_path / "blank.jsonl": "is empty",
+        tmp_path / "notes.jsonl": "no line is a record",
+        newer: f"schema version {major}.0 is newer",
+        folder: f"'{folder}/11.jsonl.zst' and '{folder}/12",
+    }
+
+    for trace, text in expected.items():
+        variable = () if trace is None else (f"SET VARIABLE trace = {literal(trace)}",)
+        done = run_shell(*variable, ".read schemas/roast.sql")
+        assert done.returncode == 1, trace
+        [line] = done.stderr.splitlines()
+        assert text in line
+
+
+def test_comments_of_views_and_columns(shell):
+    [(_, views), (_, columns)] = shell(
+        FAILURES,
+        "SELECT view_name, comment FROM duckdb_views() "
+        "WHERE NOT internal AND NOT starts_with(view_name, '_')",
+        "SELECT table_name, column_name, comment FROM duckdb_columns() "
+        "WHERE schema_name = 'main' AND comment IS NOT NULL",
+    )
+
+    assert dict(views) == {view.name: view.comment for view in documented_views()}
+    assert {(view, column): comment for view, column, comment in columns} == {
+        (view.name, column.name): column.comment
+        for view in documented_views()
+        for column in view.columns
+    }
+
+
+def test_types_of_records():
+    [(_, rows)] = library(
+        FAILURES,
+        "SELECT table_name, column_name, data_type FROM duckdb_columns() "
+        "WHERE schema_name = 'raw' AND table_name NOT IN ('segments', 'damage')",
+    )
+    types = {**duckdb_columns(), "segment": "BIGINT", "trace_id": "VARCHAR"}
+    declared = {
+        (kind.name, name): types[name]
+        for kind in kinds().values()
+        for name in [*(f.name for f in kind.fields if f.name != "kind"), "segment", "trace_id"]
+    }
+
+    def canonical(kind: str) -> str:
+        return str(duckdb.sql(f"SELECT NULL::{kind} AS value").types[0])
+
+    assert {(table, column): canonical(kind) for table, column, kind in rows} == {
+        key: canonical(kind) for key, kind in declared.items()
+    }
+
+
+def test_nothing_temporary_is_left():
+    [(_, variables), (_, functions), (_, tables)] = library(
+        FAILURES,
+        "SELECT name FROM duckdb_variables()",
+        "SELECT function_name FROM duckdb_functions() "
+        "WHERE NOT internal AND database_name = 'temp'",
+        "SELECT table_name FROM duckdb_tables() WHERE temporary",
+    )
+
+    assert (variables, functions, tables) == ([("trace",)], [], [])
+
+
+def test_command_in_the_head_of_the_script():
+    [command] = re.findall(r"^--     (duckdb .*)$", SCRIPT.split("\n\n")[0], re.MULTILINE)
+    done = subprocess.run(
+        ["sh", "-c", command.replace("trace.jsonl.zst", str(FAILURES))],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={"PATH": f"{SHELL.parent}:/usr/bin:/bin"},
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "core_efficiency" in done.stdout

@@ -1,40 +1,37 @@
 -- Written by `python schemas/generate.py`: change the declarations.
 --
--- The views of roast over a trace as it was recorded, in any DuckDB, with nothing else
--- installed. Name the trace, read this file, ask:
+-- Define the views of roast for a recorded trace, in any DuckDB, without roast. Set the
+-- variable `trace`, read this file, and query:
 --
 --     duckdb
 --     SET VARIABLE trace = 'trace.jsonl.zst';
 --     .read schemas/roast.sql
 --     FROM run;
 --
--- or in one go
+-- or in one command
 --
 --     duckdb -c "SET VARIABLE trace = 'trace.jsonl.zst'" -c ".read schemas/roast.sql" -c "FROM run"
 --
 -- A trace is a file (.jsonl, .jsonl.zst, .jsonl.gz), a folder of segments or a pattern
--- ('folder/*.jsonl*'); several are a list (['a.jsonl', 'b.jsonl']) or what a pattern finds.
--- `trace_id` tells them apart. Reading the file again reads the trace anew, and another one if
--- `trace` has changed. The views and what their columns mean are in `duckdb_views()` and
--- `duckdb_columns()`, and in schemas/README.md; the records are tables of the schema `raw`.
--- Start DuckDB with a file (`duckdb run.duckdb`) to keep all of it; not one that has tables of
--- yours, because those of the same name are replaced.
+-- ('folder/*.jsonl*'). Several traces are a list (['a.jsonl', 'b.jsonl']) or a pattern;
+-- `trace_id` distinguishes them. Reading this file again loads the trace again, or another one
+-- if `trace` has changed. `duckdb_views()`, `duckdb_columns()` and schemas/README.md describe
+-- the views; the records are tables in the schema `raw`. To keep the tables, start DuckDB with a
+-- new file (`duckdb run.duckdb`): existing tables with the same names are replaced.
 --
--- Tried with DuckDB 1.4, 1.5 and 2.0; tests run it in the shell of 1.5 and in the library of
--- 2.0. While it reads, it holds the text of the trace in memory; what goes beyond
--- `memory_limit` is on disk.
+-- Tested with DuckDB 1.4, 1.5 and 2.0. Loading holds the text of the trace in memory, or on
+-- disk beyond `memory_limit`.
 --
--- Lines that cannot be read are left out and counted in the view `loss`, and a .zst file that
--- was cut off is read to its last whole line. What it does not do, and `roast-analyze` does:
--- read on behind a damaged place of a compressed file, read a .gz file that was cut off, leave out
--- lines of more than 16 MiB or a byte-order mark, and recognise compression where the name of
--- the file does not tell it.
+-- Unreadable lines are skipped and counted in the view `loss`. A truncated .zst file is read up
+-- to its last complete line. Only `roast-analyze` can read past damage in a compressed file,
+-- read a truncated .gz file, skip lines of more than 16 MiB or a byte-order mark, and detect
+-- compression that the file name does not show.
 
--- -- What to read ----------------------------------------------------------------------------
+-- -- Files ------------------------------------------------------------------------------------
 
--- This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
--- versions (duckdb/duckdb#23677, #24363, #24710). DuckDB 1.4 does not know it. Tables that are
--- made here need it off, and the views do not: those of a kept database work without it.
+-- This optimization of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
+-- versions (duckdb/duckdb#23677, #24363, #24710). It does not exist in 1.4. Only the tables
+-- created here are affected, not the views.
 SET VARIABLE roast_optimizers = (
     SELECT concat_ws(',', nullif(current_setting('disabled_optimizers'), ''), string_agg(name))
     FROM duckdb_optimizers()
@@ -42,15 +39,15 @@ SET VARIABLE roast_optimizers = (
 );
 SET disabled_optimizers = getvariable('roast_optimizers');
 
--- The order of records is that of the files. No join is made on the way of records into tables,
--- nor IN with a list, of which DuckDB 2 makes one: a join does not keep the order.
+-- Records keep the order of the files. Therefore they are loaded without joins, and without IN
+-- with a list, which DuckDB 2 turns into a join.
 SET preserve_insertion_order = true;
 
 SET VARIABLE roast_names = (
     SELECT CASE
         WHEN getvariable('trace') IS NULL
             THEN error(
-                'no trace is named; say SET VARIABLE trace = ''trace.jsonl.zst''; '
+                'no trace: use SET VARIABLE trace = ''trace.jsonl.zst''; '
                 || 'and read this file again'
             )
         WHEN json_type(named) = 'ARRAY' THEN named ->> '$[*]'
@@ -59,11 +56,11 @@ SET VARIABLE roast_names = (
     FROM (SELECT to_json(getvariable('trace')) AS named)
 );
 
--- DuckDB takes a path for a pattern; each special sign in brackets means itself.
+-- Escape the special characters of patterns in a path by brackets.
 CREATE OR REPLACE TEMP MACRO _literal(names) AS
     list_transform(names, lambda name: regexp_replace(name, '([*?\[])', '[\1]', 'g'));
 
--- What has the very name; if anything has not, what matches it, or lies in the folder.
+-- Files with exactly these names; otherwise those that match a pattern or are in a folder.
 CREATE OR REPLACE TEMP TABLE _files AS
 WITH same AS (
     SELECT file AS path FROM glob(_literal(getvariable('roast_names')))
@@ -82,7 +79,7 @@ found AS (
     WHERE regexp_matches(file, '/[^./][^/]*\.jsonl(\.zst|\.gz)?$')
 )
 SELECT
-    -- As people count: 2 before 10.
+    -- Natural order: 2 before 10.
     row_number() OVER (
         ORDER BY list_transform(
             regexp_extract_all(path, '[0-9]+|[^0-9]+'),
@@ -100,18 +97,18 @@ SET VARIABLE roast_files = (
     SELECT CASE
         WHEN count(*) = 0
             THEN error(
-                'there is no ''' || array_to_string(getvariable('roast_names'), ''', ''')
-                || '''; name a trace file, a folder of segments or a pattern'
+                'no trace ''' || array_to_string(getvariable('roast_names'), ''', ''')
+                || ''': use a trace file, a folder of segments or a pattern'
             )
         ELSE _literal(list(path ORDER BY file))
     END
     FROM _files
 );
 
--- -- The lines, once -------------------------------------------------------------------------
+-- -- Lines -----------------------------------------------------------------------------------
 
--- Lines that are no JSON are null; rowid counts the others too, but not blank lines.
--- An expression in unnest([…]) is computed once, whatever is asked of it.
+-- Lines that are not JSON are null. rowid counts all lines except blank ones.
+-- An expression in unnest([…]) is evaluated once, however many fields are used.
 CREATE OR REPLACE TEMP TABLE _lines AS
 SELECT json, record.kind, record.t, file
 FROM (
@@ -168,8 +165,8 @@ SELECT
 FROM _lines
 GROUP BY file, kind;
 
--- Which file is which segment of which trace. One without header goes with the others of its
--- folder, if they are of one trace, and follows the segment before it.
+-- Trace and segment number of each file. A file without a header belongs to the trace of its
+-- folder, if there is only one, and follows the segment before it.
 CREATE OR REPLACE TEMP TABLE _segments AS
 WITH headers AS (
     SELECT file, unnest(header)
@@ -234,22 +231,22 @@ WINDOW
 SET VARIABLE roast_refusal = (
     SELECT error(reason)
     FROM (
-        SELECT 'the trace is empty; name one that roast recorded' AS reason
+        SELECT 'the trace is empty: use a trace recorded by roast' AS reason
         WHERE NOT EXISTS (FROM _census)
         UNION ALL
-        SELECT 'no line is a record; name a trace that roast recorded'
+        SELECT 'no line is a record: use a trace recorded by roast'
         FROM _census
         HAVING count(*) > 0 AND count(start_t) FILTER (is_known) = 0
         UNION ALL
         SELECT
-            'schema version ' || schema_version || ' is newer than what this file reads, which is '
-            || '2.2; take the file of a newer roast'
+            'schema version ' || schema_version || ' is newer than '
+            || '2.2, the version of this file: use the file of a newer roast'
         FROM _segments
         WHERE try_cast(regexp_extract(schema_version, '^([0-9]+)\.[0-9]+$', 1) AS HUGEINT) > 2
         UNION ALL
         SELECT
-            'segment ' || segment || ' is there twice: '
-            || string_agg('''' || path || '''', ' and ' ORDER BY file) || '; name one of them'
+            'segment ' || segment || ' occurs twice: '
+            || string_agg('''' || path || '''', ' and ' ORDER BY file) || ': use one of them'
         FROM _segments
         INNER JOIN _files USING (file)
         GROUP BY trace_id, segment
@@ -258,7 +255,7 @@ SET VARIABLE roast_refusal = (
     LIMIT 1
 );
 
--- -- Records, as tables ----------------------------------------------------------------------
+-- -- Tables of records ----------------------------------------------------------------------
 
 CREATE SCHEMA IF NOT EXISTS raw;
 
@@ -268,15 +265,15 @@ SET VARIABLE roast_segments = (
     LEFT JOIN _segments USING (file)
 );
 
--- Names and types of a table's columns.
+-- Column names and types of a table.
 CREATE OR REPLACE TEMP MACRO _columns_of(kind) AS (
     SELECT json_group_object(column_name, data_type)
     FROM duckdb_columns()
     WHERE database_name = current_database() AND schema_name = 'raw' AND table_name = kind
 );
 
--- Records with the fields that `roast_columns` names; what has another type is null. Where
--- a line says its own segment and trace_id, those that count are in `place`.
+-- Records with the fields in `roast_columns`; values of another type are null. The valid
+-- segment and trace_id are in `place`, even if the line has fields with these names.
 CREATE OR REPLACE TEMP MACRO _records_of(wanted) AS TABLE
 SELECT unnest(record), place
 FROM (
@@ -833,7 +830,7 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
--- -- Segments, and what is damaged -----------------------------------------------------------
+-- -- Segments and damage --------------------------------------------------------------------
 
 CREATE OR REPLACE TEMP TABLE _kept AS
     SELECT 'header' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.header GROUP BY ALL
@@ -1000,7 +997,7 @@ damage AS (
         0,
         'older schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.2: what has moved is not found'
+        'version ' || schema_version || ' read as 2.2: renamed fields are missing'
     FROM versions
     WHERE version[1] < 2
     UNION ALL
@@ -1033,7 +1030,7 @@ FROM (
     FROM damage
     INNER JOIN _segments USING (file)
     UNION ALL
-    -- Nobody knows which segment it is, or whether it is one.
+    -- The segment of an empty file is unknown.
     SELECT
         file,
         7,
@@ -3341,10 +3338,10 @@ named AS (
         place,
         any_value(stacks.function) AS function,
         any_value(stacks.seconds) AS seconds,
-        list(coalesce(functions.label, '(callers not assigned apart)') ORDER BY step) AS stack,
+        list(coalesce(functions.label, '(unknown callers)') ORDER BY step) AS stack,
         list(
             {
-                name: coalesce(functions.name, '(callers not assigned apart)'),
+                name: coalesce(functions.name, '(unknown callers)'),
                 filename: functions.filename,
                 line_number: functions.line_number
             } ORDER BY step
@@ -6434,7 +6431,7 @@ SELECT
                 ELSE 'keep the size: fixed time ' || fixed_then
             END,
             CASE WHEN method = 'opening' THEN 'fixed time covers file opening only' END,
-            CASE WHEN threads IS NULL THEN 'threads are not inputs' END,
+            CASE WHEN threads IS NULL THEN 'number of threads unknown' END,
             CASE
                 WHEN recommended_events > 2 * most_events THEN 'no chunk was this large'
             END

@@ -1,9 +1,9 @@
-"""The views in a plain DuckDB: the text of ``schemas/roast.sql``.
+"""Generator of ``schemas/roast.sql``, which defines the views in a plain DuckDB.
 
-The file does in SQL alone what :class:`roast_analyze.Trace` does: it reads raw JSON lines
-into one typed table per kind in the schema ``raw``, in the order of the files, counts what
-is damaged, and lays the views over it. ``shell_script.sql`` is what does not depend on the
-declarations; tables come from :mod:`roast_schemas`, views from the files below ``sql/``.
+The script does in SQL what :class:`roast_analyze.Trace` does: it loads JSON lines into one
+typed table per kind in the schema ``raw``, in the order of the files, counts damage, and
+creates the views. ``shell_script.sql`` is the template; tables are generated from
+:mod:`roast_schemas` and views from the files below ``sql/``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def shell_script() -> str:
-    """Write the script that reads a trace in a plain DuckDB shell.
+    """Return the script.
 
     Returns
     -------
     str
-        SQL statements alone, so that every client of DuckDB can run them; the variable
-        ``trace`` has to name the trace.
+        SQL statements without shell commands, so that every DuckDB client can run them. The
+        variable ``trace`` must be set before.
     """
     major, minor = SCHEMA_VERSION.split(".")
     parts = {
@@ -44,7 +44,7 @@ def shell_script() -> str:
     script = (
         files("roast_analyze.export").joinpath("shell_script.sql").read_text(encoding="utf-8")
     )
-    # Not format(): SQL has braces of its own.
+    # str.format() is not possible, since SQL contains braces.
     return re.sub(r"\{(" + "|".join(parts) + r")\}", lambda match: parts[match[1]], script)
 
 
@@ -53,14 +53,14 @@ def _kind_row(kind: Kind) -> str:
 
 
 def _table(kind: Kind) -> str:
-    """Create the table of a kind, and fill it with the records that are whole."""
+    """Return statements that create the table of a kind and insert its complete records."""
     names = [f.name for f in kind.fields if f.name not in ("kind", "segment", "trace_id")]
     types = {name: duckdb_columns()[name] for name in names}
     columns = {**types, "segment": "BIGINT", "trace_id": "VARCHAR"}
     declared = ",\n".join(f'    "{name}" {type_}' for name, type_ in columns.items())
     whole = [f'"{name}" IS NOT NULL' for name in _required_names(kind) if name != "kind"]
     conditions = "\n    AND ".join([*whole, "isfinite(t)"])
-    # Only names of the schema's own declarations are written into the text.
+    # S608: only names declared in roast_schemas are inserted.
     return f"""\
 -- {" ".join(kind.meaning.split())}
 CREATE OR REPLACE TABLE raw.{kind.name} (
@@ -82,7 +82,7 @@ def _count(kind: str) -> str:
 
 
 def _view(statements: str) -> str:
-    """Let a file of views be read again; say nothing of the files that it needs."""
+    """Return the statements of a view file, with OR REPLACE so that they can run again."""
     _needs, _, rest = statements.partition("\n")
     return re.sub("^CREATE ", "CREATE OR REPLACE ", rest, flags=re.MULTILINE)
 

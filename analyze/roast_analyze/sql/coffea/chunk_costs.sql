@@ -95,7 +95,7 @@ SELECT
                 ELSE 'keep the size: fixed time ' || fixed_then
             END,
             CASE WHEN method = 'opening' THEN 'fixed time covers file opening only' END,
-            CASE WHEN threads IS NULL THEN 'threads are not inputs' END,
+            CASE WHEN threads IS NULL THEN 'number of threads unknown' END,
             CASE
                 WHEN recommended_events > 2 * most_events THEN 'no chunk was this large'
             END

@@ -129,10 +129,10 @@ named AS (
         place,
         any_value(stacks.function) AS function,
         any_value(stacks.seconds) AS seconds,
-        list(coalesce(functions.label, '(callers not assigned apart)') ORDER BY step) AS stack,
+        list(coalesce(functions.label, '(unknown callers)') ORDER BY step) AS stack,
         list(
             {
-                name: coalesce(functions.name, '(callers not assigned apart)'),
+                name: coalesce(functions.name, '(unknown callers)'),
                 filename: functions.filename,
                 line_number: functions.line_number
             } ORDER BY step

@@ -3,5 +3,5 @@
 CREATE VIEW graph_updates AS
 SELECT record.*
 FROM trace.graph_updates AS record
-INNER JOIN _time_range AS excerpt USING (trace_id)
+INNER JOIN _time_range AS time_range USING (trace_id)
 WHERE record.t >= from_t AND record.t < until_t;

@@ -11,5 +11,5 @@ SELECT
         END - greatest(pause.start_t, from_t) AS seconds
     )
 FROM trace.pauses AS pause
-INNER JOIN _time_range AS excerpt USING (trace_id)
+INNER JOIN _time_range AS time_range USING (trace_id)
 WHERE pause.start_t < until_t AND coalesce(pause.stop_t >= from_t, true);

@@ -17,5 +17,5 @@ SELECT
         ) END AS tree
     )
 FROM trace.raw.profile AS record
-INNER JOIN _time_range AS excerpt USING (trace_id)
+INNER JOIN _time_range AS time_range USING (trace_id)
 WHERE coalesce(record.start_t, record.t) < until_t AND coalesce(record.stop_t, record.t) >= from_t;

@@ -10,5 +10,5 @@ SELECT
         CASE WHEN record.stop_t < until_t THEN record.exception END AS exception
     )
 FROM trace.raw.section AS record
-INNER JOIN _time_range AS excerpt USING (trace_id)
+INNER JOIN _time_range AS time_range USING (trace_id)
 WHERE record.start_t < until_t AND record.stop_t >= from_t;

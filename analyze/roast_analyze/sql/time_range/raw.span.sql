@@ -3,5 +3,5 @@
 CREATE VIEW raw.span AS
 SELECT record.rowid, record.*
 FROM trace.raw.span AS record
-INNER JOIN _time_range AS excerpt USING (trace_id)
+INNER JOIN _time_range AS time_range USING (trace_id)
 WHERE record.t < until_t;

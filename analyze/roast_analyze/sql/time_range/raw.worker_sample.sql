@@ -2,5 +2,5 @@
 CREATE VIEW raw.worker_sample AS
 SELECT record.rowid, record.*
 FROM trace.raw.worker_sample AS record
-INNER JOIN _time_range AS excerpt USING (trace_id)
+INNER JOIN _time_range AS time_range USING (trace_id)
 WHERE record.t >= from_t AND record.t < until_t;

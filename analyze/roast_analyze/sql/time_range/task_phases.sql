@@ -10,6 +10,6 @@ SELECT
     )
 FROM trace.task_phases AS part
 INNER JOIN _task_runs AS run USING (trace_id, key, attempt)
-INNER JOIN _time_range AS excerpt USING (trace_id)
+INNER JOIN _time_range AS time_range USING (trace_id)
 WHERE part.start_t < until_t AND part.stop_t >= from_t
 ORDER BY trace_id, run.seq, start_t;

@@ -2,5 +2,5 @@
 CREATE VIEW transitions AS
 SELECT transition.*
 FROM trace.transitions AS transition
-INNER JOIN _time_range AS excerpt USING (trace_id)
+INNER JOIN _time_range AS time_range USING (trace_id)
 WHERE transition.t >= from_t AND transition.t < until_t;

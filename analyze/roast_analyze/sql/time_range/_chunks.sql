@@ -9,7 +9,7 @@ WITH placed AS (
         from_t,
         until_t,
         run.* EXCLUDE (seq),
-        start_t < until_t AND stop_t >= from_t AS overlaps,
+        start_t < until_t AND stop_t >= from_t AS computes,
         coalesce(end_t, stop_t) AS known_t,
         known_t >= from_t AND known_t < until_t AS ends
     FROM trace._chunks AS chunk
@@ -35,19 +35,19 @@ shared AS (
             WHEN ends THEN 1
         END AS share
     FROM placed
-    WHERE coalesce(in_range, NOT has_task AND overlaps)
+    WHERE coalesce(in_range, NOT has_task AND computes)
 )
 SELECT
     * EXCLUDE (
-        from_t, until_t, in_range, run_seconds, run_transfer_seconds, overlaps, known_t, ends,
+        from_t, until_t, in_range, run_seconds, run_transfer_seconds, computes, known_t, ends,
         share
     )
     REPLACE (
         CASE WHEN end_t >= until_t THEN 'unfinished' ELSE outcome END AS outcome,
         CASE WHEN processing_t < from_t THEN from_t ELSE processing_t END AS processing_t,
         CASE WHEN end_t > until_t THEN until_t ELSE end_t END AS end_t,
-        CASE WHEN overlaps THEN greatest(start_t, from_t) END AS start_t,
-        CASE WHEN overlaps THEN least(stop_t, until_t) END AS stop_t,
+        CASE WHEN computes THEN greatest(start_t, from_t) END AS start_t,
+        CASE WHEN computes THEN least(stop_t, until_t) END AS stop_t,
         share * whole_seconds AS compute_seconds,
         share * measured_seconds AS measured_seconds,
         share * open_seconds AS open_seconds,

@@ -13,13 +13,13 @@ from nightly import (
     costs,
     datasets,
     failures,
-    movement,
     profiles,
     sections,
     setup,
     stragglers,
     tasks,
     trace,
+    transfers,
     workers,
 )
 from nightly.recording import Recording, Row
@@ -123,7 +123,7 @@ def _pairs(recording: Recording) -> list[Row]:
     """Sum transfers by source and destination; without them, the transfers of startstops."""
     moved_rows = [
         row | {"seconds": row["stop_t"] - row["start_t"]}
-        for row in movement.transfers(recording)
+        for row in transfers.transfers(recording)
         if row["source"] is not None and row["destination"] is not None
     ] or [
         {

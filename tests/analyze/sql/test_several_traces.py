@@ -17,7 +17,7 @@ SAMPLES = Path(__file__).parents[3] / "sample_traces"
 
 @pytest.fixture(scope="module")
 def database():
-    """Open traces together."""
+    """Return several traces opened together."""
     opened = []
 
     def open_(*traces):
@@ -31,7 +31,7 @@ def database():
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory, read_lines):
-    """Copy a trace to another identity, in so many segments, and without its last record."""
+    """Copy a trace with another identity, as several segments, without its last record."""
 
     def copy(path: Path, trace_id: str, segments: int = 1) -> Path:
         folder = tmp_path_factory.mktemp("copy")
@@ -67,24 +67,24 @@ SETS = {
 
 @pytest.fixture(scope="module", params=SETS)
 def databases(request, copy, database):
-    """The traces together, and each of them alone."""
+    """Return the traces together, and each of them alone."""
     traces = SETS[request.param](copy)
     return database(*traces), [database(trace) for trace in traces]
 
 
-#: What a view tells within a trace only.
+#: Columns that are only meaningful within a trace.
 ORDER_WITHIN = {"transitions": "row_number() OVER (PARTITION BY trace_id ORDER BY seq) AS seq"}
 
 
 def rows_of(connection, view):
-    """Rows of a view, each as text: lists and structs in them have no order."""
+    """Return the rows of a view as text; lists and structs have no order."""
     replaced = f"REPLACE ({ORDER_WITHIN[view]})" if view in ORDER_WITHIN else ""
     rows = connection.sql(f"SELECT * {replaced} FROM {view}").fetchall()
     return [repr(shown(row)) for row in rows]
 
 
 def shown(value):
-    """Leave out of floats what depends on the order in which they were added up."""
+    """Round floats, whose sums depend on the order."""
     if isinstance(value, float):
         return float(f"{value:.11g}")
     return tuple(map(shown, value)) if isinstance(value, tuple) else value

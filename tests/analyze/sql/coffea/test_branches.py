@@ -1,4 +1,4 @@
-"""What branches cost."""
+"""View branches."""
 
 
 def test_totals_in_order_of_cost(rows, chunk, run):

@@ -1,4 +1,4 @@
-"""What an attempt at a chunk read of each branch."""
+"""View chunk_branches."""
 
 
 def test_one_row_per_attempt_and_branch(rows, chunk, run):

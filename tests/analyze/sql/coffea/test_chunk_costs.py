@@ -1,4 +1,4 @@
-"""What a chunk costs by its size, and which size to choose."""
+"""View chunk_costs."""
 
 import math
 import random
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def costs(open_trace, worker, chunk, run):
-    """The view of a trace of chunks ``(events, seconds)``; gives its rows."""
+    """Return the rows of a trace with chunks ``(events, seconds)``."""
 
     def costs(*chunks, threads=1, file_events=None, dataset="DY", **measured):
         records = [worker("w1", nthreads=threads)] if threads else []
@@ -37,7 +37,7 @@ SIZES = [1000, 2000, 3000, 4000, 5000, 2500, 3500, 1500]
 
 
 def test_fit_without_noise_is_exact(costs):
-    # 0.5 s a chunk and 0.1 ms an event
+    # 0.5 s per chunk and 0.1 ms per event
     [row] = costs(*((n, 0.5 + 1e-4 * n) for n in SIZES), file_events=1_000_000)
 
     assert (row["dataset"], row["chunks"], row["sizes"], row["outliers"]) == ("DY", 8, 8, 0)
@@ -49,9 +49,9 @@ def test_fit_without_noise_is_exact(costs):
     assert row["relative_error"] == pytest.approx(0.0, abs=1e-6)
     total = sum(0.5 + 1e-4 * n for n in SIZES)
     assert row["fixed_share"] == pytest.approx(8 * 0.5 / total)
-    # 0.5 s is 5 % of 10 s, which leaves 9.5 s for events
+    # 0.5 s is 5 % of 10 s; 9.5 s remain for events
     assert row["min_events"] == pytest.approx(95_000, abs=1)
-    # a quarter of all the time there is, of one thread
+    # a quarter of the time of one thread
     assert row["max_events"] == pytest.approx((total / 4 - 0.5) / 1e-4, abs=1)
 
 
@@ -62,7 +62,7 @@ def test_fit_excludes_outliers(costs):
 
     [row] = costs(*chunks, *stuck)
 
-    # The textbook's formulas, of the chunks that were not stuck.
+    # Textbook formulas for the chunks that are not outliers.
     n, x_mean, y_mean = len(chunks), mean(x for x, _ in chunks), mean(y for _, y in chunks)
     xx = sum((x - x_mean) ** 2 for x, _ in chunks)
     yy = sum((y - y_mean) ** 2 for _, y in chunks)
@@ -107,7 +107,7 @@ def test_compromise_between_fixed_time_and_balance(costs):
 
     thread_seconds = sum(0.5 + 1e-3 * n for n in SIZES) / 10
     assert row["min_events"] > row["max_events"]
-    # Nothing else makes fixed times and half a chunk's wait shorter together.
+    # Minimum of fixed time plus half a chunk of idle time.
     best = min(
         range(100, 10_000),
         key=lambda n: thread_seconds / (1e-3 * n) * 0.5 + (0.5 + 1e-3 * n) / 2,
@@ -140,7 +140,7 @@ def test_opening_time_replaces_fixed_time_if_sizes_are_similar(costs):
     assert row["fixed_seconds"] == 0.4
     assert row["seconds_per_event"] == pytest.approx((1.2 - 0.4) / 3000)
     assert (row["r2"], row["fixed_error_seconds"]) == (None, None)
-    # 0.4 s is 5 % of 8 s, which leaves 7.6 s for events
+    # 0.4 s is 5 % of 8 s; 7.6 s remain for events
     assert row["min_events"] == round(7.6 / (0.8 / 3000)) == 28_500
     assert row["note"].endswith("; fixed time covers file opening only")
 
@@ -149,10 +149,13 @@ def test_opening_time_replaces_fixed_time_if_sizes_are_similar(costs):
     ("chunks", "note"),
     [
         ([(1000, 1.0), (2000, 2.0)], "fewer than 5 chunks"),
-        ([(1000, 1.0), (2000, 2.0)] * 5, "chunks of fewer than 3 sizes, and no measured open"),
-        ([(n, 9.0 - 1e-3 * n) for n in SIZES], "time does not grow with the events"),
-        ([(n, 1e-6 * n**2) for n in SIZES], "time grows faster than the events"),
-        ([(1000, 1.0), (1001, 3.0), (1002, 1.5)] * 4, "the fixed time may be anything up to"),
+        ([(1000, 1.0), (2000, 2.0)] * 5, "fewer than 3 chunk sizes, and file opening"),
+        (
+            [(n, 9.0 - 1e-3 * n) for n in SIZES],
+            "time does not increase with the number of events",
+        ),
+        ([(n, 1e-6 * n**2) for n in SIZES], "time increases faster than the number of events"),
+        ([(1000, 1.0), (1001, 3.0), (1002, 1.5)] * 4, "fixed time only known to be below"),
     ],
     ids=["few", "alike", "falling", "rising", "noise"],
 )

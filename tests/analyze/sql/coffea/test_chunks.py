@@ -1,4 +1,4 @@
-"""One row per attempt at a chunk, joined to what it is and what was measured."""
+"""View chunks: task attempts, chunk identities and measurements combined."""
 
 import pytest
 
@@ -11,36 +11,6 @@ IDENTITY = {
     "file_uuid": "u",
     "usermeta": {"xsec": 1.5},
 }
-
-
-def test_chunk_without_measurement(open_trace, chunk, run):
-    [row] = (
-        open_trace(chunk("a", **IDENTITY), *run("a", 1.0, 3.0)).view("chunks").pl().to_dicts()
-    )
-
-    assert {name: value for name, value in row.items() if value is not None} == {
-        "key": "a",
-        "attempt": 1,
-        "dataset": "DY",
-        "filename": "f.root",
-        "treename": "Events",
-        "entry_start": 100,
-        "entry_stop": 150,
-        "events": 50,
-        "worker": "w1",
-        "outcome": "memory",
-        "output_bytes": 8,
-        "events_per_second": 25.0,
-        "compute_seconds": 2.0,
-        "transfer_seconds": 0.0,
-        "processing_t": 1.0,
-        "end_t": 3.0,
-        "file_uuid": "u",
-        "usermeta": '{"xsec":1.5}',
-        "thread": 1,
-        "chunks_in_task": 1,
-        "trace_id": "T",
-    }
 
 
 MEASURED = {
@@ -183,7 +153,7 @@ def test_nothing_read_is_0_and_unknown_is_null(rows, chunk, run, branches, sizes
 
 
 def test_worker_of_a_stolen_chunk_is_the_one_that_measured(rows, chunk, move):
-    # It was sent to w1, stolen by w2, and given up by its client meanwhile.
+    # Sent to w1, stolen by w2, and released by the client.
     assert rows(
         "SELECT worker, outcome FROM chunks",
         chunk("a", **IDENTITY),
@@ -209,7 +179,7 @@ def test_attempt_lost_with_its_worker_has_a_row(rows, chunk, move):
 
 
 def test_identity_from_another_attempt(rows, chunk, run, move):
-    """The record of what the chunk is was lost: so would have been the attempt."""
+    """The identity record is missing."""
     assert rows(
         "SELECT attempt, outcome, filename, entry_start, bytes_read FROM chunks",
         move(1.0, "a", "waiting>processing", worker="w1", run_id=1),
@@ -220,7 +190,7 @@ def test_identity_from_another_attempt(rows, chunk, run, move):
 
 
 def test_measurement_counts_once_if_records_are_out_of_order(rows, chunk, move):
-    """The end of the first attempt came after the beginning of the second one."""
+    """The end of the first attempt is recorded after the start of the second one."""
     assert rows(
         "SELECT attempt, outcome, bytes_read FROM chunks",
         chunk("a", **IDENTITY),
@@ -259,11 +229,11 @@ def test_result_from_a_checkpoint_has_no_events(rows, chunk, run):
     ) == [(True, None, 1, None, 1, 1.0, None, None)]
 
 
-# -- dask-awkward: the task goes on with what was read -----------------------------------
+# -- dask-awkward: the task processes what it has read ---------------------------------
 
 
 def read(key, start, stop, chunk, filename="f.root", **fields):
-    """A reading of a chunk, recorded by the worker."""
+    """Return a measurement that ends with reading."""
     entries = {"entry_start": 0, "entry_stop": 10, "events": 10}
     about = {"dataset": "DY", "filename": filename, "treename": "Events", **entries}
     times = {"start_t": start, "stop_t": stop, "until": "read"}
@@ -342,7 +312,7 @@ def test_unreached_chunks_of_a_failed_task_have_rows(rows, chunk, move):
 
 
 def made(key, run_id, start, stop, chunk, worker="pid:1", **fields):
-    """An attempt at a chunk, recorded by the process that made it."""
+    """Return a measurement of a chunk without a cluster."""
     about = {"dataset": "DY", "filename": f"{key}.root", "treename": "Events"}
     entries = {"entry_start": 0, "entry_stop": 10}
     times = {"start_t": start, "stop_t": stop, "until": "processed"}

@@ -1,4 +1,4 @@
-"""Totals by dataset."""
+"""View datasets."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_totals_in_order_of_cost(rows, chunk, run, move):
         chunk("a", run_id=1, bytes_read=100),
     ) == [
         ("QCD", 1, 1, 1, 10, None, 6.0, 10 / 6, 7, 0, 0.6, 6.0, 6.0, None, "3.root"),
-        # 0.1 and 0.3 s an event: quartiles at 0.15 and 0.25, the median at 0.2
+        # 0.1 and 0.3 s per event: quartiles 0.15 and 0.25, median 0.2
         ("DY", 2, 2, 3, 20, 100, 4.0, 5.0, 11, 1, 0.4, 2.0, 3.0, pytest.approx(0.5), "2.root"),
     ]
 

@@ -1,4 +1,4 @@
-"""Totals by file."""
+"""View files."""
 
 import pytest
 
@@ -32,11 +32,12 @@ def test_bytes_and_branches_of_a_file(rows, chunk, run):
     y = {"branch": "y", "compressed_bytes": 10, "uncompressed_bytes": 40}
 
     assert rows(
-        "SELECT source, bytes_read, bytes_per_second, file_bytes, file_read_ratio, file_branches, "
+        "SELECT source, bytes_read, bytes_per_second, file_bytes, file_read_ratio, "
+        "file_branches, "
         "branches_read, branch_share, compressed_bytes, compression_ratio FROM files",
         *run("a", 1.0, 2.0, run_id=1),
         *run("b", 1.0, 2.0, run_id=2),
-        # Its result was lost: what is read again is no further part of the file.
+        # Recomputed after its result was lost: not another part of the file.
         *run("b", 3.0, 4.0, run_id=3),
         chunk("a", run_id=1, entry_start=0, entry_stop=5, bytes_read=100, branches=[x], **told),
         chunk(

@@ -1,4 +1,4 @@
-"""Totals by named part."""
+"""View section_totals."""
 
 
 def test_totals_in_order_of_cost(rows, chunk, run, passage):

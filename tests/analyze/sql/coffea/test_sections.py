@@ -1,4 +1,4 @@
-"""Parts of a task that the user named."""
+"""View sections."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_section_of_a_task_that_reads_two_files(rows, chunk, run, section):
 
 
 def test_section_counts_once_if_records_are_out_of_order(rows, move, section):
-    """The end of the first attempt came after the beginning of the second one."""
+    """The end of the first attempt is recorded after the start of the second one."""
     assert rows(
         "SELECT key, attempt FROM sections",
         move(1.0, "a", "waiting>processing", worker="w1", run_id=1),

@@ -1,11 +1,11 @@
-"""What tasks do for coffea: told by what depends on what."""
+"""View task_roles: roles derived from the graph."""
 
 import pytest
 
 
 @pytest.fixture
 def analysis(task, chunk):
-    """A Runner's graph: two files are asked for their entries, four chunks processed."""
+    """The graph of a Runner: metadata of two files, four chunks."""
     files = ["automatic_retries-f1", "automatic_retries-f2"]
     chunks = [f"Proc-{i}" for i in range(4)]
     return [
@@ -18,7 +18,7 @@ def analysis(task, chunk):
         task("reduce-1", dependencies=chunks[:2]),
         task("reduce-2", dependencies=chunks[2:]),
         task("reduce-12", dependencies=["reduce-1", "reduce-2"]),
-        # Of somebody else: the same prefixes, but nothing that leads to a chunk.
+        # Other tasks with the same prefixes, unrelated to chunks.
         task("lambda-x"),
         task("reduce-x", dependencies=["lambda-x"]),
         task("sum-x", dependencies=["reduce-12"]),

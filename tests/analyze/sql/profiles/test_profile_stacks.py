@@ -1,13 +1,13 @@
-"""Stacks of Dask's profiler: what the innermost function is, and what nobody can know."""
+"""View profile_stacks of Dask's profiler: innermost functions and ambiguous samples."""
 
 import pytest
 
-#: A tree as an outline: name to what it calls, or to nothing.
+#: A tree: functions by name, with their callees.
 OUTLINE = {"f": {"a": {"x": {}}, "b": {}, "c": {}}, "g": {}}
 
 
 def as_tree(outline, *slices):
-    """A tree of functions, with counts by name for each slice of a second."""
+    """Return a profile tree with counts by name for each slice of a second."""
     frames, parents, node_frames, numbers = [], [None], [None], {"root": 0}
 
     def walk(outline, parent):
@@ -45,7 +45,7 @@ def profile(tree, **fields):
 
 @pytest.fixture
 def found(open_trace):
-    """Stacks by the names of their functions: samples, undecided and counted ones."""
+    """Return stacks by function names: samples, ambiguous and counted samples."""
 
     def found(*records):
         rows = open_trace(*records).sql(
@@ -121,12 +121,12 @@ def test_excess_belongs_to_an_only_child(found):
             {"root": 2, "f": 2, "b": 0, "c": 0},
             {"f": (0, 0, 2), "f/b": (1, 0, 0), "f/c": (1, 0, 0)},
         ),
-        # A function with counts may have been innermost too.
+        # A function with counts can have been innermost, too.
         (
             {"root": 9, "f": 9, "a": 4, "x": 0, "b": 0},
             {"f": (0, 4, 5), "f/a": (0, 0, 4), "f/a/x": (4, 0, 0), "f/b": (1, 0, 0)},
         ),
-        # Samples between outermost functions lie in none of them.
+        # Samples between outermost functions belong to none of them.
         (
             {"root": 5, "f": 2, "b": 0, "g": 0},
             {"": (0, 2, 3), "g": (1, 0, 0), "f": (0, 0, 2), "f/b": (2, 0, 0)},
@@ -134,7 +134,7 @@ def test_excess_belongs_to_an_only_child(found):
         ({"root": 5, "g": 0}, {"": (0, 0, 5), "g": (5, 0, 0)}),
         # Low-level profiling counts the innermost function too.
         ({"root": 3, "f": 3, "b": 3}, {"f/b": (3, 0, 3)}),
-        # Not as Dask counts: more functions without counts than samples.
+        # Inconsistent: more functions without counts than samples.
         ({"root": 1, "f": 1, "b": 0, "c": 0}, {"f": (0, 1, 1)}),
         ({"root": 1, "f": 5, "b": 0}, {"f": (0, 0, 5), "f/b": (5, 0, 0)}),
         ({"root": 0}, {}),

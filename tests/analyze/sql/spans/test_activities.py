@@ -1,4 +1,4 @@
-"""What the time of workers went into, and when."""
+"""Views activities and fine_metric_deltas."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_idle_time_is_excluded(open_trace):
 
 
 def test_shuffle_time_reported_twice_counts_once(open_trace):
-    """As foreground of p2p, and of the tasks: `ShuffleRun._capture_metrics` means it so."""
+    """As foreground of p2p and in execute, by design of `ShuffleRun._capture_metrics`."""
     frame = open_trace(
         metric("thread-cpu", 1.0),
         metric("p2p-disk-read", 0.5),

@@ -1,4 +1,4 @@
-"""Dask's fine performance metrics."""
+"""View fine_metrics."""
 
 
 def test_sum_of_deltas(rows):

@@ -1,4 +1,4 @@
-"""What each span held, by itself and with the spans within it."""
+"""View span_totals."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def metric(span_id, activity, delta):
 
 @pytest.fixture
 def nested(task, run, move):
-    """`outer` holds `inner` and `other`, and `inner` holds `leaf`."""
+    """`outer` contains `inner` and `other`, and `inner` contains `leaf`."""
     return [
         span("outer"),
         span("inner", "outer", 0.25, ["outer", "inner"]),

@@ -1,4 +1,4 @@
-"""Dask spans."""
+"""View spans."""
 
 
 def test_repeated_span_is_one_row(rows):

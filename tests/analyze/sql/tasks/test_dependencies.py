@@ -1,4 +1,4 @@
-"""Edges of the graph, and which results had to be moved."""
+"""View dependencies."""
 
 EDGES = "SELECT key, dependency, bytes, worker, dependency_worker, is_moved, has_transfer"
 
@@ -25,7 +25,7 @@ def test_local_and_transferred_results(rows, task, run, move):
 
 
 def test_transfer_reported_by_another_task(rows, task, run):
-    """`load-1` was fetched once to w2, for two tasks there."""
+    """`load-1` was fetched once to w2, for two tasks."""
     fetched = [
         {"action": "transfer", "start": 2.0, "stop": 2.5, "source": "w1"},
         {"action": "compute", "start": 3.0, "stop": 4.0},

@@ -1,4 +1,4 @@
-"""What lay between the sending of a task and the begin of its computation."""
+"""View dispatch_latency."""
 
 import pytest
 
@@ -10,7 +10,7 @@ PARTS = (
 
 @pytest.fixture
 def change():
-    """A task changes its state on a worker."""
+    """Return a state change of a task on a worker."""
 
     def change(t: float, key: str, states: str, stimulus_id: str, worker: str = "w1") -> dict:
         start, finish = states.split(">")
@@ -24,7 +24,7 @@ def change():
 
 @pytest.fixture
 def came(change):
-    """A task comes to a worker, gets ready, and executes there."""
+    """Return the state changes of a task that arrives at a worker and executes."""
 
     def came(key, sent, arrived, ready, executing, worker="w1") -> list[dict]:
         stimulus_id = f"compute-task-{sent}"

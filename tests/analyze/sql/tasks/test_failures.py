@@ -1,4 +1,4 @@
-"""Failed and lost attempts, and workers that nobody sent away."""
+"""View failures."""
 
 import pytest
 

@@ -1,11 +1,11 @@
-"""Graphs as they were sent and as they entered: edges, costs, layers, computations."""
+"""Views graph_updates, graph_layers, computations and restrictions."""
 
 import pytest
 
 
 @pytest.fixture
 def update():
-    """Dask's event of a graph that came."""
+    """Return Dask's event of a graph."""
 
     def update(stimulus_id, t, topic="scheduler", status="OK", **metrics):
         payload = {"action": "update-graph", "stimulus_id": stimulus_id, "status": status}
@@ -18,7 +18,7 @@ def update():
 
 @pytest.fixture
 def sent():
-    """A graph that the client told of."""
+    """Return a graph recorded by the client."""
 
     def sent(t, key, **value):
         return {"kind": "graph", "t": t, "client": "C", "key": key, "value": value}
@@ -30,7 +30,7 @@ def test_cost_of_a_graph(rows, task, update):
     metrics = {
         "tasks": 3, "new_tasks": 2, "key_collisions": 0, "duration_seconds": 0.5,
         "start_timestamp_seconds": 1.0, "materialization_duration_seconds": 0.2,
-        # Dask subtracts these the wrong way round.
+        # Dask reports these with the wrong sign.
         "ordering_duration_seconds": -0.125, "state_initialization_duration_seconds": -0.25,
     }  # fmt: skip
     records = [
@@ -63,7 +63,7 @@ def test_layers_before_and_after_optimization(rows, task, sent):
         {"name": "sum-1", "type": "SimpleShuffleLayer", "tasks": None},
     ]
     records = [
-        # The client's clock is a little ahead.
+        # The client's clock is slightly ahead.
         sent(1.05, "total", layers=layers, collections=["dask.array.Array"]),
         task("total", 1.0, stimulus_id="u1", group="total"),
         *(task(f"ones-{n}", 1.0, stimulus_id="u1", group="ones-sum-1") for n in range(4)),

@@ -1,4 +1,4 @@
-"""Where the time of attempts went, waiting included."""
+"""View latencies."""
 
 ON_SCHEDULER = "dependency_seconds, slot_seconds"
 ON_WORKER = (

@@ -1,4 +1,4 @@
-"""Totals by kind of task."""
+"""View prefixes."""
 
 
 def test_totals_in_order_of_cost(rows, task, run, move):

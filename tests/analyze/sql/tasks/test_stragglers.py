@@ -1,11 +1,11 @@
-"""Attempts that took far longer than is usual for their prefix."""
+"""View stragglers."""
 
 import pytest
 
 
 @pytest.fixture
 def usual(task, run):
-    """Ten tasks of a prefix that computed 1 to 3 s: 2 s is the median."""
+    """Return ten tasks of a prefix that compute 1 to 3 s, with median 2 s."""
     times = [1.0, 1.0, 1.5, 2.0, 2.0, 2.0, 2.0, 2.5, 3.0, 3.0]
 
     def usual(prefix="add", times=times):
@@ -21,7 +21,8 @@ def usual(task, run):
 def test_relative_duration_and_excess(rows, usual, task, run):
     assert rows(
         "SELECT key, prefix, attempt, worker, thread, outcome, compute_seconds, "
-        "median_seconds, relative_duration, excess_seconds, prefix_runs, compute_start_t, compute_stop_t "
+        "median_seconds, relative_duration, excess_seconds, prefix_runs, compute_start_t, "
+        "compute_stop_t "
         "FROM stragglers",
         *usual(),
         task("add-slow"),
@@ -66,7 +67,8 @@ def test_failed_attempts_are_not_in_the_median(rows, usual, move):
     ]
 
     assert rows(
-        "SELECT DISTINCT outcome, median_seconds, relative_duration, count(*) OVER () FROM stragglers",
+        "SELECT DISTINCT outcome, median_seconds, relative_duration, count(*) OVER () "
+        "FROM stragglers",
         *usual(),
         *(record for pair in attempts for record in pair),
     ) == [("erred", 2.0, 4.0, 10)]

@@ -1,4 +1,4 @@
-"""Totals by task group."""
+"""View task_groups."""
 
 
 def test_totals_in_order_of_cost(rows, task, run, move):
@@ -34,25 +34,6 @@ def test_totals_in_order_of_cost(rows, task, run, move):
             0.5, None, None, None,
         ),
     ]  # fmt: skip
-
-
-def test_attempts_by_outcome(rows, task, move):
-    ends = [
-        ("memory", "task-finished-2.0"),
-        ("erred", "task-erred-2.0"),
-        ("released", "reschedule-2.0"),
-        ("released", "handle-worker-cleanup-2.0"),
-        ("released", "client-releases-keys-2.0"),
-    ]
-
-    assert rows(
-        "SELECT task_runs, memory, erred, retried, lost, rescheduled, cancelled, unfinished "
-        "FROM task_groups",
-        *(task(f"add-{n}", group="add") for n in range(7)),
-        *(move(1.0, f"add-{n}", "waiting>processing", worker="w1") for n in range(7)),
-        *(move(2.0, f"add-{n}", f"processing>{to}", why) for n, (to, why) in enumerate(ends)),
-        move(2.0, "add-5", "processing>released", "task-erred-2.0", exception="E()"),
-    ) == [(7, 1, 1, 1, 1, 1, 1, 1)]
 
 
 def test_attempt_counts_in_the_group_of_its_submission(rows, task, run):

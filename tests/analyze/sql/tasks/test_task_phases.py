@@ -1,4 +1,4 @@
-"""What attempts did from when to when."""
+"""View task_phases."""
 
 PARTS = [
     {"action": "compute", "start": 3.0, "stop": 4.5},
@@ -9,7 +9,8 @@ PARTS = [
 
 def test_phases_in_order_of_time(rows, task, move):
     assert rows(
-        "SELECT key, prefix, attempt, worker, thread, outcome, action, start_t, seconds, source "
+        "SELECT key, prefix, attempt, worker, thread, outcome, action, start_t, seconds, "
+        "source "
         "FROM task_phases",
         task("a-1"),
         move(0.5, "a-1", "waiting>processing", worker="w1"),

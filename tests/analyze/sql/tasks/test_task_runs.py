@@ -1,4 +1,4 @@
-"""One row per attempt: where it begins, how it ends, what it cost."""
+"""View task_runs."""
 
 import pytest
 
@@ -211,7 +211,7 @@ def test_queued_seconds_without_waiting(rows, run):
 
 
 def test_tasks_released_by_another_failure_are_cancelled(rows, move):
-    """A client that gives up lets go of all its tasks, and Dask names the failed one."""
+    """Dask releases all tasks of a client with the stimulus of the failed one."""
     assert rows(
         "SELECT key, outcome FROM task_runs ORDER BY key",
         move(1.0, "bad", "waiting>processing", worker="w1"),
@@ -223,7 +223,7 @@ def test_tasks_released_by_another_failure_are_cancelled(rows, move):
 
 
 def test_attempt_that_began_before_the_recording(rows, task, move):
-    """Its beginning is unknown, all that its end tells is not; its place counts."""
+    """The start is unknown, the values of the end are recorded."""
     there = {**task("a"), "state": "processing", "worker": "w1", "run_id": 7, "t": 0.5}
     parts = [{"action": "compute", "start": 0.1, "stop": 1.0}]
 

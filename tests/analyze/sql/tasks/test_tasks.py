@@ -1,4 +1,4 @@
-"""One row per key."""
+"""View tasks."""
 
 
 def test_columns_of_a_task(rows, task):

@@ -1,4 +1,4 @@
-"""The raw record, in the scheduler's order."""
+"""View transitions."""
 
 
 def test_columns_of_a_transition(rows, move):

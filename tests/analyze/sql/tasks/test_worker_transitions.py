@@ -1,4 +1,4 @@
-"""Changes of state on workers, as they were recorded."""
+"""View worker_transitions."""
 
 
 def test_state_of_a_change_that_has_to_wait(rows):

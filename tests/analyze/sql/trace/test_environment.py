@@ -1,4 +1,4 @@
-"""Recorded facts."""
+"""View environment."""
 
 import pytest
 

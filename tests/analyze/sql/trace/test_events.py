@@ -1,4 +1,4 @@
-"""Dask events."""
+"""View events."""
 
 
 def test_payload_is_json(rows):

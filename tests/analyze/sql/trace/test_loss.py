@@ -1,4 +1,4 @@
-"""Every way in which a trace is not whole; damage of files is in test_load.py."""
+"""View loss; damage of files is tested in test_load.py."""
 
 import json
 

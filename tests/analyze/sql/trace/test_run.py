@@ -1,4 +1,4 @@
-"""The headline."""
+"""View run."""
 
 import pytest
 

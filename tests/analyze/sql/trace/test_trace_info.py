@@ -1,4 +1,4 @@
-"""One row per segment."""
+"""View trace_info."""
 
 import json
 

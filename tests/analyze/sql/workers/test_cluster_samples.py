@@ -1,4 +1,4 @@
-"""The workers of a tick, summed up."""
+"""View cluster_samples."""
 
 
 def test_sums_by_tick(rows, sample):

@@ -1,4 +1,4 @@
-"""How many tasks were in which state at a time. A recording begins at 0 s."""
+"""View concurrency. Recordings begin at 0 s."""
 
 import re
 
@@ -77,7 +77,7 @@ def test_states_without_begin_or_end(rows, task, move):
 
 
 def test_missing_transition_does_not_leave_a_task_processing(rows, move):
-    """The end of the first attempt was lost: the task cannot be processed twice at a time."""
+    """The end of the first attempt is missing; a task cannot be processing twice."""
     assert rows(
         "SELECT processing FROM concurrency_by(5)",
         move(0.0, "a", "waiting>processing", worker="w1"),

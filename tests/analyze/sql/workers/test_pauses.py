@@ -1,4 +1,4 @@
-"""Times in which workers were paused."""
+"""View pauses."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from roast_analyze import Trace
 
 @pytest.fixture
 def status():
-    """A worker says that its status has changed."""
+    """Return an event of a worker's status change."""
 
     def status(t: float, worker: str, status: str) -> dict:
         payload = {"action": "worker-status-change", "prev-status": "x", "status": status}

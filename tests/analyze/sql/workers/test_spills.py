@@ -1,4 +1,4 @@
-"""Results that went to disk and came back."""
+"""View spills."""
 
 
 def test_result_is_spilled_and_read_back(rows):

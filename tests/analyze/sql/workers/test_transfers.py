@@ -1,16 +1,17 @@
-"""Data moved between two workers, of which both ends tell."""
+"""View transfers: matching the reports of both ends."""
 
 import pytest
 
 QUERY = (
-    "SELECT start_t, stop_t, source, destination, bytes, reported_by, sizes_agree, source_stop_t, "
+    "SELECT start_t, stop_t, source, destination, bytes, reported_by, sizes_agree, "
+    "source_stop_t, "
     "sent_bytes FROM transfers"
 )
 
 
 @pytest.fixture
 def word():
-    """What the source or the destination of a transfer from w1 to w2 says of it."""
+    """Return a report of a transfer from w1 to w2 by one end."""
 
     def word(who: str | None, start: float | None, stop: float, keys=None, **fields) -> dict:
         keys = keys or {"a": 10, "b": 20}
@@ -62,7 +63,7 @@ def test_report_of_one_end(rows, word):
 
 
 def test_repeated_transfer_of_the_same_keys(rows, word):
-    """Clocks differ by more than a transfer takes, and one word is missing."""
+    """Clocks differ by more than a transfer takes, and one report is missing."""
     assert rows(
         "SELECT start_t, reported_by, source_start_t FROM transfers",
         word("w1", 0.8, 0.9),

@@ -1,4 +1,4 @@
-"""How busy each worker was at a time. A recording begins at 0 s."""
+"""View utilisation. Recordings begin at 0 s."""
 
 import pytest
 
@@ -107,7 +107,7 @@ def test_default_buckets(open_trace, worker, run, view):
 
 
 def test_no_rows_while_a_process_was_absent(rows, worker, gone, run):
-    """The clock went back before the worker came: by what was recorded it was never there."""
+    """The clock was set back before the worker joined, so it was never present."""
     assert rows(
         "SELECT t, compute_seconds, thread_seconds FROM utilisation_by(5)",
         worker("w1", 90.0, server_id="first"),

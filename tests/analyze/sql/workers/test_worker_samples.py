@@ -1,4 +1,4 @@
-"""A worker at a tick, under names that carry their units."""
+"""View worker_samples."""
 
 
 def test_columns_of_a_sample(rows, sample):

@@ -1,4 +1,4 @@
-"""One row per worker process, with what it did."""
+"""View workers."""
 
 
 def test_totals_of_a_worker(rows, worker, gone, run, move, sample):
@@ -47,7 +47,7 @@ def test_removal_names_its_process(rows, worker, gone):
 
 
 def test_attempts_that_began_before_the_recording(rows, worker, task, move, chunk):
-    """Of an address that is used again, the first process had it then."""
+    """The first process of a reused address had it before."""
     there = {**task("a"), "state": "processing", "worker": "w1", "run_id": 7, "t": 0.5}
     parts = [{"action": "compute", "start": 0.0, "stop": 2.0}]
     end = {"worker": "w1", "run_id": 7, "startstops": parts, "nbytes": 5}

@@ -1,11 +1,11 @@
 """The commands of ``roast-record``, one a module.
 
-Each has ``add_to(commands)``, which describes its arguments, and is run by the function
-that it sets as ``run``: options in, exit code out.
+Each has ``add_to(commands)``, which adds a parser for its arguments. The parser's default
+``run`` is a function that takes the parsed arguments and returns the exit code.
 """
 
-WELL, FAILED, WRONG_CALL = 0, 1, 2
+SUCCESS, FAILED, INVALID_CALL = 0, 1, 2
 
 
 class CallError(Exception):
-    """The call cannot be carried out; the text says why and what to do."""
+    """An invalid call; the text names the value and what to do."""

@@ -1,4 +1,4 @@
-"""``roast-record attach``: a cluster that is there already, and need not be one's own."""
+"""``roast-record attach``: record a running cluster, which may be another user's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from roast_recorder.commands import FAILED, WELL, CallError
+from roast_recorder.commands import FAILED, SUCCESS, CallError
 from roast_recorder.commands.options import add_recording_options, settings_of
 
 if TYPE_CHECKING:
@@ -27,22 +27,22 @@ CONNECT_TIMEOUT_SECONDS = 10.0
 
 
 def add_to(commands: Any) -> None:
-    """Describe the command."""
+    """Add the command's parser."""
     parser = commands.add_parser(
         "attach",
-        help="record a cluster that is running",
+        help="record a running cluster",
         description="Record a running cluster until Ctrl-C, SIGTERM, --duration, or its end.",
     )
     parser.add_argument(
         "address",
         metavar="ADDRESS",
-        help="of the scheduler, such as tcp://host:8786, or a scheduler file (.json)",
+        help="address of the scheduler, such as tcp://host:8786, or a scheduler file (.json)",
     )
     add_recording_options(parser)
     parser.add_argument(
         "--duration", type=_seconds, metavar="SECONDS", help="how long to record"
     )
-    for name, what in (
+    for name, description in (
         ("ca-file", "certificates of the authority"),
         ("cert", "certificate of this client"),
         ("key", "private key of this client"),
@@ -50,34 +50,49 @@ def add_to(commands: Any) -> None:
         parser.add_argument(
             f"--tls-{name}",
             metavar="FILE",
-            help=f"{what} (PEM); else Dask's configuration is used",
+            help=f"{description} (PEM); default: from Dask's configuration",
         )
     parser.set_defaults(run=_attach)
 
 
 def _attach(options: argparse.Namespace) -> int:
+    # The commands are imported for `--help` as well, which need not wait for Dask.
+    from roast_recorder.api import record
+
     settings = settings_of(options)
-    with _told_to_stop() as stop, _connect(options) as client:
-        recording = _begin(client, options.output, settings)
-        where = client.scheduler_info()["address"]
-        print(f"roast-record: recording {where}; Ctrl-C ends it", file=sys.stderr)
+    with _stop_event() as stop, _connect(options) as client:
+        recording = record(client, options.output, **settings)
+        try:
+            recording.start()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise CallError(str(error)) from None
+        address = client.scheduler_info()["address"]
+        print(f"roast-record: recording {address}; Ctrl-C ends it", file=sys.stderr)
         _wait(recording, stop, options.duration)
         recording.stop()
         whole = recording.ended_in_order()
-    _tell(recording, options.output, whole)
-    return WELL if whole else FAILED
+    end = "" if whole else "; the recording did not end in order"
+    print(f"\rroast-record: {options.output}: {_progress(recording)}{end}", file=sys.stderr)
+    return SUCCESS if whole else FAILED
 
 
 def _connect(options: argparse.Namespace) -> Client:
     from distributed import Client
+    from distributed.comm.core import connect
 
-    # That its scheduler has gone is said by the recorder, in one line.
+    # The recorder reports in one line that the scheduler has gone.
     for name in ("distributed", "distributed.client", "distributed.core"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     address, security = _address(options.address), _security(options)
+
+    async def check_connection() -> None:
+        arguments = security.get_connection_args("client")
+        comm = await connect(address, timeout=CONNECT_TIMEOUT_SECONDS, **arguments)
+        await comm.close()
+
     try:
-        # A client that does not get through takes long to say so, and leaves tasks behind.
-        asyncio.run(_knock(address, security))
+        # A client that cannot connect takes long to fail and leaves asyncio tasks behind.
+        asyncio.run(check_connection())
         return Client(
             address,
             security=security,
@@ -90,25 +105,16 @@ def _connect(options: argparse.Namespace) -> Client:
         raise CallError(f"no scheduler answers at {options.address!r}: {text}") from None
 
 
-async def _knock(address: str, security: Security) -> None:
-    from distributed.comm.core import connect
-
-    comm = await connect(
-        address, timeout=CONNECT_TIMEOUT_SECONDS, **security.get_connection_args("client")
-    )
-    await comm.close()
-
-
-def _address(given: str) -> str:
-    """Give an address, read from a scheduler file if it is one."""
-    if not given.endswith(".json"):
-        return given
+def _address(argument: str) -> str:
+    """Return the address of the scheduler, from a scheduler file if it is one."""
+    if not argument.endswith(".json"):
+        return argument
     try:
-        return str(json.loads(Path(given).read_bytes())["address"])
+        return str(json.loads(Path(argument).read_bytes())["address"])
     except OSError as error:
-        raise CallError(f"the scheduler file {given!r}: {error.strerror}") from None
+        raise CallError(f"cannot read scheduler file {argument!r}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
-        raise CallError(f"{given!r} is no scheduler file: it names no address") from None
+        raise CallError(f"invalid scheduler file {argument!r}: it has no address") from None
 
 
 def _security(options: argparse.Namespace) -> Security:
@@ -123,18 +129,8 @@ def _security(options: argparse.Namespace) -> Security:
     return Security(**given, require_encryption=True) if given else Security()
 
 
-def _begin(client: Client, target: str, settings: dict[str, Any]) -> Recording:
-    from roast_recorder.api import record
-
-    recording = record(client, target, **settings)
-    try:
-        recording.start()
-    except (OSError, ValueError, RuntimeError, ImportError) as error:
-        raise CallError(str(error)) from None
-    return recording
-
-
 def _wait(recording: Recording, stop: threading.Event, duration_seconds: float | None) -> None:
+    """Wait until the recording is to stop or has ended; print its progress to a terminal."""
     until = None if duration_seconds is None else monotonic() + duration_seconds
     while not recording.ended and not stop.wait(0.2):
         if until is not None and monotonic() >= until:
@@ -150,14 +146,9 @@ def _progress(recording: Recording) -> str:
     )
 
 
-def _tell(recording: Recording, target: str, whole: bool) -> None:
-    end = "" if whole else "; it did not end in order"
-    print(f"\rroast-record: {target}: {_progress(recording)}{end}", file=sys.stderr)
-
-
 @contextlib.contextmanager
-def _told_to_stop() -> Iterator[threading.Event]:
-    """Turn Ctrl-C, SIGTERM and a closed terminal into an event."""
+def _stop_event() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C, SIGTERM and a closed terminal set."""
     stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
@@ -172,4 +163,4 @@ def _seconds(text: str) -> float:
     with contextlib.suppress(ValueError):
         if (seconds := float(text)) > 0:
             return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    raise argparse.ArgumentTypeError(f"invalid number of seconds {text!r}: use 0.5 or 60")

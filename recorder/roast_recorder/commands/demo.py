@@ -1,4 +1,4 @@
-"""``roast-record demo``: a small real coffea run on this machine, recorded."""
+"""``roast-record demo``: a small coffea analysis on this machine, recorded."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from roast_recorder.commands import FAILED, WELL, CallError
+from roast_recorder.commands import FAILED, SUCCESS, CallError
 
 
 def add_to(commands: Any) -> None:
-    """Describe the command."""
+    """Add the command's parser."""
     parser = commands.add_parser(
         "demo",
-        help="a small real coffea run on this machine, recorded",
-        description="Run a dijet analysis on a local cluster under the recorder, and show "
-        "what the trace says. Without --files it writes its own input.",
+        help="run and record a small coffea analysis on this machine",
+        description="Run a dijet analysis on a local cluster, record it, and print a summary "
+        "of the trace. Without --files, input files are generated.",
     )
     parser.add_argument(
-        "--files", nargs="+", type=Path, metavar="FILE", help="NanoAOD files to run on instead"
+        "--files", nargs="+", type=Path, metavar="FILE", help="NanoAOD files to analyze"
     )
     parser.add_argument(
         "--tree", default="Events", help="tree of the files (default: %(default)s)"
@@ -38,7 +38,7 @@ def add_to(commands: Any) -> None:
         "--chunksize",
         type=_positive,
         default=30_000,
-        help="events of a chunk (default: %(default)s)",
+        help="events per chunk (default: %(default)s)",
     )
     parser.add_argument(
         "--workers", type=_positive, default=2, help="worker processes (default: %(default)s)"
@@ -49,7 +49,7 @@ def add_to(commands: Any) -> None:
 def _positive(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}: use 1 or more")
     return number
 
 
@@ -60,21 +60,21 @@ def _demo(options: argparse.Namespace) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CallError(f"no folder can be made at {str(folder)!r}: {error.strerror}") from None
-    fileset = _own_fileset(options.files) if options.files else _generated_fileset(folder)
+        raise CallError(f"cannot create folder {str(folder)!r}: {error.strerror}") from None
+    fileset = _users_fileset(options.files) if options.files else _generated_fileset(folder)
     trace = folder / "demo.jsonl.zst"
     failure = _run_demo(trace, fileset, options)
     if failure:
-        print(f"\nThe analysis failed, and its trace says why: {failure}\n")
-    return _show(trace) or (FAILED if failure else WELL)
+        print(f"\nThe analysis failed; its trace contains the reason: {failure}\n")
+    return _show(trace) or (FAILED if failure else SUCCESS)
 
 
-def _own_fileset(files: list[Path]) -> dict[str, list[str]]:
-    """Give each of the user's files to the dataset named like its folder."""
+def _users_fileset(files: list[Path]) -> dict[str, list[str]]:
+    """Return the user's files by dataset, which is the name of the file's folder."""
     fileset: dict[str, list[str]] = {}
     for file in files:
         if not file.is_file():
-            raise CallError(f"no file {str(file)!r}; --files takes ROOT files of this machine")
+            raise CallError(f"no file {str(file)!r}: use ROOT files of this machine")
         fileset.setdefault(file.resolve().parent.name or "files", []).append(str(file))
     return fileset
 
@@ -91,7 +91,7 @@ def _generated_fileset(folder: Path) -> dict[str, list[str]]:
 
 
 def _run_demo(trace: Path, fileset: dict[str, list[str]], options: argparse.Namespace) -> str:
-    """Run the analysis; give the text of its failure, or nothing."""
+    """Run the analysis; return the text of its exception, or an empty text."""
     from roast_recorder.demo.run import record_demo
 
     keywords: dict[str, Any] = {
@@ -109,11 +109,11 @@ def _run_demo(trace: Path, fileset: dict[str, list[str]], options: argparse.Name
 
 
 def _show(trace: Path) -> int:
-    """Print the summary, make the report, and say where both lie."""
+    """Print the summary, write the report, and print the paths of both."""
     report = trace.with_name("demo.html")
-    code = WELL
+    code = SUCCESS
     if importlib.util.find_spec("duckdb") is None:
-        print("To look into the trace: pip install 'roast-trace[analyze]'")
+        print("To analyze the trace: pip install 'roast-trace[analyze]'")
     else:
         code = _analyze(str(trace)) or _analyze(str(trace), "--html", str(report))
     print(f"Trace:   {trace.resolve()}")
@@ -123,7 +123,7 @@ def _show(trace: Path) -> int:
 
 
 def _analyze(*arguments: str) -> int:
-    """Run ``roast-analyze`` in a process of its own: the recorder never loads it."""
+    """Run ``roast-analyze`` in another process: the recorder never imports it."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "roast_analyze", *arguments]
     code = subprocess.run(command, check=False).returncode  # noqa: S603 - our own command

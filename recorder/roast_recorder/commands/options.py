@@ -1,4 +1,4 @@
-"""Arguments that the commands which record have in common."""
+"""Options of all commands that record."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import ast
 from typing import Any
 
 from roast_recorder.commands import CallError
+from roast_recorder.settings import Settings
+from roast_recorder.writer.segments import Segments
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
-    """Describe where the trace goes, and the settings."""
+    """Add the trace and the settings."""
     parser.add_argument(
         "-o",
         "--output",
@@ -29,16 +31,22 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Give the settings of the call.
+    """Return the settings of the call by name.
 
     Raises
     ------
     CallError
-        If a setting cannot be used.
+        If a setting is invalid.
     """
-    from roast_recorder.settings import Settings
-
-    settings = dict(map(_setting, options.settings))
+    settings: dict[str, Any] = {}
+    for text in options.settings:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise CallError(f"invalid --set {text!r}: use NAME=VALUE")
+        try:
+            settings[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            settings[name] = value
     try:
         Settings.from_keywords(settings)
     except (TypeError, ValueError) as error:
@@ -47,28 +55,15 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_target(target: str, settings: dict[str, Any]) -> None:
-    """See that a trace can be written.
+    """Check that a trace can be written.
 
     Raises
     ------
     CallError
         If it cannot.
     """
-    from roast_recorder.settings import Settings
-    from roast_recorder.writer.segments import Segments
-
-    values = Settings.from_keywords(settings)
+    values = Settings.from_keywords(settings).as_dict()
     try:
-        Segments(target, {}, values.as_dict(), warn=print).abandon()
+        Segments(target, {}, values, warn=print).abandon()
     except (OSError, ValueError) as error:
         raise CallError(str(error)) from None
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise CallError(f"--set {text!r}: give NAME=VALUE")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value

@@ -1,4 +1,4 @@
-"""``roast-record run``: a program as it is, and whatever its clients do on a record."""
+"""``roast-record run``: run an unchanged program and record its Dask clients."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from roast_recorder.commands import CallError
 from roast_recorder.commands.options import add_recording_options, check_target, settings_of
 
 SHIM = Path(__file__).parents[1] / "shim"
+SHIM_MODULE = "roast_client_preload"
 
 
 def add_to(commands: Any) -> None:
-    """Describe the command."""
+    """Add the command's parser."""
     parser = commands.add_parser(
         "run",
-        help="record a program, no line of it changed",
+        help="run an unchanged program and record it",
         description="Run a program and record the scheduler that its Dask client connects "
-        "to. A second scheduler gets a trace of its own: trace-2, and so on. The exit code "
+        "to. Further schedulers get traces of their own: trace-2, and so on. The exit code "
         "is the program's.",
         usage="%(prog)s -o TRACE [options] -- COMMAND …",
     )
@@ -41,7 +42,14 @@ def _run(options: argparse.Namespace) -> int:
     with TemporaryDirectory(prefix="roast-run-") as claims:
         plan = Plan(target, claims, settings)
         code = _run_program(options.command, plan)
-        _tell(list(plan.traces()))
+        traces = [trace for trace in plan.traces() if Path(trace).exists()]
+    for trace in traces:
+        print(f"roast-record: {trace}", file=sys.stderr)
+    if not traces:
+        print(
+            "roast-record: nothing was recorded: the program created no Dask client",
+            file=sys.stderr,
+        )
     return code
 
 
@@ -52,8 +60,8 @@ def _run_program(command: list[str], plan: Plan) -> int:
     try:
         program = subprocess.Popen(command, env=environment)  # noqa: S603 - the user's own
     except OSError as error:
-        raise CallError(f"{command[0]!r} cannot be run: {error.strerror}") from None
-    # Ctrl-C reaches the program by itself; it decides what comes of it.
+        raise CallError(f"cannot run {command[0]!r}: {error.strerror}") from None
+    # The terminal sends Ctrl-C to the program as well, which decides how to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, _: program.send_signal(number))
     code = program.wait()
@@ -61,9 +69,9 @@ def _run_program(command: list[str], plan: Plan) -> int:
 
 
 def _dask_variables() -> dict[str, str]:
-    """Add the recorder to the client preloads that are configured already."""
+    """Return variables that add the recorder to the configured client preloads."""
     import dask
-    import distributed  # noqa: F401 - brings its defaults
+    import distributed  # noqa: F401 - loads its defaults
 
     preloads = dask.config.get("distributed.client.preload", None) or []
     preloads = [preloads] if isinstance(preloads, str) else list(preloads)
@@ -75,18 +83,3 @@ def _dask_variables() -> dict[str, str]:
     if arguments:
         variables[f"{prefix}_ARGV"] = repr([*arguments, []])
     return variables
-
-
-SHIM_MODULE = "roast_client_preload"
-
-
-def _tell(traces: list[str]) -> None:
-    """Say where the traces are."""
-    there = [trace for trace in traces if Path(trace).exists()]
-    for trace in there:
-        print(f"roast-record: {trace}", file=sys.stderr)
-    if not there:
-        print(
-            "roast-record: nothing was recorded: the program made no Dask client",
-            file=sys.stderr,
-        )

@@ -47,6 +47,13 @@ ATTEMPT: Final = (
     "worker", "run_id", "thread", "nbytes", "typename", "startstops", "failure",
 )  # fmt: skip
 
+#: Values of a sample that are in the ``metrics`` of its record.
+WORKER_METRICS: Final = (
+    "cpu", "memory", "managed_bytes", "spilled_memory", "spilled_disk", "ready",
+    "event_loop_interval", "num_fds", "incoming_bytes", "outgoing_bytes",
+    "host_net_read_bps", "host_net_write_bps", "host_disk_read_bps", "host_disk_write_bps",
+)  # fmt: skip
+
 #: Values of rows whose kind is too frequent for a dict of fields.
 LAYOUTS: Final = {
     "task": (
@@ -55,6 +62,10 @@ LAYOUTS: Final = {
     ),
     "fine_metric": ("worker", "server_id", "deltas"),
     "profile": ("worker", "server_id", "packed"),
+    "worker_sample": (
+        "worker", "server_id", "memory_limit", "nthreads", "processing", "executing",
+        "occupancy", "nbytes", "last_seen", *WORKER_METRICS,
+    ),
 }  # fmt: skip
 
 #: Values of each entry of a worker's logs.
@@ -63,9 +74,6 @@ LOG_LAYOUTS: Final = {
     "transfer": ("incoming", "start_t", "t", "peer", "nbytes", "keys", "sent_bytes"),
     "spill": ("key", "start", "finish", "nbytes", "disk_bytes", "t"),
 }
-
-#: Kinds whose fields Dask itself computes: numbers and addresses, which need no `plain`.
-_PLAIN_KINDS: Final = frozenset({"worker_sample", "loss"})
 
 #: Supported by every Python since 3.4.
 MARSHAL_VERSION: Final = 4
@@ -115,7 +123,7 @@ def encode(
     sound = []
     for row in rows:
         kind, t, count, content = row
-        if type(content) is dict and kind not in _PLAIN_KINDS:
+        if type(content) is dict:
             try:
                 row = (kind, t, count, plain(content))  # noqa: PLW2901
             except Exception:  # noqa: BLE001 - users' objects may raise anything
@@ -370,9 +378,6 @@ def _row(row: Row) -> list[Record]:
         fields = _DECODERS[kind](dict(zip(LAYOUTS[kind], content, strict=True)))
     elif isinstance(content, bytes):
         fields = unpack(content)
-    elif kind == "worker_sample":
-        metrics = {name: n for name, n in content["metrics"].items() if n is not None}
-        fields = [{**content, "metrics": metrics}]
     begin = {"kind": kind, "t": t}
     return [
         {**begin, **{name: value for name, value in of_one.items() if value is not None}}
@@ -416,10 +421,16 @@ def _profiles(fields: Record) -> Iterator[Record]:
         yield {"kind": "loss", **one} if "reason" in one else {**fields, **one}
 
 
+def _worker_sample(fields: Record) -> Iterator[Record]:
+    metrics = {name: fields.pop(name) for name in WORKER_METRICS}
+    yield {**fields, "metrics": {name: n for name, n in metrics.items() if n is not None}}
+
+
 _DECODERS: Final[dict[str, Callable[[Record], Iterator[Record]]]] = {
     "task": _task,
     "fine_metric": _fine_metrics,
     "profile": _profiles,
+    "worker_sample": _worker_sample,
 }
 
 

@@ -1,6 +1,7 @@
-"""The plugin on a real scheduler of simulated workers: what it records, what it leaves."""
+"""The plugin on a real scheduler with simulated workers: what it records and leaves behind."""
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 import sys
@@ -13,7 +14,6 @@ import pytest
 
 pytest.importorskip("dask._expr", reason="the simulated scheduler needs Dask of 2025 or later")
 
-# What follows needs it, too.
 from dask._expr import LLGExpr
 from dask._task_spec import Task, TaskRef
 from distributed import SchedulerPlugin
@@ -42,8 +42,8 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 
 @pytest.fixture(autouse=True)
-def nobody_is_waited_for(monkeypatch):
-    """The simulated workers cannot be asked, and no puller comes who has not come yet."""
+def short_timeouts(monkeypatch):
+    """Requests to the simulated workers succeed at once; a missing puller is given up soon."""
 
     async def run_on(_recorder, _worker, _function):
         return None
@@ -54,13 +54,26 @@ def nobody_is_waited_for(monkeypatch):
 
 
 def on_a_scheduler(work):
-    """Give what `work` gives when it has a scheduler with two workers and a client."""
+    """Return what `work` returns with a scheduler of two workers and a client."""
 
     async def run():
         async with simulated.simulated_scheduler(len(WORKERS)) as scheduler:
             return await work(scheduler)
 
     return asyncio.run(run())
+
+
+def recorded(work, before=None, **settings):
+    """Records of what `work` does, after what `before` does without the recorder."""
+
+    async def run(scheduler):
+        if before is not None:
+            await before(scheduler)
+        recorder = await attached(scheduler, **settings)
+        await work(scheduler)
+        return await stopped(recorder)
+
+    return on_a_scheduler(run)
 
 
 async def attached(scheduler, **settings):
@@ -73,7 +86,7 @@ async def attached(scheduler, **settings):
 
 
 async def pulled(recorder):
-    """Pull to the end: the records, of which one of each kind is validated, and the ending."""
+    """Pull to the end; return the records, one of each kind validated, and the ending."""
     records, received, ending = [], 0, ""
     while not ending:
         answer = await recorder.pull(received)
@@ -109,7 +122,7 @@ def task(key, *dependencies):
 
 
 def err(scheduler, key):
-    """Have the worker of a task report that it failed."""
+    """Report the failure of a task, as its worker would."""
     state = scheduler.tasks[key]
     scheduler.stream_handlers["task-erred"](
         key=key,
@@ -145,7 +158,7 @@ def keys_of(kind, records):
 
 
 class Independent(SchedulerPlugin):
-    """What anybody could write to check the recorder."""
+    """A plugin of anyone's, to check the recorder."""
 
     name = "independent"
 
@@ -161,279 +174,214 @@ def as_seen(records):
     return [tuple(map(record.get, names)) for record in of_kind("transition", records)]
 
 
-class Rude:
+class NoText:
     def __str__(self):
-        raise RuntimeError("no text for you")
+        raise RuntimeError("no text")
 
 
 # -- transitions ----------------------------------------------------------------------------
 
 
 def test_transitions_equal_those_of_an_independent_plugin():
+    independent = Independent()
+
     async def work(scheduler):
-        recorder, independent = await attached(scheduler), Independent()
         scheduler.add_plugin(independent)
         await simulated.run_tasks(scheduler, [f"work-{number}" for number in range(100)])
         await submit(scheduler, task("a"), task("b", "a"), annotations={"retries": 1})
         err(scheduler, "a")
         err(scheduler, "a")
         release(scheduler, "a", "b")
-        return await stopped(recorder), independent.seen
 
-    records, seen = on_a_scheduler(work)
+    records = recorded(work)
 
-    assert as_seen(records) == seen
-    assert len(seen) > 500
-
-
-def test_each_attempt_that_fails_tells_why():
-    async def work(scheduler):
-        recorder = await attached(scheduler)
-        await submit(scheduler, task("a"), annotations={"retries": 1})
-        err(scheduler, "a")
-        err(scheduler, "a")
-        return await stopped(recorder)
-
-    ends = [record for record in on_a_scheduler(work) if record.get("start") == "processing"]
-
+    assert as_seen(records) == independent.seen
+    assert len(independent.seen) > 500
+    # Plugins are not told the error of the first attempt, which is retried.
+    ends = [record for record in records if record.get("start") == "processing"][-2:]
     assert [record["finish"] for record in ends] == ["released", "erred"]
     for record in ends:
         assert record["worker"] in WORKERS
         assert record["thread"] == 7
-        assert record["exception"] == "ValueError('no')"
-        assert record["traceback"] == "File …"
+        assert (record["exception"], record["traceback"]) == ("ValueError('no')", "File …")
         assert record["startstops"][0]["action"] == "compute"
 
 
-# -- what is odd ----------------------------------------------------------------------------
+# -- odd values -----------------------------------------------------------------------------
 
 ODD, ODD_TOO = ("x", np.int64(1)), ("y", (np.float64(0.5), "z"))
 
 
-async def odd_enters(scheduler):
-    recorder = await attached(scheduler)
+async def submit_odd(scheduler):
     await submit(scheduler, task(ODD), task(ODD_TOO, ODD))
-    return recorder
 
 
-async def odd_is_there(scheduler):
-    await submit(scheduler, task(ODD), task(ODD_TOO, ODD))
-    return await attached(scheduler)
+async def nothing(_scheduler):
+    pass
 
 
-@pytest.mark.parametrize("begin", [odd_enters, odd_is_there])
-def test_keys_that_hold_numbers_of_numpy_are_their_texts(begin):
+@pytest.mark.parametrize("exists", [False, True])
+def test_keys_with_numpy_numbers_are_recorded_as_text(exists):
+    independent = Independent()
+
     async def work(scheduler):
-        recorder, independent = await begin(scheduler), Independent()
+        if not exists:
+            await submit_odd(scheduler)
         scheduler.add_plugin(independent)
         simulated.finish_tasks(scheduler)
         release(scheduler, ODD, ODD_TOO)
-        return await stopped(recorder), independent.seen
 
-    records, seen = on_a_scheduler(work)
+    records = recorded(work, before=submit_odd if exists else None)
 
     assert {record["key"]: record["dependencies"] for record in of_kind("task", records)} == {
         str(ODD): [],
         str(ODD_TOO): [str(ODD)],
     }
-    assert as_seen(records)[-len(seen) :] == seen
-    assert {key for key, *_ in as_seen(records)} == {str(ODD), str(ODD_TOO)}
+    assert as_seen(records)[-len(independent.seen) :] == independent.seen
+    assert keys_of("transition", records) == {str(ODD), str(ODD_TOO)}
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        17,
-        b"raw",
-        ("x", True),
-        pytest.param(np.float64(0.5)),
-        pytest.param(np.str_("a")),
-    ],
-    ids=repr,
-)
-def test_keys_of_any_type_are_their_texts(key):
+def test_keys_of_any_type_are_recorded_as_text():
+    for key in (17, b"raw", ("x", True), np.float64(0.5), np.str_("a")):
+
+        async def work(scheduler, key=key):
+            await submit(scheduler, task(key), task("y", key))
+            simulated.finish_tasks(scheduler)
+
+        records = recorded(work)
+
+        tasks = {record["key"]: record["dependencies"] for record in of_kind("task", records)}
+        assert tasks == {str(key): [], "y": [str(key)]}
+        assert keys_of("transition", records) == {str(key), "y"}
+
+
+def test_keys_of_scattered_data_are_recorded_as_text():
     async def work(scheduler):
-        recorder = await attached(scheduler)
-        await submit(scheduler, task(key), task("y", key))
-        simulated.finish_tasks(scheduler)
-        return await stopped(recorder)
-
-    records = on_a_scheduler(work)
-
-    assert {record["key"]: record["dependencies"] for record in of_kind("task", records)} == {
-        str(key): [],
-        "y": [str(key)],
-    }
-    assert {name for name, *_ in as_seen(records)} == {str(key), "y"}
-
-
-def test_keys_of_scattered_data_are_their_texts():
-    async def work(scheduler):
-        recorder = await attached(scheduler)
         scheduler.update_data(who_has={ODD: [WORKERS[0]]}, nbytes={ODD: 28}, client=CLIENT)
         await submit(scheduler, task("y", ODD))
         simulated.finish_tasks(scheduler)
         release(scheduler, ODD, "y")
-        return await stopped(recorder)
 
-    records = on_a_scheduler(work)
+    records = recorded(work)
 
     assert [record["dependencies"] for record in of_kind("task", records)] == [[str(ODD)]]
-    assert {key for key, *_ in as_seen(records)} == {str(ODD), "y"}
+    assert keys_of("transition", records) == {str(ODD), "y"}
 
 
-def test_an_odd_key_is_its_text_before_the_snapshot_has_come_to_it(monkeypatch):
+def test_an_odd_key_is_text_before_the_snapshot_has_reached_it(monkeypatch):
     monkeypatch.setattr(plugin, "TASKS_PER_STEP", 1)
 
     async def work(scheduler):
         await submit(scheduler, task("a", "b"), task("b", ODD), task(ODD), keys=["a"])
         recorder = await attached(scheduler)
         simulated.finish_tasks(scheduler)
-        recorder._buffer.seal()  # as the hook does when much has come
+        recorder._buffer.seal()  # as the hook does after many transitions
         return await stopped(recorder)
 
-    assert {key for key, *_ in as_seen(on_a_scheduler(work))} == {"a", "b", str(ODD)}
+    assert keys_of("transition", on_a_scheduler(work)) == {"a", "b", str(ODD)}
 
 
-def test_an_attempt_at_an_odd_key_tells_its_cause():
+def test_the_cause_of_a_failure_is_the_text_of_its_key():
     async def work(scheduler):
-        recorder = await odd_enters(scheduler)
+        await submit_odd(scheduler)
         err(scheduler, ODD)
-        return await stopped(recorder)
 
-    [cause] = {record["cause"] for record in on_a_scheduler(work) if "cause" in record}
-
-    assert cause == str(ODD)
+    assert {r["cause"] for r in recorded(work) if "cause" in r} == {str(ODD)}
 
 
-@pytest.mark.parametrize(
-    ("given", "priority"), [(0, 0), (np.int64(3), -3), (np.float64(0.5), -0.5), (True, -1)]
-)
-def test_priorities_of_any_type_are_numbers(given, priority):
-    async def work(scheduler):
-        recorder = await attached(scheduler)
-        await submit(scheduler, task("a"), user_priority=given)
-        return await stopped(recorder)
-
-    [record] = of_kind("task", on_a_scheduler(work))
-
-    assert list(record["priority"]) == [priority, 1, 0]
-    assert json.loads(json.dumps(record)) == {**record, "priority": [priority, 1, 0]}
-
-
-def test_annotations_of_any_type_are_plain():
-    odd = {"set": {1}, ("a", 1): np.float64(1.5), "rude": Rude(), "big": 2**70}
+def test_priorities_and_annotations_of_any_type_are_plain():
+    odd = {"set": {1}, ("a", 1): np.float64(1.5), "no text": NoText(), "big": 2**70}
+    priorities = [(0, 0), (np.int64(3), -3), (np.float64(0.5), -0.5), (True, -1)]
 
     async def work(scheduler):
-        recorder = await attached(scheduler)
-        await submit(scheduler, task("a"), annotations={"odd": odd})
-        return await stopped(recorder)
+        for number, (priority, _) in enumerate(priorities):
+            options = {"user_priority": priority, "annotations": {"odd": odd}}
+            await submit(scheduler, task(f"t{number}"), **options)
 
-    [record] = of_kind("task", on_a_scheduler(work))
+    tasks = json.loads(json.dumps(of_kind("task", recorded(work))))
 
-    assert record["annotations"] == {
-        "odd": {"set": [1], "('a', 1)": 1.5, "rude": "<Rude>", "big": str(2**70)}
+    assert [record["priority"][0] for record in tasks] == [
+        expected for _, expected in priorities
+    ]
+    assert tasks[0]["annotations"] == {
+        "odd": {"set": [1], "('a', 1)": 1.5, "no text": "<NoText>", "big": str(2**70)}
     }
 
 
-@pytest.mark.parametrize("when", ["enters", "is there"])
-def test_annotations_that_cannot_be_made_plain_cost_no_other_task(when):
+@pytest.mark.parametrize("exists", [False, True])
+def test_annotations_that_cannot_be_encoded_cost_no_other_task(exists):
     def annotation(key):
-        return {Rude(): 1} if key == "b" else key
+        return {NoText(): 1} if key == "b" else key
 
     async def work(scheduler):
-        recorder = await attached(scheduler) if when == "enters" else None
         chain = task("a"), task("b", "a"), task("c", "b")
         await submit(scheduler, *chain, keys=["c"], annotations={"odd": annotation})
-        return await stopped(recorder or await attached(scheduler))
 
-    assert {"a", "c"} <= keys_of("task", on_a_scheduler(work))
+    records = recorded(nothing, before=work) if exists else recorded(work)
+
+    assert {"a", "c"} <= keys_of("task", records)
 
 
 # -- fine metrics and spans -----------------------------------------------------------------
 
 SPANS = {"span": {"name": ("outer", "inner"), "ids": ("id-outer", "id-inner")}}
-BESIDE = {("get-data", "network", "seconds"): 0.5, ("gather-dep", "decompress", "bytes"): 7}
-WITH_SPAN = {("execute", "id-inner", "work", "compute", "seconds"): 1.5}
-# The same once more, and what is no fine metric.
-SQUASHED = {("execute", "work", "compute", "seconds"): 1.5, "tick-duration": 0.02}
+OUTSIDE = {("get-data", "network", "seconds"): 0.5, ("gather-dep", "decompress", "bytes"): 7}
+IN_SPAN = {("execute", "id-inner", "work", "compute", "seconds"): 1.5}
+# The same once more, without the span, and what is no fine metric.
+OTHERS = {("execute", "work", "compute", "seconds"): 1.5, "tick-duration": 0.02}
 
 
-@pytest.mark.parametrize("extensions", [{"spans": WITH_SPAN}, {"spans": {}}, {}, None], ids=str)
-def test_a_heartbeat_tells_fine_metrics(extensions):
-    async def work(scheduler):
-        await submit(scheduler, task("a"), annotations=SPANS)
-        recorder = await attached(scheduler)
-        beat(scheduler, digests=BESIDE | SQUASHED, extensions=extensions)
-        return await stopped(recorder)
-
-    found = of_kind("fine_metric", on_a_scheduler(work))
-
+def test_fine_metrics_of_heartbeats():
     names = ("context", "span_id", "prefix", "activity", "unit")
-    of_tasks = WITH_SPAN if extensions and extensions["spans"] else {}
-    assert {
-        tuple(filter(None, map(record.get, names))): record["delta"] for record in found
-    } == BESIDE | of_tasks
-    assert {(record["worker"], record["server_id"]) for record in found} == {
-        (WORKERS[0], "Worker-0")
-    }
+    for extensions, digests, expected in [
+        ({"spans": IN_SPAN}, OUTSIDE | OTHERS, OUTSIDE | IN_SPAN),
+        ({"spans": {}}, OUTSIDE | OTHERS, OUTSIDE),
+        ({}, OUTSIDE | OTHERS, OUTSIDE),
+        (None, OUTSIDE | OTHERS, OUTSIDE),
+        ({}, OTHERS, {}),
+        ({}, {("custom", "mine", "a"): np.float64(1.5), ("custom", "mine", "b"): np.int64(2)},
+         {("custom", "mine", "a"): 1.5, ("custom", "mine", "b"): 2.0}),
+    ]:  # fmt: skip
+
+        async def work(scheduler, digests=digests, extensions=extensions):
+            await submit(scheduler, task("a"), annotations=SPANS)
+            beat(scheduler, digests=digests, extensions=extensions)
+
+        found = of_kind("fine_metric", recorded(work))
+
+        assert {
+            tuple(filter(None, map(record.get, names))): record["delta"] for record in found
+        } == expected
+        assert {(r["worker"], r["server_id"]) for r in found} <= {(WORKERS[0], "Worker-0")}
+        assert {type(record["delta"]) for record in found} <= {int, float}
 
 
-def test_a_heartbeat_without_fine_metrics_tells_nothing():
-    async def work(scheduler):
-        recorder = await attached(scheduler)
-        beat(scheduler, digests={"tick-duration": 0.02})
-        return await stopped(recorder)
-
-    assert of_kind("fine_metric", on_a_scheduler(work)) == []
-
-
-@pytest.mark.parametrize("kinds", [OPTIONAL_KINDS, ("task",)], ids=["on", "off"])
-def test_who_detaches_asks_the_workers_first(monkeypatch, kinds):
+def test_detaching_flushes_the_workers_if_anything_needs_that(monkeypatch):
     async def run_on(recorder, worker, _function):
-        beat(recorder._scheduler, worker, BESIDE)
+        beat(recorder._scheduler, worker, OUTSIDE)
 
     monkeypatch.setattr(RecorderPlugin, "_run_on", run_on)
 
-    async def work(scheduler):
-        return await stopped(await attached(scheduler, kinds=kinds))
-
-    found = of_kind("fine_metric", on_a_scheduler(work))
-
-    asked = WORKERS if "fine_metric" in kinds else []
-    assert [record["worker"] for record in found] == [w for w in asked for _ in BESIDE]
+    for kinds, flushed in ((OPTIONAL_KINDS, WORKERS), (("task",), [])):
+        found = of_kind("fine_metric", recorded(nothing, kinds=kinds))
+        assert [r["worker"] for r in found] == [w for w in flushed for _ in OUTSIDE]
 
 
-@pytest.mark.parametrize("delta", [np.float64(1.5), np.int64(2)], ids=type)
-def test_a_fine_metric_of_a_number_of_numpy_is_a_number(delta):
-    async def work(scheduler):
-        recorder = await attached(scheduler)
-        beat(scheduler, digests={("custom", "mine", "things"): delta})
-        return await stopped(recorder)
-
-    [record] = of_kind("fine_metric", on_a_scheduler(work))
-
-    assert record["delta"] == delta
-
-
-@pytest.mark.parametrize("when", ["enters", "is there"])
-def test_a_span_and_its_parent_are_recorded_once(when):
-    async def work(scheduler):
-        if when == "is there":
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_span_and_its_parent_are_recorded_once(exists):
+    async def before(scheduler):
+        if exists:
             await submit(scheduler, task("a-0"), annotations=SPANS)
-        recorder = await attached(scheduler)
+
+    async def work(scheduler):
         for number in range(3):
             await submit(scheduler, task(f"work{number}-{number}"), annotations=SPANS)
-        return await stopped(recorder)
 
-    records = on_a_scheduler(work)
+    records = recorded(work, before=before)
 
     assert {record["span_id"] for record in of_kind("task", records)} == {"id-inner"}
-    spans = [
-        (record["span_id"], list(record["span_name"]), record.get("parent_id"))
-        for record in of_kind("span", records)
-    ]
-    assert sorted(spans) == [
+    spans = of_kind("span", records)
+    assert sorted((s["span_id"], list(s["span_name"]), s.get("parent_id")) for s in spans) == [
         ("id-inner", ["outer", "inner"], "id-outer"),
         ("id-outer", ["outer"], None),
     ]
@@ -442,55 +390,43 @@ def test_a_span_and_its_parent_are_recorded_once(when):
 # -- the snapshot ---------------------------------------------------------------------------
 
 
-def test_no_task_is_missing_although_others_come_and_go_meanwhile(monkeypatch):
+def test_no_task_is_missing_although_others_come_and_go(monkeypatch):
     monkeypatch.setattr(plugin, "TASKS_PER_STEP", 1)
-    there = [f"there-{number}" for number in range(3_000)]
+    existing = [f"existing-{number}" for number in range(3_000)]
 
     async def work(scheduler):
-        await submit(scheduler, *map(task, there))
+        await submit(scheduler, *map(task, existing))
+        asyncio.get_running_loop().call_soon(release, scheduler, existing[-1])
         recorder = await attached(scheduler)
         for number in range(10):
-            release(scheduler, *there[number::20])
+            release(scheduler, *existing[number::20])
             await simulated.run_tasks(scheduler, [f"come-{number}", f"go-{number}"])
         assert not recorder._snapshot.done()
         return await stopped(recorder)
 
     records = on_a_scheduler(work)
 
-    come = {f"{name}-{number}" for name in ("come", "go") for number in range(10)}
-    assert keys_of("task", records) == {*there, *come}
-    assert keys_of("transition", records) <= keys_of("task", records)
+    new = {f"{name}-{number}" for name in ("come", "go") for number in range(10)}
+    assert keys_of("task", records) == {*existing, *new}
+    assert existing[-1] in keys_of("transition", records) <= keys_of("task", records)
 
 
-def test_a_task_that_goes_while_the_recorder_comes_is_not_missing():
-    async def work(scheduler):
-        await submit(scheduler, task("a"), task("b"))
-        asyncio.get_running_loop().call_soon(release, scheduler, "a")
-        return await stopped(await attached(scheduler))
-
-    records = on_a_scheduler(work)
-
-    assert keys_of("transition", records) == {"a"}
-    assert keys_of("task", records) == {"a", "b"}
-
-
-def test_who_detaches_at_once_waits_for_the_snapshot(monkeypatch):
+def test_detaching_at_once_waits_for_the_snapshot(monkeypatch):
     monkeypatch.setattr(plugin, "TASKS_PER_STEP", 100)
-    there = [f"there-{number}" for number in range(3_000)]
+    existing = [f"existing-{number}" for number in range(3_000)]
 
-    async def work(scheduler):
-        await submit(scheduler, *map(task, there))
-        return await stopped(await attached(scheduler))
+    async def before(scheduler):
+        await submit(scheduler, *map(task, existing))
 
-    records = on_a_scheduler(work)
+    records = recorded(nothing, before=before)
 
-    assert sorted(record["key"] for record in of_kind("task", records)) == sorted(there)
+    assert sorted(record["key"] for record in of_kind("task", records)) == sorted(existing)
     assert {record["state"] for record in of_kind("task", records)} == {"processing", "queued"}
     assert [record["worker"] for record in of_kind("worker_added", records)] == WORKERS
     assert [record["client"] for record in of_kind("client_added", records)] == [CLIENT]
 
 
-# -- what is left ---------------------------------------------------------------------------
+# -- removal --------------------------------------------------------------------------------
 
 
 def state_of(scheduler):
@@ -518,13 +454,13 @@ async def abandon(scheduler, recorder):  # noqa: ARG001
     await scheduler.handlers[operation_name("detach", "abc")](abandon=True)
 
 
-async def go_away(scheduler, recorder):
+async def disconnect(scheduler, recorder):
     scheduler.remove_client(CLIENT)
     await until(lambda: recorder.name not in scheduler.plugins)
 
 
-@pytest.mark.parametrize("end", [detach_and_pull, abandon, go_away])
-def test_nothing_of_ours_is_left(monkeypatch, end):
+@pytest.mark.parametrize("end", [detach_and_pull, abandon, disconnect])
+def test_nothing_is_left_on_the_scheduler(monkeypatch, end):
     monkeypatch.setattr(plugin, "ORPHANED_SECONDS", 0.05)
 
     async def work(scheduler):
@@ -542,7 +478,7 @@ def test_nothing_of_ours_is_left(monkeypatch, end):
     assert after == before
 
 
-def test_a_recorder_stays_while_its_client_does_or_somebody_pulls(monkeypatch):
+def test_a_recorder_stays_while_its_client_is_connected_or_something_pulls(monkeypatch):
     monkeypatch.setattr(plugin, "ORPHANED_SECONDS", 0.05)
 
     async def work(scheduler):
@@ -560,15 +496,14 @@ def test_a_recorder_stays_while_its_client_does_or_somebody_pulls(monkeypatch):
     on_a_scheduler(work)
 
 
-def test_what_comes_after_detaching_is_not_recorded():
+def test_nothing_is_recorded_after_detaching():
     async def work(scheduler):
         recorder = await attached(scheduler)
         await recorder.detach()
         await simulated.run_tasks(scheduler, ["a"])
-        beat(scheduler, digests=BESIDE)
+        beat(scheduler, digests=OUTSIDE)
         scheduler.log_event("topic", "late")
-        records, ending = await pulled(recorder)
-        return records, ending
+        return await pulled(recorder)
 
     records, ending = on_a_scheduler(work)
 
@@ -577,11 +512,11 @@ def test_what_comes_after_detaching_is_not_recorded():
     assert "late" not in [record["payload"] for record in of_kind("event", records)]
 
 
-# -- the scheduler closes -------------------------------------------------------------------
+# -- a closing scheduler --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cancelled", [False, True], ids=["waits", "cancelled"])
-def test_who_pulls_gets_what_comes_until_a_scheduler_has_gone(cancelled):
+def test_the_last_pull_contains_everything_until_the_scheduler_is_gone(cancelled):
     async def work(scheduler):
         recorder, independent = await attached(scheduler), Independent()
         scheduler.add_plugin(independent)
@@ -603,80 +538,57 @@ def test_who_pulls_gets_what_comes_until_a_scheduler_has_gone(cancelled):
     assert any(stimulus.startswith("handle-worker-cleanup") for *_, stimulus in seen)
 
 
-def test_a_scheduler_that_nobody_pulls_from_closes_all_the_same():
-    async def work(scheduler):
-        await attached(scheduler)
-        async with asyncio.timeout(2):
-            await scheduler.close()
-
-    on_a_scheduler(work)
-
-
-def test_a_worker_that_cannot_be_reached_does_not_keep_a_scheduler_from_closing(monkeypatch):
+@pytest.mark.parametrize("unreachable", [False, True])
+def test_neither_a_missing_puller_nor_a_silent_worker_blocks_a_closing_scheduler(
+    monkeypatch, unreachable
+):
     async def connect(*_, **__):
         await asyncio.sleep(60)
 
-    monkeypatch.setattr(RecorderPlugin, "_run_on", RUN_ON)
-    monkeypatch.setattr(plugin, "connect", connect)
+    if unreachable:
+        monkeypatch.setattr(RecorderPlugin, "_run_on", RUN_ON)
+        monkeypatch.setattr(plugin, "connect", connect)
 
     async def work(scheduler):
         await attached(scheduler)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(scheduler._event_finished.set)  # others would wait for that
             async with asyncio.timeout(2):
                 await scheduler.close()
-        finally:
-            scheduler._event_finished.set()  # what else waits for that would wait for ever
 
     on_a_scheduler(work)
 
 
 # -- kinds ----------------------------------------------------------------------------------
 
-
-#: Graphs are told by the client that sends them.
+#: Graphs are recorded by the client that submits them.
 ON_SCHEDULER = tuple(kind for kind in OPTIONAL_KINDS if kind != "graph")
 
 
 def kinds_recorded(*kinds):
-    """The optional kinds that a run tells which has something of each."""
+    """Return the optional kinds in the trace of a run that has something of each."""
     chunk = SimpleNamespace(dataset="ttbar", filename="f.root", treename="Events")
 
     async def work(scheduler):
-        recorder = await attached(scheduler, kinds=kinds)
         await submit(scheduler, Task("a", print, chunk), annotations=SPANS)
-        beat(scheduler, digests=BESIDE, extensions={"spans": WITH_SPAN})
+        beat(scheduler, digests=OUTSIDE, extensions={"spans": IN_SPAN})
         scheduler.log_event("topic", "message")
         rows = [
             ("section", 1, pack([{"key": "a", "name": "cuts"}])),
             ("profile", 1, ("tcp://w", "Worker-1", pack([{"prefix": "a"}]))),
         ]
-        scheduler.log_event(f"roast-worker-{recorder._trace_id}", {"rows": rows})
+        scheduler.log_event("roast-worker-abc", {"rows": rows})
         simulated.finish_tasks(scheduler)
-        records = await stopped(recorder)
-        assert of_kind("worker_added", records)
-        return {record["kind"] for record in records} & set(ON_SCHEDULER)
 
-    return on_a_scheduler(work)
+    records = recorded(work, kinds=kinds)
 
-
-@pytest.mark.parametrize("kinds", [ON_SCHEDULER, ()], ids=["all", "none"])
-def test_all_kinds_are_recorded_or_none(kinds):
-    assert kinds_recorded(*kinds) == set(kinds)
+    assert of_kind("worker_added", records)
+    return {record["kind"] for record in records} & set(ON_SCHEDULER)
 
 
-@pytest.mark.parametrize("kind", ON_SCHEDULER)
-def test_a_kind_that_is_switched_off_is_not_recorded(kind):
-    assert kind not in kinds_recorded(*(set(ON_SCHEDULER) - {kind}))
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(
-            kind,
-        )
-        for kind in ON_SCHEDULER
-    ],
-)
-def test_a_kind_is_recorded_although_all_others_are_switched_off(kind):
-    assert kinds_recorded(kind) == {kind}
+def test_kinds_are_recorded_if_they_are_requested():
+    assert kinds_recorded() == set()
+    assert kinds_recorded(*ON_SCHEDULER) == set(ON_SCHEDULER)
+    for kind in ON_SCHEDULER:
+        assert kinds_recorded(kind) == {kind}
+        assert kind not in kinds_recorded(*(set(ON_SCHEDULER) - {kind}))

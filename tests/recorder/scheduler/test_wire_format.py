@@ -23,6 +23,7 @@ from roast_recorder.scheduler.wire_format import (
     unpack,
 )
 from roast_schemas.describe import json_schema
+from roast_schemas.records import WorkerMetrics
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
@@ -208,21 +209,36 @@ def test_fields_of_one_record_or_of_several_packed_ones():
     sections = [{"key": "k", "name": "cuts"}, {"key": "k", "name": "fit", "worker": None}]
     loss = {"reason": "too large", "record_kind": "profile", "records": 1}
     profile = ("tcp://w", "Worker-1", pack([{"prefix": "x"}, loss]))
-    sample = {"worker": "w", "memory_limit": None, "metrics": {"cpu": 1.5, "num_fds": None}}
 
     assert rows_through(
         ("chunk", 1.0, 1, {"key": "c", "dataset": "tt", "usermeta": None}),
         ("section", 2.0, 2, pack(sections)),
         ("profile", 3.0, 2, profile),
-        ("worker_sample", 4.0, 1, sample),
     ) == [
         {"kind": "chunk", "t": 1.0, "key": "c", "dataset": "tt"},
         {"kind": "section", "t": 2.0, "key": "k", "name": "cuts"},
         {"kind": "section", "t": 2.0, "key": "k", "name": "fit"},
         {"kind": "profile", "t": 3.0, "worker": "tcp://w", "server_id": "Worker-1", "prefix": "x"},
         {"kind": "loss", "t": 3.0, **loss},
-        {"kind": "worker_sample", "t": 4.0, "worker": "w", "metrics": {"cpu": 1.5}},
     ]  # fmt: skip
+
+
+def test_samples():
+    numbers = list(range(1, 22))
+
+    full, sparse = rows_through(
+        ("worker_sample", 1.0, 1, ("tcp://w", "Worker-1", *numbers)),
+        ("worker_sample", 2.0, 1, ("tcp://w", "Worker-1", *[None] * 7, 12.5, *[None] * 13)),
+    )
+
+    metrics = full.pop("metrics")
+    assert list(metrics) == list(WorkerMetrics.__annotations__)
+    assert [*list(full.values())[4:], *metrics.values()] == numbers
+    assert full["last_seen"] == 7
+    assert sparse == {
+        "kind": "worker_sample", "t": 2.0, "worker": "tcp://w", "server_id": "Worker-1",
+        "metrics": {"cpu": 12.5},
+    }  # fmt: skip
 
 
 def test_packed_records_are_json():

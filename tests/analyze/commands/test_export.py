@@ -1,4 +1,4 @@
-"""What is written where, and one line for what cannot be."""
+"""The command ``export``: targets, and errors before anything is written."""
 
 import json
 import os
@@ -11,8 +11,6 @@ import pytest
 
 from roast_analyze.cli import main
 
-ROOT = Path(__file__).parents[3]
-
 
 @pytest.fixture
 def path(write_trace, worker, task, run):
@@ -21,151 +19,98 @@ def path(write_trace, worker, task, run):
     )
 
 
-def complaint(capsys, *words: object) -> str:
-    """The one line that a command complains with."""
-    assert main(["export", *map(str, words)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("roast-analyze: ")
-    assert err.count("\n") == 1
-    return err.removeprefix("roast-analyze: ")
+@pytest.fixture
+def error(capsys):
+    """Run a command that fails; return its message."""
+
+    def error(*words: object) -> str:
+        assert main(["export", *map(str, words)]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("roast-analyze: ")
+        assert err.count("\n") == 1
+        return err.removeprefix("roast-analyze: ")
+
+    return error
 
 
-def test_nothing_chosen(capsys, path):
-    assert complaint(capsys, path).startswith("say what to write: --perfetto FILE, ")
+def test_selections_that_do_not_exist(error, path, tmp_path):
+    for options, message in [
+        ("--worker beta", "no worker is 'beta'; there are alpha"),
+        ("--worker alphas", "no worker is 'alphas'; did you mean 'alpha'?"),
+        ("--prefix laod", "no task has the prefix 'laod'; did you mean 'load'?"),
+        ("--from 5 --to 2", "empty time range from 5 s to 2 s: use an end after the start"),
+        ("--from nan", "invalid time 'nan': use seconds (90), 5m"),
+        ("--from 500", "500 s is after the end of the recording; the recording lasted 100 s"),
+        ("--to 0", "0 s is not after the start of the recording"),
+    ]:
+        found = error(path, "--perfetto", tmp_path / "out", *options.split())
+        assert found.startswith(message) or message.split(";")[0] in found
+        assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--worker", "beta"], "no worker is 'beta'; there are alpha\n"),
-        (["--worker", "alphas"], "no worker is 'alphas'; did you mean 'alpha'?\n"),
-        (["--prefix", "laod"], "no task has the prefix 'laod'; did you mean 'load'?\n"),
-        (["--prefix", "xyz"], "no task has the prefix 'xyz'; there are load\n"),
-        (["--start", "5", "--stop", "2"], "--start 5 is not before --stop 2\n"),
-        (["--start", "nan"], "--start nan is no time; give seconds since the start\n"),
-        (["--start", "500"], "--start 500 is after the recording, which has 100 s\n"),
-        (["--stop", "0"], "--stop 0 is before the recording; give a number above 0\n"),
-    ],
-)
-def test_a_part_that_is_not_there(capsys, path, tmp_path, options, expected):
-    assert complaint(capsys, path, "--perfetto", tmp_path / "out", *options) == expected
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("form", ["--speedscope", "--folded"])
-def test_no_profiles(capsys, path, tmp_path, form):
-    words = [form, tmp_path / "out", "--perfetto", tmp_path / "other"]
-
-    assert complaint(capsys, path, *words).startswith("the trace has no profiles; ")
-    assert [p.name for p in tmp_path.iterdir()] == ["trace.jsonl"]
-
-
-@pytest.mark.parametrize("form", ["perfetto", "parquet", "duckdb"])
-def test_a_folder_that_is_not_there(capsys, path, tmp_path, form):
-    target = tmp_path / "missing" / "out"
-
-    expected = f"there is no folder {str(target.parent)!r} to write to\n"
-    assert complaint(capsys, path, f"--{form}", target) == expected
-
-
-def test_a_folder_where_a_file_should_be(capsys, path, tmp_path):
-    expected = f"{str(tmp_path)!r} is a folder; name a file\n"
-    assert complaint(capsys, path, "--perfetto", tmp_path) == expected
-
-
-def test_a_file_where_a_folder_should_be(capsys, path):
-    expected = f"{str(path)!r} is no folder; name one, there or not\n"
-    assert complaint(capsys, path, "--parquet", path) == expected
-
-
-@pytest.mark.parametrize("form", ["perfetto", "folded", "duckdb"])
-def test_the_trace_is_not_written_over(capsys, path, form):
+def test_invalid_targets(error, path, tmp_path):
     before = path.read_bytes()
+    missing = tmp_path / "missing" / "out"
 
-    assert "is the trace itself" in complaint(capsys, path, f"--{form}", path)
+    assert error(path).startswith("no format given: choose from --perfetto FILE, ")
+    for form in ("--speedscope", "--folded"):
+        words = [form, tmp_path / "out", "--perfetto", tmp_path / "other"]
+        assert error(path, *words).startswith("the trace has no profiles; ")
+    for form in ("--perfetto", "--parquet", "--duckdb"):
+        assert repr(str(missing.parent)) in error(path, form, missing)
+    assert repr(str(tmp_path)) in error(path, "--perfetto", tmp_path)
+    assert repr(str(path)) in error(path, "--parquet", path)
+    for form in ("--perfetto", "--folded", "--duckdb"):
+        assert "is the trace itself" in error(path, form, path)
+    both = ["--perfetto", tmp_path / "out", "--duckdb", tmp_path / "out"]
+    assert error(path, *both).startswith("two formats have the same file")
+    assert "cannot be written to stdout: name a file" in error(path, "--duckdb", "-")
+    if Path("/dev/full").exists():
+        assert "No space left on device" in error(path, "--perfetto", "/dev/full")
+    assert [file.name for file in tmp_path.iterdir()] == ["trace.jsonl"]
     assert path.read_bytes() == before
 
 
-def test_two_formats_cannot_share_a_file(capsys, path, tmp_path):
-    out = tmp_path / "out"
-    words = ["--perfetto", out, "--duckdb", out]
-    assert complaint(capsys, path, *words).startswith("two formats cannot go to one file")
-
-
-def test_a_database_is_not_for_stdout(capsys, path):
-    assert (
-        complaint(capsys, path, "--duckdb", "-") == "--duckdb is not for stdout; name a file\n"
-    )
-    assert complaint(capsys, path, "--parquet", "-") == "'-' is no folder; name one\n"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-@pytest.mark.parametrize("form", ["perfetto", "parquet", "duckdb"])
-def test_a_place_that_is_not_ours(capsys, path, tmp_path, form):
-    folder = tmp_path / "locked"
-    folder.mkdir(mode=0o500)
-
-    complaint(capsys, path, f"--{form}", folder / "out")
-
-
-def test_a_disk_that_is_full(capsys, path):
-    if not Path("/dev/full").exists():
-        pytest.skip("no device that is full")
-    expected = "'/dev/full' cannot be written: No space left on device\n"
-    assert complaint(capsys, path, "--perfetto", "/dev/full") == expected
-
-
-def test_an_older_file_stays_until_the_new_one_is_whole(capsys, path, tmp_path, monkeypatch):
+def test_an_older_file_stays_until_the_new_one_is_complete(error, path, tmp_path, monkeypatch):
     from roast_analyze.export import perfetto
 
     out = tmp_path / "out.json"
     out.write_text("old")
 
-    def breaks(*_):
+    def fails(*_):
         yield {"ph": "M"}
         assert out.read_text() == "old"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(perfetto, "events", breaks)
-    assert "No space left" in complaint(capsys, path, "--perfetto", out)
+    monkeypatch.setattr(perfetto, "events", fails)
+    assert "No space left" in error(path, "--perfetto", out)
     assert out.read_text() == "old"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.json", "trace.jsonl"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.json", "trace.jsonl"]
 
 
-@pytest.mark.parametrize("target", ["-", "/dev/stdout"])
-def test_stdout(path, target):
+def test_stdout_and_pipes(path, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "roast_analyze", "export", str(path), "--perfetto", target],
+        [sys.executable, "-m", "roast_analyze", "export", str(path), "--perfetto", "-"],
         capture_output=True,
         check=True,
     )
-
-    assert any(event["name"] == "load" for event in json.loads(done.stdout))
-
-
-def test_a_pipe(path, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
     reader.start()
-
     assert main(["export", str(path), "--perfetto", str(pipe)]) == 0
     reader.join()
-    assert any(event["name"] == "load" for event in json.loads(read[0]))
+
+    for text in (done.stdout, read[0]):
+        assert any(event["name"] == "load" for event in json.loads(text))
     assert pipe.is_fifo()
 
 
-def test_several_at_once(path, tmp_path):
-    words = [
-        "--perfetto",
-        tmp_path / "a",
-        "--parquet",
-        tmp_path / "b",
-        "--duckdb",
-        tmp_path / "c",
-    ]
+def test_several_formats(path, tmp_path):
+    names = {"--perfetto": "a", "--parquet": "b", "--duckdb": "c"}
+    words = [word for form, name in names.items() for word in (form, str(tmp_path / name))]
 
-    assert main(["export", str(path), *map(str, words)]) == 0
-    assert {"a", "b", "c"} <= {p.name for p in tmp_path.iterdir()}
+    assert main(["export", str(path), *words]) == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"a", "b", "c", "trace.jsonl"}

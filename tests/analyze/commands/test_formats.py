@@ -1,4 +1,4 @@
-"""Rows in every format, and values that a format lacks."""
+"""Rows in every format, and values that a format cannot represent."""
 
 import csv
 import io
@@ -52,13 +52,13 @@ def test_json_has_the_nearest_value_of_every_type(capsys):
     ]
 
 
-def test_jsonl_is_one_object_a_line(capsys):
+def test_jsonl_is_one_object_per_line(capsys):
     written("SELECT unnest([1, 2]) AS a", "jsonl")
 
     assert capsys.readouterr().out == '{"a": 1}\n{"a": 2}\n'
 
 
-def test_csv_quotes_what_needs_it_and_writes_structures_as_json(capsys):
+def test_csv_quotes_text_and_writes_structures_as_json(capsys):
     written(
         """SELECT 'a,"b"' || chr(10) || 'c' AS text, NULL AS n, [1, 2] AS l, 1.5 AS x""", "csv"
     )
@@ -70,7 +70,7 @@ def test_csv_quotes_what_needs_it_and_writes_structures_as_json(capsys):
     ]
 
 
-def test_markdown_keeps_a_cell_in_its_place(capsys):
+def test_markdown_escapes_cells(capsys):
     written(r"SELECT 'a|b\' || chr(10) || 'c' AS text, [1] AS list", "markdown")
 
     assert capsys.readouterr().out == (
@@ -88,17 +88,17 @@ def test_parquet_keeps_types(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "nothing"),
+    ("name", "expected"),
     [("csv", "a\n"), ("json", "[]\n"), ("jsonl", ""), ("markdown", "| a |\n| --- |\n"),
      ("table", "a\n─\n")],
 )  # fmt: skip
-def test_no_rows(capsys, name, nothing):
+def test_no_rows(capsys, name, expected):
     written("SELECT 1 AS a WHERE false", name)
 
-    assert capsys.readouterr().out == nothing
+    assert capsys.readouterr().out == expected
 
 
-def test_columns_of_one_name_stay_apart(capsys):
+def test_duplicate_column_names_become_unique(capsys):
     written("SELECT 1 AS a, 2 AS a, 3 AS A", "json")
 
     assert json.loads(capsys.readouterr().out) == [{"a": 1, "a_1": 2, "A_2": 3}]
@@ -114,23 +114,23 @@ FIRST_TWO = {
 
 
 @pytest.mark.parametrize("name", FIRST_TWO)
-def test_only_so_many_rows_and_a_word_about_the_rest(capsys, name):
+def test_omitted_rows_are_reported(capsys, name):
     written("SELECT unnest([1, 2, 3]) AS a", name, limit=2)
 
     captured = capsys.readouterr()
     assert captured.out == FIRST_TWO[name]
-    assert captured.err == "only the first 2 rows; --limit 0 gives all\n"
+    assert captured.err == "only the first 2 rows are shown; use --limit 0 for all\n"
 
 
-def test_only_so_many_rows_of_parquet(capsys, tmp_path):
+def test_omitted_rows_of_parquet(capsys, tmp_path):
     written("SELECT unnest([1, 2, 3]) AS a", "parquet", tmp_path / "x.parquet", limit=2)
 
     assert pl.read_parquet(tmp_path / "x.parquet").rows() == [(1,), (2,)]
-    assert capsys.readouterr().err == "only the first 2 rows; --limit 0 gives all\n"
+    assert capsys.readouterr().err == "only the first 2 rows are shown; use --limit 0 for all\n"
 
 
 @pytest.mark.parametrize("name", FIRST_TWO)
-def test_of_just_as_many_rows_nothing_is_said(capsys, name):
+def test_exactly_as_many_rows_as_the_limit(capsys, name):
     written("SELECT unnest([1, 2]) AS a", name, limit=2)
 
     captured = capsys.readouterr()
@@ -138,13 +138,13 @@ def test_of_just_as_many_rows_nothing_is_said(capsys, name):
     assert captured.err == ""
 
 
-def test_the_first_rows_are_those_of_the_order(capsys):
+def test_the_limit_respects_the_order(capsys):
     written("SELECT range AS a FROM range(100_000) ORDER BY a DESC", "csv", limit=2)
 
     assert capsys.readouterr().out == "a\n99999\n99998\n"
 
 
-def test_a_table_in_a_pipe_is_as_wide_as_it_needs_to_be(capsys):
+def test_a_table_in_a_pipe_is_as_wide_as_necessary(capsys):
     written("SELECT repeat('x', 300) AS a, repeat('y', 90) AS b", "table")
 
     assert "x" * 300 + "  " + "y" * 90 in capsys.readouterr().out
@@ -155,7 +155,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_row_too_wide_for_the_terminal_becomes_lines(monkeypatch):
+def test_a_row_too_wide_for_the_terminal_has_one_column_per_line(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     terminal = Terminal()
 
@@ -169,7 +169,7 @@ def test_a_row_too_wide_for_the_terminal_becomes_lines(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["table", "markdown"])
-def test_what_people_read_cannot_command_their_terminal(capsys, name):
+def test_formats_for_reading_contain_no_control_characters(capsys, name):
     written("SELECT chr(27) || '[31mred' || chr(7) AS a, 'x' || chr(10) || 'y' AS b", name)
 
     out = capsys.readouterr().out
@@ -187,17 +187,17 @@ def test_json_escapes_control_characters(capsys):
 
 def test_a_file_that_cannot_be_written(tmp_path):
     for name in ("csv", "parquet"):
-        with pytest.raises(NotWritable, match="cannot be written"):
+        with pytest.raises(NotWritable, match="cannot write"):
             written("SELECT 1 AS a", name, tmp_path / "no" / "folder")
 
 
-def test_parquet_is_not_for_the_terminal():
-    with pytest.raises(NotWritable, match="name a file with -o FILE"):
+def test_parquet_needs_a_file():
+    with pytest.raises(NotWritable, match="cannot be written to stdout: use -o FILE"):
         written("SELECT 1 AS a", "parquet")
 
 
 @pytest.mark.parametrize("name", ["csv", "json", "jsonl", "markdown", "table"])
-def test_a_terminal_is_not_commanded(monkeypatch, name):
+def test_a_terminal_gets_no_control_characters(monkeypatch, name):
     monkeypatch.setattr("sys.stdout", Terminal())
 
     written("SELECT 'a' || chr(27) || '[2J' || chr(155) || chr(8238) AS x", name)
@@ -207,13 +207,13 @@ def test_a_terminal_is_not_commanded(monkeypatch, name):
     assert not {"\x1b", "\x9b", "\u202e"} & set(text)
 
 
-def test_what_is_not_for_a_terminal_is_written_as_it_is(capsys):
+def test_a_pipe_gets_control_characters_unchanged(capsys):
     written("SELECT 'a' || chr(27) AS x", "csv")
 
     assert capsys.readouterr().out == "x\na\x1b\n"
 
 
-def test_a_table_without_rows_says_so(capsys):
+def test_an_empty_table(capsys):
     written("SELECT 1 AS x WHERE false", "table")
 
     captured = capsys.readouterr()

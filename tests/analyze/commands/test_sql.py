@@ -1,4 +1,4 @@
-"""A query, wherever it is, with its parameters, answered in a format."""
+"""The command ``sql``: queries, parameters, formats and errors."""
 
 import io
 import json
@@ -23,7 +23,7 @@ def test_a_query(capsys, write_trace, run):
     )  # fmt: skip
 
 
-def test_the_ending_of_the_file_tells_the_format(tmp_path, write_trace, task):
+def test_the_suffix_of_the_file_determines_the_format(tmp_path, write_trace, task):
     path = write_trace(task("a"))
 
     for name in ("x.csv", "x.json", "x.jsonl", "x.md", "x.parquet", "x.txt"):
@@ -38,7 +38,7 @@ def test_the_ending_of_the_file_tells_the_format(tmp_path, write_trace, task):
     assert (tmp_path / "x.txt").read_text() == "key\n───\na\n"
 
 
-def test_a_format_that_is_asked_for_overrules_the_ending(tmp_path, write_trace):
+def test_an_explicit_format_overrides_the_suffix(tmp_path, write_trace):
     output = tmp_path / "x.csv"
 
     main(["sql", str(write_trace()), "SELECT 1 AS a", "--format", "jsonl", "-o", str(output)])
@@ -46,7 +46,7 @@ def test_a_format_that_is_asked_for_overrules_the_ending(tmp_path, write_trace):
     assert output.read_text() == '{"a": 1}\n'
 
 
-def test_a_query_that_fails_leaves_an_older_file_alone(tmp_path, write_trace):
+def test_a_failed_query_keeps_an_existing_file(tmp_path, write_trace):
     output = tmp_path / "x.csv"
     output.write_text("precious")
 
@@ -56,12 +56,12 @@ def test_a_query_that_fails_leaves_an_older_file_alone(tmp_path, write_trace):
     assert output.read_text() == "precious"
 
 
-# -- where the query is ------------------------------------------------------------------
+# -- sources of the query ------------------------------------------------------------------
 
 
 @pytest.fixture
 def stdin(monkeypatch):
-    """Let bytes be what is read from standard input."""
+    """Replace standard input."""
     return lambda text: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
 
 
@@ -76,7 +76,7 @@ def test_a_query_in_a_file(capsys, tmp_path, write_trace):
 
 
 @pytest.mark.parametrize("words", [["-"], ["-f", "-"]])
-def test_a_query_from_standard_input(capsys, stdin, write_trace, words):
+def test_a_query_from_stdin(capsys, stdin, write_trace, words):
     stdin("SELECT 'é' AS a".encode())
 
     assert main(["sql", str(write_trace()), *words, "--format", "csv"]) == 0
@@ -84,67 +84,68 @@ def test_a_query_from_standard_input(capsys, stdin, write_trace, words):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        ([], "no query is given: name one as QUERY, --file FILE, or - for stdin"),
-        (["SELECT 1", "-f", "{folder}/q.sql"], "a query and --file, and only one can be given"),
-        (["-f", "{folder}/q.sql"], "q.sql' is not UTF-8; save it as that"),
-        (["-f", "{folder}"], "' cannot be read: Is a directory"),
-        (["-f", "nowhere.sql"], "the query 'nowhere.sql' cannot be read: No such file"),
+        ([], "expected TRACE… QUERY, got one argument: pass the query last"),
+        (["-f", "{folder}/q.sql"], "q.sql' is not UTF-8: save it as UTF-8"),
+        (["SELECT 1", "-f", "{folder}/ok.sql"], "'SELECT 1' does not exist: name a trace"),
+        (["-f", "{folder}"], "cannot read the query '{folder}': Is a directory"),
+        (["-f", "nowhere.sql"], "cannot read the query 'nowhere.sql': No such file"),
         (["-"], "the query in stdin is not UTF-8"),
     ],
 )
-def test_a_query_that_cannot_be_had(capsys, tmp_path, stdin, write_trace, words, said):
+def test_missing_and_unreadable_queries(capsys, tmp_path, stdin, write_trace, words, message):
     (tmp_path / "q.sql").write_bytes(b"\xff")
+    (tmp_path / "ok.sql").write_text("SELECT 1")
     stdin(b"\xff")
 
     assert main(["sql", str(write_trace()), *(w.format(folder=tmp_path) for w in words)]) == 2
-    assert said in capsys.readouterr().err
+    assert message.format(folder=tmp_path) in capsys.readouterr().err
 
 
-def test_two_things_cannot_come_from_standard_input(capsys):
+def test_trace_and_query_cannot_both_come_from_stdin(capsys):
     assert main(["sql", "-", "-"]) == 2
-    assert "stdin is the trace already" in capsys.readouterr().err
+    assert "the trace is read from stdin" in capsys.readouterr().err
 
 
 # -- parameters --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "type_", "seen"),
-    [
-        ("12", "INTEGER", 12),
-        ("-1", "INTEGER", -1),
-        ("1.5", "DOUBLE", 1.5),
-        ("1e3", "DOUBLE", 1000.0),
-        ("10000000000", "BIGINT", 10000000000),
-        ("true", "BOOLEAN", True),
-        ("null", '"NULL"', None),
-        ('["a", "b"]', "VARCHAR[]", ["a", "b"]),
-        ('"12"', "VARCHAR", "12"),
-        ("w1", "VARCHAR", "w1"),
-        ("", "VARCHAR", ""),
-        ("a=b", "VARCHAR", "a=b"),
-        ("True", "VARCHAR", "True"),
-        ("007", "VARCHAR", "007"),
-        ("nan", "VARCHAR", "nan"),
-        ("NaN", "VARCHAR", "NaN"),
-        ("-Infinity", "VARCHAR", "-Infinity"),
-        ('{"a": 1}', "VARCHAR", '{"a": 1}'),
-        ("[" * 100_000, "VARCHAR", "[" * 100_000),
-        ("('x', 0)", "VARCHAR", "('x', 0)"),
-        ("'; DROP VIEW tasks; --", "VARCHAR", "'; DROP VIEW tasks; --"),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_a_value_is_json_or_else_text(capsys, write_trace, value, type_, seen):
+VALUES = [
+    ("12", "INTEGER", 12),
+    ("-1", "INTEGER", -1),
+    ("1.5", "DOUBLE", 1.5),
+    ("1e3", "DOUBLE", 1000.0),
+    ("10000000000", "BIGINT", 10000000000),
+    ("true", "BOOLEAN", True),
+    ("null", '"NULL"', None),
+    ('["a", "b"]', "VARCHAR[]", ["a", "b"]),
+    ('"12"', "VARCHAR", "12"),
+    ("w1", "VARCHAR", "w1"),
+    ("", "VARCHAR", ""),
+    ("a=b", "VARCHAR", "a=b"),
+    ("True", "VARCHAR", "True"),
+    ("007", "VARCHAR", "007"),
+    ("nan", "VARCHAR", "nan"),
+    ("NaN", "VARCHAR", "NaN"),
+    ("-Infinity", "VARCHAR", "-Infinity"),
+    ('{"a": 1}', "VARCHAR", '{"a": 1}'),
+    ("[" * 100_000, "VARCHAR", "[" * 100_000),
+    ("('x', 0)", "VARCHAR", "('x', 0)"),
+    ("'; DROP VIEW tasks; --", "VARCHAR", "'; DROP VIEW tasks; --"),
+]
+
+
+def test_a_value_is_json_or_else_text(capsys, write_trace):
+    path = str(write_trace())
     query = "SELECT typeof($v) AS type, $v AS value"
+    for value, type_, expected in VALUES:
+        assert main(["sql", path, query, "-p", f"v={value}", "--format", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found == [{"type": type_, "value": expected}], value[:20]
 
-    assert main(["sql", str(write_trace()), query, "-p", f"v={value}", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"type": type_, "value": seen}]
 
-
-def test_parameters_anywhere_among_the_words(capsys, write_trace, run):
+def test_options_can_stand_anywhere(capsys, write_trace, run):
     path = str(write_trace(*run("a", 1.0, 3.0), *run("b", 1.0, 2.0)))
     query = "SELECT key FROM task_runs WHERE compute_seconds > $least AND key <> $not"
 
@@ -154,35 +155,35 @@ def test_parameters_anywhere_among_the_words(capsys, write_trace, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (["-p", "a"], "'a' is no parameter; write NAME=VALUE, as in -p worker=w1"),
-        (["-p", "=1"], "'=1' is no parameter; write NAME=VALUE, as in -p worker=w1"),
-        (["-p", "a=1", "-p", "a=2"], "two values are given for $a; one is enough"),
-        (["-p", "b=1"], "no value is given for $a in the query; -p NAME=VALUE gives one"),
-        (["-p", "a=1", "-p", "b=1"], "given for $b, not in the query; it has $a"),
+        (["-p", "a"], "invalid parameter 'a': use NAME=VALUE, such as -p worker=w1"),
+        (["-p", "=1"], "invalid parameter '=1': use NAME=VALUE"),
+        (["-p", "a=1", "-p", "a=2"], "$a has two values: pass one"),
+        (["-p", "b=1"], "no value for $a in the query; pass it with -p NAME=VALUE"),
+        (["-p", "a=1", "-p", "b=1"], "$b is not a parameter of the query; it has $a"),
     ],
 )
-def test_parameters_that_are_wrong(capsys, write_trace, words, said):
+def test_invalid_parameters(capsys, write_trace, words, message):
     assert main(["sql", str(write_trace()), "SELECT $a", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-# -- rows, errors, and trust -------------------------------------------------------------
+# -- rows and errors -------------------------------------------------------------
 
 
-def test_a_table_has_so_many_rows_and_other_formats_all(capsys, write_trace):
+def test_limits_of_rows(capsys, write_trace):
     words = ["sql", str(write_trace()), "SELECT range AS a FROM range(1500)"]
 
     for options, lines, said in [
-        ([], 1002, "only the first 1000 rows; --limit 0 gives all\n"),
+        ([], 1002, "only the first 1000 rows are shown; use --limit 0 for all\n"),
         (["--limit", "0"], 1502, ""),
-        (["--limit", "7"], 9, "only the first 7 rows; --limit 0 gives all\n"),
+        (["--limit", "7"], 9, "only the first 7 rows are shown; use --limit 0 for all\n"),
         (["--format", "csv"], 1501, ""),
         (
             ["--format", "csv", "--limit", "7"],
             8,
-            "only the first 7 rows; --limit 0 gives all\n",
+            "only the first 7 rows are shown; use --limit 0 for all\n",
         ),
     ]:
         assert main([*words, *options]) == 0
@@ -191,7 +192,7 @@ def test_a_table_has_so_many_rows_and_other_formats_all(capsys, write_trace):
 
 
 @pytest.mark.parametrize(
-    ("query", "said", "drawn"),
+    ("query", "message", "quoted"),
     [
         (
             "SELECT key,\n  kye\nFROM tasks",
@@ -206,16 +207,16 @@ def test_a_table_has_so_many_rows_and_other_formats_all(capsys, write_trace):
         ),
     ],
 )
-def test_an_error_points_at_the_place(capsys, write_trace, task, query, said, drawn):
+def test_an_error_shows_the_place(capsys, write_trace, task, query, message, quoted):
     assert main(["sql", str(write_trace(task("a"))), query]) == 2
 
     first, _, rest = capsys.readouterr().err.partition("\n")
-    assert first.startswith(f"roast-analyze: {said}")
-    assert rest == drawn
+    assert first.startswith(f"roast-analyze: {message}")
+    assert rest == quoted
 
 
 @pytest.mark.parametrize(
-    ("query", "wanted"),
+    ("query", "action"),
     [
         ("FROM '{folder}/x.csv'", "opening '{folder}/x.csv'"),
         ("COPY tasks TO '{folder}/y.csv'", "COPY"),
@@ -224,18 +225,16 @@ def test_an_error_points_at_the_place(capsys, write_trace, task, query, said, dr
         ("FROM duckdb_secrets()", "reading secrets"),
     ],
 )
-def test_a_query_that_wants_more_is_told_what_allows_it(
-    capsys, tmp_path, write_trace, query, wanted
-):
+def test_an_unsafe_query_names_the_option(capsys, tmp_path, write_trace, query, action):
     assert main(["sql", str(write_trace()), query.format(folder=tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"roast-analyze: {wanted.format(folder=tmp_path)} is not allowed: a query reads the "
-        "trace and nothing else; --unsafe allows it, or Trace(…, unsafe=True) in Python\n"
+        f"roast-analyze: {action.format(folder=tmp_path)} is not allowed: a query may only "
+        "read the trace; use --unsafe, or Trace(…, unsafe=True) in Python, to allow it\n"
     )
     assert not (tmp_path / "y.csv").exists()
 
 
-def test_a_query_that_is_trusted(capsys, tmp_path, write_trace, task):
+def test_the_option_unsafe(capsys, tmp_path, write_trace, task):
     (tmp_path / "owners.csv").write_text("prefix,owner\na,Ada\n")
     query = f"FROM tasks JOIN '{tmp_path}/owners.csv' USING (prefix) SELECT key, owner"
     path = str(write_trace(task("a-1"), task("b-1")))
@@ -249,7 +248,7 @@ def test_a_query_that_is_trusted(capsys, tmp_path, write_trace, task):
 # -- the user's own views ----------------------------------------------------------------
 
 
-def test_views_of_the_users_own(capsys, tmp_path, write_trace, task):
+def test_user_views(capsys, tmp_path, write_trace, task):
     (tmp_path / "keys.sql").write_text("SELECT key FROM tasks")
 
     words = ["--views", str(tmp_path), "--format", "csv"]
@@ -257,7 +256,7 @@ def test_views_of_the_users_own(capsys, tmp_path, write_trace, task):
     assert capsys.readouterr().out == "key\na\n"
 
 
-def test_one_that_is_broken_is_an_error_only_if_its_folder_was_named(
+def test_a_broken_user_view_is_an_error_only_in_a_named_folder(
     capsys, tmp_path, monkeypatch, write_trace
 ):
     (tmp_path / "keys.sql").write_text("SELECT kye FROM tasks")
@@ -268,6 +267,6 @@ def test_one_that_is_broken_is_an_error_only_if_its_folder_was_named(
     assert main(words) == 0
     captured = capsys.readouterr()
     assert captured.out == "a\n1\n"
-    assert captured.err.startswith(f"roast-analyze: left out: {said}")
+    assert captured.err.startswith(f"roast-analyze: skipped: {said}")
     assert main([*words, "--views", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(f"roast-analyze: {said}")

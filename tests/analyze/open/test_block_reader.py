@@ -1,10 +1,10 @@
-"""Content taken apart: whole lines, and lines by the kind of their record."""
+"""Blocks of whole lines, and lines grouped by kind."""
 
 import json
 
 import pytest
 
-from roast_analyze.open import block_reader as module
+from roast_analyze.open import block_reader
 from roast_analyze.open.block_reader import (
     MAX_LINE_BYTES,
     Block,
@@ -17,13 +17,12 @@ from roast_schemas.records import KINDS
 
 
 def blocks_of(*pieces: tuple[bytes, int | None], anywhere: bool = True) -> list[tuple]:
-    """What blocks hold, where each of them ends, and how many lines were left out."""
-    found = read_blocks((Piece(data, end) for data, end in pieces), anywhere)
+    found = read_blocks((Piece(data, end) for data, end in pieces), anywhere=anywhere)
     return [(bytes(block.data), block.end, block.too_long) for block in found]
 
 
 def by_kind(text: bytes) -> dict[str | None, tuple[list[bytes], list[int]]]:
-    """Lines of each kind, and which lines of the text they are."""
+    """Return the lines of each kind and their numbers."""
     found = group_lines(Block(memoryview(text), None))
     return {
         kind: (list(each_line(lines)), lines.numbers.tolist())
@@ -31,77 +30,59 @@ def by_kind(text: bytes) -> dict[str | None, tuple[list[bytes], list[int]]]:
     }
 
 
-# -- blocks ------------------------------------------------------------------------------
-
-
-def test_a_line_may_come_in_several_pieces():
+def test_a_line_can_come_in_several_pieces():
     assert blocks_of((b"one\ntw", 6), (b"o\nthree\n", 14)) == [(b"one\ntwo\nthree\n", 14, 0)]
 
 
-def test_a_last_line_without_an_end_is_a_block_of_its_own_behind_the_place_to_begin_again():
+def test_a_last_line_without_newline_is_a_block_of_its_own():
     assert blocks_of((b"one\ntwo", 7)) == [(b"one\n", 4, 0), (b"two\n", None, 0)]
 
 
-def test_blocks_end_with_a_line(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_BYTES", 6)
+@pytest.mark.parametrize(
+    ("ends", "anywhere", "expected_end"), [((10, 14), True, 8), ((5, 14), False, None)]
+)
+def test_blocks_end_with_a_line(monkeypatch, ends, anywhere, expected_end):
+    """Reading can continue within plain text, and between compressed frames."""
+    monkeypatch.setattr(block_reader, "BLOCK_BYTES", 6)
 
-    assert blocks_of((b"one\ntwo\nth", 10), (b"ree\n", 14)) == [
-        (b"one\ntwo\n", 8, 0),
-        (b"three\n", 14, 0),
-    ]
+    found = blocks_of((b"one\ntwo\nth", ends[0]), (b"ree\n", ends[1]), anywhere=anywhere)
 
-
-def test_in_frames_reading_can_begin_again_only_between_them(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_BYTES", 6)
-
-    assert blocks_of((b"one\ntwo\nth", 5), (b"ree\n", 9), anywhere=False) == [
-        (b"one\ntwo\n", None, 0),
-        (b"three\n", 9, 0),
-    ]
+    assert found == [(b"one\ntwo\n", expected_end, 0), (b"three\n", 14, 0)]
 
 
-def test_what_cannot_be_begun_again_with_is_not_mixed_with_what_can():
+def test_a_piece_after_which_reading_cannot_continue_has_its_own_block():
     pieces = [(b"one\n", 5), (b"half\n", None)]
 
     assert blocks_of(*pieces, anywhere=False) == [(b"one\n", 5, 0), (b"half\n", None, 0)]
 
 
-@pytest.mark.parametrize("cuts", [1, 3, 50])
-def test_lines_beyond_the_limit_are_dropped_and_counted(monkeypatch, cuts):
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 10)
+@pytest.mark.parametrize("size", [1, 3, 50])
+def test_overlong_lines_are_skipped_and_counted(monkeypatch, size):
+    monkeypatch.setattr(block_reader, "MAX_LINE_BYTES", 10)
     text = b"one\n" + b"x" * 40 + b"\ntwo\n"
     pieces = [
-        (text[i : i + cuts], i + len(text[i : i + cuts])) for i in range(0, len(text), cuts)
+        Piece(text[i : i + size], min(i + size, len(text))) for i in range(0, len(text), size)
     ]
 
-    found = [
-        group_lines(block) for block in read_blocks((Piece(*p) for p in pieces), anywhere=True)
-    ]
+    found = [group_lines(block) for block in read_blocks(pieces, anywhere=True)]
 
     assert sum(block.too_long for block in found) == 1
     assert sum(block.lines for block in found) == 3
     kept = [line for block in found for line in each_line(block.by_kind[None])]
     assert kept == [b"one", b"two"]
+    assert MAX_LINE_BYTES == 16 * 1024 * 1024  # the limit of DuckDB
 
 
-def test_the_limit_is_as_much_as_duckdb_reads():
-    assert MAX_LINE_BYTES == 16 * 1024 * 1024
+def test_every_kind_is_recognized_by_the_start_of_a_line():
+    for separators in [(",", ":"), (", ", ": ")]:
+        for kind in KINDS:
+            record = {"kind": kind, "t": 1.0, "x": "y" * 20}
+            line = json.dumps(record, separators=separators).encode()
+            assert by_kind(line + b"\n") == {kind: ([line], [0])}
 
 
-# -- kinds -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_kind_is_told_by_the_beginning_of_a_line(kind, separators):
-    line = json.dumps({"kind": kind, "t": 1.0, "x": "y" * 20}, separators=separators).encode()
-
-    assert by_kind(line + b"\n") == {kind: ([line], [0])}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_other_lines_have_no_kind():
+    for line in [
         b"",
         b"x",
         b'{"kind":"task',
@@ -112,15 +93,11 @@ def test_the_kind_is_told_by_the_beginning_of_a_line(kind, separators):
         b'{"kind":task,"t":1}                    ',
         b'{"kind" :"task","t":1,"key":"abcdefghij"}',
         b"\0" * 40,
-    ],
-)
-def test_lines_that_begin_in_another_way_are_the_others(line):
-    text = b"first\n" + line + b"\n"
-
-    assert set(by_kind(text)) == {None}
+    ]:
+        assert set(by_kind(b"first\n" + line + b"\n")) == {None}, line
 
 
-def test_lines_keep_their_order_and_know_their_numbers():
+def test_lines_keep_their_order_and_numbers():
     task, move = b'{"kind":"task","t":1,"n":%d}', b'{"kind":"transition","t":1,"n":%d}'
     text = b"\n".join([task % 0, move % 1, move % 2, b"?", task % 4, b""])
 
@@ -131,7 +108,7 @@ def test_lines_keep_their_order_and_know_their_numbers():
     }
 
 
-def test_blank_lines_are_no_lines():
+def test_blank_lines_do_not_count():
     task = b'{"kind":"task","t":1,"n":1}'
 
     found = group_lines(Block(memoryview(b"\n\r\n" + task + b"\r\n\n" + task + b"\n"), None))

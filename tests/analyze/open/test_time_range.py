@@ -1,64 +1,64 @@
-"""A stretch of a run: what is cut off at its ends, what stays whole, what is no stretch."""
+"""Traces limited to a time range: what is cut at its ends, and which ranges are refused."""
 
 import pytest
 
 from roast_analyze import Trace
 from roast_analyze.errors import TraceError
-from roast_analyze.open import database as databases
+from roast_analyze.open import database
 from roast_analyze.open.time_range import Counts
 
 
 @pytest.fixture
-def excerpt(write_trace):
-    """Open a stretch of a trace around some records, of 100 s if nothing else is said."""
+def limited(write_trace):
+    """Open a time range of a trace of 100 s with some records."""
     opened: list[Trace] = []
 
-    def excerpt(*records: dict, start=None, stop=None, **options) -> Trace:
+    def limited(*records: dict, start=None, stop=None, **options) -> Trace:
         path = write_trace(*records, stop_t=options.pop("stop_t", 100.0))
         opened.append(Trace(path, start=start, stop=stop, **options))
         return opened[-1]
 
-    yield excerpt
+    yield limited
     for trace in opened:
         trace.close()
 
 
 @pytest.fixture
 def crossing(worker, task, run) -> list[dict]:
-    """An attempt from 10 s to 30 s, on a worker that was there from the beginning."""
+    """An attempt from 10 s to 30 s, on a worker that joined at the start."""
     return [worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0, nbytes=7)]
 
 
 @pytest.mark.parametrize(
-    ("start", "stop", "told"),
+    ("start", "stop", "expected"),
     [
         (0, 20, ("unfinished", 10.0, 20.0, 10.0, 20.0, 10.0, None)),
         (20, None, ("memory", 20.0, 30.0, 20.0, 30.0, 10.0, 7)),
         (12, 15, ("unfinished", 12.0, 15.0, 12.0, 15.0, 3.0, None)),
         (5, 31, ("memory", 10.0, 30.0, 10.0, 30.0, 20.0, 7)),
-        # What ends just where a stretch ends belongs to the next one.
+        # An attempt that ends at the end of a range belongs to the next range.
         (5, 30, ("unfinished", 10.0, 30.0, 10.0, 30.0, 20.0, None)),
         (30, 31, ("memory", 30.0, 30.0, 30.0, 30.0, 0.0, 7)),
     ],
 )
-def test_an_attempt_is_cut_off_at_the_ends(excerpt, crossing, start, stop, told):
+def test_an_attempt_is_cut_at_the_ends(limited, crossing, start, stop, expected):
     query = (
         "SELECT outcome, processing_t, end_t, compute_start_t, compute_stop_t, "
         "compute_seconds, nbytes FROM task_runs"
     )
 
-    assert excerpt(*crossing, start=start, stop=stop).sql(query).fetchall() == [told]
+    assert limited(*crossing, start=start, stop=stop).sql(query).fetchall() == [expected]
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 10), (30.5, None), (40, 50)])
-def test_an_attempt_outside_is_left_out(excerpt, crossing, start, stop):
-    opened = excerpt(*crossing, start=start, stop=stop)
+def test_an_attempt_outside_the_range_is_left_out(limited, crossing, start, stop):
+    opened = limited(*crossing, start=start, stop=stop)
 
     assert opened.sql("SELECT count(*) FROM task_runs").fetchall() == [(0,)]
 
 
-def test_sums_are_cut_off_and_what_an_attempt_takes_is_not(excerpt, crossing):
-    opened = excerpt(*crossing, start=20, stop=25)
+def test_sums_are_cut_but_durations_of_attempts_are_not(limited, crossing):
+    opened = limited(*crossing, start=20, stop=25)
 
     assert opened.sql(
         "SELECT compute_seconds, mean_compute_seconds, max_compute_seconds FROM prefixes"
@@ -70,13 +70,13 @@ def test_sums_are_cut_off_and_what_an_attempt_takes_is_not(excerpt, crossing):
     assert opened.sql("SELECT processing_seconds FROM latencies").fetchall() == [(20.0,)]
 
 
-def test_workers_are_those_that_were_there(excerpt, worker, gone):
+def test_workers_are_those_present_in_the_range(limited, worker, gone):
     records = [
         worker("gone"), gone("gone", 10.0, "retire-workers-10.0"), worker("stays"),
         worker("goes", 30.0), gone("goes", 70.0, "handle-worker-cleanup-70.0"),
         worker("comes", 80.0),
     ]  # fmt: skip
-    opened = excerpt(*records, start=20, stop=60)
+    opened = limited(*records, start=20, stop=60)
 
     assert opened.sql("SELECT worker, added_t, removed_t FROM workers").fetchall() == [
         ("stays", 20.0, None),
@@ -84,17 +84,17 @@ def test_workers_are_those_that_were_there(excerpt, worker, gone):
     ]
     assert opened.sql("SELECT workers, core_seconds FROM run").fetchall() == [(2, 70.0)]
     assert opened.frame("failures").is_empty()
-    # Of the whole run the same worker is lost.
-    later = excerpt(*records, start=60)
+    # A later range contains the loss of the worker.
+    later = limited(*records, start=60)
     assert later.sql("SELECT worker, t FROM failures").fetchall() == [("goes", 70.0)]
 
 
-def test_tasks_are_those_that_came_or_were_attempted(excerpt, task, run):
+def test_tasks_are_those_submitted_or_attempted_in_the_range(limited, task, run):
     records = [
         task("early-1", 1.0), task("both-1", 1.0), task("late-1", 40.0), task("later-1", 90.0),
         *run("early-1", 2.0, 3.0), *run("both-1", 30.0, 31.0),
     ]  # fmt: skip
-    opened = excerpt(*records, start=20, stop=60)
+    opened = limited(*records, start=20, stop=60)
 
     assert opened.sql("SELECT key FROM tasks ORDER BY key").fetchall() == [
         ("both-1",),
@@ -102,8 +102,8 @@ def test_tasks_are_those_that_came_or_were_attempted(excerpt, task, run):
     ]
 
 
-def test_measurements_of_a_chunk_are_told_at_its_end_and_its_seconds_shared(
-    excerpt, worker, task, run, chunk
+def test_seconds_of_a_chunk_are_split_and_other_measurements_count_at_its_end(
+    limited, worker, task, run, chunk
 ):
     identity = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 1000}
     measured = {"start_t": 10.0, "stop_t": 30.0, "events": 1000, "bytes_read": 50}
@@ -118,40 +118,40 @@ def test_measurements_of_a_chunk_are_told_at_its_end_and_its_seconds_shared(
         "events_per_second FROM chunks"
     )
 
-    before = excerpt(*records, stop=15)
+    before = limited(*records, stop=15)
     assert before.sql(query).fetchall() == [("unfinished", 5.0, 1.0, 4.0, None, None, None)]
     assert before.sql("SELECT chunks, events FROM run").fetchall() == [(0, 0)]
-    after = excerpt(*records, start=15)
+    after = limited(*records, start=15)
     assert after.sql(query).fetchall() == [("memory", 15.0, 3.0, 12.0, 1000, 50, 50.0)]
-    # What is cut off is no measure of what a chunk costs.
+    # A cut chunk does not count for the cost of chunks.
     assert after.sql("SELECT count(*) FROM chunk_costs").fetchall() == [(0,)]
 
 
-def test_chunks_without_a_cluster_are_cut_off_too(excerpt, chunk):
+def test_chunks_without_a_cluster_are_cut(limited, chunk):
     identity = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 1000}
     done = chunk(
         "P-1", t=30.0, run_id=1, worker="here", **identity, start_t=10.0, stop_t=30.0, events=9
     )
     query = "SELECT outcome, start_t, stop_t, compute_seconds, events FROM chunks"
 
-    assert excerpt(done, stop=15).sql(query).fetchall() == [
+    assert limited(done, stop=15).sql(query).fetchall() == [
         ("unfinished", 10.0, 15.0, 5.0, None)
     ]
-    assert excerpt(done, start=15).sql(query).fetchall() == [("memory", 15.0, 30.0, 15.0, 9)]
-    assert excerpt(done, start=40).sql(query).fetchall() == []
-    [left_out] = excerpt(done, start=15, stop=16).time_ranges
+    assert limited(done, start=15).sql(query).fetchall() == [("memory", 15.0, 30.0, 15.0, 9)]
+    assert limited(done, start=40).sql(query).fetchall() == []
+    [left_out] = limited(done, start=15, stop=16).time_ranges
     assert (left_out.selected.attempts, left_out.cut_attempts) == (1, 1)
 
 
-def test_sections_are_cut_off_too(excerpt, passage):
+def test_sections_are_cut(limited, passage):
     through = passage(30.0, "P-1", "jets", run_id=1, start_t=10.0, stop_t=30.0, bytes_read=5)
     query = "SELECT seconds, bytes_read FROM sections"
 
-    assert excerpt(through, stop=15).sql(query).fetchall() == [(5.0, None)]
-    assert excerpt(through, start=15).sql(query).fetchall() == [(15.0, 5)]
+    assert limited(through, stop=15).sql(query).fetchall() == [(5.0, None)]
+    assert limited(through, start=15).sql(query).fetchall() == [(15.0, 5)]
 
 
-def test_a_task_that_was_running_and_one_that_never_ends(excerpt, worker, task, move):
+def test_tasks_without_a_start_or_an_end(limited, worker, task, move):
     records = [
         worker("w1"),
         task("was-1", state="processing", worker="w1"),
@@ -161,16 +161,16 @@ def test_a_task_that_was_running_and_one_that_never_ends(excerpt, worker, task, 
     ]
     query = "SELECT key, outcome, processing_t, end_t FROM task_runs ORDER BY key"
 
-    assert excerpt(*records, start=20, stop=30).sql(query).fetchall() == [
+    assert limited(*records, start=20, stop=30).sql(query).fetchall() == [
         ("stays-1", "unfinished", 20.0, None),
         ("was-1", "unfinished", None, 30.0),
     ]
-    assert excerpt(*records, start=60).sql(query).fetchall() == [
+    assert limited(*records, start=60).sql(query).fetchall() == [
         ("stays-1", "unfinished", 60.0, None)
     ]
 
 
-def test_what_an_attempt_took_is_known_of_one_that_goes_on(excerpt, worker, task, move):
+def test_phases_of_an_attempt_that_ends_after_the_range(limited, worker, task, move):
     parts = [
         {"action": "transfer", "start": 12.0, "stop": 18.0},
         {"action": "compute", "start": 18.0, "stop": 30.0},
@@ -182,21 +182,21 @@ def test_what_an_attempt_took_is_known_of_one_that_goes_on(excerpt, worker, task
         move(10.0, "a-1", "waiting>processing", worker="w1"),
         move(31.0, "a-1", "processing>erred", "task-erred-31.0", **ended),
     ]
-    opened = excerpt(*records, start=15, stop=20)
+    opened = limited(*records, start=15, stop=20)
 
     assert opened.sql(
         "SELECT outcome, transfer_seconds, compute_seconds, exception FROM task_runs"
     ).fetchall() == [("unfinished", 3.0, 2.0, None)]
     assert opened.frame("failures").is_empty()
     assert opened.sql("SELECT failures, erred, unfinished FROM run").fetchall() == [(0, 0, 1)]
-    # That it came to nothing is known of the whole.
+    # The failure is known from the whole trace.
     assert opened.sql("SELECT sum(failed_seconds) FROM utilisation").fetchall() == [
         (pytest.approx(2.0),)
     ]
 
 
-def test_what_it_says_of_itself(excerpt, crossing, sample):
-    opened = excerpt(*crossing, sample(50.0), start="20s", stop="-1:00")
+def test_the_description_of_a_range(limited, crossing, sample):
+    opened = limited(*crossing, sample(50.0), start="20s", stop="-1:00")
 
     [found] = opened.time_ranges
     assert (found.start_seconds, found.stop_seconds, found.run_seconds) == (20, 40, 100)
@@ -206,11 +206,11 @@ def test_what_it_says_of_itself(excerpt, crossing, sample):
     assert found.options == "--from 20 --to 40"
 
 
-def test_a_trace_without_ends_is_the_whole(excerpt, crossing):
-    assert excerpt(*crossing).time_ranges == ()
+def test_a_trace_without_a_range(limited, crossing):
+    assert limited(*crossing).time_ranges == ()
 
 
-def test_each_of_several_traces_counts_from_its_own_start(tmp_path, lines, task, run):
+def test_a_range_is_relative_to_the_start_of_each_trace(tmp_path, lines, task, run):
     late = [task("b-1", 1010.0), *run("b-1", 1010.0, 1030.0)]
     paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     paths[0].write_bytes(lines(task("a-1"), *run("a-1", 10.0, 30.0)))
@@ -227,7 +227,7 @@ def test_each_of_several_traces_counts_from_its_own_start(tmp_path, lines, task,
         assert [found.trace_id for found in opened.time_ranges] == ["T", "U"]
 
 
-def test_views_mean_the_same_and_loss_is_that_of_the_whole(excerpt, crossing):
+def test_views_are_the_same_and_losses_are_those_of_the_whole_trace(limited, crossing):
     lost = {
         "kind": "loss",
         "t": 90.0,
@@ -235,15 +235,15 @@ def test_views_mean_the_same_and_loss_is_that_of_the_whole(excerpt, crossing):
         "record_kind": "event",
         "records": 3,
     }
-    whole = excerpt(*crossing, lost)
-    part = excerpt(*crossing, lost, start=20, stop=40)
+    whole = limited(*crossing, lost)
+    part = limited(*crossing, lost, start=20, stop=40)
 
     assert part.views() == whole.views()
     assert part.frame("loss").to_dicts() == whole.frame("loss").to_dicts()
     assert part.sql("SELECT reason FROM loss").fetchall() == [("too slow",)]
 
 
-def test_own_views_are_of_the_excerpt(excerpt, crossing, sample, tmp_path):
+def test_user_views_query_the_range(limited, crossing, sample, tmp_path):
     (tmp_path / "views").mkdir()
     (tmp_path / "views" / "mine.sql").write_text(
         "SELECT (SELECT sum(compute_seconds) FROM task_runs) AS seconds, "
@@ -251,13 +251,15 @@ def test_own_views_are_of_the_excerpt(excerpt, crossing, sample, tmp_path):
     )
     records = [*crossing, sample(5.0), sample(25.0)]
 
-    opened = excerpt(*records, start=20, stop=40, views=tmp_path / "views")
+    opened = limited(*records, start=20, stop=40, views=tmp_path / "views")
 
     assert opened.view("mine").fetchall() == [(10.0, 1)]
 
 
-def test_the_cache_holds_the_whole(write_trace, crossing, monkeypatch, cache_of_ones_own):
-    monkeypatch.setattr(databases, "SMALL_BYTES", 0)
+def test_the_cache_contains_the_whole_trace(
+    write_trace, crossing, monkeypatch, cache_of_ones_own
+):
+    monkeypatch.setattr(database, "SMALL_BYTES", 0)
     path = write_trace(*crossing)
     query = "SELECT compute_seconds FROM task_runs"
     with Trace(path):
@@ -275,18 +277,18 @@ def test_the_cache_holds_the_whole(write_trace, crossing, monkeypatch, cache_of_
 @pytest.mark.parametrize(
     ("start", "stop", "message"),
     [
-        (100, None, "from '100' on there is nothing: the run lasted 100 s; …"),
-        ("2m", "3m", "from '2m' on there is nothing: the run lasted 100 s; …"),
-        (None, 0, "before '0' there is nothing: the run lasted 100 s; …"),
-        ("-10m", "-5m", "before '-5m' there is nothing: the run lasted 100 s; …"),
-        ("50", "-60", "from '50' to '-60' is no stretch: that is from 50 s to 40 s after …"),
-        (30, 30.0, "from '30' to '30.0' is no stretch: that is from 30 s to 30 s after …"),
-        ("noon", None, "'noon' is no time of the run; give seconds after the start …"),
+        (100, None, "'100' is after the end of the run; the run lasted 100 s: use a time …"),
+        ("2m", "3m", "'2m' is after the end of the run; the run lasted 100 s: …"),
+        (None, 0, "'0' is not after the start of the run; the run lasted 100 s: …"),
+        ("-10m", "-5m", "'-5m' is not after the start of the run; the run lasted 100 s: …"),
+        ("50", "-60", "empty time range from '50' to '-60', which are 50 s and 40 s after …"),
+        (30, 30.0, "empty time range from '30' to '30.0', which are 30 s and 30 s after …"),
+        ("noon", None, "invalid time 'noon': use seconds (90), 5m, …"),
     ],
 )
-def test_what_is_no_stretch_of_the_run(excerpt, crossing, start, stop, message):
+def test_invalid_ranges(limited, crossing, start, stop, message):
     with pytest.raises(TraceError) as error:
-        excerpt(*crossing, start=start, stop=stop)
+        limited(*crossing, start=start, stop=stop)
 
     [line] = str(error.value).splitlines()
     assert line.startswith(message.removesuffix("…"))
@@ -295,8 +297,8 @@ def test_what_is_no_stretch_of_the_run(excerpt, crossing, start, stop, message):
 @pytest.mark.parametrize(
     ("start", "stop"), [(-500, None), (None, 500), ("1970-01-01", "2030-01-01")]
 )
-def test_ends_beyond_the_run_are_its_own(excerpt, crossing, start, stop):
-    [found] = excerpt(*crossing, start=start, stop=stop).time_ranges
+def test_ends_beyond_the_run_are_those_of_the_run(limited, crossing, start, stop):
+    [found] = limited(*crossing, start=start, stop=stop).time_ranges
 
     assert (found.start_seconds, found.stop_seconds) == (0, 100)
     assert found.selected == found.total

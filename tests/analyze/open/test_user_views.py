@@ -1,4 +1,4 @@
-"""Users' own views: folders of SQL files, what is in them, and what is refused."""
+"""The user's own views: folders of SQL files."""
 
 import warnings
 from pathlib import Path
@@ -18,7 +18,7 @@ SELECT key, compute_seconds FROM task_runs WHERE compute_seconds > 1 ORDER BY 2 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Write a folder of views, by name; gives its path."""
+    """Write a folder of views and return its path."""
 
     def folder(name: str = "views", **files: str) -> Path:
         (tmp_path / name).mkdir()
@@ -38,10 +38,10 @@ def own(trace: Trace) -> list[View]:
     return [view for view in trace.views() if view.topic == "yours"]
 
 
-# -- what becomes of files ---------------------------------------------------------------
+# -- valid files ---------------------------------------------------------------
 
 
-def test_a_query_becomes_a_view_of_the_name_of_the_file(path, folder):
+def test_a_query_becomes_a_view_named_after_its_file(path, folder):
     with Trace(path, views=[folder(slow=SLOW)]) as trace:
         assert trace.frame("slow").rows() == [("b", 3.0), ("c", 2.0)]
         assert trace.sql("SELECT count(*) FROM slow").fetchall() == [(2,)]
@@ -55,7 +55,7 @@ def test_a_query_becomes_a_view_of_the_name_of_the_file(path, folder):
         ]
 
 
-def test_statements_create_views_with_their_meaning(path, folder):
+def test_statements_create_views_with_comments(path, folder):
     text = """
         /* Two views, */ CREATE VIEW longest AS SELECT max(compute_seconds) AS s FROM task_runs;
         -- and what one of them means.
@@ -75,7 +75,7 @@ def test_statements_create_views_with_their_meaning(path, folder):
         ]
 
 
-def test_views_need_each_other_in_any_order_and_over_folders(path, folder):
+def test_views_can_use_each_other_in_any_order(path, folder):
     first = folder("first", a="FROM b SELECT n + 1 AS n", c="SELECT 1 AS n")
     second = folder("second", b="FROM c SELECT n + 1 AS n", d="FROM a SELECT n + 1 AS n")
 
@@ -90,7 +90,7 @@ def test_building_blocks_are_not_listed(path, folder):
         assert trace.frame("built").item() == 1
 
 
-def test_a_mark_that_editors_leave_and_other_files_do_not_matter(path, folder):
+def test_byte_order_marks_and_other_files_are_ignored(path, folder):
     views = folder(one="\ufeffSELECT 1 AS n")
     (views / "README.md").write_text("no view")
     (views / "empty.sql.bak").write_text("no view")
@@ -99,20 +99,20 @@ def test_a_mark_that_editors_leave_and_other_files_do_not_matter(path, folder):
         assert [view.name for view in own(trace)] == ["one"]
 
 
-# -- what is refused ---------------------------------------------------------------------
+# -- invalid files ---------------------------------------------------------------------
 
-ALONE = "is neither a query alone, nor CREATE VIEW name AS …, nor a COMMENT ON what was created"
+NOT_ALLOWED = "is not allowed: use one query, or CREATE VIEW name AS … and COMMENT ON the views"
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
-        ({"tasks": "SELECT 1"}, "tasks.sql': roast has a view 'tasks' itself"),
-        ({"Tasks": "SELECT 1"}, "Tasks.sql': roast has a view 'Tasks' itself"),
-        ({"a": "CREATE VIEW _tasks AS SELECT 1"}, "a.sql': roast has a view '_tasks' itself"),
+        ({"tasks": "SELECT 1"}, "tasks.sql': 'tasks' is a view of roast: choose another name"),
+        ({"Tasks": "SELECT 1"}, "Tasks.sql': 'Tasks' is a view of roast"),
+        ({"a": "CREATE VIEW _tasks AS SELECT 1"}, "a.sql': '_tasks' is a view of roast"),
         (
             {"a": "CREATE VIEW b AS SELECT 1", "b": "SELECT 2"},
-            "a.sql' makes a view 'b' too; rename one",
+            "a.sql' also creates 'b': rename one of them",
         ),
         (
             {"a": "-- c\nSELECT\n  kye FROM tasks"},
@@ -126,22 +126,22 @@ ALONE = "is neither a query alone, nor CREATE VIEW name AS …, nor a COMMENT ON
             {"a": "SELEC 1"},
             "a.sql': line 1, column 1: Parser Error: syntax error at or near \"S",
         ),
-        ({"a": ""}, "a.sql': there is no query in it"),
-        ({"a": "-- nothing"}, "a.sql': there is no query in it"),
-        ({"a-b": "SELECT 1"}, "'a-b' is no name for a view; use letters, digits and _"),
-        ({"a": "SELECT 1; SELECT 2"}, f"'SELECT 1;' {ALONE}"),
-        ({"a": "DROP VIEW tasks"}, f"'DROP VIEW tasks' {ALONE}"),
-        ({"a": "COPY tasks TO 'x'"}, ALONE),
-        ({"a": "SET threads = 1"}, ALONE),
-        ({"a": "UPDATE EXTENSIONS"}, ALONE),
-        ({"a": "CREATE TABLE a AS SELECT 1"}, ALONE),
-        ({"a": "CREATE MACRO a() AS 1"}, ALONE),
-        ({"a": "CREATE TEMP VIEW a AS SELECT 1"}, ALONE),
-        ({"a": "CREATE OR REPLACE VIEW tasks AS SELECT 1"}, ALONE),
-        ({"a": "CREATE VIEW raw.a AS SELECT 1"}, ALONE),
-        ({"a": 'CREATE VIEW "raw"."a" AS SELECT 1'}, ALONE),
-        ({"a": "COMMENT ON VIEW tasks IS 'x'"}, ALONE),
-        ({"a": "CREATE VIEW a AS SELECT 1; COMMENT ON COLUMN tasks.key IS 'x'"}, ALONE),
+        ({"a": ""}, "a.sql': the file contains no query"),
+        ({"a": "-- nothing"}, "a.sql': the file contains no query"),
+        ({"a-b": "SELECT 1"}, "invalid view name 'a-b': use letters, digits and _"),
+        ({"a": "SELECT 1; SELECT 2"}, f"'SELECT 1;' {NOT_ALLOWED}"),
+        ({"a": "DROP VIEW tasks"}, f"'DROP VIEW tasks' {NOT_ALLOWED}"),
+        ({"a": "COPY tasks TO 'x'"}, NOT_ALLOWED),
+        ({"a": "SET threads = 1"}, NOT_ALLOWED),
+        ({"a": "UPDATE EXTENSIONS"}, NOT_ALLOWED),
+        ({"a": "CREATE TABLE a AS SELECT 1"}, NOT_ALLOWED),
+        ({"a": "CREATE MACRO a() AS 1"}, NOT_ALLOWED),
+        ({"a": "CREATE TEMP VIEW a AS SELECT 1"}, NOT_ALLOWED),
+        ({"a": "CREATE OR REPLACE VIEW tasks AS SELECT 1"}, NOT_ALLOWED),
+        ({"a": "CREATE VIEW raw.a AS SELECT 1"}, NOT_ALLOWED),
+        ({"a": 'CREATE VIEW "raw"."a" AS SELECT 1'}, NOT_ALLOWED),
+        ({"a": "COMMENT ON VIEW tasks IS 'x'"}, NOT_ALLOWED),
+        ({"a": "CREATE VIEW a AS SELECT 1; COMMENT ON COLUMN tasks.key IS 'x'"}, NOT_ALLOWED),
         (
             {"a": "FROM read_text('/etc/passwd')"},
             "a.sql': opening '/etc/passwd' is not allowed",
@@ -152,27 +152,27 @@ ALONE = "is neither a query alone, nor CREATE VIEW name AS …, nor a COMMENT ON
         ({"a": "FROM b", "b": "FROM nowhere"}, "b.sql': line 1, column 6: "),
     ],
 )
-def test_a_broken_file_is_named_with_what_is_wrong(path, folder, files, said):
+def test_a_broken_file_is_named_with_the_reason(path, folder, files, message):
     with pytest.raises(BrokenView) as caught:
         Trace(path, views=[folder(**files)])
 
-    assert said in str(caught.value).splitlines()[0]
+    assert message in str(caught.value).splitlines()[0]
 
 
-def test_what_cannot_be_read_is_named(path, folder, tmp_path):
+def test_unreadable_files_and_folders_are_named(path, folder, tmp_path):
     (folder() / "a.sql").write_bytes(b"SELECT '\xff'")
 
-    for place, said in [
-        (tmp_path / "views", "a.sql' is not UTF-8; save it as that"),
-        (tmp_path / "nowhere", "nowhere' is no folder of views (No such file or directory)"),
-        (path, "is no folder of views (Not a directory)"),
+    for place, message in [
+        (tmp_path / "views", "a.sql' is not UTF-8: save it as UTF-8"),
+        (tmp_path / "nowhere", "nowhere' (No such file or directory): name a folder of .sql"),
+        (path, "(Not a directory): name a folder of .sql files"),
     ]:
         with pytest.raises(BrokenView) as caught:
             Trace(path, views=[place])
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
 
-def test_a_file_may_read_others_if_it_is_trusted(path, folder, tmp_path):
+def test_an_unsafe_trace_allows_views_of_files(path, folder, tmp_path):
     (tmp_path / "x.csv").write_text("a\n7\n")
     views = folder(x=f"FROM '{tmp_path}/x.csv'")
 
@@ -180,10 +180,10 @@ def test_a_file_may_read_others_if_it_is_trusted(path, folder, tmp_path):
         assert trace.frame("x").item() == 7
 
 
-# -- the user's own folder ---------------------------------------------------------------
+# -- default folders ---------------------------------------------------------------
 
 
-def test_the_folder_of_the_users_configuration(path, tmp_path, monkeypatch):
+def test_the_default_folder(path, tmp_path, monkeypatch):
     monkeypatch.delenv("ROAST_VIEWS")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     with Trace(path) as trace:
@@ -198,7 +198,7 @@ def test_the_folder_of_the_users_configuration(path, tmp_path, monkeypatch):
         assert own(trace) == []
 
 
-def test_the_folders_that_the_environment_names(path, folder, monkeypatch):
+def test_the_folders_of_the_environment_variable(path, folder, monkeypatch):
     first, second = folder("first", a="SELECT 1"), folder("second", b="SELECT 2")
     monkeypatch.setenv("ROAST_VIEWS", f"{first}:{second}")
 
@@ -209,7 +209,9 @@ def test_the_folders_that_the_environment_names(path, folder, monkeypatch):
             assert [view.name for view in own(trace)] == ["b"]
 
 
-def test_there_what_is_broken_is_left_out_with_a_warning(path, folder, monkeypatch):
+def test_broken_files_in_the_default_folders_are_skipped_with_a_warning(
+    path, folder, monkeypatch
+):
     views = folder(good="SELECT 1", bad="SELECT kye FROM tasks", worse="FROM bad")
     monkeypatch.setenv("ROAST_VIEWS", f"{views}:nowhere")
 
@@ -217,14 +219,14 @@ def test_there_what_is_broken_is_left_out_with_a_warning(path, folder, monkeypat
         assert [view.name for view in own(trace)] == ["good"]
 
     assert [str(warning.message).split(": ")[1] for warning in caught] == [
-        "'nowhere' is no folder of views (No such file or directory); name one with .sql files",
+        "cannot read the folder of views 'nowhere' (No such file or directory)",
         f"'{views}/bad.sql'",
         f"'{views}/worse.sql'",
     ]
     assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
 
 
-def test_nothing_is_said_if_nothing_is_wrong(path, folder, monkeypatch):
+def test_valid_files_cause_no_warning(path, folder, monkeypatch):
     monkeypatch.setenv("ROAST_VIEWS", str(folder(slow=SLOW)))
 
     with warnings.catch_warnings():

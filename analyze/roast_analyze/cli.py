@@ -96,7 +96,13 @@ def _run(words: list[str]) -> int:
     command: Any = import_module(f"roast_analyze.commands.{name or 'summary'}")
     options = _parse(command, name, words[1:] if name else words)
     if name is None and options.version:
-        _print_version()
+        from importlib import metadata
+
+        try:
+            version = metadata.version("roast-trace")
+        except metadata.PackageNotFoundError:
+            version = "(not installed)"
+        print(f"roast-trace {version}")
         return SUCCESS
     try:
         with exit_on_interrupt():
@@ -155,13 +161,3 @@ def _refuse_misspelled_command(word: Path) -> None:
     near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(COMMANDS)}"
     raise TraceError(f"unknown command {name!r}; {hint}")
-
-
-def _print_version() -> None:
-    from importlib import metadata
-
-    try:
-        version = metadata.version("roast-trace")
-    except metadata.PackageNotFoundError:
-        version = "(not installed)"
-    print(f"roast-trace {version}")

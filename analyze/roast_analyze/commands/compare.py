@@ -49,7 +49,7 @@ _TABLES: Final[tuple[tuple[str, tuple[_Column, ...]], ...]] = (
             ("peak_memory_bytes", "peak memory", q.byte_size),
             ("failures", "failures", q.count),
             ("lost_records", "records lost", q.count),
-            ("whole", "trace", str),
+            ("completeness", "trace", str),
         ),
     ),
 )

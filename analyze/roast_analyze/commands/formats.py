@@ -129,37 +129,20 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
     widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(names)]
     room = terminal.width() if file.isatty() else math.inf
     right = [all(isinstance(row[i], int | float) for row in shown) for i in range(len(names))]
+    lines: list[str] = []
     if sum(widths) + 2 * len(widths) <= room:
-        lines = _lines_of_rows(names, texts, widths, right)
+        for cells in [names, ["─" * width for width in widths], *texts]:
+            aligned = zip(cells, widths, right, strict=True)
+            padded = (c.rjust(n) if is_right else c.ljust(n) for c, n, is_right in aligned)
+            lines.append("  ".join(padded))
     else:
-        lines = _lines_of_records(names, texts)
-    for line in lines:
-        file.write(line.rstrip() + "\n")
+        margin = max(map(len, names))
+        for number, cells in enumerate(texts, start=1):
+            lines.append(f"── row {number} " + "─" * 20)
+            lines += (f"{n.ljust(margin)}  {c}" for n, c in zip(names, cells, strict=True))
+    file.writelines(line.rstrip() + "\n" for line in lines)
     if not shown:
         print("(0 rows)", file=sys.stderr)
-
-
-def _lines_of_rows(
-    names: list[str], texts: list[list[str]], widths: list[int], right: list[bool]
-) -> Iterator[str]:
-    def line(cells: list[str]) -> str:
-        return "  ".join(
-            cell.rjust(width) if aligned else cell.ljust(width)
-            for cell, width, aligned in zip(cells, widths, right, strict=True)
-        )
-
-    yield line(names)
-    yield "  ".join("─" * width for width in widths)
-    yield from map(line, texts)
-
-
-def _lines_of_records(names: list[str], texts: list[list[str]]) -> Iterator[str]:
-    """Lay out rows too wide for the terminal, one column per line."""
-    margin = max(map(len, names))
-    for number, row in enumerate(texts, start=1):
-        yield f"── row {number} " + "─" * 20
-        for name, text in zip(names, row, strict=True):
-            yield f"{name.ljust(margin)}  {text}"
 
 
 def _write_csv(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:

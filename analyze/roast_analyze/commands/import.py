@@ -2,7 +2,7 @@
 
     darshan   logs of Darshan: the files that each process read and wrote; with DXT, each call
     yappi     functions profiled by Yappi, saved as ystat, pstat or callgrind
-    dump      a dump of Dask's cluster state, which becomes a trace of its own
+    dump      a dump of Dask's cluster state, which becomes a new trace
 
 Imported records are appended to the trace; recorded ones do not change. A file is imported only
 once. If a file cannot be read, the trace does not change.

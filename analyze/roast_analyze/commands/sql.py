@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("traces", metavar="TRACE", nargs="+", help=TRACE_HELP)
-    # Never filled: the last word of TRACE is the query. It is declared for the help text.
+    # argparse assigns all words to TRACE; QUERY is declared only for the help text.
     parser.add_argument(
         "query",
         metavar="QUERY",

@@ -149,11 +149,11 @@ _TABLES: Final = (
         optional=">left after",
     ),
     _Table(
-        "Slow files and workers (time relative to the median)",
+        "Slow files and workers",
         "SELECT relative_duration, 'file', chunks, filename FROM files WHERE is_slow "
         "UNION ALL SELECT relative_duration, 'worker', chunks, worker FROM workers "
         "WHERE is_slow ORDER BY relative_duration DESC",
-        ((">times", "{:.2f}".format), ("what", cell), (">chunks", count), ("name", cell)),
+        ((">× median", "{:.2f}".format), ("what", cell), (">chunks", count), ("name", cell)),
         5,
         "relative_duration in the views files and workers",
     ),
@@ -277,7 +277,7 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     first = trace.view("trace_info").to_dicts()[0]
     for time_range in trace.time_ranges[:1]:
         omissions = time_ranges.describe_omissions(time_range)
-        yield "Range", f"{time_ranges.describe(time_range)}. {omissions}"
+        yield "Only", f"{time_ranges.describe(time_range)}. {omissions}"
     start = instant(run["start_t"], first["utc_offset_seconds"])
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
     if first["dask_version"]:

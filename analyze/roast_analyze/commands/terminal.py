@@ -1,4 +1,4 @@
-"""Tables for the terminal, as wide as it is.
+"""Tables for the terminal, no wider than the terminal.
 
 Text from a trace is untrusted. It passes through :func:`cell`, which removes control characters,
 which a terminal would obey, and markup, which rich would.

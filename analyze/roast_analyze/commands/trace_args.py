@@ -149,7 +149,7 @@ def _copy_stdin() -> Path:
 
 @contextlib.contextmanager
 def _warnings_printed() -> Iterator[None]:
-    """Print warnings of ours on stderr, and pass others on."""
+    """Print warnings of roast on stderr; issue all others again."""
     from roast_analyze.errors import CacheNotUsed, ViewSkipped
     from roast_analyze.safe_text import visible
 

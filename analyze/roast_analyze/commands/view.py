@@ -48,7 +48,7 @@ _CLAUSE_END: Final = re.compile(r"[.:;](?=\s|$)")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("traces", metavar="TRACE", nargs="*", help=TRACE_HELP)
-    # Never filled: the last word of TRACE may be the name. It is declared for the help text.
+    # argparse assigns all words to TRACE; NAME is declared only for the help text.
     parser.add_argument("name", metavar="NAME", nargs="?", help="name of the view")
     add_reading(parser)
     add_time_range(parser)
@@ -79,11 +79,14 @@ def run(options: argparse.Namespace) -> None:
 
         check_view_name(name, [view.name for view in views])
         views = [view for view in views if view.name == name]
-    for_terminal = chosen_format(options) == "table" and not options.output
-    if options.describe:
-        (_print_descriptions if for_terminal else _write_columns)(views, options)
+    if chosen_format(options) == "table" and not options.output:
+        (_print_descriptions if options.describe else _print_list)(views)
+    elif options.describe:
+        columns = [(v.name, c.name, c.type, c.comment) for v in views for c in v.columns]
+        _write_rows(["view", "column", "type", "meaning"], columns, options)
     else:
-        (_print_list if for_terminal else _write_list)(views, options)
+        rows = [(view.name, view.topic, view.comment) for view in views]
+        _write_rows(["view", "topic", "meaning"], rows, options)
 
 
 def _write_view(name: str, traces: Sequence[Path], options: argparse.Namespace) -> None:
@@ -108,7 +111,7 @@ def _views(traces: Sequence[Path], options: argparse.Namespace) -> list[View]:
     return documented_views()
 
 
-def _print_list(views: list[View], _options: argparse.Namespace) -> None:
+def _print_list(views: list[View]) -> None:
     """Print one line per view, by topic: the name and the first clause of the comment."""
     from roast_analyze.commands.terminal import print_out, width
     from roast_analyze.safe_text import one_line
@@ -125,27 +128,13 @@ def _print_list(views: list[View], _options: argparse.Namespace) -> None:
     print_out("`roast-analyze view --describe NAME` describes a view and its columns.")
 
 
-def _print_descriptions(views: list[View], _options: argparse.Namespace) -> None:
+def _print_descriptions(views: list[View]) -> None:
     from roast_analyze.commands.terminal import cell, print_out, table
 
     for view in views:
         columns = [(column.name, column.type, column.comment) for column in view.columns]
         print_out(f"{view.name} ({view.topic})", cell(view.comment, limit=10_000), "")
         print_out(table(["column", "type", "meaning"], columns), "")
-
-
-def _write_list(views: list[View], options: argparse.Namespace) -> None:
-    rows = [(view.name, view.topic, view.comment) for view in views]
-    _write_rows(["view", "topic", "meaning"], rows, options)
-
-
-def _write_columns(views: list[View], options: argparse.Namespace) -> None:
-    rows = [
-        (view.name, column.name, column.type, column.comment)
-        for view in views
-        for column in view.columns
-    ]
-    _write_rows(["view", "column", "type", "meaning"], rows, options)
 
 
 def _write_rows(

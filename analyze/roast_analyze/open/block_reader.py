@@ -69,7 +69,7 @@ def read_blocks(pieces: Iterable[Piece], *, anywhere: bool) -> Iterator[Block]:
     """Join pieces of content into blocks of whole lines.
 
     An offset at which reading can continue is never inside a block. For example, a frame that
-    was cut is in a block of its own.
+    was cut is not joined with others.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Damage of a segment, as it is reported in the view ``loss``."""
+"""Damage of a segment, a row of the view ``loss``."""
 
 from __future__ import annotations
 

@@ -581,7 +581,7 @@ class _Lane:
 
     @contextmanager
     def staged(self, lines: Lines) -> Iterator[list[tuple[str, int]]]:
-        """Put lines of any kind into a temporary table; yield the number of each kind."""
+        """Copy lines of any kind into a temporary table; yield the number of each kind."""
         names = {name for kind in kinds() for name in _field_names(kind)}
         table, parameters = self._write(lines, sorted(names))
         self.connection.execute(f"CREATE TEMP TABLE {_STAGED} AS FROM {table}", parameters)

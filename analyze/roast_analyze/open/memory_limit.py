@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Final
@@ -48,8 +49,12 @@ def limit_bytes(text: str | int | None) -> int:
         If it is not a size, or too small.
     """
     if text is None:
-        share = int(DEFAULT_SHARE * _free_bytes())
-        return max(LEAST_BYTES, min(share, DEFAULT_MOST_BYTES))
+        free = [int(psutil.virtual_memory().available)]
+        for limit, usage in _CGROUP_FILES:
+            # The file is missing outside of a cgroup, and contains "max" without a limit.
+            with contextlib.suppress(OSError, ValueError):
+                free.append(int(limit.read_text()) - int(usage.read_text()))
+        return max(LEAST_BYTES, min(int(DEFAULT_SHARE * min(free)), DEFAULT_MOST_BYTES))
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
     if not match or match[2].lower() not in _UNITS:
         raise TraceError(f"invalid memory limit {str(text)!r}: use a size such as 1GiB")
@@ -59,13 +64,3 @@ def limit_bytes(text: str | int | None) -> int:
             f"memory limit {str(text)!r} is too small: use {LEAST_BYTES // 2**20}MiB or more"
         )
     return nbytes
-
-
-def _free_bytes() -> int:
-    free = [int(psutil.virtual_memory().available)]
-    for limit, usage in _CGROUP_FILES:
-        try:
-            free.append(int(limit.read_text()) - int(usage.read_text()))
-        except (OSError, ValueError):  # no such file, or no limit: "max"
-            continue
-    return max(0, min(free))

@@ -22,7 +22,8 @@ def test_losses_of_one_of_several_traces(capsys, write_trace, task):
     out = capsys.readouterr().out
     assert out.startswith("trace.jsonl: incomplete, 3 records in 1 segment: 1 task, 0 attempts")
     assert "\nwhole.jsonl: complete, " in out
-    assert "last line unreadable        1  line 3; the file was cut off there" in out
+    assert "last line unreadable" in out
+    assert "the file was cut off there" in out
     assert "␛[2J[red]late" in out
     assert "\x1b" not in out
 

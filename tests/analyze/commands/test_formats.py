@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import sys
 
 import duckdb
 import polars as pl
@@ -113,29 +112,18 @@ FIRST_TWO = {
 }
 
 
-@pytest.mark.parametrize("name", FIRST_TWO)
-def test_omitted_rows_are_reported(capsys, name):
-    written("SELECT unnest([1, 2, 3]) AS a", name, limit=2)
-
-    captured = capsys.readouterr()
-    assert captured.out == FIRST_TWO[name]
-    assert captured.err == "only the first 2 rows are shown; use --limit 0 for all\n"
+OMITTED = "only the first 2 rows are shown; use --limit 0 for all\n"
 
 
-def test_omitted_rows_of_parquet(capsys, tmp_path):
-    written("SELECT unnest([1, 2, 3]) AS a", "parquet", tmp_path / "x.parquet", limit=2)
-
-    assert pl.read_parquet(tmp_path / "x.parquet").rows() == [(1,), (2,)]
-    assert capsys.readouterr().err == "only the first 2 rows are shown; use --limit 0 for all\n"
-
-
-@pytest.mark.parametrize("name", FIRST_TWO)
-def test_exactly_as_many_rows_as_the_limit(capsys, name):
-    written("SELECT unnest([1, 2]) AS a", name, limit=2)
-
-    captured = capsys.readouterr()
-    assert captured.out == FIRST_TWO[name]
-    assert captured.err == ""
+def test_omitted_rows_are_reported(capsys, tmp_path):
+    for rows, message in [("[1, 2, 3]", OMITTED), ("[1, 2]", "")]:
+        for name, text in FIRST_TWO.items():
+            written(f"SELECT unnest({rows}) AS a", name, limit=2)
+            captured = capsys.readouterr()
+            assert (captured.out, captured.err) == (text, message)
+        written(f"SELECT unnest({rows}) AS a", "parquet", tmp_path / "x.parquet", limit=2)
+        assert pl.read_parquet(tmp_path / "x.parquet").rows() == [(1,), (2,)]
+        assert capsys.readouterr().err == message
 
 
 def test_the_limit_respects_the_order(capsys):
@@ -168,23 +156,6 @@ def test_a_row_too_wide_for_the_terminal_has_one_column_per_line(monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("name", ["table", "markdown"])
-def test_formats_for_reading_contain_no_control_characters(capsys, name):
-    written("SELECT chr(27) || '[31mred' || chr(7) AS a, 'x' || chr(10) || 'y' AS b", name)
-
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert "\x07" not in out
-    assert "␛[31mred" in out
-    assert "x y" in out
-
-
-def test_json_escapes_control_characters(capsys):
-    written("SELECT chr(27) || '[31m' AS a", "json")
-
-    assert "\\u001b[31m" in capsys.readouterr().out
-
-
 def test_a_file_that_cannot_be_written(tmp_path):
     for name in ("csv", "parquet"):
         with pytest.raises(NotWritable, match="cannot write"):
@@ -196,21 +167,19 @@ def test_parquet_needs_a_file():
         written("SELECT 1 AS a", "parquet")
 
 
-@pytest.mark.parametrize("name", ["csv", "json", "jsonl", "markdown", "table"])
-def test_a_terminal_gets_no_control_characters(monkeypatch, name):
-    monkeypatch.setattr("sys.stdout", Terminal())
-
-    written("SELECT 'a' || chr(27) || '[2J' || chr(155) || chr(8238) AS x", name)
-
-    text = sys.stdout.getvalue()
-    assert "a" in text
-    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
-
-
-def test_a_pipe_gets_control_characters_unchanged(capsys):
-    written("SELECT 'a' || chr(27) AS x", "csv")
-
-    assert capsys.readouterr().out == "x\na\x1b\n"
+def test_control_characters(monkeypatch, capsys):
+    """A terminal gets none; tables and Markdown, which are for reading, never contain any."""
+    query = "SELECT 'a' || chr(27) || '[2J' || chr(155) || chr(8238) || chr(10) || 'b' AS x"
+    for name in FIRST_TWO:
+        written(query, name)
+        piped = capsys.readouterr().out
+        monkeypatch.setattr("sys.stdout", terminal := Terminal())
+        written(query, name)
+        monkeypatch.undo()
+        assert not {"\x1b", "\x9b", "\u202e"} & set(terminal.getvalue()), name
+        assert ("\x1b" in piped) == (name == "csv")
+        assert ("a␛[2J⟨U+009B⟩⟨U+202E⟩ b" in piped) == (name in ("table", "markdown"))
+        assert ("\\u001b[2J" in piped) == (name in ("json", "jsonl"))
 
 
 def test_an_empty_table(capsys):

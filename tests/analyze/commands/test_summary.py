@@ -1,9 +1,6 @@
 """The summary and the comparison in the terminal, and writing the report."""
 
-import os
 import re
-import subprocess
-import sys
 import webbrowser
 from pathlib import Path
 
@@ -213,38 +210,29 @@ def test_long_names_are_wrapped(summarize, task, run):
     assert shown.replace(" ", "") == key.replace(" ", "")
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "\x1b[31mred\x1b]0;title\x07",
-        "[bold red]markup[/bold red] [link=https://example.org]x[/link]",
-        "[/]",
-        ":smile:",
-        "a\nb\tc\r\x08d",
-        "\u202egnp.exe",
-        "\ud800",
-        "<script>alert(1)</script>",
-    ],
-)
-def test_text_of_a_trace_cannot_control_the_terminal(
-    summarize, worker, task, run, move, chunk, hostile
-):
-    text = summarize(
-        worker(hostile, name=hostile),
-        task("a", prefix=hostile),
-        chunk("a", dataset=hostile, filename=hostile, entry_start=0, entry_stop=10),
-        *run("a", 1.0, 2.0, worker=hostile),
-        move(3.0, hostile, "waiting>processing", worker=hostile),
-        move(4.0, hostile, "processing>erred", "task-erred-4.0", exception=hostile),
-        {"kind": "loss", "t": 1.0, "reason": hostile, "detail": hostile},
-    )
+HOSTILE = [
+    "\x1b[31mred\x1b]0;title\x07",
+    "[bold red]markup[/bold red] [link=https://example.org]x[/link] [/] :smile:",
+    "a\nb\tc\r\x08d\u202egnp.exe \ud800",
+]
 
-    assert {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} == {"\n"}
-    assert "\u202e" not in text
-    if "markup" in hostile:
-        assert "[bold red]" in text
-    if hostile == ":smile:":
-        assert ":smile:" in text
+
+def test_text_of_a_trace_cannot_control_the_terminal(summarize, worker, task, run, move, chunk):
+    for hostile in HOSTILE:
+        text = summarize(
+            worker(hostile, name=hostile),
+            task("a", prefix=hostile),
+            chunk("a", dataset=hostile, filename=hostile, entry_start=0, entry_stop=10),
+            *run("a", 1.0, 2.0, worker=hostile),
+            move(3.0, hostile, "waiting>processing", worker=hostile),
+            move(4.0, hostile, "processing>erred", "task-erred-4.0", exception=hostile),
+            {"kind": "loss", "t": 1.0, "reason": hostile, "detail": hostile},
+        )
+        assert {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} == {"\n"}
+        assert "\u202e" not in text
+        if "markup" in hostile:
+            assert "[bold red]" in text
+            assert ":smile:" in "".join(text.split())
 
 
 # -- the report --------------------------------------------------------------------------
@@ -268,15 +256,6 @@ def test_title_and_path_of_the_report(tmp_path, write_trace):
     assert "A &lt;good&gt; run" in target.read_text()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_report_that_cannot_be_written(capsys, tmp_path, write_trace):
-    folder = tmp_path / "locked"
-    folder.mkdir(mode=0o500)
-
-    assert main([str(write_trace()), "--html", str(folder / "x.html")]) == 2
-    assert "cannot write" in capsys.readouterr().err
-
-
 def test_the_summary_of_a_time_range(capsys, write_trace, worker, task, run, sample):
     path = write_trace(
         worker("w1"), task("a-1"), task("b-1"), *run("a-1", 10.0, 30.0),
@@ -287,8 +266,7 @@ def test_the_summary_of_a_time_range(capsys, write_trace, worker, task, run, sam
     assert main([str(path), "--from", "20", "--to", "-24m"]) == 0
 
     text = " ".join(capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ").split())
-    assert text.startswith("Trace trace.jsonl Range ")
-    assert "from 20 s to 60 s of a run of 25 min" in text
+    assert text.startswith("Trace trace.jsonl Only time range 20 s to 60 s of a run of 25 min.")
     assert "Recorded 40 s from 1970-01-01 00:00:20 (UTC)" in text
     assert "Compute 20 s in 40 s of core time: 50 %" in text
     assert "2 attempts: 1 memory, 1 unfinished" in text
@@ -329,12 +307,6 @@ def test_open_writes_the_report_and_opens_it(capsys, write_trace, shown):
     assert "Mine" in report.read_text()
 
 
-def test_open_with_a_path(tmp_path, write_trace, shown):
-    assert main([str(write_trace()), "--html", str(tmp_path / "x.html"), "--open"]) == 0
-
-    assert shown == [(tmp_path / "x.html").as_uri()]
-
-
 @pytest.mark.parametrize("trouble", [False, webbrowser.Error("none"), OSError("none")])
 def test_without_a_browser_the_address_is_printed(capsys, monkeypatch, write_trace, trouble):
     def fail(_url):
@@ -353,21 +325,6 @@ def test_without_a_browser_the_address_is_printed(capsys, monkeypatch, write_tra
     assert captured.err == (
         f"roast-analyze: no browser found: open {report.as_uri()} in yours\n"
     )
-
-
-def test_the_variable_browser(tmp_path, write_trace):
-    browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > "{tmp_path}/opened"\n')
-    browser.chmod(0o700)
-    path = write_trace(name="run.jsonl")
-
-    subprocess.run(
-        [sys.executable, "-m", "roast_analyze", path, "--open"],
-        env={**os.environ, "BROWSER": f"{browser} %s"},
-        check=True,
-    )
-
-    assert (tmp_path / "opened").read_text() == path.with_name("run.html").as_uri() + "\n"
 
 
 # -- several traces ----------------------------------------------------------------------
@@ -417,7 +374,7 @@ def test_several_traces_are_compared(capsys, monkeypatch, several):
         ["chunky", "1", "1", "12,000", "6,000", "–"],
         ["×1"],
     ]
-    assert [row[-1] for row in section(text, "Memory and failures")] == ["whole"] * 3
+    assert [row[-1] for row in section(text, "Memory and failures")] == ["complete"] * 3
 
 
 def test_a_folder_with_several_traces_is_compared(capsys, several):
@@ -451,7 +408,7 @@ def test_the_comparison_is_written_next_to_the_first_trace(
     assert main([*several[:names], "--html"]) == 0
 
     assert capsys.readouterr().out == f"report: {tmp_path / report}\n"
-    assert "side by side" in (tmp_path / report).read_text()
+    assert "before" in (tmp_path / report).read_text()
 
 
 def test_title_and_path_of_the_comparison(tmp_path, several, shown):
@@ -461,17 +418,6 @@ def test_title_and_path_of_the_comparison(tmp_path, several, shown):
 
     assert "<h1><bdi>A &lt;good&gt; week</bdi></h1>" in target.read_text()
     assert shown == [target.as_uri()]
-
-
-def test_names_of_traces_cannot_control_the_terminal(capsys, write_trace):
-    names = ["\x1b[31mred", "[bold red]x"]
-    paths = [str(write_trace(name=f"{n}.jsonl", trace_id=n)) for n in names]
-
-    assert main(paths) == 0
-
-    text = capsys.readouterr().out
-    assert {c for c in text if ord(c) < 32} == {"\n"}
-    assert "[bold red]x" in text
 
 
 def test_an_invalid_one_of_several_traces_is_named(capsys, tmp_path, several):

@@ -140,7 +140,8 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
         for number, cells in enumerate(texts, start=1):
             lines.append(f"── row {number} " + "─" * 20)
             lines += (f"{n.ljust(margin)}  {c}" for n, c in zip(names, cells, strict=True))
-    file.writelines(line.rstrip() + "\n" for line in lines)
+    for line in lines:
+        file.write(line.rstrip() + "\n")
     if not shown:
         print("(0 rows)", file=sys.stderr)
 

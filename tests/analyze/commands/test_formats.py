@@ -173,9 +173,9 @@ def test_control_characters(monkeypatch, capsys):
     for name in FIRST_TWO:
         written(query, name)
         piped = capsys.readouterr().out
-        monkeypatch.setattr("sys.stdout", terminal := Terminal())
-        written(query, name)
-        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdout", terminal := Terminal())
+            written(query, name)
         assert not {"\x1b", "\x9b", "\u202e"} & set(terminal.getvalue()), name
         assert ("\x1b" in piped) == (name == "csv")
         assert ("a␛[2J⟨U+009B⟩⟨U+202E⟩ b" in piped) == (name in ("table", "markdown"))

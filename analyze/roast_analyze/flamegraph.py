@@ -1,4 +1,4 @@
-"""A flame graph of a part of a trace: the stacks, and a figure of them."""
+"""Flame graphs of a part of a trace: the stacks, and a figure of them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.session import Session
 
+#: A slice of the profile belongs to a time range if its middle does, so that it counts in
+#: only one of two adjacent ranges.
+_MIDDLE = "(start_t + stop_t) / 2"
+
 
 @dataclass(frozen=True)
 class Flamegraph:
-    """Where the time went inside tasks.
+    """The time inside tasks.
 
     Parameters
     ----------
     stacks : polars.DataFrame
-        A row per stack: stack, samples, seconds, ambiguous_samples, counted_samples,
+        One row per stack: stack, samples, seconds, ambiguous_samples, counted_samples,
         frames, lines, interval_seconds, as in the view ``profile_stacks``.
     baseline : polars.DataFrame, optional
         Stacks to compare with.
@@ -34,27 +38,22 @@ class Flamegraph:
 
     @cached_property
     def figure(self) -> Figure:
-        """Icicle of the stacks; with a baseline, coloured by what became slower."""
+        """Icicle of the stacks; with a baseline, the colors show the difference to it."""
+        # Imported here, because plotly would slow down everything that opens a trace.
+        from roast_analyze.algorithms.profiles import flame_nodes
         from roast_analyze.figures.flame import flame
 
-        return flame(self.nodes, None if self.baseline is None else self._baseline_nodes)
+        return flame(self.nodes, None if self.baseline is None else flame_nodes(self.baseline))
 
     @cached_property
     def nodes(self) -> pl.DataFrame:
-        """Tree of the stacks, as :func:`~roast_analyze.algorithms.profiles.flame_nodes`."""
+        """Tree of the stacks: see :func:`roast_analyze.algorithms.profiles.flame_nodes`."""
         from roast_analyze.algorithms.profiles import flame_nodes
 
         return flame_nodes(self.stacks)
 
-    @property
-    def _baseline_nodes(self) -> pl.DataFrame:
-        from roast_analyze.algorithms.profiles import flame_nodes
-
-        assert self.baseline is not None  # noqa: S101 - asked only with one
-        return flame_nodes(self.baseline)
-
     def difference(self, by: Literal["stack", "function"] = "function") -> pl.DataFrame:
-        """Tell what became slower since the baseline, that first.
+        """Compare with the baseline; the largest increase comes first.
 
         See :func:`roast_analyze.algorithms.profiles.difference`.
 
@@ -66,21 +65,17 @@ class Flamegraph:
         from roast_analyze.algorithms.profiles import difference
 
         if self.baseline is None:
-            raise TraceError("there is no baseline; call flamegraph(baseline=another)")
+            raise TraceError("there is no baseline: call flamegraph(baseline=another)")
         return difference(self.stacks, self.baseline, by=by)
 
     def counted(self) -> pl.DataFrame:
-        """Give the stacks as Dask counts them.
+        """Count the samples as Dask does.
 
         See :func:`roast_analyze.algorithms.profiles.counted`.
         """
         from roast_analyze.algorithms.profiles import counted
 
         return counted(self.stacks)
-
-
-#: A slice belongs where its middle lies: to one of two stretches that touch, not to both.
-_MIDDLE = "(start_t + stop_t) / 2"
 
 
 def stacks_of(
@@ -92,12 +87,12 @@ def stacks_of(
     stop: float | None = None,
     profiler: str = "dask",
 ) -> pl.DataFrame:
-    """Add up the stacks of a part of a trace; parameters as ``Trace.flamegraph`` has them."""
+    """Add up the stacks of a part of a trace; parameters as in ``Trace.flamegraph``."""
     scope = part_of(trace, worker=worker, prefix=prefix, start=start, stop=stop)
     part = scope.condition(begin=_MIDDLE, end=_MIDDLE)
-    # A process that Yappi measured need not be known; a null of Dask's is the scheduler.
+    # In Dask's samples a null worker is the scheduler; Yappi files can have an unknown one.
     of_workers = "true" if scope.scheduler or profiler != "dask" else "worker IS NOT NULL"
-    # Only names of columns are written into the text.
+    # Only column names are inserted into the text.
     query = (
         "SELECT stack, sum(samples)::BIGINT AS samples, "  # noqa: S608
         "sum(seconds) AS seconds, "

@@ -1,5 +1,18 @@
-"""Fixtures of the browser tests, for the tests of pages here."""
+"""Fixtures of other tests: of the browser tests for pages, and those that write small traces."""
 
+from analyze.conftest import chunk, lines, move, open_trace, run, task, worker, write_trace
 from browser.conftest import coffea_trace, open_page, report
 
-__all__ = ["coffea_trace", "open_page", "report"]
+__all__ = [
+    "chunk",
+    "coffea_trace",
+    "lines",
+    "move",
+    "open_page",
+    "open_trace",
+    "report",
+    "run",
+    "task",
+    "worker",
+    "write_trace",
+]

@@ -106,7 +106,15 @@ def _icicle(shown: pl.DataFrame, change: list[float] | None) -> Icicle:
 
 def _marker(shown: pl.DataFrame, change: list[float] | None) -> dict[str, Any]:
     if change is None:
-        return {"colors": [_color(file) for file in shown["filename"]]}
+        # By a hash, so that a file has the same color in every figure.
+        ranks = [
+            None if file is None else zlib.crc32(file.encode(errors="replace"))
+            for file in shown["filename"]
+        ]
+        ranked = palette.RANKED
+        return {
+            "colors": [palette.OTHER if r is None else ranked[r % len(ranked)] for r in ranks]
+        }
     most = max(1e-9, *map(abs, change))
     return {
         "colors": change,
@@ -116,13 +124,6 @@ def _marker(shown: pl.DataFrame, change: list[float] | None) -> dict[str, Any]:
         "showscale": True,
         "colorbar": {"title": {"text": "slower"}, "tickformat": "+.1%", "thickness": 10},
     }
-
-
-def _color(file: str | None) -> str:
-    """Return the color of a file, the same in every figure."""
-    if file is None:
-        return palette.OTHER
-    return palette.RANKED[zlib.crc32(file.encode(errors="replace")) % len(palette.RANKED)]
 
 
 def _changes(nodes: pl.DataFrame, baseline: pl.DataFrame, shown: pl.DataFrame) -> list[float]:

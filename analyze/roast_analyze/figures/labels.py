@@ -14,20 +14,19 @@ NAME_LIMIT: Final = 24
 
 
 def label(text: object, limit: int = LABEL_LIMIT) -> str:
-    """Make any text of a trace fit for a plotly label.
+    """Return a text from a trace as a label in which plotly finds no markup.
 
     Parameters
     ----------
     text : object
-        Any value; None gives an empty label.
+        Any value; None returns an empty label.
     limit : int
         Longest label in characters, before escaping.
 
     Returns
     -------
     str
-        One line in which plotly finds no markup: ``&``, ``<`` and ``>`` are entities,
-        which plotly shows as the signs they stand for.
+        One line in which ``&``, ``<`` and ``>`` are entities.
     """
     if text is None:
         return ""
@@ -36,18 +35,18 @@ def label(text: object, limit: int = LABEL_LIMIT) -> str:
 
 
 def worker_name(worker: Mapping[str, object]) -> str:
-    """Name a worker in a few characters: its name, else its address without the scheme.
+    """Return a short name of a worker: its name, else its address without the scheme.
 
     Parameters
     ----------
     worker : mapping
-        Of a row of view ``workers``: ``worker`` and ``name``.
+        ``worker`` and ``name`` of a row of view ``workers``.
     """
     address = str(worker.get("worker") or "?")
     name = worker.get("name")
     if name in (None, "", address):
         name = address.rsplit("://", 1)[-1]
     elif str(name).isdecimal():
-        # The names that Dask gives by itself are numbers.
+        # Dask numbers the workers that have no name.
         name = f"worker {name}"
     return one_line(str(name), NAME_LIMIT)

@@ -1,4 +1,4 @@
-"""What several topics of the report need: totals, workers, and load and samples over time.
+"""Data that several topics of the report share: totals, workers, load and samples over time.
 
 :func:`query` is the only function here that queries the trace.
 """
@@ -71,7 +71,7 @@ class Buckets:
 
 @dataclass(frozen=True)
 class Context:
-    """What several topics need.
+    """Data that several topics share.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Context:
 
 
 def query(trace: Session) -> Context:
-    """Query what several topics need."""
+    """Query the shared data."""
     run = runs.query_run(trace)
     axis = TimeAxis(run.start_t or 0.0, run.stop_t or 0.0)
     return Context(

@@ -65,35 +65,12 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
     """
     context = data.context
     name, time_range = visible(context.trace_name), context.time_range
-    schema = visible(context.recording.schema_version or "unknown")
-    return Page(
-        title=visible(title) if title else name,
-        trace_name=name,
-        time_range=time_ranges.describe(time_range).capitalize() if time_range else "",
-        omissions=time_ranges.describe_omissions(time_range) if time_range else "",
-        started=q.instant(context.run.start_t, context.recording.utc_offset_seconds),
-        duration=q.seconds(context.run.wall_seconds),
-        made_with=f"roast {roast_version()}, trace schema {schema} (reads {SCHEMA_VERSION})",
-        command=f"roast-analyze {shlex.quote(name)} --html{context.options}",
-        verdict=verdict.build(context, data.loss),
-        sections=_sections(data),
-        shell=shell(_STYLES, "timeline/main.js", "report.js"),
-    )
-
-
-def render(page: Page) -> str:
-    """Render the page as HTML."""
-    return templates().get_template("page.html.j2").render(page=page)
-
-
-def _sections(data: ReportData) -> tuple[Section, ...]:
-    context = data.context
     prefixes = data.tasks.prefixes.rows
     colors = timeline.Colors(
         palette.by_rank(prefixes["prefix"].to_list()),
         palette.by_rank(data.chunks.datasets.rows["dataset"].to_list()),
     )
-    return (
+    sections = (
         timeline.section(data.timeline, context, colors),
         chunks.section(data.chunks, context),
         workers.section(context),
@@ -105,3 +82,22 @@ def _sections(data: ReportData) -> tuple[Section, ...]:
         environment.section(data.environment, context),
         loss.section(data.loss, context),
     )
+    schema = visible(context.recording.schema_version or "unknown")
+    return Page(
+        title=visible(title) if title else name,
+        trace_name=name,
+        time_range=time_ranges.describe(time_range).capitalize() if time_range else "",
+        omissions=time_ranges.describe_omissions(time_range) if time_range else "",
+        started=q.instant(context.run.start_t, context.recording.utc_offset_seconds),
+        duration=q.seconds(context.run.wall_seconds),
+        made_with=f"roast {roast_version()}, trace schema {schema} (reads {SCHEMA_VERSION})",
+        command=f"roast-analyze {shlex.quote(name)} --html{context.options}",
+        verdict=verdict.build(context, data.loss),
+        sections=sections,
+        shell=shell(_STYLES, "timeline/main.js", "report.js"),
+    )
+
+
+def render(page: Page) -> str:
+    """Render the page as HTML."""
+    return templates().get_template("page.html.j2").render(page=page)

@@ -29,7 +29,7 @@ class Plot:
         Plotly's JSON, packed.
     height_px : int
     note : str
-        What is left out, if anything.
+        Omitted data, if any.
     query, command : str
         The SQL and the command that return its data.
     """

@@ -1,4 +1,4 @@
-"""What a page is wrapped in: templates, styles, scripts, and its content security policy.
+"""Templates, styles, scripts and content security policy of the pages.
 
 A page loads nothing. Its policy allows only the scripts whose hashes it lists, so that markup
 that got past the escaping could not run.
@@ -52,7 +52,7 @@ class Shell:
 
 
 def shell(styles: Sequence[str], first_script: str, script: str) -> Shell:
-    """Return what a page is wrapped in.
+    """Build the styles, scripts and policy of a page.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ class Table:
     rows : tuple of tuple of Cell
         Cells in the order of the columns.
     note : str
-        What is left out, if anything.
+        Omitted rows, if any.
     query, command : str
         The SQL and the command that return the same rows.
     """
@@ -180,7 +180,15 @@ def build(
         Shown column to the sparklines of its cells, row by row.
     """
     rows = listing.rows
-    kept = [f for i, f in enumerate(shown) if i == 0 or _has_values(rows[f.name], f)]
+    kept = [
+        field
+        for field in shown
+        if field is shown[0]
+        or (
+            rows[field.name].is_not_null().any()
+            and (not field.optional or (rows[field.name].fill_null(0) != 0).any())
+        )
+    ]
     columns = [_column(rows, field, kept, comments) for field in kept]
     cells = {field.name: _cells(rows, field, kept, start_t) for field in kept}
     if expandable:
@@ -209,12 +217,6 @@ def build(
         query=listing.query,
         command=command,
     )
-
-
-def _has_values(values: pl.Series, field: Field) -> bool:
-    if values.null_count() == values.len():
-        return False
-    return not field.optional or bool((values.fill_null(0) != 0).any())
 
 
 def _column(
@@ -253,7 +255,7 @@ def _format(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[
     if kind == "outcome":
         return "", _outcome
     if kind == "since":
-        return "s", partial(_since, start_t=start_t)
+        return "s", lambda t: Cell("") if t is None else Cell(f"{t - start_t:,.3f}", t)
     if kind == "share":
         return "%", partial(_number, divisor=0.01, decimals=0)
     if kind in ("count", "trouble"):
@@ -263,7 +265,9 @@ def _format(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[
         unit = "1/s" if kind == "rate" else ""
         return unit, partial(_number, divisor=1, decimals=_decimals(largest))
     if kind in ("seconds", "difference"):
-        unit, divisor = _seconds_unit(largest)
+        unit, divisor = "s", 1.0
+        if 0 < largest < 0.1:
+            unit, divisor = ("ms", 1e-3) if largest >= 1e-4 else ("µs", 1e-6)
     else:
         unit, divisor = quantities.byte_unit(largest)
     decimals = 0 if unit == "B" else _decimals(largest / divisor)
@@ -280,10 +284,6 @@ def _text(value: Any) -> Cell:
 def _outcome(value: Any) -> Cell:
     text = _text(value).text
     return Cell(text, tone="good" if value in _GOOD else "bad" if text else "")
-
-
-def _since(value: float | None, start_t: float) -> Cell:
-    return Cell("") if value is None else Cell(f"{value - start_t:,.3f}", value)
 
 
 def _number(value: float | None, divisor: float, decimals: int, tone: str = "") -> Cell:
@@ -309,14 +309,8 @@ def _difference(value: float | None, divisor: float, decimals: int) -> Cell:
     return Cell(f"{sign if float(amount.replace(',', '')) else ''}{amount}", value)
 
 
-def _seconds_unit(largest: float) -> tuple[str, float]:
-    if 0 < largest < 1e-4:
-        return "µs", 1e-6
-    return ("ms", 1e-3) if 0 < largest < 0.1 else ("s", 1.0)
-
-
 def _decimals(largest: float) -> int:
     """Return the number of decimals with which the largest value has three or four digits."""
-    # A sum of floats can be slightly below the round number that it stands for.
+    # A sum of floats can be slightly below a round number.
     rounded = float(f"{largest:.9g}")
     return next((d for d, bound in ((3, 1), (2, 100), (1, 1000)) if rounded < bound), 0)

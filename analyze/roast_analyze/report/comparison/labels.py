@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Most characters of names that are not abbreviated.
 _SHORT: Final = 24
-#: Words of a name, and what separates them.
+#: Words and separators of a name.
 _WORDS: Final = re.compile(r"[^\W_]+|[\W_]+")
 
 

@@ -146,14 +146,17 @@ def build(
         "binSeconds": profiles.bucket_seconds,
         "start": profiles.start_t - start_t,
     }
-    seen = _samples_by_frame(tree, counts.filter(pl.col("group").is_in(groups.of_dask)))
+    of_dask = counts.filter(pl.col("group").is_in(groups.of_dask))
+    seen: Counter[int] = Counter()
+    for node, samples in of_dask.select("node", "samples").iter_rows():
+        seen[tree.node_frames[node]] += samples
     return Flame(
         embedded=pack(embedded),
         workers=_choices(groups.workers, names, "workers"),
         prefixes=_choices(groups.prefixes, {}, "prefixes"),
         logs=_log_choices(groups.logs),
         has_scheduler=any(worker == _SCHEDULER for worker, _, _ in groups.listed),
-        samples=int(counts.filter(pl.col("group").is_in(groups.of_dask))["samples"].sum()),
+        samples=int(of_dask["samples"].sum()),
         ambiguous=seen[_SEVERAL_FRAME],
         rare=seen[_RARE_FRAME],
         query="SELECT * FROM profile_stacks",
@@ -360,13 +363,6 @@ def _pruned(
             places[node] = rare[at]
     moved = counts.with_columns(pl.lit(pl.Series(places)).gather(pl.col("node")).alias("node"))
     return kept, _summed(moved)
-
-
-def _samples_by_frame(tree: FlameTree, counts: pl.DataFrame) -> Counter[int]:
-    seen: Counter[int] = Counter()
-    for node, samples in counts.select("node", "samples").iter_rows():
-        seen[tree.node_frames[node]] += samples
-    return seen
 
 
 def _functions(tree: FlameTree) -> dict[str, Any]:

@@ -148,6 +148,7 @@ _SPREAD: Final = [
 
 def _box(row: dict[str, Any], place: int, name: str, color: str) -> Box:
     low, first, middle, third, high, _ = _SPREAD
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return Box(
         orientation="h",
         y=[place],
@@ -161,7 +162,7 @@ def _box(row: dict[str, Any], place: int, name: str, color: str) -> Box:
         whiskerwidth=0.4,
         width=0.6,
         line={"color": color, "width": 1.4},
-        fillcolor=_pale(color),
+        fillcolor=f"rgba({red}, {green}, {blue}, 0.22)",
         # The tooltip of the longest attempt contains all numbers of the box.
         hoverinfo="skip",
     )
@@ -188,11 +189,6 @@ def _longest(spread: pl.DataFrame, names: list[str]) -> Scatter:
             x="max_compute_seconds", y="rank", customdata=["prefix", *_SPREAD[:-1]]
         ),
     )
-
-
-def _pale(color: str) -> str:
-    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red}, {green}, {blue}, 0.22)"
 
 
 def _traces(shown: pl.DataFrame, names: list[str], marks: list[str]) -> list[Bar]:

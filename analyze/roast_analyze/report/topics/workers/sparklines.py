@@ -207,7 +207,13 @@ def path(values: Sequence[float | None], top: float) -> str:
     'M0 15l10-14h20M50 8h0'
     """
     step = WIDTH_PX // max(len(values), 1)
-    heights = [None if value is None else _height(value, top) for value in values]
+    pixels = _LOWEST_PX - _HIGHEST_PX
+    heights = [
+        None
+        if value is None
+        else round(_LOWEST_PX - pixels * (min(max(value / top, 0.0), 1.0) if top > 0 else 0.0))
+        for value in values
+    ]
     pieces = groupby(enumerate(heights), key=lambda placed: placed[1] is not None)
     return "".join(
         _piece([(place * step, height) for place, height in piece if height is not None])
@@ -234,11 +240,6 @@ def _piece(points: list[tuple[int, int]]) -> str:
             x = last
         y = height
     return "".join(steps)
-
-
-def _height(value: float, top: float) -> int:
-    share = min(max(value / top, 0.0), 1.0) if top > 0 else 0.0
-    return round(_LOWEST_PX - share * (_LOWEST_PX - _HIGHEST_PX))
 
 
 def _binned(

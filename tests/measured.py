@@ -1,4 +1,4 @@
-"""Files that other programs wrote, to be imported: real ones."""
+"""Real files of Yappi and Darshan for the tests of imports."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import darshan
 
-#: What a process that Yappi measures does: threads, recursion of one and of two functions.
+#: Program that Yappi profiles: threads, recursion of one and of two functions.
 WORKLOAD = """
 import sys, threading, time
 import yappi
@@ -54,7 +54,7 @@ for function in functions:
 
 
 def yappi_files(folder: Path, clock: str = "cpu") -> tuple[float, list[tuple]]:
-    """Let Yappi measure a process, and save it in each format; gives what Yappi says itself."""
+    """Profile a process with Yappi, save each format, and return Yappi's own statistics."""
     done = subprocess.run(
         [sys.executable, "-c", WORKLOAD, str(folder), clock],
         capture_output=True,
@@ -73,12 +73,12 @@ def yappi_files(folder: Path, clock: str = "cpu") -> tuple[float, list[tuple]]:
 
 
 def darshan_log(name: str) -> Path:
-    """Find one of the logs that come with PyDarshan."""
+    """Return a log that is part of PyDarshan."""
     [path, *_] = sorted(Path(darshan.__file__).parent.rglob(name))
     return path
 
 
 def darshan_logs() -> list[Path]:
-    """Find all logs that come with PyDarshan, each once."""
+    """Return all different logs that are part of PyDarshan."""
     found = sorted(Path(darshan.__file__).parent.rglob("*.darshan"))
     return list({path.read_bytes(): path for path in found}.values())

@@ -1,6 +1,6 @@
-"""The analysis of the demonstration: select jets, pair them, fill histograms.
+"""The analysis of the demo: select jets, pair them, fill histograms.
 
-Of the recorder it knows the names that it gives to its parts, and would be recorded without.
+The sections are optional: without them, the chunks are recorded all the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NanoAODSchema.warn_missing_crossrefs = False
 
 
 class DijetProcessor(processor.ProcessorABC):
-    """Dijet masses and jet momenta of events with two good jets and little MET."""
+    """Fill dijet masses and jet momenta of events with two good jets and little MET."""
 
     def process(self, events: Any) -> dict[str, Any]:
         """Fill the histograms of one chunk of events."""
@@ -44,5 +44,5 @@ class DijetProcessor(processor.ProcessorABC):
         }
 
     def postprocess(self, accumulator: Any) -> Any:
-        """Nothing is left to do after the merging."""
+        """Return the merged results unchanged."""
         return accumulator

@@ -1,7 +1,7 @@
-"""NanoAOD-like ROOT files to run on, written with uproot.
+"""Write NanoAOD-like ROOT files as input of the demo.
 
-The events are random numbers with the shapes of real ones: a TTree ``Events`` with
-jagged ``Jet``, ``Muon`` and ``Electron`` collections and flat ``MET`` branches.
+The events are random numbers in the shape of real ones: a TTree ``Events`` with jagged
+``Jet``, ``Muon`` and ``Electron`` collections and flat ``MET`` branches.
 """
 
 from __future__ import annotations
@@ -14,25 +14,15 @@ import awkward as ak
 import numpy as np
 import uproot
 
-#: Entries of one basket: a chunk of any size can then read little more than its own.
+#: Entries of a basket. Small ones, so that a chunk reads little beyond its own entries.
 BASKET_ENTRIES = 10_000
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A sample to generate.
+    """A dataset to generate: `files` of `events` each.
 
-    Parameters
-    ----------
-    name : str
-    files : int
-        Files to write.
-    events : int
-        Events in each file.
-    jets : float
-        Mean number of jets in an event.
-    resonance_mass : float
-        Mass in GeV around which the two leading jets' energies scatter.
+    `jets` is their mean number in an event, `resonance_mass` sets their energy in GeV.
     """
 
     name: str
@@ -50,81 +40,67 @@ DATASETS = (
 
 
 def write_files(folder: Path, datasets: tuple[Dataset, ...] = DATASETS) -> Iterator[Path]:
-    """Write the files of some datasets, one at a time.
+    """Write the files of some datasets, and yield each when it is complete.
 
     Parameters
     ----------
     folder : Path
-        Must exist. Files are named ``<dataset>_<number>.root``.
+        It must exist. Files in it that are complete already are kept.
     datasets : tuple of Dataset
-
-    Yields
-    ------
-    Path
-        Each file, when it is complete. One that is there already is kept.
     """
     for number, dataset in enumerate(datasets):
-        for part in range(dataset.files):
-            path = folder / f"{dataset.name}_{part}.root"
+        for part, path in enumerate(_paths(folder, dataset)):
             if not path.exists():
                 random = np.random.default_rng(1_000 * number + part)
+                # A run that is interrupted must not leave half a file for the next one.
                 unfinished = path.with_suffix(".unfinished")
-                _write_file(unfinished, dataset, random)
+                with uproot.recreate(unfinished) as file:
+                    tree = file.mktree("Events", _events(dataset, random, 0))
+                    for begin in range(0, dataset.events, BASKET_ENTRIES):
+                        entries = min(BASKET_ENTRIES, dataset.events - begin)
+                        tree.extend(_events(dataset, random, entries))
                 unfinished.rename(path)
             yield path
 
 
 def fileset(folder: Path, datasets: tuple[Dataset, ...] = DATASETS) -> dict[str, list[str]]:
-    """Give coffea's fileset of what :func:`write_files` wrote."""
-    return {
-        dataset.name: [
-            str(folder / f"{dataset.name}_{part}.root") for part in range(dataset.files)
-        ]
-        for dataset in datasets
-    }
+    """Return coffea's fileset of the files of :func:`write_files`."""
+    return {dataset.name: list(map(str, _paths(folder, dataset))) for dataset in datasets}
 
 
-def _write_file(path: Path, dataset: Dataset, random: np.random.Generator) -> None:
-    with uproot.recreate(path) as file:
-        tree = file.mktree("Events", _events(dataset, random, 0))
-        for begin in range(0, dataset.events, BASKET_ENTRIES):
-            entries = min(BASKET_ENTRIES, dataset.events - begin)
-            tree.extend(_events(dataset, random, entries))
+def _paths(folder: Path, dataset: Dataset) -> list[Path]:
+    return [folder / f"{dataset.name}_{part}.root" for part in range(dataset.files)]
 
 
 def _events(
     dataset: Dataset, random: np.random.Generator, entries: int
 ) -> dict[str, ak.Array | np.ndarray]:
+    def particles(mean_number: float, mean_pt: float) -> ak.Array:
+        """Return a jagged collection of four-vectors."""
+        counts = random.poisson(mean_number, entries)
+        total = int(counts.sum())
+        flat = ak.zip(
+            {
+                "pt": (15.0 + random.gamma(2.0, mean_pt / 2, total)).astype(np.float32),
+                "eta": random.normal(0.0, 1.5, total).astype(np.float32),
+                "phi": random.uniform(-np.pi, np.pi, total).astype(np.float32),
+                "mass": random.gamma(3.0, 3.0, total).astype(np.float32),
+            }
+        )
+        return ak.unflatten(flat, counts)
+
+    def leptons(mean_number: float) -> ak.Array:
+        found = particles(mean_number, 25.0)
+        charges = random.choice(np.array([-1, 1], dtype=np.int32), ak.count(found.pt))
+        return ak.with_field(found, ak.unflatten(charges, ak.num(found)), "charge")
+
     return {
         "run": np.ones(entries, dtype=np.uint32),
         "luminosityBlock": np.ones(entries, dtype=np.uint32),
         "event": np.arange(entries, dtype=np.uint64),
-        "Jet": _particles(random, entries, dataset.jets, dataset.resonance_mass / 2),
-        "Muon": _leptons(random, entries, 0.8),
-        "Electron": _leptons(random, entries, 0.6),
+        "Jet": particles(dataset.jets, dataset.resonance_mass / 2),
+        "Muon": leptons(0.8),
+        "Electron": leptons(0.6),
         "MET_pt": random.exponential(30.0, entries).astype(np.float32),
         "MET_phi": random.uniform(-np.pi, np.pi, entries).astype(np.float32),
     }
-
-
-def _leptons(random: np.random.Generator, entries: int, mean_number: float) -> ak.Array:
-    leptons = _particles(random, entries, mean_number, 25.0)
-    charges = random.choice(np.array([-1, 1], dtype=np.int32), ak.count(leptons.pt))
-    return ak.with_field(leptons, ak.unflatten(charges, ak.num(leptons)), "charge")
-
-
-def _particles(
-    random: np.random.Generator, entries: int, mean_number: float, mean_pt: float
-) -> ak.Array:
-    """Make a jagged collection of four-vectors: pt, eta, phi, mass."""
-    counts = random.poisson(mean_number, entries)
-    total = int(counts.sum())
-    flat = ak.zip(
-        {
-            "pt": (15.0 + random.gamma(2.0, mean_pt / 2, total)).astype(np.float32),
-            "eta": random.normal(0.0, 1.5, total).astype(np.float32),
-            "phi": random.uniform(-np.pi, np.pi, total).astype(np.float32),
-            "mass": random.gamma(3.0, 3.0, total).astype(np.float32),
-        }
-    )
-    return ak.unflatten(flat, counts)

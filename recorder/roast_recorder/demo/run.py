@@ -1,4 +1,4 @@
-"""Run the demonstration's analysis on this machine, under the recorder."""
+"""Run the analysis of the demo on this machine, under the recorder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roast_recorder.demo.dijet import DijetProcessor
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an analysis gave: coffea's accumulator and its own report of the run."""
+    """Results of an analysis: coffea's accumulator and its report of the run."""
 
     result: dict[str, Any]
     report: dict[str, Any]
@@ -31,15 +31,15 @@ def run_analysis(
     chunksize: int = 30_000,
     **executor_options: Any,
 ) -> Outcome:
-    """Run the dijet analysis as any coffea user would.
+    """Run the dijet analysis.
 
     Parameters
     ----------
     client : distributed.Client
     fileset : dict
-        Dataset to files, as coffea takes it.
+        Files of each dataset, as for coffea.
     treename : str
-        The tree of every file.
+        Tree of every file.
     chunksize : int
         Events of a chunk.
     **executor_options
@@ -58,16 +58,16 @@ def run_analysis(
 def record_demo(
     trace: Path, fileset: dict[str, Any], *, treename: str, chunksize: int, workers: int
 ) -> Outcome:
-    """Start a cluster of worker processes, run the analysis, record it.
+    """Start a local cluster, and record the analysis on it.
 
     Parameters
     ----------
     trace : Path
-        Where the trace goes.
+        File to write.
     fileset, treename, chunksize
-        As :func:`run_analysis` takes them.
+        See :func:`run_analysis`.
     workers : int
-        Worker processes, of one thread each.
+        Number of worker processes of one thread each.
     """
     with (
         LocalCluster(

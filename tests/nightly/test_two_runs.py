@@ -1,4 +1,4 @@
-"""Two runs that differ in one option and one package: one query shows these two."""
+"""The view `differences` of two runs that differ in one option and one package."""
 
 import sys
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture
 def record_run(tmp_path):
-    """Record a run with some configuration, whose workers find a package of some version."""
+    """Record a run with a configuration, and workers that have a version of a package."""
 
     def record_run(name, version, **options):
         folder = tmp_path / name
@@ -41,7 +41,7 @@ def record_run(tmp_path):
     return record_run
 
 
-def test_one_query_shows_the_two_and_nothing_else(record_run):
+def test_only_the_two_differences_are_shown(record_run):
     one = record_run("one", "1.0", distributed__worker__memory__spill=0.7)
     other = record_run("other", "2.0", distributed__worker__memory__spill=0.71)
 

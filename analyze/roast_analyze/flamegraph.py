@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from roast_analyze.errors import TraceError
-from roast_analyze.export.scope import part_of
+from roast_analyze.export.scope import find_scope
 
 if TYPE_CHECKING:
     import polars as pl
@@ -88,7 +88,7 @@ def stacks_of(
     profiler: str = "dask",
 ) -> pl.DataFrame:
     """Add up the stacks of a part of a trace; parameters as in ``Trace.flamegraph``."""
-    scope = part_of(trace, worker=worker, prefix=prefix, start=start, stop=stop)
+    scope = find_scope(trace, worker=worker, prefix=prefix, start=start, stop=stop)
     part = scope.condition(begin=_MIDDLE, end=_MIDDLE)
     # In Dask's samples a null worker is the scheduler; Yappi files can have an unknown one.
     of_workers = "true" if scope.scheduler or profiler != "dask" else "worker IS NOT NULL"

@@ -188,7 +188,7 @@ def test_a_flame_graph_of_a_part(profiled, part, expected):
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ({"worker": "w3"}, "no worker is 'w3'"),
+        ({"worker": "w3"}, "unknown worker 'w3'"),
         ({"prefix": "laod"}, "did you mean 'load'?"),
         ({"start": 5.0, "stop": 4.0}, "empty time range from 5 s to 4 s"),
     ],

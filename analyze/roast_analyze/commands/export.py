@@ -60,10 +60,10 @@ def run(options: argparse.Namespace) -> None:
     with open_trace(options.traces, options, views=options.views, limited=False) as trace:
         from roast_analyze.export import files, folded, perfetto, speedscope, tables
         from roast_analyze.export.profiles import refuse_if_none
-        from roast_analyze.export.scope import part_of
+        from roast_analyze.export.scope import find_scope
 
         start, stop = (_seconds(trace, time) for time in (options.start, options.stop))
-        scope = part_of(
+        scope = find_scope(
             trace, worker=options.worker, prefix=options.prefix, start=start, stop=stop
         )
         if any(name in targets for name in _PROFILES):

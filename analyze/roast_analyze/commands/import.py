@@ -70,12 +70,12 @@ def run(options: argparse.Namespace) -> None:
     if options.tool == "darshan":
         read = darshan.read
     else:
-        worker = yappi.worker_named(options.into, options.worker)
+        worker = yappi.find_worker(options.into, options.worker)
         read = partial(yappi.read, worker=worker, clock=options.clock)
-    for added in append_import.add(options.into, options.files, read):
+    for added in append_import.append_files(options.into, options.files, read):
         counts = sorted(added.records_by_kind.items())
         contents = " and ".join(counted(n, _NOUNS[kind]) for kind, n in counts)
-        if added.was_there:
+        if added.already_imported:
             _print(f"{added.path.name}: already imported, skipped")
         else:
             _print(f"{added.path.name}: imported {contents or 'nothing: no matching records'}")

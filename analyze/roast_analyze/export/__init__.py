@@ -1,7 +1,8 @@
-"""A trace in the formats of other programs.
+"""Traces in the formats of other programs.
 
-One module a format, each with a function ``write(trace, scope, target)``. A
-:class:`.scope.Scope` says which worker, prefix and stretch of time is meant. Rows come from
-DuckDB a batch at a time and go to the file at once (:mod:`.rows`), and a file is in its place
-only when it is whole (:mod:`.files`).
+One module per format. ``perfetto``, ``speedscope`` and ``folded`` have a function
+``write(trace, scope, file)``; ``tables`` writes Parquet files and DuckDB databases. A
+:class:`.scope.Scope` selects workers, a prefix and a time range. Rows are read from DuckDB in
+batches and written at once (:mod:`.rows`), and an older file is replaced only by a complete
+one (:mod:`.files`).
 """

@@ -1,4 +1,4 @@
-"""Files that are in their place only when they are whole, and streams that are not files."""
+"""Output files that replace older ones only when complete, and output streams."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from roast_analyze.errors import NotWritable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Names of the stream that the next program reads.
+#: Names of standard output.
 STDOUT: Final = (Path("-"), Path("/dev/stdout"))
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path to write to; what lies there in the end takes the place of the file.
+    """Yield a temporary path, whose file finally replaces the one at `path`.
 
     Raises
     ------
     NotWritable
-        If that cannot be; the older file is then as it was.
+        If the file cannot be written; the older file is then unchanged.
     """
     unfinished = path.with_name(path.name + ".part")
     try:
@@ -38,7 +38,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def text(path: Path) -> Iterator[IO[str]]:
-    """Open a file for text; a pipe or a device is written to as it is.
+    """Open a text file for writing, without replacing pipes and devices.
 
     Raises
     ------
@@ -56,41 +56,42 @@ def text(path: Path) -> Iterator[IO[str]]:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, meant: Path) -> Iterator[IO[str]]:
+def _opened(path: Path, target: Path) -> Iterator[IO[str]]:
     try:
         with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             yield file
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _not_writable(meant, error) from None
+        raise _not_writable(target, error) from None
 
 
 def check_place(path: Path, *, is_folder: bool = False) -> None:
-    """Refuse a place where nothing can be written, before minutes of reading.
+    """Check that a target can be written, before the trace is read.
 
     Raises
     ------
     NotWritable
-        If the folder around it is not there, or it is a folder and should not be, or
-        the other way round.
+        If its parent folder does not exist, or if it is a file where a folder is expected
+        or the reverse.
     """
     if path in STDOUT:
         if is_folder:
-            raise NotWritable(f"{str(path)!r} is no folder; name one")
+            raise NotWritable(f"{str(path)!r} is not a folder: name a folder")
         return
     try:
         if is_folder:
             if path.exists() and not path.is_dir():
-                raise NotWritable(f"{str(path)!r} is no folder; name one, there or not")
+                raise NotWritable(f"{str(path)!r} is not a folder: name a folder")
         elif path.is_dir():
-            raise NotWritable(f"{str(path)!r} is a folder; name a file")
+            raise NotWritable(f"{str(path)!r} is a folder: name a file")
         if not path.absolute().parent.is_dir():
-            raise NotWritable(f"there is no folder {str(path.absolute().parent)!r} to write to")
+            folder = str(path.absolute().parent)
+            raise NotWritable(f"folder {folder!r} does not exist: create it, or name another")
     except OSError as error:
         raise _not_writable(path, error) from None
 
 
 def _not_writable(path: Path, error: OSError) -> NotWritable:
-    why = error.strerror or " ".join(str(error).split())
-    return NotWritable(f"{str(path)!r} cannot be written: {why}")
+    reason = error.strerror or " ".join(str(error).split())
+    return NotWritable(f"{str(path)!r} cannot be written: {reason}")

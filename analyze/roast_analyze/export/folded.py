@@ -1,8 +1,8 @@
-"""Profiles as folded stacks, for flamegraph.pl, inferno and their like.
+"""Profiles as folded stacks, for flamegraph.pl, inferno and similar programs.
 
-A line is a stack and how often it was seen: functions, the outermost first, with ``;``
-between them, then a space and the number of samples. Workers are taken together. The
-scheduler is not among them unless it is asked for: its event loop is sampled all the time.
+A line is a stack and its number of samples: functions separated by ``;``, the outermost
+first, then a space and the number. Samples of all workers are added up. The scheduler is
+included only on request, because its event loop is sampled continuously.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ORDER BY frames
 
 
 def write(trace: Session, scope: Scope, file: IO[str]) -> None:
-    """Write the stacks of a part of a trace.
+    """Write the stacks in a scope of a trace.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def write(trace: Session, scope: Scope, file: IO[str]) -> None:
 
 
 def _label(frame: dict[str, Any]) -> str:
-    """Name a function in a way that the format can hold: function (file:line)."""
+    """Return the name of a function in the format: function (file:line)."""
     name, filename, line_number = frame.values()
     place = f"{filename or '?'}:{line_number}" if line_number is not None else filename
     label = f"{name or '?'} ({place})" if place else name or "?"

@@ -1,4 +1,4 @@
-"""Slices on lanes, so that no two of a lane overlap."""
+"""Layout of slices on lanes without overlap."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Slice:
-    """A stretch of time, in whole units of any kind, and what it stands for."""
+    """A time range in whole units, and its data."""
 
     start: int
     stop: int
-    what: Any = None
+    data: Any = None
 
 
-def laid_out(slices: Iterable[Slice], tolerance: int = 0) -> Iterator[tuple[int, Slice]]:
-    """Give each slice a lane, counted from 0, on which it overlaps no other one.
+def assign_lanes(slices: Iterable[Slice], tolerance: int = 0) -> Iterator[tuple[int, Slice]]:
+    """Assign each slice to a lane, from 0 on, on which it overlaps no other slice.
 
     Parameters
     ----------
     slices : iterable of Slice
-        In the order of their starts, each at least one unit long.
+        In order of their starts, each at least one unit long.
     tolerance : int
-        How far a slice of lane 0 may seem to go on when the next one begins; it is then
-        ended there. What overlaps by more goes to another lane.
+        Overlap up to which a slice of lane 0 is cut at the start of the next slice. A
+        slice that overlaps by more is assigned to another lane.
 
     Yields
     ------
     tuple of int and Slice
-        Lane, and the slice as it fits; as many as came.
+        Lane, and the slice, cut if necessary.
     """
     last: Slice | None = None
-    others: list[tuple[int, int]] = []  # ends of the further lanes, the earliest first
+    others: list[tuple[int, int]] = []  # stop and number of further lanes, as a heap
     for slice_ in slices:
         if last is None or last.start < slice_.start >= last.stop - tolerance:
             if last is not None:

@@ -1,13 +1,12 @@
-"""Trace events for Perfetto: what every thread computed, as a JSON array.
+"""Trace events for Perfetto: the tasks of every thread, transfers and counters, as JSON.
 
 The format is Chrome's, which https://ui.perfetto.dev and chrome://tracing open
 (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). A process
-is a worker. Its lanes are its threads, one lane each, with a slice per task that computed
-(category ``task``, named by prefix, or by dataset and file if it is a chunk), and as many
-lanes for transfers to it as there were at a time (``transfer``). Chunks that were measured
-without a cluster are slices of the category ``chunk``. Numbers of processes and threads
-(``pid``, ``tid``) are all different. Times are in whole microseconds since the recording
-began.
+is a worker. Its lanes are its threads, one lane each, with a slice per computed task
+(category ``task``, named by prefix, or by dataset and file if it is a chunk), and one lane
+per concurrent transfer to it (``transfer``). Chunks that were measured without a cluster are
+slices of the category ``chunk``. Numbers of processes and threads (``pid``, ``tid``) are all
+different. Times are in whole microseconds since the start of the recording.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from roast_analyze.export.lanes import Slice, laid_out
+from roast_analyze.export.lanes import Slice, assign_lanes
 from roast_analyze.export.rows import rows
 from roast_analyze.export.scope import recording_start
 from roast_analyze.safe_text import shortened, visible
@@ -36,15 +35,15 @@ Row = dict[str, Any]
 #: Worker, thread and slice.
 _Placed = tuple[str | None, int | None, Slice]
 
-#: By how much tasks of a thread seem to overlap, in microseconds: workers tell times on the
-#: scheduler's clock, which they estimate anew at each heartbeat. The sample traces have 0.1 s.
+#: Apparent overlap of tasks of one thread, in microseconds: workers convert times to the
+#: scheduler's clock and estimate the offset at each heartbeat. The sample traces have 0.1 s.
 JITTER: Final = 200_000
 
-#: Task runs that are sorted at a time, whole workers each.
+#: Task runs sorted by one query, of whole workers.
 GROUP_RUNS: Final = 200_000
 
-#: Colours of chrome://tracing by rank of the prefix. Perfetto colours by name.
-_COLOURS: Final = (
+#: Colors of chrome://tracing by rank of the prefix. Perfetto colors by name.
+_COLORS: Final = (
     "thread_state_runnable",
     "rail_response",
     "thread_state_iowait",
@@ -53,14 +52,14 @@ _COLOURS: Final = (
     "olive",
     "rail_load",
     "rail_idle",
-    "cq_build_attempt_runnig",  # so spelt in its list of colours
+    "cq_build_attempt_runnig",  # spelled like this in its list of colors
     "generic_work",
 )
-_COLOUR_OF_FAILURE: Final = "terrible"
-_COLOUR_OF_TRANSFER: Final = "grey"
+_COLOR_OF_FAILURE: Final = "terrible"
+_COLOR_OF_TRANSFER: Final = "grey"
 _FAILED: Final = ("erred", "retried")
 
-#: Instants further from the start than this, in seconds, are not believed.
+#: Times further from the start than this, in seconds, are clipped as invalid.
 _LONGEST: Final = 1e9
 
 _TASKS: Final = """
@@ -107,7 +106,7 @@ WHERE start_t IS NOT NULL AND destination IS NOT NULL AND {condition}
 ORDER BY worker, start, stop
 """
 
-# What a worker says with the end of a task: where it fetched what the task needed.
+# Reported with the end of each task, also if transfers are not recorded.
 _FETCHES: Final = """
 SELECT worker, key AS for_task, source, start_t AS start, stop_t AS stop
 FROM task_phases
@@ -123,7 +122,7 @@ FROM worker_samples
 WHERE t IS NOT NULL AND {condition}
 """
 
-#: Counters of a worker: a name, and what it counts.
+#: Counters of a worker: name, and column of each series.
 _COUNTERS: Final = {
     "memory": {
         "process_bytes": "memory_bytes",
@@ -136,7 +135,7 @@ _COUNTERS: Final = {
 
 
 def write(trace: Session, scope: Scope, file: IO[str]) -> None:
-    """Write the trace events of a part of a trace.
+    """Write the trace events in a scope of a trace.
 
     Parameters
     ----------
@@ -152,42 +151,40 @@ def write(trace: Session, scope: Scope, file: IO[str]) -> None:
 
 
 def events(trace: Session, scope: Scope) -> Iterator[Event]:
-    """Give the trace events of a part of a trace, in no order of time."""
-    processes = _Processes(dict(_worker_names(trace)))
+    """Yield the trace events in a scope of a trace, not ordered by time."""
+    processes = _Processes(dict(trace.sql("SELECT worker, name FROM workers").fetchall()))
     clock = _Clock(recording_start(trace))
-    colours = _colours(trace)
+    colors = _colors(trace)
     if scope.scheduler:
         return
     for group in _groups(trace, scope):
         query = _Query(trace, group)
-        for runs in (query.of_tasks(), query.of_chunks_alone()):
-            yield from _lanes(processes, _computed(runs, clock, colours), "thread", JITTER)
-        yield from _lanes(processes, _moved(query.of_transfers(), clock), "transfer")
-        yield from _counters(processes, query.of_samples(), clock)
-
-
-def _worker_names(trace: Session) -> Iterator[tuple[str, str | None]]:
-    yield from trace.sql("SELECT worker, name FROM workers").fetchall()
+        for runs in (query.tasks(), query.chunks_without_tasks()):
+            slices = _task_slices(runs, clock, colors)
+            yield from _lane_events(processes, slices, "thread", JITTER)
+        slices = _transfer_slices(query.transfers(), clock)
+        yield from _lane_events(processes, slices, "transfer")
+        yield from _counters(processes, query.samples(), clock)
 
 
 @dataclass(frozen=True)
 class _Clock:
-    """Tells microseconds since the recording began."""
+    """Conversion to microseconds since the start of the recording."""
 
     start_t: float
 
     def microseconds(self, t: float) -> int:
         return round(1e6 * min(max(0.0, t - self.start_t), _LONGEST))
 
-    def slice(self, start_t: float, stop_t: float | None, what: Event) -> Slice:
-        """Give a slice, long enough to be seen."""
+    def slice(self, start_t: float, stop_t: float | None, event: Event) -> Slice:
+        """Return a slice of at least one microsecond, so that it is visible."""
         start = self.microseconds(start_t)
         stop = start if stop_t is None else self.microseconds(stop_t)
-        return Slice(start, max(stop, start + 1), what)
+        return Slice(start, max(stop, start + 1), event)
 
 
 def _groups(trace: Session, scope: Scope) -> list[Scope]:
-    """Cut a part into groups of workers; what is of no worker is in the first."""
+    """Split a scope into groups of workers; rows without a worker are in the first."""
     counted = trace.sql(
         "SELECT worker, sum(task_runs) FROM workers GROUP BY worker ORDER BY worker"
     ).fetchall()
@@ -208,22 +205,22 @@ def _groups(trace: Session, scope: Scope) -> list[Scope]:
 
 @dataclass(frozen=True)
 class _Query:
-    """Asks for the rows of a group of workers."""
+    """Queries for the rows of a group of workers."""
 
     trace: Session
     scope: Scope
 
-    def of_tasks(self) -> Iterator[Row]:
+    def tasks(self) -> Iterator[Row]:
         condition = self.scope.condition(begin="compute_start_t", end="compute_stop_t")
         return self._rows(_TASKS.format(condition=condition.sql), condition.parameters)
 
-    def of_chunks_alone(self) -> Iterator[Row]:
+    def chunks_without_tasks(self) -> Iterator[Row]:
         condition = self.scope.condition(
             prefix="$prefix IS NULL", begin="start_t", end="stop_t"
         )
         return self._rows(_CHUNKS_ALONE.format(condition=condition.sql), condition.parameters)
 
-    def of_transfers(self) -> Iterator[Row]:
+    def transfers(self) -> Iterator[Row]:
         [(recorded,)] = self.trace.sql("SELECT count(*) FROM transfers").fetchall()
         if recorded:
             condition = self.scope.condition(
@@ -238,7 +235,7 @@ class _Query:
         condition = self.scope.condition(begin="start_t", end="stop_t")
         return self._rows(_FETCHES.format(condition=condition.sql), condition.parameters)
 
-    def of_samples(self) -> Iterator[Row]:
+    def samples(self) -> Iterator[Row]:
         condition = self.scope.condition(prefix=None, begin="t", end="t")
         return self._rows(_SAMPLES.format(condition=condition.sql), condition.parameters)
 
@@ -248,45 +245,47 @@ class _Query:
 
 @dataclass
 class _Processes:
-    """Numbers for workers and their lanes, each given once, and the events that name them."""
+    """Numbers of workers and their lanes, and the events that name them."""
 
     names: dict[str, str | None]
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     pids: dict[str | None, int] = field(default_factory=dict)
     tids: dict[tuple[object, ...], int] = field(default_factory=dict)
     threads: dict[int, list[object]] = field(default_factory=dict)
-    unsaid: list[Event] = field(default_factory=list)
+    pending: list[Event] = field(default_factory=list)
 
-    def introduced(self) -> Iterator[Event]:
-        """Give the events that name what was numbered since the last time."""
-        said, self.unsaid = self.unsaid, []
-        return iter(said)
+    def new_names(self) -> list[Event]:
+        """Return the events that name what was numbered since the last call."""
+        events, self.pending = self.pending, []
+        return events
 
     def pid(self, worker: str | None) -> int:
-        """Give the number of a worker."""
+        """Return the number of a worker."""
         if worker not in self.pids:
             pid = self.pids[worker] = next(self.numbers)
-            self.unsaid += (
-                _naming("process_name", pid, pid, name=self._process_name(worker)),
-                _naming("process_sort_index", pid, pid, sort_index=pid),
+            self.pending += (
+                _metadata("process_name", pid, pid, name=self._process_name(worker)),
+                _metadata("process_sort_index", pid, pid, sort_index=pid),
             )
         return self.pids[worker]
 
     def tid(self, worker: str | None, kind: str, thread: object, lane: int) -> tuple[int, int]:
-        """Give the numbers of a worker and of one of its lanes."""
+        """Return the numbers of a worker and of one of its lanes."""
         pid = self.pid(worker)
-        place = (pid, kind, thread, lane)
-        if place not in self.tids:
-            tid = self.tids[place] = next(self.numbers)
-            self.unsaid += (
-                _naming("thread_name", pid, tid, name=self._lane_name(pid, kind, thread, lane)),
-                _naming("thread_sort_index", pid, tid, sort_index=tid),
+        key = (pid, kind, thread, lane)
+        if key not in self.tids:
+            tid = self.tids[key] = next(self.numbers)
+            self.pending += (
+                _metadata(
+                    "thread_name", pid, tid, name=self._lane_name(pid, kind, thread, lane)
+                ),
+                _metadata("thread_sort_index", pid, tid, sort_index=tid),
             )
-        return pid, self.tids[place]
+        return pid, self.tids[key]
 
     def _process_name(self, worker: str | None) -> str:
         if worker is None:
-            return "worker not known"
+            return "unknown worker"
         name = self.names.get(worker)
         return _text(f"worker {worker}" if name in (None, worker) else f"{name} {worker}")
 
@@ -294,54 +293,54 @@ class _Processes:
         if kind == "transfer":
             return f"transfers {lane + 1}"
         if thread is None:
-            return f"thread not known {lane + 1}"
+            return f"unknown thread {lane + 1}"
         known = self.threads.setdefault(pid, [])
         if thread not in known:
             known.append(thread)
         number = known.index(thread) + 1
-        return f"thread {number}, at the same time" if lane else f"thread {number}"
+        return f"thread {number}, overlapping" if lane else f"thread {number}"
 
 
-def _naming(meta: str, pid: int, tid: int, **what: object) -> Event:
-    return {"ph": "M", "name": meta, "pid": pid, "tid": tid, "ts": 0, "args": what}
+def _metadata(event: str, pid: int, tid: int, **args: object) -> Event:
+    return {"ph": "M", "name": event, "pid": pid, "tid": tid, "ts": 0, "args": args}
 
 
-def _colours(trace: Session) -> dict[str | None, str]:
+def _colors(trace: Session) -> dict[str | None, str]:
     ranked = trace.sql(
         "SELECT prefix FROM prefixes ORDER BY compute_seconds DESC NULLS LAST, prefix"
     ).fetchall()
-    return dict(zip((name for (name,) in ranked), itertools.cycle(_COLOURS), strict=False))
+    return dict(zip((name for (name,) in ranked), itertools.cycle(_COLORS), strict=False))
 
 
-def _computed(
-    runs: Iterable[Row], clock: _Clock, colours: dict[str | None, str]
+def _task_slices(
+    runs: Iterable[Row], clock: _Clock, colors: dict[str | None, str]
 ) -> Iterator[_Placed]:
     for run in runs:
         times = run.pop("start"), run.pop("stop")
-        place = run.pop("worker"), run.pop("thread")
+        thread = run.pop("worker"), run.pop("thread")
         chunks = run.pop("chunks")
         prefix = run.get("prefix")
-        colour = colours.get(prefix, _COLOURS[0])
-        what = {
+        color = colors.get(prefix, _COLORS[0])
+        event = {
             "cat": "task" if "prefix" in run else "chunk",
             "name": _chunk_name(run, chunks) if chunks else _text(prefix or run["key"]),
-            "cname": _COLOUR_OF_FAILURE if run["outcome"] in _FAILED else colour,
+            "cname": _COLOR_OF_FAILURE if run["outcome"] in _FAILED else color,
             "args": _arguments(run),
         }
-        yield *place, clock.slice(*times, what)
+        yield *thread, clock.slice(*times, event)
 
 
-def _moved(transfers: Iterable[Row], clock: _Clock) -> Iterator[_Placed]:
+def _transfer_slices(transfers: Iterable[Row], clock: _Clock) -> Iterator[_Placed]:
     for transfer in transfers:
         times = transfer.pop("start"), transfer.pop("stop")
         worker, source = transfer.pop("worker"), transfer["source"]
-        what = {
+        event = {
             "cat": "transfer",
             "name": "transfer" if source is None else _text(f"from {source}"),
-            "cname": _COLOUR_OF_TRANSFER,
+            "cname": _COLOR_OF_TRANSFER,
             "args": _arguments(transfer),
         }
-        yield worker, None, clock.slice(*times, what)
+        yield worker, None, clock.slice(*times, event)
 
 
 def _chunk_name(run: Row, chunks: int) -> str:
@@ -360,7 +359,7 @@ def _text(text: str) -> str:
 
 
 def _arguments(row: Row) -> dict[str, Any]:
-    """Give what is known of a row, fit for JSON."""
+    """Return the values of a row that are not null, as JSON can represent them."""
     return {
         name: visible(value) if isinstance(value, str) else value
         for name, value in row.items()
@@ -368,23 +367,23 @@ def _arguments(row: Row) -> dict[str, Any]:
     }
 
 
-def _lanes(
+def _lane_events(
     processes: _Processes, slices: Iterator[_Placed], kind: str, tolerance: int = 0
 ) -> Iterator[Event]:
-    """Give slices, sorted by worker and thread, as events on lanes."""
-    for (worker, thread), together in itertools.groupby(slices, key=lambda placed: placed[:2]):
+    """Yield slices, sorted by worker and thread, as events on lanes."""
+    for (worker, thread), group in itertools.groupby(slices, key=lambda placed: placed[:2]):
         jitter = 0 if thread is None else tolerance
-        for lane, slice_ in laid_out((slice_ for _, _, slice_ in together), jitter):
+        for lane, slice_ in assign_lanes((slice_ for _, _, slice_ in group), jitter):
             pid, tid = processes.tid(worker, kind, thread, lane)
-            yield from processes.introduced()
+            yield from processes.new_names()
             times = {"ts": slice_.start, "dur": slice_.stop - slice_.start}
-            yield {"ph": "X", "pid": pid, "tid": tid, **times, **slice_.what}
+            yield {"ph": "X", "pid": pid, "tid": tid, **times, **slice_.data}
 
 
 def _counters(processes: _Processes, samples: Iterable[Row], clock: _Clock) -> Iterator[Event]:
     for sample in samples:
         place = {"pid": processes.pid(sample["worker"]), "ts": clock.microseconds(sample["t"])}
-        yield from processes.introduced()
+        yield from processes.new_names()
         for name, series in _COUNTERS.items():
             values = _arguments({label: sample[column] for label, column in series.items()})
             if values:

@@ -1,4 +1,4 @@
-"""Rows of a query, a batch at a time, so that memory does not grow with their number."""
+"""Query results in batches of rows, so that memory does not grow with their number."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BATCH_ROWS: Final = 10_000
 def batches(
     trace: Session, query: str, parameters: Mapping[str, object] | None = None
 ) -> pa.RecordBatchReader:
-    """Ask a question whose answer is computed while it is read.
+    """Run a query whose result is computed while it is read.
 
     Raises
     ------
     QueryError
-        If DuckDB refuses it.
+        If DuckDB rejects the query.
     """
     try:
         return trace.sql(query, parameters or None).to_arrow_reader(BATCH_ROWS)
@@ -37,6 +37,6 @@ def batches(
 def rows(
     trace: Session, query: str, parameters: Mapping[str, object] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Give the rows of an answer as dicts, as :func:`batches` does."""
+    """Yield the rows of :func:`batches` as dicts."""
     for batch in batches(trace, query, parameters):
         yield from batch.to_pylist()

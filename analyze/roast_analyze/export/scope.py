@@ -1,4 +1,4 @@
-"""Which part of a trace is meant: some workers, a prefix, a stretch of time."""
+"""Scope of an export: workers, a prefix and a time range."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from roast_analyze.errors import TraceError
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
-#: The scheduler among the profiles, where it has no worker.
+#: Name of the scheduler, whose profiles have no worker.
 SCHEDULER: Final = "scheduler"
 
-#: Most names that a message lists.
+#: Number of names that an error lists.
 _NAMES_SHOWN: Final = 8
 
 
@@ -29,7 +29,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Scope:
-    """A part of a trace.
+    """Selection of rows of a trace.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ class Scope:
     prefix : str, optional
         Key prefix; all prefixes if None.
     start_t, stop_t : float, optional
-        Stretch of time in seconds since the epoch, from start_t and before stop_t. What
-        overlaps it belongs to it.
+        Time range in seconds since the epoch, without stop_t. Rows that overlap it are
+        selected.
     scheduler : bool
-        Whether the profile of the scheduler is meant, and no worker.
+        Select the scheduler's profile instead of workers.
     """
 
     workers: tuple[str, ...] | None = None
@@ -58,17 +58,17 @@ class Scope:
         begin: str | None = None,
         end: str | None = None,
     ) -> Condition:
-        """Give the condition that rows of this part meet.
+        """Return the SQL condition for a table's rows in this scope.
 
         Parameters
         ----------
         workers : tuple of str
-            Columns of addresses, one of which must be that of a worker; none if the rows
-            are of no worker.
+            Columns of worker addresses, one of which must match; empty if the table has
+            none.
         prefix : str, optional
-            Expression over ``$prefix`` that holds for the rows of a prefix.
+            Expression over ``$prefix`` that is true for the rows of a prefix.
         begin, end : str, optional
-            Columns of the instants between which a row is; null is without an end.
+            Columns with the start and the end of a row; null is open-ended.
         """
         parts: list[str] = []
         parameters: dict[str, object] = {}
@@ -93,7 +93,7 @@ class Scope:
         return Condition(" AND ".join(parts) or "true", parameters)
 
 
-def part_of(
+def find_scope(
     trace: Session,
     *,
     worker: str | None = None,
@@ -101,7 +101,7 @@ def part_of(
     start: float | None = None,
     stop: float | None = None,
 ) -> Scope:
-    """Find a part of a trace by what the user calls it.
+    """Find the scope that a user's names and times select.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ def part_of(
     Raises
     ------
     TraceError
-        If there is no such worker, prefix or stretch of time.
+        If there is no such worker, prefix or time range.
     """
     start_t = recording_start(trace)
-    _check_stretch(trace, start, stop)
+    _check_time_range(trace, start, stop)
     workers = None if worker is None else _addresses(trace, worker)
     if prefix is not None:
         _check_prefix(trace, prefix)
@@ -132,12 +132,12 @@ def part_of(
 
 
 def recording_start(trace: Session) -> float:
-    """Give the start of the recording, in seconds since the epoch."""
+    """Return the start of the recording, in seconds since the epoch."""
     [(start_t,)] = trace.sql("SELECT coalesce(min(start_t), 0) FROM run").fetchall()
     return float(start_t)
 
 
-def _check_stretch(trace: Session, start: float | None, stop: float | None) -> None:
+def _check_time_range(trace: Session, start: float | None, stop: float | None) -> None:
     for value in (start, stop):
         if value is not None and not math.isfinite(value):
             raise TraceError(f"invalid time {value}: use seconds since the start")
@@ -154,7 +154,7 @@ def _check_stretch(trace: Session, start: float | None, stop: float | None) -> N
 
 
 def _addresses(trace: Session, worker: str) -> tuple[str, ...]:
-    """Give the addresses that are meant; none are those of the scheduler."""
+    """Return the addresses of a worker, or none for the scheduler."""
     known = trace.sql(
         "SELECT worker, name FROM workers UNION SELECT worker, NULL FROM raw.profile "
         "WHERE worker IS NOT NULL AND worker NOT IN (SELECT worker FROM workers) ORDER BY ALL"
@@ -165,7 +165,7 @@ def _addresses(trace: Session, worker: str) -> tuple[str, ...]:
     if worker == SCHEDULER:
         return ()
     names = [name if name is not None else address for address, name in known]
-    raise TraceError(f"no worker is {worker!r}; {_hint(worker, names)}")
+    raise TraceError(f"unknown worker {worker!r}: {_hint(worker, names)}")
 
 
 def _check_prefix(trace: Session, prefix: str) -> None:
@@ -175,14 +175,14 @@ def _check_prefix(trace: Session, prefix: str) -> None:
     ).fetchall()
     names = [name for (name,) in known]
     if prefix not in names:
-        raise TraceError(f"no task has the prefix {prefix!r}; {_hint(prefix, names)}")
+        raise TraceError(f"unknown prefix {prefix!r}: {_hint(prefix, names)}")
 
 
 def _hint(name: str, names: list[str]) -> str:
     from roast_analyze.safe_text import shortened, visible
 
     if not names:
-        return "there is none in this trace"
+        return "the trace has none"
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"
@@ -190,4 +190,4 @@ def _hint(name: str, names: list[str]) -> str:
         " ".join(shortened(visible(n), 60).split()) for n in names[:_NAMES_SHOWN]
     )
     more = len(names) - _NAMES_SHOWN
-    return f"there are {listed}" + (f" and {more} more" if more > 0 else "")
+    return f"use one of {listed}" + (f" and {more} more" if more > 0 else "")

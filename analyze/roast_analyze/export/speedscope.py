@@ -1,8 +1,8 @@
-"""Profiles for https://www.speedscope.app: one a worker, in the order of time.
+"""Profiles for https://www.speedscope.app: one per worker, in order of time.
 
-The format is speedscope's own, of sampled profiles, with the schema that the file names. A
-sample of it is one stack in one cycle of Dask's profiler; its weight is the seconds that were
-spent there, or how often it was seen if the time between two samples is not known.
+The format is speedscope's own for sampled profiles; the file names its schema. A sample is
+one stack in one cycle of Dask's profiler. Its weight is the time in seconds, or the number
+of samples if the sampling interval is unknown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Row = dict[str, Any]
 
 
 def write(trace: Session, scope: Scope, file: IO[str]) -> None:
-    """Write the profiles of a part of a trace.
+    """Write the profiles in a scope of a trace.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _name(worker: str | None, names: dict[str, str | None]) -> str:
 def _write_profile(
     file: IO[str], name: str, unit: str, sampled: Iterator[tuple[list[int], float]]
 ) -> None:
-    """Write one profile; the weights, which follow the samples, wait in a file."""
+    """Write one profile, keeping the weights, which follow the samples, in a file."""
     total = 0.0
     file.write(json.dumps({"type": "sampled", "name": name, "unit": unit})[:-1])
     file.write(', "samples": [')
@@ -102,12 +102,12 @@ def _write_profile(
 
 @dataclass
 class _Frames:
-    """The functions that occur, each by its number."""
+    """Functions by number."""
 
     numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def sampled(self, stacks: Iterator[Row], unit: str) -> Iterator[tuple[list[int], float]]:
-        """Give each stack as numbers of functions, root first, with its weight."""
+        """Yield each stack as numbers of functions, root first, and its weight."""
         for row in stacks:
             stack = [
                 self.numbers.setdefault(tuple(frame.values()), len(self.numbers))

@@ -1,8 +1,8 @@
-"""The public views as tables: Parquet files, or a database of DuckDB.
+"""The public views as tables: Parquet files, or a DuckDB database.
 
-A part of a trace is, of each view, the rows of the worker, of the prefix (or of a key with
-it) and of the stretch of time. Views that have no such column stay whole, and so do those of
-the recording itself. What a view and its columns mean goes along.
+A scope selects the rows of each view by worker, by prefix (or by keys with the prefix) and by
+time range. Views without such columns, and views of the recording itself, are written in
+full. The comments of views and columns are included.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Views of the recording itself.
 _WHOLE: Final = ("trace_info", "run", "environment", "loss")
 
-#: Columns between which a row of a view is; the first that it has.
+#: Columns with the start and the end of a row; the first pair that a view has is used.
 _TIMES: Final = (
     ("processing_t", "end_t"),
     ("start_t", "stop_t"),
@@ -40,10 +40,10 @@ _TIMES: Final = (
 )
 _OF_KEY: Final = "key IN (SELECT key FROM tasks WHERE prefix = $prefix)"
 
-#: What DuckDB 2 writes otherwise, no earlier DuckDB opens.
+#: DuckDB 1 cannot open the storage format that DuckDB 2 writes by default.
 _STORAGE_VERSION: Final = "v1.0.0"
 
-#: How DuckDB says that a database cannot be opened, appended to, or closed in order.
+#: Errors of DuckDB when a database cannot be opened, written or closed.
 _NOT_WRITTEN: Final = (
     duckdb.IOException,
     duckdb.TransactionException,
@@ -54,15 +54,15 @@ _NOT_WRITTEN: Final = (
 def write_parquet(trace: Session, scope: Scope, folder: Path) -> None:
     """Write each view to a Parquet file of its name.
 
-    The meaning of a view is in the metadata of its file as ``comment``, those of its columns
-    as ``column_comments``, a JSON object; also in the metadata of the Arrow fields.
+    The file's metadata contains the view's comment as ``comment``, and those of its columns
+    as ``column_comments``, a JSON object. The Arrow fields contain them, too.
 
     Parameters
     ----------
     trace : Session
     scope : Scope
     folder : Path
-        Made if it is not there; files of these names are replaced.
+        Created if missing; files of these names are replaced.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def write_parquet(trace: Session, scope: Scope, folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise NotWritable(f"{str(folder)!r} cannot be made: {error.strerror}") from None
+        raise NotWritable(f"{str(folder)!r} cannot be created: {error.strerror}") from None
     for view in trace.views():
         reader = _rows_of(trace, scope, view)
         schema = _with_comments(reader.schema, view)
@@ -102,7 +102,7 @@ def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
         If it cannot be written.
     """
     with replacing(path) as unfinished:
-        _remove(unfinished)  # of a run that was killed
+        _remove(unfinished)  # left by a killed process
         try:
             with duckdb.connect(
                 unfinished, config={"storage_compatibility_version": _STORAGE_VERSION}
@@ -115,7 +115,7 @@ def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
                     database.register("_rows", _rows_of(trace, scope, view))
                     database.execute(f"INSERT INTO {quoted(view.name)} FROM _rows")
                     database.unregister("_rows")
-                # Closing would do so too, but would not tell that the disk is full.
+                # Closing would do this, too, but would not raise if the disk is full.
                 database.execute("CHECKPOINT")
         except _NOT_WRITTEN as error:
             _remove(unfinished)
@@ -158,7 +158,7 @@ def _with_comments(schema: pa.Schema, view: View) -> pa.Schema:
 
     comments = {column.name: column.comment for column in view.columns}
     is_json = {column.name for column in view.columns if column.type == "JSON"}
-    if not hasattr(pa, "json_"):  # pyarrow < 19: it stays text
+    if not hasattr(pa, "json_"):  # pyarrow < 19
         is_json = set()
     fields = [
         pa.field(

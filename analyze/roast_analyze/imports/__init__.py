@@ -1,6 +1,6 @@
-"""What other programs measured or kept of a run, made records of.
+"""Import of data that other programs measured.
 
-Darshan's logs and Yappi's statistics are put behind a recording (:mod:`.addition`); a cluster
-dump of Dask's becomes a trace of its own. What comes from a file is never trusted: no code in
-it runs, and one that cannot be read leaves everything as it was.
+Darshan logs and Yappi statistics are appended to a trace (:mod:`.append_import`); a Dask
+cluster dump becomes a trace of its own (:mod:`.dump`). Files are not trusted: code in them
+is never run, and a file that cannot be read changes nothing.
 """

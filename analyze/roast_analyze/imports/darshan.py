@@ -1,4 +1,4 @@
-"""Logs of Darshan: what a job did to its files, as records."""
+"""Darshan logs: the file accesses of a job, as records."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from roast_analyze.errors import MissingExtra
-from roast_analyze.imports.found import Found
-from roast_analyze.imports.subprocess_reader import lines_of
+from roast_analyze.imports.append_import import ImportData
+from roast_analyze.imports.subprocess_reader import read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: The command that installs what reads logs.
+#: Command that installs PyDarshan.
 _INSTALL: Final = "pip install -U 'roast-trace[analyze,darshan]'"
 
-#: Darshan names a log by the number of the job and the process id, since version 3.3.
+#: Since version 3.3 the name of a log contains the job and the process id.
 _PID: Final = re.compile(r"_id[0-9]+-([0-9]{1,9})_")
 
 
 @contextmanager
-def read(path: Path) -> Iterator[Found]:
+def read(path: Path) -> Iterator[ImportData]:
     """Read a log.
 
     Parameters
@@ -37,20 +37,12 @@ def read(path: Path) -> Iterator[Found]:
     MissingExtra
         If PyDarshan is not installed.
     TraceError
-        If it is no log, or not whole.
+        If it is not a log, or truncated.
     """
     if importlib.util.find_spec("darshan") is None:
-        raise MissingExtra(f"darshan is not installed, which reads its logs: {_INSTALL}")
-    with lines_of(path, "darshan_log", "a log of Darshan's") as lines:
+        raise MissingExtra(f"reading Darshan logs needs darshan: {_INSTALL}")
+    with read_lines(path, "darshan_log", "a Darshan log") as lines:
         facts = orjson.loads(lines.readline())
-        yield Found(
-            "darshan",
-            {**facts, "pid": _pid(path) if facts["value"]["processes"] == 1 else None},
-            map(orjson.loads, lines),
-        )
-
-
-def _pid(path: Path) -> int | None:
-    """Tell of which process a log is, by its name."""
-    named = _PID.search(path.name)
-    return int(named[1]) if named else None
+        pid = _PID.search(path.name) if facts["value"]["processes"] == 1 else None
+        facts["pid"] = int(pid[1]) if pid else None
+        yield ImportData("darshan", facts, map(orjson.loads, lines))

@@ -1,8 +1,8 @@
-"""A log of Darshan as JSON lines, read by a process of its own.
+"""A log of Darshan as JSON lines, for a subprocess.
 
 ``python -m roast_analyze.imports.darshan_log LOG`` writes the facts of the job and then a
-line for each record. PyDarshan reads logs with a library in C, which a log that was cut or
-made up can kill: then it is this process that dies, and :mod:`.darshan` says so.
+line for each record. PyDarshan reads logs with a C library that an invalid log can crash:
+then this process dies, and :mod:`.darshan` reports it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-#: Modules whose records have counters, and the beginning of the names of these.
+#: Modules whose records have counters, and the prefix of the counters' names.
 _WITH_COUNTERS: Final = {
     "POSIX": "POSIX",
     "MPI-IO": "MPIIO",
@@ -29,11 +29,11 @@ _WITH_COUNTERS: Final = {
     "DAOS": "DAOS",
 }
 
-#: Modules of Darshan's extended tracing, and the layer that each traces.
+#: Modules of Darshan's extended tracing (DXT), and the layer that each traces.
 _TRACES: Final = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
 
-#: Counters, without the beginning of their names, that are added up to a number of ours.
-#: DFS counts what does not block among the others, too, so that its NB_READS is none here.
+#: Counters, without prefix, that are added up. DFS includes non-blocking calls in the other
+#: counters, so that its NB_READS and NB_WRITES are left out.
 _SUMS: Final = {
     "opens": (
         "OPENS", "INDEP_OPENS", "COLL_OPENS", "GLOBAL_OPENS", "OBJ_OPENS", "ARRAY_OPENS",
@@ -56,13 +56,13 @@ _SUMS: Final = {
 
 
 def main() -> None:
-    """Write the log that the command line names to stdout, as JSON lines."""
+    """Write the log in the first argument to stdout, as JSON lines."""
     from darshan.backend import cffi_backend as darshan
 
     path = sys.argv[1]
     log = darshan.log_open(path)
     if log["handle"] == darshan.ffi.NULL:
-        sys.exit("Error: it is no log of Darshan's")
+        sys.exit("Error: it is not a Darshan log")
     job = darshan.log_get_job(log)
     begin_t = job["start_time_sec"] + job["start_time_nsec"] / 1e9
     modules = darshan.log_get_modules(log)
@@ -75,7 +75,7 @@ def main() -> None:
             _write(_files(darshan, log, module, names, begin_t))
         elif module in _TRACES:
             _write(_segments(darshan, log, module, names, begin_t))
-    # What ends here ends well: the library complains on stderr, and goes on.
+    # The library prints errors on stderr and continues; the parent process reads them.
     sys.stdout.flush()
 
 
@@ -100,7 +100,7 @@ def _facts(
             "job_id": job["jobid"],
             "processes": job["nprocs"],
             "run_seconds": job["run_time"],
-            # Arguments can hold secrets: what ran is told, and not with what.
+            # Arguments can contain secrets.
             "executable": command[0] if command else None,
             "modules": {name: {"partial": it["partial_flag"]} for name, it in modules.items()},
             "left_out": sorted(modules.keys() - _WITH_COUNTERS.keys() - _TRACES.keys()),
@@ -111,7 +111,7 @@ def _facts(
 def _files(
     darshan: Any, log: Any, module: str, names: dict[int, str], begin_t: float
 ) -> Iterator[dict[str, Any]]:
-    """Give the records of a module that has counters."""
+    """Yield the records of a module that has counters."""
     while (record := darshan.log_get_record(log, module, dtype="dict")) is not None:
         begin = len(_WITH_COUNTERS[module]) + 1
         counters = {name: int(n) for name, n in record["counters"].items()}
@@ -140,7 +140,7 @@ def _files(
 def _segments(
     darshan: Any, log: Any, module: str, names: dict[int, str], begin_t: float
 ) -> Iterator[dict[str, Any]]:
-    """Give the calls that a module traced."""
+    """Yield the calls that a module traced."""
     while (record := darshan.log_get_record(log, module, dtype="dict")) is not None:
         about = {
             "kind": "io_segment",
@@ -161,23 +161,23 @@ def _segments(
 
 
 def _sums(module: str, counters: dict[str, float]) -> dict[str, float]:
-    """Add counters up; one that is not there was not measured, nor a count below 0."""
+    """Add up counters; a missing counter and a count below 0 were not measured."""
     sums = {}
     for name, parts in _SUMS.items():
-        there = [
+        values = [
             counters[part]
             for part in parts
             if part in counters
             and (part.startswith("F_") or counters[part] >= 0)
             and not (module == "DFS" and part.startswith("NB_"))
         ]
-        if there and math.isfinite(sum(there)):
-            sums[name] = sum(there)
+        if values and math.isfinite(sum(values)):
+            sums[name] = sum(values)
     return sums
 
 
 def _extent(counters: dict[str, float]) -> tuple[float | None, float | None]:
-    """Tell when a file was first and last in use, in seconds since the job began."""
+    """Return the first and last use of a file, in seconds since the job's start."""
     starts, stops = (
         [
             n

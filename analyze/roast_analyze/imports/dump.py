@@ -14,7 +14,7 @@ import orjson
 
 from roast_analyze.errors import MissingExtra, NotWritable, TraceError
 from roast_analyze.imports.append_import import compressing
-from roast_analyze.imports.subprocess_reader import lines_of
+from roast_analyze.imports.subprocess_reader import read_lines
 from roast_analyze.open.discover import SUFFIXES
 from roast_analyze.report.quantities import counted
 from roast_schemas import SCHEMA_VERSION
@@ -60,7 +60,7 @@ def convert(dump: Path, target: Path) -> str:
     except OSError as error:
         raise TraceError(f"{str(dump)!r} cannot be read: {error.strerror}") from None
     draft = target.with_name(f".{target.name}.importing")
-    with lines_of(dump, "dump_state", "a dump of Dask's cluster state") as lines:
+    with read_lines(dump, "dump_state", "a dump of Dask's cluster state") as lines:
         try:
             draft.unlink(missing_ok=True)
             # It holds names and texts of the user: nobody else may read it.

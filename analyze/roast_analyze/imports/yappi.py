@@ -1,4 +1,4 @@
-"""Functions that Yappi measured, as records."""
+"""Yappi statistics: profiled functions, as records."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from roast_analyze.errors import TraceError
-from roast_analyze.imports.found import Found
-from roast_analyze.imports.subprocess_reader import lines_of
+from roast_analyze.imports.append_import import ImportData
+from roast_analyze.imports.subprocess_reader import read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,41 +17,41 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def read(path: Path, *, worker: str | None, clock: str | None) -> Iterator[Found]:
-    """Read what Yappi saved.
+def read(path: Path, *, worker: str | None, clock: str | None) -> Iterator[ImportData]:
+    """Read a file that Yappi saved.
 
     Parameters
     ----------
     path : Path
     worker : str or None
-        Address of the worker that was measured.
+        Address of the profiled worker.
     clock : {'cpu', 'wall', None}
-        By which it was measured, if the file does not say it.
+        Yappi's clock, for formats that do not contain it.
 
     Raises
     ------
     TraceError
-        If it is not what Yappi saves, or says another clock.
+        If it is not a file of Yappi, or contains another clock.
     """
-    with lines_of(path, "yappi_stats", "a file of Yappi's") as lines:
+    with read_lines(path, "yappi_stats", "a file saved by Yappi") as lines:
         facts: dict[str, Any] = orjson.loads(lines.readline())
-        said = facts["value"].setdefault("clock", clock)
-        if clock not in (None, said):
+        recorded = facts["value"].setdefault("clock", clock)
+        if clock not in (None, recorded):
             raise TraceError(
-                f"{str(path)!r} was measured by the {said} clock, not by --clock {clock}"
+                f"{str(path)!r} was measured with the {recorded} clock: omit --clock {clock}"
             )
         records = ({"kind": "function", **orjson.loads(line)} for line in lines)
-        yield Found("yappi", {**facts, "worker": worker}, records)
+        yield ImportData("yappi", {**facts, "worker": worker}, records)
 
 
-def worker_named(trace: Path, name: str | None) -> str | None:
-    """Give the address of a worker of a trace.
+def find_worker(trace: Path, name: str | None) -> str | None:
+    """Return the address of a worker in a trace.
 
     Parameters
     ----------
     trace : Path
     name : str or None
-        Its address or name.
+        Address or name.
 
     Raises
     ------
@@ -68,6 +68,7 @@ def worker_named(trace: Path, name: str | None) -> str | None:
     if len(found) == 1:
         return str(found[0])
     if found:
-        raise TraceError(f"several workers are {name!r}: {', '.join(found)}; give the address")
-    there = ", ".join(str(called or address) for address, called in rows[:10])
-    raise TraceError(f"no worker is {name!r}; there are {there or 'none in this trace'}")
+        raise TraceError(f"ambiguous worker {name!r}: use one of {', '.join(found)}")
+    known = ", ".join(str(called or address) for address, called in rows[:10])
+    hint = f"use one of {known}" if known else "the trace has none"
+    raise TraceError(f"unknown worker {name!r}: {hint}")

@@ -1,16 +1,16 @@
-"""Functions that Yappi saved, as JSON lines.
+"""Yappi statistics as JSON lines, for a subprocess.
 
-``python -m roast_analyze.imports.yappi_stats FILE`` writes the facts of the whole, and then a
+``python -m roast_analyze.imports.yappi_stats FILE`` writes the facts of the file, and then a
 line for each function. Yappi saves in three formats:
 
 ``ystat``
-    a pickle. A pickle can run code; this one is given four classes of ours, which do nothing,
-    in place of Yappi's, and no other.
+    A pickle. Pickles can run code: the unpickler here finds four inert classes in place of
+    Yappi's, and no others.
 ``pstat``
-    Python's own format of profiles, a dict in ``marshal``, which holds no code that runs.
-    cProfile writes it, too.
+    Python's profile format, a dict in ``marshal``, which runs no code. cProfile writes it,
+    too.
 ``callgrind``
-    text. It has whole microseconds only, no calls and no total of a function.
+    Text, with times in whole microseconds, without numbers of calls and total times.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from typing import IO, Any, Final, NoReturn
 
 import orjson
 
-#: What a function has, and each of those that it called.
+#: Name, file name and values of a function, with its callees.
 _Function = dict[str, Any]
 
-#: Where pickles, and dicts in marshal, begin.
+#: First bytes of pickles, and of dicts in marshal.
 _PICKLE: Final = b"\x80"
 _MARSHAL: Final = (b"{", b"\xfb")
 
@@ -37,31 +37,27 @@ _MICROSECOND: Final = 1e-6
 
 
 class NotStats(Exception):  # noqa: N818 - as in errors.py
-    """A file is not what Yappi saves."""
+    """A file was not saved by Yappi."""
 
 
 def main() -> None:
-    """Write the file that the command line names to stdout, as JSON lines."""
+    """Write the file in the first argument to stdout, as JSON lines."""
     try:
         with Path(sys.argv[1]).open("rb") as file:
             facts, functions = read(file)
-        for line in (facts, *map(checked, functions)):
+        for line in (facts, *map(validated, functions)):
             sys.stdout.buffer.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
     except NotStats as error:
         sys.exit(f"Error: {error}")
 
 
 def read(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
-    """Give the facts of the whole, and the functions.
-
-    Parameters
-    ----------
-    file : binary file
+    """Return the facts of a binary file, and its functions.
 
     Raises
     ------
     NotStats
-        If it is in none of the formats, or does not hold functions.
+        If it has none of the formats, or contains no functions.
     """
     beginning = file.read(16)
     file.seek(0)
@@ -71,16 +67,16 @@ def read(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
         return _pstat(file)
     if beginning.startswith((b"version:", b"# callgrind")):
         return _callgrind(file)
-    raise NotStats("it begins like none of ystat, pstat and callgrind")
+    raise NotStats("its format is none of ystat, pstat and callgrind")
 
 
-def checked(function: _Function) -> _Function:
-    """Give a function back if all of it is of the right type.
+def validated(function: _Function) -> _Function:
+    """Return a function after checking the types of its values.
 
     Raises
     ------
     NotStats
-        If something is not.
+        If a value has another type.
     """
     numbers = ("index", "line_number", "calls", "actual_calls")
     times = ("self_seconds", "total_seconds")
@@ -91,33 +87,33 @@ def checked(function: _Function) -> _Function:
                 type(part.get(name, 0)) not in (int, type(None))
                 or abs(part.get(name) or 0) >= 2**62
             ):
-                raise NotStats(f"{name} of a function is {_shown(part[name])}")
+                raise NotStats(_unexpected(name, part[name]))
         for name in times:
             seconds = part.get(name)
             if seconds is not None and (
                 type(seconds) not in (int, float) or not math.isfinite(seconds)
             ):
-                raise NotStats(f"{name} of a function is {_shown(seconds)}")
+                raise NotStats(_unexpected(name, seconds))
     for name in ("name", "filename"):
         if type(function[name]) is not str:
-            raise NotStats(f"{name} of a function is {_shown(function[name])}")
+            raise NotStats(_unexpected(name, function[name]))
         function[name] = function[name].encode(errors="replace").decode()
     return function
 
 
-def _shown(value: object) -> str:
-    return f"of the type {type(value).__name__}"
+def _unexpected(name: str, value: object) -> str:
+    return f"invalid {name} of type {type(value).__name__}"
 
 
 # -- ystat -------------------------------------------------------------------------------
 
 
 class _Statistics:
-    """In place of Yappi's lists of functions: it keeps what it is given."""
+    """Replacement for Yappi's lists of functions, with attributes only."""
 
 
 class _Statistic(dict[Any, Any]):
-    """In place of Yappi's functions, which are keys of a dict among others."""
+    """Replacement for Yappi's functions, which are also used as keys."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -126,7 +122,7 @@ class _Statistic(dict[Any, Any]):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes what is in place of Yappi's classes, and nothing else."""
+    """Creates the replacements of Yappi's classes, and no other objects."""
 
     _CLASSES: Final = {
         "YFuncStats": _Statistics,
@@ -138,28 +134,28 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module == "yappi" and name in self._CLASSES:
             return self._CLASSES[name]
-        raise NotStats(f"it asks for {module}.{name}, which no statistics of Yappi's do")
+        raise NotStats(f"it contains {module}.{name}, which is not part of Yappi's statistics")
 
     def persistent_load(self, _identity: Any) -> NoReturn:
-        raise NotStats("it refers to something outside of it")
+        raise NotStats("it contains a persistent id")
 
 
 def _ystat(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
     try:
         statistics, clock = _Unpickler(file).load()
-        functions = [_of_statistic(it) for it in vars(statistics)["_as_list"]]
+        functions = [_function_of_statistic(it) for it in vars(statistics)["_as_list"]]
     except NotStats:
         raise
     except Exception as error:  # noqa: BLE001 - a pickle can fail in any way
         raise NotStats(
-            f"it is a pickle, but no ystat of Yappi's ({type(error).__name__})"
+            f"it is a pickle, but not a ystat file ({type(error).__name__})"
         ) from None
     if clock not in ("cpu", "wall"):
-        raise NotStats(f"its clock is {_shown(clock)}")
+        raise NotStats(_unexpected("clock", clock))
     return {"value": {"format": "ystat", "clock": clock}}, functions
 
 
-def _of_statistic(statistic: _Statistic) -> _Function:
+def _function_of_statistic(statistic: _Statistic) -> _Function:
     it = vars(statistic)
     return {
         "name": it["name"],
@@ -191,18 +187,18 @@ def _numbers(it: dict[str, Any]) -> dict[str, Any]:
 
 def _pstat(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
     try:
-        statistics = marshal.load(file)  # noqa: S302 - it holds nothing that runs
+        statistics = marshal.load(file)  # noqa: S302 - it cannot contain code that runs
         index = {function: place for place, function in enumerate(statistics)}
         callees: dict[Any, list[dict[str, Any]]] = defaultdict(list)
         for function, (*_, callers) in statistics.items():
             for caller, numbers in callers.items():
-                callees[caller].append(_of_profile(index[function], numbers))
+                callees[caller].append(_values_of_profile(index[function], numbers))
         functions = [
             {
                 "name": name,
                 "filename": filename,
                 "value": {
-                    **_of_profile(index[filename, line, name], numbers[:4]),
+                    **_values_of_profile(index[filename, line, name], numbers[:4]),
                     "line_number": line,
                     "callees": callees[filename, line, name],
                 },
@@ -210,13 +206,12 @@ def _pstat(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
             for (filename, line, name), numbers in statistics.items()
         ]
     except (EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise NotStats(f"it is no pstat ({type(error).__name__}: {error})") from None
+        raise NotStats(f"it is not a pstat file ({type(error).__name__}: {error})") from None
     return {"value": {"format": "pstat"}}, functions
 
 
-def _of_profile(index: int, numbers: tuple[Any, ...]) -> dict[str, Any]:
-    # Yappi writes all calls first and then those that are not recursive, cProfile the other
-    # way round.
+def _values_of_profile(index: int, numbers: tuple[Any, ...]) -> dict[str, Any]:
+    # Yappi writes all calls before the non-recursive ones, cProfile after them.
     calls, others, self_seconds, total_seconds = numbers
     return {
         "index": index,
@@ -237,7 +232,7 @@ _COST: Final = re.compile(r"-?\d{1,18} (\d{1,18})$")
 
 def _callgrind(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
     functions: dict[int, _Function] = {}
-    pid = here = callee = calls = None
+    pid = function = callee = calls = None
     for line in file.read().decode(errors="replace").splitlines():
         if found := _NAMED.match(line):
             index = int(found[1])
@@ -248,21 +243,21 @@ def _callgrind(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
             }
         elif found := _COMPRESSED.match(line):
             if int(found[2]) not in functions:
-                raise NotStats(f"it speaks of a function {found[2]} that it does not name")
+                raise NotStats(f"it does not name function {found[2]}")
             if found[1] == "fn":
-                here, callee = functions[int(found[2])]["value"], None
+                function, callee = functions[int(found[2])]["value"], None
             else:
                 callee = int(found[2])
         elif found := _CALLS.match(line):
             calls = int(found[1])
         elif found := _COST.match(line):
-            if here is None:
-                raise NotStats("it has times of no function")
+            if function is None:
+                raise NotStats("it has times without a function")
             seconds = int(found[1]) * _MICROSECOND
             if callee is None:
-                here["self_seconds"] = here.get("self_seconds", 0.0) + seconds
+                function["self_seconds"] = function.get("self_seconds", 0.0) + seconds
             else:
-                here["callees"].append(
+                function["callees"].append(
                     {"index": callee, "calls": calls, "total_seconds": seconds}
                 )
                 callee = None

@@ -36,9 +36,9 @@ def error(capsys):
 
 def test_selections_that_do_not_exist(error, path, tmp_path):
     for options, message in [
-        ("--worker beta", "no worker is 'beta'; there are alpha"),
-        ("--worker alphas", "no worker is 'alphas'; did you mean 'alpha'?"),
-        ("--prefix laod", "no task has the prefix 'laod'; did you mean 'load'?"),
+        ("--worker beta", "unknown worker 'beta': use one of alpha"),
+        ("--worker alphas", "unknown worker 'alphas': did you mean 'alpha'?"),
+        ("--prefix laod", "unknown prefix 'laod': did you mean 'load'?"),
         ("--from 5 --to 2", "empty time range from 5 s to 2 s: use an end after the start"),
         ("--from nan", "invalid time 'nan': use seconds (90), 5m"),
         ("--from 500", "500 s is after the end of the recording; the recording lasted 100 s"),
@@ -56,7 +56,7 @@ def test_invalid_targets(error, path, tmp_path):
     assert error(path).startswith("no format given: choose from --perfetto FILE, ")
     for form in ("--speedscope", "--folded"):
         words = [form, tmp_path / "out", "--perfetto", tmp_path / "other"]
-        assert error(path, *words).startswith("the trace has no profiles; ")
+        assert error(path, *words).startswith("the trace has no profiles: ")
     for form in ("--perfetto", "--parquet", "--duckdb"):
         assert repr(str(missing.parent)) in error(path, form, missing)
     assert repr(str(tmp_path)) in error(path, "--perfetto", tmp_path)

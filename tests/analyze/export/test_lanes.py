@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from roast_analyze.export.lanes import Slice, laid_out
+from roast_analyze.export.lanes import Slice, assign_lanes
 
 
 def on_lanes(*times: tuple[int, int], tolerance: int = 0) -> list[tuple[int, int, int]]:
-    placed = laid_out((Slice(*time) for time in times), tolerance)
+    placed = assign_lanes((Slice(*time) for time in times), tolerance)
     return sorted((lane, slice_.start, slice_.stop) for lane, slice_ in placed)
 
 
@@ -45,9 +45,9 @@ def test_any_slices(seed):
     starts = sorted(chance.randrange(200) for _ in range(300))
     slices = [Slice(s, s + chance.randint(1, 30), i) for i, s in enumerate(starts)]
 
-    placed = list(laid_out(slices, tolerance=chance.choice([0, 3, 50])))
+    placed = list(assign_lanes(slices, tolerance=chance.choice([0, 3, 50])))
 
-    assert sorted(slice_.what for _, slice_ in placed) == list(range(300))
+    assert sorted(slice_.data for _, slice_ in placed) == list(range(300))
     lanes = {}
     for lane, slice_ in placed:
         lanes.setdefault(lane, []).append(slice_)

@@ -157,7 +157,7 @@ def test_tasks_of_a_thread_that_seem_to_overlap(events, write_trace, task, run):
         (1_000_000, 950_000), (1_950_000, 1_050_000), (2_000_000, 2_000_000),
     ]  # fmt: skip
     assert list(names_of(found, "thread_name").values()) == [
-        "thread 1", "thread 1, at the same time",
+        "thread 1", "thread 1, overlapping",
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A cluster dump of Dask's as a trace of its own."""
+"""Convert a Dask cluster dump to a trace."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ from roast_schemas import SCHEMA_VERSION
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: The command that installs what reads dumps.
+#: Command that installs the readers of dumps.
 _INSTALL: Final = "pip install -U 'roast-trace[analyze,dump]'"
 
 _COMPRESSIONS: Final = {".jsonl": "uncompressed", ".jsonl.zst": "zstd", ".jsonl.gz": "gzip"}
 
 
 def convert(dump: Path, target: Path) -> str:
-    """Make a trace of a dump.
+    """Convert a dump to a trace.
 
     Parameters
     ----------
     dump : Path
-        What ``Client.dump_cluster_state`` wrote: msgpack or YAML.
+        File that ``Client.dump_cluster_state`` wrote: msgpack or YAML.
     target : Path
-        Trace to be written; an older one is replaced when the new one is whole.
+        Trace to write; an older one is replaced when the new one is complete.
 
     Returns
     -------
     str
-        What is in it, in words.
+        Summary of the trace.
 
     Raises
     ------
     MissingExtra
-        If what reads such files is not installed.
+        If msgpack or PyYAML is not installed.
     TraceError
-        If it is no dump, or the trace cannot be written.
+        If the file is not a dump, or the trace cannot be written.
     """
     compression = _compression(dump, target)
     for library in ("msgpack", "yaml"):
         if importlib.util.find_spec(library) is None:
-            raise MissingExtra(f"{library} is not installed, which reads dumps: {_INSTALL}")
+            raise MissingExtra(f"reading cluster dumps needs {library}: {_INSTALL}")
     try:
         with dump.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise TraceError(f"{str(dump)!r} cannot be read: {error.strerror}") from None
     draft = target.with_name(f".{target.name}.importing")
-    with read_lines(dump, "dump_state", "a dump of Dask's cluster state") as lines:
+    with read_lines(dump, "dump_state", "a Dask cluster dump") as lines:
         try:
             draft.unlink(missing_ok=True)
-            # It holds names and texts of the user: nobody else may read it.
+            # Traces hold the user's names and error messages: private to the user.
             descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             with os.fdopen(descriptor, "r+b") as file:
                 with compressing(file, compression) as segment:
@@ -88,26 +88,24 @@ def convert(dump: Path, target: Path) -> str:
 
 
 def _compression(dump: Path, target: Path) -> str:
-    """Tell by its name how a trace is to be compressed."""
+    """Return the compression that the name of a trace selects."""
     ending = next((s for s in sorted(SUFFIXES, key=len)[::-1] if target.name.endswith(s)), None)
     if ending is None:
-        raise NotWritable(
-            f"{str(target)!r} is no name for a trace; let it end in {', '.join(SUFFIXES)}"
-        )
+        raise NotWritable(f"invalid trace name {str(target)!r}: use {', '.join(SUFFIXES)}")
     with contextlib.suppress(OSError):
         if target.samefile(dump):
-            raise NotWritable(f"{str(target)!r} is the dump itself; name another file")
+            raise NotWritable(f"{str(target)!r} is the dump itself: name another file")
     return _COMPRESSIONS[ending]
 
 
 def _write(segment: Any, records: Any, dump: Path, digest: str) -> Counter[str]:
-    """Write a whole segment; give the number of its records by kind."""
+    """Write a complete segment; return the number of its records by kind."""
     counts: Counter[str] = Counter()
     crc32 = 0
     header = {
         "kind": "header",
         "schema_version": SCHEMA_VERSION,
-        # The same dump makes the same trace.
+        # Converting a dump again results in the same trace.
         "trace_id": digest[:32],
         "segment": 1,
         **next(records),
@@ -119,7 +117,7 @@ def _write(segment: Any, records: Any, dump: Path, digest: str) -> Counter[str]:
         segment.write(line)
         crc32 = zlib.crc32(line, crc32)
         counts[record["kind"]] += 1
-        if "kind" not in following:  # the last line, which sums up
+        if "kind" not in following:  # the last line is the summary
             break
         record, following = following, next(records)
     trailer = {
@@ -131,8 +129,8 @@ def _write(segment: Any, records: Any, dump: Path, digest: str) -> Counter[str]:
         "dropped_by_kind": {},
         "redacted_values": following["redacted_values"],
     }
-    told = _line(trailer).removesuffix(b"}\n")
-    segment.write(told + b',"crc32":%d}\n' % zlib.crc32(told, crc32))
+    line = _line(trailer).removesuffix(b"}\n")
+    segment.write(line + b',"crc32":%d}\n' % zlib.crc32(line, crc32))
     return counts
 
 

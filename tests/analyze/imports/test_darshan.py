@@ -213,8 +213,8 @@ def test_a_call_of_an_unknown_process_belongs_to_no_task(rows, task, run):
 # -- what is no log ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("nbytes", [0, 10, 400, 500, 1000, 3000, 6000, 6500, 6630])
-def test_a_log_that_was_cut_is_refused_in_one_line(stored, log, command, nbytes):
+@pytest.mark.parametrize("nbytes", [0, 10, 500, 3000, 6630])
+def test_a_truncated_log_is_refused_in_one_line(stored, log, command, nbytes):
     trace = stored("trace.jsonl")
     before = trace.read_bytes()
     log.write_bytes(log.read_bytes()[:nbytes])
@@ -222,11 +222,11 @@ def test_a_log_that_was_cut_is_refused_in_one_line(stored, log, command, nbytes)
     code, said, error = command("import", "darshan", log, "--into", trace)
 
     assert (code, said, error.count("\n")) == (2, "", 1)
-    assert f"{str(log)!r} is not a log of Darshan's, or not whole: " in error
+    assert f"{str(log)!r} is not a Darshan log, or is truncated: " in error
     assert trace.read_bytes() == before
 
 
-@pytest.mark.parametrize("place", range(0, 6631, 500))
+@pytest.mark.parametrize("place", range(0, 6631, 1600))
 def test_a_log_with_damage_anywhere_never_harms_the_trace(stored, log, command, place):
     trace = stored("trace.jsonl")
     data = bytearray(log.read_bytes())
@@ -243,7 +243,7 @@ def test_a_log_with_damage_anywhere_never_harms_the_trace(stored, log, command, 
 
 
 @pytest.mark.parametrize("what", ["missing", "folder"])
-def test_what_is_no_file(stored, command, tmp_path, what):
+def test_a_missing_file_and_a_folder_are_refused(stored, command, tmp_path, what):
     trace = stored("trace.jsonl")
     (tmp_path / "folder").mkdir()
 
@@ -269,7 +269,7 @@ def test_without_pydarshan_the_extra_is_named(stored, log):
 
     assert done.returncode == 2
     assert done.stderr == (
-        "roast-analyze: darshan is not installed, which reads its logs: "
+        "roast-analyze: reading Darshan logs needs darshan: "
         "pip install -U 'roast-trace[analyze,darshan]'\n"
     )
 
@@ -282,12 +282,12 @@ def test_without_pydarshan_the_extra_is_named(stored, log):
         ("log.darshan", None),
     ],
 )
-def test_the_name_of_a_log_tells_the_process(tmp_path, name, pid):
+def test_the_process_id_is_in_the_name_of_a_log(tmp_path, name, pid):
     path = tmp_path / name
     path.write_bytes(darshan_log("dxt.darshan").read_bytes())
 
-    with module.read(path) as found:
-        assert found.facts["pid"] == pid
+    with module.read(path) as data:
+        assert data.facts["pid"] == pid
 
 
 def of(log, module_name, *columns):

@@ -355,14 +355,14 @@ def test_what_is_no_dump_is_one_clear_line_and_no_trace(tmp_path, command, name)
     code, said, error = command("import", "dump", dump, "-o", path)
 
     assert (code, said, error.count("\n")) == (2, "", 1)
-    assert f"{str(dump)!r} is not a dump of Dask's cluster state, or not whole: " in error
+    assert f"{str(dump)!r} is not a Dask cluster dump, or is truncated: " in error
     assert "Traceback" not in error
     assert not path.exists()
     assert not target.exists()
     assert not list(tmp_path.glob(".*"))
 
 
-def test_an_archive_that_grows_without_bound_ends_at_a_bound(tmp_path):
+def test_memory_is_limited(tmp_path):
     """With little memory allowed, so that it is soon reached."""
     dump, path = tmp_path / "dump", tmp_path / "crash.jsonl"
     text = b"\xdb\x7f\xff\xff\xff"  # a text of 2 GiB follows
@@ -371,7 +371,8 @@ def test_an_archive_that_grows_without_bound_ends_at_a_bound(tmp_path):
         for _ in range(300):
             file.write(bytes(2**20))
     code = (
-        "import sys; from roast_analyze.imports import apart; apart.MEMORY_BYTES = 2**28; "
+        "import sys; from roast_analyze.imports import subprocess_reader as r; "
+        "r.MEMORY_BYTES = 2**28; "
         "from roast_analyze.cli import main; sys.exit(main(sys.argv[1:]))"
     )
 
@@ -382,7 +383,7 @@ def test_an_archive_that_grows_without_bound_ends_at_a_bound(tmp_path):
     )
 
     assert done.returncode == 2
-    assert re.search(r"is not a dump .*; nothing of it was imported\n\Z", done.stderr)
+    assert re.search(r"is not a Dask cluster dump.*; nothing was imported\n\Z", done.stderr)
     assert done.stderr.count("\n") == 1
     assert not path.exists()
 
@@ -390,15 +391,15 @@ def test_an_archive_that_grows_without_bound_ends_at_a_bound(tmp_path):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["DUMP"], "say with --output TRACE where dump is imported to"),
-        (["DUMP", "-o", "x.txt"], "is no name for a trace; let it end in .jsonl"),
-        (["DUMP", "--into", "x.jsonl", "-o", "y.jsonl"], "--into is not for dump"),
-        (["DUMP", "DUMP", "-o", "y.jsonl"], "one dump at a time makes a trace, not 2"),
+        (["DUMP"], "dump needs --output TRACE"),
+        (["DUMP", "-o", "x.txt"], "invalid trace name 'x.txt': use .jsonl"),
+        (["DUMP", "--into", "x.jsonl", "-o", "y.jsonl"], "--into is not an option of dump"),
+        (["DUMP", "DUMP", "-o", "y.jsonl"], "expected one dump, got 2"),
         (["DUMP", "-o", "missing/y.jsonl"], "cannot be written: No such file or directory"),
         (["missing", "-o", "y.jsonl"], "'missing' cannot be read: No such file"),
     ],
 )
-def test_calls_that_are_wrong(tmp_path, command, monkeypatch, words, error):
+def test_invalid_options(tmp_path, command, monkeypatch, words, error):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "DUMP").write_bytes(msgpack.packb(state_of()))
 

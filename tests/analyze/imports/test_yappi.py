@@ -121,11 +121,11 @@ def test_the_report_has_it_to_choose(tmp_path, saved, trace, command):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["--worker", "nobody"], "no worker is 'nobody'; there are none in this trace"),
-        (["--clock", "wall"], "was measured by the cpu clock, not by --clock wall"),
+        (["--worker", "nobody"], "unknown worker 'nobody': the trace has none"),
+        (["--clock", "wall"], "was measured with the cpu clock: omit --clock wall"),
     ],
 )
-def test_options_that_do_not_fit(tmp_path, trace, command, words, error):
+def test_invalid_options(tmp_path, trace, command, words, error):
     yappi_files(tmp_path)
 
     code, _, said = command("import", "yappi", tmp_path / "work.ystat", "--into", trace, *words)
@@ -189,7 +189,7 @@ def test_a_hostile_file_is_one_clear_line_and_nothing_else(tmp_path, trace, comm
     code, said, error = command("import", "yappi", path, "--into", trace)
 
     assert (code, said, error.count("\n")) == (2, "", 1)
-    assert f"{str(path)!r} is not a file of Yappi's, or not whole: " in error
+    assert f"{str(path)!r} is not a file saved by Yappi, or is truncated: " in error
     assert "Traceback" not in error
     assert trace.read_bytes() == before
     assert not target.exists()
@@ -202,7 +202,7 @@ def test_the_exploit_would_have_worked(tmp_path):
 
 
 @pytest.mark.parametrize("format_", ALL)
-def test_a_file_that_was_cut_anywhere_never_harms_the_trace(tmp_path, trace, command, format_):
+def test_a_truncated_file_does_not_change_the_trace(tmp_path, trace, command, format_):
     yappi_files(tmp_path)
     path = tmp_path / f"work.{format_}"
     data = path.read_bytes()

@@ -103,7 +103,7 @@ def test_a_trace_that_was_cut_can_be_imported_into(stored, log, ask, command, na
     assert "changed import" not in lost
 
 
-def test_nothing_is_added_to_a_trace_that_lost_all(tmp_path, lines, task, log, command):
+def test_a_trace_without_readable_records_is_refused(tmp_path, lines, task, log, command):
     trace = tmp_path / "trace.jsonl.zst"
     trace.write_bytes(zstandard.compress(lines(task("a")))[:60])
     before = trace.read_bytes()
@@ -111,27 +111,27 @@ def test_nothing_is_added_to_a_trace_that_lost_all(tmp_path, lines, task, log, c
     code, _, error = command("import", "darshan", log, "--into", trace)
 
     assert (code, trace.read_bytes()) == (2, before)
-    assert "nothing can be added to it" in error
+    assert "nothing can be imported into it" in error
 
 
 KILLED = """
 import os, signal, sys
-from roast_analyze.imports import append_import as addition
-if sys.argv[3] == "after":
-    addition._sync_folder = lambda _: os.kill(os.getpid(), signal.SIGKILL)
-else:
-    addition.os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 from roast_analyze.cli import main
+calls = ["file", "folder"]
+def fsync(descriptor):
+    if calls.pop(0) == sys.argv[3]:
+        os.kill(os.getpid(), signal.SIGKILL)
+os.fsync = fsync
 main(["import", "darshan", sys.argv[1], "--into", sys.argv[2]])
 """
 
 
-@pytest.mark.parametrize(("when", "files"), [("before", 0), ("after", 64)])
+@pytest.mark.parametrize(("synced", "files"), [("file", 0), ("folder", 64)])
 @pytest.mark.parametrize("name", NAMES)
-def test_who_is_killed_leaves_all_or_nothing(stored, log, ask, command, name, when, files):
+def test_a_killed_import_leaves_all_or_nothing(stored, log, ask, command, name, synced, files):
     trace = stored(name)
 
-    done = subprocess.run([sys.executable, "-c", KILLED, log, trace, when])
+    done = subprocess.run([sys.executable, "-c", KILLED, log, trace, synced])
 
     assert done.returncode == -signal.SIGKILL
     assert command("check", trace)[0] == 0
@@ -194,7 +194,7 @@ def test_what_is_being_recorded_is_left_alone(stored, log, command):
         code, _, error = command("import", "darshan", log, "--into", trace)
 
     assert code == 2
-    assert "is being recorded, or imported into" in error
+    assert "is being recorded or imported into" in error
 
 
 def test_several_traces_in_a_folder_are_refused(tmp_path, lines, log, command):
@@ -204,7 +204,7 @@ def test_several_traces_in_a_folder_are_refused(tmp_path, lines, log, command):
     code, _, error = command("import", "darshan", log, "--into", tmp_path)
 
     assert code == 2
-    assert "holds several traces; name one of them" in error
+    assert "contains several traces: name one of them" in error
 
 
 def test_a_trace_in_a_folder_that_cannot_be_written(stored, log, command):
@@ -219,7 +219,7 @@ def test_a_trace_in_a_folder_that_cannot_be_written(stored, log, command):
         trace.chmod(0o700)
 
     assert (code, content(trace)) == (2, before)
-    assert "cannot be written anew" in error
+    assert "; it is unchanged" in error
 
 
 def test_a_trace_grows_by_an_import_in_the_cache_too(tmp_path, lines, task, log, command, ask):
@@ -238,7 +238,7 @@ def test_a_trace_grows_by_an_import_in_the_cache_too(tmp_path, lines, task, log,
     assert ask(trace, "FROM loss") == []
 
 
-def test_traces_from_before_there_were_imports_are_whole(tmp_path, lines, task, ask):
+def test_traces_of_version_2_1_are_whole(tmp_path, lines, task, ask):
     path = tmp_path / "older.jsonl"
     path.write_bytes(sealed(lines(task("a")).replace(b'"2.2"', b'"2.1"')))
 

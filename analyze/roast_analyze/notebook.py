@@ -1,6 +1,6 @@
-"""What a notebook shows of a trace: what the run was, what is lost, and how to go on.
+"""HTML representation of a trace in a notebook: runs, losses, views and next steps.
 
-It goes into a page that is not ours: everything is escaped, and it brings no style along.
+The page belongs to the notebook: all text is escaped, and there are no styles.
 """
 
 from __future__ import annotations
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.session import Session
 
-#: Losses that are shown; the view has the rest.
+#: Number of losses shown; the view ``loss`` has the others.
 _LOSSES: Final = 5
+
+_NEXT_STEPS: Final = (
+    "trace.frame('task_runs')",
+    "trace.sql('SELECT …').pl()",
+    "trace.report('run.html')",
+)
 
 _RUNS: Final = """
 SELECT
@@ -41,21 +47,25 @@ ORDER BY run.start_t
 """
 
 
-def page_of(trace: Session) -> str:
-    """Give a trace as a piece of HTML."""
+def to_html(trace: Session) -> str:
+    """Return the HTML representation of a trace."""
     try:
-        parts = [*_stretches(trace), *_runs(trace), *_losses(trace), *_views(trace), _further()]
+        parts = [
+            *(
+                _text(
+                    f"Only {time_ranges.describe(part)}. {time_ranges.describe_omissions(part)}"
+                )
+                for part in trace.time_ranges
+            ),
+            *_runs(trace),
+            _losses(trace),
+            _views(trace),
+            "Next: " + ", ".join(f"<code>{escape(step)}</code>" for step in _NEXT_STEPS),
+        ]
     except (TraceError, duckdb.Error) as error:
         parts = [_text(error)]
     title = f"<b>{_text(trace.path.name or trace.path)}</b>"
     return "".join(f"<p>{part}</p>" for part in [title, *parts])
-
-
-def _stretches(trace: Session) -> Iterator[str]:
-    for excerpt in trace.time_ranges:
-        yield _text(
-            f"Only {time_ranges.describe(excerpt)}. {time_ranges.describe_omissions(excerpt)}"
-        )
 
 
 def _runs(trace: Session) -> Iterator[str]:
@@ -69,46 +79,35 @@ def _runs(trace: Session) -> Iterator[str]:
         )
 
 
-def _losses(trace: Session) -> Iterator[str]:
+def _losses(trace: Session) -> str:
     losses = trace.sql("SELECT reason, records, detail FROM loss").fetchall()
     if not losses:
-        yield "Nothing is lost."
-        return
+        return "Nothing is lost."
     shown = [
         f"<li>{_text(reason)} ({_text(count(records))}): {_text(detail)}</li>"
         for reason, records, detail in losses[:_LOSSES]
     ]
     rest = len(losses) - len(shown)
     more = f"<li>and {count(rest)} more in the view <code>loss</code></li>" if rest else ""
-    yield f"Not whole (what, records, detail):<ul>{''.join(shown)}{more}</ul>"
+    return f"Incomplete (reason, records, detail):<ul>{''.join(shown)}{more}</ul>"
 
 
-def _views(trace: Session) -> Iterator[str]:
+def _views(trace: Session) -> str:
     topics = [
         f"<li>{_text(topic)}: "
         + ", ".join(
-            f'<code title="{_beginning(view.comment)}">{_text(view.name)}</code>'
+            f'<code title="{_first_clause(view.comment)}">{_text(view.name)}</code>'
             for view in views
         )
         + "</li>"
         for topic, views in groupby(trace.views(), key=lambda view: view.topic)
     ]
-    yield f"Views, by topic:<ul>{''.join(topics)}</ul>"
-
-
-def _further() -> str:
-    ways = (
-        "trace.frame('task_runs')",
-        "trace.sql('SELECT …').pl()",
-        "trace.report('run.html')",
-    )
-    return "To go on: " + ", ".join(f"<code>{escape(way)}</code>" for way in ways)
+    return f"Views, by topic:<ul>{''.join(topics)}</ul>"
 
 
 def _text(value: object) -> str:
     return escape(shortened(" ".join(visible(str(value)).split(" ")), 200))
 
 
-def _beginning(comment: str) -> str:
-    """Give as much of a comment as is read where the pointer rests."""
+def _first_clause(comment: str) -> str:
     return escape(visible(re.split(r"[.:;](?=\s|$)", comment, maxsplit=1)[0]))

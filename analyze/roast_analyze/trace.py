@@ -122,6 +122,6 @@ class Trace(Session):
         return write_report(self, Path(path), title=title)
 
     def _repr_html_(self) -> str:
-        from roast_analyze.notebook import page_of
+        from roast_analyze.notebook import to_html
 
-        return page_of(self)
+        return to_html(self)

@@ -50,7 +50,7 @@ def test_a_cell_shows_what_is_lost(open_trace):
     ]
     page = Page(open_trace(*losses)._repr_html_())
 
-    assert "Not whole" in page.text
+    assert "Incomplete" in page.text
     assert "<b>0</b>" in page.text
     assert "and 4 more in the view loss" in page.text
 

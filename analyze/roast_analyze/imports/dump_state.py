@@ -1,12 +1,11 @@
-"""A cluster dump of Dask's as JSON lines.
+"""A Dask cluster dump as JSON lines, for a subprocess.
 
-``python -m roast_analyze.imports.dump_state DUMP`` writes the fields of a header, and then the
-records that the dump gives. Its structure is that of ``distributed.cluster_dump``: a dict of
-``scheduler``, ``workers`` and ``versions``, whose objects were made text where Dask knew
-nothing better.
+``python -m roast_analyze.imports.dump_state DUMP`` writes the fields of a header, the records
+in the dump, and a summary. The structure of a dump is that of ``distributed.cluster_dump``: a
+dict of ``scheduler``, ``workers`` and ``versions``, in which many objects are text.
 
-Nothing is unpickled. What is taken over is chosen by name: no ``run_spec``, no arguments, no
-configuration but switches, numbers, sizes and durations.
+Nothing is unpickled. Fields are selected by name: no ``run_spec``, no arguments, and of the
+configuration only switches, numbers, sizes and durations.
 """
 
 from __future__ import annotations
@@ -31,43 +30,43 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 Reason = tuple[str, str, int | None, str]
 
-#: Annotations that are Dask's own.
+#: Dask's own annotations, which are imported.
 _ANNOTATIONS: Final = ("priority", "retries", "workers", "resources", "allow_other_workers")
 
-#: What is told of a host.
+#: Facts about the host that are imported.
 _HOST: Final = ("python", "python-bits", "OS", "OS-release", "machine", "byteorder", "LANG")
 
-#: A setting that is a text is taken if it is a size, a duration, or the like.
+#: Text settings that are imported: sizes, durations and the like.
 _SIZE: Final = re.compile(r"[0-9]+(\.[0-9]+)? ?[a-zA-Zμµ%]{0,12}")
 
 _TASK: Final = re.compile(r"<TaskState (?P<key>.*) [a-z-]+>", re.DOTALL)
 _WORKER: Final = re.compile(r"<WorkerState '(?P<worker>[^']*)'")
 
-#: Lines of a worker's log of what a task was called with.
+#: Lines of a worker's log with a task's arguments.
 _ARGUMENTS: Final = re.compile(r"(?m)^(args|kwargs):.*$")
 
-#: Levels of a worker's log that are taken over.
+#: Levels of a worker's log that are imported.
 _LEVELS: Final = ("WARNING", "ERROR", "CRITICAL")
 
-#: Texts are taken over up to this length.
+#: Longer texts are cut.
 _CHARACTERS: Final = 100_000
 
-#: Values of events nested deeper than this are replaced.
+#: More deeply nested values of events are replaced.
 _MAX_DEPTH: Final = 50
 
-#: Dask's logs of transfers forget what is older than so many.
+#: Length of Dask's logs of transfers, which keep the newest.
 _TRANSFERS: Final = 1000
 
-#: What is said of an attempt whose error is not in the dump.
+#: Error of a failed attempt whose error is not in the dump.
 _UNKNOWN: Final = "(not in the dump: the attempt failed and was tried again)"
 
 
 class NotADump(Exception):  # noqa: N818 - as in errors.py
-    """A file is no cluster dump."""
+    """A file is not a cluster dump."""
 
 
 def main() -> None:
-    """Write the dump that the command line names to stdout, as JSON lines."""
+    """Write the dump in the first argument to stdout, as JSON lines."""
     try:
         state = load(Path(sys.argv[1]))
         dump = Dump(state)
@@ -93,17 +92,17 @@ _OPTIONS: Final = (
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a dump, whichever way it was written.
+    """Read a dump.
 
     Parameters
     ----------
     path : Path
-        msgpack or YAML, packed with gzip or not; it is told by what is in it.
+        msgpack or YAML, possibly compressed with gzip; the content decides.
 
     Raises
     ------
     NotADump
-        If it is none.
+        If it is not a dump.
     """
     try:
         with path.open("rb") as file:
@@ -115,13 +114,13 @@ def load(path: Path) -> dict[str, Any]:
     except NotADump:
         raise
     except EOFError:
-        raise NotADump("it is cut off") from None
+        raise NotADump("it is truncated") from None
     except (OSError, zlib.error) as error:
-        raise NotADump(f"it cannot be unpacked ({error})") from None
+        raise NotADump(f"it cannot be decompressed ({error})") from None
     if not isinstance(state, dict) or not all(
         isinstance(state.get(part), dict) for part in ("scheduler", "workers")
     ):
-        raise NotADump("it has no scheduler and no workers")
+        raise NotADump("it has no scheduler or no workers")
     return state
 
 
@@ -129,7 +128,7 @@ def _is_text(beginning: bytes) -> bool:
     if not beginning:
         raise NotADump("it is empty")
     return all(byte >= 32 or byte in b"\t\n\r" for byte in beginning) and not (
-        # A map of few entries, as msgpack begins it.
+        # First byte of a small map in msgpack.
         0x80 <= beginning[0] <= 0x8F
     )
 
@@ -147,14 +146,14 @@ def _msgpack(file: Any) -> Any:
         )
         return unpacker.unpack()
     except (msgpack.OutOfData, msgpack.UnpackException, ValueError, TypeError) as error:
-        raise NotADump(f"it is no whole msgpack ({type(error).__name__})") from None
+        raise NotADump(f"it is not complete msgpack ({type(error).__name__})") from None
 
 
 def _yaml(file: Any) -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Reads plain values, and the tuples that older versions of Dask wrote."""
+        """Loader of plain values, and of tuples, which older versions of Dask wrote."""
 
     Loader.add_constructor(
         "tag:yaml.org,2002:python/tuple",
@@ -163,25 +162,25 @@ def _yaml(file: Any) -> Any:
     try:
         return yaml.load(file, Loader=Loader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, RecursionError, UnicodeError) as error:
-        said = " ".join(str(error).split())[:120]
-        raise NotADump(f"it is no whole YAML ({said})") from None
+        reason = " ".join(str(error).split())[:120]
+        raise NotADump(f"it is not complete YAML ({reason})") from None
 
 
-# -- what is in it -----------------------------------------------------------------------
+# -- records -----------------------------------------------------------------------------
 
 
 class Dump:
-    """A cluster dump, as records.
+    """The records in a cluster dump.
 
     Parameters
     ----------
     state : dict
-        As :func:`load` gives it.
+        Result of :func:`load`.
 
     Attributes
     ----------
     start_t, stop_t : float
-        When the scheduler was started, and the last instant that the dump knows of.
+        Start of the scheduler, and the last time in the dump.
     """
 
     def __init__(self, state: dict[str, Any]) -> None:
@@ -207,13 +206,13 @@ class Dump:
         self._losses: list[Reason] = []
         times = [*self._times()]
         if not times:
-            raise NotADump("it knows of no instant")
+            raise NotADump("it contains no time")
         started = self._scheduler.get("started")
         self.start_t = min([started] if _is_time(started) else times)
         self.stop_t = max(times)
 
     def _times(self) -> Iterator[float]:
-        """Give every instant that the dump knows of, on the scheduler's clock."""
+        """Return every time in the dump, on the scheduler's clock."""
         found: list[Any] = [self._scheduler.get("started")]
         found += [entry[-1] for entry in self._log]
         for one in (
@@ -230,7 +229,7 @@ class Dump:
         return (time for time in found if _is_time(time))
 
     def header(self) -> Record:
-        """Give the fields of the header."""
+        """Return the fields of the header."""
         packages = _mapping(_mapping(self._versions.get("scheduler")).get("packages"))
         return {
             "t": self.start_t,
@@ -240,7 +239,7 @@ class Dump:
         }
 
     def records(self) -> Iterator[Record]:
-        """Give the records, but for losses."""
+        """Yield all records except losses."""
         yield from self._environment()
         yield from self._clients()
         for address in self._workers:
@@ -252,18 +251,18 @@ class Dump:
             yield from self._of_worker(address, answer)
 
     def losses(self) -> Iterator[Record]:
-        """Say what is missing, as far as it is known."""
+        """Yield records of what the dump does not contain."""
         for address in self._workers:
             if address not in self._answers:
                 detail = f"{address} did not answer when the dump was made"
-                self._lose("what a worker knew", None, None, detail)
+                self._lose("state of a worker", None, None, detail)
         self._lose(
-            "a cluster dump is no recording",
+            "a cluster dump is not a recording",
             None,
             None,
-            "it tells how all was at one instant, and what Dask's logs still held: no samples "
-            "over time, no profiles, no fine metrics, no times of attempts whose results are "
-            "gone, no workers and tasks that were gone",
+            "it contains the state at one time and Dask's recent logs, but no samples over "
+            "time, profiles and fine metrics, no times of attempts whose results were released, "
+            "and no workers and tasks that were removed",
         )
         for reason, kind, records, detail in self._losses:
             yield {
@@ -304,11 +303,11 @@ class Dump:
                     yield fact("config", name, value)
                 else:
                     left_out += 1
-            break  # it is the same for all as a rule
+            break  # workers usually share their configuration
         if left_out:
             detail = (
-                f"{left_out} values: only switches, numbers, sizes and durations are taken "
-                "over, since others may be secret"
+                f"{left_out} values: only switches, numbers, sizes and durations are imported, "
+                "because others can be secret"
             )
             self._lose("settings not imported", "environment", None, detail)
 
@@ -371,7 +370,7 @@ class Dump:
         }
 
     def _first_seen(self, address: str) -> float:
-        """Give the first instant that is known of a worker; when it came, few dumps say."""
+        """Return the first time known of a worker; few dumps contain when it joined."""
         for event in _list(_mapping(self._scheduler.get("events")).get(address)):
             if len(_list(event)) > 1 and _mapping(event[1]).get("action") == "add-worker":
                 return float(event[0])
@@ -387,7 +386,7 @@ class Dump:
         for name, task in self._tasks.items():
             it = _mapping(task)
             key = _key(it.get("key", name))
-            told = first.get(key)  # what the log first tells of it
+            entry = first.get(key)
             group = str(it.get("group_key", ""))
             record: Record = {
                 "kind": "task",
@@ -402,15 +401,15 @@ class Dump:
                 "annotations": self._annotations(it),
                 "span_id": self._text(_mapping(self._groups.get(group)).get("span_id")),
             }
-            if told is None:
+            if entry is None:
                 record["state"] = self._text(it.get("state"))
                 record["worker"] = self._there(_worker_of(it.get("processing_on")))
                 record["run_id"] = _integer(it.get("run_id"))
-            elif told[1] == "released" and str(told[4]).startswith("update-graph"):
-                # It came then, with the first that the log knows of it.
-                record |= {"t": told[-1], "stimulus_id": told[4]}
+            elif entry[1] == "released" and str(entry[4]).startswith("update-graph"):
+                # The log has the transition with which it entered the graph.
+                record |= {"t": entry[-1], "stimulus_id": entry[4]}
             else:
-                record["state"] = str(told[1])
+                record["state"] = str(entry[1])
             yield record
 
     def _annotations(self, task: Record) -> Any:
@@ -450,13 +449,13 @@ class Dump:
             yield record
         if gone:
             names = ", ".join(sorted(gone)[:10])
-            detail = f"they are on workers that are gone: {names}"
+            detail = f"they ran on workers that have left: {names}"
             self._lose("failed attempts without their worker", "transition", None, detail)
 
     def _end(
         self, key: str, start: str, finish: str, task: Record, gone: Counter[str]
     ) -> Record:
-        """Tell what the dump knows of the transition that led to a task's state."""
+        """Return the dump's fields of the transition that led to a task's state."""
         if finish == "processing":
             return {
                 "worker": self._there(_worker_of(task.get("processing_on"))),
@@ -472,9 +471,9 @@ class Dump:
         pickled = task.get("exception")
         text = task.get("exception_text")
         if not text and pickled is not None:
-            # It is not unpickled, or was not written; its class can stand in it in plain.
+            # It is not unpickled, but can contain the name of its class as text.
             name = "KilledWorker" if "KilledWorker" in str(pickled) else "an exception"
-            text = f"{name} (pickled in the dump, and not read)"
+            text = f"{name} (pickled in the dump, not read)"
         cause = _key_of(task.get("exception_blame")) if task.get("exception_blame") else None
         return {
             "worker": worker,
@@ -485,7 +484,7 @@ class Dump:
         }
 
     def _result(self, key: str, task: Record) -> Record:
-        """Tell what is known of an attempt whose result is still there."""
+        """Return the fields of an attempt whose result is in memory."""
         known = {
             "run_id": _integer(task.get("run_id")),
             "nbytes": _integer(task.get("nbytes")) if task.get("nbytes") != -1 else None,
@@ -508,10 +507,10 @@ class Dump:
                 and "action" in part
             ]
             if any(part["action"] == "compute" for part in parts):
-                there = [{n: v for n, v in part.items() if v is not None} for part in parts]
-                return {**known, "worker": self._there(worker), "startstops": there}
+                present = [{n: v for n, v in part.items() if v is not None} for part in parts]
+                return {**known, "worker": self._there(worker), "startstops": present}
         if len(holders) == 1:
-            # A result is copied to another worker now and then, but moved seldom.
+            # Results are sometimes copied to other workers, but rarely moved.
             known["worker"] = self._there(holders[0])
         return known
 
@@ -534,7 +533,7 @@ class Dump:
                     "payload": message,
                 }
         if without:
-            detail = f"of {without} topics Dask wrote the name alone"
+            detail = f"{without} topics are in the dump by name only"
             self._lose("events not in the dump", "event", None, detail)
 
     def _of_worker(self, address: str, answer: Record) -> Iterator[Record]:
@@ -577,7 +576,7 @@ class Dump:
             else:
                 skipped += 1
         if skipped:
-            detail = f"{skipped} lines of {address}: only warnings and errors are taken over"
+            detail = f"{skipped} lines of {address}: only warnings and errors are imported"
             self._lose("lines of a worker's log not imported", "event", None, detail)
 
     def _transfer(self, about: Record, way: str, it: Record) -> Iterator[Record]:
@@ -598,13 +597,13 @@ class Dump:
             },
         }
 
-    # -- pieces --------------------------------------------------------------------------
+    # -- parts ---------------------------------------------------------------------------
 
     def _lose(self, reason: str, kind: str | None, records: int | None, detail: str) -> None:
         self._losses.append((reason, kind or "", records, detail))
 
     def _there(self, worker: str | None) -> str | None:
-        """Give the address of a worker, if the dump has it."""
+        """Return the address of a worker, if the dump contains it."""
         return worker if worker in self._workers else None
 
     def _text(self, value: Any) -> str | None:
@@ -649,17 +648,17 @@ def _integer(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    there = type(value) in (int, float) and math.isfinite(value)
-    return float(value) if there else None
+    is_number = type(value) in (int, float) and math.isfinite(value)
+    return float(value) if is_number else None
 
 
 def _is_time(value: Any) -> bool:
-    """Tell an instant of these decades."""
+    """Return whether a value is a time, in seconds since the epoch, of recent decades."""
     return type(value) in (int, float) and 1e9 < value < 1e10
 
 
 def _key(value: Any) -> str:
-    """Give a key as text; the dump made lists of tuples."""
+    """Return a key as text; dumps contain tuples as lists."""
     return value if isinstance(value, str) else str(_tuple(value))
 
 
@@ -668,7 +667,7 @@ def _tuple(value: Any) -> Any:
 
 
 def _key_of(shown: Any) -> str:
-    """Give the key of a task that is shown as Dask shows it."""
+    """Return the key in the repr of a task."""
     found = _TASK.fullmatch(str(shown))
     if found is None:
         return _key(shown)
@@ -682,13 +681,13 @@ def _key_of(shown: Any) -> str:
 
 
 def _worker_of(shown: Any) -> str | None:
-    """Give the address of a worker that is shown as Dask shows it."""
+    """Return the address in the repr of a worker."""
     found = _WORKER.match(str(shown))
     return found["worker"] if found else None
 
 
 def _prefix(task: Record) -> str:
-    """Tell the prefix, which is shown with how many tasks of it are in which state."""
+    """Return the prefix of a task, from a repr with the number of its tasks by state."""
     found = re.match(
         r"<(?:TaskPrefix )?(?P<name>.*?)(?:: [a-z-]+: \d|: >|>)", str(task.get("prefix"))
     )
@@ -696,7 +695,7 @@ def _prefix(task: Record) -> str:
 
 
 def _leaves(settings: dict[Any, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Give the settings one by one, with their whole names."""
+    """Yield the settings with their full names."""
     for name, value in settings.items():
         inner = (*path, str(name))
         if isinstance(value, dict) and value and len(path) < 20:
@@ -706,7 +705,7 @@ def _leaves(settings: dict[Any, Any], path: tuple[str, ...]) -> Iterator[tuple[s
 
 
 def _is_harmless(name: str, value: Any) -> bool:
-    """Tell a setting that can be no secret."""
+    """Return whether a setting cannot be secret."""
     if any(map(names_a_secret, name.split("."))):
         return False
     if value is None or isinstance(value, (bool, int, float)):

@@ -165,7 +165,7 @@ def test_it_is_a_valid_trace_that_says_what_is_missing(converted, tmp_path, comm
 
     assert code == 1
     reasons = {reason for (reason,) in ask(path, "SELECT reason FROM loss")}
-    assert {"a cluster dump is no recording", "settings not imported"} <= reasons
+    assert {"a cluster dump is not a recording", "settings not imported"} <= reasons
     assert not reasons & {"changed content", "records missing", "incomplete records"}
     page = tmp_path / "report.html"
     assert command(path, "--html", page)[0] == 0
@@ -277,7 +277,7 @@ def test_workers_that_did_not_answer_are_said(convert, ask):
     state["workers"] = {"tcp://w:1": "OSError('Timed out')"}
 
     assert ask(
-        convert(state), "SELECT detail FROM loss WHERE reason = 'what a worker knew'"
+        convert(state), "SELECT detail FROM loss WHERE reason = 'state of a worker'"
     ) == [("tcp://w:1 did not answer when the dump was made",)]
 
 
@@ -413,7 +413,7 @@ def test_the_report_of_a_dump_of_nothing(convert, tmp_path, command):
     page = tmp_path / "report.html"
 
     assert command(convert(state_of()), "--html", page)[0] == 0
-    assert "a cluster dump is no recording" in page.read_text()
+    assert "a cluster dump is not a recording" in page.read_text()
 
 
 def test_a_dump_has_an_identity(convert):

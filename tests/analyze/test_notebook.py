@@ -1,4 +1,4 @@
-"""A trace in a notebook: what a cell shows of it, and the tour."""
+"""A trace in a notebook: its HTML representation, and the tour."""
 
 import os
 from html.parser import HTMLParser
@@ -31,7 +31,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_a_cell_shows_what_the_run_was(open_trace, worker, task, run):
+def test_a_cell_shows_the_run(open_trace, worker, task, run):
     page = Page(open_trace(worker("w1"), task("a"), *run("a", 1.0, 3.0))._repr_html_())
 
     assert page.open == []
@@ -44,7 +44,7 @@ def test_a_cell_shows_what_the_run_was(open_trace, worker, task, run):
     assert "trace.sql(" in page.text
 
 
-def test_a_cell_shows_what_is_lost(open_trace):
+def test_a_cell_shows_losses(open_trace):
     losses = [
         {"kind": "loss", "t": 1.0, "reason": f"<b>{i}</b>", "records": i} for i in range(9)
     ]
@@ -90,10 +90,10 @@ def test_the_tour_runs():
     assert any("text/html" in output.get("data", {}) for output in shown)
 
 
-def test_a_stretch_of_a_run_says_so(write_trace, worker, task, run):
+def test_a_cell_shows_the_time_range(write_trace, worker, task, run):
     path = write_trace(worker("w1"), task("a"), *run("a", 10.0, 30.0))
 
     with Trace(path, start=20, stop=40) as trace:
         text = Page(trace._repr_html_()).text.replace("\N{NO-BREAK SPACE}", " ")
 
-    assert "Only the stretch from 20 s to 40 s of a run of 1 min 40 s." in text
+    assert "Only time range 20 s to 40 s of a run of 1 min 40 s." in text

@@ -381,8 +381,8 @@ class Dump:
 
     def _graph(self) -> Iterator[Record]:
         first: dict[str, list[Any]] = {}
-        for entry in self._log:
-            first.setdefault(_key(entry[0]), entry)
+        for logged in self._log:
+            first.setdefault(_key(logged[0]), logged)
         for name, task in self._tasks.items():
             it = _mapping(task)
             key = _key(it.get("key", name))

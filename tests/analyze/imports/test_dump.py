@@ -139,7 +139,7 @@ def test_failures_have_their_texts_and_computed_tasks_their_times(converted, ask
     assert {key for key, _ in failed} == {as_key(task["key"]) for task in erred}
     texts = {key.split("-")[0]: text for key, text in failed}
     assert texts["bad"].startswith("ValueError(")
-    assert texts["die"] == "KilledWorker (pickled in the dump, and not read)"
+    assert texts["die"] == "KilledWorker (pickled in the dump, not read)"
     assert ask(path, "SELECT count(*) FROM task_runs WHERE outcome = 'retried'") == [(3,)]
     held = {
         as_key(key): part

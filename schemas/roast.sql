@@ -240,7 +240,7 @@ SET VARIABLE roast_refusal = (
         UNION ALL
         SELECT
             'schema version ' || schema_version || ' is newer than '
-            || '2.2, the version of this file: use the file of a newer roast'
+            || '2.3, the version of this file: use the file of a newer roast'
         FROM _segments
         WHERE try_cast(regexp_extract(schema_version, '^([0-9]+)\.[0-9]+$', 1) AS HUGEINT) > 2
         UNION ALL
@@ -328,7 +328,7 @@ WHERE "t" IS NOT NULL
     AND "dropped_by_kind" IS NOT NULL
     AND isfinite(t);
 
--- A fact about the software, the machines or the set-up of the run. A fact of section ``process`` says what the scheduler, the client that records or a worker runs with and on; its name is which of them, its value has: ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cpu_model, cores, usable_cores, cgroup_cores, memory_bytes, cgroup_memory_bytes, open_files_limit), ``jobs`` (a list: system, job_id, array_id, array_index, name, queue, cluster, namespace, node, slot, nodes, cores, memory_bytes, start_t, end_t), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and ``packages`` the names of its sheets. A sheet is written once for all processes that have it. Its name is made of what it holds. The value of a fact of section ``configuration`` is what differs from the defaults of Dask's configuration, by name; of ``defaults`` these; of ``packages`` a list of names and versions.
+-- A fact about the software, the machines or the set-up of the run. A fact of section ``process`` describes the scheduler, the client that records or a worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores, usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of batch systems), ``files`` (a list of path and text: CPU model, limits of control groups, ads of HTCondor, namespace of a pod), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead of variables and files. A sheet is written once for all processes that have it. Its name is made of what it holds. The value of a fact of section ``configuration`` is what differs from the defaults of Dask's configuration, by name; of ``defaults`` these; of ``packages`` a list of names and versions.
 CREATE OR REPLACE TABLE raw.environment (
     "t" DOUBLE,
     "section" VARCHAR,
@@ -997,7 +997,7 @@ damage AS (
         0,
         'older schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.2: renamed fields are missing'
+        'version ' || schema_version || ' read as 2.3: renamed fields are missing'
     FROM versions
     WHERE version[1] < 2
     UNION ALL
@@ -1007,9 +1007,9 @@ damage AS (
         0,
         'newer schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.2; upgrade: pip install -U ''roast-trace[analyze]'''
+        'version ' || schema_version || ' read as 2.3; upgrade: pip install -U ''roast-trace[analyze]'''
     FROM versions
-    WHERE version[1] = 2 AND version[2] > 2
+    WHERE version[1] = 2 AND version[2] > 3
     UNION ALL
     SELECT
         file,
@@ -1069,10 +1069,11 @@ SELECT trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
 FROM raw.segments
 GROUP BY trace_id;
 
--- The scheduler, the client that records, and the workers, as they told of themselves. What
--- several segments repeat is one; a worker that was recorded before tells only its versions.
+-- The scheduler, the recording client and the workers. Segments repeat these facts; each is one
+-- row here. Before schema version 2.3 the recorder derived jobs, CPU model and limits of control
+-- groups itself; since then it records the variables and files that they are derived from.
 CREATE OR REPLACE VIEW _processes AS
-WITH told AS (
+WITH recorded AS (
     SELECT DISTINCT ON (trace_id, name, server_id)
         rowid AS seq,
         trace_id,
@@ -1098,15 +1099,71 @@ WITH told AS (
                     "cluster": "VARCHAR", "namespace": "VARCHAR", "node": "VARCHAR",
                     "slot": "VARCHAR", "nodes": "BIGINT", "cores": "BIGINT",
                     "memory_bytes": "BIGINT", "start_t": "DOUBLE", "end_t": "DOUBLE"
-                }]
+                }],
+                "variables": "JSON",
+                "files": [{"path": "VARCHAR", "text": "VARCHAR"}]
             }'
         ) AS process
     FROM raw.environment
     WHERE section = 'process' AND json_type(value) = 'OBJECT'
     ORDER BY rowid
 )
-SELECT seq, trace_id, t, worker, server_id, process.role AS role, process
-FROM told
+SELECT
+    seq,
+    trace_id,
+    t,
+    worker,
+    server_id,
+    process.role AS role,
+    process,
+    coalesce(
+        process.machine.cpu_model,
+        trim(left(regexp_extract(
+            [file.text FOR file IN process.files IF file.path = '/proc/cpuinfo'][1],
+            ':(.*)$',
+            1
+        ), 200))
+    ) AS cpu_model,
+    -- A limit applies to all groups within its group, so the smallest one counts. Version 2 of
+    -- control groups has "quota period" or "max period" in one file, version 1 has two files.
+    coalesce(
+        process.machine.cgroup_cores,
+        list_min([
+            cpu[1] / nullif(cpu[2], 0)
+            FOR cpu IN [
+                [
+                    try_cast(split_part(trim(file.text), ' ', 1) AS DOUBLE),
+                    try_cast(
+                        coalesce(
+                            [
+                                other.text FOR other IN process.files
+                                IF file.path LIKE '%/cpu.cfs_quota_us'
+                                AND other.path = replace(file.path, 'quota', 'period')
+                            ][1],
+                            split_part(trim(file.text), ' ', 2)
+                        ) AS DOUBLE
+                    )
+                ]
+                FOR file IN process.files
+                IF file.path LIKE '%/cpu.max' OR file.path LIKE '%/cpu.cfs_quota_us'
+            ]
+            IF cpu[1] >= 0
+        ])
+    ) AS cgroup_cores,
+    -- Version 1 has a number near 2^63 where there is no limit.
+    coalesce(
+        process.machine.cgroup_memory_bytes,
+        list_min([
+            nbytes
+            FOR nbytes IN [
+                try_cast(trim(file.text) AS BIGINT)
+                FOR file IN process.files
+                IF regexp_matches(file.path, '/memory\.(max|limit_in_bytes)$')
+            ]
+            IF nbytes >= 0 AND nbytes < 1::BIGINT << 60
+        ])
+    ) AS cgroup_memory_bytes
+FROM recorded
 WHERE process.role IS NOT NULL;
 
 CREATE OR REPLACE VIEW events AS
@@ -1284,6 +1341,46 @@ CREATE OR REPLACE MACRO _is_run_specific(name, value) AS
     name = 'distributed.scheduler.http.routes'
     OR regexp_matches(name, '(^|[.-])(address|port|host|temporary-directory|local-directory|log-directory|scheduler-file|pid-file)$')
     OR regexp_matches(coalesce(value, ''), '^(tcp|tls|ws|wss|ucx|ucxx|inproc|http|https)://|^/(tmp|scratch|var/tmp|run)(/|$)|:[0-9]{4,5}$');
+
+-- Return a value of an HTCondor ad, a text of lines such as Cpus = 2 and Name = "slot1@host".
+CREATE OR REPLACE MACRO _job_ad(ad, name) AS
+    nullif(regexp_extract(ad, '(?:^|\n)' || name || ' = "?([^"\n]*)', 1), '');
+
+-- Return the first variable that is a size, in bytes: 2^34 of "16Gi", "16 GB" and "16g".
+CREATE OR REPLACE MACRO _job_bytes(variables, names) AS
+    list_filter(
+        list_transform(
+            list_transform(
+                names,
+                lambda name: regexp_extract(
+                    trim(variables ->> name),
+                    '^(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)i?[bB]?$',
+                    ['number', 'unit']
+                )
+            ),
+            lambda size: (
+                try_cast(size.number AS DOUBLE)
+                * pow(1024, coalesce(strpos('kmgt', nullif(lower(size.unit), '')), 0))
+            )::BIGINT
+        ),
+        lambda nbytes: nbytes IS NOT NULL
+    )[1];
+
+-- Return the first variable that begins with an integer: 8 of "8(x2)", 8 cores on two nodes each.
+CREATE OR REPLACE MACRO _job_integer(variables, names) AS
+    list_filter(
+        list_transform(
+            names,
+            lambda name: try_cast(
+                regexp_extract(trim(variables ->> name), '^\d{1,15}') AS BIGINT
+            )
+        ),
+        lambda number: number IS NOT NULL
+    )[1];
+
+-- Return the first variable that is set, as text of at most 200 characters.
+CREATE OR REPLACE MACRO _job_text(variables, names) AS
+    left(trim([variables ->> name FOR name IN names IF trim(variables ->> name) <> ''][1]), 200);
 
 -- Lists that processes share, each once: section is packages, configuration or defaults.
 CREATE OR REPLACE VIEW _sheets AS
@@ -1777,55 +1874,6 @@ FROM (
     )
 );
 
-CREATE OR REPLACE VIEW jobs AS
-SELECT
-    role AS process,
-    worker,
-    job."system" AS "system",
-    job.job_id AS job_id,
-    job.queue AS queue,
-    job.node AS node,
-    job.cores AS cores,
-    job.memory_bytes AS memory_limit_bytes,
-    job.array_id AS array_id,
-    job.array_index AS array_index,
-    job.name AS name,
-    job.cluster AS cluster,
-    job.namespace AS namespace,
-    job.slot AS slot,
-    job.nodes AS nodes,
-    job.start_t AS start_t,
-    job.end_t AS end_t,
-    host,
-    trace_id
-FROM (
-    SELECT trace_id, seq, role, worker, process.machine.host AS host, unnest(process.jobs) AS job
-    FROM _processes
-)
-WHERE job."system" IS NOT NULL
-ORDER BY trace_id, seq;
-
-COMMENT ON VIEW jobs IS 'Jobs of a batch system that scheduler, client and workers ran in, by their own environment variables: one row per process and system.';
-COMMENT ON COLUMN jobs.process IS 'Which process: scheduler, client (the one that recorded) or worker.';
-COMMENT ON COLUMN jobs.worker IS 'Address of the worker; null of others.';
-COMMENT ON COLUMN jobs."system" IS 'SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.';
-COMMENT ON COLUMN jobs.job_id IS 'Identity of the job there; of Kubernetes the name of the pod.';
-COMMENT ON COLUMN jobs.queue IS 'Queue or partition; of HTCondor the universe.';
-COMMENT ON COLUMN jobs.node IS 'Node, as the system names it.';
-COMMENT ON COLUMN jobs.cores IS 'Cores that the job got of the node, for each of its processes.';
-COMMENT ON COLUMN jobs.memory_limit_bytes IS 'Memory that it got of the node.';
-COMMENT ON COLUMN jobs.array_id IS 'Identity of the array that the job belongs to.';
-COMMENT ON COLUMN jobs.array_index IS 'Number of the job within its array.';
-COMMENT ON COLUMN jobs.name IS 'Name of the job.';
-COMMENT ON COLUMN jobs.cluster IS 'Name of the cluster, or of the machine that it was submitted from.';
-COMMENT ON COLUMN jobs.namespace IS 'Namespace of the pod.';
-COMMENT ON COLUMN jobs.slot IS 'Slot of the node, or number of the process within the job.';
-COMMENT ON COLUMN jobs.nodes IS 'Nodes of the job.';
-COMMENT ON COLUMN jobs.start_t IS 'When the job began, in seconds since the epoch.';
-COMMENT ON COLUMN jobs.end_t IS 'When its time is over, in seconds since the epoch.';
-COMMENT ON COLUMN jobs.host IS 'Name of the host, as the operating system names it.';
-COMMENT ON COLUMN jobs.trace_id IS 'Identity of the recording.';
-
 CREATE OR REPLACE VIEW machines AS
 WITH before AS (
     SELECT
@@ -1858,15 +1906,32 @@ SELECT
     trace_id
 FROM (
     SELECT
-        trace_id,
-        role AS process,
-        process.python AS python,
-        unnest(process.machine),
+        * EXCLUDE (seq, worker),
         count(*) AS processes,
-        CASE WHEN role = 'worker' THEN list(worker ORDER BY seq) END AS workers
-    FROM _processes
-    WHERE process.machine IS NOT NULL
-    GROUP BY trace_id, role, process.python, process.machine
+        list(worker ORDER BY seq) FILTER (process = 'worker') AS workers
+    FROM (
+        SELECT
+            trace_id,
+            seq,
+            worker,
+            role AS process,
+            process.python AS python,
+            process.machine.host AS host,
+            process.machine.cores AS cores,
+            process.machine.usable_cores AS usable_cores,
+            cgroup_cores,
+            process.machine.memory_bytes AS memory_bytes,
+            cgroup_memory_bytes,
+            cpu_model,
+            process.machine.architecture AS architecture,
+            process.machine."system" AS "system",
+            process.machine.kernel AS kernel,
+            process.machine.platform AS platform,
+            process.machine.open_files_limit AS open_files_limit
+        FROM _processes
+        WHERE process.machine IS NOT NULL
+    )
+    GROUP BY ALL
     UNION ALL BY NAME
     SELECT *, 1 AS processes
     FROM before
@@ -2191,6 +2256,192 @@ COMMENT ON COLUMN transfers.source_start_t IS 'Start of sending, in seconds sinc
 COMMENT ON COLUMN transfers.source_stop_t IS 'End of sending, in seconds since the epoch. Null if not reported.';
 COMMENT ON COLUMN transfers.source_bytes IS 'Size of the data as reported by the sender. Null if not reported.';
 COMMENT ON COLUMN transfers.trace_id IS 'Trace identity.';
+
+-- Jobs of batch systems, from the environment variables and files of the processes in them.
+-- `place` orders the systems of one process.
+CREATE OR REPLACE VIEW _jobs AS
+WITH processes AS (
+    SELECT
+        trace_id,
+        seq,
+        role,
+        worker,
+        process.machine.host AS host,
+        process.variables AS v,
+        process.files AS files
+    FROM _processes
+    WHERE json_type(process.variables) = 'OBJECT'
+),
+slurm AS (
+    SELECT
+        *,
+        1 AS place,
+        'SLURM' AS "system",
+        _job_text(v, ['SLURM_JOB_ID', 'SLURM_JOBID']) AS job_id,
+        _job_text(v, ['SLURM_ARRAY_JOB_ID']) AS array_id,
+        _job_text(v, ['SLURM_ARRAY_TASK_ID']) AS array_index,
+        _job_text(v, ['SLURM_JOB_NAME']) AS name,
+        _job_text(v, ['SLURM_JOB_PARTITION']) AS queue,
+        _job_text(v, ['SLURM_CLUSTER_NAME']) AS cluster,
+        _job_text(v, ['SLURMD_NODENAME']) AS node,
+        _job_text(v, ['SLURM_PROCID']) AS slot,
+        _job_integer(v, ['SLURM_JOB_NUM_NODES', 'SLURM_NNODES']) AS nodes,
+        _job_integer(v, ['SLURM_CPUS_PER_TASK', 'SLURM_CPUS_ON_NODE']) AS cores,
+        -- A megabyte of Slurm is 2^20 bytes.
+        1048576 * coalesce(
+            _job_integer(v, ['SLURM_MEM_PER_NODE']),
+            nullif(cores, 0) * _job_integer(v, ['SLURM_MEM_PER_CPU'])
+        ) AS memory_bytes,
+        _job_integer(v, ['SLURM_JOB_START_TIME'])::DOUBLE AS start_t,
+        _job_integer(v, ['SLURM_JOB_END_TIME'])::DOUBLE AS end_t
+    FROM processes
+    WHERE v ->> 'SLURM_JOB_ID' <> ''
+),
+ads AS (
+    SELECT
+        *,
+        coalesce([f.text FOR f IN files IF f.path = v ->> '_CONDOR_JOB_AD'][1], '') AS job,
+        coalesce([f.text FOR f IN files IF f.path = v ->> '_CONDOR_MACHINE_AD'][1], '') AS machine
+    FROM processes
+    WHERE v ->> '_CONDOR_JOB_AD' <> ''
+),
+htcondor AS (
+    SELECT
+        *,
+        2 AS place,
+        'HTCondor' AS "system",
+        _job_ad(job, 'ClusterId') || '.' || coalesce(_job_ad(job, 'ProcId'), 'None') AS job_id,
+        _job_ad(job, 'JobBatchName') AS name,
+        -- HTCondor has no queues. The universe, which is recorded as a number, is most similar.
+        CASE _job_ad(job, 'JobUniverse')
+            WHEN '5' THEN 'vanilla'
+            WHEN '7' THEN 'scheduler'
+            WHEN '9' THEN 'grid'
+            WHEN '10' THEN 'java'
+            WHEN '11' THEN 'parallel'
+            WHEN '12' THEN 'local'
+            WHEN '13' THEN 'vm'
+        END AS queue,
+        nullif(split_part(_job_ad(job, 'GlobalJobId'), '#', 1), '') AS cluster,
+        -- slot1_7@host
+        coalesce(_job_ad(machine, 'Name'), _job_ad(job, 'RemoteHost'), '') AS slot_name,
+        coalesce(
+            _job_ad(machine, 'Machine'), nullif(regexp_extract(slot_name, '[^@]*$'), '')
+        ) AS node,
+        coalesce(
+            _job_text(v, ['_CONDOR_SLOT']), nullif(regexp_extract(slot_name, '^(.*)@', 1), '')
+        ) AS slot,
+        try_cast(
+            coalesce(_job_ad(machine, 'Cpus'), _job_ad(job, 'RequestCpus')) AS BIGINT
+        ) AS cores,
+        1048576 * try_cast(
+            coalesce(_job_ad(machine, 'Memory'), _job_ad(job, 'RequestMemory')) AS BIGINT
+        ) AS memory_bytes,
+        try_cast(_job_ad(job, 'JobStartDate') AS DOUBLE) AS start_t
+    FROM ads
+),
+pbs AS (
+    SELECT
+        *,
+        3 AS place,
+        'PBS' AS "system",
+        _job_text(v, ['PBS_JOBID']) AS job_id,
+        _job_text(v, ['PBS_ARRAY_INDEX', 'PBS_ARRAYID']) AS array_index,
+        _job_text(v, ['PBS_JOBNAME']) AS name,
+        _job_text(v, ['PBS_QUEUE']) AS queue,
+        _job_text(v, ['PBS_SERVER']) AS cluster,
+        _job_text(v, ['PBS_NODENAME', 'HOSTNAME']) AS node,
+        _job_text(v, ['PBS_NODENUM', 'PBS_VNODENUM']) AS slot,
+        _job_integer(v, ['PBS_NUM_NODES']) AS nodes,
+        _job_integer(v, ['NCPUS', 'PBS_NUM_PPN', 'PBS_NP']) AS cores,
+        _job_bytes(v, ['PBS_RESC_MEM', 'PBS_RESC_TOTAL_MEM']) AS memory_bytes
+    FROM processes
+    WHERE v ->> 'PBS_JOBID' <> ''
+),
+lsf AS (
+    SELECT
+        *,
+        4 AS place,
+        'LSF' AS "system",
+        -- One word per core: a a b b.
+        regexp_extract_all(coalesce(v ->> 'LSB_HOSTS', ''), '\S+') AS hosts,
+        _job_text(v, ['LSB_JOBID']) AS job_id,
+        nullif(_job_text(v, ['LSB_JOBINDEX']), '0') AS array_index,
+        _job_text(v, ['LSB_JOBNAME']) AS name,
+        _job_text(v, ['LSB_QUEUE']) AS queue,
+        _job_text(v, ['LSF_CLUSTER_NAME']) AS cluster,
+        coalesce(left(hosts[1], 200), _job_text(v, ['HOSTNAME'])) AS node,
+        nullif(len(list_distinct(hosts)), 0) AS nodes,
+        coalesce(
+            _job_integer(v, ['LSB_DJOB_NUMPROC', 'LSB_MAX_NUM_PROCESSORS']),
+            nullif(len(hosts), 0)
+        ) AS cores,
+        _job_bytes(v, ['LSB_CGROUP_MEM_LIMIT']) AS memory_bytes
+    FROM processes
+    WHERE v ->> 'LSB_JOBID' <> ''
+),
+sge AS (
+    SELECT
+        *,
+        5 AS place,
+        'SGE' AS "system",
+        _job_text(v, ['JOB_ID']) AS job_id,
+        nullif(_job_text(v, ['SGE_TASK_ID']), 'undefined') AS array_index,
+        _job_text(v, ['JOB_NAME']) AS name,
+        _job_text(v, ['QUEUE']) AS queue,
+        _job_text(v, ['SGE_CLUSTER_NAME']) AS cluster,
+        _job_text(v, ['HOSTNAME']) AS node,
+        _job_integer(v, ['NHOSTS']) AS nodes,
+        _job_integer(v, ['NSLOTS']) AS cores
+    FROM processes
+    WHERE v ->> 'SGE_ROOT' <> ''
+),
+oar AS (
+    SELECT
+        *,
+        6 AS place,
+        'OAR' AS "system",
+        _job_text(v, ['OAR_JOB_ID']) AS job_id,
+        _job_text(v, ['OAR_ARRAY_INDEX']) AS array_index,
+        _job_text(v, ['OAR_JOB_NAME']) AS name,
+        _job_text(v, ['HOSTNAME']) AS node
+    FROM processes
+    WHERE v ->> 'OAR_JOB_ID' <> ''
+),
+kubernetes AS (
+    SELECT
+        *,
+        7 AS place,
+        'Kubernetes' AS "system",
+        -- Names that manifests commonly give to fields of the downward API.
+        _job_text(v, ['POD_NAME', 'MY_POD_NAME', 'K8S_POD_NAME', 'HOSTNAME']) AS job_id,
+        _job_text(v, ['DASK_WORKER_NAME']) AS name,
+        coalesce(
+            _job_text(v, ['POD_NAMESPACE', 'MY_POD_NAMESPACE', 'K8S_NAMESPACE']),
+            nullif(trim([f.text FOR f IN files IF f.path LIKE '%/serviceaccount/namespace'][1]), '')
+        ) AS namespace,
+        _job_text(v, ['NODE_NAME', 'MY_NODE_NAME', 'K8S_NODE_NAME']) AS node,
+        _job_integer(v, ['CPU_LIMIT', 'MY_CPU_LIMIT']) AS cores,
+        _job_bytes(v, ['MEMORY_LIMIT', 'MEM_LIMIT', 'MY_MEM_LIMIT']) AS memory_bytes
+    FROM processes
+    WHERE v ->> 'KUBERNETES_SERVICE_HOST' <> ''
+)
+SELECT trace_id, seq, role, worker, process.machine.host AS host, 0 AS place, unnest(process.jobs, max_depth := 2)
+FROM _processes
+UNION ALL BY NAME
+SELECT * EXCLUDE (v, files) FROM slurm
+UNION ALL BY NAME
+SELECT * EXCLUDE (v, files, job, machine, slot_name) FROM htcondor
+UNION ALL BY NAME
+SELECT * EXCLUDE (v, files) FROM pbs
+UNION ALL BY NAME
+SELECT * EXCLUDE (v, files, hosts) FROM lsf
+UNION ALL BY NAME
+SELECT * EXCLUDE (v, files) FROM sge
+UNION ALL BY NAME
+SELECT * EXCLUDE (v, files) FROM oar
+UNION ALL BY NAME
+SELECT * EXCLUDE (v, files) FROM kubernetes;
 
 -- Dask's configuration of each group of processes that have the same. Recorders before schema
 -- version 2.2 told a few options of the scheduler, without their defaults.
@@ -2716,6 +2967,52 @@ COMMENT ON COLUMN yappi_functions.worker IS 'Worker address, if given when the f
 COMMENT ON COLUMN yappi_functions.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_functions.source IS 'Identity of the file, as in imports.';
 COMMENT ON COLUMN yappi_functions.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW jobs AS
+SELECT
+    role AS process,
+    worker,
+    "system",
+    job_id,
+    queue,
+    node,
+    cores,
+    memory_bytes AS memory_limit_bytes,
+    array_id,
+    array_index,
+    name,
+    cluster,
+    namespace,
+    slot,
+    nodes,
+    start_t,
+    end_t,
+    host,
+    trace_id
+FROM _jobs
+WHERE "system" IS NOT NULL
+ORDER BY trace_id, seq, place;
+
+COMMENT ON VIEW jobs IS 'Jobs of a batch system that scheduler, client and workers ran in, by their own environment variables: one row per process and system.';
+COMMENT ON COLUMN jobs.process IS 'Which process: scheduler, client (the one that recorded) or worker.';
+COMMENT ON COLUMN jobs.worker IS 'Address of the worker; null of others.';
+COMMENT ON COLUMN jobs."system" IS 'SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.';
+COMMENT ON COLUMN jobs.job_id IS 'Identity of the job there; of Kubernetes the name of the pod.';
+COMMENT ON COLUMN jobs.queue IS 'Queue or partition; of HTCondor the universe.';
+COMMENT ON COLUMN jobs.node IS 'Node, as the system names it.';
+COMMENT ON COLUMN jobs.cores IS 'Cores that the job got of the node, for each of its processes.';
+COMMENT ON COLUMN jobs.memory_limit_bytes IS 'Memory that it got of the node.';
+COMMENT ON COLUMN jobs.array_id IS 'Identity of the array that the job belongs to.';
+COMMENT ON COLUMN jobs.array_index IS 'Number of the job within its array.';
+COMMENT ON COLUMN jobs.name IS 'Name of the job.';
+COMMENT ON COLUMN jobs.cluster IS 'Name of the cluster, or of the machine that it was submitted from.';
+COMMENT ON COLUMN jobs.namespace IS 'Namespace of the pod.';
+COMMENT ON COLUMN jobs.slot IS 'Slot of the node, or number of the process within the job.';
+COMMENT ON COLUMN jobs.nodes IS 'Nodes of the job.';
+COMMENT ON COLUMN jobs.start_t IS 'When the job began, in seconds since the epoch.';
+COMMENT ON COLUMN jobs.end_t IS 'When its time is over, in seconds since the epoch.';
+COMMENT ON COLUMN jobs.host IS 'Name of the host, as the operating system names it.';
+COMMENT ON COLUMN jobs.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW config AS
 SELECT

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from distributed import Client, Scheduler
 
-from roast_recorder import environment, graphs, process
+from roast_recorder import environment, graphs
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
 from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
 from roast_recorder.scheduler.recording import header, log_end, pump, rescue_order
@@ -394,8 +394,8 @@ class Recording:
             logger.debug("roast: facts about the client are missing", exc_info=True)
 
     def _client_facts(self) -> list[dict[str, Any]]:
-        described = process.describe("client", self._settings.as_dict())
-        facts = process.facts_of(*described, process.Sheets())
+        described = environment.describe_process("client", self._settings.as_dict())
+        facts = environment.facts_of(*described, environment.Sheets())
         return facts + [
             {"section": section, "name": name, "value": value}
             for section, name, value in environment.client_facts(self._client)

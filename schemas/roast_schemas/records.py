@@ -29,6 +29,8 @@ meaning or a removed field the major one):
   and ``computation``; what others measured can be imported
   behind a trailer: ``import``, ``io_file``, ``io_segment`` and ``function``, whose numbers
   of input and output lie in ``measured``.
+* 2.3: ``variables`` and ``files`` of a ``process`` fact replace ``jobs`` and, of ``machine``,
+  ``cpu_model``, ``cgroup_cores`` and ``cgroup_memory_bytes``, which views now derive from them.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import Field, Unit
 
-SCHEMA_VERSION: Final = "2.2"
+SCHEMA_VERSION: Final = "2.3"
 
 #: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
@@ -124,14 +126,14 @@ class Trailer(Record, total=False):
 class Environment(Record, total=False):
     """A fact about the software, the machines or the set-up of the run.
 
-    A fact of section ``process`` says what the scheduler, the client that records or a
-    worker runs with and on; its name is which of them, its value has: ``role``, ``pid``,
-    ``python``, ``implementation``, ``machine`` (host, system, platform, kernel,
-    architecture, cpu_model, cores, usable_cores, cgroup_cores, memory_bytes,
-    cgroup_memory_bytes, open_files_limit), ``jobs`` (a list: system, job_id, array_id,
-    array_index, name, queue, cluster, namespace, node, slot, nodes, cores, memory_bytes,
-    start_t, end_t), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and
-    ``packages`` the names of its sheets.
+    A fact of section ``process`` describes the scheduler, the client that records or a
+    worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``,
+    ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores,
+    usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of
+    batch systems), ``files`` (a list of path and text: CPU model, limits of control groups,
+    ads of HTCondor, namespace of a pod), ``plugins`` of a worker, and in ``configuration``,
+    ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead
+    of variables and files.
 
     A sheet is written once for all processes that have it. Its name is made of what it
     holds. The value of a fact of section ``configuration`` is what differs from the

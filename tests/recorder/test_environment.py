@@ -1,27 +1,29 @@
-"""What is recorded of processes, the program and the cluster, and what stays out."""
+"""Facts about processes, machines, packages, configuration, the program and the cluster."""
 
+import importlib.metadata
 import logging
 import os
+import subprocess
 import sys
 import time
-from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Nanny
+from distributed.deploy.spec import SpecCluster
 
 import roast_recorder
-from roast_recorder import process
-
-pytestmark = pytest.mark.cluster
+from roast_recorder import environment
+from roast_recorder.environment import WITHHELD
 
 
 def facts_in(lines):
     return [line for line in lines if line["kind"] == "environment"]
 
 
-def wait_for_workers_to_say(path, workers):
-    """Wait until workers have said what they are: a busy machine takes its time."""
+def wait_for_workers(path, workers):
+    """Wait until as many workers are described in the trace."""
     deadline = time.monotonic() + 30
     while path.read_text().count('"section":"process","name":"worker"') < workers:
         assert time.monotonic() < deadline
@@ -30,7 +32,7 @@ def wait_for_workers_to_say(path, workers):
 
 @pytest.fixture
 def record_run(tmp_path, read_lines):
-    """Facts of a recording of a cluster of its own, of a few workers that are there."""
+    """Record a new cluster and return the facts in the trace."""
 
     def record_run(workers=2, later=0, before=lambda _client: None, **settings):
         path = tmp_path / "trace.jsonl"
@@ -49,7 +51,7 @@ def record_run(tmp_path, read_lines):
                 client.wait_for_workers(workers + later)
                 client.submit(sum, [1]).result()
                 if "environment" in settings.get("kinds", ["environment"]):
-                    wait_for_workers_to_say(path, workers + later)
+                    wait_for_workers(path, workers + later)
         return facts_in(read_lines(path))
 
     return record_run
@@ -60,20 +62,26 @@ def of(section, facts):
 
 
 def processes(facts):
-    return [fact for fact in facts if fact["section"] == process.PROCESS]
+    return [fact for fact in facts if fact["section"] == environment.PROCESS]
 
 
-def test_every_process_says_what_it_runs_with_and_on(record_run):
+@pytest.mark.cluster
+def test_every_process_is_described(record_run):
     facts = record_run(workers=2)
 
-    told = processes(facts)
-    assert sorted(fact["name"] for fact in told) == ["client", "scheduler", "worker", "worker"]
-    assert len({fact["server_id"] for fact in told if "server_id" in fact}) == 2
-    for fact in told:
+    described = processes(facts)
+    assert sorted(fact["name"] for fact in described) == [
+        "client",
+        "scheduler",
+        "worker",
+        "worker",
+    ]
+    assert len({fact["server_id"] for fact in described if "server_id" in fact}) == 2
+    for fact in described:
         value = fact["value"]
         assert value["machine"]["cores"] == os.cpu_count()
         assert value["python"] == sys.version.split()[0]
-        assert value["jobs"] == []
+        assert value["files"][0]["path"] == "/proc/cpuinfo"
         packages = dict(of("packages", facts)[value["packages"]])
         assert packages["dask"] == dask.__version__
         differing = of("configuration", facts)[value["configuration"]]
@@ -88,7 +96,8 @@ def test_every_process_says_what_it_runs_with_and_on(record_run):
         )
 
 
-def test_workers_that_come_later_say_so_too_and_what_they_share_is_written_once(record_run):
+@pytest.mark.cluster
+def test_late_workers_are_described_and_sheets_are_recorded_once(record_run):
     facts = record_run(workers=1, later=2)
 
     assert [fact["name"] for fact in processes(facts)].count("worker") == 3
@@ -99,6 +108,7 @@ def test_workers_that_come_later_say_so_too_and_what_they_share_is_written_once(
         assert len(names) <= 3
 
 
+@pytest.mark.cluster
 def test_scheduler_and_cluster(record_run):
     facts = record_run(workers=1)
 
@@ -111,7 +121,8 @@ def test_scheduler_and_cluster(record_run):
     assert (cluster["workers asked for"], cluster["nthreads"]) == (1, 1)
 
 
-def test_plugins_that_come_meanwhile_are_named_at_the_end(client, tmp_path, read_lines):
+@pytest.mark.cluster
+def test_plugins_that_change_during_the_run_are_recorded_again(client, tmp_path, read_lines):
     from distributed import SchedulerPlugin
 
     class Late(SchedulerPlugin):
@@ -127,17 +138,19 @@ def test_plugins_that_come_meanwhile_are_named_at_the_end(client, tmp_path, read
     assert "worker plugins when recording ended" not in scheduler
 
 
-def test_the_program(client, tmp_path, read_lines, monkeypatch):
+@pytest.mark.cluster
+def test_program_of_the_client(client, tmp_path, read_lines, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/x/my.py", "data.root", "--token", "canary", "-n", "4"])
 
     with roast_recorder.record(client, tmp_path / "trace.jsonl"):
         pass
 
-    told = of("client", facts_in(read_lines(tmp_path / "trace.jsonl")))
-    assert told["program"] == "my.py"
-    assert told["arguments"] == ["data.root", "--token", "<redacted>", "-n", "4"]
+    described = of("client", facts_in(read_lines(tmp_path / "trace.jsonl")))
+    assert described["program"] == "my.py"
+    assert described["arguments"] == ["data.root", "--token", "<redacted>", "-n", "4"]
 
 
+@pytest.mark.cluster
 def test_a_worker_in_a_job_and_one_package_that_differs(record_run, tmp_path):
     (tmp_path / "fakepkg-7.0.dist-info").mkdir()
 
@@ -149,66 +162,283 @@ def test_a_worker_in_a_job_and_one_package_that_differs(record_run, tmp_path):
     facts = record_run(before=lambda client: client.run(change, folder=str(tmp_path)))
 
     workers = [fact["value"] for fact in processes(facts) if fact["name"] == "worker"]
-    [there] = [worker for worker in workers if worker["jobs"]]
-    assert there["jobs"] == [{"system": "SLURM", "job_id": "77", "queue": "cms"}]
+    [there] = [worker for worker in workers if worker["variables"]]
+    assert there["variables"] == {"SLURM_JOB_ID": "77", "SLURM_JOB_PARTITION": "cms"}
     packages = of("packages", facts)
     assert dict(packages[there["packages"]])["fakepkg"] == "7.0"
     assert sum("fakepkg" in dict(listed) for listed in packages.values()) == 1
 
 
-def test_without_the_kind_nothing_is_said(record_run):
-    assert record_run(kinds=["task", "transition"]) == []
-
-
-def test_only_known_packages(record_run):
-    [listed] = of("packages", record_run(packages="known")).values()
-
-    assert {"dask", "numpy"} <= dict(listed).keys()
-    assert "pytest" not in dict(listed)
-
-
-def test_workers_without_roast_say_what_they_are(scheduler_process, tmp_path, read_lines):
+@pytest.mark.cluster
+def test_workers_without_roast_are_described(scheduler_process, tmp_path, read_lines):
     _, address = scheduler_process
 
     with Client(address) as client:
         client.wait_for_workers(2)
         with roast_recorder.record(client, tmp_path / "t.jsonl"):
-            wait_for_workers_to_say(tmp_path / "t.jsonl", 2)
+            wait_for_workers(tmp_path / "t.jsonl", 2)
 
     names = [fact["name"] for fact in processes(facts_in(read_lines(tmp_path / "t.jsonl")))]
     assert sorted(names) == ["client", "scheduler", "worker", "worker"]
 
 
-def test_a_part_that_fails_costs_no_other(monkeypatch):
+def test_a_failing_fact_leaves_the_others(monkeypatch):
     def fail(*_):
         raise OSError("no such thing")
 
-    monkeypatch.setattr(process.machine, "describe", fail)
-    monkeypatch.setattr(process.packages, "installed", fail)
+    monkeypatch.setattr(environment, "machine", fail)
+    monkeypatch.setattr(environment, "packages", fail)
 
-    told, sheets = process.describe("client", roast_recorder.settings.Settings().as_dict())
+    settings = roast_recorder.settings.Settings().as_dict()
+    described, sheets = environment.describe_process("client", settings)
 
-    assert told["role"] == "client"
-    assert "machine" not in told
+    assert described["role"] == "client"
+    assert "machine" not in described
     assert {section for section, _ in sheets.values()} == {"configuration", "defaults"}
 
 
-def test_there_is_an_end_of_sheets():
-    known = process.Sheets()
+def test_the_number_of_sheets_is_bounded():
+    known = environment.Sheets()
 
-    new = [known.is_new(str(n)) for n in range(process.MAX_SHEETS + 5)]
+    new = [known.add(str(n)) for n in range(environment.MAX_SHEETS + 5)]
 
-    assert new.count(True) == process.MAX_SHEETS
-    assert (known.lacks("0"), known.lacks(str(process.MAX_SHEETS))) == (False, True)
+    assert new.count(True) == environment.MAX_SHEETS
+    assert ("0" in known, str(environment.MAX_SHEETS) in known) == (True, False)
+    assert not known.add("0")
 
 
-def test_what_is_not_on_the_list_never_gets_in(client, tmp_path, monkeypatch):
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-of-the-environment")
+# --- files and variables -------------------------------------------------------------------
 
-    with (
-        dask.config.set({"jobqueue.password": "canary-of-the-configuration"}),
-        roast_recorder.record(client, tmp_path / "trace.jsonl"),
-    ):
-        pass
 
-    assert "canary" not in Path(tmp_path / "trace.jsonl").read_text()
+def test_only_listed_variables_are_recorded():
+    environ = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_JWT": "canary", "QUEUE": "x"}
+
+    assert environment.variables(environ) == {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0"}
+    assert environment.variables({"HOME": "/root", "HOSTNAME": "h", "QUEUE": "x"}) == {}
+    assert environment.variables({"OAR_JOB_ID": "x" * 99_999})["OAR_JOB_ID"] == "x" * 10_000
+
+
+def test_files_of_machine_control_groups_and_pod(tmp_path):
+    texts = {
+        "/proc/cpuinfo": "processor\t: 0\nmodel name\t: Xeon\nflags: a\nmodel name\t: Xeon",
+        "/proc/self/cgroup": "4:memory:/a\n2:cpu,cpuacct:/a/../b\n1:name=systemd:/c\n0::/a",
+        "/sys/fs/cgroup/a/memory.max": "5000",
+        "/sys/fs/cgroup/memory.max": "max",
+        "/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "4096",
+        "/sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us": "-1",
+        "/sys/fs/cgroup/cpu/a/cpu.max": "1 2",
+        "/var/run/secrets/kubernetes.io/serviceaccount/namespace": "physics",
+    }
+    for path, text in {
+        **texts,
+        "/sys/fs/cgroup/c/memory.max": "canary",
+        "/var/run/secrets/kubernetes.io/serviceaccount/token": "canary",
+    }.items():
+        file = tmp_path / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n")
+
+    found = environment.files({"KUBERNETES_SERVICE_HOST": "x"}, tmp_path)
+
+    texts["/proc/cpuinfo"] = "model name\t: Xeon"
+    assert {file["path"]: file["text"] for file in found} == texts
+    assert len(found) == len(texts)
+    assert len(environment.files({}, tmp_path)) == len(texts) - 1
+    assert environment.files({}, tmp_path / "missing") == []
+
+
+def test_only_listed_lines_of_an_ad_are_recorded(tmp_path):
+    ad = tmp_path / "job.ad"
+    lines = ["ClusterId = 1", 'GlobalJobId = "s#1"', "JobStartDate = 17"]
+    ad.write_text(
+        "\n".join([*lines, 'Args = "canary"', "Owner = 1", 'Name = "a\\"b"', "Cpus = f()"])
+    )
+
+    [file] = environment.files({"_CONDOR_JOB_AD": str(ad)}, tmp_path)
+
+    assert file == {"path": str(ad), "text": "\n".join(lines)}
+    ad.write_bytes(b"\xff\xfe ClusterId\n= = =\n" * 100)
+    assert environment.files({"_CONDOR_JOB_AD": str(ad)}, tmp_path) == []
+
+
+# --- packages ------------------------------------------------------------------------------
+
+
+def test_packages_are_named_by_their_folders(tmp_path):
+    def folder(name, *packages):
+        for package in packages:
+            (tmp_path / name / package).mkdir(parents=True)
+        return str(tmp_path / name)
+
+    site = folder(
+        "site",
+        "numpy-2.1.0.dist-info", "dask_image-2026.5.0.dist-info", "Zope.Thing-1.dist-info",
+        "old-0.9-py3.11.egg-info", "local-1.0+cuda12.dist-info", "numpy", "note.txt",
+        "plain.egg-info", "empty.egg-info",
+    )  # fmt: skip
+    (tmp_path / "site/plain.egg-info/PKG-INFO").write_text("Name: Plain\nVersion: 7\n")
+
+    # The first folder takes precedence, as in an import.
+    found = environment.packages(folders=[site, folder("b", "numpy-3.dist-info"), "/missing"])
+
+    assert [package for package in found if package[0] != "none"] == [
+        ("dask-image", "2026.5.0"),
+        ("local", "1.0+cuda12"),
+        ("numpy", "2.1.0"),
+        ("old", "0.9"),
+        ("plain", "7"),
+        ("zope-thing", "1"),
+    ]
+    assert environment.packages("known", [site]) == [
+        ("dask-image", "2026.5.0"),
+        ("numpy", "2.1.0"),
+    ]
+    assert dict(environment.packages())["orjson"] == importlib.metadata.version("orjson")
+
+
+# --- configuration -------------------------------------------------------------------------
+
+
+def differing(options, **how):
+    with dask.config.set(options):
+        return environment.configuration(**how)[0]
+
+
+def test_the_configuration_is_what_differs_from_the_defaults():
+    _, defaults = environment.configuration()
+    assert defaults["distributed.worker.memory.spill"] == 0.7
+    assert defaults["distributed.comm.tls.client.key"] is None
+    assert defaults["distributed.adaptive.maximum"] == "inf"  # JSON has no infinity
+
+    for name, value in {
+        "distributed.worker.memory.spill": 0.71,
+        "distributed.worker.memory.pause": False,
+        "distributed.worker.memory.target": None,
+        "distributed.scheduler.worker-ttl": "1 hour",
+        "distributed.scheduler.preload": ["one", "two"],
+        "distributed.worker.resources.GPU": 2,
+        "distributed.comm.tls.min-version": 1.3,
+        "distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS": "4",
+        "mine.workers": 4,
+    }.items():
+        assert differing({name: value})[name] == value
+
+    assert "distributed.worker.memory.spill" not in differing(
+        {"distributed.worker.memory.spill": 0.7}
+    )
+    spelled = differing({"distributed.scheduler.worker_ttl": "1 hour"})
+    assert spelled["distributed.scheduler.worker-ttl"] == "1 hour"
+    assert "distributed.scheduler.worker_ttl" not in spelled
+    assert differing({"array.backend": "x" * 5_000})["array.backend"] == "x" * 1_000
+
+
+def test_options_that_may_contain_a_secret_are_withheld():
+    for name, value in {
+        "distributed.nanny.environ.WHATEVER": "canary",
+        "distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS": "canary",
+        "distributed.nanny.preload-argv": ["--x", "canary"],
+        "distributed.comm.tls.ca-file": "/canary.pem",
+        "distributed.client.security-loader": "canary.load",
+        "distributed.scheduler.preload": ["import os\ncanary = 1"],
+        "mine.name": "canary",
+        "mine.list": ["canary"],
+        "gateway.auth.kwargs": {"x": "canary"},
+        "jobqueue.slurm.env-extra": ["export X=canary"],
+    }.items():
+        found = differing({name: value})
+        assert "canary" not in str(list(found.values())), name
+        assert WITHHELD in str([v for n, v in found.items() if n.startswith(name)]), name
+
+    own = {"mine.site": "here", "mine.environ.X": "canary", "mine.thing": object()}
+    found = differing(own, own=True)
+    assert (found["mine.site"], found["mine.environ.X"]) == ("here", WITHHELD)
+    assert found["mine.thing"] == "<builtins.object>"
+
+    left_out = {
+        "roast.recorder.x": 1,
+        "internal-inherit-config": 1,
+        "scheduler": 1,
+        "parent": 1,
+    }
+    assert differing(left_out).keys().isdisjoint(left_out)
+
+
+# --- cluster and program -------------------------------------------------------------------
+
+
+def test_a_cluster_of_a_batch_system_is_described_by_listed_arguments():
+    class SLURMCluster(SpecCluster):
+        def __init__(self):
+            self.new_spec = {
+                "cls": Nanny,
+                "options": {
+                    "cores": 8, "memory": "16GB", "queue": "cms", "walltime": "01:00:00",
+                    "processes": 2, "job_script_prologue": ["export TOKEN=canary"],
+                    "env_extra": ["X=canary"], "worker_extra_args": ["--secret", "canary"],
+                    "resources": {"GPU": 1, "x": "canary"}, "security": object(),
+                    "log_directory": "/home/canary", "python": "/home/canary/bin/python",
+                },
+            }  # fmt: skip
+            self.worker_spec = {0: self.new_spec, 1: self.new_spec}
+            self._adaptive = SimpleNamespace(minimum=2, maximum=float("inf"))
+            self._nthreads, self._name = 3, "canary"
+
+    facts = environment.cluster_facts(SLURMCluster())
+
+    assert {name: value for _, name, value in facts if name != "type"} == {
+        "worker type": "distributed.nanny.Nanny", "workers asked for": 2, "cores": 8,
+        "memory": "16GB", "queue": "cms", "walltime": "01:00:00", "processes": 2,
+        "resources": {"GPU": 1}, "nthreads": 3, "adapts to minimum": 2,
+        "adapts to maximum": "inf",
+    }  # fmt: skip
+    assert list(environment.cluster_facts(None)) == []
+
+
+def test_arguments_that_resemble_a_token_are_withheld():
+    plain = ["data.root", "--chunks", "100", "-v", "--year=2018", "TTTo2L2Nu_13TeV-powheg"]
+    plain += ["2018UL_nanoaod_v9_all_chunks", "/store/user/a8Kd93jfL2mQ0xZ7/file.root"]
+    assert environment.arguments(plain) == plain
+    assert environment.arguments(
+        ["c4n4ry-Tr1ll-1-9f8e7d6c5b4a", "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY1x",
+         "9f86d081884c7d659a2feaa0c55ad015", "two\nlines", "--thing=a8Kd93jfL2mQ0xZ7"]
+    ) == [WITHHELD, WITHHELD, WITHHELD, WITHHELD, f"--thing={WITHHELD}"]  # fmt: skip
+    assert environment.arguments(["x" * 1_000] * 1_000) == ["x" * 300] * 100
+
+
+def test_the_git_commit_of_the_working_folder(tmp_path, monkeypatch):
+    def git(*words):
+        identity = ["-c", "user.name=n", "-c", "user.email=e@x"]
+        done = subprocess.run(["git", *identity, *words], check=True, capture_output=True)
+        return done.stdout.decode().strip()
+
+    monkeypatch.chdir(tmp_path)
+    assert environment.git_facts() == {}
+    git("init", "-b", "main")
+    assert environment.git_facts() == {}
+    (tmp_path / "analysis.py").write_text("1\n")
+    git("add", ".")
+    git("commit", "-m", "first")
+    git("remote", "add", "origin", "https://oauth2:glpat-canary@git.site/group/r.git?x=canary")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    (tmp_path / "untracked.txt").write_text("x")
+
+    assert environment.git_facts() == {
+        "git commit": git("rev-parse", "HEAD"),
+        "git branch": "main",
+        "git remote": "git.site/group/r.git",
+        "git dirty": False,
+    }
+
+    (tmp_path / "analysis.py").write_text("2\n")
+    git("checkout", "-q", "--detach")
+    for url, place in {
+        "git@github.com:org/repo.git": "github.com/org/repo.git",
+        "ssh://git@site:7999/org/repo.git": "site/org/repo.git",
+        "/home/somebody/repo": None,
+        "https://site/a8Kd93jfL2mQ0xZ7/repo": f"site/{WITHHELD}/repo",
+    }.items():
+        git("remote", "set-url", "origin", url)
+        facts = environment.git_facts()
+        assert facts["git remote"] == place
+        assert (facts["git branch"], facts["git dirty"]) == (None, True)

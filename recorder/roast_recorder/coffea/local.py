@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import cloudpickle
 
-from roast_recorder import __version__, environment, process
+from roast_recorder import __version__, environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.process_state import here
 from roast_recorder.scheduler.wire_format import plain
@@ -221,8 +221,8 @@ class LocalRecording:
     def _environment(self) -> list[Fields]:
         if "environment" not in self._settings.kinds:
             return []
-        described = process.describe("client", self._settings.as_dict())
-        facts = process.facts_of(*described, process.Sheets()) + [
+        described = environment.describe_process("client", self._settings.as_dict())
+        facts = environment.facts_of(*described, environment.Sheets()) + [
             {"section": section, "name": name, "value": value}
             for section, name, value in environment.program_facts()
         ]

@@ -19,7 +19,7 @@ from distributed.comm.core import connect
 from distributed.core import send_recv
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from roast_recorder import environment, process
+from roast_recorder import environment
 from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.scheduler import message_hooks
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
@@ -168,8 +168,10 @@ class RecorderPlugin(SchedulerPlugin):
         if "environment" not in self._kinds:
             return
         # In a thread, because it reads files.
-        described = await asyncio.to_thread(process.describe, "scheduler", self._settings)
-        for fields in process.facts_of(*described, self._worker_plugins.sheets):
+        described = await asyncio.to_thread(
+            environment.describe_process, "scheduler", self._settings
+        )
+        for fields in environment.facts_of(*described, self._worker_plugins.sheets):
             self._record("environment", **fields)
 
     async def _record_existing_tasks(self, tasks: list[TaskState]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from roast_recorder.process import PROCESS, Sheets
+from roast_recorder.environment import PROCESS, Sheets
 from roast_recorder.scheduler.wire_format import Row, unpack
 from roast_recorder.worker.plugin import PLUGIN_NAME, TOPIC
 
@@ -117,7 +117,7 @@ class WorkerPlugins:
         Parameters
         ----------
         process, sheets
-            As :func:`roast_recorder.process.told_by_worker` returns them.
+            As :func:`roast_recorder.environment.describe_worker` returns them.
         worker : str
             Address of the worker.
         """
@@ -125,10 +125,10 @@ class WorkerPlugins:
             return
         t = time()
         for name, packed in sheets.items():
-            if self.sheets.is_new(name):
+            if self.sheets.add(name):
                 for fields in unpack(packed):
                     self._append(("environment", t, 1, fields))
-            elif self.sheets.lacks(name):
+            elif name not in self.sheets:
                 loss = {
                     "reason": "more different configurations or lists of packages than are kept",
                     "record_kind": "environment",

@@ -19,7 +19,7 @@ import distributed.worker
 from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from roast_recorder import process
+from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.scheduler.wire_format import pack
 from roast_recorder.worker.log_observer import LogObserver, observe_heartbeats
@@ -199,7 +199,7 @@ class WorkerRecorder(WorkerPlugin):
         worker = self._worker
         # In a thread, because it reads files.
         described = await asyncio.to_thread(
-            process.told_by_worker, settings, list(worker.plugins)
+            environment.describe_worker, settings, list(worker.plugins)
         )
         # An event would be lost: the scheduler subscribes once all workers have the plugin.
         operation = getattr(worker.scheduler, self._process_operation)

@@ -1,31 +1,28 @@
--- Needs: _processes
+-- Needs: _jobs
 CREATE VIEW jobs AS
 SELECT
     role AS process,
     worker,
-    job."system" AS "system",
-    job.job_id AS job_id,
-    job.queue AS queue,
-    job.node AS node,
-    job.cores AS cores,
-    job.memory_bytes AS memory_limit_bytes,
-    job.array_id AS array_id,
-    job.array_index AS array_index,
-    job.name AS name,
-    job.cluster AS cluster,
-    job.namespace AS namespace,
-    job.slot AS slot,
-    job.nodes AS nodes,
-    job.start_t AS start_t,
-    job.end_t AS end_t,
+    "system",
+    job_id,
+    queue,
+    node,
+    cores,
+    memory_bytes AS memory_limit_bytes,
+    array_id,
+    array_index,
+    name,
+    cluster,
+    namespace,
+    slot,
+    nodes,
+    start_t,
+    end_t,
     host,
     trace_id
-FROM (
-    SELECT trace_id, seq, role, worker, process.machine.host AS host, unnest(process.jobs) AS job
-    FROM _processes
-)
-WHERE job."system" IS NOT NULL
-ORDER BY trace_id, seq;
+FROM _jobs
+WHERE "system" IS NOT NULL
+ORDER BY trace_id, seq, place;
 
 COMMENT ON VIEW jobs IS 'Jobs of a batch system that scheduler, client and workers ran in, by their own environment variables: one row per process and system.';
 COMMENT ON COLUMN jobs.process IS 'Which process: scheduler, client (the one that recorded) or worker.';

@@ -31,15 +31,32 @@ SELECT
     trace_id
 FROM (
     SELECT
-        trace_id,
-        role AS process,
-        process.python AS python,
-        unnest(process.machine),
+        * EXCLUDE (seq, worker),
         count(*) AS processes,
-        CASE WHEN role = 'worker' THEN list(worker ORDER BY seq) END AS workers
-    FROM _processes
-    WHERE process.machine IS NOT NULL
-    GROUP BY trace_id, role, process.python, process.machine
+        list(worker ORDER BY seq) FILTER (process = 'worker') AS workers
+    FROM (
+        SELECT
+            trace_id,
+            seq,
+            worker,
+            role AS process,
+            process.python AS python,
+            process.machine.host AS host,
+            process.machine.cores AS cores,
+            process.machine.usable_cores AS usable_cores,
+            cgroup_cores,
+            process.machine.memory_bytes AS memory_bytes,
+            cgroup_memory_bytes,
+            cpu_model,
+            process.machine.architecture AS architecture,
+            process.machine."system" AS "system",
+            process.machine.kernel AS kernel,
+            process.machine.platform AS platform,
+            process.machine.open_files_limit AS open_files_limit
+        FROM _processes
+        WHERE process.machine IS NOT NULL
+    )
+    GROUP BY ALL
     UNION ALL BY NAME
     SELECT *, 1 AS processes
     FROM before

@@ -1,4 +1,151 @@
-"""Jobs of batch systems."""
+"""Jobs of batch systems, from environment variables and files, and as format 2.2 has them."""
+
+COLUMNS = [
+    "system",
+    "job_id",
+    "queue",
+    "node",
+    "cores",
+    "memory_limit_bytes",
+    "array_id",
+    "array_index",
+    "name",
+    "cluster",
+    "namespace",
+    "slot",
+    "nodes",
+    "start_t",
+    "end_t",
+]
+
+# fmt: off
+SLURM = {
+    "SLURM_JOB_ID": "77", "SLURM_JOB_PARTITION": "cms", "SLURMD_NODENAME": "n01",
+    "SLURM_CPUS_PER_TASK": "8", "SLURM_MEM_PER_NODE": "16000", "SLURM_JOB_NAME": "dask-worker",
+    "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_JOB_ID": "70", "SLURM_CLUSTER_NAME": "big",
+    "SLURM_JOB_NUM_NODES": "1", "SLURM_PROCID": "0",
+    "SLURM_JOB_START_TIME": "1700000000", "SLURM_JOB_END_TIME": "1700003600",
+}
+CONDOR = {"_CONDOR_JOB_AD": "/x/job.ad", "_CONDOR_MACHINE_AD": "/x/machine.ad"}
+JOB_AD = (
+    'ClusterId = 123\nProcId = 4\nRequestCpus = 2\nRequestMemory = 4000\nJobUniverse = 5\n'
+    'GlobalJobId = "schedd.site#123.4#1700000000"\nJobStartDate = 1700000001'
+)
+MACHINE_AD = 'Machine = "wn3.site"\nName = "slot1_7@wn3.site"\nCpus = 3\nMemory = 4096'
+
+#: Variables, files and the row of `jobs`.
+JOBS = [
+    (
+        SLURM, {},
+        {
+            "system": "SLURM", "job_id": "77", "queue": "cms", "node": "n01", "cores": 8,
+            "memory_limit_bytes": 16_000 * 2**20, "name": "dask-worker", "array_index": "3",
+            "array_id": "70", "cluster": "big", "nodes": 1, "slot": "0",
+            "start_t": 1_700_000_000, "end_t": 1_700_003_600,
+        },
+    ),
+    (
+        {"SLURM_JOB_ID": "78", "SLURM_CPUS_ON_NODE": "4", "SLURM_MEM_PER_CPU": "2000"}, {},
+        {"system": "SLURM", "job_id": "78", "cores": 4, "memory_limit_bytes": 8_000 * 2**20},
+    ),
+    (
+        {"SLURM_JOB_ID": " " + "x" * 999, "SLURM_CPUS_PER_TASK": "many", "SLURM_NNODES": "8(x2)"},
+        {},
+        {"system": "SLURM", "job_id": "x" * 200, "nodes": 8},
+    ),
+    (
+        CONDOR, {"/x/job.ad": JOB_AD, "/x/machine.ad": MACHINE_AD},
+        {
+            "system": "HTCondor", "job_id": "123.4", "queue": "vanilla", "node": "wn3.site",
+            "slot": "slot1_7", "cluster": "schedd.site", "cores": 3,
+            "memory_limit_bytes": 4096 * 2**20, "start_t": 1_700_000_001,
+        },
+    ),
+    (
+        {**CONDOR, "_CONDOR_SLOT": "slot9"},
+        {"/x/job.ad": JOB_AD + '\nRemoteHost = "slot2@wn4"\nJobBatchName = "b"'},
+        {
+            "system": "HTCondor", "job_id": "123.4", "queue": "vanilla", "node": "wn4",
+            "slot": "slot9", "cluster": "schedd.site", "cores": 2, "name": "b",
+            "memory_limit_bytes": 4000 * 2**20, "start_t": 1_700_000_001,
+        },
+    ),
+    (CONDOR, {}, {"system": "HTCondor"}),
+    (
+        {
+            "PBS_JOBID": "9.server", "PBS_QUEUE": "workq", "PBS_JOBNAME": "w", "NCPUS": "16",
+            "HOSTNAME": "n2", "PBS_ARRAYID": "5", "PBS_NODENUM": "0", "PBS_RESC_MEM": "1.5gb",
+        }, {},
+        {
+            "system": "PBS", "job_id": "9.server", "queue": "workq", "name": "w", "cores": 16,
+            "node": "n2", "array_index": "5", "slot": "0",
+            "memory_limit_bytes": 3 * 2**29,
+        },
+    ),
+    (
+        {
+            "LSB_JOBID": "5", "LSB_QUEUE": "normal", "LSB_HOSTS": "a a b b",
+            "LSB_JOBINDEX": "0", "LSB_CGROUP_MEM_LIMIT": "4 GB",
+        }, {},
+        {
+            "system": "LSF", "job_id": "5", "queue": "normal", "node": "a", "nodes": 2,
+            "cores": 4, "memory_limit_bytes": 4 * 2**30,
+        },
+    ),
+    (
+        {
+            "SGE_ROOT": "/sge", "JOB_ID": "11", "QUEUE": "all.q", "NSLOTS": "2",
+            "SGE_TASK_ID": "undefined", "NHOSTS": "1",
+        }, {},
+        {"system": "SGE", "job_id": "11", "queue": "all.q", "cores": 2, "nodes": 1},
+    ),
+    (
+        {"OAR_JOB_ID": "4", "OAR_ARRAY_INDEX": "2", "OAR_JOB_NAME": "o", "HOSTNAME": "h"}, {},
+        {"system": "OAR", "job_id": "4", "array_index": "2", "name": "o", "node": "h"},
+    ),
+    (
+        {
+            "KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "dask-worker-abc",
+            "NODE_NAME": "node-7", "CPU_LIMIT": "4", "MEMORY_LIMIT": "8Gi",
+        },
+        {"/var/run/secrets/kubernetes.io/serviceaccount/namespace": "physics"},
+        {
+            "system": "Kubernetes", "job_id": "dask-worker-abc", "namespace": "physics",
+            "node": "node-7", "cores": 4, "memory_limit_bytes": 8 * 2**30,
+        },
+    ),
+]
+# fmt: on
+
+
+def test_jobs_are_derived_from_variables_and_files(rows, told):
+    facts = [
+        fact
+        for number, (variables, files, _) in enumerate(JOBS)
+        for fact in told(
+            "worker",
+            variables=variables,
+            files=[{"path": path, "text": text} for path, text in files.items()],
+            worker=f"w{number}",
+        )
+    ]
+
+    found = rows(f"SELECT {', '.join(COLUMNS)} FROM jobs", *facts)
+
+    assert len(found) == len(JOBS)
+    for row, (_, _, job) in zip(found, JOBS, strict=True):
+        values = zip(COLUMNS, row, strict=True)
+        assert {name: value for name, value in values if value is not None} == job
+
+
+def test_a_process_in_two_systems_has_two_jobs(rows, told):
+    variables = {"KUBERNETES_SERVICE_HOST": "x", "SLURM_JOB_ID": "7"}
+    facts = told("worker", variables=variables, worker="w0", machine={"host": "n1"})
+
+    assert rows('SELECT worker, "system", host FROM jobs', *facts) == [
+        ("w0", "SLURM", "n1"),
+        ("w0", "Kubernetes", "n1"),
+    ]
 
 
 def test_a_row_for_each_process_in_a_job(rows, told):

@@ -25,3 +25,37 @@ def test_recorders_before_told_host_platform_and_cores(rows):
     ]
 
     assert rows(QUERY, *facts) == [("n1", "scheduler", 1, 4, None, None, None)]
+
+
+def test_limits_of_control_groups_are_derived_from_their_files(rows, told):
+    def limits(**files):
+        texts = [{"path": path, "text": text} for path, text in files["files"].items()]
+        facts = told("client", machine={"host": "n1"}, files=texts)
+        query = "SELECT cgroup_cores, cgroup_memory_bytes, cpu_model FROM machines"
+        return rows(query, *facts)[0]
+
+    v2, v1 = "/sys/fs/cgroup/a/", "/sys/fs/cgroup/cpu/a/"
+    assert limits(files={}) == (None, None, None)
+    # The smallest limit of the group and those around it applies.
+    assert limits(
+        files={
+            "/proc/cpuinfo": "model name\t: Xeon: 5",
+            v2 + "cpu.max": "200000 100000",
+            "/sys/fs/cgroup/cpu.max": "max 100000",
+            "/sys/fs/cgroup/b/cpu.max": "150000 100000",
+            v2 + "memory.max": "max",
+            "/sys/fs/cgroup/memory.max": "5000",
+        }
+    ) == (1.5, 5000, "Xeon: 5")
+    # Version 1: -1 and a number near 2^63 are no limit.
+    assert limits(
+        files={
+            v1 + "cpu.cfs_quota_us": "400000",
+            v1 + "cpu.cfs_period_us": "100000",
+            "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
+            "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
+            "/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "4096",
+        }
+    ) == (4.0, 4096, None)
+    assert limits(files={v2 + "cpu.max": "1 0", v2 + "memory.max": "x"}) == (None, None, None)

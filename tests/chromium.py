@@ -1,4 +1,4 @@
-"""A Chromium that asks nothing of the network by itself: for tests and benchmarks of pages."""
+"""Start of Chromium for tests and benchmarks of pages, without requests of its own."""
 
 import os
 import shutil
@@ -14,16 +14,16 @@ ARGUMENTS = [
 
 
 def launched(playwright):
-    """Start a Chromium: ROAST_CHROMIUM, else the system's, else Playwright's own.
+    """Start Chromium: ROAST_CHROMIUM, else the system's, else Playwright's.
 
     Raises
     ------
     playwright.sync_api.Error
-        There is none, or none that starts.
+        If there is none, or it does not start.
     """
     path = os.environ.get("ROAST_CHROMIUM") or next(
         filter(None, map(shutil.which, NAMES)), None
     )
-    # As root, which is how containers run, Chromium's sandbox does not start.
+    # The sandbox of Chromium does not start as root, the usual user in containers.
     arguments = [*ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else ARGUMENTS
     return playwright.chromium.launch(executable_path=path, args=arguments)

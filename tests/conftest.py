@@ -1,4 +1,4 @@
-"""What all tests share: a cluster of real processes, a browser, and reading a trace by hand."""
+"""Fixtures of all tests: clusters of real processes, a browser, and plain reading of traces."""
 
 import contextlib
 import functools
@@ -19,7 +19,7 @@ from chromium import launched
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Let the tests of a file run in one process, and all that start clusters in the same."""
+    """Run the tests of a file in one process, and all files that start clusters in one, too."""
     from xdist.scheduler import LoadScopeScheduling
 
     @functools.cache
@@ -35,8 +35,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_of_ones_own(tmp_path_factory) -> Iterator[Path]:
-    """Keep the tables of traces, also those that commands read, away from the user's cache."""
+def temporary_cache(tmp_path_factory) -> Iterator[Path]:
+    """Use a cache of traces other than the user's."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROAST_CACHE_DIR", str(folder))
@@ -44,8 +44,8 @@ def cache_of_ones_own(tmp_path_factory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_views_of_the_users_own():
-    """What whoever runs the tests has in a folder of views is none of theirs."""
+def no_user_views():
+    """Ignore the views of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROAST_VIEWS", "")
         yield
@@ -53,7 +53,7 @@ def no_views_of_the_users_own():
 
 @pytest.fixture(scope="session")
 def read_lines():
-    """Read a trace without anything of ours: a list of dicts."""
+    """Read a trace as a list of dicts, without roast."""
 
     def read(path: Path) -> list[dict]:
         data = Path(path).read_bytes()
@@ -92,8 +92,8 @@ def client(cluster) -> Iterator:
 def start_scheduler(tmp_path) -> Iterator[Callable]:
     """Start schedulers with workers, in processes that end with the test.
 
-    In those that are `bare`, what the recorder uses beside distributed cannot be imported.
-    Gives the scheduler's process and address.
+    In a `bare` process only distributed can be imported, not the recorder and its other
+    dependencies. Returns the scheduler's process and address.
     """
     with contextlib.ExitStack() as stack:
 
@@ -113,16 +113,16 @@ def start_scheduler(tmp_path) -> Iterator[Callable]:
 
 @pytest.fixture
 def scheduler_process(start_scheduler) -> tuple[subprocess.Popen, str]:
-    """A scheduler and two workers in processes that have distributed alone."""
+    """A scheduler and two workers in processes with distributed only."""
     return start_scheduler(workers=2)
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator:
-    """A Chromium, as :func:`chromium.launched` finds one.
+    """A running Chromium.
 
-    It ends with its module: as long as Playwright runs, so does an event loop, and tests
-    of asynchronous clients need that place.
+    It ends with the module, because Playwright runs an event loop, which tests of
+    asynchronous clients need for themselves.
     """
     from playwright.sync_api import Error, sync_playwright
 
@@ -155,11 +155,11 @@ def _dask(stack: contextlib.ExitStack, bare: bool, *arguments: str) -> subproces
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    stack.callback(_end, process)
+    stack.callback(_terminate, process)
     return process
 
 
-def _end(process: subprocess.Popen) -> None:
+def _terminate(process: subprocess.Popen) -> None:
     process.terminate()
     try:
         process.wait(10)
@@ -174,4 +174,4 @@ def _address(file: Path, scheduler: subprocess.Popen) -> str:
         with contextlib.suppress(OSError, ValueError, KeyError):
             return json.loads(file.read_text())["address"]
         time.sleep(0.05)
-    raise RuntimeError("the scheduler did not come up")
+    raise RuntimeError("the scheduler did not start")

@@ -1,4 +1,4 @@
-"""The wheel holds the three packages with all that they read, and works where it is put."""
+"""The wheel contains the three packages with all of their files, and works when installed."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def wheel(tmp_path_factory):
     return wheel
 
 
-def test_it_holds_every_file_of_the_packages_and_nothing_else(wheel):
+def test_it_contains_exactly_the_files_of_the_packages(wheel):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     expected = {
         str(path.relative_to(top))
@@ -41,7 +41,7 @@ def test_it_holds_every_file_of_the_packages_and_nothing_else(wheel):
     assert names == expected
 
 
-def test_it_works_away_from_the_repository(wheel, tmp_path):
+def test_it_is_imported_outside_the_repository(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     code = (
         "import roast_recorder, roast_schemas, roast_analyze;"

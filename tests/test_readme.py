@@ -1,4 +1,4 @@
-"""Every SQL query and every file that the documentation names works."""
+"""Queries, commands and links of the documentation work."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
-from roast_analyze import Trace  # noqa: E402 - after the check that it can be
+from roast_analyze import Trace  # noqa: E402 - needs duckdb
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "sample_traces" / "coffea.jsonl.zst"
@@ -21,20 +21,13 @@ DOCUMENTS = [
 ]
 
 
-FENCE = "^```{}\n(.*?)^```"
-
-
-def blocks(language):
+def blocks(language: str) -> list:
+    """Return the code blocks of a language."""
+    fence = re.compile(f"^```{language}\n(.*?)^```", re.DOTALL | re.MULTILINE)
     return [
         pytest.param(block, id=f"{document}-{number}")
         for document in DOCUMENTS
-        for number, block in enumerate(
-            re.findall(
-                FENCE.format(language),
-                (ROOT / document).read_text(),
-                re.DOTALL | re.MULTILINE,
-            )
-        )
+        for number, block in enumerate(fence.findall((ROOT / document).read_text()))
     ]
 
 
@@ -45,15 +38,15 @@ def trace():
 
 
 @pytest.mark.parametrize("query", blocks("sql"))
-def test_a_query_of_the_documentation_runs(trace, query):
+def test_a_query_runs(trace, query):
     rows = trace.sql(query).fetchall()
 
-    # Nothing failed, nothing is lost, and nothing was imported.
+    # The sample has no failures, no loss and no imports.
     assert rows or any(view in query for view in ("failures", "loss", "io_"))
 
 
 @pytest.mark.parametrize("query", blocks("sql raw"))
-def test_a_query_for_plain_duckdb_runs(query):
+def test_a_query_runs_in_plain_duckdb(query):
     query = query.replace("trace.jsonl.zst", str(SAMPLE))
 
     assert dict(duckdb.sql(query).fetchall())["header"] == 1
@@ -75,7 +68,7 @@ def test_a_command_of_the_duckdb_shell_runs(command):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_links_lead_somewhere(document):
+def test_links_exist(document):
     text = (ROOT / document).read_text()
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
 
@@ -83,8 +76,8 @@ def test_links_lead_somewhere(document):
     assert missing == []
 
 
-def test_the_per_worker_breakdown_is_right(trace, read_lines):
-    """Seed question: which worker ran how many tasks, with how many result bytes."""
+def test_the_query_of_work_by_worker(trace, read_lines):
+    """Tasks and result bytes by worker."""
     expected = {}
     for line in read_lines(SAMPLE):
         if line.get("start") == "processing" and line.get("finish") == "memory":
@@ -96,8 +89,8 @@ def test_the_per_worker_breakdown_is_right(trace, read_lines):
     assert {worker: tuple(rest) for worker, *rest in trace.sql(query).fetchall()} == expected
 
 
-def test_the_summary_per_task_is_right(trace, read_lines):
-    """Seed question: one row per processor task with its worker, state and size."""
+def test_the_query_of_chunks(trace, read_lines):
+    """A row for each processor task."""
     expected = {
         (line["key"], line["worker"], "memory", line["nbytes"] / 1e3)
         for line in read_lines(SAMPLE)

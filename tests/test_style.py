@@ -1,4 +1,4 @@
-"""Formatting, lint and types hold for the whole repository."""
+"""The repository passes ruff and mypy."""
 
 import subprocess
 import sys

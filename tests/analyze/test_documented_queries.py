@@ -60,16 +60,6 @@ def equal(found: object, recorded: object) -> bool:
     return found == recorded
 
 
-def test_queries_of_both_readmes_are_the_same():
-    root, analyze = documented_queries("README.md"), documented_queries("analyze/README.md")
-    shared = root.keys() & analyze.keys()
-
-    assert len(shared) == 5
-    assert {title: root[title] for title in shared} == {
-        title: analyze[title] for title in shared
-    }
-
-
 if __name__ == "__main__":
     texts = {sample: answers(sample) for sample in SAMPLES}
     ANSWERS.write_text(json.dumps(texts, indent=None) + "\n", "utf-8")

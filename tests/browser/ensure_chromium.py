@@ -1,6 +1,6 @@
 """Print the path of a Chromium: the system's, else Debian's package, else Playwright's own.
 
-Whatever has to be installed is installed; what that prints goes to stderr.
+It is installed if it is missing; output of that goes to stderr.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""Renew the pictures of the report in the documentation, from a sample trace.
-
-``make screenshots`` runs this. Every picture is of the recorded coffea run with failures.
-"""
+"""Write the screenshots of the report for the documentation: ``make screenshots``."""
 
 import os
 import tempfile
@@ -15,8 +12,7 @@ from roast_analyze import Trace
 ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "sample_traces" / "coffea_failures.jsonl.zst"
 FOLDER = ROOT / "analyze"
-#: Picture to width and height of the window, and colours. Those without a height show all of
-#: the page.
+#: Width and height of the window, and colors. Without a height, the whole page is shown.
 PICTURES = {
     FOLDER / "report.png": (1280, 1360, "light"),
     FOLDER / "report-dark.png": (1280, 1360, "dark"),
@@ -36,16 +32,16 @@ def main() -> None:
             executable_path=os.environ.get("ROAST_CHROMIUM") or None,
             args=["--no-sandbox"] if os.geteuid() == 0 else [],
         )
-        for path, (width, height, colours) in PICTURES.items():
+        for path, (width, height, colors) in PICTURES.items():
             page = browser.new_page(
-                viewport={"width": width, "height": height or 1000}, color_scheme=colours
+                viewport={"width": width, "height": height or 1000}, color_scheme=colors
             )
             page.goto(html.as_uri())
             page.locator("html[data-state=drawn]").wait_for(state="attached")
             for drawn in ("timeline", "flame"):
                 page.locator(f"figure.{drawn}[data-state=drawn]").wait_for()
             page.screenshot(path=path, full_page=height is None)
-            # In as many colours as the page has but for blended edges: a third of the size.
+            # 256 colors are enough for all but blended edges, and take a third of the size.
             Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
                 path, optimize=True
             )

@@ -257,19 +257,19 @@ def test_user_views_query_the_range(limited, crossing, sample, tmp_path):
 
 
 def test_the_cache_contains_the_whole_trace(
-    write_trace, crossing, monkeypatch, cache_of_ones_own
+    write_trace, crossing, monkeypatch, temporary_cache
 ):
     monkeypatch.setattr(database, "SMALL_BYTES", 0)
     path = write_trace(*crossing)
     query = "SELECT compute_seconds FROM task_runs"
     with Trace(path):
         pass
-    before = {file: file.read_bytes() for file in cache_of_ones_own.rglob("*.duckdb")}
+    before = {file: file.read_bytes() for file in temporary_cache.rglob("*.duckdb")}
 
     with Trace(path, start=20, stop=40) as part:
         assert part.sql(query).fetchall() == [(10.0,)]
 
-    assert {file: file.read_bytes() for file in cache_of_ones_own.rglob("*.duckdb")} == before
+    assert {file: file.read_bytes() for file in temporary_cache.rglob("*.duckdb")} == before
     with Trace(path) as whole:
         assert whole.sql(query).fetchall() == [(20.0,)]
 

@@ -1,4 +1,4 @@
-"""Writing small traces by hand: functions that give records, and one that opens them."""
+"""Small traces written by hand: fixtures that return records, and ones that open them."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ HEADER = {
 def with_header_and_trailer(
     records: list[dict], stop_t: float, segment: int = 1, trace_id: str = "T"
 ) -> list[dict]:
-    """A whole segment around some records."""
+    """Return a complete segment with some records."""
     body = [{**HEADER, "segment": segment, "trace_id": trace_id}, *records]
     trailer = {
         "kind": "trailer",
@@ -41,7 +41,7 @@ def with_header_and_trailer(
 
 
 def grouped(record: dict) -> dict:
-    """Put fields into the group where the schema has them."""
+    """Move fields into the groups of the schema."""
     groups = {"measured": Measured.__annotations__, "metrics": WorkerMetrics.__annotations__}
     for group, names in groups.items():
         if within := {name: record.pop(name) for name in names if name in record}:
@@ -55,7 +55,7 @@ def as_lines(records: list[dict]) -> bytes:
 
 @pytest.fixture
 def lines():
-    """Bytes of a whole trace around some records."""
+    """Return the bytes of a complete trace with some records."""
 
     def lines(*records: dict, stop_t: float = 100.0, **identity) -> bytes:
         return sealed(as_lines(with_header_and_trailer(list(records), stop_t, **identity)))
@@ -65,7 +65,7 @@ def lines():
 
 @pytest.fixture
 def write_trace(tmp_path, lines):
-    """Write a whole trace around some records; gives its path."""
+    """Write a complete trace with some records; return its path."""
 
     def write(
         *records: dict, stop_t: float = 100.0, name: str = "trace.jsonl", **identity
@@ -80,7 +80,7 @@ def write_trace(tmp_path, lines):
 
 @pytest.fixture
 def open_trace(write_trace):
-    """Open a whole trace around some records."""
+    """Open a complete trace with some records."""
     opened: list[Trace] = []
 
     def open_(*records: dict, stop_t: float = 100.0) -> Trace:
@@ -94,7 +94,7 @@ def open_trace(write_trace):
 
 @pytest.fixture
 def rows(open_trace):
-    """Ask a question of a whole trace around some records; gives the rows."""
+    """Query a complete trace with some records; return the rows."""
 
     def rows(query: str, *records: dict, stop_t: float = 100.0) -> list[tuple]:
         return open_trace(*records, stop_t=stop_t).sql(query).fetchall()
@@ -104,7 +104,7 @@ def rows(open_trace):
 
 @pytest.fixture
 def task():
-    """A task entering the graph."""
+    """Return a task that enters the graph."""
 
     def task(key: str, t: float = 0.0, **fields) -> dict:
         return {
@@ -120,7 +120,7 @@ def task():
 
 @pytest.fixture
 def move():
-    """A transition, such as ``move(1.0, "a", "processing>memory", "task-finished-1")``."""
+    """Return a transition, such as ``move(1.0, "a", "processing>memory", "task-finished-1")``."""
 
     def move(t: float, key: str, states: str, stimulus_id: str = "x-1.0", **fields) -> dict:
         start, finish = states.split(">")
@@ -132,7 +132,7 @@ def move():
 
 @pytest.fixture
 def run(move):
-    """An attempt that computed from `start` to `stop` and ended well."""
+    """Return an attempt that computed from `start` to `stop` and succeeded."""
 
     def run(key: str, start: float, stop: float, worker: str = "w1", **fields) -> list[dict]:
         parts = [{"action": "compute", "start": start, "stop": stop}]
@@ -147,7 +147,7 @@ def run(move):
 
 @pytest.fixture
 def worker():
-    """A worker that came."""
+    """Return a worker that joined."""
 
     def worker(address: str, t: float = 0.0, **fields) -> dict:
         added = {"worker": address, "name": address, "server_id": f"id-{address}-{t}"}
@@ -158,7 +158,7 @@ def worker():
 
 @pytest.fixture
 def gone():
-    """A worker that went."""
+    """Return a worker that left."""
 
     def gone(address: str, t: float, stimulus_id: str) -> dict:
         return {"kind": "worker_removed", "t": t, "worker": address, "stimulus_id": stimulus_id}
@@ -168,7 +168,7 @@ def gone():
 
 @pytest.fixture
 def sample():
-    """A worker at a tick."""
+    """Return a sample of a worker."""
 
     def sample(t: float, address: str = "w1", **fields) -> dict:
         return grouped({"kind": "worker_sample", "t": t, "worker": address, **fields})
@@ -178,7 +178,7 @@ def sample():
 
 @pytest.fixture
 def chunk():
-    """What a chunk is (no `run_id`), or what an attempt at it did."""
+    """Return a chunk (without `run_id`), or an attempt at one."""
 
     def chunk(key: str, **fields) -> dict:
         return grouped({"kind": "chunk", "t": 0.0, "key": key, **fields})
@@ -188,7 +188,7 @@ def chunk():
 
 @pytest.fixture
 def passage():
-    """A passage through a named section."""
+    """Return one execution of a named section."""
 
     def passage(t: float, key: str, name: str, **fields) -> dict:
         return grouped({"kind": "section", "t": t, "key": key, "name": name, **fields})
@@ -198,7 +198,7 @@ def passage():
 
 @pytest.fixture
 def small_disk(tmp_path) -> Iterator[Callable[[int], Path]]:
-    """Give a disk of so many bytes."""
+    """Mount a file system of a given size in bytes."""
     with contextlib.ExitStack() as stack:
 
         def small_disk(nbytes: int) -> Path:
@@ -215,7 +215,7 @@ def small_disk(tmp_path) -> Iterator[Callable[[int], Path]]:
 
 @pytest.fixture
 def told():
-    """What a process tells of itself, and its sheets of configuration and packages."""
+    """Return the facts of a process, with its configuration and packages."""
 
     def told(
         role: str,

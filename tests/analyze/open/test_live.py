@@ -1,4 +1,4 @@
-"""Reading a trace while it is being recorded: each answer is that of a moment of the run."""
+"""Reading a trace while it is recorded."""
 
 import time
 
@@ -14,13 +14,14 @@ def slow(i):
     return i
 
 
-#: What can be missing of a trace that is still being written.
+#: Losses of a trace that is still being written.
 NOT_ENDED = {"no trailer", "damaged compression", "last line unreadable"}
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.zst"])
-@pytest.mark.parametrize("small_bytes", [0, database.SMALL_BYTES], ids=["cached", "in memory"])
+@pytest.mark.parametrize(
+    ("ending", "small_bytes"), [(".jsonl", database.SMALL_BYTES), (".jsonl.zst", 0)]
+)
 def test_answers_during_a_recording(client, tmp_path, monkeypatch, ending, small_bytes):
     monkeypatch.setattr(database, "SMALL_BYTES", small_bytes)
     monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))
@@ -36,7 +37,7 @@ def test_answers_during_a_recording(client, tmp_path, monkeypatch, ending, small
     assert whole["loss"] == set()
     assert whole["runs"] == whole["well"] == 600
     for before, after in zip(seen, [*seen[1:], whole], strict=True):
-        # What was read once is there for good, in the same order.
+        # Records that were read once stay, in the same order.
         assert after["moves"][: len(before["moves"])] == before["moves"]
     for now in seen:
         assert now["loss"] <= NOT_ENDED
@@ -46,7 +47,7 @@ def test_answers_during_a_recording(client, tmp_path, monkeypatch, ending, small
 
 
 def moment(path):
-    """What a trace tells now."""
+    """Return what a trace contains now."""
     with Trace(path) as trace:
         moves = trace.sql("SELECT key, start, finish FROM transitions ORDER BY seq").fetchall()
         [(runs, well)] = trace.sql(

@@ -284,7 +284,7 @@ FROM (
     WHERE kind = wanted
 );
 
--- The beginning of a segment.
+-- The first record of a segment.
 CREATE OR REPLACE TABLE raw.header (
     "t" DOUBLE,
     "schema_version" VARCHAR,
@@ -307,7 +307,7 @@ WHERE "t" IS NOT NULL
     AND "segment" IS NOT NULL
     AND isfinite(t);
 
--- The end of a segment that ended in order.
+-- The last record of a segment that was closed properly.
 CREATE OR REPLACE TABLE raw.trailer (
     "t" DOUBLE,
     "reason" VARCHAR,
@@ -328,7 +328,7 @@ WHERE "t" IS NOT NULL
     AND "dropped_by_kind" IS NOT NULL
     AND isfinite(t);
 
--- A fact about the software, the machines or the set-up of the run. A fact of section ``process`` describes the scheduler, the client that records or a worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores, usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of batch systems), ``files`` (a list of path and text: CPU model, limits of control groups, ads of HTCondor, namespace of a pod), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead of variables and files. A sheet is written once for all processes that have it. Its name is made of what it holds. The value of a fact of section ``configuration`` is what differs from the defaults of Dask's configuration, by name; of ``defaults`` these; of ``packages`` a list of names and versions.
+-- A fact about software, machines or set-up of the run. A fact of section ``process`` describes the scheduler, the client that records or a worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores, usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of batch systems), ``files`` (a list of path and text: CPU model, limits of control groups, ads of HTCondor, namespace of a pod), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead of variables and files. A sheet is recorded once for all processes that refer to it; its name is a digest of its content. A sheet of section ``configuration`` has the options of Dask's configuration that differ from the defaults, by name; one of ``defaults`` the defaults; one of ``packages`` a list of names and versions.
 CREATE OR REPLACE TABLE raw.environment (
     "t" DOUBLE,
     "section" VARCHAR,
@@ -348,7 +348,7 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
--- A task entering the graph, or already there when recording began.
+-- A task that entered the graph, or existed when recording began.
 CREATE OR REPLACE TABLE raw.task (
     "t" DOUBLE,
     "key" VARCHAR,
@@ -374,7 +374,7 @@ WHERE "t" IS NOT NULL
     AND "key" IS NOT NULL
     AND isfinite(t);
 
--- A task changed its state on the scheduler, told as the scheduler told it.
+-- A state transition of a task on the scheduler.
 CREATE OR REPLACE TABLE raw.transition (
     "t" DOUBLE,
     "key" VARCHAR,
@@ -403,7 +403,7 @@ WHERE "t" IS NOT NULL
     AND "finish" IS NOT NULL
     AND isfinite(t);
 
--- A worker came to the scheduler, or was there when recording began.
+-- A worker joined, or was connected when recording began.
 CREATE OR REPLACE TABLE raw.worker_added (
     "t" DOUBLE,
     "worker" VARCHAR,
@@ -444,7 +444,7 @@ FROM _records_of('worker_removed')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- A client came to the scheduler, or was there when recording began.
+-- A client connected, or was connected when recording began.
 CREATE OR REPLACE TABLE raw.client_added (
     "t" DOUBLE,
     "client" VARCHAR,
@@ -458,7 +458,7 @@ FROM _records_of('client_added')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- A client left the scheduler.
+-- A client disconnected.
 CREATE OR REPLACE TABLE raw.client_removed (
     "t" DOUBLE,
     "client" VARCHAR,
@@ -495,7 +495,7 @@ FROM _records_of('worker_sample')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- A graph that the client sent that records, before the scheduler made tasks of it. Its value has: ``layers``, a list of name, type and tasks (null if Dask would have to make them to count them; of an expression the number of partitions) and, of an expression that Dask fused of others, their types in ``fused``; ``more_layers``, how many are left out; ``collections``, the types of what was computed; and if code is recorded (opt-in) ``code``: digest, filename, line_number, is_new, and the first time text and first_line.
+-- A graph as the recording client sent it, before the scheduler created its tasks. Its value has: ``layers``, a list of name, type and tasks (null if counting would materialize them; for an expression the number of partitions) and, for a fused expression, the types of its parts in ``fused``; ``more_layers``, the number of layers left out; ``collections``, the types of the computed collections; and, if code is recorded (opt-in), ``code``: digest, filename, line_number, is_new and, the first time, text and first_line.
 CREATE OR REPLACE TABLE raw.graph (
     "t" DOUBLE,
     "client" VARCHAR,
@@ -512,7 +512,7 @@ WHERE "t" IS NOT NULL
     AND "key" IS NOT NULL
     AND isfinite(t);
 
--- Something came to do for a scheduler that had nothing: what Dask calls a computation. All graphs that come until it has nothing to do again are part of it. It is written again when there is more to tell: with ``stimulus_id`` of the graph that came. Its value has, if code is recorded (opt-in) and clients send it, ``codes``: a list of digest, filename, line_number, and the first time text and first_line.
+-- A computation of Dask: it begins when an idle scheduler receives a graph. All graphs that arrive until the scheduler is idle again are part of it. It is recorded again with the ``stimulus_id`` of each further graph. If code is recorded (opt-in) and clients send it, its value has ``codes``: a list of digest, filename, line_number and, the first time, text and first_line.
 CREATE OR REPLACE TABLE raw.computation (
     "t" DOUBLE,
     "name" VARCHAR,
@@ -530,7 +530,7 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
--- A Dask span: a named part of the client's work, when its first task entered.
+-- A Dask span, recorded when its first task enters the graph.
 CREATE OR REPLACE TABLE raw.span (
     "t" DOUBLE,
     "span_id" VARCHAR,
@@ -546,7 +546,7 @@ FROM _records_of('span')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- What a worker added to one of its metrics since its last heartbeat. Within tasks a metric has a span and a prefix. A failed task's activities are one: ``failed``. Sums over workers are the scheduler's own totals of a span.
+-- The increase of one fine metric of a worker since its last heartbeat. Metrics of tasks have a span and a prefix. The only activity of failed tasks is ``failed``. Sums over workers equal the scheduler's totals per span.
 CREATE OR REPLACE TABLE raw.fine_metric (
     "t" DOUBLE,
     "worker" VARCHAR,
@@ -567,7 +567,7 @@ FROM _records_of('fine_metric')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- What threads were at when the profiler of a worker looked, for tasks of a prefix. One record covers some cycles of Dask's profiler, each of them once. The record of the scheduler has no worker and no prefix: what its event loop was at.
+-- Samples of the statistical profiler of a worker for tasks of a prefix. A record covers several cycles of Dask's profiler, each once. The profile of the scheduler's event loop has no worker and no prefix.
 CREATE OR REPLACE TABLE raw.profile (
     "t" DOUBLE,
     "worker" VARCHAR,
@@ -587,7 +587,7 @@ FROM _records_of('profile')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- A coffea chunk, or a file that coffea asks for its entries (without entries then). Two records speak of one: without ``run_id``, written when its task enters the graph, what the chunk is; with ``run_id``, told by the worker, what an attempt at it did. Without a cluster there are no tasks: the recorder makes the key, and counts the attempts.
+-- A coffea chunk, or a metadata read of a file, which has no entry range. A chunk has two kinds of records: one without ``run_id``, written when its task enters the graph, describes the chunk; one with ``run_id`` per attempt has the measurements of the worker. Without a cluster there are no tasks: the recorder creates the key and counts the attempts.
 CREATE OR REPLACE TABLE raw.chunk (
     "t" DOUBLE,
     "key" VARCHAR,
@@ -617,7 +617,7 @@ WHERE "t" IS NOT NULL
     AND "key" IS NOT NULL
     AND isfinite(t);
 
--- A part of a task that the user named, passed through once.
+-- One execution of a section of code that the user named.
 CREATE OR REPLACE TABLE raw.section (
     "t" DOUBLE,
     "key" VARCHAR,
@@ -641,7 +641,7 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
--- A task changed its state on a worker, told as the worker told it (opt-in).
+-- A state transition of a task on a worker (opt-in).
 CREATE OR REPLACE TABLE raw.worker_transition (
     "t" DOUBLE,
     "worker" VARCHAR,
@@ -664,7 +664,7 @@ WHERE "t" IS NOT NULL
     AND "finish" IS NOT NULL
     AND isfinite(t);
 
--- What one end said of results that moved from one worker to another (opt-in). A transfer has a record of each of its ends that tells of it. A client, and the scheduler in its place, tells nothing.
+-- A transfer of results between two workers, as reported by one of them (opt-in). A transfer has a record per worker that reports it. Clients, and the scheduler on their behalf, report none.
 CREATE OR REPLACE TABLE raw.transfer (
     "t" DOUBLE,
     "worker" VARCHAR,
@@ -686,7 +686,7 @@ FROM _records_of('transfer')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- A result moved between the memory of a worker and its disk (opt-in).
+-- A result that moved between memory and disk of a worker (opt-in).
 CREATE OR REPLACE TABLE raw.spill (
     "t" DOUBLE,
     "worker" VARCHAR,
@@ -709,7 +709,7 @@ WHERE "t" IS NOT NULL
     AND "finish" IS NOT NULL
     AND isfinite(t);
 
--- A Dask event: what the scheduler, a worker, a client or the user logged.
+-- A Dask event, logged by the scheduler, a worker, a client or the user.
 CREATE OR REPLACE TABLE raw.event (
     "t" DOUBLE,
     "topic" VARCHAR,
@@ -726,7 +726,7 @@ WHERE "t" IS NOT NULL
     AND "topic" IS NOT NULL
     AND isfinite(t);
 
--- Something that the recorder had to leave out.
+-- Records that are missing from the trace.
 CREATE OR REPLACE TABLE raw.loss (
     "t" DOUBLE,
     "reason" VARCHAR,
@@ -745,7 +745,7 @@ FROM _records_of('loss')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- The beginning of what was imported from a file that another program wrote. ``roast-analyze import`` writes it behind the recording, and right behind it the records that it counts: these, and nothing else, have its checksum and its size. They have the ``t`` of the end of the recording, so that a run is as long as it was.
+-- The first record of data that was imported from another program. ``roast-analyze import`` appends it to the recording, directly followed by the records that it counts, to which its checksum and size refer. All have the ``t`` of the end of the recording, so that the duration of the run is unchanged.
 CREATE OR REPLACE TABLE raw.import (
     "t" DOUBLE,
     "name" VARCHAR,
@@ -772,7 +772,7 @@ WHERE "t" IS NOT NULL
     AND "records_by_kind" IS NOT NULL
     AND isfinite(t);
 
--- What a process, or all of a job, did to a file through a layer of I/O. Imported: a record of a module of Darshan.
+-- Access of a process, or of all processes of a job, to a file through one I/O layer. Imported: a record of a module of Darshan.
 CREATE OR REPLACE TABLE raw.io_file (
     "t" DOUBLE,
     "source" VARCHAR,
@@ -791,7 +791,7 @@ FROM _records_of('io_file')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- One call that read from a file or wrote to it. Imported: a segment of Darshan's DXT.
+-- One read or write call. Imported: a segment of Darshan's DXT.
 CREATE OR REPLACE TABLE raw.io_segment (
     "t" DOUBLE,
     "source" VARCHAR,
@@ -812,7 +812,7 @@ FROM _records_of('io_segment')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- A function that a tracing profiler measured, and what it called. Imported from Yappi. ``value`` has ``index``, ``line_number``, ``builtin``, ``calls``, ``actual_calls`` (without recursive ones), ``self_seconds`` and ``total_seconds``, ``thread`` and ``thread_name`` and ``tag`` if they are known, and ``callees``: a list of index, calls, actual_calls, self_seconds and total_seconds of what was called from here.
+-- A function measured by a tracing profiler, with its callees. Imported from Yappi. ``value`` has ``index``, ``line_number``, ``builtin``, ``calls``, ``actual_calls`` (without recursive ones), ``self_seconds`` and ``total_seconds``, ``thread`` and ``thread_name`` and ``tag`` if known, and ``callees``: a list of index, calls, actual_calls, self_seconds and total_seconds of calls from this function.
 CREATE OR REPLACE TABLE raw.function (
     "t" DOUBLE,
     "source" VARCHAR,

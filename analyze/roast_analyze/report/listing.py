@@ -53,12 +53,12 @@ def list_query(trace: Session, view: str, query: str, order: str, limit: int) ->
 
 
 def list_frame(view: str, query: str, order: str, limit: int, rows: pl.DataFrame) -> Listing:
-    """Return the first rows of an answer that is already there as a whole.
+    """Return the first rows of a result that was queried completely.
 
     Parameters
     ----------
     view, query, order : str
-        The query, and the order of its rows.
+        View, query, and order of the rows.
     limit : int
     rows : polars.DataFrame
         All rows, in order.

@@ -62,7 +62,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Recording:
-    """How the trace was recorded, from view ``trace_info``."""
+    """Versions and settings of the recording, from view ``trace_info``."""
 
     trace_id: str = ""
     segments: int = 0

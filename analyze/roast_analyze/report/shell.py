@@ -28,7 +28,7 @@ _PLOTLY: Final = "plotly-cartesian.min.js.gz"
 
 @dataclass(frozen=True)
 class Shell:
-    """What a page is wrapped in.
+    """Styles, scripts and policy of a page.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ Kind = Literal[
 #: Most characters of a cell.
 CELL_LIMIT: Final = 240
 #: Outcomes that are not shown as failures.
-_GOOD: Final = frozenset({"memory", "whole"})
+_GOOD: Final = frozenset({"memory", "complete"})
 
 
 @dataclass(frozen=True)

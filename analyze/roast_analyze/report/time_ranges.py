@@ -1,4 +1,4 @@
-"""Sentences about the time range of a report, so that it is not mistaken for the whole run."""
+"""Sentences about the time range that a report covers, and about what it leaves out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The data of a comparison: totals of each trace, and the differences between them.
 
 Traces are opened one after the other, so that only one database takes memory at a time and
-each trace can use the cache of its own report. Little is kept of each trace; totals by
+each trace can use the cache of its own report. Only aggregates of each trace are kept; totals by
 prefix, dataset and file are joined here.
 """
 
@@ -87,7 +87,7 @@ _FACTS: Final = (
 
 @dataclass(frozen=True)
 class TraceTotals:
-    """What a comparison needs of one trace.
+    """Totals, samples and facts of one trace.
 
     Parameters
     ----------

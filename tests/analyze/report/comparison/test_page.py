@@ -165,3 +165,13 @@ def test_figures_are_json(build, full, unpack):
     ]
     assert [len(figure["data"]) for figure in figures] == [2, 4, 4, 4, 2, 2]
     assert figures[0]["layout"]["yaxis"]["ticktext"] == ["a", "b&lt;b&gt;"]
+
+
+def test_incomplete_traces_are_marked(build):
+    built = build({"a": [], "b": [{"kind": "loss", "t": 1.0, "reason": "late", "records": 3}]})
+
+    _, work = built.sections[0].tables
+    cells = [row[-1] for row in work.rows]
+    assert [(cell.text, cell.tone) for cell in cells] == [
+        ("complete", "good"), ("incomplete", "bad"),
+    ]  # fmt: skip

@@ -66,7 +66,7 @@ _FACTS: Final = (
 
 @dataclass(frozen=True)
 class Rerun:
-    """What is needed to run the program again. None means unknown.
+    """Facts needed to run the program again. None means unknown.
 
     Parameters
     ----------

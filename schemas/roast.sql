@@ -1171,7 +1171,7 @@ SELECT t, topic, worker, payload, trace_id
 FROM raw.event
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW events IS 'Events logged by the scheduler, workers, clients or the user. One row per Dask event and topic.';
+COMMENT ON VIEW events IS 'Events logged by scheduler, workers, clients or the user. One row per Dask event and topic.';
 COMMENT ON COLUMN events.t IS 'Time of logging, in seconds since the epoch.';
 COMMENT ON COLUMN events.topic IS 'Topic of the event.';
 COMMENT ON COLUMN events.worker IS 'Address of the worker that the event is about or comes from.';
@@ -1791,7 +1791,7 @@ FROM raw.span
 WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW spans IS 'Dask spans: named parts of the work. One row per span. Empty if none were recorded.';
+COMMENT ON VIEW spans IS 'Named parts of the work. One row per span. Empty if none were recorded.';
 COMMENT ON COLUMN spans.span_id IS 'Span identity.';
 COMMENT ON COLUMN spans.name IS 'Span name, without the enclosing spans.';
 COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';
@@ -2240,7 +2240,7 @@ LEFT JOIN words AS sender ON pair.sent = sender.seq
 WHERE NOT EXISTS (SELECT 1 FROM pairs AS other WHERE other.sent = word.seq)
 ORDER BY word.trace_id, word.seq;
 
-COMMENT ON VIEW transfers IS 'Transfers of results between workers, or worker and client. One row per transfer. Both ends report a transfer between workers; values are the receiver''s if it reported, otherwise the sender''s. Data exchanged by P2P shuffles is not included, since Dask does not log it. Empty unless recorded with transfers=True.';
+COMMENT ON VIEW transfers IS 'Transfers of results between workers, and with clients. One row per transfer. Both ends report a transfer between workers; values are the receiver''s if it reported, otherwise the sender''s. Data exchanged by P2P shuffles is not included, since Dask does not log it. Empty unless recorded with transfers=True.';
 COMMENT ON COLUMN transfers.start_t IS 'Start (request by the receiver), in seconds since the epoch. Null for data scattered by a client, which is not timed.';
 COMMENT ON COLUMN transfers.stop_t IS 'End (arrival of all data), in seconds since the epoch.';
 COMMENT ON COLUMN transfers.source IS 'Address of the sending worker. Null for a client, or the scheduler on its behalf.';
@@ -2743,7 +2743,7 @@ FULL JOIN entered USING (trace_id, stimulus_id)
 LEFT JOIN sent USING (trace_id, stimulus_id)
 ORDER BY trace_id, t, stimulus_id;
 
-COMMENT ON VIEW graph_updates IS 'Graphs submitted to the scheduler, and the cost of processing them. One row per graph.';
+COMMENT ON VIEW graph_updates IS 'Submitted graphs, and the cost of processing them. One row per graph.';
 COMMENT ON COLUMN graph_updates.stimulus_id IS 'Dask''s identity of the graph. Its tasks and the transitions that it caused have the same stimulus_id.';
 COMMENT ON COLUMN graph_updates.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_updates.t IS 'Arrival of its tasks, in seconds since the epoch.';
@@ -3321,7 +3321,7 @@ LEFT JOIN entered USING (trace_id, computation)
 LEFT JOIN codes USING (trace_id, computation)
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW computations IS 'Dask computations, with the code that submitted them. One row per computation: a period in which the scheduler has work. Graphs submitted during the period belong to it.';
+COMMENT ON VIEW computations IS 'Dask computations, with the code that submitted them. One row per computation, a period in which the scheduler has work. Graphs submitted during the period belong to it.';
 COMMENT ON COLUMN computations.computation IS 'Computation identity.';
 COMMENT ON COLUMN computations.t IS 'Submission of the first graph, in seconds since the epoch.';
 COMMENT ON COLUMN computations.client IS 'Client that submitted the first graph.';
@@ -3494,7 +3494,7 @@ WHERE
     OR priority IS NOT NULL
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW restrictions IS 'Worker restrictions, resources, retries and priorities of tasks. One row per task that has any of these annotations.';
+COMMENT ON VIEW restrictions IS 'Worker restrictions, resources and priorities of tasks. One row per task that has any of these annotations.';
 COMMENT ON COLUMN restrictions.key IS 'Task key.';
 COMMENT ON COLUMN restrictions.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN restrictions.task_group IS 'Task group of the task.';
@@ -4278,7 +4278,7 @@ SELECT
 FROM seconds
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW dispatch_latency IS 'Time from dispatch of a task to the start of its computation. One row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (null counts as 0). Empty unless recorded with worker_transitions=True; latencies has what is known without.';
+COMMENT ON VIEW dispatch_latency IS 'Time from task dispatch to the start of its computation. One row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (null counts as 0). Empty unless recorded with worker_transitions=True; latencies has what is known without.';
 COMMENT ON COLUMN dispatch_latency.key IS 'Task key.';
 COMMENT ON COLUMN dispatch_latency.prefix IS 'Key prefix. Null if the task was not recorded.';
 COMMENT ON COLUMN dispatch_latency.attempt IS 'Attempt number within the key, from 1.';
@@ -5414,7 +5414,7 @@ FROM _worker_removals
 WHERE NOT expected
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 
-COMMENT ON VIEW failures IS 'Failures: attempts that failed and workers that were lost. One row per failed, lost or skipped attempt and per worker lost unexpectedly.';
+COMMENT ON VIEW failures IS 'Failed attempts and lost workers. One row per failed, lost or skipped attempt and per worker lost unexpectedly.';
 COMMENT ON COLUMN failures.t IS 'Time on the scheduler, in seconds since the epoch.';
 COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (exception suppressed by skipbadfiles), chunk erred (without a cluster) or worker lost.';
 COMMENT ON COLUMN failures.key IS 'Task key. Null for a worker.';
@@ -5484,7 +5484,7 @@ ORDER BY slow.trace_id, excess_seconds DESC, slow.seq;
 CREATE OR REPLACE VIEW stragglers AS FROM stragglers_by(2);
 
 COMMENT ON MACRO TABLE stragglers_by IS 'The view stragglers with another minimum of relative_duration.';
-COMMENT ON VIEW stragglers IS 'Attempts that took at least twice the median of their prefix. One row per attempt, largest excess first. The median is that of the successful attempts of the prefix, of which there must be at least 10. stragglers_by(1.5) uses another minimum of relative_duration.';
+COMMENT ON VIEW stragglers IS 'Attempts of at least twice the median of their prefix. One row per attempt, largest excess first. The median is that of the successful attempts of the prefix, of which there must be at least 10. stragglers_by(1.5) uses another minimum of relative_duration.';
 COMMENT ON COLUMN stragglers.key IS 'Task key.';
 COMMENT ON COLUMN stragglers.prefix IS 'Key prefix.';
 COMMENT ON COLUMN stragglers.attempt IS 'Attempt number within the key, from 1.';

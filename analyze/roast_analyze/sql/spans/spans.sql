@@ -5,7 +5,7 @@ FROM raw.span
 WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
 ORDER BY trace_id, rowid;
 
-COMMENT ON VIEW spans IS 'Dask spans: named parts of the work. One row per span. Empty if none were recorded.';
+COMMENT ON VIEW spans IS 'Named parts of the work. One row per span. Empty if none were recorded.';
 COMMENT ON COLUMN spans.span_id IS 'Span identity.';
 COMMENT ON COLUMN spans.name IS 'Span name, without the enclosing spans.';
 COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';

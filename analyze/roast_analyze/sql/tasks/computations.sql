@@ -60,7 +60,7 @@ LEFT JOIN entered USING (trace_id, computation)
 LEFT JOIN codes USING (trace_id, computation)
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW computations IS 'Dask computations, with the code that submitted them. One row per computation: a period in which the scheduler has work. Graphs submitted during the period belong to it.';
+COMMENT ON VIEW computations IS 'Dask computations, with the code that submitted them. One row per computation, a period in which the scheduler has work. Graphs submitted during the period belong to it.';
 COMMENT ON COLUMN computations.computation IS 'Computation identity.';
 COMMENT ON COLUMN computations.t IS 'Submission of the first graph, in seconds since the epoch.';
 COMMENT ON COLUMN computations.client IS 'Client that submitted the first graph.';

@@ -69,7 +69,7 @@ FROM _worker_removals
 WHERE NOT expected
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 
-COMMENT ON VIEW failures IS 'Failures: attempts that failed and workers that were lost. One row per failed, lost or skipped attempt and per worker lost unexpectedly.';
+COMMENT ON VIEW failures IS 'Failed attempts and lost workers. One row per failed, lost or skipped attempt and per worker lost unexpectedly.';
 COMMENT ON COLUMN failures.t IS 'Time on the scheduler, in seconds since the epoch.';
 COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (exception suppressed by skipbadfiles), chunk erred (without a cluster) or worker lost.';
 COMMENT ON COLUMN failures.key IS 'Task key. Null for a worker.';

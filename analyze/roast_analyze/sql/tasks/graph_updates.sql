@@ -65,7 +65,7 @@ FULL JOIN entered USING (trace_id, stimulus_id)
 LEFT JOIN sent USING (trace_id, stimulus_id)
 ORDER BY trace_id, t, stimulus_id;
 
-COMMENT ON VIEW graph_updates IS 'Graphs submitted to the scheduler, and the cost of processing them. One row per graph.';
+COMMENT ON VIEW graph_updates IS 'Submitted graphs, and the cost of processing them. One row per graph.';
 COMMENT ON COLUMN graph_updates.stimulus_id IS 'Dask''s identity of the graph. Its tasks and the transitions that it caused have the same stimulus_id.';
 COMMENT ON COLUMN graph_updates.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_updates.t IS 'Arrival of its tasks, in seconds since the epoch.';

@@ -39,7 +39,7 @@ WHERE
     OR priority IS NOT NULL
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW restrictions IS 'Worker restrictions, resources, retries and priorities of tasks. One row per task that has any of these annotations.';
+COMMENT ON VIEW restrictions IS 'Worker restrictions, resources and priorities of tasks. One row per task that has any of these annotations.';
 COMMENT ON COLUMN restrictions.key IS 'Task key.';
 COMMENT ON COLUMN restrictions.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN restrictions.task_group IS 'Task group of the task.';

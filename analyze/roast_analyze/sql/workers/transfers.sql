@@ -59,7 +59,7 @@ LEFT JOIN words AS sender ON pair.sent = sender.seq
 WHERE NOT EXISTS (SELECT 1 FROM pairs AS other WHERE other.sent = word.seq)
 ORDER BY word.trace_id, word.seq;
 
-COMMENT ON VIEW transfers IS 'Transfers of results between workers, or worker and client. One row per transfer. Both ends report a transfer between workers; values are the receiver''s if it reported, otherwise the sender''s. Data exchanged by P2P shuffles is not included, since Dask does not log it. Empty unless recorded with transfers=True.';
+COMMENT ON VIEW transfers IS 'Transfers of results between workers, and with clients. One row per transfer. Both ends report a transfer between workers; values are the receiver''s if it reported, otherwise the sender''s. Data exchanged by P2P shuffles is not included, since Dask does not log it. Empty unless recorded with transfers=True.';
 COMMENT ON COLUMN transfers.start_t IS 'Start (request by the receiver), in seconds since the epoch. Null for data scattered by a client, which is not timed.';
 COMMENT ON COLUMN transfers.stop_t IS 'End (arrival of all data), in seconds since the epoch.';
 COMMENT ON COLUMN transfers.source IS 'Address of the sending worker. Null for a client, or the scheduler on its behalf.';

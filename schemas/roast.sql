@@ -2085,7 +2085,7 @@ everything AS (
     SELECT
         'records missing',
         records,
-        'the trailer counts more than the file holds: ' || kinds,
+        'the trailer counts more records than the file has: ' || kinds,
         t,
         trace_id,
         segment
@@ -2095,7 +2095,7 @@ everything AS (
     SELECT
         'more records than were written',
         sum(records),
-        'the file holds more than its trailer counts, as if it were joined to another: '
+        'the file has more records than its trailer counts, as after concatenation: '
             || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
         max(t),
         trace_id,
@@ -2120,7 +2120,7 @@ everything AS (
     SELECT
         'damaged profiles',
         count(*),
-        'kind ''profile'': the tree is none, or its slices do not fit it',
+        'kind ''profile'': malformed tree or slices',
         max(t),
         trace_id,
         segment
@@ -3973,26 +3973,29 @@ excesses AS (
 ),
 decided AS (
     SELECT
-        here.record,
-        here.slice,
-        here.node,
+        callee.record,
+        callee.slice,
+        callee.node,
         CASE
-            WHEN here.innermost IS NOT NULL THEN here.innermost
-            ELSE CASE WHEN here.children = 0 THEN here.excess ELSE 0 END
+            WHEN callee.innermost IS NOT NULL THEN callee.innermost
+            ELSE CASE WHEN callee.children = 0 THEN callee.excess ELSE 0 END
                 + CASE
-                    WHEN above.children = 1 THEN above.excess
-                    WHEN above.children > 1 AND here.samples = 0 THEN least(above.certain, 1)
+                    WHEN caller.children = 1 THEN caller.excess
+                    WHEN caller.children > 1 AND callee.samples = 0 THEN least(caller.certain, 1)
                     ELSE 0
                 END
         END AS samples,
         CASE
-            WHEN here.innermost IS NULL AND here.children > 1 THEN here.excess - here.certain
+            WHEN callee.innermost IS NULL AND callee.children > 1
+                THEN callee.excess - callee.certain
             ELSE 0
         END AS undecided,
-        here.excess AS counted
-    FROM excesses AS here
-    LEFT JOIN excesses AS above
-        ON here.record = above.record AND here.slice = above.slice AND here.parent = above.node
+        callee.excess AS counted
+    FROM excesses AS callee
+    LEFT JOIN excesses AS caller
+        ON callee.record = caller.record
+        AND callee.slice = caller.slice
+        AND callee.parent = caller.node
 ),
 by_record AS (
     SELECT
@@ -4186,7 +4189,7 @@ WITH runs AS (
     FROM _task_runs
     SEMI JOIN (SELECT DISTINCT trace_id FROM raw.worker_transition) USING (trace_id)
 ),
-placed AS (
+assigned AS (
     SELECT arrival.*, run.seq
     FROM _worker_arrivals AS arrival
     ASOF INNER JOIN runs AS run
@@ -4196,21 +4199,26 @@ placed AS (
 ),
 arrivals AS (
     -- Last arrival at the worker.
-    SELECT seq, worker, max_by(placed, sent_t) AS there
-    FROM placed
+    SELECT seq, worker, max_by(assigned, sent_t) AS last_arrival
+    FROM assigned
     GROUP BY seq, worker
 ),
 instants AS (
     SELECT
         run.*,
-        there.stimulus_id AS worker_stimulus_id,
-        there.sent_t,
-        there.arrived_t,
-        there.ready_t,
-        there.executing_t,
-        coalesce(there.arrived_t, run.processing_t) AS here_t,
-        coalesce(there.ready_t, there.arrived_t, run.processing_t) AS waited_t,
-        coalesce(there.executing_t, there.ready_t, there.arrived_t, run.processing_t) AS begun_t
+        last_arrival.stimulus_id AS worker_stimulus_id,
+        last_arrival.sent_t,
+        last_arrival.arrived_t,
+        last_arrival.ready_t,
+        last_arrival.executing_t,
+        coalesce(last_arrival.arrived_t, run.processing_t) AS waiting_from_t,
+        coalesce(last_arrival.ready_t, last_arrival.arrived_t, run.processing_t) AS ready_from_t,
+        coalesce(
+            last_arrival.executing_t,
+            last_arrival.ready_t,
+            last_arrival.arrived_t,
+            run.processing_t
+        ) AS executing_from_t
     FROM runs AS run
     LEFT JOIN arrivals AS arrival USING (seq, worker)
 ),
@@ -4223,10 +4231,10 @@ execution AS (
             lambda part: struct_pack(
                 action := part.action,
                 seconds := greatest(
-                    least(part.stop, compute_start_t) - greatest(part.start, begun_t), 0
+                    least(part.stop, compute_start_t) - greatest(part.start, executing_from_t), 0
                 )
             )
-        ) AS parts
+        ) AS phases
     FROM instants
     LEFT JOIN raw.transition AS sent ON instants.seq = sent.rowid
     LEFT JOIN raw.transition AS ending ON instants.end_seq = ending.rowid
@@ -4235,20 +4243,20 @@ split AS (
     SELECT
         *,
         list_sum(list_transform(
-            list_filter(parts, lambda part: part.action = 'deserialize'), lambda part: part.seconds
+            list_filter(phases, lambda part: part.action = 'deserialize'), lambda part: part.seconds
         )) AS deserialize,
         list_sum(list_transform(
-            list_filter(parts, lambda part: part.action = 'disk-read'), lambda part: part.seconds
+            list_filter(phases, lambda part: part.action = 'disk-read'), lambda part: part.seconds
         )) AS disk
     FROM execution
 ),
 seconds AS (
     SELECT
         *,
-        arrived_t - processing_t AS underway,
-        ready_t - here_t AS transfer_wait,
-        executing_t - waited_t AS queue,
-        compute_start_t - begun_t - coalesce(deserialize, 0) - coalesce(disk, 0) AS rest
+        arrived_t - processing_t AS dispatch,
+        ready_t - waiting_from_t AS transfer_wait,
+        executing_t - ready_from_t AS queue,
+        compute_start_t - executing_from_t - coalesce(deserialize, 0) - coalesce(disk, 0) AS other
     FROM split
 )
 SELECT
@@ -4262,15 +4270,15 @@ SELECT
     ready_t,
     executing_t,
     compute_start_t,
-    underway AS dispatch_seconds,
+    dispatch AS dispatch_seconds,
     transfer_wait AS transfer_wait_seconds,
     queue AS queue_seconds,
-    CASE WHEN rest IS NOT NULL THEN coalesce(deserialize, 0) END AS deserialize_seconds,
-    CASE WHEN rest IS NOT NULL THEN coalesce(disk, 0) END AS disk_seconds,
-    rest AS other_seconds,
+    CASE WHEN other IS NOT NULL THEN coalesce(deserialize, 0) END AS deserialize_seconds,
+    CASE WHEN other IS NOT NULL THEN coalesce(disk, 0) END AS disk_seconds,
+    other AS other_seconds,
     compute_start_t - processing_t AS dispatch_latency_seconds,
     coalesce(sent_t > processing_t, false) AS is_stolen,
-    coalesce(least(underway, transfer_wait, queue, rest) < 0, false) AS clocks_disagree,
+    coalesce(least(dispatch, transfer_wait, queue, other) < 0, false) AS clocks_disagree,
     stimulus_id,
     worker_stimulus_id,
     run_id,
@@ -5152,7 +5160,7 @@ attempts AS (
         coalesce(measured.treename, identity.treename) AS treename,
         coalesce(measured.entry_start, identity.entry_start) AS entry_start,
         coalesce(measured.entry_stop, identity.entry_stop) AS entry_stop,
-        coalesce(measured.file_uuid, identity_record_row.file_uuid) AS file_uuid,
+        coalesce(measured.file_uuid, identity_chunk.file_uuid) AS file_uuid,
         numbered.record AS identity_record,
         numbered.measured,
         measured.last_record AS measured_record,
@@ -5203,7 +5211,7 @@ attempts AS (
     LEFT JOIN _chunk_measurements AS measured USING (measured)
     LEFT JOIN without_task USING (measured)
     LEFT JOIN identity USING (record)
-    LEFT JOIN raw.chunk AS identity_record_row ON identity_record_row.rowid = numbered.record
+    LEFT JOIN raw.chunk AS identity_chunk ON identity_chunk.rowid = numbered.record
 ),
 judged AS (
     SELECT
@@ -5361,7 +5369,7 @@ SELECT
     CASE
         WHEN outcome = 'lost' THEN 'its worker went away: ' || end_reason
         WHEN outcome = 'erred' AND NOT starts_with(end_reason, 'task-erred')
-            THEN 'Dask gave it up: ' || end_reason
+            THEN 'given up by Dask: ' || end_reason
     END AS detail,
     trace_id
 FROM _task_runs
@@ -5405,9 +5413,9 @@ SELECT
     concat_ws(
         ', ',
         reason,
-        nullif(processing_tasks, 0) || ' tasks were there',
-        nullif(lost_results, 0) || ' results to compute again',
-        nullif(lost_data, 0) || ' pieces of data lost for good'
+        nullif(processing_tasks, 0) || ' tasks assigned',
+        nullif(lost_results, 0) || ' results to recompute',
+        nullif(lost_data, 0) || ' pieces of scattered data lost'
     ),
     trace_id
 FROM _worker_removals

@@ -33,7 +33,7 @@ def _run(run: Row, end: dict) -> Row:
     if run["outcome"] == "lost":
         detail = f"its worker went away: {reason}"
     elif run["outcome"] == "erred" and not reason.startswith("task-erred"):
-        detail = f"Dask gave it up: {reason}"
+        detail = f"given up by Dask: {reason}"
     names = ("key", "worker", "exception", "attempt", "prefix", "traceback")
     row = {name: run[name] for name in names}
     return row | {"t": run["end_t"], "what": WHAT[run["outcome"]], "detail": detail}
@@ -66,9 +66,9 @@ def _worker(process: Process) -> Row:
     """Return the row of a lost worker, with what was lost."""
     said = process.said or {}
     gone = {
-        "tasks were there": "processing-tasks",
-        "results to compute again": "lost-computed-tasks",
-        "pieces of data lost for good": "lost-scattered-tasks",
+        "tasks assigned": "processing-tasks",
+        "results to recompute": "lost-computed-tasks",
+        "pieces of scattered data lost": "lost-scattered-tasks",
     }
     counted = {words: len(said.get(name) or []) for words, name in gone.items()}
     lost = [f"{n} {words}" for words, n in counted.items() if n]

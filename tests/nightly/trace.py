@@ -146,11 +146,11 @@ def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
     less = {kind: said.get(kind, 0) - n for kind, n in held.items() if n < said.get(kind, 0)}
     more = {kind: n - said.get(kind, 0) for kind, n in held.items() if n > said.get(kind, 0)}
     if less:
-        detail = f"the trailer counts more than the file holds: {_counts(less)}"
+        detail = f"the trailer counts more records than the file has: {_counts(less)}"
         yield _loss("records missing", sum(less.values()), detail, trailer["t"])
     if more:
         detail = (
-            "the file holds more than its trailer counts, as if it were joined to another: "
+            "the file has more records than its trailer counts, as after concatenation: "
             + _counts(more)
         )
         reason = "more records than were written"

@@ -124,7 +124,7 @@ attempts AS (
         coalesce(measured.treename, identity.treename) AS treename,
         coalesce(measured.entry_start, identity.entry_start) AS entry_start,
         coalesce(measured.entry_stop, identity.entry_stop) AS entry_stop,
-        coalesce(measured.file_uuid, identity_record_row.file_uuid) AS file_uuid,
+        coalesce(measured.file_uuid, identity_chunk.file_uuid) AS file_uuid,
         numbered.record AS identity_record,
         numbered.measured,
         measured.last_record AS measured_record,
@@ -175,7 +175,7 @@ attempts AS (
     LEFT JOIN _chunk_measurements AS measured USING (measured)
     LEFT JOIN without_task USING (measured)
     LEFT JOIN identity USING (record)
-    LEFT JOIN raw.chunk AS identity_record_row ON identity_record_row.rowid = numbered.record
+    LEFT JOIN raw.chunk AS identity_chunk ON identity_chunk.rowid = numbered.record
 ),
 judged AS (
     SELECT

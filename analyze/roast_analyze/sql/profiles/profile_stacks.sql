@@ -86,26 +86,29 @@ excesses AS (
 ),
 decided AS (
     SELECT
-        here.record,
-        here.slice,
-        here.node,
+        callee.record,
+        callee.slice,
+        callee.node,
         CASE
-            WHEN here.innermost IS NOT NULL THEN here.innermost
-            ELSE CASE WHEN here.children = 0 THEN here.excess ELSE 0 END
+            WHEN callee.innermost IS NOT NULL THEN callee.innermost
+            ELSE CASE WHEN callee.children = 0 THEN callee.excess ELSE 0 END
                 + CASE
-                    WHEN above.children = 1 THEN above.excess
-                    WHEN above.children > 1 AND here.samples = 0 THEN least(above.certain, 1)
+                    WHEN caller.children = 1 THEN caller.excess
+                    WHEN caller.children > 1 AND callee.samples = 0 THEN least(caller.certain, 1)
                     ELSE 0
                 END
         END AS samples,
         CASE
-            WHEN here.innermost IS NULL AND here.children > 1 THEN here.excess - here.certain
+            WHEN callee.innermost IS NULL AND callee.children > 1
+                THEN callee.excess - callee.certain
             ELSE 0
         END AS undecided,
-        here.excess AS counted
-    FROM excesses AS here
-    LEFT JOIN excesses AS above
-        ON here.record = above.record AND here.slice = above.slice AND here.parent = above.node
+        callee.excess AS counted
+    FROM excesses AS callee
+    LEFT JOIN excesses AS caller
+        ON callee.record = caller.record
+        AND callee.slice = caller.slice
+        AND callee.parent = caller.node
 ),
 by_record AS (
     SELECT

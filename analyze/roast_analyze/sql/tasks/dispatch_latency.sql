@@ -7,7 +7,7 @@ WITH runs AS (
     FROM _task_runs
     SEMI JOIN (SELECT DISTINCT trace_id FROM raw.worker_transition) USING (trace_id)
 ),
-placed AS (
+assigned AS (
     SELECT arrival.*, run.seq
     FROM _worker_arrivals AS arrival
     ASOF INNER JOIN runs AS run
@@ -17,21 +17,26 @@ placed AS (
 ),
 arrivals AS (
     -- Last arrival at the worker.
-    SELECT seq, worker, max_by(placed, sent_t) AS there
-    FROM placed
+    SELECT seq, worker, max_by(assigned, sent_t) AS last_arrival
+    FROM assigned
     GROUP BY seq, worker
 ),
 instants AS (
     SELECT
         run.*,
-        there.stimulus_id AS worker_stimulus_id,
-        there.sent_t,
-        there.arrived_t,
-        there.ready_t,
-        there.executing_t,
-        coalesce(there.arrived_t, run.processing_t) AS here_t,
-        coalesce(there.ready_t, there.arrived_t, run.processing_t) AS waited_t,
-        coalesce(there.executing_t, there.ready_t, there.arrived_t, run.processing_t) AS begun_t
+        last_arrival.stimulus_id AS worker_stimulus_id,
+        last_arrival.sent_t,
+        last_arrival.arrived_t,
+        last_arrival.ready_t,
+        last_arrival.executing_t,
+        coalesce(last_arrival.arrived_t, run.processing_t) AS waiting_from_t,
+        coalesce(last_arrival.ready_t, last_arrival.arrived_t, run.processing_t) AS ready_from_t,
+        coalesce(
+            last_arrival.executing_t,
+            last_arrival.ready_t,
+            last_arrival.arrived_t,
+            run.processing_t
+        ) AS executing_from_t
     FROM runs AS run
     LEFT JOIN arrivals AS arrival USING (seq, worker)
 ),
@@ -44,10 +49,10 @@ execution AS (
             lambda part: struct_pack(
                 action := part.action,
                 seconds := greatest(
-                    least(part.stop, compute_start_t) - greatest(part.start, begun_t), 0
+                    least(part.stop, compute_start_t) - greatest(part.start, executing_from_t), 0
                 )
             )
-        ) AS parts
+        ) AS phases
     FROM instants
     LEFT JOIN raw.transition AS sent ON instants.seq = sent.rowid
     LEFT JOIN raw.transition AS ending ON instants.end_seq = ending.rowid
@@ -56,20 +61,20 @@ split AS (
     SELECT
         *,
         list_sum(list_transform(
-            list_filter(parts, lambda part: part.action = 'deserialize'), lambda part: part.seconds
+            list_filter(phases, lambda part: part.action = 'deserialize'), lambda part: part.seconds
         )) AS deserialize,
         list_sum(list_transform(
-            list_filter(parts, lambda part: part.action = 'disk-read'), lambda part: part.seconds
+            list_filter(phases, lambda part: part.action = 'disk-read'), lambda part: part.seconds
         )) AS disk
     FROM execution
 ),
 seconds AS (
     SELECT
         *,
-        arrived_t - processing_t AS underway,
-        ready_t - here_t AS transfer_wait,
-        executing_t - waited_t AS queue,
-        compute_start_t - begun_t - coalesce(deserialize, 0) - coalesce(disk, 0) AS rest
+        arrived_t - processing_t AS dispatch,
+        ready_t - waiting_from_t AS transfer_wait,
+        executing_t - ready_from_t AS queue,
+        compute_start_t - executing_from_t - coalesce(deserialize, 0) - coalesce(disk, 0) AS other
     FROM split
 )
 SELECT
@@ -83,15 +88,15 @@ SELECT
     ready_t,
     executing_t,
     compute_start_t,
-    underway AS dispatch_seconds,
+    dispatch AS dispatch_seconds,
     transfer_wait AS transfer_wait_seconds,
     queue AS queue_seconds,
-    CASE WHEN rest IS NOT NULL THEN coalesce(deserialize, 0) END AS deserialize_seconds,
-    CASE WHEN rest IS NOT NULL THEN coalesce(disk, 0) END AS disk_seconds,
-    rest AS other_seconds,
+    CASE WHEN other IS NOT NULL THEN coalesce(deserialize, 0) END AS deserialize_seconds,
+    CASE WHEN other IS NOT NULL THEN coalesce(disk, 0) END AS disk_seconds,
+    other AS other_seconds,
     compute_start_t - processing_t AS dispatch_latency_seconds,
     coalesce(sent_t > processing_t, false) AS is_stolen,
-    coalesce(least(underway, transfer_wait, queue, rest) < 0, false) AS clocks_disagree,
+    coalesce(least(dispatch, transfer_wait, queue, other) < 0, false) AS clocks_disagree,
     stimulus_id,
     worker_stimulus_id,
     run_id,

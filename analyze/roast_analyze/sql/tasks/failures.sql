@@ -16,7 +16,7 @@ SELECT
     CASE
         WHEN outcome = 'lost' THEN 'its worker went away: ' || end_reason
         WHEN outcome = 'erred' AND NOT starts_with(end_reason, 'task-erred')
-            THEN 'Dask gave it up: ' || end_reason
+            THEN 'given up by Dask: ' || end_reason
     END AS detail,
     trace_id
 FROM _task_runs
@@ -60,9 +60,9 @@ SELECT
     concat_ws(
         ', ',
         reason,
-        nullif(processing_tasks, 0) || ' tasks were there',
-        nullif(lost_results, 0) || ' results to compute again',
-        nullif(lost_data, 0) || ' pieces of data lost for good'
+        nullif(processing_tasks, 0) || ' tasks assigned',
+        nullif(lost_results, 0) || ' results to recompute',
+        nullif(lost_data, 0) || ' pieces of scattered data lost'
     ),
     trace_id
 FROM _worker_removals

@@ -127,7 +127,7 @@ everything AS (
     SELECT
         'records missing',
         records,
-        'the trailer counts more than the file holds: ' || kinds,
+        'the trailer counts more records than the file has: ' || kinds,
         t,
         trace_id,
         segment
@@ -137,7 +137,7 @@ everything AS (
     SELECT
         'more records than were written',
         sum(records),
-        'the file holds more than its trailer counts, as if it were joined to another: '
+        'the file has more records than its trailer counts, as after concatenation: '
             || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
         max(t),
         trace_id,
@@ -162,7 +162,7 @@ everything AS (
     SELECT
         'damaged profiles',
         count(*),
-        'kind ''profile'': the tree is none, or its slices do not fit it',
+        'kind ''profile'': malformed tree or slices',
         max(t),
         trace_id,
         segment

@@ -31,7 +31,7 @@ def test_task_given_up_by_dask(rows, move):
         move(
             2.0, "a", "processing>erred", "handle-worker-cleanup-2.0", exception="KilledWorker"
         ),
-    ) == [("task erred", "KilledWorker", "Dask gave it up: handle-worker-cleanup")]
+    ) == [("task erred", "KilledWorker", "given up by Dask: handle-worker-cleanup")]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_detail_of_a_lost_worker(rows, worker, gone):
         worker("w1"),
         {"kind": "event", "t": 5.0, "topic": "all", "payload": payload},
         gone("w1", 5.0, "handle-worker-cleanup-5.0"),
-    ) == [("handle-worker-cleanup, 2 tasks were there, 1 results to compute again",)]
+    ) == [("handle-worker-cleanup, 2 tasks assigned, 1 results to recompute",)]
 
 
 def test_payload_that_is_not_an_object(rows):

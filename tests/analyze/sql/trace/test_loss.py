@@ -93,12 +93,12 @@ def test_records_missing_by_the_trailers_count(write_trace, task, run):
         (
             "records missing",
             2,
-            "the trailer counts more than the file holds: task 1, transition 1",
+            "the trailer counts more records than the file has: task 1, transition 1",
         ),
     ]
 
 
-JOINED = "the file holds more than its trailer counts, as if it were joined to another: "
+JOINED = "the file has more records than its trailer counts, as after concatenation: "
 
 
 def test_trace_concatenated_with_itself(write_trace, task):

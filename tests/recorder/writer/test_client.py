@@ -290,30 +290,6 @@ def test_batches_written_but_not_answered_are_written_once(target, written, lose
     assert writer.records_by_kind == {"header": 1, "event": 4, "trailer": 1}
 
 
-def test_processes_killed_while_they_write_and_while_they_read(target, read):
-    writer = writer_of(target)
-    batches = [
-        batch(number, *(event(n) for n in range(number * 3_000, (number + 1) * 3_000)))
-        for number in range(9)
-    ]
-
-    async def run():
-        await writer.open()
-        for first, signals in ((1, []), (4, []), (7, [signal.SIGSTOP])):
-            for number in signals:
-                os.kill(writer._process.pid, number)
-            writing = asyncio.create_task(writer.write_batches(batches[first : first + 3]))
-            await asyncio.sleep(0.03)
-            kill(writer)
-            await writing
-        await writer.finish(9.0, "end")
-
-    asyncio.run(run())
-
-    payloads = [line["payload"] for line in read(target) if line["kind"] == "event"]
-    assert payloads == list(range(3_000, 27_000))
-
-
 def test_two_processes_may_die_over_one_request(trace, written, lose_answers, caplog):
     writer = writer_of(trace)
 

@@ -5,13 +5,9 @@ import errno
 import gzip
 import json
 import os
-import pickle
 import shutil
-import signal
 import stat
 import subprocess
-import sys
-import time
 import zlib
 from collections import Counter
 
@@ -478,57 +474,6 @@ def test_a_kill_during_rotation(begin, tmp_path, answered_calls):
         joined = ["worker_added"] * (number + 1)
         assert kinds(records) == ["header", *joined, "event", "trailer"]
         assert_counted(records)
-
-
-WRITER = """
-import pickle, sys
-from roast_recorder.settings import Settings
-from roast_recorder.writer.segments import Segments
-begin, resume = pickle.load(sys.stdin.buffer)
-settings = Settings(segment_limit_bytes=4000).as_dict()
-segments = Segments(sys.argv[1], {"kind": "header"}, settings, resume=resume, warn=print)
-for n in range(begin, 100_000):
-    segments.write({"kind": "event", "t": float(n), "part": part} for part in range(50))
-    pickle.dump((n + 1, segments.state), sys.stdout.buffer)
-    sys.stdout.buffer.flush()
-"""
-
-
-@pytest.mark.parametrize("name", ["trace.jsonl.zst", "trace"])
-def test_processes_that_are_killed(begin, tmp_path, name):
-    """Three writers are killed and the fourth ends in order: each batch is written once."""
-    done, state = 0, None
-    for _ in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, tmp_path / name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        with process:
-            pickle.dump((done, state), process.stdin)
-            process.stdin.close()
-            done, state = pickle.load(process.stdout)
-            time.sleep(0.2)
-            process.send_signal(signal.SIGKILL)
-            with contextlib.suppress(EOFError, pickle.UnpicklingError):
-                while True:
-                    done, state = pickle.load(process.stdout)
-
-    segments = begin(name, resume=state)
-    segments.finish(9.0, "done")
-
-    paths = sorted((tmp_path / "trace").iterdir()) if name == "trace" else [tmp_path / name]
-    read_back = [read(path) for path in paths]
-    for records in read_back:
-        assert_counted(records)
-    parts = [
-        (record["t"], record["part"])
-        for records in read_back
-        for record in records
-        if record["kind"] == "event"
-    ]
-    assert parts == [(float(n), part) for n in range(done) for part in range(50)]
-    assert done > 20
 
 
 # -- retention ---------------------------------------------------------------------------

@@ -60,8 +60,8 @@ class Measurement:
     memory_peak : int
         Bytes, raised by the thread that samples the process's memory.
     is_reading : bool
-        Whether a read is being timed. A wrapper of an earlier recording can be inside of
-        another library's wrapper, so that one read passes two of ours.
+        Whether a read is being timed. One read can pass two wrappers: a wrapper of an
+        earlier recording stays inside of another library's wrapper.
     """
 
     def __init__(self, identity: Fields, until: str) -> None:
@@ -289,7 +289,7 @@ def call_measured(
     Parameters
     ----------
     identify : callable
-        Returns the fields that identify the chunk, or None if it is not to be measured.
+        Returns the fields that identify the chunk, or None to not measure the call.
     until : {"processed", "read"}
         See :class:`Measurement`.
     function, arguments, keywords
@@ -426,7 +426,7 @@ def _sample_memory() -> None:
 
 def _raise_peaks() -> bool:
     """Update the peaks of all running measurements; return whether there are any."""
-    # A function of its own, so that no reference outlives it: a measurement holds its file.
+    # A separate function, because a reference in the loop would keep the chunk's file open.
     running = list(here().measured.values())
     if running:
         now = memory_bytes()

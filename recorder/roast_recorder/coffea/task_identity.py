@@ -68,8 +68,8 @@ def chunk_identity(run_spec: Any, seen_usermeta: dict[int, Any] | None = None) -
 def find_work_item(candidate: Any, depth: int = 3) -> Any | None:
     """Return the work item among the first arguments of a task, or None.
 
-    With a broadcast processor, coffea puts both into a tuple, which Dask wraps into a task
-    of its own. Until 2024.11 a task was a tuple of a function and its arguments.
+    With a broadcast processor, coffea puts both into a tuple, which Dask wraps into an
+    inner task. Until 2024.11 a task was a tuple of a function and its arguments.
     """
     if all(hasattr(candidate, name) for name in ("treename", "filename", "dataset")):
         return candidate

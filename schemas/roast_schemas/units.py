@@ -1,4 +1,4 @@
-"""The units a field of a trace can have, and the marker that puts one on a field."""
+"""Units of fields, and the annotation that assigns a unit and a description to a field."""
 
 from __future__ import annotations
 

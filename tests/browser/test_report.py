@@ -226,41 +226,6 @@ def test_the_link_of_the_visible_section_is_marked(page):
     assert False not in page.locator(".scroll, .canvas").evaluate_all(IS_PAINTED)
 
 
-def test_a_long_table_is_sorted_and_filtered_whole_and_painted_where_visible(open_page, report):
-    facts = [
-        {"kind": "environment", "t": 0.0, "section": "s", "name": f"n{n}", "value": "v"}
-        for n in range(500)
-    ]
-    workers = [worker(f"tcp://10.0.0.1:{n}", name=str(n)) for n in range(300)]
-    page = open_page(report([*workers, *facts], "long"))
-    page.locator(".scroll.long:not(.laid-out)").first.wait_for(state="detached")
-    tables = page.locator(".scroll.long")
-    assert tables.evaluate_all(IS_PAINTED) == [True] * tables.count()
-
-    # No frame is drawn between these, so that most rows are still to be changed.
-    with page.expect_download() as download:
-        page.evaluate(
-            """() => {
-              const table = document.querySelector("#table-workers");
-              const search = table.querySelector("input");
-              for (const text of ["7", ""]) {
-                search.value = text;
-                search.dispatchEvent(new Event("input", { bubbles: true }));
-              }
-              const heading = table.querySelector("th[data-column=name] button");
-              for (let i = 0; i < 2; i++) heading.click();
-              table.querySelector("[data-do=csv]").click();
-            }"""
-        )
-    lines = download.value.path().read_text().splitlines()[1:]
-    assert [int(line.partition(",")[0]) for line in lines] == list(range(300))[::-1]
-
-    page.mouse.wheel(0, 10)
-    page.locator("html.long-page").wait_for(state="attached")
-    page.evaluate("new Promise(requestAnimationFrame)")
-    assert False in tables.evaluate_all(IS_PAINTED)
-
-
 def test_hostile_strings_stay_text(open_page, report):
     page = open_page(report(hostile_records(), "hostile"))
     lanes = page.locator("#figure-timeline .timeline-content canvas")

@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from browser.pages import COLORS, downloaded
-from browser.records import task, worker
 
 pytestmark = pytest.mark.browser
 
@@ -245,21 +244,6 @@ def test_the_overview_shows_tasks_computing_and_utilization(page):
     assert "tasks computing on" in tip.inner_text()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 95)
     assert "% busy" in tip.inner_text()
-
-
-def test_short_tasks_are_drawn_by_time_bucket(open_page, report):
-    records = [worker()]
-    for i in range(6000):
-        records += task(f"a-{i}", 0.01 * i, 0.01 * i + 0.004 + 1e-7 * i)[1:]
-    page = open_page(report(records, "short"))
-    rows = downloaded(page, "#figure-timeline")
-    seconds = {what: [float(row["seconds"]) for row in rows if row["what"] == what]
-               for what in ("computation", "short tasks")}  # fmt: skip
-
-    assert len(seconds["computation"]) == 5000
-    assert sum(map(sum, seconds.values())) == pytest.approx(
-        sum(0.004 + 1e-7 * i for i in range(6000)), rel=1e-3
-    )
 
 
 #: Chooses a prefix before the page's own scripts run, as a browser does that returns to a page;

@@ -172,8 +172,8 @@ def test_what_is_no_secret_is_still_there(planted):
 
     for part in ("eos.site:1094//store/file.root", "s3.site/bucket/file.root", '"xsec":1.0',
                  "login refused for https://", "partNumber=1", '"topic":"topic"',
-                 '"job_id":"77"',
-                 '"job_id":"1.0"', '"my.py"', '"--n=3"', "git.site/group/repo.git",
+                 '"SLURM_JOB_ID":"77"',
+                 '"ClusterId = 1\\nProcId = 0"', '"my.py"', '"--n=3"', "git.site/group/repo.git",
                  '"git commit"', "OMP_NUM_THREADS", "site/x"):  # fmt: skip
         assert part in text
 

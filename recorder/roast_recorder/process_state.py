@@ -1,8 +1,7 @@
-"""What all copies of the recorder's code in one process share.
+"""State that all copies of the recorder's code in one process share.
 
-The code that measures chunks comes to workers by value, and the package may be installed
-there as well: one process can hold several copies of each class. What must be there once
-lives in a module of its own that no copy brings along.
+Plugins are pickled by value and the package may be installed as well, so a process can have
+several copies of each class. What must exist once is in a module that no copy contains.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-#: The number changes with what is shared, so that two versions do not meet in one process.
+#: The number changes with the attributes: two versions must not share the state.
 _NAME = "_roast_recorder_here_1"
 
 
@@ -23,26 +22,26 @@ class Here(ModuleType):
     Attributes
     ----------
     listeners : dict
-        Whom to tell what was measured, by name. Nothing is measured while it is empty.
+        Called with what was measured, by name. Nothing is measured while it is empty.
     patched : list
-        What to put back when the last listener goes: ``(owner, name, original, ours)``.
+        What to restore when the last listener is removed: ``(owner, name, original, ours)``.
     carriers : dict
-        What makes a function measure in the processes of a pool as well, by name.
+        Wrappers that make a function measure in the processes of a pool as well, by name.
     local : threading.local
-        ``measurement`` is that of the chunk that the thread is at, if any.
+        ``measurement`` is that of the thread's current chunk, if any.
     measured : dict
-        Measurements that are going on in any thread, by identity.
+        Current measurements of all threads, by identity.
     profiled_for : set
-        Names of those for whom Dask's profiler notes where samples end.
+        Names of those that count where samples of Dask's profiler end.
     watcher : threading.Thread or None
-        Looks at the process's memory while anything is measured.
+        Samples the memory of the process while anything is measured.
     memory_reader : tuple
-        A process, of which a fork is another one, and what reads its memory.
+        A process id, to detect forks, and what reads the memory of that process.
     lock : threading.RLock
-        Held while listeners come and go.
+        Held while listeners are added and removed.
     """
 
-    listeners: dict[str, Callable[[dict[str, Any]], None]]
+    listeners: dict[str, Callable[[Any], None]]
     patched: list[tuple[Any, str, Any, Any]]
     carriers: dict[str, Callable[[Any], Any]]
     local: threading.local
@@ -54,19 +53,19 @@ class Here(ModuleType):
 
 
 def here() -> Any:
-    """Give the state of this process: a :class:`Here` of whichever copy came first."""
+    """Return the state of this process, a :class:`Here` of whichever copy created it."""
     found = sys.modules.get(_NAME)
     if found is None:
-        made = Here(_NAME)
-        made.listeners = {}
-        made.patched = []
-        made.carriers = {}
-        made.local = threading.local()
-        made.measured = {}
-        made.profiled_for = set()
-        made.watcher = None
-        made.memory_reader = None, None
-        made.lock = threading.RLock()
-        # Of two threads that come here at once, one's is taken.
-        found = sys.modules.setdefault(_NAME, made)
+        state = Here(_NAME)
+        state.listeners = {}
+        state.patched = []
+        state.carriers = {}
+        state.local = threading.local()
+        state.measured = {}
+        state.profiled_for = set()
+        state.watcher = None
+        state.memory_reader = None, None
+        state.lock = threading.RLock()
+        # Atomic: if two threads create it at once, both use the same.
+        found = sys.modules.setdefault(_NAME, state)
     return found

@@ -1,4 +1,4 @@
-"""Fine metrics: sums over the workers are what the scheduler itself has of its spans."""
+"""Fine metrics: sums over the workers equal those of the scheduler's spans."""
 
 import sys
 import time
@@ -30,7 +30,7 @@ def total(*parts):
 
 
 def run(client, number):
-    """A span in a span, of three prefixes, on whichever workers there are."""
+    """Run a span within a span, with three prefixes."""
     with span(f"analysis {number}"):
         data = client.map(load, range(number, number + 12), pure=False)
         with span("sifting"):
@@ -38,30 +38,30 @@ def run(client, number):
         return client.submit(total, *sifted).result()
 
 
-def tell(client, workers):
-    """Let each worker compute something, and tell of it at its next heartbeat."""
-    with span("a word of each"):
+def compute_everywhere(client, workers):
+    """Run a task on each worker and wait for the next heartbeat."""
+    with span("a task on each"):
         for address in list(workers):
             client.submit(sum, [1], workers=[address], pure=False).result()
     time.sleep(1.5)
 
 
-def scheduler_told(cluster):
-    """What the scheduler has summed up, by span, and by metric."""
+def sums_of_scheduler(cluster):
+    """Sums of the scheduler by span and metric."""
     extension = cluster.scheduler.extensions["spans"]
     return {
         root.id: {
             name: value
             for name, value in root.cumulative_worker_metrics.items()
-            # What Dask makes up for the time of which nobody knows.
+            # Dask adds this for unexplained time.
             if name[:2] != ("execute", "N/A")
         }
         for root in extension.root_spans
     }
 
 
-def trace_told(lines):
-    """The same of a trace: sums over workers, heartbeats and the spans in a span."""
+def sums_of_trace(lines):
+    """Sums of a trace over workers, heartbeats and nested spans."""
     parents = {line["span_id"]: line.get("parent_id") for line in lines if is_a(line, "span")}
 
     def root(span_id):
@@ -88,20 +88,19 @@ def test_sums_are_the_schedulers_own_though_workers_come_and_go(tmp_path, read_l
         Client(cluster) as client,
     ):
         with roast_recorder.record(client, path):
-            # One that has told something by now: a worker that goes before its first
-            # heartbeat after a task takes what it knows along.
+            # A worker that leaves before its first heartbeat after a task loses its metrics.
             leaver = next(iter(cluster.scheduler.workers))
             run(client, 1)
             cluster.scale(3)
             client.wait_for_workers(3)
             run(client, 2)
-            tell(client, cluster.scheduler.workers)
+            compute_everywhere(client, cluster.scheduler.workers)
             client.retire_workers([leaver])
             run(client, 3)
-        expected = scheduler_told(cluster)
+        expected = sums_of_scheduler(cluster)
 
-    found = trace_told(read_lines(path))
-    assert len(expected) == 4  # three analyses, and what the workers told of before one went
+    found = sums_of_trace(read_lines(path))
+    assert len(expected) == 4  # three analyses, and the task on each worker
     assert found.keys() == expected.keys()
     for span_id, metrics in expected.items():
         assert found[span_id] == pytest.approx(metrics, abs=1e-6)
@@ -112,23 +111,3 @@ def test_sums_are_the_schedulers_own_though_workers_come_and_go(tmp_path, read_l
     }
     workers = {line["worker"] for line in read_lines(path) if is_a(line, "fine_metric")}
     assert len(workers) == 3
-
-
-def test_sums_with_adaptive_scaling(tmp_path, read_lines):
-    path = tmp_path / "t.jsonl"
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        with roast_recorder.record(client, path):
-            cluster.adapt(minimum=1, maximum=3, interval="100ms", wait_count=2)
-            run(client, 1)
-            run(client, 2)
-        expected = scheduler_told(cluster)
-
-    found = trace_told(read_lines(path))
-    assert found.keys() == expected.keys()
-    for span_id, metrics in expected.items():
-        assert found[span_id] == pytest.approx(metrics, abs=1e-6)

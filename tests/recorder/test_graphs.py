@@ -141,10 +141,10 @@ def test_code_that_clients_send_to_the_scheduler(recorded):
         ):
             client.submit(sum, [1], pure=False).result()  # fmt: skip
 
-    told = recorded(work, "computation", code=True)
-    untold = recorded(work, "computation")
+    with_code = recorded(work, "computation", code=True)
+    without_code = recorded(work, "computation")
 
-    [code] = told[0]["value"]["codes"]
+    [code] = with_code[0]["value"]["codes"]
     # Dask finds the user's code, not the recorder that stands between.
     assert "client.submit(sum" in code["text"]
-    assert all("value" not in line for line in untold)
+    assert all("value" not in line for line in without_code)

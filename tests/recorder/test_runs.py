@@ -1,6 +1,5 @@
 """Real coffea runs: what they wrote is valid, and the chunks are coffea's own."""
 
-import json
 import os
 import signal
 import time
@@ -108,19 +107,3 @@ def test_a_failed_run_is_recorded_to_its_end(bad_run, read_lines):
     assert "entry_start" not in file
     assert [line["kind"] for line in lines].count("worker_removed") == 1
     assert lines[-1]["kind"] == "trailer"
-
-
-def test_plain_duckdb_reads_it(good_run):
-    duckdb = pytest.importorskip("duckdb")
-    trace, _ = good_run
-
-    with duckdb.connect() as connection:
-        rows = connection.execute(
-            "SELECT kind, count(*) FROM read_json(?) GROUP BY 1", [str(trace)]
-        ).fetchall()
-
-    counted: dict[str, int] = {}
-    for line in trace.read_text().splitlines():
-        kind = json.loads(line)["kind"]
-        counted[kind] = counted.get(kind, 0) + 1
-    assert dict(rows) == counted

@@ -197,7 +197,7 @@ def test_transitions_equal_those_of_an_independent_plugin():
 
     assert as_seen(records) == independent.seen
     assert len(independent.seen) > 500
-    # Plugins are not told the error of the first attempt, which is retried.
+    # Dask does not pass plugins the error of the first attempt, which is retried.
     ends = [record for record in records if record.get("start") == "processing"][-2:]
     assert [record["finish"] for record in ends] == ["released", "erred"]
     for record in ends:

@@ -1,4 +1,4 @@
-"""Chunk meters on real workers: they come, measure, tell, and leave nothing behind."""
+"""Plugins on real workers: they are registered, send records, and leave nothing behind."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from distributed import Client, SchedulerPlugin, WorkerPlugin, get_worker
 import roast_recorder
 from roast_recorder.coffea.measurement import MAX_SECTIONS
 from roast_recorder.pickling import pickled_worker_plugin
-from roast_recorder.scheduler import worker_plugins as meters_module
+from roast_recorder.scheduler import worker_plugins
 from roast_recorder.scheduler.wire_format import unpack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import Settings
@@ -26,31 +26,33 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Recorder(SchedulerPlugin):
-    """As much of a recorder as meters need."""
+    """As much of a recorder as worker plugins need."""
 
     def __init__(self, scheduler, trace_id, kinds=("chunk", "section"), measures=True):
         self.name = f"test-{trace_id}"
         self.rows = []
-        self.heard = []
+        self.received = []
         self._scheduler = scheduler
         pickled = pickled_worker_plugin(trace_id, Settings(kinds=kinds)) if measures else None
-        self.meters = WorkerPlugins(scheduler, trace_id, pickled, frozenset(kinds), self.append)
+        self.plugins = WorkerPlugins(
+            scheduler, trace_id, pickled, frozenset(kinds), self.append
+        )
 
     def append(self, row, *_how):
         self.rows.append(row)
 
     def log_event(self, topic, msg):
-        self.heard.append((topic, self.meters.receive(topic, msg)))
+        self.received.append((topic, self.plugins.receive(topic, msg)))
 
-    async def come(self):
+    async def start_recording(self):
         self._scheduler.add_plugin(self, name=self.name)
-        await self.meters.register()
+        await self.plugins.register()
 
-    async def go(self):
-        await self.meters.unregister()
+    async def end_recording(self):
+        await self.plugins.unregister()
         self._scheduler.remove_plugin(name=self.name)
 
-    def told(self, kind="chunk"):
+    def records(self, kind="chunk"):
         found = []
         for row_kind, _, _, content in self.rows:
             if row_kind == kind:
@@ -60,22 +62,22 @@ class Recorder(SchedulerPlugin):
 
 @pytest.fixture
 def record(client, cluster):
-    """Have a recorder come; it goes with the test, if not before."""
+    """Start a recorder; it ends with the test, if not before."""
     with contextlib.ExitStack() as stack:
 
         def record(trace_id, **options):
             recorder = Recorder(cluster.scheduler, trace_id, **options)
-            client.sync(recorder.come)
-            stack.callback(go, client, cluster, recorder)
+            client.sync(recorder.start_recording)
+            stack.callback(end, client, cluster, recorder)
             return recorder
 
         yield record
     assert what_is_left(client, cluster) == ([], [], {})
 
 
-def go(client, cluster, recorder):
+def end(client, cluster, recorder):
     if recorder.name in cluster.scheduler.plugins:
-        client.sync(recorder.go)
+        client.sync(recorder.end_recording)
 
 
 def what_is_left(client, cluster):
@@ -104,8 +106,8 @@ def chunk(number=0, sections=0, fails=False):
 
     def process():
         for section in range(sections):
-            told = {"name": str(section), "start_t": time.time(), "stop_t": time.time()}
-            current_measurement().add_section(told)
+            chunk_record = {"name": str(section), "start_t": time.time(), "stop_t": time.time()}
+            current_measurement().add_section(chunk_record)
         if fails:
             raise ValueError("no jets")
         return get_worker().address
@@ -113,71 +115,84 @@ def chunk(number=0, sections=0, fails=False):
     return call_measured(lambda: {"dataset": f"DY-{number}"}, "processed", process, (), {})
 
 
-# -- telling ---------------------------------------------------------------------------------
+# -- records ---------------------------------------------------------------------------------
 
 
-def test_a_chunk_is_told_before_its_task_ends(record, client, cluster):
-    recorder = record("t")
-
-    future = client.submit(chunk, pure=False)
-    worker = future.result()
-
-    [told] = recorder.told()
-    assert (told["key"], told["worker"]) == (future.key, worker)
-    assert told["run_id"] == cluster.scheduler.tasks[future.key].run_id
-    assert told["dataset"] == "DY-0"
-    assert told["measured"]["until"] == "processed"
-    assert told["measured"]["memory_peak"] > 0
-
-
-def test_a_chunk_that_fails_is_told_as_well(record, client):
-    recorder = record("t")
-
-    future = client.submit(chunk, fails=True, pure=False)
-    with pytest.raises(ValueError, match="no jets"):
-        future.result()
-
-    [told] = recorder.told()
-    assert (told["key"], told["exception"]) == (future.key, "ValueError('no jets')")
-
-
-def test_each_attempt_is_told_with_its_number(record, client, cluster):
+def test_each_attempt_is_recorded_with_its_run_id_and_exception(record, client, cluster):
     recorder = record("t")
 
     future = client.submit(chunk, fails=True, pure=False, retries=2)
     with pytest.raises(ValueError, match="no jets"):
         future.result()
 
-    numbers = [told["run_id"] for told in recorder.told()]
-    assert len(set(numbers)) == 3
-    assert numbers[-1] == cluster.scheduler.tasks[future.key].run_id
+    attempts = recorder.records()
+    assert {(a["key"], a["exception"]) for a in attempts} == {
+        (future.key, "ValueError('no jets')")
+    }
+    run_ids = [attempt["run_id"] for attempt in attempts]
+    assert len(set(run_ids)) == 3
+    assert run_ids[-1] == cluster.scheduler.tasks[future.key].run_id
 
 
-def test_sections_are_told_with_their_task(record, client):
+def test_events_of_other_topics_are_left_alone(record, client, cluster):
+    recorder = record("t", measures=False)
+
+    client.log_event("theirs", {"rows": "mine"})
+
+    assert ("theirs", False) in recorder.received
+    assert [message for _, message in client.get_events("theirs")] == [{"rows": "mine"}]
+    for topic in (None, 7, ("a", 1), "", "roast", "chunks"):
+        assert recorder.plugins.receive(topic, {"rows": []}) is False
+    # Without a plugin for workers nothing is registered.
+    client.submit(chunk, pure=False).result()
+    assert recorder.rows == []
+    assert what_is_left(client, cluster) == ([], [], {})
+
+
+def test_a_chunk_is_recorded_before_its_task_ends(record, client, cluster):
+    recorder = record("t")
+
+    future = client.submit(chunk, pure=False)
+    worker = future.result()
+
+    [chunk_record] = recorder.records()
+    assert (chunk_record["key"], chunk_record["worker"]) == (future.key, worker)
+    assert chunk_record["run_id"] == cluster.scheduler.tasks[future.key].run_id
+    assert chunk_record["dataset"] == "DY-0"
+    assert chunk_record["measured"]["until"] == "processed"
+    assert chunk_record["measured"]["memory_peak"] > 0
+
+
+def test_sections_are_recorded_with_their_task(record, client):
     recorder = record("t")
 
     future = client.submit(chunk, sections=2, pure=False)
     worker = future.result()
 
-    of_chunk = recorder.told()[0]
+    of_chunk = recorder.records()[0]
     assert [
-        (told["name"], told["key"], told["worker"], told["run_id"])
-        for told in recorder.told("section")
+        (
+            chunk_record["name"],
+            chunk_record["key"],
+            chunk_record["worker"],
+            chunk_record["run_id"],
+        )
+        for chunk_record in recorder.records("section")
     ] == [(name, future.key, worker, of_chunk["run_id"]) for name in "01"]
 
 
-def test_sections_that_were_too_many_are_a_loss(record, client):
+def test_too_many_sections_are_a_loss(record, client):
     recorder = record("t")
 
     client.submit(chunk, sections=MAX_SECTIONS + 3, pure=False).result()
 
-    assert len(recorder.told("section")) == MAX_SECTIONS
-    [loss] = recorder.told("loss")
+    assert len(recorder.records("section")) == MAX_SECTIONS
+    [loss] = recorder.records("loss")
     assert (loss["record_kind"], loss["records"]) == ("section", 3)
 
 
 @pytest.mark.parametrize("kind", ["chunk", "section"])
-def test_what_nobody_wants_to_know_is_not_recorded(record, client, kind):
+def test_kinds_that_are_not_requested_are_not_recorded(record, client, kind):
     recorder = record("t", kinds=[kind])
 
     client.submit(chunk, sections=1, pure=False).result()
@@ -185,7 +200,7 @@ def test_what_nobody_wants_to_know_is_not_recorded(record, client, kind):
     assert {row_kind for row_kind, *_ in recorder.rows} == {kind}
 
 
-def test_times_are_told_by_the_schedulers_clock(record, client):
+def test_times_are_on_the_schedulers_clock(record, client):
     recorder = record("t")
 
     def on_a_slow_clock():
@@ -204,11 +219,11 @@ def test_times_are_told_by_the_schedulers_clock(record, client):
 
     t = client.submit(on_a_slow_clock, pure=False).result()
 
-    [told] = recorder.told()
-    assert told["start_t"] - 5_000 <= t <= told["stop_t"] - 5_000
+    [chunk_record] = recorder.records()
+    assert chunk_record["start_t"] - 5_000 <= t <= chunk_record["stop_t"] - 5_000
 
 
-def test_names_that_dask_cannot_send_cost_nothing(record, client):
+def test_names_that_dask_cannot_send_are_recorded(record, client):
     recorder = record("t")
 
     def odd():
@@ -220,85 +235,61 @@ def test_names_that_dask_cannot_send_cost_nothing(record, client):
     assert client.submit(odd, pure=False).result() == "result"
     assert client.submit(chunk, pure=False).result() in client.scheduler_info()["workers"]
 
-    first, _ = recorder.told()
+    first, _ = recorder.records()
     assert (first["dataset"], first["filename"]) == ("{1, 2}", "?")
 
 
-def test_dask_keeps_nothing_of_it(record, client):
+def test_dask_does_not_keep_the_events(record, client):
     recorder = record("t")
 
     client.gather(client.map(chunk, range(50), pure=False))
 
-    assert len(recorder.told()) == 50
+    assert len(recorder.records()) == 50
     assert topics_of_roast(client) == []
-
-
-def test_what_others_log_is_none_of_it(record, client):
-    recorder = record("t")
-
-    client.log_event("theirs", {"measured": "{}"})
-
-    assert ("theirs", False) in recorder.heard
-    assert recorder.rows == []
-    assert [message for _, message in client.get_events("theirs")] == [{"measured": "{}"}]
-
-
-@pytest.mark.parametrize("topic", [None, 7, ("a", 1), "", "roast", "chunks"])
-def test_whatever_others_log_under_is_none_of_it(cluster, topic):
-    meters = Recorder(cluster.scheduler, "t").meters
-
-    assert meters.receive(topic, {"measured": "{}"}) is False
 
 
 # -- recorders -------------------------------------------------------------------------------
 
 
-def test_two_recorders_are_told_of_the_same_chunks(record, client):
+def test_two_recorders_record_the_same_chunks(record, client):
     first, second = record("one"), record("two")
 
     client.gather(client.map(chunk, range(10), pure=False))
 
-    assert len(first.told()) == len(second.told()) == 10
-    assert {told["key"] for told in first.told()} == {told["key"] for told in second.told()}
-    # To either, what the other is told is meant for a recorder, and not for its trace.
-    assert {heard for topic, heard in first.heard if "roast" in topic} == {True}
-    assert {topic for topic, _ in first.heard if "roast" in topic} == {
+    assert len(first.records()) == len(second.records()) == 10
+    assert {chunk_record["key"] for chunk_record in first.records()} == {
+        chunk_record["key"] for chunk_record in second.records()
+    }
+    # Each receives the events of both, and records its own only.
+    assert {received for topic, received in first.received if "roast" in topic} == {True}
+    assert {topic for topic, _ in first.received if "roast" in topic} == {
         TOPIC.format(trace_id="one"),
         TOPIC.format(trace_id="two"),
     }
 
 
-def test_when_one_leaves_the_other_goes_on(record, client, cluster):
+def test_a_recorder_continues_when_another_ends(record, client, cluster):
     first, second = record("one"), record("two")
 
-    client.sync(first.go)
+    client.sync(first.end_recording)
     client.gather(client.map(chunk, range(10), pure=False))
 
-    assert len(first.told()) == 0
-    assert len(second.told()) == 10
+    assert len(first.records()) == 0
+    assert len(second.records()) == 10
     assert what_is_left(client, cluster)[0] == ["roast-recorder-two"]
 
 
-def test_a_recorder_that_does_not_measure_sends_no_meters(record, client, cluster):
-    recorder = record("t", measures=False)
-
-    client.submit(chunk, pure=False).result()
-
-    assert recorder.rows == []
-    assert what_is_left(client, cluster) == ([], [], {})
-
-
 @pytest.mark.parametrize("how", ["unregister", "unregister_soon"])
-def test_meters_are_withdrawn_as_often_as_one_likes(record, client, cluster, how):
+def test_unregistering_twice_has_no_further_effect(record, client, cluster, how):
     recorder = record("t")
 
     async def withdraw():
         for _ in range(2):
-            going = getattr(recorder.meters, how)()
+            going = getattr(recorder.plugins, how)()
             if going is not None:
                 await going
-        await recorder.meters.unregister()
-        await recorder.meters._request
+        await recorder.plugins.unregister()
+        await recorder.plugins._request
 
     client.sync(withdraw)
     client.submit(chunk, pure=False).result()
@@ -317,7 +308,7 @@ def wait_until(true, seconds=30):
         time.sleep(0.02)
 
 
-def test_a_worker_that_joins_later_measures(record, client, cluster):
+def test_a_worker_that_joins_later_is_recorded(record, client, cluster):
     before = set(cluster.scheduler.workers)
     recorder = record("t")
 
@@ -326,14 +317,14 @@ def test_a_worker_that_joins_later_measures(record, client, cluster):
     [late] = set(cluster.scheduler.workers) - before
     client.submit(chunk, workers=[late], pure=False).result()
 
-    assert [told["worker"] for told in recorder.told()] == [late]
+    assert [chunk_record["worker"] for chunk_record in recorder.records()] == [late]
     client.retire_workers([late], close_workers=True)
     cluster.scale(2)
     wait_until(lambda: set(cluster.scheduler.workers) == before)
 
 
 @pytest.mark.parametrize("how", ["restart_workers", "restart"])
-def test_a_worker_that_is_restarted_measures(record, client, cluster, how):
+def test_a_restarted_worker_is_recorded(record, client, cluster, how):
     first = set(cluster.scheduler.workers)
     recorder = record("t")
 
@@ -345,13 +336,13 @@ def test_a_worker_that_is_restarted_measures(record, client, cluster, how):
     again = min(set(cluster.scheduler.workers) - first)
     client.submit(chunk, workers=[again], pure=False).result()
 
-    assert [told["worker"] for told in recorder.told()] == [again]
+    assert [chunk_record["worker"] for chunk_record in recorder.records()] == [again]
 
 
-def test_a_worker_that_does_not_answer_is_not_waited_for(
+def test_registering_does_not_wait_for_a_silent_worker(
     record, client, cluster, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(meters_module, "ANSWER_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(worker_plugins, "ANSWER_TIMEOUT_SECONDS", 0.2)
     worker = min(cluster.scheduler.workers)
     begun, end = tmp_path / "begun", tmp_path / "end"
 
@@ -364,22 +355,22 @@ def test_a_worker_that_does_not_answer_is_not_waited_for(
     wait_until(begun.exists)
 
     recorder = record("t")
-    assert not recorder.meters._request.done()
+    assert not recorder.plugins._request.done()
     end.touch()
-    wait_until(recorder.meters._request.done)
+    wait_until(recorder.plugins._request.done)
     client.submit(chunk, workers=[worker], pure=False).result()
 
-    assert len(recorder.told()) == 1
+    assert len(recorder.records()) == 1
 
 
-def test_a_worker_that_cannot_measure_is_said(record, client, caplog):
+def test_a_worker_that_cannot_be_recorded_is_logged(record, client, caplog):
     class Unusable(WorkerPlugin):
         def setup(self, worker):  # noqa: ARG002
             raise RuntimeError("no meters here")
 
     recorder = record("t", measures=False)
-    recorder.meters._pickled = cloudpickle.dumps(Unusable())
-    client.sync(recorder.meters.register)
+    recorder.plugins._pickled = cloudpickle.dumps(Unusable())
+    client.sync(recorder.plugins.register)
 
     assert client.submit(chunk, pure=False).result()
     assert recorder.rows == []
@@ -393,7 +384,7 @@ def replaced():
     return hasattr(Model_TBasket.read_members, "__wrapped__")
 
 
-def test_functions_on_workers_are_theirs_again_afterwards(client, cluster, tmp_path):
+def test_patched_functions_on_workers_are_restored(client, cluster, tmp_path):
     pytest.importorskip("uproot")
     client.run(replaced)
     with roast_recorder.record(client, tmp_path / "trace.jsonl"):
@@ -402,12 +393,6 @@ def test_functions_on_workers_are_theirs_again_afterwards(client, cluster, tmp_p
 
     assert set(client.run(replaced).values()) == {False}
     assert what_is_left(client, cluster) == ([], [], {})
-
-
-def test_workers_that_are_not_to_measure_are_left_alone(client, tmp_path):
-    pytest.importorskip("uproot")
-    with roast_recorder.record(client, tmp_path / "trace.jsonl", measure_chunks=False):
-        assert set(client.run(replaced).values()) == {False}
 
 
 SEVERAL_IN_ONE_PROCESS = """
@@ -434,7 +419,7 @@ with (
 """
 
 
-def test_workers_that_share_a_process_each_tell_of_their_own(tmp_path, read_lines):
+def test_workers_that_share_a_process_record_their_own_chunks(tmp_path, read_lines):
     trace = tmp_path / "trace.jsonl"
     done = subprocess.run(
         [sys.executable, "-c", SEVERAL_IN_ONE_PROCESS, str(trace)],
@@ -445,14 +430,14 @@ def test_workers_that_share_a_process_each_tell_of_their_own(tmp_path, read_line
     assert done.returncode == 0, done.stderr
     addresses = json.loads(done.stdout)
 
-    told = [line for line in read_lines(trace) if line["kind"] == "chunk"]
+    chunk_record = [line for line in read_lines(trace) if line["kind"] == "chunk"]
 
-    assert len(told) == len(addresses) == 20
-    assert {line["key"]: line["worker"] for line in told} == addresses
+    assert len(chunk_record) == len(addresses) == 20
+    assert {line["key"]: line["worker"] for line in chunk_record} == addresses
     assert len(set(addresses.values())) == 2
 
 
-def test_a_worker_that_has_distributed_alone_measures(start_scheduler, tmp_path, read_lines):
+def test_a_worker_with_distributed_only_measures_chunks(start_scheduler, tmp_path, read_lines):
     uproot = pytest.importorskip("uproot")
     pytest.importorskip("coffea")
     with uproot.recreate(tmp_path / "f.root") as file:

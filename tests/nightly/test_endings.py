@@ -1,0 +1,271 @@
+"""Further ways to end a recording; TLS. See tests/recorder/test_endings.py.
+
+Every orderly end leaves a trailer that counts the file, and no transition is missing.
+
+An independent plugin, loaded by the scheduler itself, writes each transition into a log,
+also those after the scheduler has called the `close` hook of its plugins.
+"""
+
+import asyncio
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from distributed import Client, LocalCluster
+
+import roast_recorder
+
+pytestmark = pytest.mark.cluster
+
+INDEPENDENT = """
+import json, os
+from distributed import SchedulerPlugin
+
+class Independent(SchedulerPlugin):
+    name = "independent"
+    log = os.open({log!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    def transition(self, key, start, finish, *_, stimulus_id, **kwargs):
+        line = json.dumps([str(key), start, finish, stimulus_id]) + chr(10)
+        os.write(self.log, line.encode())
+
+async def dask_setup(scheduler):
+    scheduler.add_plugin(Independent())
+"""
+
+
+class Logged(NamedTuple):
+    process: subprocess.Popen
+    address: str
+    log: Path
+
+    def transitions(self):
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+
+@pytest.fixture
+def logged(tmp_path, start_scheduler) -> Logged:
+    """A scheduler with the independent plugin, and a worker, in processes of their own."""
+    preload = tmp_path / "independent.py"
+    log = tmp_path / "transitions.log"
+    preload.write_text(INDEPENDENT.format(log=str(log)))
+    process, address = start_scheduler("--preload", str(preload), workers=1)
+    return Logged(process, address, log)
+
+
+def transitions(lines):
+    return [
+        [line["key"], line["start"], line["finish"], line["stimulus_id"]]
+        for line in lines
+        if line["kind"] == "transition"
+    ]
+
+
+def counted(lines):
+    counts = {}
+    for line in lines:
+        counts[line["kind"]] = counts.get(line["kind"], 0) + 1
+    return counts
+
+
+def is_whole(lines):
+    *others, trailer = lines
+    return (
+        trailer["kind"] == "trailer"
+        and trailer["records_by_kind"] == counted(others)
+        and trailer["dropped_by_kind"] == {}
+    )
+
+
+def work(client):
+    """Leave results in memory and tasks at work, so that there is something to release."""
+    client.wait_for_workers(1, timeout=60)
+    done = client.map(abs, range(200), pure=False)
+    client.gather(done)
+    return done, client.map(time.sleep, [0.2] * 50, pure=False)
+
+
+@pytest.mark.parametrize("how", ["SIGINT"])
+def test_a_closing_scheduler(logged, tmp_path, read_lines, how):
+    client = Client(logged.address)
+    recording = roast_recorder.record(client, tmp_path / "trace.jsonl.zst")
+    recording.start()
+    futures = work(client)
+
+    if how == "shutdown":
+        client.shutdown()
+    else:
+        logged.process.send_signal(getattr(signal, how))
+    logged.process.wait(30)
+    recording.stop()
+    client.close(timeout=2)
+    del futures
+
+    lines = read_lines(tmp_path / "trace.jsonl.zst")
+    assert is_whole(lines)
+    assert lines[-1]["reason"] == "the scheduler closed"
+    assert transitions(lines) == logged.transitions()
+    assert {"worker_removed", "client_removed"} <= set(counted(lines))
+
+
+@pytest.mark.parametrize("asynchronous", [False])
+def test_a_client_that_is_closed_first(logged, tmp_path, read_lines, asynchronous):
+    async def run():
+        client = await Client(logged.address, asynchronous=True)
+        await roast_recorder.record(client, tmp_path / "trace.jsonl").start()
+        await client.gather(client.map(abs, range(200), pure=False))
+        await client.close()
+
+    if asynchronous:
+        asyncio.run(run())
+    else:
+        with Client(logged.address) as client:
+            recording = roast_recorder.record(client, tmp_path / "trace.jsonl")
+            recording.start()
+            client.gather(client.map(abs, range(200), pure=False))
+        recording.stop()
+
+    lines = read_lines(tmp_path / "trace.jsonl")
+    assert is_whole(lines)
+    assert counted(lines)["task"] == 200
+    assert transitions(lines) == logged.transitions()[: len(transitions(lines))]
+
+
+CLIENT = """
+import asyncio, os, signal, sys, time
+from distributed import Client
+import roast_recorder
+
+address, trace, how = sys.argv[1:]
+
+async def run_async():
+    client = await Client(address, asynchronous=True)
+    await roast_recorder.record(client, trace).start()
+    await client.gather(client.map(abs, range(300), pure=False))
+
+def run():
+    client = Client(address)
+    recording = roast_recorder.record(client, trace)
+    recording.start()
+    client.gather(client.map(abs, range(300), pure=False))
+    if how == "exits":
+        return
+    os.kill(os.getpid(), {"SIGKILL": 9, "SIGTERM": 15, "SIGHUP": 1}[how])
+
+if how == "its loop ends":
+    asyncio.run(run_async())
+else:
+    run()
+"""
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "exits"])
+def test_a_client_that_has_gone(logged, tmp_path, read_lines, how):
+    """Its writing process fetches the rest: everything before is in the trace."""
+    trace = tmp_path / "trace.jsonl.zst"
+
+    subprocess.run([sys.executable, "-c", CLIENT, logged.address, str(trace), how], timeout=60)
+    lines = when_closed(trace, read_lines)
+
+    assert is_whole(lines)
+    assert counted(lines)["task"] == 300
+    assert transitions(lines) == logged.transitions()[: len(transitions(lines))]
+    finished = [line for line in transitions(lines) if line[2] == "memory"]
+    assert len(finished) == 300
+
+
+def when_closed(trace, read_lines, timeout_seconds=30):
+    """Read a trace once its writing process has closed it."""
+    until = time.monotonic() + timeout_seconds
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError, ValueError):
+            if (lines := read_lines(trace)) and lines[-1]["kind"] == "trailer":
+                return lines
+        time.sleep(0.1)
+    raise AssertionError(f"{trace} has no trailer")
+
+
+SCRIPT = """
+import sys
+from distributed import Client
+
+def fail(number):
+    raise ValueError(number)
+
+with Client(sys.argv[1]) as client:
+    client.wait_for_workers(1, timeout=60)
+    client.gather(client.map(abs, range(300), pure=False))
+    client.submit(fail, 1, retries=2, key="fails").exception()
+    client.submit(sum, client.map(abs, range(20))).result()
+"""
+
+
+@pytest.mark.parametrize("way", ["attach"])
+def test_the_commands_record_what_an_independent_plugin_sees(logged, tmp_path, read_lines, way):
+    """On a cluster that has distributed alone."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    trace = tmp_path / "trace.jsonl"
+    program = [sys.executable, str(tmp_path / "script.py"), logged.address]
+    record = [sys.executable, "-m", "roast_recorder", way]
+
+    if way == "run":
+        subprocess.run([*record, "-o", str(trace), "--", *program], check=True, timeout=90)
+    else:
+        attached = subprocess.Popen(
+            [*record, logged.address, "-o", str(trace)], stderr=subprocess.PIPE, text=True
+        )
+        attached.stderr.readline()  # printed when it has started
+        subprocess.run(program, check=True, timeout=90)
+        attached.send_signal(signal.SIGINT)
+        attached.communicate(timeout=60)
+
+    lines = read_lines(trace)
+    seen = transitions(lines)
+    assert is_whole(lines)
+    assert len(seen) > 1_500
+    assert seen == logged.transitions()[: len(seen)]
+    assert [key for key, _, finish, _ in seen if finish == "erred"] == ["fails"]
+
+
+def test_attach_to_a_tls_cluster(tmp_path, read_lines):
+    pytest.importorskip("cryptography")
+    from distributed import Security
+
+    security = Security.temporary()
+    files = {}
+    for option, pem in (
+        ("--tls-ca-file", security.tls_ca_file),
+        ("--tls-cert", security.tls_client_cert),
+        ("--tls-key", security.tls_client_key),
+    ):
+        files[option] = tmp_path / f"{option.strip('-')}.pem"
+        files[option].write_text(pem)
+    arguments = [text for option in files.items() for text in option]
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0",
+            security=security, protocol="tls",
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        assert cluster.scheduler_address.startswith("tls://")
+        command = [sys.executable, "-m", "roast_recorder", "attach", cluster.scheduler_address]
+        process = subprocess.Popen(
+            [*command, "-o", str(tmp_path / "t.jsonl"), *map(str, arguments)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert "recording tls://" in process.stderr.readline()
+        client.gather(client.map(abs, range(20), pure=False))
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 0, err
+    lines = read_lines(tmp_path / "t.jsonl")
+    assert [line.get("finish") for line in lines].count("memory") == 20
+    assert lines[-1]["kind"] == "trailer"

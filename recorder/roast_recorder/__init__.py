@@ -19,15 +19,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roast_recorder.api import Recording, record
     from roast_recorder.coffea.section import section
+    from roast_recorder.coffea.tracking import track
 
-__version__ = "0.4.0"
+__version__ = "0.7.0"
 
-__all__ = ["Recording", "__version__", "record", "section"]
+__all__ = ["Recording", "__version__", "record", "section", "track"]
 
 _MODULES = {
     "Recording": "roast_recorder.api",
     "record": "roast_recorder.api",
     "section": "roast_recorder.coffea.section",
+    "track": "roast_recorder.coffea.tracking",
 }
 
 

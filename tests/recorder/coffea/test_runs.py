@@ -35,8 +35,7 @@ from coffea_runs import (
     run_source,
     write_files,
 )
-from roast_recorder import section
-from roast_recorder.coffea.tracking import track
+from roast_recorder import section, track
 
 pytestmark = pytest.mark.cluster
 

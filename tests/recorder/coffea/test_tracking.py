@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import cloudpickle
 import pytest
 
+from roast_recorder import track
 from roast_recorder.coffea.instrumentation import remove_listener
-from roast_recorder.coffea.tracking import track
 
 pytest.importorskip("coffea")
 import awkward as ak

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from roast_analyze.report.scripts import asset, bundle
+from roast_analyze.report.scripts import bundle, compacted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def shell(styles: Sequence[str], first_script: str, script: str) -> Shell:
     hashes = [*map(_sha256, scripts), library_hash]
     allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     return Shell(
-        style=Markup("".join(map(asset, styles))),  # noqa: S704 - files of this package
+        style=Markup("\n".join(map(compacted, styles))),  # noqa: S704 - files of this package
         first_script=Markup(scripts[0]),  # noqa: S704 - files of this package
         script=Markup(scripts[1]),  # noqa: S704 - files of this package
         policy=(

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from roast_recorder.scheduler import wire_format
 
-#: Values of transitions, of which each has 5, 7 or 12, and rows that are encoded at
+#: Values of transitions, of which each has 5, 7 or 12, and other records that are encoded at
 #: once: a few milliseconds of the scheduler's thread.
 TRANSITION_VALUES_PER_BATCH: Final = 50_000
-ROWS_PER_BATCH: Final = 5_000
+RECORDS_PER_BATCH: Final = 5_000
 
 BATCHES_PER_PULL: Final = 8
 
@@ -74,6 +74,7 @@ class Buffer:
         self.keys_as_text = False
         self.last_pull = monotonic()
         self._lanes: tuple[list[wire_format.Row], ...] = ([], [], [])
+        self._unsealed = 0
         self._limit_bytes = limit_bytes
         self._batches: deque[Batch] = deque()
         self._waiting_bytes = 0
@@ -95,13 +96,14 @@ class Buffer:
 
     def append(self, row: wire_format.Row) -> None:
         """Append a row."""
-        lane = self._lanes[LANES.get(row[0], FACTS)]
-        lane.append(row)
-        if len(lane) >= ROWS_PER_BATCH:
+        self._lanes[LANES.get(row[0], FACTS)].append(row)
+        self._unsealed += row[2]
+        if self._unsealed >= RECORDS_PER_BATCH:
             self.seal()
 
     def seal(self) -> None:
         """Encode what has been appended."""
+        self._unsealed = 0
         transitions = self.transitions[:]
         # The hook holds on to this list.
         self.transitions.clear()
@@ -194,18 +196,7 @@ class Buffer:
             return
         now = time()
         rows = [
-            (
-                "loss",
-                now,
-                1,
-                {
-                    "reason": reason,
-                    "record_kind": kind,
-                    "records": int(records),
-                    "start_t": start_t,
-                    "stop_t": stop_t,
-                },
-            )
+            ("loss", now, 1, wire_format.loss(reason, kind, int(records), start_t, stop_t))
             for (reason, kind), (records, start_t, stop_t) in self._losses.items()
         ]
         self._losses.clear()

@@ -644,10 +644,9 @@ class RecorderPlugin(SchedulerPlugin):
     def _sample(self) -> None:
         if not self._attached or "worker_sample" not in self._kinds:
             return
-        t = time()
-        append = self._buffer.append
-        for worker in self._scheduler.workers.values():
-            append(("worker_sample", t, 1, sample(worker)))
+        samples = list(map(sample, self._scheduler.workers.values()))
+        if samples:
+            self._buffer.append(("worker_sample", time(), len(samples), samples))
 
     def _take_profile(self) -> None:
         """Record the profile of the scheduler's event loop."""

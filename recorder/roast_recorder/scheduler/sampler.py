@@ -15,11 +15,11 @@ _NOTHING: dict[str, Any] = {}
 
 
 def sample(worker_state: WorkerState) -> tuple[Any, ...]:
-    """Return the content of a row of kind ``worker_sample``.
+    """Return the values of one worker for a row of kind ``worker_sample``.
 
-    :data:`~roast_recorder.scheduler.wire_format.LAYOUTS` names the values; those that the
-    worker did not report are None. A dict of fields would cost half as much again, which
-    matters with thousands of workers.
+    :mod:`~roast_recorder.scheduler.wire_format` names the values; those that the worker did
+    not report are None. A dict of fields would cost half as much again, which matters with
+    thousands of workers.
     """
     metrics = worker_state.metrics
     spilled = metrics.get("spilled_bytes", _NOTHING)

@@ -47,14 +47,15 @@ ATTEMPT: Final = (
     "worker", "run_id", "thread", "nbytes", "typename", "startstops", "failure",
 )  # fmt: skip
 
-#: Values of a sample that are in the ``metrics`` of its record.
+#: Values of a worker sample after those of :data:`LAYOUTS`: the ``metrics`` of its record.
 WORKER_METRICS: Final = (
     "cpu", "memory", "managed_bytes", "spilled_memory", "spilled_disk", "ready",
     "event_loop_interval", "num_fds", "incoming_bytes", "outgoing_bytes",
     "host_net_read_bps", "host_net_write_bps", "host_disk_read_bps", "host_disk_write_bps",
 )  # fmt: skip
 
-#: Values of rows whose kind is too frequent for a dict of fields.
+#: Values of rows whose kind is too frequent for a dict of fields. Samples of all workers at
+#: one tick are one row: a list of such tuples.
 LAYOUTS: Final = {
     "task": (
         "key", "prefix", "group", "dependencies", "priority", "annotations", "span_id",
@@ -64,9 +65,11 @@ LAYOUTS: Final = {
     "profile": ("worker", "server_id", "packed"),
     "worker_sample": (
         "worker", "server_id", "memory_limit", "nthreads", "processing", "executing",
-        "occupancy", "nbytes", "last_seen", *WORKER_METRICS,
+        "occupancy", "nbytes", "last_seen",
     ),
 }  # fmt: skip
+
+_TASK: Final = ("kind", "t", *LAYOUTS["task"])
 
 #: Values of each entry of a worker's logs.
 LOG_LAYOUTS: Final = {
@@ -122,8 +125,8 @@ def encode(
         ]
     sound = []
     for row in rows:
-        kind, t, count, content = row
-        if type(content) is dict:
+        if type(row[3]) is dict:
+            kind, t, count, content = row
             try:
                 row = (kind, t, count, plain(content))  # noqa: PLW2901
             except Exception:  # noqa: BLE001 - users' objects may raise anything
@@ -278,26 +281,21 @@ def records(batch: bytes) -> Iterator[Record]:
         If these bytes are no batch.
     """
     transitions, rows = decode(batch)
-    moved = (
-        _or_loss(_transition, values, "transition", values[0], 1)
-        for values in split_transitions(transitions)
-    )
-    others = (_or_loss(_row, row, *row[:3]) for row in rows)
-    flatten = itertools.chain.from_iterable
-    return heapq.merge(flatten(moved), flatten(others), key=itemgetter("t"))
+    moved = _decoded(split_transitions(transitions), _transition, _about_transition)
+    return heapq.merge(moved, _decoded(rows, _row, _ABOUT_ROW), key=itemgetter("t"))
 
 
 def split_transitions(transitions: list[Any]) -> Iterator[Row]:
     """Split the flat list of transitions."""
-    start = 0
-    while start < len(transitions):
-        stop = start + len(TRANSITION)
-        if transitions[start + 3] == "processing":
-            stop += 2
-        elif transitions[start + 2] == "processing":
-            stop += len(ATTEMPT)
-        yield tuple(transitions[start:stop])
-        start = stop
+    values = iter(transitions)
+    for transition in zip(*[values] * len(TRANSITION), strict=True):
+        _, _, start, finish, _ = transition
+        if finish == "processing":
+            yield (*transition, next(values), next(values))
+        elif start == "processing":
+            yield (*transition, *itertools.islice(values, len(ATTEMPT)))
+        else:
+            yield transition
 
 
 def contents(transitions: list[Any], rows: Iterable[Row]) -> Iterator[tuple[str, float, int]]:
@@ -318,7 +316,9 @@ def count_records(batch: bytes) -> Counter[str]:
 
 def key_text(key: Any) -> str:
     """Return a key as text: Dask's string, or ``str(key)`` of a tuple."""
-    return text(key if isinstance(key, str) else str(key))
+    value = key if isinstance(key, str) else str(key)
+    # Not by way of `text`: this runs for every key of a trace.
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def text(value: str) -> str:
@@ -326,25 +326,43 @@ def text(value: str) -> str:
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
-def _or_loss(
-    decoder: Callable[[Row], list[Record]], row: Row, kind: str, t: float, count: int
-) -> list[Record]:
-    """Return the records of a row, or a loss: one bad row must not cost the others."""
-    try:
-        return decoder(row)
-    except Exception as error:  # noqa: BLE001 - users can put anything into a graph
-        reason = f"impossible to read: {type(error).__name__}"
-        return [
-            {
-                "kind": "loss",
-                "t": t,
-                "reason": reason,
-                "record_kind": kind,
-                "records": count,
-                "start_t": t,
-                "stop_t": t,
-            }
-        ]
+#: Return kind, time and number of records of a row.
+_ABOUT_ROW: Final = itemgetter(0, 1, 2)
+
+
+def _about_transition(values: Row) -> tuple[str, float, int]:
+    return "transition", values[0], 1
+
+
+def _decoded(
+    rows: Iterable[Row],
+    decoder: Callable[[Row], Iterable[Record]],
+    about: Callable[[Row], tuple[str, float, int]],
+) -> Iterator[Record]:
+    for row in rows:
+        try:
+            found = decoder(row)
+        except Exception as error:  # noqa: BLE001 - users can put anything into a graph
+            # One bad row must not cost the others.
+            kind, t, count = about(row)
+            reason = f"impossible to read: {type(error).__name__}"
+            found = [{"kind": "loss", "t": t, **loss(reason, kind, count, t, t)}]
+        yield from found
+
+
+def loss(reason: str, record_kind: str, records: int, start_t: float, stop_t: float) -> Record:
+    """Return the fields of a record of kind ``loss``."""
+    return {
+        "reason": reason,
+        "record_kind": record_kind,
+        "records": records,
+        "start_t": start_t,
+        "stop_t": stop_t,
+    }
+
+
+def _present(record: Record) -> Record:
+    return {name: value for name, value in record.items() if value is not None}
 
 
 def _transition(values: Row) -> list[Record]:
@@ -365,46 +383,45 @@ def _transition(values: Row) -> list[Record]:
         if not record.get("startstops", True):
             del record["startstops"]
         if None in record.values():
-            record = {name: value for name, value in record.items() if value is not None}
+            record = _present(record)
     return [record]
 
 
-def _row(row: Row) -> list[Record]:
+def _row(row: Row) -> Iterable[Record]:
     kind, t, _, content = row
-    fields: Iterable[Record] = [content]
-    if kind in LOG_LAYOUTS:
-        fields = _log(kind, content)
-    elif kind in LAYOUTS:
-        fields = _DECODERS[kind](dict(zip(LAYOUTS[kind], content, strict=True)))
-    elif isinstance(content, bytes):
-        fields = unpack(content)
-    begin = {"kind": kind, "t": t}
-    return [
-        {**begin, **{name: value for name, value in of_one.items() if value is not None}}
-        for of_one in fields
-    ]
+    if decoder := _DECODERS.get(kind):
+        return decoder(kind, t, content)
+    if type(content) is dict:
+        return [_present({"kind": kind, "t": t, **content})]
+    return [_present({"kind": kind, "t": t, **fields}) for fields in unpack(content)]
 
 
-def _task(fields: Record) -> Iterator[Record]:
-    fields["key"] = key_text(fields["key"])
-    fields["prefix"] = text(fields["prefix"])
-    fields["group"] = key_text(fields["group"])
-    fields["dependencies"] = list(map(key_text, fields["dependencies"]))
-    yield fields
+def _task(kind: str, t: float, content: Row) -> list[Record]:
+    values = zip(_TASK, (kind, t, *content), strict=True)
+    record = {name: value for name, value in values if value is not None}
+    record["key"] = key_text(record["key"])
+    record["prefix"] = text(record["prefix"])
+    record["group"] = key_text(record["group"])
+    record["dependencies"] = list(map(key_text, record["dependencies"]))
+    return [record]
 
 
-def _fine_metrics(fields: Record) -> Iterator[Record]:
-    """Yield a record for each delta of a heartbeat.
+def _fine_metrics(kind: str, t: float, content: Row) -> list[Record]:
+    """Return a record for each delta of a heartbeat.
 
     A delta's name is (context, span_id, prefix, activity, unit) inside tasks and
     (context, activity, unit) outside of them.
     """
-    deltas = fields.pop("deltas")
+    worker, server_id, deltas = content
+    found = []
     for name, delta in deltas.items():
         context, *within_task, activity, unit = name
         span_id, prefix = within_task if len(within_task) == 2 else (None, None)
-        yield {
-            **fields,
+        record = {
+            "kind": kind,
+            "t": t,
+            "worker": worker,
+            "server_id": server_id,
             "context": str(context),
             "span_id": span_id,
             "prefix": prefix and text(str(prefix)),
@@ -412,94 +429,105 @@ def _fine_metrics(fields: Record) -> Iterator[Record]:
             "unit": str(unit),
             "delta": delta,
         }
+        found.append(_present(record))
+    return found
 
 
-def _profiles(fields: Record) -> Iterator[Record]:
-    """Yield a record for each prefix, and a loss for the trees that were too large."""
-    packed = fields.pop("packed")
-    for one in unpack(packed):
-        yield {"kind": "loss", **one} if "reason" in one else {**fields, **one}
+def _profiles(kind: str, t: float, content: Row) -> list[Record]:
+    """Return a record for each prefix, and a loss for the trees that were too large."""
+    worker, server_id, packed = content
+    profile = {"kind": kind, "t": t, "worker": worker, "server_id": server_id}
+    return [
+        _present({**({"kind": "loss", "t": t} if "reason" in fields else profile), **fields})
+        for fields in unpack(packed)
+    ]
 
 
-def _worker_sample(fields: Record) -> Iterator[Record]:
-    metrics = {name: fields.pop(name) for name in WORKER_METRICS}
-    yield {**fields, "metrics": {name: n for name, n in metrics.items() if n is not None}}
+def _worker_samples(kind: str, t: float, content: list[Row]) -> list[Record]:
+    """Return a record for each worker at one tick."""
+    names = LAYOUTS[kind]
+    found = []
+    for values in content:
+        record = {"kind": kind, "t": t, **dict(zip(names, values, strict=False))}
+        metrics = zip(WORKER_METRICS, values[len(names) :], strict=True)
+        record["metrics"] = {name: value for name, value in metrics if value is not None}
+        found.append(_present(record))
+    return found
 
 
-_DECODERS: Final[dict[str, Callable[[Record], Iterator[Record]]]] = {
-    "task": _task,
-    "fine_metric": _fine_metrics,
-    "profile": _profiles,
-    "worker_sample": _worker_sample,
-}
-
-
-def _log(kind: str, packed: bytes) -> Iterator[Record]:
-    """Yield the records of a worker's log."""
+def _log(kind: str, _: float, packed: bytes) -> list[Record]:
+    """Return the records of a worker's log."""
     worker, server_id, delay, values = marshal.loads(packed)  # noqa: S302 - from its plugin
-    names = LOG_LAYOUTS[kind]
-    entries = (
-        dict(zip(names, entry, strict=True))
-        for entry in zip(*[iter(values)] * len(names), strict=True)
-    )
-    for fields in _LOG_DECODERS[kind](entries, worker, delay):
-        yield {"worker": worker, "server_id": server_id, **fields, "t": round(fields["t"], 6)}
+    entries = zip(*[iter(values)] * len(LOG_LAYOUTS[kind]), strict=True)
+    about = {"kind": kind, "worker": worker, "server_id": server_id}
+    return [
+        _present({**about, **fields, "t": round(fields["t"], 6)})
+        for fields in _LOG_DECODERS[kind](entries, worker, delay)
+    ]
 
 
-def _worker_transitions(
-    entries: Iterable[Record], _worker: str, delay: float
-) -> Iterator[Record]:
+def _worker_transitions(entries: Iterable[Row], _worker: str, delay: float) -> Iterator[Record]:
     """Yield the steps of worker transitions.
 
     A transition by way of ``released`` is logged once more after its steps, as a whole:
     from a state that the task has left already.
     """
     before_key, before_state = None, None
-    for entry in entries:
-        key, start, state = entry["key"], entry["start"], entry["state"]
+    for key, start, finish, state, stimulus_id, t in entries:
         comes_back = before_state == "forgotten" and start == "released"
         is_summary = key == before_key and start != before_state and not comes_back
         before_key, before_state = key, state
         if not is_summary:
             yield {
-                **entry,
-                "t": entry["t"] + delay,
+                "t": t + delay,
                 "key": key_text(key),
-                "state": None if state == entry["finish"] else state,
-                "stimulus_id": text(entry["stimulus_id"]),
+                "start": start,
+                "finish": finish,
+                "state": None if state == finish else state,
+                "stimulus_id": text(stimulus_id),
             }
 
 
-def _transfers(entries: Iterable[Record], worker: str, _delay: float) -> Iterator[Record]:
+def _transfers(entries: Iterable[Row], worker: str, _delay: float) -> Iterator[Record]:
     """Yield transfers, whose times Dask has converted to the scheduler's clock."""
-    for entry in entries:
-        incoming, peer, sent_bytes = map(entry.pop, ("incoming", "peer", "sent_bytes"))
+    for incoming, start_t, stop_t, peer, nbytes, keys, sent_bytes in entries:
         source, destination = (peer, worker) if incoming else (worker, peer)
         yield {
-            **entry,
-            "stop_t": entry["t"],
+            "t": stop_t,
+            "start_t": start_t,
+            "stop_t": stop_t,
             "source": source,
             "destination": destination,
-            "keys": {text(key): nbytes for key, nbytes in entry["keys"].items()},
+            "nbytes": nbytes,
+            "keys": {text(key): nbytes for key, nbytes in keys.items()},
             "measured": None if sent_bytes is None else {"sent_bytes": sent_bytes},
         }
 
 
-def _spills(entries: Iterable[Record], _worker: str, delay: float) -> Iterator[Record]:
-    for entry in entries:
-        disk_bytes = entry.pop("disk_bytes")
+def _spills(entries: Iterable[Row], _worker: str, delay: float) -> Iterator[Record]:
+    for key, start, finish, nbytes, disk_bytes, t in entries:
         yield {
-            **entry,
-            "t": entry["t"] + delay,
-            "key": key_text(entry["key"]),
+            "t": t + delay,
+            "key": key_text(key),
+            "start": start,
+            "finish": finish,
+            "nbytes": nbytes,
             "measured": None if disk_bytes is None else {"disk_bytes": disk_bytes},
         }
 
 
-_LOG_DECODERS: Final[dict[str, Callable[[Iterable[Record], str, float], Iterator[Record]]]] = {
+_LOG_DECODERS: Final[dict[str, Callable[[Iterable[Row], str, float], Iterator[Record]]]] = {
     "worker_transition": _worker_transitions,
     "transfer": _transfers,
     "spill": _spills,
+}
+
+_DECODERS: Final[dict[str, Callable[[str, float, Any], list[Record]]]] = {
+    "task": _task,
+    "fine_metric": _fine_metrics,
+    "profile": _profiles,
+    "worker_sample": _worker_samples,
+    **dict.fromkeys(LOG_LAYOUTS, _log),
 }
 
 

@@ -11,7 +11,7 @@ from roast_recorder.scheduler.buffer import (
     BATCHES_PER_PULL,
     EVENTS,
     FACTS,
-    ROWS_PER_BATCH,
+    RECORDS_PER_BATCH,
     SAMPLES,
     TOO_MUCH,
     UNENCODABLE,
@@ -131,13 +131,13 @@ def test_anything_that_waits_makes_a_buffer_nonempty():
 
 def test_rows_are_encoded_and_pulled_in_portions():
     buffer = Buffer(PLENTY)
-    total = (BATCHES_PER_PULL + 2) * ROWS_PER_BATCH + 1
+    total = (BATCHES_PER_PULL + 2) * RECORDS_PER_BATCH + 1
     for number in range(total):
         buffer.append(row(number))
 
     first = buffer.pull(received=0)
 
-    assert [len(rows_of([batch])) for batch in first] == [ROWS_PER_BATCH] * BATCHES_PER_PULL
+    assert [len(rows_of([batch])) for batch in first] == [RECORDS_PER_BATCH] * BATCHES_PER_PULL
     assert buffer.pull(received=0) == first
     assert buffer.crowded
     rest = buffer.pull(first[-1].number)
@@ -163,7 +163,7 @@ def test_the_last_pull_leaves_nothing():
     seal(buffer, 1)
     seal(buffer, 2)
     [first, _] = buffer.pull(received=0)
-    total = (BATCHES_PER_PULL + 2) * ROWS_PER_BATCH + 1
+    total = (BATCHES_PER_PULL + 2) * RECORDS_PER_BATCH + 1
     for number in range(3, total):
         buffer.append(row(number))
     buffer.append(row(total, PROFILE))

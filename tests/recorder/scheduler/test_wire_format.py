@@ -227,8 +227,15 @@ def test_samples():
     numbers = list(range(1, 22))
 
     full, sparse = rows_through(
-        ("worker_sample", 1.0, 1, ("tcp://w", "Worker-1", *numbers)),
-        ("worker_sample", 2.0, 1, ("tcp://w", "Worker-1", *[None] * 7, 12.5, *[None] * 13)),
+        (
+            "worker_sample",
+            2.0,
+            2,
+            [
+                ("tcp://v", "Worker-0", *numbers),
+                ("tcp://w", "Worker-1", *[None] * 7, 12.5, *[None] * 13),
+            ],
+        ),
     )
 
     metrics = full.pop("metrics")

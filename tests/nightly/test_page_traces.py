@@ -101,7 +101,7 @@ NONSENSE = """() => {
         }
     }
     for (const named of document.querySelectorAll('[aria-label]')) shown.push(named.ariaLabel);
-    const words = '(NaN|nan|undefined|None|null|[Ii]nf|Infinity)';
+    const words = '(NaN|nan|undefined|None(?! of the)|null|[Ii]nf|Infinity)';
     const isWord = new RegExp(`(^|[^\\\\w./-])${words}($|[^\\\\w.-])|\\\\[object`);
     const isLess = /(^|\\s)[-−][\\d,.]+(\\s?((µs|ms|s|min|h|d|[KMGTP]?i?B)\\b|%)|$)/;
     return shown.filter(text => isWord.test(text) || isLess.test(text));

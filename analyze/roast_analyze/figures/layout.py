@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 from plotly.graph_objects import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Units of the time axis: longest span in seconds, name, and length in seconds.
 _UNITS: Final = ((600.0, "s", 1.0), (6 * 3600.0, "min", 60.0), (float("inf"), "h", 3600.0))
@@ -92,6 +95,19 @@ def axis(title: str, **settings: Any) -> dict[str, Any]:
     """Return the settings of an axis with space for its labels."""
     base = {"title": {"text": title, "standoff": 8}, "automargin": True, "zeroline": False}
     return {**base, **settings}
+
+
+def names_axis(names: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of an axis with a name for each bar or box, the first on top."""
+    return axis(
+        "",
+        range=[len(names) - 0.5, -0.5],
+        tickmode="array",
+        tickvals=list(range(len(names))),
+        ticktext=list(names),
+        showgrid=False,
+        fixedrange=True,
+    )
 
 
 def columns(**names: str | list[str]) -> dict[str, Any]:

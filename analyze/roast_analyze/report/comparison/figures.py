@@ -152,15 +152,7 @@ def stacked(names: Sequence[str], parts: Sequence[Part], title: str) -> Figure:
         legend_traceorder="normal",
         bargap=0.3,
         xaxis=layout.axis(title, rangemode="tozero"),
-        yaxis=layout.axis(
-            "",
-            range=[len(names) - 0.5, -0.5],
-            tickmode="array",
-            tickvals=list(range(len(names))),
-            ticktext=shown,
-            showgrid=False,
-            fixedrange=True,
-        ),
+        yaxis=layout.names_axis(shown),
     )
     figure.add_traces([_bar(shown, part) for part in parts])
     return figure

@@ -10,26 +10,11 @@ from roast_analyze.report.comparison import data
 from roast_analyze.report.comparison.data import (
     DIFFERENCE,
     RATIO,
-    TRACE_LIMIT,
     query,
     seconds_in,
     value_in,
 )
 from roast_analyze.report.comparison.labels import abbreviated, distinct_labels
-
-
-@pytest.fixture
-def compare(write_trace):
-    """Compare traces of some records, given as ``name=records``."""
-
-    def compare(stop_t: float = 10.0, **traces):
-        paths = [
-            write_trace(*records, name=f"{name}.jsonl", trace_id=name, stop_t=stop_t)
-            for name, records in traces.items()
-        ]
-        return query(group_by_trace(paths), lambda names: Trace(*names))
-
-    return compare
 
 
 @pytest.fixture
@@ -61,46 +46,29 @@ def test_totals_and_their_ratios_to_the_first_trace(compare, worker, done):
     assert rows(compared.totals, *ratios) == [(None, None, None), (1.0, 3.0, None)]
 
 
-def test_chunks_are_null_without_coffea(compare, done, chunk):
-    entries = {"filename": "f", "entry_start": 0, "entry_stop": 100}
+def test_prefixes_are_ranked_by_difference(compare, done, task, run):
+    def nameless(seconds):
+        return [task("x", prefix=None), *run("x", 1.0, 1.0 + seconds)]
+
     compared = compare(
-        plain=[*done("x-1", 1.0)],
-        coffea=[chunk("P-1", dataset="Z", **entries), *done("P-1", 1.0)],
-    )
-
-    assert rows(compared.totals, "chunks", "events") == [(None, None), (1, 100)]
-
-
-def test_prefixes_are_ranked_by_difference(compare, done):
-    compared = compare(
-        a=[*done("same-1", 2.0), *done("less-1", 3.0), *done("gone-1", 0.5)],
-        b=[*done("same-1", 2.0), *done("less-1", 1.0)],
+        a=[*done("same-1", 2.0), *done("less-1", 3.0), *done("gone-1", 0.5), *nameless(0.5)],
+        b=[*done("same-1", 2.0), *done("less-1", 1.0), *nameless(2.0)],
         c=[*done("same-1", 2.0), *done("less-1", 2.5), *done("new-1", 1.0)],
     )
 
     columns = ["prefix", *map(seconds_in, "abc"), DIFFERENCE]
     assert rows(compared.prefixes, *columns) == [
         ("less", 3.0, 1.0, 2.5, -2.0),
+        (None, 0.5, 2.0, None, 1.5),
         ("new", None, None, 1.0, 1.0),
         ("gone", 0.5, None, None, -0.5),
         ("same", 2.0, 2.0, 2.0, 0.0),
     ]
     assert rows(compared.prefixes, seconds_in("b") + RATIO)[0] == (pytest.approx(1 / 3),)
-    assert rows(compared.prefixes, seconds_in("c") + RATIO)[1] == (None,)
+    assert rows(compared.prefixes, seconds_in("c") + RATIO)[2] == (None,)
 
 
-def test_tasks_without_a_prefix_are_compared(compare, task, run):
-    def nameless(seconds):
-        return [task("x", prefix=None), *run("x", 1.0, 1.0 + seconds)]
-
-    compared = compare(a=nameless(1.0), b=nameless(4.0))
-
-    assert rows(compared.prefixes, "prefix", seconds_in("a"), seconds_in("b")) == [
-        (None, 1.0, 4.0)
-    ]
-
-
-def test_files_are_identified_with_their_dataset(compare, done, chunk):
+def test_chunks_are_compared_by_dataset_and_by_file(compare, done, chunk):
     def made(dataset, key, seconds):
         entries = {"filename": "f.root", "entry_start": 0, "entry_stop": 100}
         return [chunk(key, dataset=dataset, **entries), *done(key, seconds)]
@@ -108,8 +76,10 @@ def test_files_are_identified_with_their_dataset(compare, done, chunk):
     compared = compare(
         a=[*made("Z", "P-1", 1.0), *made("W", "P-2", 1.0)],
         b=[*made("Z", "P-1", 3.0)],
+        plain=[],
     )
 
+    assert rows(compared.totals, "chunks", "events") == [(2, 200), (1, 100), (None, None)]
     columns = ("filename", "dataset", seconds_in("a"), seconds_in("b"))
     assert rows(compared.files, *columns) == [
         ("f.root", "Z", 1.0, 3.0),
@@ -134,35 +104,26 @@ def fact(section: str, name: str, value: object) -> dict:
     return {"kind": "environment", "t": 0.0, "section": section, "name": name, "value": value}
 
 
-def test_only_facts_that_differ_are_listed(compare):
-    def facts(dask, saturation, pid):
+def test_facts_that_differ(compare):
+    def facts(dask, pid, **packages):
         return [
             fact("scheduler versions", "dask", dask),
-            fact("scheduler versions", "numpy", "2.0"),
-            fact("dask configuration", "worker-saturation", saturation),
+            fact("dask configuration", "worker-saturation", 1.1),
             fact("scheduler", "pid", pid),
+            *(fact("client versions", name, "1") for name in packages),
         ]
 
-    compared = compare(a=facts("2026.1", 1.1, 1), b=facts("2026.8", 1.1, 2))
+    compared = compare(
+        a=[*facts("2026.1", 1, numpy="1", coffea="1"), fact("worker versions", "numpy", "1")],
+        b=facts("2026.8", 2, numpy="1"),
+    )
 
+    # Process ids always differ, and b recorded nothing about the versions on workers.
     assert rows(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
+        ("client versions", "coffea", "1", None),
         ("scheduler versions", "dask", "2026.1", "2026.8"),
     ]
-    assert compared.facts_in_common == 2
-
-
-def test_a_missing_package_differs(compare):
-    numpy, coffea = (fact("client versions", name, "1") for name in ("numpy", "coffea"))
-
-    compared = compare(a=[numpy, coffea], b=[numpy])
-
-    assert rows(compared.facts, "name", value_in("a"), value_in("b")) == [("coffea", "1", None)]
-
-
-def test_a_missing_section_does_not_differ(compare):
-    compared = compare(a=[fact("client versions", "numpy", "1")], b=[])
-
-    assert (compared.facts.total, compared.facts_in_common) == (0, 1)
+    assert compared.facts_in_common == 3
 
 
 def test_settings_of_the_recorder_are_facts(write_trace):
@@ -246,9 +207,10 @@ def test_traces_are_opened_one_after_the_other(write_trace):
     assert events == ["open a.jsonl", "close a.jsonl", "open b.jsonl", "close b.jsonl"]
 
 
-def test_traces_beyond_the_limit_are_not_opened(write_trace):
+def test_traces_beyond_the_limit_are_not_opened(write_trace, monkeypatch):
+    monkeypatch.setattr(data, "TRACE_LIMIT", 1)
     path, opened = write_trace(), []
-    traces = [(path.with_name(f"{n:02}.jsonl"),) for n in range(TRACE_LIMIT + 2)]
+    traces = [(path.with_name(f"{name}.jsonl"),) for name in "abc"]
 
     def opener(names):
         opened.append(names)
@@ -256,9 +218,9 @@ def test_traces_beyond_the_limit_are_not_opened(write_trace):
 
     compared = query(traces, opener)
 
-    assert opened == traces[:TRACE_LIMIT]
-    assert len(compared.traces) == TRACE_LIMIT
-    assert compared.left_out == ("24", "25")
+    assert opened == traces[:1]
+    assert compared.labels == ("a",)
+    assert compared.left_out == ("b", "c")
 
 
 def test_long_listings_are_limited(compare, task, run, monkeypatch):

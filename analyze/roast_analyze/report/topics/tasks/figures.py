@@ -57,15 +57,7 @@ def seconds(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
         legend_traceorder="normal",
         bargap=0.3,
         xaxis=layout.axis("time of all attempts (s)", rangemode="tozero"),
-        yaxis=layout.axis(
-            "",
-            range=[shown.height - 0.5, -0.5],
-            tickmode="array",
-            tickvals=list(range(shown.height)),
-            ticktext=names,
-            showgrid=False,
-            fixedrange=True,
-        ),
+        yaxis=layout.names_axis(names),
     )
     figure.add_traces(_traces(shown, names, marks))
     return figure
@@ -101,15 +93,7 @@ def durations(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
             tickvals=[10.0**power for power in _POWERS],
             ticktext=list(_POWERS.values()),
         ),
-        yaxis=layout.axis(
-            "",
-            range=[shown.height - 0.5, -0.5],
-            tickmode="array",
-            tickvals=list(range(shown.height)),
-            ticktext=names,
-            showgrid=False,
-            fixedrange=True,
-        ),
+        yaxis=layout.names_axis(names),
     )
     for place, row in enumerate(spread.iter_rows(named=True)):
         figure.add_trace(

@@ -1,0 +1,19 @@
+import pytest
+
+from roast_analyze import Trace
+from roast_analyze.open.discover import group_by_trace
+from roast_analyze.report.comparison.data import query
+
+
+@pytest.fixture
+def compare(write_trace):
+    """Compare traces of 10 s of some records, given as ``name=records``."""
+
+    def compare(**traces):
+        paths = [
+            write_trace(*records, name=f"{name}.jsonl", trace_id=name, stop_t=10.0)
+            for name, records in traces.items()
+        ]
+        return query(group_by_trace(paths), lambda names: Trace(*names))
+
+    return compare

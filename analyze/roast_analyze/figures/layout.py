@@ -61,6 +61,10 @@ class TimeAxis:
         span = self.span_seconds / self.unit_seconds
         return [-0.01 * span, 1.01 * span]
 
+    def bucket(self, count: int) -> pl.Expr:
+        """Return the number of the bucket of the column ``t``, of ``count`` equal buckets."""
+        return ((pl.col("t") - self.start_t) / (self.span_seconds / count)).floor()
+
     def place(self, t: str | pl.Expr) -> pl.Expr:
         """Convert times in seconds since the epoch to positions, rounded to microseconds."""
         column = pl.col(t) if isinstance(t, str) else t
@@ -89,6 +93,31 @@ def empty_figure(height_px: int, **layout: Any) -> Figure:
         "dragmode": "zoom",
     }
     return Figure(layout={**base, **layout})
+
+
+def one_or_two_panels(
+    time: TimeAxis, heights_px: tuple[int, int], above: str, below: str = "", **layout: Any
+) -> Figure:
+    """Return an empty figure over time with a panel, or two with ``y2`` below ``y``.
+
+    Parameters
+    ----------
+    time : TimeAxis
+    heights_px : tuple of int
+        Height with one panel and with two.
+    above, below : str
+        Titles of the vertical axes; without ``below`` there is one panel.
+    """
+    value = {"rangemode": "tozero", "nticks": 5}
+    figure = empty_figure(
+        heights_px[bool(below)],
+        xaxis=axis(time.title, range=time.range, anchor="y2" if below else "y"),
+        yaxis=axis(above, domain=[0.58, 1] if below else [0, 1], **value),
+        **layout,
+    )
+    if below:
+        figure.update_layout(yaxis2=axis(below, domain=[0, 0.42], anchor="x", **value))
+    return figure
 
 
 def axis(title: str, **settings: Any) -> dict[str, Any]:

@@ -122,12 +122,10 @@ _STACK: Final = (
 
 def _fullest(cluster: pl.DataFrame, axis: TimeAxis) -> pl.DataFrame:
     """Return the tick with the most memory of each bucket, whose parts add up to the total."""
-    width = axis.span_seconds / POINT_LIMIT
-    bucket = ((pl.col("t") - axis.start_t) / width).floor().alias("bucket")
     memory = pl.col("memory_bytes").fill_null(0)
     return (
         cluster.sort(memory, "t", descending=[True, False])
-        .unique(bucket, keep="first", maintain_order=True)
+        .unique(axis.bucket(POINT_LIMIT), keep="first", maintain_order=True)
         .sort("t")
         .with_columns(pl.col("managed_bytes", "spilled_bytes").fill_null(0))
         .with_columns((memory - pl.col("managed_bytes")).clip(0).alias("unmanaged_bytes"))
@@ -187,9 +185,8 @@ def bucketed(
     polars.DataFrame
         ``by``, ``t`` (first sample of the bucket), ``columns``; sorted.
     """
-    width = axis.span_seconds / POINT_LIMIT
-    bucket = ((pl.col("t") - axis.start_t) / width).floor().alias("bucket")
     value = pl.col(columns).max() if largest else pl.col(columns).mean()
+    bucket = axis.bucket(POINT_LIMIT).alias("bucket")
     grouped = samples.group_by([*by, bucket]).agg(pl.col("t").min(), value)
     return grouped.sort(*by, "t").drop("bucket")
 
@@ -248,11 +245,9 @@ def _bands(
 ) -> list[Scatter]:
     """Draw the median worker, the range of the middle 90 %, and the highest."""
     each = bucketed(samples, ["process"], [what.column], axis, largest=what.largest)
-    width = axis.span_seconds / POINT_LIMIT
-    bucket = ((pl.col("t") - axis.start_t) / width).floor().alias("bucket")
     column = pl.col(what.column)
     spread = (
-        each.group_by(bucket)
+        each.group_by(axis.bucket(POINT_LIMIT).alias("bucket"))
         .agg(
             pl.col("t").min(),
             column.quantile(0.05).alias("p05"),

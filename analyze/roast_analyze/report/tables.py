@@ -189,8 +189,18 @@ def build(
             and (not field.optional or (rows[field.name].fill_null(0) != 0).any())
         )
     ]
-    columns = [_column(rows, field, kept, comments) for field in kept]
-    cells = {field.name: _cells(rows, field, kept, start_t) for field in kept}
+    columns, cells = [], {}
+    for field in kept:
+        unit, write = _format(_largest(rows, field, kept), field.kind, start_t)
+        numeric = field.kind not in ("text", "outcome")
+        help_text = field.help or comments.get(field.name, "")
+        columns.append(Column(field.name, field.title, unit, help_text, numeric))
+        cells[field.name] = [write(value) for value in rows[field.name].to_list()]
+        if field.times:
+            cells[field.name] = [
+                replace(cell, beside="" if ratio is None else quantities.times(ratio))
+                for cell, ratio in zip(cells[field.name], rows[field.times], strict=True)
+            ]
     if expandable:
         column, texts = expandable
         column = column if column in cells else kept[0].name
@@ -217,26 +227,6 @@ def build(
         query=listing.query,
         command=command,
     )
-
-
-def _column(
-    rows: pl.DataFrame, field: Field, shown: list[Field], comments: Mapping[str, str]
-) -> Column:
-    numeric = field.kind not in ("text", "outcome")
-    unit, _ = _format(_largest(rows, field, shown), field.kind, 0.0)
-    help_text = field.help or comments.get(field.name, "")
-    return Column(field.name, field.title, unit, help_text, numeric)
-
-
-def _cells(rows: pl.DataFrame, field: Field, shown: list[Field], start_t: float) -> list[Cell]:
-    _, write = _format(_largest(rows, field, shown), field.kind, start_t)
-    cells = [write(value) for value in rows[field.name].to_list()]
-    if not field.times:
-        return cells
-    return [
-        replace(cell, beside="" if ratio is None else quantities.times(ratio))
-        for cell, ratio in zip(cells, rows[field.times].to_list(), strict=True)
-    ]
 
 
 def _largest(rows: pl.DataFrame, field: Field, shown: list[Field]) -> float:

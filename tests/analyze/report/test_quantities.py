@@ -1,111 +1,59 @@
-import pytest
+from functools import partial
 
 from roast_analyze.report import quantities as q
 
-NBSP = "\N{NO-BREAK SPACE}"
+TRIES = partial(q.counted, noun="try", plural="tries")
+TEXTS = {
+    q.seconds: {
+        None: "–", float("nan"): "–", 0: "0 s", 2.5e-6: "2.5 µs", 0.000999999: "1 ms",
+        0.0123: "12.3 ms", 0.99999: "1 s", 1: "1 s", 12.34: "12.3 s", 59.96: "1 min",
+        192: "3 min 12 s", 7500: "2 h 5 min", 7559: "2 h 6 min", 86_399: "1 d",
+        90_000: "1 d 1 h", 3e8: "3,472 d 5 h", -3: "−3 s",
+    },
+    q.byte_size: {
+        None: "–", 0: "0 B", 1023: "1,023 B", 1536: "1.5 KiB", 3 * 1024**3: "3 GiB",
+    },
+    q.count: {
+        0: "0", 12_345: "12,345", 23_400_000: "23.4 million", 5_200_000_000: "5.2 billion",
+        10**15: "1,000 trillion",
+    },
+    TRIES: {0: "0 tries", 1: "1 try", 2: "2 tries"},
+    q.share: {None: "–", 0: "0 %", 0.004: "<1 %", 0.755: "76 %", 1: "100 %"},
+    q.times: {None: "–", 1.318: "×1.32", 0.25: "×0.25", 1: "×1"},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (None, "–"),
-        (float("nan"), "–"),
-        (0, "0 s"),
-        (2.5e-6, "2.5 µs"),
-        (0.0123, "12.3 ms"),
-        (1, "1 s"),
-        (0.99999, "1 s"),
-        (0.000999999, "1 ms"),
-        (12.34, "12.3 s"),
-        (59.96, "1 min"),
-        (192, "3 min 12 s"),
-        (7500, "2 h 5 min"),
-        (7559, "2 h 6 min"),
-        (86_399, "1 d"),
-        (3e8, "3,472 d 5 h"),
-        (90_000, "1 d 1 h"),
-        (-3, "−3 s"),
-    ],
-)
-def test_seconds(value, words):
-    assert q.seconds(value).replace(NBSP, " ") == words
+def test_numbers_with_their_units():
+    texts = {
+        function: {
+            value: function(value).replace("\N{NO-BREAK SPACE}", " ") for value in values
+        }
+        for function, values in TEXTS.items()
+    }
+
+    assert texts == TEXTS
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(None, "–"), (0, "0 B"), (1023, "1,023 B"), (1536, "1.5 KiB"), (3 * 1024**3, "3 GiB")],
-)
-def test_bytes(value, words):
-    assert q.byte_size(value).replace(NBSP, " ") == words
+def test_core_time():
+    assert [q.core_time(seconds) for seconds in (90, 600, 7200)] == [
+        ("90", "core-seconds"), ("10", "core-minutes"), ("2", "core-hours"),
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (0, "0"),
-        (12_345, "12,345"),
-        (23_400_000, "23.4 million"),
-        (5_200_000_000, "5.2 billion"),
-        (10**15, "1,000 trillion"),
-    ],
-)
-def test_count(value, words):
-    assert q.count(value).replace(NBSP, " ") == words
+def test_instants_with_their_time_zone():
+    assert q.instant(0.0, 0) == "1970-01-01 00:00:00 (UTC)"
+    assert q.instant(0.0, -19800.2) == "1969-12-31 18:30:00 (UTC-05:30)"
+    assert q.instant(None, 0) == "–"
+    assert q.instant(1e300, 0) == "1e+300 s since 1970"
 
 
-def test_counted():
-    assert [q.counted(n, "try", "tries").replace(NBSP, " ") for n in (0, 1, 2)] == [
-        "0 tries",
-        "1 try",
-        "2 tries",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(None, "–"), (0, "0 %"), (0.004, "<1 %"), (0.755, "76 %"), (1, "100 %")],
-)
-def test_share(value, words):
-    assert q.share(value).replace(NBSP, " ") == words
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(90, "90 core-seconds"), (600, "10 core-minutes"), (7200, "2 core-hours")],
-)
-def test_core_time(value, words):
-    assert " ".join(q.core_time(value)) == words
-
-
-@pytest.mark.parametrize(
-    ("t", "offset", "words"),
-    [
-        (0.0, 0, "1970-01-01 00:00:00 (UTC)"),
-        (0.0, -19800.2, "1969-12-31 18:30:00 (UTC-05:30)"),
-        (None, 0, "–"),
-        (1e300, 0, "1e+300 s since 1970"),
-    ],
-)
-def test_instant(t, offset, words):
-    assert q.instant(t, offset) == words
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_numbers_that_are_not_finite_are_unknown(value):
-    words = (
-        q.seconds(value), q.byte_size(value), q.count(value), q.rate(value, "events"),
-        q.share(value), q.number(value), q.core_time(value)[0], q.instant(value, 0),
-    )  # fmt: skip
-
-    assert set(words) == {"–"}
-    assert q.instant(0.0, value) == q.instant(0.0, 0)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"), [(None, "–"), (1.318, "×1.32"), (0.25, "×0.25"), (1, "×1")]
-)
-def test_times(value, words):
-    assert q.times(value) == words
+def test_numbers_that_are_not_finite_are_unknown():
+    for value in (float("nan"), float("inf"), float("-inf")):
+        assert {
+            q.seconds(value), q.byte_size(value), q.count(value), q.rate(value, "events"),
+            q.share(value), q.number(value), q.core_time(value)[0], q.instant(value, 0),
+        } == {"–"}  # fmt: skip
+        assert q.instant(0.0, value) == q.instant(0.0, 0)
 
 
 def test_series_and_the_rest():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from plotly.graph_objects import Bar, Figure, Scatter
@@ -126,7 +126,17 @@ def over_time(panels: Sequence[Panel], what: Quantity, *, reference: bool = True
             anchor="x",
         )
         figure.update_layout({f"yaxis{number}": values})
-        figure.add_annotation(_panel_name(panel, what, top))
+        is_empty = panel.frame[what.column].null_count() == panel.frame.height
+        figure.add_annotation(
+            text=label(panel.name, 44) + (" · nothing recorded" if is_empty else ""),
+            xref="paper",
+            yref="paper",
+            x=0,
+            xanchor="left",
+            y=top,
+            yanchor="bottom",
+            showarrow=False,
+        )
         for column in columns:
             figure.add_trace(_curve(panel, frame, what, column, f"y{number}"))
     return figure
@@ -154,7 +164,22 @@ def stacked(names: Sequence[str], parts: Sequence[Part], title: str) -> Figure:
         xaxis=layout.axis(title, rangemode="tozero"),
         yaxis=layout.names_axis(shown),
     )
-    figure.add_traces([_bar(shown, part) for part in parts])
+    for part in parts:
+        figure.add_trace(
+            Bar(
+                orientation="h",
+                x=[round(seconds, 6) for seconds in part.seconds],
+                y=list(range(len(names))),
+                name=part.words,
+                # Without a border: plotly's is white, even in dark mode.
+                marker={"color": part.color, "line": {"width": 0}},
+                customdata=[[name] for name in shown],
+                hovertemplate=(
+                    f"<b>%{{customdata[0]}}</b><br>%{{x:,.4~g}} s {part.words}<extra></extra>"
+                ),
+                meta=layout.columns(x="seconds", y="row", customdata=["trace"]),
+            )
+        )
     return figure
 
 
@@ -185,20 +210,6 @@ def largest_parts(rows: pl.DataFrame, name: str, columns: Sequence[str]) -> list
     return parts
 
 
-def _panel_name(panel: Panel, what: Quantity, top: float) -> dict[str, Any]:
-    is_empty = panel.frame[what.column].null_count() == panel.frame.height
-    return {
-        "text": label(panel.name, 44) + (" · nothing recorded" if is_empty else ""),
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "xanchor": "left",
-        "y": top,
-        "yanchor": "bottom",
-        "showarrow": False,
-    }
-
-
 def _curve(
     panel: Panel, frame: pl.DataFrame, what: Quantity, column: str, yaxis: str
 ) -> Scatter:
@@ -219,20 +230,4 @@ def _curve(
         fillcolor=palette.AREA,
         hovertemplate=f"%{{y:,.4~g}} {what.unit} {words}<extra></extra>",
         meta=layout.columns(x=panel.axis.column, y=f"{column}_in_{what.unit}"),
-    )
-
-
-def _bar(names: list[str], part: Part) -> Bar:
-    return Bar(
-        orientation="h",
-        x=[round(seconds, 6) for seconds in part.seconds],
-        y=list(range(len(names))),
-        name=part.words,
-        # Without a border: plotly's is white, even in dark mode.
-        marker={"color": part.color, "line": {"width": 0}},
-        customdata=[[name] for name in names],
-        hovertemplate=(
-            f"<b>%{{customdata[0]}}</b><br>%{{x:,.4~g}} s {part.words}<extra></extra>"
-        ),
-        meta=layout.columns(x="seconds", y="row", customdata=["trace"]),
     )

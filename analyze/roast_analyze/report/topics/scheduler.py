@@ -254,25 +254,11 @@ def figure(load: pl.DataFrame, axis: TimeAxis) -> Figure:
 def submission_figure(load: pl.DataFrame, axis: TimeAxis) -> Figure:
     """Draw submitted tasks, and stolen tasks below if there are any."""
     has_stolen = bool(load["stolen"].sum())
-    drawn = layout.empty_figure(
-        400 if has_stolen else 240,
-        xaxis=layout.axis(axis.title, range=axis.range, anchor="y"),
-        yaxis=layout.axis(
-            "tasks",
-            domain=[0.58, 1] if has_stolen else [0, 1],
-            rangemode="tozero",
-            nticks=5,
-        ),
-        showlegend=has_stolen,
+    drawn = layout.one_or_two_panels(
+        axis, (240, 400), "tasks", "stolen" if has_stolen else "", showlegend=has_stolen
     )
     drawn.add_trace(_stems(load, "tasks", "tasks submitted", palette.RANKED[0], axis, "y"))
     if has_stolen:
-        drawn.update_layout(
-            xaxis_anchor="y2",
-            yaxis2=layout.axis(
-                "stolen", domain=[0, 0.42], rangemode="tozero", nticks=5, anchor="x"
-            ),
-        )
         drawn.add_trace(_stems(load, "stolen", "tasks stolen", palette.RANKED[3], axis, "y2"))
     return drawn
 

@@ -91,10 +91,13 @@ def figure(
         )
         for name, color in colors.items()
     ]
-    groups.append((good.filter(~_among(list(colors))), "other datasets", palette.OTHER))
-    groups.append(
-        (drawn.filter(pl.col("outcome") != "memory"), "failed or unfinished", palette.FAILURE)
+    others = pl.all_horizontal(
+        pl.lit(value=True), *(pl.col("dataset").ne_missing(name) for name in colors)
     )
+    groups += [
+        (good.filter(others), "other datasets", palette.OTHER),
+        (drawn.filter(pl.col("outcome") != "memory"), "failed or unfinished", palette.FAILURE),
+    ]
     drawn_figure = layout.empty_figure(
         430,
         xaxis=layout.axis("events in the chunk", rangemode="tozero", domain=[0, 0.47]),
@@ -106,9 +109,18 @@ def figure(
     for some, name, color in groups:
         if some.height:
             drawn_figure.add_traces(_points(some, name, color, axis))
-    rate = median_rate(placed)
-    if rate:
-        drawn_figure.add_trace(_rate_line(drawn, rate))
+    if rate := median_rate(placed):
+        most = float(max(drawn["size"]))
+        drawn_figure.add_trace(
+            Scatter(
+                mode="lines",
+                x=[0, most],
+                y=[0, most / rate],
+                name=f"median rate, {rate:,.0f} events/s",
+                line={"color": palette.REFERENCE, "dash": "dot", "width": 1.5},
+                hoverinfo="skip",
+            )
+        )
     return ChunkFigure(
         drawn_figure, drawn.height, placed.height - drawn.height, chunks.height - placed.height
     )
@@ -118,12 +130,6 @@ def median_rate(chunks: pl.DataFrame) -> float | None:
     """Return the median of ``events_per_second`` over finished chunks; None without any."""
     rates = chunks.filter(pl.col("outcome") == "memory")["events_per_second"].drop_nulls()
     return as_float(rates.median())
-
-
-def _among(names: list[str | None]) -> pl.Expr:
-    return pl.any_horizontal(
-        [pl.lit(value=False), *(pl.col("dataset").eq_missing(name) for name in names)]
-    )
 
 
 def _chosen(chunks: pl.DataFrame, point_limit: int) -> pl.DataFrame:
@@ -190,15 +196,3 @@ def _facts(chunk: dict[str, Any]) -> list[Any]:
         label(chunk["outcome"]),
         f"{chunk['size']:,}",
     ]
-
-
-def _rate_line(chunks: pl.DataFrame, rate: float) -> Scatter:
-    most = max(float(value) for value in chunks["size"].to_list())
-    return Scatter(
-        mode="lines",
-        x=[0, most],
-        y=[0, most / rate],
-        name=f"median rate, {rate:,.0f} events/s",
-        line={"color": palette.REFERENCE, "dash": "dot", "width": 1.5},
-        hoverinfo="skip",
-    )

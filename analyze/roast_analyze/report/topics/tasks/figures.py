@@ -59,7 +59,31 @@ def seconds(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
         xaxis=layout.axis("time of all attempts (s)", rangemode="tozero"),
         yaxis=layout.names_axis(names),
     )
-    figure.add_traces(_traces(shown, names, marks))
+    whole = shown.select(pl.sum_horizontal(activities).sum()).item() or 0.0
+    for column, words, color, pattern in _ACTIVITIES:
+        # An activity too short to be visible would only lengthen the legend.
+        if column != "compute_seconds" and float(shown[column].sum()) <= 0.001 * whole:
+            continue
+        figure.add_trace(
+            Bar(
+                orientation="h",
+                x=shown[column].round(6).to_list(),
+                y=list(range(shown.height)),
+                name=words,
+                marker={
+                    "color": color or marks,
+                    "pattern": {"shape": pattern, "solidity": 0.35},
+                    # plotly's border is white, even in dark mode.
+                    "line": {"width": 0},
+                },
+                customdata=list(zip(names, shown["task_runs"], strict=True)),
+                hovertemplate=(
+                    f"<b>%{{customdata[0]}}</b><br>%{{x:,.4~g}} s {words} in "
+                    "%{customdata[1]:,} attempts<extra></extra>"
+                ),
+                meta=layout.columns(x=column, y="rank", customdata=["prefix", "task_runs"]),
+            )
+        )
     return figure
 
 
@@ -172,32 +196,4 @@ def _longest(spread: pl.DataFrame, names: list[str]) -> Scatter:
         meta=layout.columns(
             x="max_compute_seconds", y="rank", customdata=["prefix", *_SPREAD[:-1]]
         ),
-    )
-
-
-def _traces(shown: pl.DataFrame, names: list[str], marks: list[str]) -> list[Bar]:
-    total = shown.select(pl.sum_horizontal(c for c, *_ in _ACTIVITIES).sum()).item() or 0.0
-    return [
-        _trace(shown, names, column, words, color or marks, pattern)
-        for column, words, color, pattern in _ACTIVITIES
-        # An activity too short to be visible would only lengthen the legend.
-        if column == "compute_seconds" or float(shown[column].sum()) > 0.001 * total
-    ]
-
-
-def _trace(
-    shown: pl.DataFrame, names: list[str], column: str, words: str, color: Any, pattern: str
-) -> Bar:
-    return Bar(
-        orientation="h",
-        x=shown[column].round(6).to_list(),
-        y=list(range(shown.height)),
-        name=words,
-        marker={"color": color, "pattern": {"shape": pattern, "solidity": 0.35}},
-        customdata=[[name, runs] for name, runs in zip(names, shown["task_runs"], strict=True)],
-        hovertemplate=(
-            f"<b>%{{customdata[0]}}</b><br>%{{x:,.4~g}} s {words} in %{{customdata[1]:,}} "
-            "attempts<extra></extra>"
-        ),
-        meta=layout.columns(x=column, y="rank", customdata=["prefix", "task_runs"]),
     )

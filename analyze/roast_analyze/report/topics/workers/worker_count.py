@@ -37,21 +37,9 @@ def figure(workers: pl.DataFrame, axis: TimeAxis, recorded_t: float) -> Figure:
     changes = _changes(workers, axis, recorded_t)
     # Equal workers would give the same curve twice.
     threads = workers["nthreads"].drop_nulls().n_unique() > 1
-    drawn = layout.empty_figure(
-        380 if threads else 250,
-        xaxis=layout.axis(axis.title, range=axis.range, anchor="y"),
-        yaxis=layout.axis(
-            "workers", domain=[0.58, 1] if threads else [0, 1], rangemode="tozero", nticks=5
-        ),
-    )
+    drawn = layout.one_or_two_panels(axis, (250, 380), "workers", "threads" if threads else "")
     drawn.add_trace(_steps(changes, "workers", palette.RANKED[0], axis, "y"))
     if threads:
-        drawn.update_layout(
-            xaxis_anchor="y2",
-            yaxis2=layout.axis(
-                "threads", domain=[0, 0.42], rangemode="tozero", nticks=5, anchor="x"
-            ),
-        )
         drawn.add_trace(_steps(changes, "threads", palette.RANKED[1], axis, "y2"))
     drawn.add_traces(
         [_marks(changes, *mark, axis) for mark in _MARKS if changes[mark[0]].sum()]
@@ -102,7 +90,7 @@ def _changes(workers: pl.DataFrame, axis: TimeAxis, recorded_t: float) -> pl.Dat
     instant = pl.col("t")
     if moves["t"].n_unique() > POINT_LIMIT:
         width = axis.span_seconds / POINT_LIMIT
-        instant = ((instant - axis.start_t) / width).floor() * width + axis.start_t
+        instant = axis.bucket(POINT_LIMIT) * width + axis.start_t
     return (
         moves.group_by(instant.alias("t"))
         .agg(

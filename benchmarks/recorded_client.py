@@ -30,7 +30,7 @@ class Program:
     def __init__(self, scheduler_file: str) -> None:
         self.client = Client(scheduler_file=scheduler_file, timeout=60)
         self.client.wait_for_workers(2, timeout=60)
-        self.recording: roast_recorder.api.Recording | None = None
+        self.recording: roast_recorder.Recording | None = None
 
     def record(self, path: str, **settings: Any) -> dict:
         """Begin to record."""

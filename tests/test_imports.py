@@ -142,6 +142,7 @@ def test_layers_of_the_analysis(part):
             "roast_recorder",
             {"duckdb", "polars", "plotly", "pyarrow", "rich", "coffea", "uproot", "awkward"},
         ),
+        ("roast_recorder.api", {"distributed"}),
         ("roast_analyze", {"distributed", "dask", "coffea", "duckdb", "polars", "plotly"}),
     ],
 )

@@ -17,7 +17,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from roast_recorder.api import Recording, record
+    from roast_recorder.api import record
+    from roast_recorder.client_recording import Recording
     from roast_recorder.coffea.section import section
     from roast_recorder.coffea.tracking import track
 
@@ -26,7 +27,7 @@ __version__ = "0.7.0"
 __all__ = ["Recording", "__version__", "record", "section", "track"]
 
 _MODULES = {
-    "Recording": "roast_recorder.api",
+    "Recording": "roast_recorder.client_recording",
     "record": "roast_recorder.api",
     "section": "roast_recorder.coffea.section",
     "track": "roast_recorder.coffea.tracking",

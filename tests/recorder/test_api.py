@@ -10,7 +10,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import roast_recorder
-from roast_recorder import api
+from roast_recorder import client_recording
 
 pytestmark = pytest.mark.cluster
 
@@ -232,7 +232,7 @@ def test_a_client_closed_in_the_block_ends_the_trace_in_order(
 def test_a_killed_scheduler_is_logged_and_stopping_does_not_wait(
     scheduler_process, tmp_path, read_lines, caplog, monkeypatch
 ):
-    monkeypatch.setattr(api, "RECONNECT_SECONDS", 2.0)
+    monkeypatch.setattr(client_recording, "RECONNECT_SECONDS", 2.0)
     scheduler, address = scheduler_process
     with caplog.at_level(logging.WARNING, "roast_recorder"):
         client = Client(address)
@@ -274,7 +274,7 @@ def test_a_recording_that_fails_to_start_leaves_nothing_behind(client, tmp_path,
     def fail(*_):
         raise ValueError("no header today")
 
-    monkeypatch.setattr(api, "header", fail)
+    monkeypatch.setattr(client_recording, "header", fail)
 
     with pytest.raises(ValueError, match="no header"):
         roast_recorder.record(client, tmp_path / "trace.jsonl").start()

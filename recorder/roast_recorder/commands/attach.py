@@ -21,7 +21,7 @@ from roast_recorder.commands.options import add_recording_options, settings_of
 if TYPE_CHECKING:
     from distributed import Client, Security
 
-    from roast_recorder.api import Recording
+    from roast_recorder.client_recording import Recording
 
 CONNECT_TIMEOUT_SECONDS = 10.0
 

@@ -14,9 +14,6 @@ import pickle
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
-from distributed.comm.core import connect
-from distributed.core import send_recv
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from roast_recorder import environment
@@ -27,8 +24,8 @@ from roast_recorder.scheduler.computations import Computations
 from roast_recorder.scheduler.sampler import sample
 from roast_recorder.scheduler.wire_format import Row, needs_text, pack, plain
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
-from roast_recorder.settings import OPT_IN_KINDS, recorded_kinds
-from roast_recorder.worker.plugin import PLUGIN_NAME, PROCESS_OPERATION
+from roast_recorder.settings import recorded_kinds
+from roast_recorder.worker.plugin import PROCESS_OPERATION
 from roast_recorder.worker.profiler import ProfileReader
 
 if TYPE_CHECKING:
@@ -41,9 +38,6 @@ logger = logging.getLogger("roast_recorder")
 
 #: How long a closing scheduler waits for the next pull.
 CLOSE_TIMEOUT_SECONDS = 3.0
-
-#: How long workers may take to send their last measurements.
-HEARTBEAT_TIMEOUT_SECONDS = 2.0
 
 #: How long the plugin stays after its client has gone: a lost connection can come back, and
 #: the writing process of a killed client fetches the rest.
@@ -118,8 +112,21 @@ class RecorderPlugin(SchedulerPlugin):
             self._append,
         )
         self._computations = Computations(code=self._settings["code"])
-        self._attach_hooks()
-        self._record_members()
+        self._plugins = list(environment.plugin_facts(scheduler))
+        if "transition" in self._kinds:
+            self.transition = self._transition_hook()  # type: ignore[method-assign]
+        listen, streams = message_hooks.listen, scheduler.stream_handlers
+        self._unsubscribe = [listen(streams, "task-erred", self._on_task_erred)]
+        if "fine_metric" in self._kinds:
+            self._unsubscribe.append(
+                listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
+            )
+        for section, name, value in environment.scheduler_facts(scheduler):
+            self._record("environment", section=section, name=name, value=value)
+        for worker in scheduler.workers:
+            self.add_worker(scheduler, worker)
+        for client in _clients(scheduler):
+            self._record("client_added", client=client)
         # A list, because tasks can be forgotten before they are recorded.
         tasks = list(self._tasks.values())
         self._snapshot = asyncio.create_task(self._record_existing_tasks(tasks))
@@ -128,21 +135,6 @@ class RecorderPlugin(SchedulerPlugin):
         for operation, handler in self._operations().items():
             scheduler.handlers[operation] = handler
         await self._worker_plugins.register()
-
-    def _attach_hooks(self) -> None:
-        if "transition" in self._kinds:
-            self.transition = self._transition_hook()  # type: ignore[method-assign]
-        self._unsubscribe = [
-            message_hooks.listen(
-                self._scheduler.stream_handlers, "task-erred", self._on_task_erred
-            )
-        ]
-        if "fine_metric" in self._kinds:
-            self._unsubscribe.append(
-                message_hooks.listen(
-                    self._scheduler.handlers, "heartbeat_worker", self._on_heartbeat
-                )
-            )
 
     def _operations(self) -> dict[str, Callable[..., Any]]:
         return {
@@ -153,15 +145,6 @@ class RecorderPlugin(SchedulerPlugin):
                 trace_id=self._trace_id
             ): self._worker_plugins.receive_process,
         }
-
-    def _record_members(self) -> None:
-        self._plugins = list(environment.plugin_facts(self._scheduler))
-        for section, name, value in environment.scheduler_facts(self._scheduler):
-            self._record("environment", section=section, name=name, value=value)
-        for worker in self._scheduler.workers:
-            self.add_worker(self._scheduler, worker)
-        for client in _clients(self._scheduler):
-            self._record("client_added", client=client)
 
     async def _record_environment(self) -> None:
         """Record the scheduler's process and host."""
@@ -186,14 +169,6 @@ class RecorderPlugin(SchedulerPlugin):
             await asyncio.sleep(0)
         self._buffer.keys_as_text = odd_keys or self._odd_keys_entered
 
-    def _record_changed_plugins(self) -> None:
-        """Record the plugins again if some were added or removed."""
-        for fact in environment.plugin_facts(self._scheduler):
-            if fact not in self._plugins:
-                section, name, value = fact
-                name = f"{name} when recording ended"
-                self._record("environment", section=section, name=name, value=value)
-
     def _detach_hooks(self, ending: str) -> None:
         """Stop recording; the rest can still be pulled.
 
@@ -204,12 +179,16 @@ class RecorderPlugin(SchedulerPlugin):
         with contextlib.suppress(Exception):
             self._sample()
             self._take_profile()
-            self._record_changed_plugins()
+            for fact in environment.plugin_facts(self._scheduler):
+                if fact not in self._plugins:
+                    section, name, value = fact
+                    name = f"{name} when recording ended"
+                    self._record("environment", section=section, name=name, value=value)
         self._attached = False
         self._ending = ending
         for stop_listening in self._unsubscribe:
             stop_listening()
-        self.transition = _ignore  # type: ignore[method-assign]
+        self.transition = lambda *_, **__: None  # type: ignore[method-assign]
         self._woken.set()
 
     def _remove(self) -> None:
@@ -298,7 +277,7 @@ class RecorderPlugin(SchedulerPlugin):
             return
         if not self._attached:
             return
-        await self._flush_workers()
+        await self._worker_plugins.flush()
         await asyncio.wait([self._snapshot, self._describing])
         self._detach_hooks(ending)
         await self._worker_plugins.unregister()
@@ -392,7 +371,15 @@ class RecorderPlugin(SchedulerPlugin):
         t = time()
         self._append_graph(new, t, client, stimulus_id, snapshot=False)
         if "chunk" in self._kinds:
-            self._append_chunks(new, t)
+            seen_usermeta: dict[int, Any] = {}
+            for task in new:
+                try:
+                    chunk = chunks.chunk_identity(task.run_spec, seen_usermeta)
+                except Exception:
+                    logger.debug("roast: task %s cannot be read", task.key, exc_info=True)
+                    continue
+                if chunk is not None:
+                    self._append(("chunk", t, 1, {"key": str(task.key), **chunk}))
         if "computation" in self._kinds and (
             described := self._computations.describe_new(scheduler)
         ):
@@ -448,7 +435,7 @@ class RecorderPlugin(SchedulerPlugin):
 
     async def before_close(self) -> None:
         """Record the workers' last measurements while they are connected."""
-        await self._flush_workers()
+        await self._worker_plugins.flush()
         await asyncio.wait([self._snapshot, self._describing])
         self._sample()
 
@@ -532,40 +519,6 @@ class RecorderPlugin(SchedulerPlugin):
             content = (worker, self._server_ids.get(worker), deltas)
             self._buffer.append(("fine_metric", time(), len(deltas), content))
 
-    async def _flush_workers(self) -> None:
-        """Request a heartbeat and all pending records from every worker.
-
-        Measurements since the last heartbeat would be lost otherwise, and a worker that has
-        just joined may not have described itself yet.
-        """
-        wanted = not self._kinds.isdisjoint(
-            {"fine_metric", "profile", "environment", *OPT_IN_KINDS}
-        )
-        if not wanted or not self._scheduler.workers:
-            return
-        function = cloudpickle.dumps(
-            _flush_function(PLUGIN_NAME.format(trace_id=self._trace_id))
-        )
-        requests = [
-            asyncio.create_task(self._run_on(worker, function))
-            for worker in list(self._scheduler.workers)
-        ]
-        _, late = await asyncio.wait(requests, timeout=HEARTBEAT_TIMEOUT_SECONDS)
-        for request in late:
-            request.cancel()
-        await asyncio.gather(*requests, return_exceptions=True)
-
-    async def _run_on(self, worker: str, function: bytes) -> None:
-        # Not through the scheduler's pool: it would wait for a connection to a worker that
-        # does not answer when the scheduler closes.
-        comm = await connect(
-            worker, timeout=HEARTBEAT_TIMEOUT_SECONDS, **self._scheduler.connection_args
-        )
-        try:
-            await send_recv(comm, op="run", function=function, reply=True)
-        finally:
-            comm.abort()
-
     # -- rows ----------------------------------------------------------------------------
 
     def _append(self, row: Row) -> None:
@@ -619,17 +572,6 @@ class RecorderPlugin(SchedulerPlugin):
         if not self._odd_keys_entered and _have_odd_keys(tasks):
             self._odd_keys_entered = self._buffer.keys_as_text = True
 
-    def _append_chunks(self, tasks: list[TaskState], t: float) -> None:
-        seen_usermeta: dict[int, Any] = {}
-        for task in tasks:
-            try:
-                chunk = chunks.chunk_identity(task.run_spec, seen_usermeta)
-            except Exception:
-                logger.debug("roast: task %s cannot be read", task.key, exc_info=True)
-                continue
-            if chunk is not None:
-                self._append(("chunk", t, 1, {"key": str(task.key), **chunk}))
-
     def _record_span(self, span_id: str | None) -> None:
         """Record a span and its parents when its first task enters."""
         extension = self._scheduler.extensions.get("spans")
@@ -663,19 +605,14 @@ class RecorderPlugin(SchedulerPlugin):
                     self._take_profile()
             except Exception:
                 logger.exception("roast: the workers cannot be sampled")
-            if self._orphaned:
+            is_connected = self._client_id in (None, *self._scheduler.clients)
+            if not is_connected and monotonic() - self._buffer.last_pull > ORPHANED_SECONDS:
                 logger.info("roast: recording %s is not pulled any more", self._trace_id)
                 self._remove()
                 return
             await asyncio.sleep(self._settings["sample_interval_seconds"])
 
     # -- clients and workers at the end --------------------------------------------------
-
-    @property
-    def _orphaned(self) -> bool:
-        if self._client_id is None or self._client_id in self._scheduler.clients:
-            return False
-        return monotonic() - self._buffer.last_pull > ORPHANED_SECONDS
 
     def when_all_left(self, callback: Callable[[], None]) -> None:
         """Call a function when all workers and clients of a closing scheduler have left."""
@@ -733,22 +670,6 @@ def _plain_or_type(value: Any) -> Any:
         return f"<{type(value).__name__} that cannot be encoded: {type(error).__name__}>"
 
 
-def _ignore(*_args: Any, **_details: Any) -> None:
-    """Ignore a transition after the end of the recording."""
-
-
-def _flush_function(plugin_name: str) -> Callable[..., Any]:
-    """Return a function to run on workers, which is pickled by value."""
-
-    async def flush(dask_worker: Any) -> None:
-        await dask_worker.heartbeat()
-        plugin = dask_worker.plugins.get(plugin_name)
-        if plugin is not None:
-            await plugin.flush()
-
-    return flush
-
-
 def operation_name(operation: str, trace_id: str) -> str:
     """Return the name of a recorder's operation among the scheduler's handlers."""
     return f"roast_{operation}_{trace_id}"
@@ -759,17 +680,13 @@ def _error_of(details: dict[str, Any]) -> dict[str, Any]:
     text, exception = details.get("exception_text"), details.get("exception")
     if not text and isinstance(exception, bytes):
         # KilledWorker comes as a pickle only.
-        text = _text_of_pickle(exception)
+        try:
+            error = pickle.loads(exception)  # noqa: S301 - the scheduler's own
+            text = repr(error).partition("(")[0] + f": {error}"
+        except Exception:  # noqa: BLE001
+            text = "an exception that cannot be read"
     return {
         "exception": text,
         "traceback": details.get("traceback_text"),
         "cause": None if details.get("cause") is None else str(details["cause"]),
     }
-
-
-def _text_of_pickle(exception: bytes) -> str:
-    try:
-        error = pickle.loads(exception)  # noqa: S301 - the scheduler's own
-        return repr(error).partition("(")[0] + f": {error}"
-    except Exception:  # noqa: BLE001
-        return "an exception that cannot be read"

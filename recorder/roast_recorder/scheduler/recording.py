@@ -1,7 +1,7 @@
 """Recording from the plugin's buffer to the trace: pump, preload and rescue.
 
 :func:`pump` moves batches from the plugin to the writing process. It runs in the client
-(:mod:`roast_recorder.api`) or, for Dask's preload, inside the scheduler
+(:mod:`roast_recorder.client_recording`) or, for Dask's preload, inside the scheduler
 (:class:`SchedulerRecording`).
 
 A client can be killed, by a user or a batch system, while its scheduler lives on and holds

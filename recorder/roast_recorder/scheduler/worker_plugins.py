@@ -8,8 +8,13 @@ from collections.abc import Callable
 from time import time
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
+from distributed.comm.core import connect
+from distributed.core import send_recv
+
 from roast_recorder.environment import PROCESS, Sheets
 from roast_recorder.scheduler.wire_format import Row, unpack
+from roast_recorder.settings import OPT_IN_KINDS
 from roast_recorder.worker.plugin import PLUGIN_NAME, TOPIC
 
 if TYPE_CHECKING:
@@ -19,6 +24,12 @@ logger = logging.getLogger("roast_recorder")
 
 #: How long to wait for workers to set up or tear down their plugin.
 ANSWER_TIMEOUT_SECONDS = 3.0
+
+#: How long workers may take to send their last measurements.
+FLUSH_TIMEOUT_SECONDS = 2.0
+
+#: Kinds of records that workers send with heartbeats or collect for a while.
+COLLECTED_KINDS = frozenset({"fine_metric", "profile", "environment", *OPT_IN_KINDS})
 
 
 class WorkerPlugins:
@@ -81,6 +92,43 @@ class WorkerPlugins:
         if self._name in self._scheduler.worker_plugins:
             self._request = asyncio.get_running_loop().create_task(self.unregister())
 
+    async def flush(self) -> None:
+        """Request a heartbeat and all pending records from every worker.
+
+        Measurements since the last heartbeat would be lost otherwise, and a worker that has
+        just joined may not have described itself yet.
+        """
+        if self._kinds.isdisjoint(COLLECTED_KINDS) or not self._scheduler.workers:
+            return
+        name = self._name
+
+        async def flush(dask_worker: Any) -> None:
+            await dask_worker.heartbeat()
+            plugin = dask_worker.plugins.get(name)
+            if plugin is not None:
+                await plugin.flush()
+
+        function = cloudpickle.dumps(flush)
+        requests = [
+            asyncio.create_task(self._run_on(worker, function))
+            for worker in list(self._scheduler.workers)
+        ]
+        _, late = await asyncio.wait(requests, timeout=FLUSH_TIMEOUT_SECONDS)
+        for request in late:
+            request.cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+
+    async def _run_on(self, worker: str, function: bytes) -> None:
+        # Not through the scheduler's pool: it would wait for a connection to a worker that
+        # does not answer when the scheduler closes.
+        comm = await connect(
+            worker, timeout=FLUSH_TIMEOUT_SECONDS, **self._scheduler.connection_args
+        )
+        try:
+            await send_recv(comm, op="run", function=function, reply=True)
+        finally:
+            comm.abort()
+
     def receive(self, topic: Any, message: Any) -> bool:
         """Record what a worker's plugin has sent as an event.
 
@@ -130,7 +178,7 @@ class WorkerPlugins:
                     self._append(("environment", t, 1, fields))
             elif name not in self.sheets:
                 loss = {
-                    "reason": "more different configurations or lists of packages than are kept",
+                    "reason": "more configurations or lists of packages than are kept",
                     "record_kind": "environment",
                     "records": 1,
                     "detail": worker,

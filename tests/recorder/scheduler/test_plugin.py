@@ -19,9 +19,10 @@ from dask._task_spec import Task, TaskRef
 from distributed import SchedulerPlugin
 from distributed.protocol import Serialized, serialize
 
-from roast_recorder.scheduler import plugin, wire_format
+from roast_recorder.scheduler import plugin, wire_format, worker_plugins
 from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
 from roast_recorder.scheduler.wire_format import pack
+from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
 from roast_schemas.describe import json_schema
 
@@ -35,7 +36,7 @@ def load(path):
 
 simulated = load(Path(__file__).parents[3] / "benchmarks" / "simulated.py")
 
-RUN_ON = RecorderPlugin._run_on
+RUN_ON = WorkerPlugins._run_on
 CLIENT = simulated.CLIENT
 WORKERS = ["tcp://10.0.0.1:40000", "tcp://10.0.0.2:40000"]
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
@@ -45,11 +46,11 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 def short_timeouts(monkeypatch):
     """Requests to the simulated workers succeed at once; a missing puller is given up soon."""
 
-    async def run_on(_recorder, _worker, _function):
+    async def run_on(_plugins, _worker, _function):
         return None
 
-    monkeypatch.setattr(RecorderPlugin, "_run_on", run_on)
-    monkeypatch.setattr(plugin, "HEARTBEAT_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(WorkerPlugins, "_run_on", run_on)
+    monkeypatch.setattr(worker_plugins, "FLUSH_TIMEOUT_SECONDS", 0.05)
     monkeypatch.setattr(plugin, "CLOSE_TIMEOUT_SECONDS", 0.1)
 
 
@@ -357,10 +358,10 @@ def test_fine_metrics_of_heartbeats():
 
 
 def test_detaching_flushes_the_workers_if_anything_needs_that(monkeypatch):
-    async def run_on(recorder, worker, _function):
-        beat(recorder._scheduler, worker, OUTSIDE)
+    async def run_on(plugins, worker, _function):
+        beat(plugins._scheduler, worker, OUTSIDE)
 
-    monkeypatch.setattr(RecorderPlugin, "_run_on", run_on)
+    monkeypatch.setattr(WorkerPlugins, "_run_on", run_on)
 
     for kinds, flushed in ((OPTIONAL_KINDS, WORKERS), (("task",), [])):
         found = of_kind("fine_metric", recorded(nothing, kinds=kinds))
@@ -546,8 +547,8 @@ def test_neither_a_missing_puller_nor_a_silent_worker_blocks_a_closing_scheduler
         await asyncio.sleep(60)
 
     if unreachable:
-        monkeypatch.setattr(RecorderPlugin, "_run_on", RUN_ON)
-        monkeypatch.setattr(plugin, "connect", connect)
+        monkeypatch.setattr(WorkerPlugins, "_run_on", RUN_ON)
+        monkeypatch.setattr(worker_plugins, "connect", connect)
 
     async def work(scheduler):
         await attached(scheduler)

@@ -1,0 +1,401 @@
+"""The recording of a cluster by one of its clients, which owns the trace.
+
+A :class:`Recording` registers the recorder's plugin on the scheduler, pulls batches of rows
+from it, and passes them to a writing process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import pickle
+import platform
+import uuid
+from collections import Counter, deque
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Self
+
+from distributed import Scheduler
+
+from roast_recorder import environment, graphs
+from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
+from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
+from roast_recorder.scheduler.recording import header, log_end, pump, rescue_order
+from roast_recorder.scheduler.wire_format import plain
+from roast_recorder.writer.client import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from distributed import Client
+
+    from roast_recorder.settings import Settings
+
+logger = logging.getLogger("roast_recorder")
+
+#: How long the end of a recording may take before the caller continues without it.
+STOP_TIMEOUT_SECONDS = 30.0
+
+#: How long to wait for a lost connection to come back.
+RECONNECT_SECONDS = 25.0
+RETRY_INTERVAL_SECONDS = 0.5
+RETRY_TIMEOUT_SECONDS = 2.0
+
+#: Most graphs that wait to be written, which they do while the trace cannot be written.
+MAX_PENDING_GRAPHS = 10_000
+
+
+class RecorderGoneError(Exception):
+    """The recorder on the scheduler does not answer any more."""
+
+
+class Recording:
+    """One recording of one cluster into one trace.
+
+    It ends in order with the ``with`` block or :meth:`stop`, and also when the client is
+    closed or the cluster ends first.
+
+    Attributes
+    ----------
+    trace_id : str
+        Identity of the recording, which is in the trace's header.
+    """
+
+    def __init__(
+        self, client: Client, path: str | os.PathLike[str], settings: Settings
+    ) -> None:
+        self.trace_id = uuid.uuid4().hex
+        self._client = client
+        self._path = os.fspath(path)
+        self._settings = settings
+        self._writer: Writer | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._clock_offset_seconds = 0.0
+        self._ending = ""
+        self._disconnected = False
+        self._stopping = False
+        self._describing: asyncio.Task[None] | None = None
+        self._graphs: deque[dict[str, Any]] = deque()
+        self._graph_listener = contextlib.ExitStack()
+
+    @property
+    def records_by_kind(self) -> Counter[str]:
+        """Records in the trace so far."""
+        return self._started.records_by_kind
+
+    @property
+    def dropped_by_kind(self) -> Counter[str]:
+        """Records that have been dropped so far."""
+        return self._started.dropped_by_kind
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the trace so far."""
+        return self._started.nbytes
+
+    @property
+    def ended(self) -> bool:
+        """Whether the recording has ended, for whatever reason."""
+        return self._running is None or self._running.done()
+
+    def ended_in_order(self) -> bool:
+        """Return whether the recording has ended and its end is in the trace."""
+        return self.ended and bool(self._ending)
+
+    def when_ended(self, callback: Callable[[Any], None]) -> None:
+        """Call `callback` when the recording ends."""
+        if self._running is not None:
+            self._running.add_done_callback(callback)
+
+    def start(self) -> Any:
+        """Attach the recorder.
+
+        Returns
+        -------
+        Recording or awaitable
+            An awaitable of the recording if the client is asynchronous.
+
+        Raises
+        ------
+        OSError, ValueError
+            If the trace cannot be written. Nothing has been recorded then.
+        RuntimeError
+            If this recording was started before.
+        """
+        return self._client.sync(self.start_on_loop)
+
+    def stop(self) -> Any:
+        """Detach the recorder, fetch what is left and close the trace.
+
+        Stopping twice, or after the cluster has gone, has no further effect.
+
+        Returns
+        -------
+        None or awaitable
+            An awaitable if the client is asynchronous.
+        """
+        loop: Any = self._client.loop
+        loop_runs = loop is not None and loop.asyncio_loop.is_running()
+        if self._client.asynchronous or loop_runs:
+            return self._client.sync(self.stop_on_loop)
+        if self._writer is not None and self._running is not None:
+            # The loop that pulled is gone: the writing process ends the trace alone.
+            self._running = None
+            self._writer.release()
+        return None
+
+    def __enter__(self) -> Self:
+        if self._client.asynchronous:
+            raise TypeError("use 'async with' to record an asynchronous client")
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        # An exception of the user's block must not be replaced by one of the recorder.
+        try:
+            self.stop()
+        except Exception:
+            logger.exception("roast: recording %s did not end in order", self._path)
+
+    async def __aenter__(self) -> Self:
+        if not self._client.asynchronous:
+            raise TypeError("use 'with' to record a client that is not asynchronous")
+        await self.start_on_loop()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        try:
+            await self.stop_on_loop()
+        except Exception:
+            logger.exception("roast: recording %s did not end in order", self._path)
+
+    @property
+    def _started(self) -> Writer:
+        if self._writer is None:
+            raise RuntimeError(f"the recording of {self._path!r} has not been started")
+        return self._writer
+
+    # -- on the client's event loop ------------------------------------------------------
+
+    async def start_on_loop(self) -> Recording:
+        """Start the recording, as :meth:`start`, on the client's event loop."""
+        if self._writer is not None:
+            raise RuntimeError(f"the recording of {self._path!r} was started before")
+        try:
+            await self._attach()
+            self._writer = await self._open_writer()
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await self._call("detach", abandon=True)
+            raise
+        self._describing = asyncio.create_task(self._write_environment())
+        if "graph" in self._settings.kinds:
+            unsubscribe = graphs.listen(self._client, self._on_graph, code=self._settings.code)
+            self._graph_listener.callback(unsubscribe)
+        self._running = asyncio.create_task(self._run())
+        self._stop_with_client()
+        logger.info("roast: recording to %s", self._path)
+        return self
+
+    async def stop_on_loop(self) -> None:
+        """Stop the recording, as :meth:`stop`, on the client's event loop."""
+        running = self._running
+        if running is None:
+            return
+        self._stopping = True
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_SECONDS):
+                if not running.done() and not self._disconnected:
+                    # The recorder may end by itself before this request reaches it.
+                    request = asyncio.create_task(self._call("detach"))
+                    await asyncio.wait([request, running], return_when=asyncio.FIRST_COMPLETED)
+                    request.cancel()
+                    await asyncio.gather(request, return_exceptions=True)
+                await asyncio.shield(running)
+        except TimeoutError:
+            running.cancel()
+            await asyncio.wait([running])
+        self._running = None
+
+    async def _run(self) -> None:
+        """Pull and write until the recording ends, whatever ends it."""
+        writer = self._started
+        try:
+            ending = await pump(self._pull, writer)
+            self._graph_listener.close()
+            await self._write_graphs()
+            if self._describing is not None:
+                await asyncio.wait([self._describing])
+            await writer.finish(self._scheduler_time(), ending)
+            self._ending = ending
+        except asyncio.CancelledError:
+            # The event loop ends first. The writing process fetches the rest.
+            writer.release()
+            raise
+        except Exception as error:  # noqa: BLE001 - the user's program must continue
+            logger.warning(
+                "roast: the scheduler's recorder does not answer (%s); %s ends here",
+                error,
+                self._path,
+            )
+            await writer.abandon()
+        finally:
+            self._graph_listener.close()
+            if self._describing is not None:
+                self._describing.cancel()
+            atexit.unregister(self.stop)
+            log_end(writer, self._ending)
+
+    async def _pull(self, received: int) -> dict[str, Any]:
+        """Pull; wait for a lost connection to come back."""
+        lost_at = None
+        while True:
+            try:
+                # Dask itself tries to connect for half a minute, even if the client closes.
+                async with asyncio.timeout(
+                    RETRY_TIMEOUT_SECONDS if self._disconnected else None
+                ):
+                    answer: dict[str, Any] | None = await self._call("pull", received=received)
+            except OSError as error:
+                lost_at = lost_at or monotonic()
+                self._disconnected = True
+                is_closed = self._client.status in ("closing", "closed")
+                if is_closed or self._stopping or monotonic() - lost_at > RECONNECT_SECONDS:
+                    raise RecorderGoneError(f"{type(error).__name__}: {error}") from None
+                await asyncio.sleep(RETRY_INTERVAL_SECONDS)
+                continue
+            self._disconnected = False
+            if answer is None:
+                raise RecorderGoneError("it has left the scheduler")
+            await self._write_graphs()
+            return answer
+
+    async def _attach(self) -> None:
+        """Register the plugin on the scheduler."""
+        settings = self._settings
+        worker_plugin = pickled_worker_plugin(self.trace_id, settings)
+        plugin = RecorderPlugin(
+            self.trace_id, self._client.id, settings.as_dict(), worker_plugin
+        )
+        versions = await self._scheduler.versions()
+        ours, theirs = platform.python_version(), str(dict(versions["packages"])["python"])
+        same = ours.split(".")[:2] == theirs.split(".")[:2]
+        # In a LocalCluster the scheduler runs in this process. A plugin that came back by
+        # value would replace attributes of the very classes that it was made from.
+        address = self._scheduler.address
+        is_here = any(one.address == address for one in list(Scheduler._instances))
+        pickled = dumps_by_value(plugin) if same and not is_here else pickle.dumps(plugin)
+        try:
+            await self._scheduler.register_scheduler_plugin(
+                plugin=pickled, name=plugin.name, idempotent=False
+            )
+        except ModuleNotFoundError as error:
+            raise RuntimeError(
+                f"the scheduler runs Python {theirs}, this client {ours}: use the same, or "
+                f"install roast-trace on the scheduler ({error})"
+            ) from None
+
+    async def _open_writer(self) -> Writer:
+        before = time()
+        facts = await self._call("hello")
+        offset = self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
+        writer = Writer(
+            self._path,
+            header(self.trace_id, self._settings, offset, facts),
+            self._settings.as_dict(),
+            rescue=rescue_order(self._client, self.trace_id, offset),
+        )
+        await writer.open()
+        return writer
+
+    async def _write_environment(self) -> None:
+        """Write facts about the client, its process and its cluster."""
+        if "environment" not in self._settings.kinds:
+            return
+        try:
+            # In a thread, because it reads files and runs git.
+            facts = await asyncio.to_thread(self._client_facts)
+            t = self._scheduler_time()
+            await self._started.write(
+                [{"kind": "environment", "t": t, **plain(fact)} for fact in facts]
+            )
+        except Exception:
+            logger.debug("roast: facts about the client are missing", exc_info=True)
+
+    def _client_facts(self) -> list[dict[str, Any]]:
+        described = environment.describe_process("client", self._settings.as_dict())
+        facts = environment.facts_of(*described, environment.Sheets())
+        return facts + [
+            {"section": section, "name": name, "value": value}
+            for section, name, value in environment.client_facts(self._client)
+        ]
+
+    def _on_graph(self, described: dict[str, Any]) -> None:
+        """Queue a graph, in the thread that submits it."""
+        if len(self._graphs) < MAX_PENDING_GRAPHS:
+            about = {"kind": "graph", "t": self._scheduler_time(), "client": self._client.id}
+            self._graphs.append({**about, **described})
+
+    async def _write_graphs(self) -> None:
+        pending = [plain(self._graphs.popleft()) for _ in range(len(self._graphs))]
+        if pending:
+            await self._started.write(pending)
+
+    def _stop_with_client(self) -> None:
+        """Stop the recording when the client is closed or the process ends."""
+        if not self._client.asynchronous:
+            atexit.register(self.stop)
+        preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
+        if preloads is not None:
+            preloads.append(_StopWithClient(self))
+
+    async def _call(self, operation: str, **arguments: Any) -> Any:
+        """Call one of the recorder's operations on the scheduler."""
+        function = getattr(self._scheduler, operation_name(operation, self.trace_id))
+        return await function(**arguments)
+
+    @property
+    def _scheduler(self) -> Any:
+        """The scheduler's remote operations.
+
+        Raises
+        ------
+        OSError
+            If the client is not connected.
+        """
+        if self._client.scheduler is None:
+            raise OSError("the client has no scheduler")
+        return self._client.scheduler
+
+    def _scheduler_time(self) -> float:
+        return time() - self._clock_offset_seconds
+
+
+class _StopWithClient:
+    """One of a client's preloads, which it tears down before it closes."""
+
+    name = "roast-recorder"
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    async def start(self) -> None:
+        """Do nothing: the recording has been started."""
+
+    async def teardown(self) -> None:
+        """Stop the recording."""
+        await self._recording.stop_on_loop()

@@ -64,16 +64,12 @@ class Run:
 class Recording:
     """Versions and settings of the recording, from view ``trace_info``."""
 
-    trace_id: str = ""
-    segments: int = 0
     records: int = 0
-    clean_end: bool = False
     schema_version: str | None = None
     recorder_version: str | None = None
     dask_version: str | None = None
     distributed_version: str | None = None
     python_version: str | None = None
-    scheduler: str | None = None
     utc_offset_seconds: float | None = None
     sample_interval_seconds: float | None = None
 
@@ -113,14 +109,9 @@ def query_recording(trace: Session) -> Recording:
     ).pl()
     if segments.is_empty():
         return Recording()
-    totals = {
-        "segments": segments.height,
-        "records": int(segments["records"].fill_null(0).sum()),
-        "clean_end": bool(segments["clean_end"][-1]),
-    }
-    names = {field.name for field in fields(Recording)} - totals.keys()
-    first = segments.row(0, named=True).items()
-    return Recording(**totals, **{n: v for n, v in first if n in names and v is not None})
+    first = segments.row(0, named=True) | {"records": segments["records"].sum()}
+    names = {field.name for field in fields(Recording)}
+    return Recording(**{n: v for n, v in first.items() if n in names and v is not None})
 
 
 def query_time_spent(trace: Session, run: Run) -> TimeSpent:

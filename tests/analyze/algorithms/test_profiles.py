@@ -17,7 +17,7 @@ STACKS = {
 
 def stacks(*rows):
     """A frame of stacks from ``("f/a", samples, ambiguous)``."""
-    told = [
+    records = [
         {
             "stack": [f"{name} (a.py:1)" for name in path.split("/") if name],
             "frames": [
@@ -31,7 +31,7 @@ def stacks(*rows):
         }
         for path, samples, ambiguous in rows
     ]
-    return pl.DataFrame(told, schema=STACKS)
+    return pl.DataFrame(records, schema=STACKS)
 
 
 def test_equal_stacks_are_added_up():
@@ -79,9 +79,9 @@ def test_differences_of_shares():
 
 
 def test_a_function_that_calls_itself_counts_once():
-    told = difference(stacks(("f/f/f", 4, 0)), stacks(("f", 0, 4)), by="function")
+    compared = difference(stacks(("f/f/f", 4, 0)), stacks(("f", 0, 4)), by="function")
 
-    assert told.select(
+    assert compared.select(
         "share", "baseline_share", "self_share", "baseline_self_share"
     ).rows() == [(1.0, 1.0, 1.0, 0.0)]
 
@@ -97,14 +97,14 @@ def test_empty_profiles():
 
 
 def test_counted_lines_are_those_first_seen():
-    told = stacks(("f/a", 0, 0), ("f/b", 0, 0)).with_columns(
+    merged = stacks(("f/a", 0, 0), ("f/b", 0, 0)).with_columns(
         counted_samples=pl.Series([1, 2]),
         interval_seconds=0.01,
         lines=pl.Series([[7, None], [8, 9]]),
         start_t=pl.Series([2.0, 1.0]),
     )
 
-    assert counted(told)["stack"].to_list() == [
+    assert counted(merged)["stack"].to_list() == [
         ["@:0", "f@a.py:8", "b@a.py:9"],
         ["@:0", "f@a.py:8", "a@a.py:1"],
     ]

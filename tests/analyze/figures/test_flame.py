@@ -9,11 +9,11 @@ NAMES = ["id", "parent", "depth", "name", "self_seconds", "total_seconds", "tota
 
 def frame(*rows: tuple) -> pl.DataFrame:
     """Nodes from ``(id, parent, depth, name, own samples, all samples)``."""
-    told = [
+    records = [
         (i, parent, depth, name, own / 100, total / 100, total)
         for i, parent, depth, name, own, total in rows
     ]
-    nodes = pl.DataFrame(told, schema=NAMES, orient="row", infer_schema_length=None)
+    nodes = pl.DataFrame(records, schema=NAMES, orient="row", infer_schema_length=None)
     of_root = pl.col("depth") == 0
     return nodes.with_columns(
         ambiguous_samples=0,
@@ -25,19 +25,19 @@ def frame(*rows: tuple) -> pl.DataFrame:
 TREE = frame((0, None, 0, None, 0, 400), (1, 0, 1, "a<b>", 300, 300), (2, 0, 1, "c", 100, 100))
 
 
-def test_a_node_is_as_wide_as_its_samples_and_tells_its_time():
+def test_nodes_have_the_width_of_their_samples():
     (icicle,) = flame(TREE).data
 
     assert icicle.labels == ("all", "a&lt;b&gt;", "c")
     assert icicle.parents == ("", "0", "0")
     assert icicle.values == (400, 300, 100)
-    place, own, share, undecided, total, _ = icicle.customdata[1]
-    assert (place, own, share, undecided, total) == ("a.py:3", 3.0, 0.75, 0, 3.0)
+    place, own, share, ambiguous, total, _ = icicle.customdata[1]
+    assert (place, own, share, ambiguous, total) == ("a.py:3", 3.0, 0.75, 0, 3.0)
     assert icicle.marker.colors[0] == palette.OTHER
     assert icicle.marker.colors[1] == icicle.marker.colors[2]
 
 
-def test_the_colour_of_a_comparison_is_the_difference_of_shares():
+def test_colors_of_a_comparison_are_differences_of_shares():
     before = frame((0, None, 0, None, 0, 10), (1, 0, 1, "c", 5, 5), (2, 0, 1, "d", 5, 5))
 
     (icicle,) = flame(TREE, before).data
@@ -46,7 +46,7 @@ def test_the_colour_of_a_comparison_is_the_difference_of_shares():
     assert (icicle.marker.cmin, icicle.marker.cmax) == (-0.75, 0.75)
 
 
-def test_of_many_nodes_the_widest_are_drawn_with_all_above_them():
+def test_the_widest_nodes_are_drawn_with_their_parents():
     n = 3000
     chain = frame(
         (0, None, 0, None, 0, n), *((i, i - 1, i, f"f{i}", 1, n - i + 1) for i in range(1, n))
@@ -59,7 +59,7 @@ def test_of_many_nodes_the_widest_are_drawn_with_all_above_them():
 
 
 @pytest.mark.parametrize("nodes", [frame((0, None, 0, None, 0, 0)), TREE.clear()])
-def test_nothing_sampled_is_said(nodes):
+def test_a_profile_without_samples(nodes):
     figure = flame(nodes)
 
     assert figure.data == ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -64,6 +64,13 @@ _KEYS: Final = {
     "datasets": ("dataset",),
     "files": ("filename", "dataset"),
 }
+
+#: Attributes of a run that are compared as they are.
+_RUN_TOTALS: Final = (
+    "wall_seconds", "busy_seconds", "peak_workers", "peak_nthreads", "core_seconds",
+    "core_efficiency", "tasks", "events_per_second", "bytes_read", "peak_memory_bytes",
+    "failures", "lost_records",
+)  # fmt: skip
 
 _TOTALS_QUERY: Final = (
     "FROM run LEFT JOIN (SELECT trace_id, "
@@ -250,7 +257,25 @@ def _query_trace(trace: Session, label: str, names: tuple[str, ...]) -> TraceTot
 
 
 def _totals(traces: Iterable[TraceTotals]) -> pl.DataFrame:
-    rows = pl.DataFrame([_totals_row(trace) for trace in traces], infer_schema_length=None)
+    rows = pl.DataFrame(
+        [
+            {
+                "trace": trace.label,
+                **{name: getattr(trace.run, name) for name in _RUN_TOTALS},
+                # Without coffea, zero chunks would look as if all had failed.
+                **{
+                    name: getattr(trace.run, name) if trace.run.chunk_attempts else None
+                    for name in ("chunks", "events")
+                },
+                "kept_seconds": trace.time_spent.kept_seconds,
+                "wasted_seconds": trace.time_spent.wasted_seconds,
+                "idle_seconds": trace.idle_seconds,
+                "completeness": "incomplete" if trace.losses else "complete",
+            }
+            for trace in traces
+        ],
+        infer_schema_length=None,
+    )
     numbers = [name for name, kind in rows.schema.items() if kind.is_numeric()]
     return rows.with_columns(
         # The ratio of the first trace to itself is not worth showing.
@@ -259,32 +284,6 @@ def _totals(traces: Iterable[TraceTotals]) -> pl.DataFrame:
         .alias(name + RATIO)
         for name in numbers
     )
-
-
-def _totals_row(trace: TraceTotals) -> dict[str, Any]:
-    run, spent = trace.run, trace.time_spent
-    has_chunks = bool(run.chunk_attempts)
-    return {
-        "trace": trace.label,
-        "wall_seconds": run.wall_seconds,
-        "busy_seconds": run.busy_seconds,
-        "peak_workers": run.peak_workers,
-        "peak_nthreads": run.peak_nthreads,
-        "core_seconds": run.core_seconds,
-        "kept_seconds": spent.kept_seconds,
-        "wasted_seconds": spent.wasted_seconds,
-        "idle_seconds": trace.idle_seconds,
-        "core_efficiency": run.core_efficiency,
-        "tasks": run.tasks,
-        "chunks": run.chunks if has_chunks else None,
-        "events": run.events if has_chunks else None,
-        "events_per_second": run.events_per_second,
-        "bytes_read": run.bytes_read,
-        "peak_memory_bytes": run.peak_memory_bytes,
-        "failures": run.failures,
-        "lost_records": run.lost_records,
-        "completeness": "incomplete" if trace.losses else "complete",
-    }
 
 
 def _ratio(value: pl.Expr, first: pl.Expr) -> pl.Expr:

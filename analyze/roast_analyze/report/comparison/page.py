@@ -218,6 +218,19 @@ def _over_time(comparison: Comparison) -> Section:
 
 def _compute(comparison: Comparison) -> Section:
     text, plots, shown = [], [], []
+    difference = Field(DIFFERENCE, "difference", "difference", group="seconds")
+    seconds = [
+        Field(
+            seconds_in(label),
+            shortened(visible(short), _HEADING),
+            "seconds",
+            group="seconds",
+            times=seconds_in(label) + RATIO if number else "",
+        )
+        for number, (label, short) in enumerate(
+            zip(comparison.labels, comparison.short_labels, strict=True)
+        )
+    ]
     for view, title, names, noun in (
         ("prefixes", "By prefix", (Field("prefix", "prefix"),), "prefix"),
         ("datasets", "By dataset", (Field("dataset", "dataset"),), "dataset"),
@@ -227,13 +240,12 @@ def _compute(comparison: Comparison) -> Section:
         if listing.total == 0:
             continue
         text.append(sentences.difference(comparison, listing, noun, view))
-        columns = _group_columns(comparison, names)
+        columns = (names[0], *seconds, difference, *names[1:])
         shown.append(_table(comparison, view, title, listing, columns))
         if view != "files":
-            seconds = [seconds_in(label) for label in comparison.labels]
             figure = figures.stacked(
                 comparison.short_labels,
-                figures.largest_parts(listing.rows, noun, seconds),
+                figures.largest_parts(listing.rows, noun, [f.name for f in seconds]),
                 "time of all attempts (s)",
             )
             plots.append(
@@ -246,22 +258,6 @@ def _compute(comparison: Comparison) -> Section:
     if not shown:
         return replace(section, empty="None of these traces contains tasks or chunks.")
     return replace(section, sentences=tuple(text), plots=tuple(plots), tables=tuple(shown))
-
-
-def _group_columns(comparison: Comparison, names: tuple[Field, ...]) -> tuple[Field, ...]:
-    labels = zip(comparison.labels, comparison.short_labels, strict=True)
-    seconds = [
-        Field(
-            seconds_in(label),
-            shortened(visible(short), _HEADING),
-            "seconds",
-            group="seconds",
-            times=seconds_in(label) + RATIO if number else "",
-        )
-        for number, (label, short) in enumerate(labels)
-    ]
-    difference = Field(DIFFERENCE, "difference", "difference", group="seconds")
-    return (names[0], *seconds, difference, *names[1:])
 
 
 def _facts(comparison: Comparison) -> Section:

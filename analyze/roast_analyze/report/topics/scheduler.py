@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from roast_analyze.figures.layout import TimeAxis
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
-    from roast_analyze.report.plots import Plot
 
 #: What happened at the very end belongs to the last bucket.
 _BUCKET: Final = "least(floor(({t} - $begin_t) / $width)::BIGINT, $last) AS bucket"
@@ -140,12 +139,22 @@ def section(found: SchedulerLoad, context: Context) -> Section:
         "SELECT t, event_loop_interval_seconds FROM worker_samples",
         command=context.view_command("concurrency"),
     )
+    plots = [plot]
+    if found.tasks:
+        stolen = f", and {q.counted(found.stolen, 'stolen task')}" if found.stolen else ""
+        submissions = plot_of(
+            submission_figure(load, context.axis),
+            name="submissions",
+            title="Task submissions",
+            description=f"Over time: {q.counted(found.tasks, 'task')} submitted in "
+            f"{q.counted(found.batches, 'batch', 'batches')}{stolen}.",
+            query="SELECT submitted_t, count(*) AS tasks FROM tasks GROUP BY submitted_t; "
+            "SELECT t, payload FROM events WHERE topic = 'stealing'",
+            command=context.view_command("tasks"),
+        )
+        plots.append(submissions)
     sentences = (_load(load), _submissions(found), _stealing(found))
-    return replace(
-        section,
-        sentences=tuple(filter(None, sentences)),
-        plots=(plot, _submission_plot(found, context)) if found.tasks else (plot,),
-    )
+    return replace(section, sentences=tuple(filter(None, sentences)), plots=tuple(plots))
 
 
 def _load(load: pl.DataFrame) -> str:
@@ -192,22 +201,6 @@ def _stealing(found: SchedulerLoad) -> str:
         late = f"; {q.counted(found.too_late, 'request')} came too late"
     stolen = q.counted(found.stolen, "task was stolen", "tasks were stolen")
     return f"{stolen} from busy workers by idle ones{late}."
-
-
-def _submission_plot(found: SchedulerLoad, context: Context) -> Plot:
-    stolen = ""
-    if found.stolen:
-        stolen = f", and {q.counted(found.stolen, 'stolen task')}"
-    return plot_of(
-        submission_figure(found.load, context.axis),
-        name="submissions",
-        title="Task submissions",
-        description=f"Over time: {q.counted(found.tasks, 'task')} submitted in "
-        f"{q.counted(found.batches, 'batch', 'batches')}{stolen}.",
-        query="SELECT submitted_t, count(*) AS tasks FROM tasks GROUP BY submitted_t; "
-        "SELECT t, payload FROM events WHERE topic = 'stealing'",
-        command=context.view_command("tasks"),
-    )
 
 
 def figure(load: pl.DataFrame, axis: TimeAxis) -> Figure:

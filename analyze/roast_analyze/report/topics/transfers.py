@@ -231,7 +231,23 @@ def figure(transfers: Transfers) -> Figure:
     def scaled(value: float | None) -> float | None:
         return None if value is None else float(f"{value / divisor:.3g}")
 
-    drawn = _empty_map(names)
+    ticks = {"tickmode": "array", "tickvals": rows, "ticktext": list(names.values())}
+    named = len(names) <= _NAMED_COLUMNS
+    drawn = layout.empty_figure(
+        _AROUND_PX + max(_ROW_PX * len(names), _LEAST_PX),
+        xaxis=layout.axis(
+            "destination" if named else "destination, in the same order",
+            # Two or three columns across the whole page would look like bars.
+            domain=[0, min(1, len(names) / _NAMED_COLUMNS)],
+            showticklabels=named,
+            showgrid=False,
+            **ticks,
+        ),
+        yaxis=layout.axis("source", autorange="reversed", showgrid=False, **ticks),
+    )
+    if not named:
+        # Without tick labels plotly writes the title onto the map.
+        drawn.update_layout(xaxis_title_standoff=28, margin_b=48)
     drawn.add_trace(
         Heatmap(
             z=[[scaled(values.get((source, to))) for to in rows] for source in rows],
@@ -261,25 +277,4 @@ def figure(transfers: Transfers) -> Figure:
             meta=layout.columns(x="destination", y="source", z=f"{column}_in_{unit}"),
         )
     )
-    return drawn
-
-
-def _empty_map(names: dict[int, str]) -> Figure:
-    ticks = {"tickmode": "array", "tickvals": list(names), "ticktext": list(names.values())}
-    named = len(names) <= _NAMED_COLUMNS
-    drawn = layout.empty_figure(
-        _AROUND_PX + max(_ROW_PX * len(names), _LEAST_PX),
-        xaxis=layout.axis(
-            "destination" if named else "destination, in the same order",
-            # Two or three columns across the whole page would look like bars.
-            domain=[0, min(1, len(names) / _NAMED_COLUMNS)],
-            showticklabels=named,
-            showgrid=False,
-            **ticks,
-        ),
-        yaxis=layout.axis("source", autorange="reversed", showgrid=False, **ticks),
-    )
-    if not named:
-        # Without tick labels plotly writes the title onto the map.
-        drawn.update_layout(xaxis_title_standoff=28, margin_b=48)
     return drawn

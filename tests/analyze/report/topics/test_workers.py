@@ -3,7 +3,6 @@
 import re
 
 import polars as pl
-import pytest
 
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import POINT_LIMIT
@@ -227,22 +226,22 @@ def test_the_sparklines_of_a_page_are_small():
     assert sum(map(len, paths)) < 8 * sparklines.POINTS_PER_PAGE
 
 
-@pytest.mark.parametrize(
-    ("values", "top", "path"),
-    [
-        ([0.0, 1.0], 1.0, "M0 15l30-14"),
-        ([1.0, 0.0, 0.5], 1.0, "M0 1l20 14l20-7"),
-        ([5.0, 5.0, 5.0, 5.0], 10.0, "M0 8h45"),
-        ([None, 1.0, None, 0.0, 0.0], 1.0, "M12 1h0M36 15h12"),
-        ([9.0, -9.0], 1.0, "M0 1l30 14"),
-        ([0.0, 0.0], 0.0, "M0 15h30"),
-        ([None, None], 1.0, ""),
-        ([], 1.0, ""),
-    ],
-    ids=["up", "down", "level", "gaps", "outside", "no-top", "nothing", "empty"],
-)
-def test_paths(values, top, path):
-    assert sparklines.path(values, top) == path
+PATHS = [
+    ([0.0, 1.0], 1.0, "M0 15l30-14"),
+    ([1.0, 0.0, 0.5], 1.0, "M0 1l20 14l20-7"),
+    ([5.0, 5.0, 5.0, 5.0], 10.0, "M0 8h45"),
+    ([None, 1.0, None, 0.0, 0.0], 1.0, "M12 1h0M36 15h12"),
+    ([9.0, -9.0], 1.0, "M0 1l30 14"),
+    ([0.0, 0.0], 0.0, "M0 15h30"),
+    ([None, None], 1.0, ""),
+    ([], 1.0, ""),
+]
+
+
+def test_paths():
+    paths = [(values, top, sparklines.path(values, top)) for values, top, _ in PATHS]
+
+    assert paths == PATHS
 
 
 def test_a_path_stays_within_its_size():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.section import Section, Snippet
@@ -111,18 +111,17 @@ def _jobs(found: Environment) -> str:
     kinds = found.jobs.rows.filter(process="worker").to_dicts()
     if not kinds:
         return ""
-    named = [_job(kind) for kind in kinds[:JOBS_NAMED]]
+    named = []
+    for kind in kinds[:JOBS_NAMED]:
+        workers = q.counted(kind["processes"], "worker")
+        jobs = q.counted(kind["jobs"], "batch job")
+        text = f"{workers} in {jobs} of {visible(kind['system'])}"
+        if kind["queue"] is not None:
+            text += f", queue {shortened(visible(kind['queue']), 40)}"
+        if kind["cores"] is not None:
+            text += f", {q.counted(int(kind['cores']), 'core')}"
+        named.append(text)
     return f"{q.series(named)}{q.and_more(len(kinds), len(named))}."
-
-
-def _job(kind: dict[str, Any]) -> str:
-    workers, jobs = q.counted(kind["processes"], "worker"), q.counted(kind["jobs"], "batch job")
-    parts = [f"{workers} in {jobs} of {visible(kind['system'])}"]
-    if kind["queue"] is not None:
-        parts.append(f"queue {shortened(visible(kind['queue']), 40)}")
-    if kind["cores"] is not None:
-        parts.append(q.counted(int(kind["cores"]), "core"))
-    return ", ".join(parts)
 
 
 _OPTIONS: Final = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -152,9 +152,22 @@ def build(
         seen[tree.node_frames[node]] += samples
     return Flame(
         embedded=pack(embedded),
-        workers=_choices(groups.workers, names, "workers"),
-        prefixes=_choices(groups.prefixes, {}, "prefixes"),
-        logs=_log_choices(groups.logs),
+        workers=_choices(
+            [names.get(worker or "") or _name(worker) for worker in groups.workers],
+            MOST_WORKERS,
+            "({:,} other workers)",
+        ),
+        prefixes=_choices(
+            list(map(_name, groups.prefixes)), MOST_PREFIXES, "({:,} other prefixes)"
+        ),
+        logs=tuple(
+            replace(choice, value=_log_number(choice.value))
+            for choice in _choices(
+                [f"Yappi: {_name(log)}" for log in groups.logs],
+                MOST_LOGS,
+                "Yappi: {:,} others",
+            )
+        ),
         has_scheduler=any(worker == _SCHEDULER for worker, _, _ in groups.listed),
         samples=int(of_dask["samples"].sum()),
         ambiguous=seen[_SEVERAL_FRAME],
@@ -216,19 +229,6 @@ def _log_number(place: int) -> int:
     return _SCHEDULER - 1 - min(place, MOST_LOGS)
 
 
-def _log_choices(logs: list[str]) -> tuple[Choice, ...]:
-    """List the Yappi files; those beyond the limit are one entry."""
-    listed = [
-        Choice(_log_number(place), f"Yappi: {shortened(visible(log), 60)}")
-        for place, log in enumerate(logs[:MOST_LOGS])
-    ]
-    if len(logs) > MOST_LOGS:
-        listed.append(
-            Choice(_log_number(MOST_LOGS), f"Yappi: {len(logs) - MOST_LOGS:,} others")
-        )
-    return tuple(listed)
-
-
 def _ranked(seen: pl.DataFrame, name: str) -> dict[str | None, int]:
     """Rank names by their samples."""
     totals: Counter[str | None] = Counter()
@@ -237,21 +237,15 @@ def _ranked(seen: pl.DataFrame, name: str) -> dict[str | None, int]:
     return {value: rank for rank, (value, _) in enumerate(totals.most_common())}
 
 
-def _choices(
-    ranked: dict[str | None, int], names: Mapping[str, str], noun: str
-) -> tuple[Choice, ...]:
-    """List the entries of a select, the most samples first; those beyond the limit are one."""
-    most = MOST_WORKERS if noun == "workers" else MOST_PREFIXES
-    listed = [
-        Choice(
-            rank,
-            "(none)" if value is None else names.get(value) or shortened(visible(value), 60),
-        )
-        for value, rank in list(ranked.items())[:most]
-    ]
-    if len(ranked) > most:
-        listed.append(Choice(most, f"({len(ranked) - most:,} other {noun})"))
-    return tuple(listed)
+def _choices(texts: list[str], most: int, others: str) -> tuple[Choice, ...]:
+    """List the entries of a select; those beyond the limit are one."""
+    rest = len(texts) - most
+    shown = [*texts[:most], others.format(rest)] if rest > 0 else texts
+    return tuple(Choice(number, text) for number, text in enumerate(shown))
+
+
+def _name(value: str | None) -> str:
+    return "(none)" if value is None else shortened(visible(value), 60)
 
 
 def _counts(

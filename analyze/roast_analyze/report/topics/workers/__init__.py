@@ -47,7 +47,18 @@ def section(context: Context) -> Section:
         chosen="the first in this order",
         sparklines=curves.sparklines,
     )
-    plots = [_count(context, recorded_t)]
+    plots = [
+        plot_of(
+            worker_count.figure(workers, context.axis, recorded_t),
+            name="headcount",
+            title="Worker count",
+            description="Number of workers over time, at most "
+            f"{q.count(context.run.peak_workers)}, with marks where workers joined, left or "
+            "were lost.",
+            query=f"{WORKERS_QUERY} ORDER BY added_t",
+            command=context.view_command("workers"),
+        )
+    ]
     if not context.cluster_samples.is_empty():
         plots.append(_cpu(context))
     return replace(
@@ -84,18 +95,6 @@ def _joined_and_left(workers: pl.DataFrame, recorded_t: float) -> str:
     counts = [f"{q.counted(joined, 'worker')} joined after the start"] if joined else []
     counts += [f"{q.counted(left, 'worker')} left in order"] if left else []
     return f"{q.series(counts)}." if counts else ""
-
-
-def _count(context: Context, recorded_t: float) -> Plot:
-    return plot_of(
-        worker_count.figure(context.workers, context.axis, recorded_t),
-        name="headcount",
-        title="Worker count",
-        description=f"Number of workers over time, at most {q.count(context.run.peak_workers)}, "
-        "with marks where workers joined, left or were lost.",
-        query=f"{WORKERS_QUERY} ORDER BY added_t",
-        command=context.view_command("workers"),
-    )
 
 
 def _cpu(context: Context) -> Plot:

@@ -207,7 +207,12 @@ class Recording:
             unsubscribe = graphs.listen(self._client, self._on_graph, code=self._settings.code)
             self._graph_listener.callback(unsubscribe)
         self._running = asyncio.create_task(self._run())
-        self._stop_with_client()
+        if not self._client.asynchronous:
+            atexit.register(self.stop)
+        # A client tears down its preloads before it closes.
+        preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
+        if preloads is not None:
+            preloads.append(_StopWithClient(self))
         logger.info("roast: recording to %s", self._path)
         return self
 
@@ -355,14 +360,6 @@ class Recording:
         if pending:
             await self._started.write(pending)
 
-    def _stop_with_client(self) -> None:
-        """Stop the recording when the client is closed or the process ends."""
-        if not self._client.asynchronous:
-            atexit.register(self.stop)
-        preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
-        if preloads is not None:
-            preloads.append(_StopWithClient(self))
-
     async def _call(self, operation: str, **arguments: Any) -> Any:
         """Call one of the recorder's operations on the scheduler."""
         function = getattr(self._scheduler, operation_name(operation, self.trace_id))
@@ -386,7 +383,7 @@ class Recording:
 
 
 class _StopWithClient:
-    """One of a client's preloads, which it tears down before it closes."""
+    """A preload of a client, which stops the recording when the client is closed."""
 
     name = "roast-recorder"
 

@@ -34,31 +34,42 @@ def leftovers(dask_scheduler):
     )
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.zst"])
-def test_a_context_manager_records_from_header_to_trailer(client, tmp_path, read_lines, ending):
-    trace = tmp_path / f"trace{ending}"
+def test_a_context_manager_records_from_header_to_trailer(client, tmp_path, read_lines):
+    for name in ("trace.jsonl", "trace.jsonl.zst"):
+        trace = tmp_path / name
+        trace.write_text("an older one")
+        trace.chmod(0o644)
 
-    with roast_recorder.record(client, trace):
-        assert da.ones((100, 100), chunks=50).sum().compute() == 10_000
+        with roast_recorder.record(client, trace):
+            assert da.ones((100, 100), chunks=50).sum().compute() == 10_000
+            client.log_event("my topic", {"cut": 30, "text": "<b>"})
 
-    lines = read_lines(trace)
-    assert kinds(lines)[0] == "header"
-    assert kinds(lines)[-1] == "trailer"
-    assert {"environment", "worker_added", "worker_sample", "task", "transition"} <= set(
-        kinds(lines)
-    )
-    assert client.run_on_scheduler(leftovers) == []
+        lines = read_lines(trace)
+        assert kinds(lines)[0] == "header"
+        assert kinds(lines)[-1] == "trailer"
+        assert {"environment", "worker_added", "worker_sample", "task", "transition"} <= set(
+            kinds(lines)
+        )
+        [event] = [line for line in lines if line.get("topic") == "my topic"]
+        assert event["payload"] == {"cut": 30, "text": "<b>"}
+        assert stat.S_IMODE(trace.stat().st_mode) == 0o600, "others must not read it"
+        assert client.run_on_scheduler(leftovers) == []
 
 
 def test_start_and_stop(client, tmp_path, read_lines):
-    recording = roast_recorder.record(client, tmp_path / "trace.jsonl")
+    trace = tmp_path / "trace.jsonl"
+    recording = roast_recorder.record(client, trace, flush_interval_seconds=0.1)
 
     recording.start()
-    client.submit(sum, [1, 2]).result()
+    client.submit(sum, [1, 2], key="early").result()
+    until = time.monotonic() + 10
+    while "early" not in trace.read_text():
+        assert time.monotonic() < until, "nothing was written during the run"
+        time.sleep(0.05)
     recording.stop()
     recording.stop()
 
-    lines = read_lines(tmp_path / "trace.jsonl")
+    lines = read_lines(trace)
     assert kinds(lines).count("trailer") == 1
     assert recording.records_by_kind.total() == len(lines)
 
@@ -139,44 +150,11 @@ def test_the_users_exception_reaches_the_user(client, tmp_path, read_lines):
     ]
 
 
-def test_events_of_users_are_recorded(client, tmp_path, read_lines):
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
-        client.log_event("my topic", {"cut": 30, "text": "<b>"})
-
-    [event] = [
-        line for line in read_lines(tmp_path / "trace.jsonl") if line.get("topic") == "my topic"
-    ]
-    assert event["payload"] == {"cut": 30, "text": "<b>"}
-
-
-def test_records_are_in_the_file_during_the_run(client, tmp_path):
-    with roast_recorder.record(client, tmp_path / "trace.jsonl", flush_interval_seconds=0.1):
-        client.submit(sum, [1, 2], key="early").result()
-        until = time.monotonic() + 10
-        while "early" not in (tmp_path / "trace.jsonl").read_text():
-            assert time.monotonic() < until, "nothing was written during the run"
-            time.sleep(0.05)
-
-
-def test_only_the_owner_can_read_the_trace(client, tmp_path):
+def test_another_type_than_client_is_refused_and_keeps_the_older_trace(cluster, tmp_path):
     (tmp_path / "trace.jsonl").write_text("an older one")
-    (tmp_path / "trace.jsonl").chmod(0o644)
-
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
-        pass
-
-    assert stat.S_IMODE((tmp_path / "trace.jsonl").stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize("wrong", ["cluster", "address", "number"])
-def test_another_type_than_client_is_refused_and_keeps_the_older_trace(
-    cluster, tmp_path, wrong
-):
-    (tmp_path / "trace.jsonl").write_text("an older one")
-    client = {"cluster": cluster, "address": cluster.scheduler_address, "number": 8786}[wrong]
-
-    with pytest.raises(TypeError, match=r"takes a distributed\.Client, not a"):
-        roast_recorder.record(client, tmp_path / "trace.jsonl")
+    for client in (cluster, cluster.scheduler_address, 8786):
+        with pytest.raises(TypeError, match=r"takes a distributed\.Client, not a"):
+            roast_recorder.record(client, tmp_path / "trace.jsonl")
 
     assert (tmp_path / "trace.jsonl").read_text() == "an older one"
 
@@ -295,21 +273,18 @@ def test_a_cluster_closed_first_ends_the_trace_in_order(tmp_path, read_lines):
     assert (trailer["kind"], trailer["reason"]) == ("trailer", "the scheduler closed")
 
 
-def test_a_missing_folder_is_an_error_before_the_run(client, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere/trace\.jsonl"):
-        roast_recorder.record(client, tmp_path / "nowhere" / "trace.jsonl").start()
-
-    assert client.run_on_scheduler(leftovers) == []
-
-
-@pytest.mark.parametrize("name", ["trace.json", "trace"])
-def test_a_name_that_no_trace_can_have(client, tmp_path, name):
-    (tmp_path / name).write_text("precious")
-
-    with pytest.raises(ValueError, match=name):
-        roast_recorder.record(client, tmp_path / name).start()
-
-    assert (tmp_path / name).read_text() == "precious"
+def test_a_target_that_is_no_trace_is_refused_before_the_run(client, tmp_path):
+    for name, error in (
+        ("nowhere/trace.jsonl", FileNotFoundError),
+        ("trace.json", ValueError),
+        ("trace", ValueError),
+    ):
+        if error is ValueError:
+            (tmp_path / name).write_text("precious")
+        with pytest.raises(error, match=name):
+            roast_recorder.record(client, tmp_path / name).start()
+        assert error is not ValueError or (tmp_path / name).read_text() == "precious"
+        assert client.run_on_scheduler(leftovers) == []
 
 
 def test_a_disk_that_fills_does_not_stop_the_run(client, tmp_path, caplog):

@@ -19,7 +19,7 @@ from roast_recorder.commands import FAILED, SUCCESS, CallError
 from roast_recorder.commands.options import add_recording_options, settings_of
 
 if TYPE_CHECKING:
-    from distributed import Client, Security
+    from distributed import Client
 
     from roast_recorder.client_recording import Recording
 
@@ -77,13 +77,20 @@ def _attach(options: argparse.Namespace) -> int:
 
 
 def _connect(options: argparse.Namespace) -> Client:
-    from distributed import Client
+    from distributed import Client, Security
     from distributed.comm.core import connect
 
     # The recorder reports in one line that the scheduler has gone.
     for name in ("distributed", "distributed.client", "distributed.core"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    address, security = _address(options.address), _security(options)
+    address = _address(options.address)
+    files = {
+        "tls_ca_file": options.tls_ca_file,
+        "tls_client_cert": options.tls_cert,
+        "tls_client_key": options.tls_key,
+    }
+    given = {name: file for name, file in files.items() if file is not None}
+    security = Security(**given, require_encryption=True) if given else Security()
 
     async def check_connection() -> None:
         arguments = security.get_connection_args("client")
@@ -115,18 +122,6 @@ def _address(argument: str) -> str:
         raise CallError(f"cannot read scheduler file {argument!r}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
         raise CallError(f"invalid scheduler file {argument!r}: it has no address") from None
-
-
-def _security(options: argparse.Namespace) -> Security:
-    from distributed import Security
-
-    files = {
-        "tls_ca_file": options.tls_ca_file,
-        "tls_client_cert": options.tls_cert,
-        "tls_client_key": options.tls_key,
-    }
-    given = {name: file for name, file in files.items() if file is not None}
-    return Security(**given, require_encryption=True) if given else Security()
 
 
 def _wait(recording: Recording, stop: threading.Event, duration_seconds: float | None) -> None:

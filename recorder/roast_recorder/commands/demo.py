@@ -61,51 +61,46 @@ def _demo(options: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CallError(f"cannot create folder {str(folder)!r}: {error.strerror}") from None
-    fileset = _users_fileset(options.files) if options.files else _generated_fileset(folder)
-    trace = folder / "demo.jsonl.zst"
-    failure = _run_demo(trace, fileset, options)
-    if failure:
-        print(f"\nThe analysis failed; its trace contains the reason: {failure}\n")
-    return _show(trace) or (FAILED if failure else SUCCESS)
-
-
-def _users_fileset(files: list[Path]) -> dict[str, list[str]]:
-    """Return the user's files by dataset, which is the name of the file's folder."""
-    fileset: dict[str, list[str]] = {}
-    for file in files:
-        if not file.is_file():
-            raise CallError(f"no file {str(file)!r}: use ROOT files of this machine")
-        fileset.setdefault(file.resolve().parent.name or "files", []).append(str(file))
-    return fileset
-
-
-def _generated_fileset(folder: Path) -> dict[str, list[str]]:
-    from rich.progress import track
-
-    from roast_recorder.demo import files
-
-    total = sum(dataset.files for dataset in files.DATASETS)
-    for _ in track(files.write_files(folder), description="Writing input files", total=total):
-        pass
-    return files.fileset(folder)
-
-
-def _run_demo(trace: Path, fileset: dict[str, list[str]], options: argparse.Namespace) -> str:
-    """Run the analysis; return the text of its exception, or an empty text."""
+    fileset = _fileset(options.files, folder)
+    # Imports coffea, which takes seconds.
     from roast_recorder.demo.run import record_demo
 
+    trace = folder / "demo.jsonl.zst"
     keywords: dict[str, Any] = {
         "treename": options.tree,
         "chunksize": options.chunksize,
         "workers": options.workers,
     }
+    code = SUCCESS
     try:
-        outcome = record_demo(trace, fileset, **keywords)
+        report = record_demo(trace, fileset, **keywords).report
     except Exception as error:  # noqa: BLE001 - the analysis may fail in any way
-        return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
-    events, chunks = outcome.report["entries"], outcome.report["chunks"]
-    print(f"coffea processed {events:,} events in {chunks} chunks.\n")
-    return ""
+        code = FAILED
+        failure = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
+        print(f"\nThe analysis failed; its trace contains the reason: {failure}\n")
+    else:
+        events, chunks = report["entries"], report["chunks"]
+        print(f"coffea processed {events:,} events in {chunks} chunks.\n")
+    return _show(trace) or code
+
+
+def _fileset(users_files: list[Path] | None, folder: Path) -> dict[str, list[str]]:
+    """Return files by dataset: the user's by their folder's name, or generated ones."""
+    if not users_files:
+        from rich.progress import track
+
+        from roast_recorder.demo import files
+
+        total = sum(dataset.files for dataset in files.DATASETS)
+        for _ in track(files.write_files(folder), "Writing input files", total):
+            pass
+        return files.fileset(folder)
+    fileset: dict[str, list[str]] = {}
+    for file in users_files:
+        if not file.is_file():
+            raise CallError(f"no file {str(file)!r}: use ROOT files of this machine")
+        fileset.setdefault(file.resolve().parent.name or "files", []).append(str(file))
+    return fileset
 
 
 def _show(trace: Path) -> int:

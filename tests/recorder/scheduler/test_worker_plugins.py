@@ -149,36 +149,21 @@ def test_events_of_other_topics_are_left_alone(record, client, cluster):
     assert what_is_left(client, cluster) == ([], [], {})
 
 
-def test_a_chunk_is_recorded_before_its_task_ends(record, client, cluster):
-    recorder = record("t")
-
-    future = client.submit(chunk, pure=False)
-    worker = future.result()
-
-    [chunk_record] = recorder.records()
-    assert (chunk_record["key"], chunk_record["worker"]) == (future.key, worker)
-    assert chunk_record["run_id"] == cluster.scheduler.tasks[future.key].run_id
-    assert chunk_record["dataset"] == "DY-0"
-    assert chunk_record["measured"]["until"] == "processed"
-    assert chunk_record["measured"]["memory_peak"] > 0
-
-
-def test_sections_are_recorded_with_their_task(record, client):
+def test_a_chunk_and_its_sections_are_recorded_before_the_task_ends(record, client, cluster):
     recorder = record("t")
 
     future = client.submit(chunk, sections=2, pure=False)
     worker = future.result()
 
-    of_chunk = recorder.records()[0]
-    assert [
-        (
-            chunk_record["name"],
-            chunk_record["key"],
-            chunk_record["worker"],
-            chunk_record["run_id"],
-        )
-        for chunk_record in recorder.records("section")
-    ] == [(name, future.key, worker, of_chunk["run_id"]) for name in "01"]
+    [of_chunk] = recorder.records()
+    run_id = cluster.scheduler.tasks[future.key].run_id
+    assert of_chunk["dataset"] == "DY-0"
+    assert of_chunk["measured"]["until"] == "processed"
+    assert of_chunk["measured"]["memory_peak"] > 0
+    sections = recorder.records("section")
+    assert [section["name"] for section in sections] == ["0", "1"]
+    for found in (of_chunk, *sections):
+        assert (found["key"], found["worker"], found["run_id"]) == (future.key, worker, run_id)
 
 
 def test_too_many_sections_are_a_loss(record, client):
@@ -191,13 +176,13 @@ def test_too_many_sections_are_a_loss(record, client):
     assert (loss["record_kind"], loss["records"]) == ("section", 3)
 
 
-@pytest.mark.parametrize("kind", ["chunk", "section"])
-def test_kinds_that_are_not_requested_are_not_recorded(record, client, kind):
-    recorder = record("t", kinds=[kind])
+def test_kinds_that_are_not_requested_are_not_recorded(record, client):
+    recorders = {kind: record(kind, kinds=[kind]) for kind in ("chunk", "section")}
 
     client.submit(chunk, sections=1, pure=False).result()
 
-    assert {row_kind for row_kind, *_ in recorder.rows} == {kind}
+    for kind, recorder in recorders.items():
+        assert {row_kind for row_kind, *_ in recorder.rows} == {kind}
 
 
 def test_times_are_on_the_schedulers_clock(record, client):
@@ -239,43 +224,28 @@ def test_names_that_dask_cannot_send_are_recorded(record, client):
     assert (first["dataset"], first["filename"]) == ("{1, 2}", "?")
 
 
-def test_dask_does_not_keep_the_events(record, client):
-    recorder = record("t")
-
-    client.gather(client.map(chunk, range(50), pure=False))
-
-    assert len(recorder.records()) == 50
-    assert topics_of_roast(client) == []
-
-
 # -- recorders -------------------------------------------------------------------------------
 
 
-def test_two_recorders_record_the_same_chunks(record, client):
+def test_two_recorders_record_the_same_chunks_until_one_ends(record, client, cluster):
     first, second = record("one"), record("two")
 
     client.gather(client.map(chunk, range(10), pure=False))
 
     assert len(first.records()) == len(second.records()) == 10
-    assert {chunk_record["key"] for chunk_record in first.records()} == {
-        chunk_record["key"] for chunk_record in second.records()
+    assert {found["key"] for found in first.records()} == {
+        found["key"] for found in second.records()
     }
-    # Each receives the events of both, and records its own only.
-    assert {received for topic, received in first.received if "roast" in topic} == {True}
-    assert {topic for topic, _ in first.received if "roast" in topic} == {
-        TOPIC.format(trace_id="one"),
-        TOPIC.format(trace_id="two"),
-    }
-
-
-def test_a_recorder_continues_when_another_ends(record, client, cluster):
-    first, second = record("one"), record("two")
+    # Each receives the events of both, and records its own only. Dask does not keep them.
+    topics = {TOPIC.format(trace_id=trace_id) for trace_id in ("one", "two")}
+    events = {event for event in first.received if "roast" in event[0]}
+    assert events == {(topic, True) for topic in topics}
+    assert topics_of_roast(client) == []
 
     client.sync(first.end_recording)
     client.gather(client.map(chunk, range(10), pure=False))
 
-    assert len(first.records()) == 0
-    assert len(second.records()) == 10
+    assert (len(first.records()), len(second.records())) == (10, 20)
     assert what_is_left(client, cluster)[0] == ["roast-recorder-two"]
 
 

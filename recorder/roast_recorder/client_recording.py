@@ -99,7 +99,7 @@ class Recording:
 
     @property
     def ended(self) -> bool:
-        """Whether the recording has ended, for whatever reason."""
+        """True if the recording has ended, for any reason."""
         return self._running is None or self._running.done()
 
     def ended_in_order(self) -> bool:

@@ -161,7 +161,22 @@ class Settings:
         for name in keywords:
             if name not in names:
                 raise TypeError(f"unknown setting {name!r}: use some of {', '.join(names)}")
-        return cls(**{**_configured(names), **keywords})
+        section = dask.config.get(CONFIGURATION, None) or {}
+        if not isinstance(section, dict):
+            raise ValueError(  # noqa: TRY004 - the user has made no call with this value
+                f"invalid {CONFIGURATION}={section!r} in Dask's configuration: "
+                "use names and values"
+            )
+        configured = {str(name).replace("-", "_"): value for name, value in section.items()}
+        for name in CONFIGURATION_ONLY:
+            configured.pop(name, None)
+        for name in configured:
+            if name not in names:
+                raise ValueError(
+                    f"unknown setting {CONFIGURATION}.{name} in Dask's configuration: "
+                    f"use some of {', '.join(names)}"
+                )
+        return cls(**{**configured, **keywords})
 
 
 _COLLECTIONS = (list, tuple, set, frozenset)
@@ -207,22 +222,3 @@ def recorded_kinds(settings: dict[str, Any]) -> frozenset[str]:
     """
     requested = (kind for kind, setting in OPT_IN_KINDS.items() if settings[setting])
     return frozenset([*settings["kinds"], *requested])
-
-
-def _configured(names: list[str]) -> dict[str, Any]:
-    """Return the settings in Dask's configuration."""
-    section = dask.config.get(CONFIGURATION, None) or {}
-    if not isinstance(section, dict):
-        raise ValueError(  # noqa: TRY004 - the user has made no call with this value
-            f"invalid {CONFIGURATION}={section!r} in Dask's configuration: use names and values"
-        )
-    found = {str(name).replace("-", "_"): value for name, value in section.items()}
-    for name in CONFIGURATION_ONLY:
-        found.pop(name, None)
-    for name in found:
-        if name not in names:
-            raise ValueError(
-                f"unknown setting {CONFIGURATION}.{name} in Dask's configuration: "
-                f"use some of {', '.join(names)}"
-            )
-    return found

@@ -10,6 +10,7 @@ reached, the least valuable batches are dropped first, and every dropped record 
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from time import monotonic, time
 from typing import Any, Final, NamedTuple
@@ -85,13 +86,13 @@ class Buffer:
 
     @property
     def empty(self) -> bool:
-        """Whether everything has been pulled and acknowledged."""
+        """True if everything has been pulled and acknowledged."""
         waiting = self._batches or self.transitions or any(self._lanes) or self._losses
         return not waiting
 
     @property
     def crowded(self) -> bool:
-        """Whether so much waits that the next pull should not be delayed."""
+        """True if so much waits that the next pull should not be delayed."""
         return sum(batch.number > self._last_pulled for batch in self._batches) > 1
 
     def append(self, row: wire_format.Row) -> None:
@@ -111,7 +112,17 @@ class Buffer:
             rows = self._lanes[lane][:]
             self._lanes[lane].clear()
             if rows or transitions:
-                self._seal(lane, transitions, rows)
+                lose = functools.partial(self._lose, UNENCODABLE)
+                content = wire_format.encode(
+                    transitions, rows, lose, keys_as_text=self.keys_as_text
+                )
+                much_waits = self._waiting_bytes > self._limit_bytes * COMPRESS_BEYOND
+                if much_waits or self._waiting_bytes + len(content) > self._limit_bytes:
+                    content = wire_format.compress(content)
+                if self._make_room(len(content), lane):
+                    self._add(lane, content)
+                else:
+                    self._drop(content)
             transitions = []
 
     def pull(self, received: int, *, everything: bool = False) -> list[Batch]:
@@ -134,26 +145,21 @@ class Buffer:
             self._waiting_bytes -= len(self._batches.popleft().content)
         if everything or len(self._batches) < BATCHES_PER_PULL:
             self.seal()
-            self._append_losses()
+            if self._losses:
+                now = time()
+                rows = [
+                    ("loss", now, 1, wire_format.loss(reason, kind, int(records), *times))
+                    for (reason, kind), (records, *times) in self._losses.items()
+                ]
+                self._losses.clear()
+                # The few bytes of losses may exceed the limit.
+                self._add(FACTS, wire_format.encode([], rows, lambda *_: None))
         batches = list(self._batches)
         if not everything:
             batches = batches[:BATCHES_PER_PULL]
         if batches:
             self._last_pulled = batches[-1].number
         return batches
-
-    def _seal(self, lane: int, transitions: list[Any], rows: list[wire_format.Row]) -> None:
-        def lose(kind: str, t: float, records: int) -> None:
-            self._lose(UNENCODABLE, kind, t, records)
-
-        content = wire_format.encode(transitions, rows, lose, keys_as_text=self.keys_as_text)
-        much_waits = self._waiting_bytes > self._limit_bytes * COMPRESS_BEYOND
-        if much_waits or self._waiting_bytes + len(content) > self._limit_bytes:
-            content = wire_format.compress(content)
-        if self._make_room(len(content), lane):
-            self._add(lane, content)
-        else:
-            self._drop(content)
 
     def _add(self, lane: int, content: bytes) -> None:
         self._last_number += 1
@@ -189,15 +195,3 @@ class Buffer:
         loss[0] += records
         loss[1] = min(loss[1], t)
         loss[2] = max(loss[2], t)
-
-    def _append_losses(self) -> None:
-        """Append a batch of the losses, whose few bytes may exceed the limit."""
-        if not self._losses:
-            return
-        now = time()
-        rows = [
-            ("loss", now, 1, wire_format.loss(reason, kind, int(records), start_t, stop_t))
-            for (reason, kind), (records, start_t, stop_t) in self._losses.items()
-        ]
-        self._losses.clear()
-        self._add(FACTS, wire_format.encode([], rows, lambda *_: None))

@@ -214,7 +214,7 @@ class RecorderPlugin(SchedulerPlugin):
         """Return the batches that have not been received yet.
 
         This waits for the flush interval, unless recording ends or much is waiting, so the
-        caller can pull in a loop without a delay of its own.
+        caller can pull in a loop without a delay.
 
         Parameters
         ----------

@@ -8,8 +8,8 @@ A batch has two parts:
 
 * **Transitions** are the values of one flat list, one transition after another; a tuple for
   each would cost as much again, most of it in the garbage collector. Each begins with
-  :data:`TRANSITION`. One to ``processing`` goes on with the first two values of
-  :data:`ATTEMPT`, one from ``processing`` with all of them.
+  :data:`TRANSITION`. A transition to ``processing`` continues with the first two values of
+  :data:`ATTEMPT`, a transition from ``processing`` with all of them.
 * **Rows** of all other kinds are tuples ``(kind, t, number of records, content)``. The
   content is a dict of the fields of one record, the values that :data:`LAYOUTS` names, what
   :func:`pack_log` returns for a kind of :data:`LOG_LAYOUTS`, or what :func:`pack` returns.
@@ -281,8 +281,11 @@ def records(batch: bytes) -> Iterator[Record]:
         If these bytes are no batch.
     """
     transitions, rows = decode(batch)
-    moved = _decoded(split_transitions(transitions), _transition, _about_transition)
-    return heapq.merge(moved, _decoded(rows, _row, _ABOUT_ROW), key=itemgetter("t"))
+    moved = _decoded(
+        split_transitions(transitions), _transition, lambda values: ("transition", values[0], 1)
+    )
+    others = _decoded(rows, _row, itemgetter(0, 1, 2))
+    return heapq.merge(moved, others, key=itemgetter("t"))
 
 
 def split_transitions(transitions: list[Any]) -> Iterator[Row]:
@@ -324,14 +327,6 @@ def key_text(key: Any) -> str:
 def text(value: str) -> str:
     """Return a text as valid Unicode."""
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
-
-
-#: Return kind, time and number of records of a row.
-_ABOUT_ROW: Final = itemgetter(0, 1, 2)
-
-
-def _about_transition(values: Row) -> tuple[str, float, int]:
-    return "transition", values[0], 1
 
 
 def _decoded(

@@ -977,7 +977,7 @@ damage AS (
     GROUP BY file
     UNION ALL
     SELECT
-        file, 5, 0, 'no header', NULL, 'what recorded it, and with which settings, is lost'
+        file, 5, 0, 'no header', NULL, 'the recorder''s version and settings are unknown'
     FROM _segments
     WHERE NOT has_header
     UNION ALL
@@ -987,7 +987,7 @@ damage AS (
         0,
         'unknown schema version',
         NULL,
-        '''' || left(schema_version, 100) || ''' is no version'
+        '''' || left(schema_version, 100) || ''' is not a version'
     FROM versions
     WHERE NOT is_version
     UNION ALL
@@ -2074,8 +2074,8 @@ everything AS (
     SELECT
         'no trailer',
         NULL,
-        'the recording did not end in order: it was killed, its client closed, the scheduler '
-        || 'died, or it still runs; what came after the last record is unknown',
+        'the recording did not end in order: it was killed, its client was closed, the '
+        || 'scheduler died, or it is still running; later records are unknown',
         stop_t,
         trace_id,
         segment

@@ -1,6 +1,9 @@
 """Imported measurements equal those computed in plain Python."""
 
 import shutil
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -39,3 +42,18 @@ def test_view(imported, view):
 
     assert answer.rows or view == "loss"
     assert differences_of(view, answer, recording) == []
+
+
+def test_a_kill_at_any_time_leaves_a_complete_trace(tmp_path):
+    trace = tmp_path / "trace.jsonl.zst"
+    shutil.copy(SAMPLES[0], trace)
+    log = darshan_log("sample-dxt-simple.darshan")
+    words = [sys.executable, "-m", "roast_analyze", "import", "darshan", log, "--into", trace]
+    for wait_seconds in (0.2, 0.6, 1.0, 1.4):
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
+            time.sleep(wait_seconds)
+            process.kill()
+        assert main(["check", str(trace)]) == 0
+        with Trace(trace) as opened:
+            files = opened.sql("SELECT count(*) FROM io_files").fetchall()
+        assert files in ([(0,)], [(64,)])

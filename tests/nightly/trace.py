@@ -104,12 +104,12 @@ def loss(recording: Recording) -> list[Row]:
     end_t = extent(recording)[1]
     rows = []
     if not recording.of("header"):
-        detail = "what recorded it, and with which settings, is lost"
+        detail = "the recorder's version and settings are unknown"
         rows.append(_loss("no header", None, detail, end_t))
     if trailer is None:
         detail = (
-            "the recording did not end in order: it was killed, its client closed, the "
-            "scheduler died, or it still runs; what came after the last record is unknown"
+            "the recording did not end in order: it was killed, its client was closed, the "
+            "scheduler died, or it is still running; later records are unknown"
         )
         rows.append(_loss("no trailer", None, detail, end_t))
     else:
@@ -165,10 +165,10 @@ def _change(trailer: dict, recording: Recording) -> Iterator[Row]:
     if "crc32" not in trailer:
         version = headers[0]["schema_version"] if headers else "1.0"
         if tuple(map(int, version.split("."))) >= (2, 1):
-            detail = "the trailer has lost its checksum: any value may have changed"
+            detail = "the trailer has no checksum: any value may have changed"
             yield _loss("changed content", None, detail, extent(recording)[1])
     elif zlib.crc32(before) != trailer["crc32"]:
-        detail = "the checksum in the trailer is another one: any value may have changed"
+        detail = "the checksum in the trailer does not match: any value may have changed"
         yield _loss("changed content", None, detail, extent(recording)[1])
 
 

@@ -357,7 +357,7 @@ damage AS (
     GROUP BY file
     UNION ALL
     SELECT
-        file, 5, 0, 'no header', NULL, 'what recorded it, and with which settings, is lost'
+        file, 5, 0, 'no header', NULL, 'the recorder''s version and settings are unknown'
     FROM _segments
     WHERE NOT has_header
     UNION ALL
@@ -367,7 +367,7 @@ damage AS (
         0,
         'unknown schema version',
         NULL,
-        '''' || left(schema_version, 100) || ''' is no version'
+        '''' || left(schema_version, 100) || ''' is not a version'
     FROM versions
     WHERE NOT is_version
     UNION ALL

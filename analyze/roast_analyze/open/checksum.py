@@ -71,10 +71,12 @@ class Checksum:
     def import_damage(self) -> Iterator[Damage]:
         """Yield the damage of imports."""
         if self.changed_imports:
-            detail = "the checksum of what was imported is another one: import it again"
+            detail = (
+                "the checksum of the imported records does not match: import the file again"
+            )
             yield Damage("changed import", None, detail)
         if self.awaited_bytes:
-            detail = f"{self.awaited_bytes} bytes of what was imported are missing"
+            detail = f"{self.awaited_bytes} bytes of the imported records are missing"
             yield Damage("cut import", None, detail)
 
     def _add_imports(self, data: memoryview, imports: list[int]) -> None:

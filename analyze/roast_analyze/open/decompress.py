@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: First bytes of a frame, by compression.
 MAGIC: Final = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b\x08"}
 
+#: Last suffix of a file name, by compression.
+SUFFIX: Final = {"zstd": ".zst", "gzip": ".gz"}
+
 #: Some editors write this in front of UTF-8 text.
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -200,10 +203,15 @@ class _Source:
         return None
 
 
-def detect_compression(file: IO[bytes]) -> str:
-    """Return ``zstd``, ``gzip`` or ``uncompressed``, from the first bytes of a file."""
+def detect_compression(file: IO[bytes], suffix: str) -> str:
+    """Return ``zstd``, ``gzip`` or ``uncompressed``, from the first bytes of a file.
+
+    The suffix of its name is only used if the file was cut within these bytes.
+    """
     file.seek(0)
     beginning = file.read(4)
-    return next(
-        (name for name, magic in MAGIC.items() if beginning.startswith(magic)), "uncompressed"
-    )
+    for name, magic in MAGIC.items():
+        is_cut = suffix == SUFFIX[name] and beginning and magic.startswith(beginning)
+        if beginning.startswith(magic) or is_cut:
+            return name
+    return "uncompressed"

@@ -230,7 +230,7 @@ def read_segment(path: Path) -> Segment:
         str(path.resolve()).encode()  # DuckDB accepts only UTF-8
         with path.open("rb") as file:
             status = path.stat()
-            compression = detect_compression(file)
+            compression = detect_compression(file, path.suffix)
             content = Content(file, compression, 0, status.st_size)
             beginning = bytearray()
             for piece in content:
@@ -342,11 +342,9 @@ def _without_duplicates(parts: list[Part]) -> tuple[list[Part], list[LeftOut]]:
         kept.append(best)
         for other in others:
             is_contained = _begins_with(best.segment, other.segment)
-            difference = (
-                "has all that is in it" if is_contained else "is longer and not the same"
-            )
+            difference = "contains all its records" if is_contained else "is longer and differs"
             detail = (
-                f"{other.segment.path.name} was left out for {best.segment.path.name}, "
+                f"{other.segment.path.name} was skipped in favor of {best.segment.path.name}, "
                 f"which {difference}"
             )
             damage = Damage("duplicate segment", 0 if is_contained else None, detail)

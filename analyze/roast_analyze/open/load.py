@@ -140,13 +140,11 @@ class Account:
         yield from found or self._checksum_damage(header)
         yield from self.checksum.import_damage()
         if header is None:
-            yield Damage(
-                "no header", None, "what recorded it, and with which settings, is lost"
-            )
+            yield Damage("no header", None, "the recorder's version and settings are unknown")
             return
         versions = parse_schema_version(header)
         if versions is None:
-            yield Damage("unknown schema version", None, f"{header[:100]!r} is no version")
+            yield Damage("unknown schema version", None, f"{header[:100]!r} is not a version")
         elif versions[0][0] < versions[1][0]:
             detail = f"version {header} read as {SCHEMA_VERSION}: renamed fields are missing"
             yield Damage("older schema version", None, detail)
@@ -157,7 +155,7 @@ class Account:
     def _content_damage(self) -> Iterator[Damage]:
         yield from self.breaks.damage()
         if self.too_long:
-            detail = f"longer than {MAX_LINE_BYTES // 2**20} MiB, which no record is"
+            detail = f"longer than {MAX_LINE_BYTES // 2**20} MiB, the limit of a record"
             yield Damage("overlong lines", self.too_long, detail)
         unreadable = self.unreadable
         if unreadable and self.last_unreadable == self.lines:
@@ -183,7 +181,7 @@ class Account:
     def _checksum_damage(self, header: str | None) -> Iterator[Damage]:
         versions = parse_schema_version(header) if header else None
         if self.checksum.matches is False:
-            detail = "the checksum in the trailer is another one: any value may have changed"
+            detail = "the checksum in the trailer does not match: any value may have changed"
             yield Damage("changed content", None, detail)
         elif (
             self.checksum.matches is None
@@ -191,7 +189,7 @@ class Account:
             and versions is not None
             and versions[0] >= _CHECKSUM_VERSION
         ):
-            detail = "the trailer has lost its checksum: any value may have changed"
+            detail = "the trailer has no checksum: any value may have changed"
             yield Damage("changed content", None, detail)
 
 

@@ -1,4 +1,4 @@
-"""Profiles by hand, and the command that exports."""
+"""Synthetic profiles, and exports as fixtures."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from roast_analyze.cli import main
 
 @pytest.fixture
 def profile():
-    """A profile of one chain of functions, the innermost sampled so often in each slice.
+    """A profile of one stack, with the samples of its innermost function by slice.
 
     Dask counts a sample in all functions but the innermost one; the scheduler in all.
     """
@@ -54,7 +54,7 @@ def profile():
 
 @pytest.fixture
 def export(tmp_path):
-    """Export a trace in a format that is text; gives the text."""
+    """Export a trace in a text format; return the text."""
 
     def export(path: Path, form: str, *options: object) -> str:
         target = tmp_path / f"out.{form}"
@@ -66,7 +66,7 @@ def export(tmp_path):
 
 @pytest.fixture
 def events(export):
-    """Export a trace for Perfetto; gives the events."""
+    """Export a trace for Perfetto; return the events."""
 
     def events(path: Path, *options: object) -> list[dict]:
         return json.loads(export(path, "perfetto", *options))

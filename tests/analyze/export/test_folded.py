@@ -1,4 +1,4 @@
-"""Folded stacks, read as flamegraph.pl reads them."""
+"""Folded stacks, read with the pattern of flamegraph.pl."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def folded(export):
-    """Export folded stacks; gives counts by stack."""
+    """Export folded stacks; return counts by stack."""
 
     def folded(path, *options) -> dict[tuple[str, ...], int]:
         counts = {}
@@ -20,7 +20,7 @@ def folded(export):
     return folded
 
 
-def test_stacks_of_all_workers_are_taken_together(folded, write_trace, profile):
+def test_stacks_of_all_workers_are_added_up(folded, write_trace, profile):
     path = write_trace(
         profile("w1", functions=("main", "f"), counts=(3, 5)),
         profile("w2", functions=("main", "f"), counts=(2,)),
@@ -34,7 +34,7 @@ def test_stacks_of_all_workers_are_taken_together(folded, write_trace, profile):
     assert folded(path, "--worker", "scheduler") == {("loop (/lib/code.py:10)",): 70}
 
 
-def test_a_name_cannot_make_a_frame_or_a_line(folded, write_trace, profile):
+def test_separators_in_names_are_replaced(folded, write_trace, profile):
     path = write_trace(profile(functions=("a;b\nc 7", "\x00\u2028 9", "z" * 50_000)))
 
     [(stack, samples)] = folded(path).items()
@@ -43,5 +43,5 @@ def test_a_name_cannot_make_a_frame_or_a_line(folded, write_trace, profile):
     assert stack[0] == "a,b c 7 (/lib/code.py:10)"
 
 
-def test_a_stretch_without_samples(folded, write_trace, profile):
+def test_a_time_range_without_samples(folded, write_trace, profile):
     assert folded(write_trace(profile()), "--from", 50) == {}

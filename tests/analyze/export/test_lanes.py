@@ -1,9 +1,7 @@
-"""No two slices of a lane overlap, and none is lost."""
+"""Slices of a lane do not overlap, and no slice is dropped."""
 
 import itertools
 import random
-
-import pytest
 
 from roast_analyze.export.lanes import Slice, assign_lanes
 
@@ -13,35 +11,27 @@ def on_lanes(*times: tuple[int, int], tolerance: int = 0) -> list[tuple[int, int
     return sorted((lane, slice_.start, slice_.stop) for lane, slice_ in placed)
 
 
-def test_what_follows_stays_on_the_lane():
+def test_slices_are_assigned_to_lanes():
+    # Slices that follow each other share a lane.
     assert on_lanes((0, 5), (5, 6), (9, 10)) == [(0, 0, 5), (0, 5, 6), (0, 9, 10)]
-
-
-def test_what_seems_to_go_on_ends_where_the_next_begins():
+    # A small overlap is cut, a longer one needs another lane.
     assert on_lanes((0, 7), (5, 9), tolerance=2) == [(0, 0, 5), (0, 5, 9)]
-
-
-def test_what_overlaps_by_more_goes_to_another_lane():
     assert on_lanes((0, 8), (5, 9), (9, 10), tolerance=2) == [(0, 0, 8), (0, 9, 10), (1, 5, 9)]
-
-
-def test_what_begins_together_cannot_share_a_lane():
+    # Slices with the same start cannot be cut.
     assert on_lanes((0, 1), (0, 1), (0, 1), tolerance=9) == [(0, 0, 1), (1, 0, 1), (2, 0, 1)]
-
-
-def test_a_lane_is_used_again():
-    assert [lane for lane, *_ in on_lanes((0, 9), (1, 3), (2, 4), (3, 5), (4, 6))] == [
-        0, 1, 1, 2, 2,
+    # Further lanes are used again.
+    assert on_lanes((0, 9), (1, 3), (2, 4), (3, 5), (4, 6)) == [
+        (0, 0, 9), (1, 1, 3), (1, 3, 5), (2, 2, 4), (2, 4, 6)
     ]  # fmt: skip
-
-
-def test_nothing_gives_nothing():
     assert on_lanes() == []
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_any_slices(seed):
-    chance = random.Random(seed)
+def test_random_slices():
+    for seed in range(20):
+        check_random_slices(random.Random(seed))
+
+
+def check_random_slices(chance: random.Random) -> None:
     starts = sorted(chance.randrange(200) for _ in range(300))
     slices = [Slice(s, s + chance.randint(1, 30), i) for i, s in enumerate(starts)]
 

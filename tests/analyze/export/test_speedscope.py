@@ -1,4 +1,4 @@
-"""Profiles for speedscope: valid by its own schema, and the right seconds."""
+"""Profiles for speedscope are valid in its schema, with the samples of the trace."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ SCHEMA = json.loads((Path(__file__).parent / "speedscope/file-format-schema.json
 
 @pytest.fixture
 def speedscope(export):
-    """Export a trace for speedscope; gives the file, checked."""
+    """Export a trace for speedscope; validate the file and return it."""
 
     def speedscope(path: Path, *options: object) -> dict:
         file = json.loads(export(path, "speedscope", *options))
@@ -27,7 +27,7 @@ def speedscope(export):
 
 
 def stacks(file: dict, number: int = 0) -> list[tuple[list[str], float]]:
-    """Names of the functions of each sample, with its weight."""
+    """Return the names of functions and the weight of each sample."""
     profile = file["profiles"][number]
     frames = [frame["name"] for frame in file["shared"]["frames"]]
     return [
@@ -36,7 +36,7 @@ def stacks(file: dict, number: int = 0) -> list[tuple[list[str], float]]:
     ]
 
 
-def test_a_profile_a_worker(speedscope, write_trace, worker, profile):
+def test_each_worker_has_a_profile(speedscope, write_trace, worker, profile):
     path = write_trace(
         worker("w1", name="first"),
         profile("w1", functions=("main", "f"), counts=(3, 5)),
@@ -53,7 +53,7 @@ def test_a_profile_a_worker(speedscope, write_trace, worker, profile):
     assert {"name": "main", "file": "/lib/code.py", "line": 10} in file["shared"]["frames"]
 
 
-def test_samples_are_in_the_order_of_time(speedscope, write_trace, profile):
+def test_samples_are_ordered_by_time(speedscope, write_trace, profile):
     path = write_trace(
         profile(functions=("late",), start_t=8.0),
         profile(functions=("early",), start_t=2.0),
@@ -63,7 +63,7 @@ def test_samples_are_in_the_order_of_time(speedscope, write_trace, profile):
     assert [names for names, _ in stacks(speedscope(path))] == [["early"], ["middle"], ["late"]]
 
 
-def test_undecided_samples_stay_with_the_caller(speedscope, write_trace, profile):
+def test_ambiguous_samples_count_for_the_caller(speedscope, write_trace, profile):
     tree = {
         "frames": [{"name": n, "filename": "f.py", "line_number": 1} for n in ("m", "f", "g")],
         "parents": [None, 0, 1, 1],
@@ -95,7 +95,7 @@ def test_without_an_interval_samples_are_counted(speedscope, write_trace, profil
         (["--to", 5], ["a"]),
     ],
 )
-def test_a_part_of_a_trace(speedscope, write_trace, worker, profile, options, functions):
+def test_a_scope_selects_profiles(speedscope, write_trace, worker, profile, options, functions):
     path = write_trace(
         worker("w1"),
         worker("w2"),
@@ -112,7 +112,7 @@ def test_a_part_of_a_trace(speedscope, write_trace, worker, profile, options, fu
 HOSTILE = 'x"\\\x00\n\u202e;é𝄞' + "y" * 50_000
 
 
-def test_hostile_text(speedscope, write_trace, worker, profile):
+def test_unusual_text(speedscope, write_trace, worker, profile):
     path = write_trace(
         worker(HOSTILE, name=HOSTILE), profile(HOSTILE, HOSTILE, (HOSTILE, HOSTILE, ""))
     )

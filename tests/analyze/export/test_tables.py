@@ -1,4 +1,4 @@
-"""Views as Parquet files and as tables of a database, with what they mean."""
+"""Views as Parquet files and as tables of a database, with their comments."""
 
 import json
 import subprocess
@@ -14,15 +14,14 @@ from roast_analyze.cli import main
 from roast_analyze.open.database import documented_views
 
 ROOT = Path(__file__).parents[3]
-SAMPLES = ["coffea", "coffea_failures", "image_pipeline", "shuffle_reduce"]
+SAMPLES = ["coffea_failures", "shuffle_reduce"]
 
-
-#: Times are decimal numbers: times this, they do not lie where a rounding begins.
+#: Times are decimal numbers. Multiplied by this, they are not near a limit of rounding.
 ODD = 2**0.5
 
 
 def rows_of(relation: duckdb.DuckDBPyRelation) -> list[str]:
-    """Rows as text, in an order of their own; sums of floats differ in their last digits."""
+    """Return sorted rows as text; sums of floats differ in their last digits."""
     rows = relation.fetchall()
     return sorted(
         repr([f"{value * ODD:.9g}" if isinstance(value, float) else value for value in row])
@@ -35,7 +34,7 @@ def sample(request):
     return ROOT / "sample_traces" / f"{request.param}.jsonl.zst"
 
 
-def test_views_come_back_as_they_are(sample, tmp_path):
+def test_exported_rows_are_those_of_the_views(sample, tmp_path):
     folder, file = tmp_path / "tables", tmp_path / "trace.duckdb"
 
     code = main(["export", str(sample), "--parquet", str(folder), "--duckdb", str(file)])
@@ -53,9 +52,9 @@ def test_views_come_back_as_they_are(sample, tmp_path):
             assert list(zip(parquet.columns, map(str, parquet.types), strict=True)) == types
 
 
-def test_a_full_disk_is_said_and_nothing_stays_there(small_disk, write_trace, task, capsys):
+def test_a_full_disk_is_an_error_and_leaves_no_file(small_disk, write_trace, task, capsys):
     trace = str(write_trace(task("a")))
-    # It is full when tables are made, and when all that is left is to close the database.
+    # The disk is full when tables are created, or when the database is closed.
     for nbytes in (40_000, 1_000_000):
         disk = small_disk(nbytes)
 
@@ -66,10 +65,12 @@ def test_a_full_disk_is_said_and_nothing_stays_there(small_disk, write_trace, ta
         assert list(disk.iterdir()) == []
 
 
-def test_what_tables_mean(write_trace, tmp_path):
-    file = tmp_path / "trace.duckdb"
-    main(["export", str(write_trace()), "--duckdb", str(file)])
+def test_comments_and_compression(write_trace, task, tmp_path):
+    folder, file = tmp_path / "tables", tmp_path / "trace.duckdb"
+    trace = str(write_trace(task("a")))
+    main(["export", trace, "--parquet", str(folder), "--duckdb", str(file)])
 
+    views = documented_views()
     with duckdb.connect(file, read_only=True) as database:
         tables = dict(
             database.sql("SELECT table_name, comment FROM duckdb_tables()").fetchall()
@@ -81,9 +82,18 @@ def test_what_tables_mean(write_trace, tmp_path):
                 "WHERE NOT internal"
             ).fetchall()
         }
-    views = documented_views()
     assert tables == {view.name: view.comment for view in views}
     assert columns == {(v.name, c.name): (c.type, c.comment) for v in views for c in v.columns}
+    for view in views:
+        path = folder / f"{view.name}.parquet"
+        metadata = pq.read_metadata(path).metadata
+        assert metadata[b"comment"].decode() == view.comment
+        comments = {column.name: column.comment for column in view.columns}
+        assert json.loads(metadata[b"column_comments"]) == comments
+        fields = pq.read_schema(path)
+        assert {f.name: f.metadata[b"comment"].decode() for f in fields} == comments
+    rows = pq.read_metadata(folder / "tasks.parquet").row_group(0)
+    assert {rows.column(i).compression for i in range(rows.num_columns)} == {"ZSTD"}
 
 
 def test_a_shell_of_an_older_duckdb_opens_both(write_trace, task, tmp_path):
@@ -107,36 +117,17 @@ def test_a_shell_of_an_older_duckdb_opens_both(write_trace, task, tmp_path):
     assert (done.stderr, done.stdout) == ("", f"2|{comments['tasks']}\n2\n")
 
 
-def test_what_parquet_files_mean(write_trace, tmp_path):
-    main(["export", str(write_trace()), "--parquet", str(tmp_path / "p")])
-
-    for view in documented_views():
-        path = tmp_path / "p" / f"{view.name}.parquet"
-        metadata = pq.read_metadata(path).metadata
-        assert metadata[b"comment"].decode() == view.comment
-        comments = {column.name: column.comment for column in view.columns}
-        assert json.loads(metadata[b"column_comments"]) == comments
-        fields = pq.read_schema(path)
-        assert {f.name: f.metadata[b"comment"].decode() for f in fields} == comments
-
-
-def test_columns_are_packed_with_zstd(write_trace, task, tmp_path):
-    main(["export", str(write_trace(task("a"))), "--parquet", str(tmp_path / "p")])
-
-    rows = pq.read_metadata(tmp_path / "p" / "tasks.parquet").row_group(0)
-    assert {rows.column(i).compression for i in range(rows.num_columns)} == {"ZSTD"}
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
         (["--worker", "w1"], {"task_runs": 2, "workers": 1, "tasks": 3, "run": 1}),
         (["--prefix", "a"], {"task_runs": 2, "workers": 2, "tasks": 2, "transitions": 4}),
         (["--from", "4.5"], {"task_runs": 1, "workers": 2, "transitions": 2}),
+        (["--to", "2.5"], {"task_runs": 1, "transitions": 2}),
         (["--worker", "scheduler"], {"task_runs": 0, "workers": 0, "run": 1}),
     ],
 )
-def test_a_part_of_a_trace(write_trace, worker, task, run, tmp_path, options, expected):
+def test_a_scope_selects_rows(write_trace, worker, task, run, tmp_path, options, expected):
     path = write_trace(
         worker("w1"),
         worker("w2"),
@@ -157,17 +148,11 @@ def test_a_part_of_a_trace(write_trace, worker, task, run, tmp_path, options, ex
     assert counts == expected
 
 
-@pytest.mark.parametrize("options", [["--worker", "w1"], ["--prefix", "a"], ["--to", "1"]])
-def test_every_view_can_be_cut(write_trace, worker, task, run, tmp_path, options):
-    path = write_trace(worker("w1"), task("a-1"), *run("a-1", 1.0, 2.0, "w1"))
-
-    assert main(["export", str(path), "--parquet", str(tmp_path / "p"), *options]) == 0
-
-
-def test_views_of_the_users_own_go_along_with_their_meaning(write_trace, task, tmp_path):
+def test_views_of_the_user_are_exported_with_their_comments(write_trace, task, tmp_path):
     (tmp_path / "views").mkdir()
     (tmp_path / "views" / "keys.sql").write_text("-- The keys.\nSELECT key FROM tasks")
     folder, file = tmp_path / "p", tmp_path / "d.duckdb"
+    file.write_bytes(b"an older file, which is replaced")
     words = ["export", str(write_trace(task("a"))), "--views", str(tmp_path / "views")]
 
     assert main([*words, "--parquet", str(folder), "--duckdb", str(file)]) == 0
@@ -179,16 +164,7 @@ def test_views_of_the_users_own_go_along_with_their_meaning(write_trace, task, t
         assert database.sql(found).fetchall() == [("The keys.",)]
 
 
-def test_a_database_takes_the_place_of_an_older_one(write_trace, task, tmp_path):
-    file = tmp_path / "trace.duckdb"
-    for key in ("a", "b"):
-        assert main(["export", str(write_trace(task(key))), "--duckdb", str(file)]) == 0
-
-    with duckdb.connect(file, read_only=True) as database:
-        assert database.sql("SELECT key FROM tasks").fetchall() == [("b",)]
-
-
-def test_hostile_text(write_trace, task, tmp_path):
+def test_unusual_text(write_trace, task, tmp_path):
     key = "x'\"\x00\n\u202e;é𝄞" + "y" * 50_000
     path = write_trace(task(key, annotations={"a": key}))
     folder, file = tmp_path / "p", tmp_path / "d.duckdb"

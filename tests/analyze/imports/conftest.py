@@ -1,4 +1,4 @@
-"""A trace to import into, in each way that one is stored."""
+"""Traces to import into, in each format."""
 
 import gzip
 import shutil
@@ -12,7 +12,7 @@ from roast_analyze.cli import main
 
 
 def framed(compress):
-    """Compress as the recorder does, the end apart from the rest."""
+    """Compress the last line as a separate frame, as the recorder does."""
 
     def by_line(data):
         *others, last = data.splitlines(keepends=True)
@@ -30,13 +30,13 @@ STORED = {
 
 @pytest.fixture
 def log(tmp_path):
-    """A log of Darshan's, with one MPI-IO segment for each of three calls."""
+    """A Darshan log of three MPI-IO calls, with one segment each."""
     return shutil.copy(darshan_log("sample-dxt-simple.darshan"), tmp_path / "log.darshan")
 
 
 @pytest.fixture
 def stored(tmp_path, lines, task):
-    """Store a small trace by a name; a name without ending is a folder of two segments."""
+    """Write a small trace; a name without suffix is a folder of two segments."""
 
     def store(name):
         path = tmp_path / name
@@ -64,7 +64,7 @@ def ask():
 
 @pytest.fixture
 def command(capsys):
-    """Run ``roast-analyze``; gives its exit code, what it says, and what is wrong."""
+    """Run ``roast-analyze``; return its exit code, stdout and stderr."""
 
     def command(*words):
         code = main([str(word) for word in words])

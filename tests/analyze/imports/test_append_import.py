@@ -1,14 +1,13 @@
-"""Imports stand behind the recording: whole, once, or not at all."""
+"""Imports are appended to the recording: completely, once, or not at all."""
 
-import contextlib
 import fcntl
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import zstandard
@@ -33,39 +32,33 @@ def content(path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_recording_stays_byte_for_byte_and_the_trace_is_whole(
-    stored, log, ask, command, name
-):
+def test_a_file_is_appended_once(stored, log, ask, command, tmp_path, name):
     trace = stored(name)
-    before, [headline] = content(trace), ask(trace, "FROM run")
+    twin = shutil.copy(log, tmp_path / "twin.darshan")
+    before, [run] = content(trace), ask(trace, "FROM run")
 
-    assert command("import", "darshan", log, "--into", trace) == (
-        0, "log.darshan: imported 64 files and 3 segments\n", ""
+    assert command("import", "darshan", log, twin, "--into", trace) == (
+        0,
+        (
+            "log.darshan: imported 64 files and 3 segments\n"
+            "twin.darshan: already imported, skipped\n"
+        ),
+        "",
+    )
+    once = content(trace)
+    assert command("import", "darshan", log, "--into", trace)[:2] == (
+        0, "log.darshan: already imported, skipped\n"
     )  # fmt: skip
 
-    assert content(trace).startswith(before)
-    assert all(json.loads(line)["kind"] for line in content(trace).splitlines())
+    assert content(trace) == once
+    assert once.startswith(before)
+    assert all(json.loads(line)["kind"] for line in once.splitlines())
     assert command("check", trace)[0] == 0
-    assert ask(trace, "FROM run") == [headline]
+    assert ask(trace, "FROM run") == [run]
     assert ask(trace, "SELECT count(*) FROM io_files") == [(64,)]
     assert ask(trace, "SELECT tool, filename, records FROM imports") == [
         ("darshan", "log.darshan", 67)
     ]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_is_imported_once(stored, log, command, tmp_path, name):
-    trace = stored(name)
-    twin = tmp_path / "twin.darshan"
-    twin.write_bytes(log.read_bytes())
-
-    _, said, _ = command("import", "darshan", log, twin, "--into", trace)
-    assert "twin.darshan: is in the trace already; not imported again" in said
-    once = content(trace)
-    code, said, _ = command("import", "darshan", log, "--into", trace)
-
-    assert (code, content(trace)) == (0, once)
-    assert said == "log.darshan: is in the trace already; not imported again\n"
 
 
 def test_one_wrong_file_among_several_leaves_the_trace_untouched(
@@ -103,17 +96,6 @@ def test_a_trace_that_was_cut_can_be_imported_into(stored, log, ask, command, na
     assert "changed import" not in lost
 
 
-def test_a_trace_without_readable_records_is_refused(tmp_path, lines, task, log, command):
-    trace = tmp_path / "trace.jsonl.zst"
-    trace.write_bytes(zstandard.compress(lines(task("a")))[:60])
-    before = trace.read_bytes()
-
-    code, _, error = command("import", "darshan", log, "--into", trace)
-
-    assert (code, trace.read_bytes()) == (2, before)
-    assert "nothing can be imported into it" in error
-
-
 KILLED = """
 import os, signal, sys
 from roast_analyze.cli import main
@@ -141,68 +123,46 @@ def test_a_killed_import_leaves_all_or_nothing(stored, log, ask, command, name, 
     assert not list(trace.parent.glob("**/.*importing"))
 
 
-def test_a_kill_at_any_time_leaves_a_whole_trace(stored, log, ask, command):
-    trace = stored("folder")
-    words = [sys.executable, "-m", "roast_analyze", "import", "darshan", log, "--into", trace]
-    for wait_seconds in (0.2, 0.6, 1.0, 1.4):
-        with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
-            time.sleep(wait_seconds)
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-        assert command("check", trace)[0] == 0
-        assert ask(trace, "SELECT count(*) FROM io_files") in ([(0,)], [(64,)])
-
-
-@pytest.mark.parametrize(
-    ("there", "changed", "reason"),
-    [
-        (b'"reads":1', b'"reads":7', "changed import"),
-        (b'"rank":-1', b'"rank":-2', "changed import"),
-        (b'"crc32":', b'"crc32":9', "changed import"),
-    ],
-)
-def test_a_value_of_an_import_that_has_changed_is_known(
-    stored, log, ask, command, there, changed, reason
-):
+def test_changed_and_cut_imports_are_losses(stored, log, ask, command):
     trace = stored("trace.jsonl")
     recorded = len(trace.read_bytes())
     command("import", "darshan", log, "--into", trace)
     data = trace.read_bytes()
-    if there not in data[recorded:]:
-        there, changed = b'"opens":1,', b'"opens":3,'
-    trace.write_bytes(data[:recorded] + data[recorded:].replace(there, changed, 1))
+    for old, new in [
+        (b'"opens":1,', b'"opens":3,'),
+        (b'"rank":0', b'"rank":7'),
+        (b'"crc32":', b'"crc32":9'),
+    ]:
+        assert old in data[recorded:]
+        trace.write_bytes(data[:recorded] + data[recorded:].replace(old, new, 1))
+        assert ask(trace, "SELECT reason FROM loss") == [("changed import",)]
 
-    assert [row[0] for row in ask(trace, "SELECT reason FROM loss")] == [reason]
-
-
-def test_an_import_that_was_cut_is_known(stored, log, ask, command):
-    trace = stored("trace.jsonl")
-    command("import", "darshan", log, "--into", trace)
-    whole = trace.read_bytes().splitlines(keepends=True)
-    trace.write_bytes(b"".join(whole[:-2]))
+    trace.write_bytes(b"".join(data.splitlines(keepends=True)[:-2]))
 
     assert ask(trace, "SELECT reason, records FROM loss ORDER BY reason") == [
         ("cut import", None), ("records missing", 2)
     ]  # fmt: skip
 
 
-def test_what_is_being_recorded_is_left_alone(stored, log, command):
+def test_traces_that_cannot_be_appended_to(tmp_path, stored, lines, task, log, command):
     trace = stored("trace.jsonl")
     with trace.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-
         code, _, error = command("import", "darshan", log, "--into", trace)
-
     assert code == 2
     assert "is being recorded or imported into" in error
 
+    cut = tmp_path / "cut.jsonl.zst"
+    cut.write_bytes(before := zstandard.compress(lines(task("a")))[:60])
+    code, _, error = command("import", "darshan", log, "--into", cut)
+    assert (code, cut.read_bytes()) == (2, before)
+    assert "nothing can be imported into it" in error
 
-def test_several_traces_in_a_folder_are_refused(tmp_path, lines, log, command):
+    several = tmp_path / "several"
+    several.mkdir()
     for name in "ab":
-        (tmp_path / f"{name}.jsonl").write_bytes(lines(trace_id=name))
-
-    code, _, error = command("import", "darshan", log, "--into", tmp_path)
-
+        (several / f"{name}.jsonl").write_bytes(lines(trace_id=name))
+    code, _, error = command("import", "darshan", log, "--into", several)
     assert code == 2
     assert "contains several traces: name one of them" in error
 
@@ -222,8 +182,7 @@ def test_a_trace_in_a_folder_that_cannot_be_written(stored, log, command):
     assert "; it is unchanged" in error
 
 
-def test_a_trace_grows_by_an_import_in_the_cache_too(tmp_path, lines, task, log, command, ask):
-    """Large enough for the cache: it goes on where reading ended."""
+def test_a_cached_trace_is_extended_by_an_import(tmp_path, lines, task, log, command, ask):
     trace = tmp_path / "large.jsonl"
     padding = "x" * 100_000
     trace.write_bytes(sealed(lines(*(task(f"a-{n}-{padding}") for n in range(200)))))

@@ -1,10 +1,12 @@
-"""Logs of Darshan: totals are PyDarshan's own, calls are rows, and a task has its calls."""
+"""Darshan logs: totals equal PyDarshan's, and calls are matched to tasks."""
 
+import hashlib
 import subprocess
 import sys
 
 import darshan
 import pytest
+from darshan.backend.cffi_backend import accumulate_records
 
 from measured import darshan_log, darshan_logs
 from roast_analyze.cli import main
@@ -12,15 +14,10 @@ from roast_analyze.imports import darshan as module
 
 LOGS = darshan_logs()
 
-#: What PyDarshan's summary of operations calls what our columns add up.
-OPERATIONS = {"Open": "opens", "Read": "reads", "Write": "writes"}
-
-NAMES = {"MPI-IO": "MPIIO"}
-
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
-    """A trace that has all logs."""
+    """A trace with all logs."""
     path = tmp_path_factory.mktemp("logs") / "trace.jsonl"
     path.write_text(
         '{"kind":"header","t":1.0,"schema_version":"2.2","trace_id":"T","segment":1}\n'
@@ -31,78 +28,75 @@ def trace(tmp_path_factory):
     return path
 
 
-def test_pydarshan_comes_with_logs():
+def test_totals_are_those_of_pydarshan(trace, ask):
     assert len(LOGS) >= 12
-
-
-@pytest.mark.parametrize("log", LOGS, ids=lambda path: path.name[:30])
-def test_totals_are_those_of_pydarshans_summary(trace, ask, log):
     darshan.enable_experimental()
-    report = darshan.DarshanReport(str(log), read_all=True)
-    report.summarize()
+    wrong, segments = [], 0
+    for log in LOGS:
+        report = darshan.DarshanReport(str(log), read_all=True)
+        report.summarize()
+        wrong += differences(ask(trace, FILES.format(source=source_of(log))), report, log.name)
+        expected = segments_of(report)
+        segments += len(expected)
+        if ask(trace, SEGMENTS.format(source=source_of(log))) != expected:
+            wrong.append(f"{log.name}: segments")
+
+    assert wrong == []
+    assert segments
+
+
+FILES = (
+    "SELECT module, sum(opens), sum(reads), sum(writes), sum(bytes_read), sum(bytes_written), "
+    "count(*), sum(read_seconds), sum(write_seconds), sum(metadata_seconds) "
+    "FROM io_files WHERE source = '{source}' GROUP BY module"
+)
+SEGMENTS = (
+    "SELECT module, operation, host, rank, filename, offset_bytes, bytes, start_t, stop_t "
+    "FROM io_segments WHERE source = '{source}' ORDER BY ALL"
+)
+
+
+def differences(rows, report, log):
+    """Compare the totals of each module with PyDarshan's summary and its accumulator."""
     totals = report.summary["agg_ioops"]
-
-    rows = ask(
-        trace,
-        "SELECT module, sum(opens), sum(reads), sum(writes), sum(bytes_read), "
-        "sum(bytes_written), count(*) FROM io_files "
-        f"WHERE source = '{source_of(log)}' GROUP BY module",
-    )
-
     modules = {
         name for name in report.records if f"{name}_simple" in totals or name == "MPI-IO"
     }
-    assert {row[0] for row in rows} == modules
-    for name, opens, reads, writes, bytes_read, bytes_written, files in rows:
-        total = totals[name]
+    if {row[0] for row in rows} != modules:
+        yield f"{log}: modules {rows} instead of {modules}"
+    for name, opens, reads, writes, bytes_read, bytes_written, files, *seconds in rows:
+        prefix = "MPIIO" if name == "MPI-IO" else name
         ways = ("indep_simple", "coll_simple") if name == "MPI-IO" else ("simple",)
         parts = [totals[f"{name}_{way}"] for way in ways]
         ours = {"Open": opens, "Read": reads, "Write": writes}
-        for operation in {n for part in parts for n in part if n in ours}:
-            assert ours[operation] == sum(part[operation] for part in parts), (name, operation)
-        prefix = NAMES.get(name, name)
-        for ending, number in (("BYTES_READ", bytes_read), ("BYTES_WRITTEN", bytes_written)):
-            if f"{prefix}_{ending}" in total:
-                assert number == total[f"{prefix}_{ending}"]
-        assert files == len(report.records[name])
+        pairs = [
+            (operation, ours[operation], sum(part[operation] for part in parts))
+            for operation in {n for part in parts for n in part if n in ours}
+        ]
+        pairs += [
+            (field, number, totals[name][f"{prefix}_{field}"])
+            for field, number in (("BYTES_READ", bytes_read), ("BYTES_WRITTEN", bytes_written))
+            if f"{prefix}_{field}" in totals[name]
+        ]
+        pairs.append(("files", files, len(report.records[name])))
+        if name in ("POSIX", "STDIO", "MPI-IO"):
+            frames = report.records[name].to_df()
+            total = accumulate_records(frames, name, report.metadata["job"]["nprocs"])
+            nbytes = total.derived_metrics.total_bytes
+            pairs.append(("bytes", bytes_read + bytes_written, nbytes))
+            for field, value in zip(("READ", "WRITE", "META"), seconds, strict=True):
+                theirs = frames["fcounters"][f"{prefix}_F_{field}_TIME"].sum()
+                pairs.append((f"{field} time", value, pytest.approx(theirs)))
+        for what, found, expected in pairs:
+            if found != expected:
+                yield f"{log}, {name}, {what}: {found} instead of {expected}"
 
 
-@pytest.mark.parametrize("name", ["POSIX", "STDIO", "MPI-IO"])
-@pytest.mark.parametrize("log", LOGS, ids=lambda path: path.name[:30])
-def test_bytes_and_seconds_are_those_of_pydarshans_accumulator(trace, ask, log, name):
-    from darshan.backend.cffi_backend import accumulate_records
-
-    report = darshan.DarshanReport(str(log), read_all=True)
-    if name not in report.records:
-        assert ask(trace, of(log, name, "count(*)")) == [(0,)]
-        return
-    frames = report.records[name].to_df()
-    totals = accumulate_records(frames, name, report.metadata["job"]["nprocs"])
-    sums = frames["fcounters"].sum()
-    prefix = NAMES.get(name, name)
-
-    columns = ("read", "write", "metadata")
-    [(nbytes, *seconds)] = ask(
-        trace,
-        of(
-            log,
-            name,
-            "sum(bytes_read) + sum(bytes_written)",
-            *(f"sum({column}_seconds)" for column in columns),
-        ),
-    )
-
-    assert nbytes == totals.derived_metrics.total_bytes
-    for ours, theirs in zip(seconds, ("READ", "WRITE", "META"), strict=True):
-        assert ours == pytest.approx(sums[f"{prefix}_F_{theirs}_TIME"])
-
-
-@pytest.mark.parametrize("log", LOGS, ids=lambda path: path.name[:30])
-def test_each_segment_of_dxt_is_a_row(trace, ask, log):
-    report = darshan.DarshanReport(str(log), read_all=True)
+def segments_of(report):
+    """Return PyDarshan's segments as rows of ``io_segments``."""
     begin = report.metadata["job"]["start_time_sec"]
     begin += report.metadata["job"]["start_time_nsec"] / 1e9
-    expected = sorted(
+    return sorted(
         (
             layer, operation, record["hostname"], record["rank"],
             report.name_records[record["id"]], int(row.offset), int(row.length),
@@ -114,15 +108,6 @@ def test_each_segment_of_dxt_is_a_row(trace, ask, log):
         for operation in ("read", "write")
         for row in record[f"{operation}_segments"].itertuples()
     )  # fmt: skip
-
-    rows = ask(
-        trace,
-        "SELECT module, operation, host, rank, filename, offset_bytes, bytes, start_t, stop_t "
-        f"FROM io_segments WHERE source = '{source_of(log)}' ORDER BY ALL",
-    )
-
-    assert rows == expected
-    assert log.name not in ("dxt.darshan", "sample-dxt-simple.darshan") or expected
 
 
 def test_a_job_has_its_facts_and_no_arguments(trace, ask):
@@ -145,7 +130,7 @@ def test_a_job_has_its_facts_and_no_arguments(trace, ask):
     assert arguments[-1] not in trace.read_text()
 
 
-# -- what it is joined to ------------------------------------------------------------------
+# -- matching ------------------------------------------------------------------
 
 
 def segment(start, stop, **fields):
@@ -165,7 +150,7 @@ def job(pid=None, **fields):
     }  # fmt: skip
 
 
-def came(worker, pid, t=0.0, host="node-1", **fields):
+def joined(worker, pid, t=0.0, host="node-1", **fields):
     return {
         "kind": "worker_added", "t": t, "worker": worker, "server_id": f"id-{worker}",
         "name": worker, "host": host, "pid": pid, "nthreads": 2, **fields,
@@ -175,13 +160,13 @@ def came(worker, pid, t=0.0, host="node-1", **fields):
 @pytest.mark.parametrize(
     ("workers", "expected"),
     [
-        ([came("w1", 7), came("w2", 8)], ("w1", 1)),
-        ([came("w1", 8)], (None, 0)),
+        ([joined("w1", 7), joined("w2", 8)], ("w1", 1)),
+        ([joined("w1", 8)], (None, 0)),
         # Process ids are those of a host.
-        ([came("w1", 7, host="10.0.0.1"), came("w2", 7, host="node-1")], ("w2", 2)),
-        ([came("w1", 7, host="10.0.0.1"), came("w2", 7, host="10.0.0.2")], (None, 2)),
-        # It came after the job had ended.
-        ([came("w1", 7, t=20.0)], (None, 0)),
+        ([joined("w1", 7, host="10.0.0.1"), joined("w2", 7, host="node-1")], ("w2", 2)),
+        ([joined("w1", 7, host="10.0.0.1"), joined("w2", 7, host="10.0.0.2")], (None, 2)),
+        # It joined after the job had ended.
+        ([joined("w1", 7, t=20.0)], (None, 0)),
     ],
 )
 @pytest.mark.parametrize("pid", [7, None])
@@ -193,63 +178,48 @@ def test_a_log_is_matched_to_the_worker_process_by_pid_time_and_host(
     assert rows(query, *workers, job(pid), segment(1.0, 2.0)) == [expected]
 
 
-def test_a_call_belongs_to_the_only_task_that_ran_meanwhile(rows, task, run):
+def test_a_call_belongs_to_the_only_task_that_ran_at_the_time(rows, task, run):
     runs = [*run("a", 1.0, 3.0), *run("b", 4.0, 6.0), *run("c", 5.0, 7.0)]
     calls = [segment(*times) for times in ((1.5, 2.0), (3.2, 3.4), (5.2, 5.4), (6.2, 6.4))]
 
     assert rows(
         "SELECT key, candidate_keys FROM io_segments",
-        came("w1", 7), *map(task, "abc"), *runs, job(7), *calls,
+        joined("w1", 7), *map(task, "abc"), *runs, job(7), *calls,
     ) == [("a", ["a"]), (None, []), (None, ["b", "c"]), ("c", ["c"])]  # fmt: skip
 
 
 def test_a_call_of_an_unknown_process_belongs_to_no_task(rows, task, run):
     assert rows(
         "SELECT worker, key, candidate_keys FROM io_segments",
-        came("w1", 8), task("a"), *run("a", 1.0, 3.0), job(7), segment(1.5, 2.0),
+        joined("w1", 8), task("a"), *run("a", 1.0, 3.0), job(7), segment(1.5, 2.0),
     ) == [(None, None, None)]  # fmt: skip
 
 
-# -- what is no log ------------------------------------------------------------------------
+# -- damaged logs ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("nbytes", [0, 10, 500, 3000, 6630])
-def test_a_truncated_log_is_refused_in_one_line(stored, log, command, nbytes):
+def test_truncated_and_damaged_logs_leave_the_trace_intact(stored, log, command, tmp_path):
     trace = stored("trace.jsonl")
-    before = trace.read_bytes()
-    log.write_bytes(log.read_bytes()[:nbytes])
-
-    code, said, error = command("import", "darshan", log, "--into", trace)
-
-    assert (code, said, error.count("\n")) == (2, "", 1)
-    assert f"{str(log)!r} is not a Darshan log, or is truncated: " in error
-    assert trace.read_bytes() == before
-
-
-@pytest.mark.parametrize("place", range(0, 6631, 1600))
-def test_a_log_with_damage_anywhere_never_harms_the_trace(stored, log, command, place):
-    trace = stored("trace.jsonl")
-    data = bytearray(log.read_bytes())
-    data[place : place + 16] = bytes(255 - byte for byte in data[place : place + 16])
-    log.write_bytes(data)
-    before = trace.read_bytes()
-
-    code, _, error = command("import", "darshan", log, "--into", trace)
-
-    assert code in (0, 2)
-    if code == 2:
-        assert (error.count("\n"), trace.read_bytes()) == (1, before)
-    assert command("check", trace)[0] == 0
-
-
-@pytest.mark.parametrize("what", ["missing", "folder"])
-def test_a_missing_file_and_a_folder_are_refused(stored, command, tmp_path, what):
-    trace = stored("trace.jsonl")
-    (tmp_path / "folder").mkdir()
-
-    code, _, error = command("import", "darshan", tmp_path / what, "--into", trace)
-
-    assert (code, error.count("\n")) == (2, 1)
+    before, whole = trace.read_bytes(), log.read_bytes()
+    for nbytes in (0, 10, 3000, 6630):
+        log.write_bytes(whole[:nbytes])
+        code, said, error = command("import", "darshan", log, "--into", trace)
+        assert (code, said, error.count("\n")) == (2, "", 1), nbytes
+        assert f"{str(log)!r} is not a Darshan log, or is truncated: " in error
+        assert trace.read_bytes() == before
+    for path in (tmp_path / "missing", tmp_path):
+        code, _, error = command("import", "darshan", path, "--into", trace)
+        assert (code, error.count("\n")) == (2, 1)
+    for place in (0, 3200, 6400):
+        data = bytearray(whole)
+        data[place : place + 16] = bytes(255 - byte for byte in data[place : place + 16])
+        log.write_bytes(data)
+        before = trace.read_bytes()
+        code, _, error = command("import", "darshan", log, "--into", trace)
+        assert code in (0, 2)
+        if code == 2:
+            assert (error.count("\n"), trace.read_bytes()) == (1, before)
+        assert command("check", trace)[0] == 0
 
 
 def test_without_pydarshan_the_extra_is_named(stored, log):
@@ -290,14 +260,5 @@ def test_the_process_id_is_in_the_name_of_a_log(tmp_path, name, pid):
         assert data.facts["pid"] == pid
 
 
-def of(log, module_name, *columns):
-    return (
-        f"SELECT {', '.join(columns)} FROM io_files "
-        f"WHERE source = '{source_of(log)}' AND module = '{module_name}'"
-    )
-
-
 def source_of(log):
-    import hashlib
-
     return hashlib.sha256(log.read_bytes()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A cluster dump becomes a trace: it holds what the dump holds, and says what is missing."""
+"""Conversion of cluster dumps to traces, which list what a dump does not contain."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ from roast_schemas.describe import json_schema
 
 CANARY = "canary-7f3a91-secret"
 
-#: Where secrets are that nobody meant to dump.
+#: Settings with secrets, which a dump contains.
 CONFIG = {
     "my-service": {"password": CANARY, "endpoint": f"https://me:{CANARY}@host", "note": CANARY},
     "distributed.comm.tls.ca-file": f"/{CANARY}",
@@ -55,7 +55,7 @@ def dumps(tmp_path_factory):
         total = client.submit(sum, done)
         total.result()
         erred = client.map(bad, range(3), password=CANARY, pure=False, retries=1)
-        client.gather(erred, errors="skip")  # none of them is lost with the worker
+        client.gather(erred, errors="skip")  # completed before the worker dies
         killer = client.submit(die, 1, retries=0)
         keyed = client.submit(slow, 1, key=("tuple", 0))
         client.gather([*erred, killer, keyed], errors="skip")
@@ -121,18 +121,12 @@ def test_tasks_workers_and_transitions_are_those_of_the_dump(converted, ask):
 
 
 @pytest.mark.cluster
-def test_the_last_attempt_of_each_task_ended_as_the_dump_says(converted, ask):
+def test_outcomes_errors_and_compute_times_are_those_of_the_dump(converted, ask):
     path, state, _ = converted
     ends = dict(ask(path, "SELECT key, arg_max(outcome, attempt) FROM task_runs GROUP BY key"))
-
     for task in state["scheduler"]["tasks"].values():
         if task["state"] in ("memory", "erred"):
             assert ends[as_key(task["key"])] == task["state"]
-
-
-@pytest.mark.cluster
-def test_failures_have_their_texts_and_computed_tasks_their_times(converted, ask):
-    path, state, _ = converted
     erred = [t for t in state["scheduler"]["tasks"].values() if t["state"] == "erred"]
 
     failed = ask(path, "SELECT key, exception FROM failures WHERE what = 'task erred'")
@@ -159,7 +153,7 @@ def test_failures_have_their_texts_and_computed_tasks_their_times(converted, ask
 
 
 @pytest.mark.cluster
-def test_it_is_a_valid_trace_that_says_what_is_missing(converted, tmp_path, command, ask):
+def test_the_trace_is_valid_and_lists_what_is_missing(converted, tmp_path, command, ask):
     path, *_ = converted
     code, *_ = command("check", path)
 
@@ -175,14 +169,16 @@ def test_it_is_a_valid_trace_that_says_what_is_missing(converted, tmp_path, comm
 
 
 @pytest.mark.cluster
-def test_no_secret_of_the_dump_is_in_the_trace(dumps, converted, tmp_path, command, ask):
+def test_the_trace_contains_no_secret_of_the_dump(dumps, converted, tmp_path, command, ask):
     path, *_ = converted
     folder, _ = dumps
     raw = gzip.decompress((folder / "dump.msgpack.gz").read_bytes())
-    assert raw.count(CANARY.encode()) > 5  # the dump has it all
+    assert raw.count(CANARY.encode()) > 5  # the dump contains them
 
-    plain = tmp_path / "again.jsonl"
-    command("import", "dump", folder / "dump.msgpack.gz", "-o", plain)
+    plain, again = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    for target in (plain, again):
+        command("import", "dump", folder / "dump.msgpack.gz", "-o", target)
+    assert plain.read_bytes() == again.read_bytes()
 
     assert CANARY not in plain.read_text()
     assert ask(path, "SELECT max(redacted_values) > 0 FROM trace_info") == [(True,)]
@@ -193,29 +189,20 @@ def test_no_secret_of_the_dump_is_in_the_trace(dumps, converted, tmp_path, comma
     assert not [name for name in names if name.startswith("my-service")]
 
 
-@pytest.mark.cluster
-def test_the_same_dump_is_the_same_trace_however_it_was_written(dumps, tmp_path, command):
-    folder, _ = dumps
-    for name in ("one.jsonl", "two.jsonl"):
-        command("import", "dump", folder / "dump.msgpack.gz", "-o", tmp_path / name)
-
-    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
-
-
-# -- dumps that are made up -------------------------------------------------------------------
+# -- synthetic dumps -------------------------------------------------------------------------
 
 T = 1_700_000_000.0
 
 
 def state_of(**scheduler):
-    """A dump of nothing much."""
+    """Return a dump of a scheduler without workers and tasks."""
     about = {"type": "Scheduler", "id": "S", "address": "tcp://s:1", "started": T}
     return {"scheduler": {**about, **scheduler}, "workers": {}, "versions": {}}
 
 
 @pytest.fixture
 def convert(tmp_path, command):
-    """Convert a state, written as msgpack; gives the path of the trace."""
+    """Convert a state, written as msgpack; return the path of the trace."""
 
     def convert(state):
         dump, path = tmp_path / "dump.msgpack.gz", tmp_path / "crash.jsonl"
@@ -228,7 +215,7 @@ def convert(tmp_path, command):
     return convert
 
 
-def test_every_line_is_as_the_schema_says(convert):
+def test_every_line_is_valid_in_the_schema(convert):
     validator = jsonschema.Draft202012Validator(json_schema())
     task = {
         "key": "a-1", "group_key": "a", "prefix": "<a: memory: 1>", "state": "memory",
@@ -262,7 +249,7 @@ def test_every_line_is_as_the_schema_says(convert):
     assert task["state"] == "processing"
 
 
-def test_what_the_ring_has_forgotten_is_said(convert, ask):
+def test_transitions_that_the_log_dropped_are_a_loss(convert, ask):
     log = [["a", "waiting", "processing", {}, "s", T + 3]]
 
     path = convert(state_of(transition_log=log, transition_counter=1_001))
@@ -272,7 +259,7 @@ def test_what_the_ring_has_forgotten_is_said(convert, ask):
     ]
 
 
-def test_workers_that_did_not_answer_are_said(convert, ask):
+def test_workers_that_did_not_answer_are_a_loss(convert, ask):
     state = state_of(workers={"tcp://w:1": {"address": "tcp://w:1", "last_seen": T}})
     state["workers"] = {"tcp://w:1": "OSError('Timed out')"}
 
@@ -281,7 +268,7 @@ def test_workers_that_did_not_answer_are_said(convert, ask):
     ) == [("tcp://w:1 did not answer when the dump was made",)]
 
 
-def test_what_is_not_as_it_should_be_is_passed_over(convert, ask):
+def test_malformed_values_are_skipped(convert, ask):
     worker = {
         "last_seen": "soon",
         "metrics": 7,
@@ -307,7 +294,7 @@ def test_what_is_not_as_it_should_be_is_passed_over(convert, ask):
     assert ask(path, "SELECT count(*) FROM transitions") == [(1,)]
 
 
-def test_a_log_of_a_worker_has_its_warnings_without_arguments(convert, ask):
+def test_warnings_of_worker_logs_are_imported_without_arguments(convert, ask):
     state = state_of(workers={"tcp://w:1": {"last_seen": T}})
     state["workers"] = {
         "tcp://w:1": {
@@ -342,28 +329,25 @@ WRONG = {
     "yaml that runs code within": lambda target: (
         "scheduler:\n  started: " + EVIL.format(target=target) + "workers: {}\n"
     ).encode(),
-    "yaml that is none": lambda _: b"a: [1, 2\nb: }\n",
+    "invalid yaml": lambda _: b"a: [1, 2\nb: }\n",
     "noise": lambda _: bytes(range(256)) * 40,
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_dump_is_one_clear_line_and_no_trace(tmp_path, command, name):
+def test_other_files_are_refused_in_one_line(tmp_path, command):
     dump, path, target = tmp_path / "dump", tmp_path / "crash.jsonl", tmp_path / "run"
-    dump.write_bytes(WRONG[name](target))
+    for name, content in WRONG.items():
+        dump.write_bytes(content(target))
 
-    code, said, error = command("import", "dump", dump, "-o", path)
+        code, said, error = command("import", "dump", dump, "-o", path)
 
-    assert (code, said, error.count("\n")) == (2, "", 1)
-    assert f"{str(dump)!r} is not a Dask cluster dump, or is truncated: " in error
-    assert "Traceback" not in error
-    assert not path.exists()
-    assert not target.exists()
-    assert not list(tmp_path.glob(".*"))
+        assert (code, said, error.count("\n")) == (2, "", 1), name
+        assert f"{str(dump)!r} is not a Dask cluster dump, or is truncated: " in error
+        assert "Traceback" not in error
+        assert sorted(tmp_path.iterdir()) == [dump], name
 
 
 def test_memory_is_limited(tmp_path):
-    """With little memory allowed, so that it is soon reached."""
     dump, path = tmp_path / "dump", tmp_path / "crash.jsonl"
     text = b"\xdb\x7f\xff\xff\xff"  # a text of 2 GiB follows
     with gzip.open(dump, "wb") as file:
@@ -409,16 +393,11 @@ def test_invalid_options(tmp_path, command, monkeypatch, words, error):
     assert error in said
 
 
-def test_the_report_of_a_dump_of_nothing(convert, tmp_path, command):
-    page = tmp_path / "report.html"
+def test_the_report_of_an_empty_dump(convert, tmp_path, command):
+    page, path = tmp_path / "report.html", convert(state_of())
 
-    assert command(convert(state_of()), "--html", page)[0] == 0
+    assert command(path, "--html", page)[0] == 0
     assert "a cluster dump is not a recording" in page.read_text()
-
-
-def test_a_dump_has_an_identity(convert):
-    path = convert(state_of())
-
     with Trace(path) as trace:
         [(trace_id,)] = trace.sql("SELECT trace_id FROM trace_info").fetchall()
     assert re.fullmatch("[0-9a-f]{32}", trace_id)

@@ -1,9 +1,10 @@
-"""Functions that Yappi measured: totals are Yappi's own, and no file of its runs code."""
+"""Functions measured by Yappi: totals equal Yappi's own, and no file runs code."""
 
 import marshal
 import os
 import pickle
 import pickletools
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ ALL = ("ystat", "pstat", "callgrind")
 
 @pytest.fixture(scope="module", params=["cpu", "wall"])
 def saved(request, tmp_path_factory):
-    """What Yappi saved of a run, with what it says itself: total, functions, clock."""
+    """Folder of the files that Yappi saved, its total, its functions, and the clock."""
     folder = tmp_path_factory.mktemp("yappi")
     return folder, *yappi_files(folder, request.param), request.param
 
@@ -27,76 +28,62 @@ def trace(stored):
 
 
 @pytest.mark.parametrize("format_", ALL)
-def test_totals_are_yappis(saved, trace, ask, command, format_):
+def test_totals_and_functions_are_yappis(saved, trace, ask, command, format_):
     folder, total, functions, clock = saved
 
     code, said, _ = command(
         "import", "yappi", folder / f"work.{format_}", "--into", trace, "--clock", clock
     )
+
     assert code == 0
-    if format_ != "callgrind":  # it names what was called and not measured, too
-        assert said == f"work.{format_}: imported {len(functions)} functions\n"
-
-    whole = "SELECT sum(self_seconds), any_value(clock) FROM yappi_functions"
-    stacks = "SELECT sum(seconds) FROM profile_stacks WHERE profiler = 'yappi'"
-    # callgrind has whole microseconds.
-    lost = len(functions) * 1e-6 if format_ == "callgrind" else 1e-12
-    [(ours, said)] = ask(trace, whole)
-    assert (ours, said) == (pytest.approx(total, abs=lost), clock)
-    assert ask(trace, stacks) == [(pytest.approx(ours, abs=1e-12),)]
+    # callgrind has whole microseconds, and functions that were called but not measured.
+    error = len(functions) * 1e-6 if format_ == "callgrind" else 1e-12
+    [(seconds, its_clock)] = ask(
+        trace, "SELECT sum(self_seconds), any_value(clock) FROM yappi_functions"
+    )
+    assert (seconds, its_clock) == (pytest.approx(total, abs=error), clock)
+    assert ask(trace, "SELECT sum(seconds) FROM profile_stacks WHERE profiler = 'yappi'") == [
+        (pytest.approx(seconds, abs=1e-12),)
+    ]
     assert command("check", trace)[0] == 0
-
-
-@pytest.mark.parametrize("format_", ["ystat", "pstat"])
-def test_each_function_is_a_row_as_yappi_has_it(saved, trace, ask, command, format_):
-    folder, _, functions, _ = saved
-    command("import", "yappi", folder / f"work.{format_}", "--into", trace)
-
-    rows = ask(
+    if format_ == "callgrind":
+        return
+    assert said == f"work.{format_}: imported {len(functions)} functions\n"
+    assert ask(
         trace,
         "SELECT name, filename, line_number, calls, actual_calls, self_seconds, total_seconds "
         "FROM yappi_functions ORDER BY ALL",
-    )
-
-    assert rows == sorted(functions)
+    ) == sorted(functions)
 
 
-def test_a_stack_is_told_as_far_as_callers_are_known(saved, trace, command):
-    folder, *_ = saved
-    command("import", "yappi", folder / "work.ystat", "--into", trace)
+def test_stacks_are_built_from_direct_callers(saved, trace, command):
+    command("import", "yappi", saved[0] / "work.ystat", "--into", trace)
 
     with Trace(trace) as opened:
-        nodes = opened.flamegraph(profiler="yappi").nodes
-    seconds = {
-        tuple(frame["name"] for frame in row["frames"]): row["seconds"]
-        for row in opened_stacks(trace)
-    }
-    # Two threads: first and what it calls; and second by itself. leaf is called by both.
+        total = opened.flamegraph(profiler="yappi").nodes["total_seconds"][0]
+        stacks = opened.sql(
+            "SELECT frames, seconds FROM profile_stacks WHERE profiler = 'yappi'"
+        ).fetchall()
+    seconds = {tuple(frame["name"] for frame in frames): time for frames, time in stacks}
+    # Two threads: one runs first, the other second. Both call leaf.
     assert seconds["run", "first", "leaf"] > 0
     assert seconds["run", "first", "second", "leaf"] > seconds["second", "leaf"] > 0
     assert seconds["run", "first", "second", "fib"] > 0
-    assert nodes.row(0, named=True)["total_seconds"] == pytest.approx(sum(seconds.values()))
+    assert total == pytest.approx(sum(seconds.values()))
     assert not [path for path in seconds if len(path) != len(set(path))]  # no recursion
 
 
-def opened_stacks(path):
-    with Trace(path) as opened:
-        stacks = opened.frame("profile_stacks")
-        return [row for row in stacks.iter_rows(named=True) if row["profiler"] == "yappi"]
-
-
-def test_what_dask_sampled_is_told_apart(tmp_path, saved, command, ask):
+def test_samples_of_dask_are_not_changed(tmp_path, saved, command, ask):
     sample = Path(__file__).parents[3] / "sample_traces" / "coffea.jsonl.zst"
-    trace = tmp_path / "trace.jsonl.zst"
-    trace.write_bytes(sample.read_bytes())
-    whole = "SELECT sum(seconds) FROM profile_stacks WHERE profiler = 'dask'"
-    before = ask(trace, whole)
+    trace = shutil.copy(sample, tmp_path / "trace.jsonl.zst")
+    sampled = "SELECT sum(seconds) FROM profile_stacks WHERE profiler = 'dask'"
+    before = ask(trace, sampled)
     with Trace(trace) as opened:
         flame = opened.flamegraph().stacks["seconds"].sum()
 
     command("import", "yappi", saved[0] / "work.ystat", "--into", trace, "--worker", "0")
 
-    assert ask(trace, whole) == before
+    assert ask(trace, sampled) == before
     with Trace(trace) as opened:
         assert opened.flamegraph().stacks["seconds"].sum() == flame
     [(worker, address)] = ask(
@@ -107,7 +94,7 @@ def test_what_dask_sampled_is_told_apart(tmp_path, saved, command, ask):
     assert worker == address
 
 
-def test_the_report_has_it_to_choose(tmp_path, saved, trace, command):
+def test_the_report_offers_the_file(tmp_path, saved, trace, command):
     command("import", "yappi", saved[0] / "work.ystat", "--into", trace)
     page = tmp_path / "report.html"
 
@@ -115,7 +102,7 @@ def test_the_report_has_it_to_choose(tmp_path, saved, trace, command):
 
     text = page.read_text()
     assert '<option value="-2">Yappi: work.ystat</option>' in text
-    assert "What Yappi measured, in 1\xa0file, is chosen in the place of workers" in text
+    assert "1\xa0Yappi file can be selected instead of a worker." in text
 
 
 @pytest.mark.parametrize(
@@ -134,7 +121,7 @@ def test_invalid_options(tmp_path, trace, command, words, error):
     assert error in said
 
 
-# -- files that do harm ----------------------------------------------------------------------
+# -- malicious files --------------------------------------------------------------------------
 
 
 class Exploit:
@@ -179,46 +166,42 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_file_is_one_clear_line_and_nothing_else(tmp_path, trace, command, name):
+def test_malicious_files_are_refused_in_one_line(tmp_path, trace, command):
     target = tmp_path / "run"
     path = tmp_path / "file"
-    path.write_bytes(HOSTILE[name](target))
     before = trace.read_bytes()
+    for name, content in HOSTILE.items():
+        path.write_bytes(content(target))
 
-    code, said, error = command("import", "yappi", path, "--into", trace)
+        code, said, error = command("import", "yappi", path, "--into", trace)
 
-    assert (code, said, error.count("\n")) == (2, "", 1)
-    assert f"{str(path)!r} is not a file saved by Yappi, or is truncated: " in error
-    assert "Traceback" not in error
-    assert trace.read_bytes() == before
-    assert not target.exists()
-
-
-def test_the_exploit_would_have_worked(tmp_path):
-    pickle.loads(pickled(tmp_path / "run"))
-
-    assert (tmp_path / "run").exists()
+        assert (code, said, error.count("\n")) == (2, "", 1), name
+        assert f"{str(path)!r} is not a file saved by Yappi, or is truncated: " in error
+        assert "Traceback" not in error
+        assert trace.read_bytes() == before
+        assert not target.exists(), name
+    pickle.loads(pickled(target))
+    assert target.exists()  # the pickle works
 
 
-@pytest.mark.parametrize("format_", ALL)
-def test_a_truncated_file_does_not_change_the_trace(tmp_path, trace, command, format_):
+def test_truncated_files_are_refused(tmp_path, trace, command):
     yappi_files(tmp_path)
-    path = tmp_path / f"work.{format_}"
-    data = path.read_bytes()
     before = trace.read_bytes()
-    for share in (0.1, 0.5, 0.9):
-        path.write_bytes(data[: int(len(data) * share)])
-
-        code, _, error = command("import", "yappi", path, "--into", trace)
-
-        if format_ == "callgrind":  # it has no end of its own
-            assert command("check", trace)[0] == 0
-        else:
+    for format_ in ("ystat", "pstat"):
+        path = tmp_path / f"work.{format_}"
+        data = path.read_bytes()
+        for share in (0.1, 0.5, 0.9):
+            path.write_bytes(data[: int(len(data) * share)])
+            code, _, error = command("import", "yappi", path, "--into", trace)
             assert (code, error.count("\n"), trace.read_bytes()) == (2, 1, before)
+    # callgrind has no end mark.
+    path = tmp_path / "work.callgrind"
+    path.write_bytes(path.read_bytes()[:-100])
+    assert command("import", "yappi", path, "--into", trace)[0] == 0
+    assert command("check", trace)[0] == 0
 
 
-def test_hostile_names_stay_text(tmp_path, trace, command):
+def test_names_are_escaped_in_the_report(tmp_path, trace, command):
     name = "</script><b onload=alert(1)>\x1b[31m"
     path = tmp_path / "p.pstat"
     path.write_bytes(marshal.dumps({("x.py", 1, name): (1, 1, 1.0, 1.0, {})}))
@@ -229,15 +212,14 @@ def test_hostile_names_stay_text(tmp_path, trace, command):
     assert "<b onload" not in page.read_text()
 
 
-def test_what_yappi_pickles_is_what_is_allowed(tmp_path):
-    """Were Yappi to save other classes, this says so before a user does."""
+def test_yappi_pickles_the_allowed_classes_only(tmp_path):
     yappi_files(tmp_path)
-    asked = {
+    classes = {
         argument
         for opcode, argument, _ in pickletools.genops((tmp_path / "work.ystat").read_bytes())
         if opcode.name == "GLOBAL"
     }
 
-    assert asked == {
+    assert classes == {
         "yappi YFuncStats", "yappi YFuncStat", "yappi YChildFuncStats", "yappi YChildFuncStat"
     }  # fmt: skip

@@ -24,7 +24,7 @@ def read(tmp_path):
         (tmp_path / "file").write_bytes(content)
         with (tmp_path / "file").open("rb") as file:
             stop = len(content) if stop is None else stop
-            found = Content(file, detect_compression(file), start, stop)
+            found = Content(file, detect_compression(file, ""), start, stop)
             pieces = [(bytes(piece.data), piece.end) for piece in found]
         return pieces, [damage.detail for damage in found.breaks.damage()]
 
@@ -36,15 +36,19 @@ def broken(frame: bytes) -> bytes:
 
 
 def test_compression_is_detected_by_the_first_bytes(tmp_path):
-    for content, name in [
-        (zstandard.compress(b"x"), "zstd"),
-        (gzip.compress(b"x"), "gzip"),
-        (b'{"kind"', "uncompressed"),
-        (b"", "uncompressed"),
+    for content, suffix, name in [
+        (zstandard.compress(b"x"), ".gz", "zstd"),
+        (gzip.compress(b"x"), ".zst", "gzip"),
+        (b'{"kind"', ".zst", "uncompressed"),
+        (b"", ".zst", "uncompressed"),
+        # A file that was cut within its first bytes
+        (b"\x28\xb5\x2f", ".zst", "zstd"),
+        (b"\x1f", ".gz", "gzip"),
+        (b"\x1f", ".zst", "uncompressed"),
     ]:
         (tmp_path / "file").write_bytes(content)
         with (tmp_path / "file").open("rb") as file:
-            assert detect_compression(file) == name
+            assert detect_compression(file, suffix) == name, content
 
 
 def test_reading_can_continue_after_every_frame_but_the_last(read, compress):

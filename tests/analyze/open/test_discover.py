@@ -85,7 +85,7 @@ def test_a_segment_without_header_belongs_to_its_neighbors(tmp_path, lines, task
         assert trace.sql("SELECT trace_id, tasks FROM run").fetchall() == [("T", 2)]
     assert [(reason, detail) for reason, _, detail in keys_and_losses(tmp_path)[1]][-1] == (
         "no header",
-        "segment 1: what recorded it, and with which settings, is lost",
+        "segment 1: the recorder's version and settings are unknown",
     )
 
 
@@ -120,7 +120,7 @@ def test_of_two_copies_the_longer_one_is_read(tmp_path, segment):
         (
             "duplicate segment",
             0,
-            f"{name} was left out for b.jsonl, which has all that is in it",
+            f"{name} was skipped in favor of b.jsonl, which contains all its records",
         )
         for name in ("a.jsonl", "b.jsonl.zst")
     ]
@@ -136,7 +136,7 @@ def test_two_different_segments_with_the_same_number(tmp_path, segment):
             (
                 "duplicate segment",
                 None,
-                "b.jsonl was left out for long-name.jsonl, which is longer and not the same",
+                "b.jsonl was skipped in favor of long-name.jsonl, which is longer and differs",
             )
         ],
     )

@@ -18,12 +18,13 @@ from sealing import sealed
 
 COMPRESS = {"jsonl": bytes, "jsonl.gz": gzip.compress, "jsonl.zst": zstandard.compress}
 
+NO_HEADER = ("no header", None, "the recorder's version and settings are unknown")
 NO_TRAILER = (
     "no trailer",
     None,
     (
-        "the recording did not end in order: it was killed, its client closed, the scheduler "
-        "died, or it still runs; what came after the last record is unknown"
+        "the recording did not end in order: it was killed, its client was closed, the scheduler "
+        "died, or it is still running; later records are unknown"
     ),
 )
 
@@ -150,7 +151,7 @@ def test_a_line_longer_than_any_record_is_counted(facts, lines, task):
 
     assert facts(header + first + overlong + b"".join(rest)) == (
         ["a", "z"],
-        [("overlong lines", 1, "longer than 16 MiB, which no record is")],
+        [("overlong lines", 1, "longer than 16 MiB, the limit of a record")],
     )
 
 
@@ -244,7 +245,7 @@ def test_a_file_without_header_is_named_after_its_file(tmp_path, facts):
 
     assert keys == ["a"]
     assert losses == [
-        ("no header", None, "what recorded it, and with which settings, is lost"),
+        NO_HEADER,
         NO_TRAILER,
     ]
     with Trace(tmp_path / "run-7.jsonl") as trace:
@@ -288,6 +289,18 @@ def test_a_cut_last_frame_loses_only_that_frame(facts, lines, task):
         keys, losses = facts(content, f"t.{suffix}")
         assert keys == ["a", "b"]
         assert losses[0] == ("damaged compression", None, cut)
+
+
+def test_a_file_cut_within_the_first_bytes_of_its_first_frame(facts):
+    for suffix, content in [
+        ("jsonl.zst", b"\x28"),
+        ("jsonl.zst", b"\x28\xb5\x2f"),
+        ("jsonl.gz", b"\x1f\x8b"),
+    ]:
+        cut = f"cut off at byte {len(content)} of the compressed file"
+        keys, losses = facts(content, f"t.{suffix}")
+        assert keys == []
+        assert losses == [("damaged compression", None, cut), NO_HEADER, NO_TRAILER]
 
 
 def test_a_damaged_frame_loses_only_that_frame(facts, lines, task):

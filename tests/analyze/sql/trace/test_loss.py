@@ -88,7 +88,7 @@ def test_records_missing_by_the_trailers_count(write_trace, task, run):
         (
             "changed content",
             None,
-            "the checksum in the trailer is another one: any value may have changed",
+            "the checksum in the trailer does not match: any value may have changed",
         ),
         (
             "records missing",
@@ -158,9 +158,9 @@ def test_damage_names_the_segment(tmp_path, lines):
             "no trailer",
             None,
             (
-                "segment 2: the recording did not end in order: it was killed, its client "
-                "closed, the scheduler died, or it still runs; "
-                "what came after the last record is unknown"
+                "segment 2: the recording did not end in order: it was killed, its client was "
+                "closed, the scheduler died, or it is still running; "
+                "later records are unknown"
             ),
         ),
         ("unknown kind", 1, "segment 2: kind 'fancy'"),

@@ -1,11 +1,11 @@
-"""What a recording survives: ``make campaign``.
+"""Fault injection: ``make campaign``.
 
-Real processes are killed at random moments, and real targets fill up, turn read-only or
-are slow. What a trace then holds is compared with ``transition_log.py``, which the
-scheduler writes beside the recorder, transition for transition. The table goes to standard
-output; the exit code is 1 if anything did not hold, and the files of such cases are kept.
+Processes are killed at random times, and targets fill up, become read-only or are slow. The
+transitions in the trace are compared with those that ``transition_log.py`` logs on the
+scheduler. The tables are written to standard output. The exit code is 1 if a case failed; the
+files of failed cases are kept.
 
-The disks need root, since they are mounted, on Linux.
+Cases with disks mount file systems, which requires root on Linux.
 """
 
 from __future__ import annotations
@@ -46,61 +46,61 @@ from transition_log import Transition
 if TYPE_CHECKING:
     import psutil
 
-#: The recorder's default, and what pulling and writing may take on a busy machine.
+#: The recorder's default, and the time to pull and write a batch on a busy machine.
 FLUSH_INTERVAL_SECONDS = 0.5
 MARGIN_SECONDS = 0.5
 
-#: Into a busy stretch of small tasks.
+#: Time range of a kill after the first task.
 KILL_AFTER_SECONDS = (0.5, 4.0)
 
-#: A writing process that is alone tries for 25 s to reach the scheduler.
+#: A writing process without client tries for 25 s to reach the scheduler.
 WRITER_TIMEOUT_SECONDS = 45.0
 
-#: Names of traces in turn: a file of either sort, a folder of segments.
+#: Traces by number of the case: two files, and a folder of segments.
 TRACES = ("trace.jsonl", "trace.jsonl.zst", "trace/")
 
-#: Clients that are killed before their cluster is replaced.
+#: Killed clients per cluster.
 CLIENTS_PER_CLUSTER = 10
 
 DISK_BYTES = 2**20
 SLOW_BYTES_PER_SECOND = 10**6
 MOST_SLOWDOWN = 0.05
 
-#: A recording that cannot be ended is left after 30 s.
+#: Stopping a recording gives up after 30 s.
 STOP_LIMIT_SECONDS = 45.0
 
-STALLED = "a target takes nothing any more"
+STALLED = "a target accepts no more data"
 
 
-# -- what is found ---------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------
 
 
 @dataclass
 class Case:
-    """One thing done to one recording.
+    """A case, and its results.
 
     Parameters
     ----------
     group : str
-        The row of the table that it counts in.
+        Row of the table.
     name : str
     folder : Path
-        Where its files are.
+        Folder of its files.
     """
 
     group: str
     name: str
     folder: Path
-    #: What did not hold.
+    #: Failed expectations.
     wrong: list[str] = field(default_factory=list)
-    #: Transitions of the log, and those of them that are not in the trace.
+    #: Number of transitions in the log, and of those missing in the trace.
     logged: int = 0
     missing: int = 0
-    #: How long before the kill the oldest missing one was; 0 if there is none.
+    #: Time from the oldest missing transition to the kill; 0 if none is missing.
     age_seconds: float = 0.0
-    #: Whether the trace says that it ended in order.
+    #: Whether the trace has a final trailer.
     has_trailer: bool = False
-    #: Whether its writing process may have been killed within an append.
+    #: Whether the writing process can have been killed during an append.
     may_be_torn: bool = False
     plainly_readable: bool = True
     slowdown: float | None = None
@@ -108,7 +108,7 @@ class Case:
     stop_seconds: float = 0.0
 
     def expect(self, holds: bool, otherwise: str) -> None:
-        """Note what did not hold."""
+        """Record a failure unless a condition holds."""
         if not holds:
             self.wrong.append(otherwise)
 
@@ -119,7 +119,7 @@ def segments_of(trace: Path) -> list[str]:
 
 
 def read_plainly(trace: Path) -> tuple[int, list[Transition]]:
-    """Read a trace with nothing of ours: the number of records, and the transitions."""
+    """Return the number of records and the transitions, read with DuckDB only."""
     files = segments_of(trace)
     [[records]] = duckdb.execute("SELECT count(*) FROM read_json(?)", [files]).fetchall()
     fields = ("kind", *Transition._fields)
@@ -131,8 +131,8 @@ def read_plainly(trace: Path) -> tuple[int, list[Transition]]:
     return records, [Transition(*row) for row in rows]
 
 
-def look_at_trace(case: Case, trace: Path) -> list[Transition]:
-    """Open a trace in each way, and give its transitions."""
+def read_trace(case: Case, trace: Path) -> list[Transition]:
+    """Read a trace with and without roast_analyze; return its transitions."""
     fields = ", ".join(Transition._fields)
     with roast_analyze.Trace(trace) as opened:
         [[records]] = opened.sql("SELECT sum(records) FROM trace_info").fetchall()
@@ -156,13 +156,13 @@ def look_at_trace(case: Case, trace: Path) -> list[Transition]:
 
 
 def compare(case: Case, recorded: list[Transition], log: list[Any], kill_t: float) -> None:
-    """Find the transitions of the log that the trace lacks, and the reverse."""
+    """Compare the transitions in the trace with those in the log."""
     happened = [transition for _, transition in log]
     case.logged = len(log)
     missing = Counter(happened) - Counter(recorded)
     case.missing = missing.total()
     extra = Counter(recorded) - Counter(happened)
-    case.expect(not extra, f"{extra.total()} transitions never happened: {list(extra)[:2]}")
+    case.expect(not extra, f"{extra.total()} transitions are not in the log: {list(extra)[:2]}")
     if missing:
         oldest_t = next(t for t, transition in log if transition in missing)
         case.age_seconds = max(kill_t - oldest_t, 0.0)
@@ -173,7 +173,7 @@ def compare(case: Case, recorded: list[Transition], log: list[Any], kill_t: floa
 
 
 def expect_recent(case: Case) -> None:
-    """Only what was younger than a flush interval may be missing."""
+    """Expect that missing transitions are not older than a flush interval."""
     limit = FLUSH_INTERVAL_SECONDS + MARGIN_SECONDS
     case.expect(
         case.age_seconds <= limit,
@@ -181,19 +181,19 @@ def expect_recent(case: Case) -> None:
     )
 
 
-def expect_said(case: Case, trace: Path) -> None:
-    """The trace is known not to have ended in order."""
+def expect_unclean_end(case: Case, trace: Path) -> None:
+    """Expect that ``check`` reports that the recording did not end in order."""
     command = [sys.executable, "-m", "roast_analyze", "check", str(trace)]
     done = subprocess.run(command, capture_output=True, text=True)
     said = " ".join(done.stdout.split())
     case.expect(done.returncode == 1, f"`roast-analyze check` exits with {done.returncode}")
     case.expect(
-        "did not end in order" in said, f"`roast-analyze check` says {said!r} {done.stderr!r}"
+        "did not end in order" in said, f"`roast-analyze check` prints {said!r} {done.stderr!r}"
     )
 
 
 def leftovers(dask_scheduler: Any) -> list[str]:
-    """Everything of ours that a scheduler still has."""
+    """Return the recorder's plugins, handlers and asyncio tasks on a scheduler."""
     import asyncio
 
     handlers = {**dask_scheduler.handlers, **dask_scheduler.stream_handlers}
@@ -210,7 +210,7 @@ def leftovers(dask_scheduler: Any) -> list[str]:
 
 
 def scheduler_killed_under_client(case: Case, chance: random.Random, trace_name: str) -> None:
-    """Kill the scheduler that a client records."""
+    """Kill a scheduler that a client records."""
     trace = case.folder / trace_name
     with cluster(case.folder / "cluster") as own, recorded_client(own) as client:
         start = own.log_nbytes()
@@ -221,11 +221,11 @@ def scheduler_killed_under_client(case: Case, chance: random.Random, trace_name:
         client.hear()
         client.ask("stop")
         case.expect(wait_until_gone(writer, 15), "the writing process stays")
-        _look_after_death(case, trace, own, start, kill_t)
+        check_after_kill(case, trace, own, start, kill_t)
 
 
 def scheduler_killed_with_preload(case: Case, chance: random.Random) -> None:
-    """Kill the scheduler that records itself."""
+    """Kill a scheduler that records itself."""
     traces = case.folder / "traces"
     with (
         cluster(case.folder / "cluster", traces=traces) as own,
@@ -236,22 +236,22 @@ def scheduler_killed_with_preload(case: Case, chance: random.Random) -> None:
         kill_t = _kill(own.scheduler)
         case.expect(wait_until_gone(writer, 15), "the writing process stays")
         [trace] = traces.iterdir()
-        _look_after_death(case, trace, own, 0, kill_t)
+        check_after_kill(case, trace, own, 0, kill_t)
 
 
 def everything_killed(case: Case, chance: random.Random, trace_name: str) -> None:
-    """Kill client, writing process and scheduler in one go."""
+    """Kill client, writing process and scheduler at once."""
     with cluster(case.folder / "cluster") as own, recorded_client(own) as client:
         start = own.log_nbytes()
         client.ask("record", path=str(case.folder / trace_name))
         victims = [client.process, writing_process(client.process), own.scheduler]
         _work_for_a_while(client, chance)
         kill_t = _kill(*chance.sample(victims, 3))
-        _look_after_death(case, case.folder / trace_name, own, start, kill_t)
+        check_after_kill(case, case.folder / trace_name, own, start, kill_t)
 
 
 def client_killed(case: Case, chance: random.Random, on: Cluster, trace_name: str) -> None:
-    """Kill the process that records, and see what its writing process still fetches."""
+    """Kill the recording client; its writing process fetches the remaining batches."""
     with recorded_client(on) as client:
         start = on.log_nbytes()
         client.ask("record", path=str(case.folder / trace_name))
@@ -259,11 +259,11 @@ def client_killed(case: Case, chance: random.Random, on: Cluster, trace_name: st
         _work_for_a_while(client, chance)
         kill_t = _kill(client.process)
         case.expect(wait_until_gone(writer, WRITER_TIMEOUT_SECONDS), "the writer stays")
-    recorded = look_at_trace(case, case.folder / trace_name)
+    recorded = read_trace(case, case.folder / trace_name)
     on.log_nbytes()
     before = [row for row in transition_log.read(on.log, start) if row[0] <= kill_t]
-    # What the scheduler does because its client has gone may be in the trace, or not. None
-    # of that happened before as well: a stimulus carries its time.
+    # Transitions caused by the loss of the client may be in the trace or not. They cannot be
+    # equal to earlier ones, because a stimulus id contains its time.
     after = {row[1] for row in transition_log.read(on.log, start) if row[0] > kill_t}
     until_death = [transition for transition in recorded if transition not in after]
     compare(case, until_death, before, kill_t)
@@ -278,7 +278,7 @@ def client_killed(case: Case, chance: random.Random, on: Cluster, trace_name: st
 def writer_killed(
     case: Case, chance: random.Random, on: Cluster, client: RecordedClient, trace_name: str
 ) -> None:
-    """Kill the writing process under a recording that goes on and ends in order."""
+    """Kill the writing process; the recording continues and ends in order."""
     start = on.log_nbytes()
     client.ask("record", path=str(case.folder / trace_name))
     writer = writing_process(client.process)
@@ -290,9 +290,9 @@ def writer_killed(
     said = client.ask("stop")
     case.expect(said["in_order"], "the recording did not end in order")
     case.expect(not said["dropped_by_kind"], f"dropped: {said['dropped_by_kind']}")
-    recorded = look_at_trace(case, case.folder / trace_name)
+    recorded = read_trace(case, case.folder / trace_name)
     compare(case, recorded, transition_log.read(on.log, start), kill_t)
-    case.expect(stop == on.log_nbytes(), "something happened after the end")
+    case.expect(stop == on.log_nbytes(), "transitions were logged after the end")
     case.expect(case.has_trailer, "no trailer")
     case.expect(not case.missing, f"{case.missing} transitions are missing")
 
@@ -300,7 +300,7 @@ def writer_killed(
 def _work_for_a_while(
     client: RecordedClient, chance: random.Random, rest_seconds: float | None = None
 ) -> float:
-    """Have a client compute, and come back at a random moment of that."""
+    """Start computing on a client, and return after a random time."""
     seconds = chance.uniform(*KILL_AFTER_SECONDS)
     rest = 60.0 if rest_seconds is None else rest_seconds
     client.tell("small_tasks", seconds=seconds + rest)
@@ -310,38 +310,38 @@ def _work_for_a_while(
 
 
 def _kill(*processes: psutil.Process) -> float:
-    """Kill processes of ours, and give the time before that."""
+    """Kill processes; return the time before."""
     t = time.time()
     for process in processes:
         process.kill()
     return t
 
 
-def _look_after_death(case: Case, trace: Path, on: Cluster, start: int, kill_t: float) -> None:
+def check_after_kill(case: Case, trace: Path, on: Cluster, start: int, kill_t: float) -> None:
     wait_until_gone(on.scheduler, 10)
-    recorded = look_at_trace(case, trace)
+    recorded = read_trace(case, trace)
     compare(case, recorded, transition_log.read(on.log, start), kill_t)
     expect_recent(case)
-    case.expect(not case.has_trailer, "the trace claims to have ended in order")
-    expect_said(case, trace)
+    case.expect(not case.has_trailer, "the trace has a trailer")
+    expect_unclean_end(case, trace)
 
 
-# -- targets that give trouble ---------------------------------------------------------------
+# -- faulty targets ------------------------------------------------------------------------
 
 
 @contextmanager
 def full_disk(folder: Path) -> Iterator[Path]:
-    """A disk of 1 MiB."""
+    """Mount a disk of 1 MiB."""
     with _mounted(folder, "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs"):
         yield folder / "trace.jsonl"
 
 
 @contextmanager
 def read_only_folder(folder: Path, *, seconds: float | None) -> Iterator[Path]:
-    """A folder that turns read-only after 2 s, for good or for some seconds.
+    """Create a folder that becomes read-only after 2 s, permanently or for some seconds.
 
-    A file system with a file that is open for writing cannot be remounted read-only, not
-    by root either. A read-only mount on top of it is what the next segment meets.
+    A file system with a file that is open for writing cannot be remounted read-only, even by
+    root. A read-only bind mount on top of it affects the next segment.
     """
     trace = folder / "trace"
     trace.mkdir()
@@ -365,7 +365,7 @@ def read_only_folder(folder: Path, *, seconds: float | None) -> Iterator[Path]:
 
 @contextmanager
 def slow_reader(folder: Path) -> Iterator[Path]:
-    """A FIFO that is emptied at 1 MB/s, into ``read.jsonl``."""
+    """Create a FIFO that is read at 1 MB/s, into ``read.jsonl``."""
     pipe = folder / "trace.jsonl"
     os.mkfifo(pipe)
 
@@ -375,7 +375,7 @@ def slow_reader(folder: Path) -> Iterator[Path]:
                 file.write(piece)
                 time.sleep(len(piece) / SLOW_BYTES_PER_SECOND)
 
-    # It ends when the last writing process has closed the pipe.
+    # The thread ends when the last writing process has closed the pipe.
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
     yield pipe
@@ -384,7 +384,7 @@ def slow_reader(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def stalled_reader(folder: Path) -> Iterator[Path]:
-    """A FIFO whose reader reads nothing, as a disk does whose server has gone."""
+    """Create a FIFO that is never read, like a network disk without its server."""
     pipe = folder / "trace.jsonl"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -400,7 +400,7 @@ def _mounted(target: Path, *arguments: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # The writing process may be about to close its file.
+        # The writing process may still have its file open.
         for _ in range(50):
             if (
                 subprocess.run(["umount", str(target)], stderr=subprocess.DEVNULL).returncode
@@ -416,46 +416,47 @@ def _mount(*arguments: str) -> None:
 
 @dataclass(frozen=True)
 class Trouble:
-    """A target that gives trouble, and what is recorded to it.
+    """A faulty target and the recording to it.
 
     Parameters
     ----------
     target : callable
-        Takes a folder, gives a context manager of the trace's path.
+        Returns a context manager of the trace's path, given a folder.
     settings : dict
     key_bytes : int
-        Length of the keys: what makes a trace large.
+        Length of the keys, which determine the size of the trace.
     read : str
-        Where what arrived is found afterwards.
-    says_it : bool
-        Whether the target can take a trailer in the end.
+        Name of the file or folder with the written records.
+    has_trailer : bool
+        Whether a trailer can be written in the end.
     """
 
     target: Callable[[Path], Any]
     settings: dict[str, Any]
     key_bytes: int
     read: str
-    says_it: bool
+    has_trailer: bool
 
 
+# The last limit is less than the compressed batches of a quick run, even on a slow machine.
 TROUBLES = {
-    "a disk of 1 MiB fills": Trouble(full_disk, {}, 96, "trace.jsonl", says_it=True),
-    "a folder turns read-only": Trouble(
+    "a disk of 1 MiB fills": Trouble(full_disk, {}, 96, "trace.jsonl", has_trailer=True),
+    "a folder becomes read-only": Trouble(
         functools.partial(read_only_folder, seconds=None),
         {"segment_limit_bytes": 20_000},
         96,
         "trace",
-        says_it=False,
+        has_trailer=False,
     ),
     "a folder is read-only for 2 s": Trouble(
         functools.partial(read_only_folder, seconds=2.0),
         {"segment_limit_bytes": 20_000},
         96,
         "trace",
-        says_it=True,
+        has_trailer=True,
     ),
-    "a target takes 1 MB/s": Trouble(
-        slow_reader, {"buffer_limit_bytes": 2**21}, 800, "read.jsonl", says_it=True
+    "a target accepts 1 MB/s": Trouble(
+        slow_reader, {"buffer_limit_bytes": 2**18}, 800, "read.jsonl", has_trailer=True
     ),
 }
 
@@ -469,7 +470,7 @@ def troubled_pair(
     *,
     recorded_first: bool,
 ) -> None:
-    """Run the same with and without a recorder whose target gives trouble."""
+    """Run the same tasks with and without recording to a faulty target."""
     work = {**work, "key_bytes": trouble.key_bytes}
     wall_seconds = {}
     for recorded in (recorded_first, not recorded_first):
@@ -484,7 +485,7 @@ def troubled_pair(
 
 
 def target_stalls(case: Case, on: Cluster, client: RecordedClient, tasks: int) -> None:
-    """Record to a target that takes nothing any more: stopping must not wait for it."""
+    """Record to a target that accepts no more data; stopping must not wait for it."""
     with stalled_reader(case.folder) as trace:
         client.ask("record", path=str(trace))
         done = client.ask("run", tasks=tasks, task_seconds=0.02, key_bytes=96)
@@ -508,27 +509,27 @@ def _recorded_run(
         case.stop_seconds = said["stop_seconds"]
         case.expect(wait_until_gone(writer, WRITER_TIMEOUT_SECONDS), "the writer stays")
         happened = len(transition_log.read(on.log, start))
-        # A disk is gone when it is unmounted; what a pipe's reader has comes with its end.
+        # A disk must be read before it is unmounted, a pipe's output after the pipe is closed.
         if trouble.read != "read.jsonl":
-            _look_at_losses(case, case.folder / trouble.read, trouble, said, happened)
+            check_losses(case, case.folder / trouble.read, trouble, said, happened)
     if trouble.read == "read.jsonl":
-        _look_at_losses(case, case.folder / trouble.read, trouble, said, happened)
+        check_losses(case, case.folder / trouble.read, trouble, said, happened)
     return done
 
 
-def _look_at_losses(
+def check_losses(
     case: Case, trace: Path, trouble: Trouble, said: dict[str, Any], happened: int
 ) -> None:
-    recorded = len(look_at_trace(case, trace))
+    recorded = len(read_trace(case, trace))
     case.logged = happened
     case.missing = happened - recorded
     case.dropped = said["dropped_by_kind"].get("transition", 0)
-    case.expect(case.dropped > 0, "nothing was dropped: the target gave no trouble")
+    case.expect(case.dropped > 0, "nothing was dropped: the target was not faulty")
     case.expect(
         happened == recorded + case.dropped,
-        f"{happened} happened, but {recorded} are in the trace and {case.dropped} are dropped",
+        f"{happened} are in the log, {recorded} in the trace, and {case.dropped} were dropped",
     )
-    told = dict(
+    in_records = dict(
         duckdb.execute(
             "SELECT record_kind, sum(records)::BIGINT FROM read_json(?, "
             "format='newline_delimited', columns={kind: 'VARCHAR', record_kind: 'VARCHAR', "
@@ -542,23 +543,23 @@ def _look_at_losses(
         "dropped_by_kind: 'STRUCT(transition BIGINT)'}) WHERE kind = 'trailer'",
         [segments_of(trace)],
     ).fetchall()
-    if trouble.says_it:
+    if trouble.has_trailer:
         case.expect(case.has_trailer, "no trailer")
         case.expect(
             in_trailers == case.dropped,
-            f"trailers tell of {in_trailers} lost transitions, the recorder of {case.dropped}",
+            f"trailers count {in_trailers} dropped transitions, the recorder {case.dropped}",
         )
         case.expect(
-            told == said["dropped_by_kind"],
-            f"the trace tells of {told} lost, the recorder of {said['dropped_by_kind']}",
+            in_records == said["dropped_by_kind"],
+            f"the trace counts losses {in_records}, the recorder {said['dropped_by_kind']}",
         )
 
 
-# -- the campaign ----------------------------------------------------------------------------
+# -- campaign --------------------------------------------------------------------------------
 
 
 class Campaign:
-    """Runs cases and keeps what came of them."""
+    """Runs cases and keeps their results."""
 
     def __init__(self, root: Path, seed: int) -> None:
         self.cases: list[Case] = []
@@ -567,23 +568,23 @@ class Campaign:
 
     @contextmanager
     def case(self, group: str, variant: str = "") -> Iterator[tuple[Case, random.Random]]:
-        """Take what a case raises as what is wrong with it, and clean up what held."""
+        """Record exceptions as failures; remove the files of a case that passed."""
         number = len(self.cases) + 1
         folder = self._root / f"case-{number:03d}"
         folder.mkdir()
         case = Case(group, f"case {number}: {group}{variant and f' ({variant})'}", folder)
         self.cases.append(case)
         try:
-            # A case of its own number can be looked at again, whatever ran before it.
+            # Seeded by number, a case can be repeated without those before it.
             yield case, random.Random(f"{self._seed}-{number}")
-        except Exception as error:  # noqa: BLE001 - the other cases are worth running
+        except Exception as error:  # noqa: BLE001 - the other cases still run
             case.wrong.append(f"{type(error).__name__}: {error}")
         if not case.wrong:
             shutil.rmtree(folder, ignore_errors=True)
         print(_line(case), file=sys.stderr, flush=True)
 
     def kill_schedulers(self, times: int) -> None:
-        """Half of them are recorded by a client, half by their own preload."""
+        """Kill schedulers, half of them recorded by a client, half by their own preload."""
         for number in range(times):
             name = TRACES[number // 2 % len(TRACES)]
             if number % 2:
@@ -594,7 +595,7 @@ class Campaign:
                     scheduler_killed_under_client(case, chance, name)
 
     def kill_clients(self, times: int) -> None:
-        """Clients of one cluster, one after the other."""
+        """Kill clients that record, several on each cluster."""
         for first in range(0, times, CLIENTS_PER_CLUSTER):
             with cluster(self._root / f"cluster-of-clients-{first}") as on:
                 for number in range(first, min(first + CLIENTS_PER_CLUSTER, times)):
@@ -603,7 +604,7 @@ class Campaign:
                         client_killed(case, chance, on, name)
 
     def kill_writers(self, times: int) -> None:
-        """Under recordings of one client, one after the other."""
+        """Kill the writing processes of one client."""
         if not times:
             return
         with cluster(self._root / "cluster-of-writers") as on, recorded_client(on) as client:
@@ -613,7 +614,7 @@ class Campaign:
                     writer_killed(case, chance, on, client, name)
 
     def kill_everything(self, times: int) -> None:
-        """Client, writing process and scheduler."""
+        """Kill client, writing process and scheduler at once."""
         for number in range(times):
             name = TRACES[number % len(TRACES)]
             group = "client, writing process and scheduler at once"
@@ -622,7 +623,7 @@ class Campaign:
                 everything_killed(case, chance, name)
 
     def trouble_targets(self, pairs: int, tasks: int) -> None:
-        """Pairs of runs in turn, on a cluster that is not at its limit."""
+        """Record to each faulty target, on a cluster that is not at its limit."""
         folder = self._root / "cluster-of-targets"
         work = {"tasks": tasks, "task_seconds": 0.02}
         with cluster(folder, threads=4) as on, recorded_client(on) as client:
@@ -635,7 +636,7 @@ class Campaign:
                         )
 
     def stall_target(self, tasks: int) -> None:
-        """On a cluster of its own, whose client may not answer any more."""
+        """Record to a stalled target, on a separate cluster: its client may not answer."""
         with (
             cluster(self._root / "cluster-of-the-stalled", threads=4) as on,
             recorded_client(on) as client,
@@ -645,7 +646,7 @@ class Campaign:
 
 
 def _line(case: Case) -> str:
-    verdict = "WRONG: " + "; ".join(case.wrong) if case.wrong else "holds"
+    verdict = "FAILED: " + "; ".join(case.wrong) if case.wrong else "passed"
     figures = [f"{case.logged} transitions, {case.missing} missing"]
     if case.age_seconds:
         figures.append(f"oldest {case.age_seconds:.2f} s before the kill")
@@ -656,22 +657,22 @@ def _line(case: Case) -> str:
     return f"{case.name}: {', '.join(figures)}: {verdict}"
 
 
-# -- the table -------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------
 
 
 KILLED_HEADER = """\
-| `kill -9` of | times | held | nothing missing | has a trailer | read by DuckDB alone | \
-oldest missing transition before the kill, median | max |
+| killed process | cases | passed | complete | with trailer | readable by DuckDB alone | \
+age of the oldest missing transition at the kill, median (s) | max (s) |
 | --- | --: | --: | --: | --: | --: | --: | --: |"""
 
 TROUBLED_HEADER = """\
-| target | runs | held | transitions | of them dropped, and counted | \
-wall time more than without recorder, median | `stop()` took, max |
+| target | runs | passed | transitions | dropped transitions, counted | \
+increase of wall time, median (%) | duration of `stop()`, max (s) |
 | --- | --: | --: | --: | --: | --: | --: |"""
 
 
 def print_tables(cases: list[Case]) -> None:
-    """Print what goes into recorder/README.md."""
+    """Print the tables of recorder/README.md."""
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(case.group, []).append(case)
@@ -698,8 +699,8 @@ def _killed_row(name: str, group: list[Case]) -> str:
         str(sum(not case.missing for case in group)),
         str(sum(case.has_trailer for case in group)),
         str(sum(case.plainly_readable for case in group)),
-        f"{statistics.median(ages):.2f} s",
-        f"{max(ages):.2f} s",
+        f"{statistics.median(ages):.2f}",
+        f"{max(ages):.2f}",
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -711,8 +712,8 @@ def _troubled_row(name: str, group: list[Case]) -> str:
         str(sum(not case.wrong for case in group)),
         f"{sum(case.logged for case in group):,}",
         f"{sum(case.dropped for case in group):,}" if name in TROUBLES else "–",
-        f"{100 * _median_slowdown(group):+.1f} %" if name in TROUBLES else "–",
-        f"{max(case.stop_seconds for case in group):.1f} s",
+        f"{100 * _median_slowdown(group):+.1f}" if name in TROUBLES else "–",
+        f"{max(case.stop_seconds for case in group):.1f}",
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -723,17 +724,17 @@ def _median_slowdown(group: list[Case]) -> float:
 
 
 def wrongs(cases: list[Case]) -> list[str]:
-    """Name all that did not hold."""
-    told = [f"{case.name}: {wrong} [{case.folder}]" for case in cases for wrong in case.wrong]
+    """List the failures."""
+    found = [f"{case.name}: {wrong} [{case.folder}]" for case in cases for wrong in case.wrong]
     for name in TROUBLES:
         group = [case for case in cases if case.group == name]
         if group and not _median_slowdown(group) <= MOST_SLOWDOWN:
-            told.append(f"{name}: {100 * _median_slowdown(group):+.1f} % of wall time")
-    return told
+            found.append(f"{name}: {100 * _median_slowdown(group):+.1f} % of wall time")
+    return found
 
 
 def can_mount(folder: Path) -> bool:
-    """Tell whether file systems can be mounted."""
+    """Return whether file systems can be mounted."""
     if os.geteuid() != 0 or sys.platform != "linux":
         return False
     try:
@@ -744,39 +745,48 @@ def can_mount(folder: Path) -> bool:
 
 
 def options() -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.partition("\n")[0].replace("``", "`"),
-        epilog="Exit code 1 if anything did not hold.",
+        epilog="Exit code 1 if a case failed.",
     )
     parser.add_argument("--scheduler-kills", type=int, default=100, metavar="N")
     parser.add_argument("--client-kills", type=int, default=50, metavar="N")
     parser.add_argument("--writer-kills", type=int, default=25, metavar="N")
-    parser.add_argument("--pairs", type=int, default=5, metavar="N", help="for each target")
+    parser.add_argument(
+        "--pairs", type=int, default=5, metavar="N", help="pairs of runs for each target"
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="a few of each, in two minutes")
+    parser.add_argument(
+        "--quick", action="store_true", help="a few cases of each kind, in two minutes"
+    )
     return parser.parse_args()
 
 
 def main() -> int:
-    """Run all, print what came of it."""
-    told = options()
+    """Run the campaign and print the tables."""
+    arguments = options()
     tasks = 3200
-    if told.quick:
+    if arguments.quick:
         tasks = 2000
-        told.scheduler_kills, told.client_kills, told.writer_kills, told.pairs = 4, 3, 3, 1
+        (
+            arguments.scheduler_kills,
+            arguments.client_kills,
+            arguments.writer_kills,
+            arguments.pairs,
+        ) = 4, 3, 3, 1
     root = Path(tempfile.mkdtemp(prefix="roast-campaign-"))
-    campaign = Campaign(root, told.seed)
+    campaign = Campaign(root, arguments.seed)
     begin = time.monotonic()
-    campaign.kill_schedulers(told.scheduler_kills)
-    campaign.kill_clients(told.client_kills)
-    campaign.kill_writers(told.writer_kills)
-    campaign.kill_everything((2 * told.writer_kills) // 5)
-    if told.pairs and can_mount(root):
-        campaign.trouble_targets(told.pairs, tasks)
-    elif told.pairs:
-        print("no targets that give trouble: mounting needs root, on Linux", file=sys.stderr)
-    if told.pairs and not told.quick:
+    campaign.kill_schedulers(arguments.scheduler_kills)
+    campaign.kill_clients(arguments.client_kills)
+    campaign.kill_writers(arguments.writer_kills)
+    campaign.kill_everything((2 * arguments.writer_kills) // 5)
+    if arguments.pairs and can_mount(root):
+        campaign.trouble_targets(arguments.pairs, tasks)
+    elif arguments.pairs:
+        print("faulty targets skipped: mounting needs root on Linux", file=sys.stderr)
+    if arguments.pairs and not arguments.quick:
         campaign.stall_target(tasks)
     print(f"{time.monotonic() - begin:.0f} s", file=sys.stderr)
     print_tables(campaign.cases)

@@ -1,16 +1,16 @@
-"""What a damaged trace still tells: ``make campaign-damage``.
+"""Reading of damaged traces: ``make campaign-damage``.
 
-A small run is recorded, plain and compressed. Each file is cut at every byte, and corrupted
-at random: bits turned, bytes overwritten, taken out, put in or said twice. What is left is
-decoded in plain Python and held against what the analysis reads and says of it:
+A small run is recorded, uncompressed and compressed. Each file is cut at every byte, and
+corrupted at random: bits are flipped, bytes overwritten, removed, inserted or repeated. The
+analysis of the damaged file must satisfy:
 
-* cut: it opens, holds each whole line before the cut and nothing else, and ``loss`` names
-  exactly what is missing;
-* corrupted: it opens or is refused in one line, within seconds, and wherever a view has
-  another answer than for the whole file, ``loss`` is not empty.
+* cut: the file opens and contains exactly the complete lines before the cut, as decoded in
+  plain Python, and ``loss`` has exactly the expected reasons;
+* corrupted: the file opens or is refused with an error of one line, within a time limit, and
+  if a view differs from that of the intact file, ``loss`` is not empty.
 
-The table goes to standard output; the exit code is 1 if anything did not hold, and the files
-of such cases are kept.
+The table is written to standard output. The exit code is 1 if a case failed; the files of
+failed cases are kept.
 """
 
 from __future__ import annotations
@@ -38,36 +38,35 @@ from roast_analyze import Trace
 from roast_analyze.errors import TraceError
 from roast_schemas.describe import kinds
 
-#: Views whose rows must not change in silence: what is recorded, and what is worked out.
+#: Views that must not change without a loss.
 TOTALS = (
     "run", "task_runs", "tasks", "transitions", "workers", "worker_samples", "events",
     "span_totals", "environment", "trace_info",
 )  # fmt: skip
 
-#: Reading these few kilobytes takes a fifth of a second.
+#: Limit of a case, which normally takes 0.2 s.
 TIMEOUT_SECONDS = 30.0
 
-#: Cases that a process is given at a time.
+#: Cases that a process runs at a time.
 CASES_AT_ONCE = 100
 
-#: What a trace holds, by kind, and the reasons of its losses.
-Told = tuple[Counter[str], set[str]]
+#: Records of a trace by kind, and the reasons of its losses.
+Contents = tuple[Counter[str], set[str]]
 
 
 @dataclass
 class Findings:
-    """What came of some cases."""
+    """Results of some cases."""
 
     cases: int = 0
     opened: int = 0
     refused: int = 0
     with_loss: int = 0
-    seconds: float = 0.0
     slowest_seconds: float = 0.0
     wrong: list[str] = field(default_factory=list)
 
     def add(self, other: Findings) -> None:
-        """Add those of other cases."""
+        """Add the results of other cases."""
         slowest = max(self.slowest_seconds, other.slowest_seconds)
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
@@ -75,7 +74,7 @@ class Findings:
 
 
 def record_small_run(folder: Path) -> dict[str, bytes]:
-    """Record six tasks on two workers; give the content of both files by ending."""
+    """Record six tasks on two workers; return the content of both files by suffix."""
     paths = {ending: folder / f"small{ending}" for ending in (".jsonl", ".jsonl.zst")}
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -90,8 +89,8 @@ def record_small_run(folder: Path) -> dict[str, bytes]:
 # -- cuts --------------------------------------------------------------------------------
 
 
-def expected_of_cut(content: bytes, ending: str) -> Told | None:
-    """Say what is left, in plain Python; None stands for nothing at all."""
+def expected_of_cut(content: bytes, ending: str) -> Contents | None:
+    """Return what a cut file contains, decoded in plain Python; None if it is empty."""
     if not content:
         return None
     text, ends_in_frame = content, False
@@ -115,7 +114,7 @@ def expected_of_cut(content: bytes, ending: str) -> Told | None:
 
 
 def _decompressed(content: bytes) -> tuple[bytes, bool]:
-    """Decompress as much as there is; tell whether it ends within a frame."""
+    """Decompress complete and cut frames; return whether the last one is cut."""
     text, rest = b"", content
     while rest:
         frame = zstandard.ZstdDecompressor().decompressobj()
@@ -127,24 +126,28 @@ def _decompressed(content: bytes) -> tuple[bytes, bool]:
 
 
 def check_cut(path: Path, place: int, ending: str, whole: bytes) -> tuple[bool, bool, str]:
-    """Open the file, cut at a place: did it open, is there loss, what is wrong."""
+    """Open the cut file; return whether it opened, whether it has losses, and the failure."""
     content = whole[:place]
     path.write_bytes(content)
     expected = expected_of_cut(content, ending)
     try:
         with Trace(path) as trace:
-            told = counts_and_reasons(trace)
+            found_records = counts_and_reasons(trace)
     except TraceError as error:
         if expected is None and "\n" not in str(error):
             return False, False, ""
-        return False, False, f"cut at {place}: {error}, where {expected} is left"
-    if expected is None or told != expected:
-        return True, bool(told[1]), f"cut at {place}: {told} instead of {expected}"
-    return True, bool(told[1]), ""
+        return False, False, f"cut at {place}: {error}, expected {expected}"
+    if expected is None or found_records != expected:
+        return (
+            True,
+            bool(found_records[1]),
+            f"cut at {place}: {found_records} instead of {expected}",
+        )
+    return True, bool(found_records[1]), ""
 
 
-def counts_and_reasons(trace: Trace) -> Told:
-    """Count the records of a trace by kind, and give the reasons of its losses."""
+def counts_and_reasons(trace: Trace) -> Contents:
+    """Return the number of records by kind, and the reasons of losses."""
     counts = " UNION ALL ".join(
         f"SELECT '{kind}', count(*) FROM raw.\"{kind}\"" for kind in kinds()
     )
@@ -166,7 +169,7 @@ def corrupted(whole: bytes, seed: int) -> bytes:
         match rng.randrange(7):
             case 0:
                 content[place] ^= 1 << rng.randrange(8)
-            case 1:  # what looks right and is not
+            case 1:  # still valid JSON
                 digits = [
                     i
                     for i in range(place, min(end, len(content)))
@@ -192,7 +195,7 @@ def corrupted(whole: bytes, seed: int) -> bytes:
 def check_corruption(
     path: Path, seed: int, whole: bytes, totals: dict[str, Any]
 ) -> tuple[bool, bool, str]:
-    """Open the file, corrupted: did it open, is there loss, what is wrong."""
+    """Open the corrupted file; return the same as :func:`check_cut`."""
     path.write_bytes(corrupted(whole, seed))
     try:
         with Trace(path) as trace:
@@ -207,7 +210,7 @@ def check_corruption(
 
 
 def totals_of(trace: Trace) -> dict[str, Any]:
-    """Give the rows of some views, but for where the file lies."""
+    """Return the rows of some views, without the path of the file."""
     return {
         name: sorted(map(repr, trace.sql(f"FROM {name}").fetchall()))
         if name != "trace_info"
@@ -216,7 +219,7 @@ def totals_of(trace: Trace) -> dict[str, Any]:
     }
 
 
-# -- all of them -------------------------------------------------------------------------
+# -- campaign ----------------------------------------------------------------------------
 
 
 def check(
@@ -244,7 +247,6 @@ def check(
             found.opened += opened
             found.refused += not opened
             found.with_loss += lossy
-            found.seconds += seconds
             found.slowest_seconds = max(found.slowest_seconds, seconds)
     return found
 
@@ -252,18 +254,16 @@ def check(
 def plan(
     contents: dict[str, bytes], every: int, corruptions: int
 ) -> Iterator[tuple[str, str, list[int]]]:
-    """Give what is to be done to which file, and the cases."""
+    """Yield the kind of damage, the file's suffix and the cases."""
     for ending, whole in contents.items():
-        # A compressed file is short.
-        step = every if ending == ".jsonl" else 1
-        yield "cut", ending, [*range(0, len(whole), step), len(whole)]
+        yield "cut", ending, [*range(0, len(whole), every), len(whole)]
         yield "corrupted", ending, list(range(corruptions // len(contents)))
 
 
 def run_all(
     contents: dict[str, bytes], every: int, corruptions: int, kept: Path
 ) -> dict[str, Findings]:
-    """Check everything, on all cores."""
+    """Run all cases on all cores; return the results by damage and file."""
     totals = {}
     for ending, whole in contents.items():
         path = kept / f"whole{ending}"
@@ -295,28 +295,35 @@ def run_all(
 
 
 def main() -> int:
+    """Run the campaign and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--every", type=int, default=1, help="cut the plain file at every so manieth byte"
+        "--every", type=int, default=1, metavar="N", help="cut the files at every Nth byte"
     )
     parser.add_argument(
-        "--corruptions", type=int, default=10_000, help="of both files together"
+        "--corruptions",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="number of corrupted files, half of them compressed",
     )
     options = parser.parse_args()
     kept = Path(tempfile.mkdtemp(prefix="roast-damage-"))
     contents = record_small_run(kept)
     found = run_all(contents, options.every, options.corruptions, kept)
-    print("| file | bytes | cases | opened | refused in a line | with loss | slowest | wrong |")
+    print(
+        "| damage and file | size (bytes) | cases | opened | refused | with losses | slowest (s) | failed |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, some in found.items():
         nbytes = len(contents[name.split()[1]])
         print(
             f"| {name} | {nbytes:,} | {some.cases:,} | {some.opened:,} | {some.refused:,} | "
-            f"{some.with_loss:,} | {some.slowest_seconds:.1f} s | {len(some.wrong)} |"
+            f"{some.with_loss:,} | {some.slowest_seconds:.1f} | {len(some.wrong)} |"
         )
     wrong = sum(len(some.wrong) for some in found.values())
     if wrong:
-        print(f"{wrong} cases did not hold; their files are in {kept}")
+        print(f"{wrong} cases failed; their files are in {kept}")
     return int(wrong > 0)
 
 

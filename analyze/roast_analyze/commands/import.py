@@ -70,7 +70,17 @@ def run(options: argparse.Namespace) -> None:
     if options.tool == "darshan":
         read = darshan.read
     else:
-        worker = yappi.find_worker(options.into, options.worker)
+        worker = None
+        if options.worker is not None:
+            from roast_analyze.export.scope import find_workers
+            from roast_analyze.open.session import Session
+
+            with Session(options.into) as trace:
+                found = find_workers(trace, options.worker)
+            if len(found) != 1:
+                hint = f"use one of {', '.join(found)}" if found else "it is not a worker"
+                raise TraceError(f"ambiguous worker {options.worker!r}: {hint}")
+            [worker] = found
         read = partial(yappi.read, worker=worker, clock=options.clock)
     for added in append_import.append_files(options.into, options.files, read):
         counts = sorted(added.records_by_kind.items())

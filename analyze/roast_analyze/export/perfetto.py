@@ -15,11 +15,12 @@ import itertools
 import json
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.export.lanes import Slice, assign_lanes
 from roast_analyze.export.rows import rows
-from roast_analyze.export.scope import recording_start
+from roast_analyze.export.scope import MOVES_PREFIX, recording_start
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
@@ -154,17 +155,30 @@ def events(trace: Session, scope: Scope) -> Iterator[Event]:
     """Yield the trace events in a scope of a trace, not ordered by time."""
     processes = _Processes(dict(trace.sql("SELECT worker, name FROM workers").fetchall()))
     clock = _Clock(recording_start(trace))
-    colors = _colors(trace)
+    prefixes = trace.sql(
+        "SELECT prefix FROM prefixes ORDER BY compute_seconds DESC NULLS LAST, prefix"
+    ).fetchall()
+    colors = {prefix: _COLORS[rank % len(_COLORS)] for rank, (prefix,) in enumerate(prefixes)}
+    [(transfers,)] = trace.sql("SELECT count(*) FROM transfers").fetchall()
     if scope.scheduler:
         return
+    times = {"begin": "start_t", "end": "stop_t"}
     for group in _groups(trace, scope):
-        query = _Query(trace, group)
-        for runs in (query.tasks(), query.chunks_without_tasks()):
+        select = partial(_select, trace, group)
+        for runs in (
+            select(_TASKS, begin="compute_start_t", end="compute_stop_t"),
+            # Without a task, a chunk has no prefix.
+            select(_CHUNKS_ALONE, prefix="$prefix IS NULL", **times),
+        ):
             slices = _task_slices(runs, clock, colors)
             yield from _lane_events(processes, slices, "thread", JITTER)
-        slices = _transfer_slices(query.transfers(), clock)
-        yield from _lane_events(processes, slices, "transfer")
-        yield from _counters(processes, query.samples(), clock)
+        if transfers:
+            moved = select(_TRANSFERS, workers=("destination",), prefix=MOVES_PREFIX, **times)
+        else:
+            moved = select(_FETCHES, **times)
+        yield from _lane_events(processes, _transfer_slices(moved, clock), "transfer")
+        samples = select(_SAMPLES, prefix=None, begin="t", end="t")
+        yield from _counters(processes, samples, clock)
 
 
 @dataclass(frozen=True)
@@ -203,44 +217,10 @@ def _groups(trace: Session, scope: Scope) -> list[Scope]:
     return [replace(scope, workers=tuple(group)) for group in groups]
 
 
-@dataclass(frozen=True)
-class _Query:
-    """Queries for the rows of a group of workers."""
-
-    trace: Session
-    scope: Scope
-
-    def tasks(self) -> Iterator[Row]:
-        condition = self.scope.condition(begin="compute_start_t", end="compute_stop_t")
-        return self._rows(_TASKS.format(condition=condition.sql), condition.parameters)
-
-    def chunks_without_tasks(self) -> Iterator[Row]:
-        condition = self.scope.condition(
-            prefix="$prefix IS NULL", begin="start_t", end="stop_t"
-        )
-        return self._rows(_CHUNKS_ALONE.format(condition=condition.sql), condition.parameters)
-
-    def transfers(self) -> Iterator[Row]:
-        [(recorded,)] = self.trace.sql("SELECT count(*) FROM transfers").fetchall()
-        if recorded:
-            condition = self.scope.condition(
-                workers=("destination",),
-                prefix="len(list_intersect(map_keys(keys), "
-                "(SELECT list(key) FROM tasks WHERE prefix = $prefix))) > 0",
-                begin="start_t",
-                end="stop_t",
-            )
-            query = _TRANSFERS.format(condition=condition.sql)
-            return self._rows(query, condition.parameters)
-        condition = self.scope.condition(begin="start_t", end="stop_t")
-        return self._rows(_FETCHES.format(condition=condition.sql), condition.parameters)
-
-    def samples(self) -> Iterator[Row]:
-        condition = self.scope.condition(prefix=None, begin="t", end="t")
-        return self._rows(_SAMPLES.format(condition=condition.sql), condition.parameters)
-
-    def _rows(self, query: str, parameters: dict[str, object]) -> Iterator[Row]:
-        return rows(self.trace, query, parameters)
+def _select(trace: Session, scope: Scope, query: str, **columns: Any) -> Iterator[Row]:
+    """Yield the rows of a query in a scope, which has these columns."""
+    condition = scope.condition(**columns)
+    return rows(trace, query.format(condition=condition.sql), condition.parameters)
 
 
 @dataclass
@@ -263,8 +243,12 @@ class _Processes:
         """Return the number of a worker."""
         if worker not in self.pids:
             pid = self.pids[worker] = next(self.numbers)
+            name = "unknown worker"
+            if worker is not None:
+                called = self.names.get(worker)
+                name = f"worker {worker}" if called in (None, worker) else f"{called} {worker}"
             self.pending += (
-                _metadata("process_name", pid, pid, name=self._process_name(worker)),
+                _metadata("process_name", pid, pid, name=_text(name)),
                 _metadata("process_sort_index", pid, pid, sort_index=pid),
             )
         return self.pids[worker]
@@ -283,12 +267,6 @@ class _Processes:
             )
         return pid, self.tids[key]
 
-    def _process_name(self, worker: str | None) -> str:
-        if worker is None:
-            return "unknown worker"
-        name = self.names.get(worker)
-        return _text(f"worker {worker}" if name in (None, worker) else f"{name} {worker}")
-
     def _lane_name(self, pid: int, kind: str, thread: object, lane: int) -> str:
         if kind == "transfer":
             return f"transfers {lane + 1}"
@@ -303,13 +281,6 @@ class _Processes:
 
 def _metadata(event: str, pid: int, tid: int, **args: object) -> Event:
     return {"ph": "M", "name": event, "pid": pid, "tid": tid, "ts": 0, "args": args}
-
-
-def _colors(trace: Session) -> dict[str | None, str]:
-    ranked = trace.sql(
-        "SELECT prefix FROM prefixes ORDER BY compute_seconds DESC NULLS LAST, prefix"
-    ).fetchall()
-    return dict(zip((name for (name,) in ranked), itertools.cycle(_COLORS), strict=False))
 
 
 def _task_slices(

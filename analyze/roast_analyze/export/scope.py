@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: Name of the scheduler, whose profiles have no worker.
 SCHEDULER: Final = "scheduler"
 
+#: Condition for rows of ``transfers`` that moved results of a prefix.
+MOVES_PREFIX: Final = "len(list_intersect(map_keys(keys), (SELECT list(key) FROM tasks WHERE prefix = $prefix))) > 0"
+
 #: Number of names that an error lists.
 _NAMES_SHOWN: Final = 8
 
@@ -119,7 +122,7 @@ def find_scope(
     """
     start_t = recording_start(trace)
     _check_time_range(trace, start, stop)
-    workers = None if worker is None else _addresses(trace, worker)
+    workers = None if worker is None else find_workers(trace, worker)
     if prefix is not None:
         _check_prefix(trace, prefix)
     return Scope(
@@ -153,8 +156,14 @@ def _check_time_range(trace: Session, start: float | None, stop: float | None) -
         raise TraceError(f"{stop:g} s is not after the start of the recording; {hint}")
 
 
-def _addresses(trace: Session, worker: str) -> tuple[str, ...]:
-    """Return the addresses of a worker, or none for the scheduler."""
+def find_workers(trace: Session, worker: str) -> tuple[str, ...]:
+    """Return the addresses of the workers with an address or name; none for the scheduler.
+
+    Raises
+    ------
+    TraceError
+        If there is no such worker.
+    """
     known = trace.sql(
         "SELECT worker, name FROM workers UNION SELECT worker, NULL FROM raw.profile "
         "WHERE worker IS NOT NULL AND worker NOT IN (SELECT worker FROM workers) ORDER BY ALL"

@@ -15,7 +15,7 @@ import duckdb
 from roast_analyze.errors import NotWritable, first_paragraph
 from roast_analyze.export.files import replacing
 from roast_analyze.export.rows import batches
-from roast_analyze.export.scope import Condition
+from roast_analyze.export.scope import MOVES_PREFIX, Condition
 from roast_analyze.open.load import quoted, transaction
 
 if TYPE_CHECKING:
@@ -141,10 +141,7 @@ def _condition(scope: Scope, view: View) -> Condition:
     columns = {column.name for column in view.columns}
     if view.name == "transfers":
         workers: tuple[str, ...] = ("source", "destination")
-        prefix: str | None = (
-            "len(list_intersect(map_keys(keys), "
-            "(SELECT list(key) FROM tasks WHERE prefix = $prefix))) > 0"
-        )
+        prefix: str | None = MOVES_PREFIX
     else:
         workers = ("worker",) if "worker" in columns else ()
         prefix = _OF_KEY if "key" in columns else None

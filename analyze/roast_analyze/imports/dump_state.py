@@ -110,7 +110,10 @@ def load(path: Path) -> dict[str, Any]:
         with gzip.open(path) if packed else path.open("rb") as file:
             beginning = file.read(64)
             file.seek(0)
-            state = (_yaml if _is_text(beginning) else _msgpack)(file)
+            is_text = all(byte >= 32 or byte in b"\t\n\r" for byte in beginning)
+            # 0x80 to 0x8f: a small map in msgpack, and no first byte of UTF-8
+            is_map = b"\x80" <= beginning[:1] <= b"\x8f"
+            state = (_yaml if is_text and not is_map else _msgpack)(file)
     except NotADump:
         raise
     except EOFError:
@@ -122,15 +125,6 @@ def load(path: Path) -> dict[str, Any]:
     ):
         raise NotADump("it has no scheduler or no workers")
     return state
-
-
-def _is_text(beginning: bytes) -> bool:
-    if not beginning:
-        raise NotADump("it is empty")
-    return all(byte >= 32 or byte in b"\t\n\r" for byte in beginning) and not (
-        # First byte of a small map in msgpack.
-        0x80 <= beginning[0] <= 0x8F
-    )
 
 
 def _msgpack(file: Any) -> Any:
@@ -388,6 +382,7 @@ class Dump:
             key = _key(it.get("key", name))
             entry = first.get(key)
             group = str(it.get("group_key", ""))
+            annotations = _mapping(it.get("annotations"))
             record: Record = {
                 "kind": "task",
                 "t": self.start_t,
@@ -398,12 +393,13 @@ class Dump:
                 "priority": [
                     n for n in map(_number, _list(it.get("priority"))) if n is not None
                 ],
-                "annotations": self._annotations(it),
+                "annotations": {n: annotations[n] for n in _ANNOTATIONS if n in annotations}
+                or None,
                 "span_id": self._text(_mapping(self._groups.get(group)).get("span_id")),
             }
             if entry is None:
                 record["state"] = self._text(it.get("state"))
-                record["worker"] = self._there(_worker_of(it.get("processing_on")))
+                record["worker"] = self._known_worker(_worker_of(it.get("processing_on")))
                 record["run_id"] = _integer(it.get("run_id"))
             elif entry[1] == "released" and str(entry[4]).startswith("update-graph"):
                 # The log has the transition with which it entered the graph.
@@ -411,10 +407,6 @@ class Dump:
             else:
                 record["state"] = str(entry[1])
             yield record
-
-    def _annotations(self, task: Record) -> Any:
-        there = _mapping(task.get("annotations"))
-        return {n: there[n] for n in _ANNOTATIONS if n in there} or None
 
     def _transitions(self) -> Iterator[Record]:
         count = _integer(self._scheduler.get("transition_counter")) or 0
@@ -458,7 +450,7 @@ class Dump:
         """Return the dump's fields of the transition that led to a task's state."""
         if finish == "processing":
             return {
-                "worker": self._there(_worker_of(task.get("processing_on"))),
+                "worker": self._known_worker(_worker_of(task.get("processing_on"))),
                 "run_id": _integer(task.get("run_id")),
             }
         if start == "processing" and finish == "memory":
@@ -466,7 +458,7 @@ class Dump:
         if finish != "erred":
             return {}
         failed_on = [str(worker) for worker in _list(task.get("erred_on"))]
-        worker = self._there(failed_on[0]) if len(failed_on) == 1 else None
+        worker = self._known_worker(failed_on[0]) if len(failed_on) == 1 else None
         gone.update(one for one in failed_on if one not in self._workers)
         pickled = task.get("exception")
         text = task.get("exception_text")
@@ -508,10 +500,10 @@ class Dump:
             ]
             if any(part["action"] == "compute" for part in parts):
                 present = [{n: v for n, v in part.items() if v is not None} for part in parts]
-                return {**known, "worker": self._there(worker), "startstops": present}
+                return {**known, "worker": self._known_worker(worker), "startstops": present}
         if len(holders) == 1:
             # Results are sometimes copied to other workers, but rarely moved.
-            known["worker"] = self._there(holders[0])
+            known["worker"] = self._known_worker(holders[0])
         return known
 
     def _events(self) -> Iterator[Record]:
@@ -560,7 +552,24 @@ class Dump:
                 )
                 self._lose("older transfers", "transfer", None, detail)
             for it in map(_mapping, transfers):
-                yield from self._transfer(about, way, it)
+                if not (_is_time(it.get("start")) and _is_time(it.get("stop"))):
+                    continue
+                ends = about["worker"], self._text(it.get("who"))
+                destination, source = ends if way == "incoming" else ends[::-1]
+                yield {
+                    "kind": "transfer",
+                    "t": it["stop"],
+                    **about,
+                    "start_t": it["start"],
+                    "stop_t": it["stop"],
+                    "source": source,
+                    "destination": destination,
+                    "nbytes": _integer(it.get("total")),
+                    "keys": {
+                        _key(key): _integer(nbytes)
+                        for key, nbytes in _mapping(it.get("keys")).items()
+                    },
+                }
         for entry in map(_list, _list(answer.get("logs"))):
             if len(entry) != 2 or not isinstance(entry[1], str):
                 continue
@@ -579,30 +588,10 @@ class Dump:
             detail = f"{skipped} lines of {address}: only warnings and errors are imported"
             self._lose("lines of a worker's log not imported", "event", None, detail)
 
-    def _transfer(self, about: Record, way: str, it: Record) -> Iterator[Record]:
-        if not (_is_time(it.get("start")) and _is_time(it.get("stop"))):
-            return
-        here, there = about["worker"], self._text(it.get("who"))
-        yield {
-            "kind": "transfer",
-            "t": it["stop"],
-            **about,
-            "start_t": it["start"],
-            "stop_t": it["stop"],
-            "source": there if way == "incoming" else here,
-            "destination": here if way == "incoming" else there,
-            "nbytes": _integer(it.get("total")),
-            "keys": {
-                _key(key): _integer(nbytes) for key, nbytes in _mapping(it.get("keys")).items()
-            },
-        }
-
-    # -- parts ---------------------------------------------------------------------------
-
     def _lose(self, reason: str, kind: str | None, records: int | None, detail: str) -> None:
         self._losses.append((reason, kind or "", records, detail))
 
-    def _there(self, worker: str | None) -> str | None:
+    def _known_worker(self, worker: str | None) -> str | None:
         """Return the address of a worker, if the dump contains it."""
         return worker if worker in self._workers else None
 

@@ -42,33 +42,3 @@ def read(path: Path, *, worker: str | None, clock: str | None) -> Iterator[Impor
             )
         records = ({"kind": "function", **orjson.loads(line)} for line in lines)
         yield ImportData("yappi", {**facts, "worker": worker}, records)
-
-
-def find_worker(trace: Path, name: str | None) -> str | None:
-    """Return the address of a worker in a trace.
-
-    Parameters
-    ----------
-    trace : Path
-    name : str or None
-        Address or name.
-
-    Raises
-    ------
-    TraceError
-        If there is no such worker, or several.
-    """
-    if name is None:
-        return None
-    from roast_analyze.open.session import Session
-
-    with Session(trace) as opened:
-        rows = opened.sql("SELECT DISTINCT worker, name FROM workers ORDER BY ALL").fetchall()
-    found = sorted({address for address, called in rows if name in (address, called)})
-    if len(found) == 1:
-        return str(found[0])
-    if found:
-        raise TraceError(f"ambiguous worker {name!r}: use one of {', '.join(found)}")
-    known = ", ".join(str(called or address) for address, called in rows[:10])
-    hint = f"use one of {known}" if known else "the trace has none"
-    raise TraceError(f"unknown worker {name!r}: {hint}")

@@ -120,8 +120,9 @@ def section(found: Failures, context: Context) -> Section:
         tables.append(failures)
     if found.events.total:
         sentences.append(
-            f"{q.counted(found.events.total, 'event')} logged with Dask by the scheduler, the "
-            f"workers, the client or your code, in {q.counted(found.topics.total, 'topic')}."
+            f"{q.counted(found.events.total, 'event was', 'events were')} logged with Dask by "
+            "the scheduler, the workers, the client or your code, in "
+            f"{q.counted(found.topics.total, 'topic')}."
         )
         tables += [
             context.table(

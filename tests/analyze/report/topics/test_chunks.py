@@ -141,7 +141,7 @@ def test_durations(sentences, chunks):
         "The median compute time was 2 s; the slowest chunk took 5 s, 2.5 times as long (in "
         "f.root)."
     ) in sentences("chunks", *chunks(*rows))
-    assert "1 chunk attempt failed, of which 1 were skipped without an exception." in sentences(
+    assert "1 chunk attempt failed. 1 of them was skipped without an exception." in sentences(
         "chunks", *chunks(ONE, exception="E()")
     )
     assert (

@@ -70,8 +70,8 @@ def test_the_most_frequent_exception(sentences, fail, exceptions, text):
 
 def test_sentence_about_events(sentences):
     assert sentences("failures", event(1.0, 1), event(2.0, 1, topic="y")) == (
-        "No attempt failed and no worker was lost. 2 events logged with Dask by the scheduler, "
-        "the workers, the client or your code, in 2 topics."
+        "No attempt failed and no worker was lost. 2 events were logged with Dask by the "
+        "scheduler, the workers, the client or your code, in 2 topics."
     )
 
 

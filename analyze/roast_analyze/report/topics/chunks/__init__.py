@@ -110,10 +110,10 @@ def _durations(found: Chunks, run: Run) -> str:
             f"{f' (in {_short(name)})' if _short(name) else ''}."
         )
     if run.failed_chunks:
-        skipped = ""
+        text += f" {q.counted(run.failed_chunks, 'chunk attempt')} failed."
         if run.skipped:
-            skipped = f", of which {q.count(run.skipped)} were skipped without an exception"
-        text += f" {q.counted(run.failed_chunks, 'chunk attempt')} failed{skipped}."
+            chunks = q.counted(run.skipped, "of them was", "of them were")
+            text += f" {chunks} skipped without an exception."
     if run.checkpointed_chunks:
         text += (
             f" The results of {q.counted(run.checkpointed_chunks, 'chunk')} came from a "

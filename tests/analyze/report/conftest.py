@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+from html.parser import HTMLParser
 
 import pytest
 
@@ -86,3 +87,30 @@ def sentences(section):
 def unpack():
     """Decode packed JSON."""
     return lambda packed: json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+class Elements(HTMLParser):
+    """Names of the elements of a page, its scripts and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.scripts: list[tuple[dict, str]] = []
+        self.handlers: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_data(self, text):
+        if self.lasttag == "script" and self.scripts and not self.scripts[-1][1]:
+            self.scripts[-1] = (self.scripts[-1][0], text)
+
+
+@pytest.fixture
+def parsed():
+    """Parse a page: see :class:`Elements`."""
+    return Elements

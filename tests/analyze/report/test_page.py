@@ -1,7 +1,6 @@
 import html as html_lib
 import json
 import re
-from html.parser import HTMLParser
 
 import pytest
 
@@ -10,39 +9,8 @@ from roast_analyze.report import data, page, write_report
 from roast_analyze.report.listing import Listing
 
 HOSTILE = '</script><img src=x onerror="window.__pwned=1"><!--{{ 7*7 }}\'\u2028\u202e\x00'
-SECTIONS = [
-    "timeline",
-    "chunks",
-    "workers",
-    "tasks",
-    "inside",
-    "memory",
-    "scheduler",
-    "failures",
-    "environment",
-    "loss",
-]
-
-
-class Elements(HTMLParser):
-    """Names of the elements of a page, its scripts and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.scripts: list[tuple[dict, str]] = []
-        self.handlers: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        self.names.append(tag)
-        self.handlers += [name for name, _ in attrs if name.startswith("on")]
-        if tag == "script":
-            self.scripts.append((dict(attrs), ""))
-
-    def handle_data(self, text):
-        if self.lasttag == "script" and self.scripts and not self.scripts[-1][1]:
-            self.scripts[-1] = (self.scripts[-1][0], text)
+SECTIONS = ["timeline", "chunks", "workers", "tasks", "inside", "memory", "scheduler",
+            "failures", "environment", "loss"]  # fmt: skip
 
 
 @pytest.fixture
@@ -115,35 +83,17 @@ def test_every_section_is_there_and_filled(html, small):
 
     assert re.findall(r'<section id="([a-z]+)"', text) == ["verdict", *SECTIONS]
     assert re.findall(r'id="figure-([a-z-]+)" ', text) == [
-        "timeline",
-        "chunk-seconds",
-        "headcount",
-        "cpu",
-        "prefix-seconds",
-        "durations",
-        "memory",
-        "scheduler",
-        "submissions",
-    ]
+        "timeline", "chunk-seconds", "headcount", "cpu", "prefix-seconds", "durations",
+        "memory", "scheduler", "submissions",
+    ]  # fmt: skip
     assert re.findall(r'class="table" id="table-([a-z-]+)"', text) == [
-        "datasets",
-        "costs",
-        "files",
-        "branches",
-        "chunks",
-        "workers",
-        "roles",
-        "prefixes",
-        "sections",
-        "failures",
-        "topics",
-        "events",
-        "environment",
-    ]
+        "datasets", "costs", "files", "branches", "chunks", "workers", "roles", "prefixes",
+        "sections", "failures", "topics", "events", "environment",
+    ]  # fmt: skip
 
 
-def test_hostile_strings_stay_text(html, small, hostile):
-    harmless, attacked = Elements(html(*small)), Elements(html(*hostile, title=HOSTILE))
+def test_hostile_strings_stay_text(html, small, hostile, parsed):
+    harmless, attacked = parsed(html(*small)), parsed(html(*hostile, title=HOSTILE))
 
     assert set(attacked.names) <= set(harmless.names) | {"details", "a"}
     assert attacked.names.count("script") == harmless.names.count("script")
@@ -151,10 +101,10 @@ def test_hostile_strings_stay_text(html, small, hostile):
     assert "49" not in re.findall(r"<h1>.*?</h1>", html(title="{{ 7*7 }}"), re.DOTALL)[0]
 
 
-def test_figures_are_json(html, hostile, unpack):
+def test_figures_are_json(html, hostile, unpack, parsed):
     _, lanes, *figures = [
         unpack(text)
-        for attrs, text in Elements(html(*hostile)).scripts
+        for attrs, text in parsed(html(*hostile)).scripts
         if "type" in attrs and attrs.get("id") != "plotly-gzip-base64"
     ]
 

@@ -1,30 +1,17 @@
 import re
-from html.parser import HTMLParser
 
 import pytest
 
-from roast_analyze import Trace
-from roast_analyze.open.discover import group_by_trace
 from roast_analyze.report import write_comparison
 from roast_analyze.report.comparison import page
-from roast_analyze.report.comparison.data import query
 
 HOSTILE = '<img src=x onerror="window.__pwned=1"><!--{{ 7*7 }}\'\u2028\u202e'
 
 
 @pytest.fixture
-def build(write_trace):
+def build(compare):
     """Build the page of traces of some records, given by name."""
-
-    def build(traces: dict[str, list[dict]], title=None):
-        paths = [
-            write_trace(*records, name=f"{name}.jsonl", trace_id=f"T{n}", stop_t=10.0)
-            for n, (name, records) in enumerate(traces.items())
-        ]
-        compared = query(group_by_trace(paths), lambda names: Trace(*names))
-        return page.build(compared, title=title)
-
-    return build
+    return lambda traces, title=None: page.build(compare(**traces), title=title)
 
 
 @pytest.fixture
@@ -49,20 +36,6 @@ def full(worker, task, run, sample, chunk):
         ]
 
     return full
-
-
-class Elements(HTMLParser):
-    """Names of the elements of a page, their handlers, and its figures."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.handlers: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        self.names.append(tag)
-        self.handlers += [name for name, _ in attrs if name.startswith("on")]
 
 
 def test_every_section_is_there_and_filled(build, full):
@@ -117,8 +90,8 @@ def test_empty_traces(build):
     ]  # fmt: skip
 
 
-def test_hostile_strings_stay_text(build, full):
-    harmless = Elements(page.render(build({"a": full("x", 1.0), "b": full("y", 2.0)})))
+def test_hostile_strings_stay_text(build, full, parsed):
+    harmless = parsed(page.render(build({"a": full("x", 1.0), "b": full("y", 2.0)})))
     html = page.render(
         build(
             {HOSTILE: full(HOSTILE, 1.0), f"b{HOSTILE}": full(f"y{HOSTILE}", 2.0)},
@@ -126,7 +99,7 @@ def test_hostile_strings_stay_text(build, full):
         )
     )
 
-    attacked = Elements(html)
+    attacked = parsed(html)
     assert attacked.names == harmless.names
     assert attacked.handlers == []
     assert "{{ 7*7 }}" in re.search(r"<h1>.*?</h1>", html)[0]

@@ -131,12 +131,6 @@ def _list_functions(stacks: pl.DataFrame) -> Listing:
 
     They are computed from the stacks, because expanding these again would take longest.
     """
-    return list_frame(
-        "profile_stacks", _FUNCTIONS, _FUNCTION_ORDER, FUNCTION_ROWS, _by_function(stacks)
-    )
-
-
-def _by_function(stacks: pl.DataFrame) -> pl.DataFrame:
     columns = {
         "function": pl.String,
         "self_seconds": pl.Float64,
@@ -145,8 +139,9 @@ def _by_function(stacks: pl.DataFrame) -> pl.DataFrame:
         "total_share": pl.Float64,
         "samples": pl.Int64,
     }
+    arguments = ("profile_stacks", _FUNCTIONS, _FUNCTION_ORDER, FUNCTION_ROWS)
     if stacks.is_empty():
-        return pl.DataFrame(schema=columns)
+        return list_frame(*arguments, pl.DataFrame(schema=columns))
     samples = (
         stacks.select("stack", "parts")
         .with_row_index("place")
@@ -177,7 +172,7 @@ def _by_function(stacks: pl.DataFrame) -> pl.DataFrame:
             samples=pl.col("samples").sum(),
         )
     )
-    return (
+    ranked = (
         by_function.with_columns(
             self_share=pl.col("self_seconds") / whole,
             total_share=pl.col("total_seconds") / whole,
@@ -190,3 +185,4 @@ def _by_function(stacks: pl.DataFrame) -> pl.DataFrame:
             descending=[True, True, False],
         )
     )
+    return list_frame(*arguments, ranked)

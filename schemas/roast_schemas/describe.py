@@ -1,11 +1,12 @@
-"""The only place that looks into the declarations of :mod:`roast_schemas.records`.
+"""Descriptions of the record kinds, read from :mod:`roast_schemas.records`.
 
-From one description of a kind (:class:`Kind`) come the JSON Schema of a line, the column
-types with which DuckDB reads a trace, and the data dictionary.
+The JSON Schema of a line, the column types with which DuckDB reads a trace, and the data
+dictionary are all derived from one description of each kind, :class:`Kind`.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -45,7 +46,7 @@ class FieldDescription:
 
 @dataclass(frozen=True)
 class Kind:
-    """One record kind: its name, what a record of it stands for, and its fields."""
+    """One record kind: its name, the meaning of its records, and its fields."""
 
     name: str
     meaning: str
@@ -54,19 +55,20 @@ class Kind:
 
 @cache
 def kinds() -> dict[str, Kind]:
-    """Describe every record kind, by name, in the order of the data dictionary."""
+    """Return every record kind by name, in the order of the data dictionary."""
     return {
-        name: Kind(name, _docstring(record), _fields(record)) for name, record in KINDS.items()
+        name: Kind(name, inspect.getdoc(record) or "", _fields(record))
+        for name, record in KINDS.items()
     }
 
 
 def duckdb_type(python_type: Any) -> str:
-    """Give the DuckDB type in which values of a declared type are read.
+    """Return the DuckDB type in which values of a declared type are read.
 
     Parameters
     ----------
     python_type : Any
-        A type as :class:`FieldDescription` has it.
+        A type as in :attr:`FieldDescription.type`.
 
     Returns
     -------
@@ -76,10 +78,10 @@ def duckdb_type(python_type: Any) -> str:
     Raises
     ------
     TypeError
-        If the declarations use a type that has no translation.
+        If the type has no equivalent in DuckDB.
     """
-    if (certain := _without_null(python_type)) is not None:
-        return duckdb_type(certain)
+    if (inner := _without_null(python_type)) is not None:
+        return duckdb_type(inner)
     if python_type in _DUCKDB_TYPES:
         return _DUCKDB_TYPES[python_type]
     if get_origin(python_type) is list:
@@ -95,13 +97,12 @@ def duckdb_type(python_type: Any) -> str:
 
 @cache
 def duckdb_columns() -> dict[str, str]:
-    """Give the type of every field of every kind, for one typed read of a whole trace.
+    """Return the DuckDB type of every field, to read all kinds of a trace at once.
 
     Returns
     -------
     dict[str, str]
-        Field name to DuckDB type. A name means one thing in all kinds, so that one
-        column serves them all.
+        Field name to DuckDB type. A name has the same type in all kinds.
     """
     return {
         field.name: duckdb_type(field.type)
@@ -123,28 +124,29 @@ def json_schema() -> dict[str, Any]:
 
 
 def records_markdown() -> str:
-    """Write the data dictionary of the records: one table a kind."""
-    return "\n\n".join(_kind_markdown(kind) for kind in kinds().values())
+    """Return the data dictionary of the records as Markdown, one table per kind."""
+    tables = []
+    for kind in kinds().values():
+        fields = [field for field in kind.fields if field.name not in ("kind", "t")]
+        rows = [row for field in fields for row in _rows_of_field(field)]
+        head = ["| field | type | unit | meaning |", "| --- | --- | --- | --- |"]
+        table = "\n".join(head + rows)
+        tables.append(f"### `{kind.name}`\n\n{kind.meaning}\n\n{table}")
+    return "\n\n".join(tables)
 
 
 def _fields(record: type) -> tuple[FieldDescription, ...]:
-    return tuple(
-        _field(name, hint) for name, hint in get_type_hints(record, include_extras=True).items()
-    )
-
-
-def _field(name: str, hint: Any) -> FieldDescription:
-    if get_origin(hint) is not Annotated:
-        raise TypeError(f"record field {name!r} is declared without a Field(...)")
-    # Annotated[Annotated[X, a], b] is flattened by Python; the last marker wins.
-    python_type, *markers = get_args(hint)
-    marker = next(m for m in reversed(markers) if isinstance(m, Field))
-    return FieldDescription(name, python_type, marker.unit, marker.meaning, marker.required)
-
-
-def _docstring(record: type) -> str:
-    lines = (record.__doc__ or "").strip().splitlines()
-    return "\n".join(line.strip() for line in lines)
+    fields = []
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        if get_origin(hint) is not Annotated:
+            raise TypeError(f"record field {name!r} is declared without a Field(...)")
+        # Python flattens Annotated[Annotated[X, a], b]; the last marker takes precedence.
+        python_type, *markers = get_args(hint)
+        marker = next(m for m in reversed(markers) if isinstance(m, Field))
+        fields.append(
+            FieldDescription(name, python_type, marker.unit, marker.meaning, marker.required)
+        )
+    return tuple(fields)
 
 
 def _kind_schema(kind: Kind) -> dict[str, Any]:
@@ -170,8 +172,8 @@ def _field_schema(field: FieldDescription) -> dict[str, Any]:
 def _type_schema(python_type: Any) -> dict[str, Any]:
     if python_type is Json:
         return {}
-    if (certain := _without_null(python_type)) is not None:
-        schema = _type_schema(certain)
+    if (inner := _without_null(python_type)) is not None:
+        schema = _type_schema(inner)
         return {**schema, "type": [schema["type"], "null"]}
     if python_type in _JSON_TYPES:
         return {"type": _JSON_TYPES[python_type]}
@@ -190,21 +192,14 @@ def _type_schema(python_type: Any) -> dict[str, Any]:
 
 
 def _without_null(python_type: Any) -> Any:
-    """Give the other type of ``X | None``; None of other types."""
+    """Return X for ``X | None``, and None for other types."""
     if get_origin(python_type) is not UnionType:
         return None
     return next(part for part in get_args(python_type) if part is not NoneType)
 
 
-def _kind_markdown(kind: Kind) -> str:
-    fields = [field for field in kind.fields if field.name not in ("kind", "t")]
-    rows = [row for field in fields for row in _rows_of_field(field)]
-    table = "\n".join(["| field | type | unit | meaning |", "| --- | --- | --- | --- |", *rows])
-    return f"### `{kind.name}`\n\n{kind.meaning}\n\n{table}"
-
-
 def _rows_of_field(field: FieldDescription, prefix: str = "") -> Iterator[str]:
-    """Give a row for a field, and one for each that lies in it."""
+    """Yield a table row for a field and for each of its nested fields."""
     is_list = get_origin(field.type) is list
     inner = get_args(field.type)[0] if is_list else field.type
     suffix = "[]" if is_list else ""

@@ -7,33 +7,33 @@ from enum import StrEnum
 
 
 class Unit(StrEnum):
-    """What a field is measured in, as the data dictionary prints it."""
+    """The unit of a field, as printed in the data dictionary."""
 
-    #: Text, a flag or a structure: nothing that is measured.
+    #: Text, a flag or a structure.
     NONE = ""
-    #: An instant: seconds since 1970-01-01 UTC on the scheduler's clock.
+    #: Seconds since 1970-01-01 UTC on the scheduler's clock.
     EPOCH_SECONDS = "s since epoch"
     SECONDS = "s"
     BYTES = "B"
     BYTES_PER_SECOND = "B/s"
-    #: A number of things.
+    #: A number of objects.
     COUNT = "count"
-    #: 100 is one core kept busy.
+    #: 100 is one fully used core.
     PERCENT_OF_CORE = "% of a core"
-    #: The unit stands in another field of the same record.
+    #: The field ``unit`` of the same record contains the unit.
     SEE_UNIT_FIELD = "see unit"
 
 
 @dataclass(frozen=True)
 class Field:
-    """What stands beside a type in ``Annotated[type, Field(...)]``.
+    """Unit and description of a field, in ``Annotated[type, Field(...)]``.
 
     Parameters
     ----------
     meaning : str
         One sentence for the data dictionary.
     unit : Unit
-        What the value is measured in.
+        Unit of the value.
     required : bool
         Whether the recorder writes the field in every record of the kind. Other
         fields may be absent, which means the same as null.

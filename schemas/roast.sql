@@ -1938,23 +1938,23 @@ FROM (
 )
 ORDER BY trace_id, process, host;
 
-COMMENT ON VIEW machines IS 'What scheduler, client and workers ran on, and how much of it they may use: one row per host, kind of process and limits.';
+COMMENT ON VIEW machines IS 'Hosts of scheduler, client and workers, with resource limits. One row per host, kind of process and limits.';
 COMMENT ON COLUMN machines.host IS 'Name of the host.';
-COMMENT ON COLUMN machines.process IS 'Which process: scheduler, client (the one that recorded) or worker.';
-COMMENT ON COLUMN machines.processes IS 'How many processes of that kind are there, of the same limits.';
+COMMENT ON COLUMN machines.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
+COMMENT ON COLUMN machines.processes IS 'Number of processes of that kind with the same limits.';
 COMMENT ON COLUMN machines.cores IS 'Cores of the host.';
 COMMENT ON COLUMN machines.usable_cores IS 'Cores that the process may run on.';
-COMMENT ON COLUMN machines.cgroup_cores IS 'Cores that its control group may keep busy; null is no limit.';
+COMMENT ON COLUMN machines.cgroup_cores IS 'CPU limit of the control group, in cores; null is no limit.';
 COMMENT ON COLUMN machines.memory_bytes IS 'Memory of the host.';
-COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory that its control group may use; null is no limit.';
+COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory limit of the control group; null is no limit.';
 COMMENT ON COLUMN machines.cpu_model IS 'Model of the CPU.';
 COMMENT ON COLUMN machines.architecture IS 'Architecture of the CPU.';
 COMMENT ON COLUMN machines."system" IS 'Operating system.';
-COMMENT ON COLUMN machines.kernel IS 'Release of its kernel.';
-COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, as Python names them.';
+COMMENT ON COLUMN machines.kernel IS 'Release of the kernel.';
+COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, as reported by Python.';
 COMMENT ON COLUMN machines.python IS 'Version of Python.';
-COMMENT ON COLUMN machines.open_files_limit IS 'Files that a process may have open.';
-COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null of others.';
+COMMENT ON COLUMN machines.open_files_limit IS 'Maximum number of open files of a process.';
+COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null for other processes.';
 COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
 
 -- Losses come from three sources: the reader (raw.damage), the recorder (records of kind loss,
@@ -2993,25 +2993,25 @@ FROM _jobs
 WHERE "system" IS NOT NULL
 ORDER BY trace_id, seq, place;
 
-COMMENT ON VIEW jobs IS 'Jobs of a batch system that scheduler, client and workers ran in, by their own environment variables: one row per process and system.';
-COMMENT ON COLUMN jobs.process IS 'Which process: scheduler, client (the one that recorded) or worker.';
-COMMENT ON COLUMN jobs.worker IS 'Address of the worker; null of others.';
+COMMENT ON VIEW jobs IS 'Batch jobs of scheduler, client and workers. One row per process and batch system, from the environment variables of the process.';
+COMMENT ON COLUMN jobs.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
+COMMENT ON COLUMN jobs.worker IS 'Address of the worker; null for other processes.';
 COMMENT ON COLUMN jobs."system" IS 'SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.';
-COMMENT ON COLUMN jobs.job_id IS 'Identity of the job there; of Kubernetes the name of the pod.';
-COMMENT ON COLUMN jobs.queue IS 'Queue or partition; of HTCondor the universe.';
-COMMENT ON COLUMN jobs.node IS 'Node, as the system names it.';
-COMMENT ON COLUMN jobs.cores IS 'Cores that the job got of the node, for each of its processes.';
-COMMENT ON COLUMN jobs.memory_limit_bytes IS 'Memory that it got of the node.';
-COMMENT ON COLUMN jobs.array_id IS 'Identity of the array that the job belongs to.';
-COMMENT ON COLUMN jobs.array_index IS 'Number of the job within its array.';
+COMMENT ON COLUMN jobs.job_id IS 'Identity of the job; for Kubernetes, the name of the pod.';
+COMMENT ON COLUMN jobs.queue IS 'Queue or partition; for HTCondor, the universe.';
+COMMENT ON COLUMN jobs.node IS 'Name of the node in the batch system.';
+COMMENT ON COLUMN jobs.cores IS 'Cores of the node allocated to the job, per process of the job.';
+COMMENT ON COLUMN jobs.memory_limit_bytes IS 'Memory of the node allocated to the job.';
+COMMENT ON COLUMN jobs.array_id IS 'Identity of the job array.';
+COMMENT ON COLUMN jobs.array_index IS 'Index of the job in its array.';
 COMMENT ON COLUMN jobs.name IS 'Name of the job.';
-COMMENT ON COLUMN jobs.cluster IS 'Name of the cluster, or of the machine that it was submitted from.';
+COMMENT ON COLUMN jobs.cluster IS 'Name of the cluster or of the submitting machine.';
 COMMENT ON COLUMN jobs.namespace IS 'Namespace of the pod.';
-COMMENT ON COLUMN jobs.slot IS 'Slot of the node, or number of the process within the job.';
-COMMENT ON COLUMN jobs.nodes IS 'Nodes of the job.';
-COMMENT ON COLUMN jobs.start_t IS 'When the job began, in seconds since the epoch.';
-COMMENT ON COLUMN jobs.end_t IS 'When its time is over, in seconds since the epoch.';
-COMMENT ON COLUMN jobs.host IS 'Name of the host, as the operating system names it.';
+COMMENT ON COLUMN jobs.slot IS 'Slot of the node, or index of the process in the job.';
+COMMENT ON COLUMN jobs.nodes IS 'Number of nodes of the job.';
+COMMENT ON COLUMN jobs.start_t IS 'Start of the job, in seconds since the epoch.';
+COMMENT ON COLUMN jobs.end_t IS 'End of the allocated time, in seconds since the epoch.';
+COMMENT ON COLUMN jobs.host IS 'Host name of the operating system.';
 COMMENT ON COLUMN jobs.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE VIEW config AS
@@ -3045,17 +3045,17 @@ FROM (
 )
 ORDER BY trace_id, name, process, value;
 
-COMMENT ON VIEW config IS 'Dask configuration in effect: one row per option, value and kind of process. What may hold a secret is not in it: <withheld> or <redacted> stands there.';
-COMMENT ON COLUMN config.name IS 'Whole name of the option, as dask.config.get takes it.';
-COMMENT ON COLUMN config.value IS 'Its value there: text as it is, anything else as JSON; null is None.';
-COMMENT ON COLUMN config.process IS 'Where: scheduler, client (the one that recorded) or worker.';
-COMMENT ON COLUMN config.default_value IS 'What the installed package that declares the option has for it; null is None, or nobody declares it.';
+COMMENT ON VIEW config IS 'Dask configuration in effect. One row per option, value and kind of process. Values that may contain a secret are <withheld> or <redacted>.';
+COMMENT ON COLUMN config.name IS 'Full name of the option, as for dask.config.get.';
+COMMENT ON COLUMN config.value IS 'Value: texts unchanged, all else as JSON; null is None.';
+COMMENT ON COLUMN config.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
+COMMENT ON COLUMN config.default_value IS 'Default of the package that declares the option. Null is None, or no package declares it.';
 COMMENT ON COLUMN config.differs IS 'Whether the value is not the default; null if the defaults were not recorded.';
 COMMENT ON COLUMN config.varies IS 'Whether processes of this run have different values.';
-COMMENT ON COLUMN config.is_declared IS 'Whether a package that is loaded there declares the option; texts of others are withheld unless own_configuration is set.';
-COMMENT ON COLUMN config.is_run_specific IS 'Whether it is a value that each run has its own of, whatever anybody wants: an address, a port, a folder for temporary files.';
-COMMENT ON COLUMN config.processes IS 'How many processes of that kind have this value.';
-COMMENT ON COLUMN config.workers IS 'Addresses of the workers that have this value; null of others.';
+COMMENT ON COLUMN config.is_declared IS 'Whether a loaded package declares the option. Texts of other options are withheld unless own_configuration is set.';
+COMMENT ON COLUMN config.is_run_specific IS 'Whether the value naturally differs in each run. Examples are addresses, ports and folders for temporary files.';
+COMMENT ON COLUMN config.processes IS 'Number of processes of that kind with this value.';
+COMMENT ON COLUMN config.workers IS 'Addresses of workers with this value; null for other processes.';
 COMMENT ON COLUMN config.trace_id IS 'Identity of the recording.';
 
 -- Each segment repeats the facts of the first one, so that it can be read alone. Views such as
@@ -3228,11 +3228,11 @@ FROM compared
 GROUP BY trace_id, category, name
 ORDER BY trace_id, category, name;
 
-COMMENT ON VIEW differences IS 'How the set-up of each trace differs from that of the first one opened: one row per package, option of Dask''s configuration or argument of the cluster. What each run has its own of (addresses, ports, folders for temporary files) is no difference, nor is what only one of them recorded.';
+COMMENT ON VIEW differences IS 'Differences in set-up between each trace and the first opened one. One row per package, option of Dask''s configuration or argument of the cluster. Values that naturally differ in each run (addresses, ports, folders for temporary files) are left out, and so is what only one of the two traces recorded.';
 COMMENT ON COLUMN differences.category IS 'package, configuration or cluster.';
 COMMENT ON COLUMN differences.name IS 'Name of the package, the option or the argument.';
-COMMENT ON COLUMN differences.first_value IS 'Its version or value in the first trace, of those processes that differ; null if it is not there.';
-COMMENT ON COLUMN differences.value IS 'The same in this trace.';
+COMMENT ON COLUMN differences.first_value IS 'Version or value in the first trace; null if it is absent. Only processes that differ are included.';
+COMMENT ON COLUMN differences.value IS 'Version or value in this trace; null if it is absent.';
 COMMENT ON COLUMN differences.processes IS 'Kinds of process that differ: client, scheduler, worker.';
 COMMENT ON COLUMN differences.trace_id IS 'Identity of the recording.';
 
@@ -3251,13 +3251,13 @@ WHERE package IS NOT NULL
 GROUP BY trace_id, role, package, version
 ORDER BY trace_id, package, process, version;
 
-COMMENT ON VIEW packages IS 'Versions of the software that scheduler, client and workers find: one row per package, version and kind of process.';
-COMMENT ON COLUMN packages.package IS 'Name of the package as package indexes spell it; python is the interpreter.';
-COMMENT ON COLUMN packages.version IS 'Its version there.';
-COMMENT ON COLUMN packages.process IS 'Where: scheduler, client (the one that recorded) or worker.';
-COMMENT ON COLUMN packages.processes IS 'How many processes of that kind have it in this version.';
-COMMENT ON COLUMN packages.workers IS 'Addresses of the workers that have it in this version; null of others.';
-COMMENT ON COLUMN packages.differs IS 'Whether processes of this run have it in different versions.';
+COMMENT ON VIEW packages IS 'Package versions of scheduler, client and workers. One row per package, version and kind of process.';
+COMMENT ON COLUMN packages.package IS 'Normalized name of the package; python is the interpreter.';
+COMMENT ON COLUMN packages.version IS 'Version of the package.';
+COMMENT ON COLUMN packages.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
+COMMENT ON COLUMN packages.processes IS 'Number of processes of that kind with this version.';
+COMMENT ON COLUMN packages.workers IS 'Addresses of workers with this version; null for other processes.';
+COMMENT ON COLUMN packages.differs IS 'Whether processes of this run have different versions.';
 COMMENT ON COLUMN packages.trace_id IS 'Identity of the recording.';
 
 -- Graphs that arrive while the scheduler has work belong to the current computation.
@@ -6861,52 +6861,52 @@ COMMENT ON COLUMN section_totals.trace_id IS 'Trace identity.';
 CREATE OR REPLACE VIEW metadata_map AS
 WITH cells(step, level, metadata, cell, "view", hint) AS (
     VALUES
-        (1, 'job', 'jobs of the batch system', 'jobs', 'jobs', 'Is recorded of scheduler, workers and recording client that run in a job of SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.'),
-        (1, 'job', 'cluster and its arguments', 'cluster', 'environment', 'Is recorded if the recording client knows its cluster: Client(cluster).'),
-        (1, 'configuration', 'Dask''s configuration, and what differs from the defaults', 'configuration', 'config', 'Is recorded unless environment is left out of kinds.'),
-        (1, 'job', 'machines, cores, memory and limits', 'machines', 'machines', 'Is recorded unless environment is left out of kinds.'),
-        (1, 'job', 'versions of packages', 'packages', 'packages', 'Is recorded unless environment is left out of kinds.'),
-        (2, 'client', 'clients', 'clients', 'environment', 'Is recorded always.'),
-        (2, 'client', 'program, its arguments, its git commit', 'program', 'environment', 'Is recorded by a client: roast_recorder.record or roast-record run.'),
-        (2, 'client', 'code that submits', 'code', 'computations', 'Is recorded if it is asked for: code=True.'),
-        (2, 'graph', 'layers of graphs as the client sends them, before and after they are fused', 'layers sent', 'graph_layers', 'Is recorded of the client that records, from Dask 2025.4 on.'),
-        (2, 'graph', 'layers of graphs as tasks came of them', 'layers', 'graph_layers', 'Is recorded unless task is left out of kinds.'),
-        (2, 'graph', 'annotations', 'annotations', 'tasks', 'Is recorded of tasks that are annotated: dask.annotate.'),
-        (3, 'scheduler', 'what graphs cost the scheduler', 'graph updates', 'graph_updates', 'Is recorded unless event is left out of kinds.'),
-        (3, 'graph', 'tasks', 'tasks', 'tasks', 'Is recorded unless task is left out of kinds.'),
-        (3, 'graph', 'dependencies', 'dependencies', 'dependencies', 'Is recorded unless task is left out of kinds.'),
-        (3, 'graph', 'priorities', 'priorities', 'tasks', 'Is recorded unless task is left out of kinds.'),
-        (3, 'graph', 'restrictions', 'restrictions', 'restrictions', 'Is recorded of tasks that are annotated with workers or resources. Those that Dask sets itself are not told to anybody.'),
-        (3, 'graph', 'groups and prefixes', 'groups', 'task_groups', 'Is recorded unless task is left out of kinds.'),
-        (3, 'graph', 'spans', 'spans', 'spans', 'Is recorded unless span is left out of kinds; from Dask 2023.6 on.'),
-        (3, 'scheduler', 'transitions of tasks', 'transitions', 'transitions', 'Is recorded unless transition is left out of kinds.'),
-        (3, 'scheduler', 'tasks held back in the queue', 'queueing', 'latencies', 'Is recorded if tasks were queued: distributed.scheduler.worker-saturation.'),
-        (3, 'scheduler', 'steals', 'steals', 'events', 'Is recorded if a worker stole: distributed.scheduler.work-stealing.'),
-        (3, 'scheduler', 'plugins', 'plugins', 'environment', 'Is recorded unless environment is left out of kinds.'),
-        (3, 'scheduler', 'events', 'events', 'events', 'Is recorded unless event is left out of kinds.'),
-        (4, 'worker', 'workers, from when to when', 'workers', 'workers', 'Is recorded always.'),
-        (4, 'worker', 'CPU, memory and states over time', 'samples', 'worker_samples', 'Is recorded unless worker_sample is left out of kinds.'),
-        (4, 'worker', 'states of tasks on workers', 'worker transitions', 'worker_transitions', 'Is recorded if it is asked for: worker_transitions=True.'),
-        (4, 'worker', 'transfers of results', 'transfers', 'transfers', 'Is recorded if it is asked for: transfers=True. Shards of P2P shuffles are in no log of Dask''s.'),
-        (4, 'worker', 'spills to disk', 'spills', 'spills', 'Is recorded if it is asked for and happens: worker_transitions=True.'),
-        (4, 'worker', 'pauses', 'pauses', 'pauses', 'Is recorded if a worker pauses.'),
-        (4, 'thread', 'thread of each task', 'threads', 'task_runs', 'Is recorded of tasks that ended.'),
-        (5, 'worker', 'attempts at tasks, and their parts', 'attempts', 'task_runs', 'Is recorded unless transition is left out of kinds.'),
-        (5, 'worker', 'fine metrics', 'fine metrics', 'fine_metrics', 'Is recorded unless fine_metric is left out of kinds.'),
-        (5, 'I/O', 'coffea''s chunks', 'chunks', 'chunks', 'Is recorded of coffea and uproot: measure_chunks.'),
-        (5, 'I/O', 'named parts of tasks', 'sections', 'sections', 'Is recorded where the code says so: with roast_recorder.section("name").'),
-        (5, 'thread', 'what threads were at, by Dask''s profiler', 'profiles', 'profile_stacks', 'Is recorded unless profile is left out of kinds.'),
-        (5, 'process', 'what the scheduler''s event loop was at', 'scheduler''s profile', 'profile_stacks', 'Is recorded where Dask watches event loops: not on Python 3.11, nor with distributed.worker.profile.enabled off.'),
+        (1, 'job', 'jobs of the batch system', 'jobs', 'jobs', 'Recorded for scheduler, workers and the recording client in a job of SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.'),
+        (1, 'job', 'cluster and its arguments', 'cluster', 'environment', 'Recorded if the client was created from a cluster object: Client(cluster).'),
+        (1, 'configuration', 'Dask''s configuration and its differences from the defaults', 'configuration', 'config', 'Recorded unless environment is excluded from kinds.'),
+        (1, 'job', 'machines, cores, memory and limits', 'machines', 'machines', 'Recorded unless environment is excluded from kinds.'),
+        (1, 'job', 'versions of packages', 'packages', 'packages', 'Recorded unless environment is excluded from kinds.'),
+        (2, 'client', 'clients', 'clients', 'environment', 'Always recorded.'),
+        (2, 'client', 'program, arguments and git commit', 'program', 'environment', 'Recorded by a client: roast_recorder.record or roast-record run.'),
+        (2, 'client', 'submitting code', 'code', 'computations', 'Recorded with this setting: code=True.'),
+        (2, 'graph', 'layers of submitted graphs, before and after fusion', 'layers sent', 'graph_layers', 'Recorded for the recording client, from Dask 2025.4 on.'),
+        (2, 'graph', 'layers of graphs on the scheduler', 'layers', 'graph_layers', 'Recorded unless task is excluded from kinds.'),
+        (2, 'graph', 'annotations', 'annotations', 'tasks', 'Recorded for annotated tasks: dask.annotate.'),
+        (3, 'scheduler', 'cost of graphs on the scheduler', 'graph updates', 'graph_updates', 'Recorded unless event is excluded from kinds.'),
+        (3, 'graph', 'tasks', 'tasks', 'tasks', 'Recorded unless task is excluded from kinds.'),
+        (3, 'graph', 'dependencies', 'dependencies', 'dependencies', 'Recorded unless task is excluded from kinds.'),
+        (3, 'graph', 'priorities', 'priorities', 'tasks', 'Recorded unless task is excluded from kinds.'),
+        (3, 'graph', 'restrictions', 'restrictions', 'restrictions', 'Recorded for tasks annotated with workers or resources. Dask does not report the restrictions that it sets itself.'),
+        (3, 'graph', 'groups and prefixes', 'groups', 'task_groups', 'Recorded unless task is excluded from kinds.'),
+        (3, 'graph', 'spans', 'spans', 'spans', 'Recorded unless span is excluded from kinds; from Dask 2023.6 on.'),
+        (3, 'scheduler', 'transitions of tasks', 'transitions', 'transitions', 'Recorded unless transition is excluded from kinds.'),
+        (3, 'scheduler', 'queued tasks', 'queueing', 'latencies', 'Recorded if tasks were queued: distributed.scheduler.worker-saturation.'),
+        (3, 'scheduler', 'steals', 'steals', 'events', 'Recorded if tasks were stolen: distributed.scheduler.work-stealing.'),
+        (3, 'scheduler', 'plugins', 'plugins', 'environment', 'Recorded unless environment is excluded from kinds.'),
+        (3, 'scheduler', 'events', 'events', 'events', 'Recorded unless event is excluded from kinds.'),
+        (4, 'worker', 'workers, joined and left', 'workers', 'workers', 'Always recorded.'),
+        (4, 'worker', 'CPU, memory and states over time', 'samples', 'worker_samples', 'Recorded unless worker_sample is excluded from kinds.'),
+        (4, 'worker', 'states of tasks on workers', 'worker transitions', 'worker_transitions', 'Recorded with this setting: worker_transitions=True.'),
+        (4, 'worker', 'transfers of results', 'transfers', 'transfers', 'Recorded with this setting: transfers=True. Dask does not log shards of P2P shuffles.'),
+        (4, 'worker', 'spills to disk', 'spills', 'spills', 'Recorded with this setting, if any occur: worker_transitions=True.'),
+        (4, 'worker', 'pauses', 'pauses', 'pauses', 'Recorded if a worker pauses.'),
+        (4, 'thread', 'thread of each task', 'threads', 'task_runs', 'Recorded for finished tasks.'),
+        (5, 'worker', 'attempts and their phases', 'attempts', 'task_runs', 'Recorded unless transition is excluded from kinds.'),
+        (5, 'worker', 'fine metrics', 'fine metrics', 'fine_metrics', 'Recorded unless fine_metric is excluded from kinds.'),
+        (5, 'I/O', 'coffea''s chunks', 'chunks', 'chunks', 'Recorded for coffea and uproot: measure_chunks.'),
+        (5, 'I/O', 'named sections of tasks', 'sections', 'sections', 'Recorded in blocks of code: with roast_recorder.section("name").'),
+        (5, 'thread', 'stacks of threads, by Dask''s profiler', 'profiles', 'profile_stacks', 'Recorded unless profile is excluded from kinds.'),
+        (5, 'process', 'stacks of the scheduler''s event loop', 'scheduler''s profile', 'profile_stacks', 'Recorded if Dask profiles event loops: not on Python 3.11 and not with distributed.worker.profile.enabled off.'),
         (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
         (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
-        (5, 'process', 'processes that Darshan looked at', 'darshan', 'io_jobs', 'roast-analyze import darshan LOG… --into TRACE'),
+        (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: DXT_ENABLE_IO_TRACE=1'),
-        (2, 'client', 'graphs that clients other than the recording one make, by layer', NULL, NULL, 'Cannot be had. The scheduler gets a graph and makes tasks of it; its layers are known to who sends it alone.'),
-        (2, 'graph', 'steps of an expression before its own optimisation', NULL, NULL, 'Cannot be had. It is optimised before the client has it; what was fused is named in graph_layers.'),
-        (3, 'graph', 'restrictions that Dask sets itself, as for P2P shuffles', NULL, NULL, 'Cannot be had. It keeps them on tasks, later and without notice.'),
-        (4, 'worker', 'shards of P2P shuffles, one by one', NULL, NULL, 'Cannot be had. They are no results, and in no log of Dask''s; how much was moved is in fine_metrics, context p2p.'),
-        (4, 'coroutine', 'coroutines of a worker''s event loop, over time', NULL, NULL, 'Cannot be had. Neither Dask nor Yappi notes when a coroutine ran; Yappi has their sums.')
+        (2, 'client', 'layers of graphs of other clients', NULL, NULL, 'Cannot be recorded. The scheduler receives tasks; only the sending client has the layers.'),
+        (2, 'graph', 'steps of an expression before optimization', NULL, NULL, 'Cannot be recorded. Expressions are optimized before the client receives them; graph_layers names what was fused.'),
+        (3, 'graph', 'restrictions set by Dask, as for P2P shuffles', NULL, NULL, 'Cannot be recorded. Dask sets them on tasks later and emits no event.'),
+        (4, 'worker', 'shards of P2P shuffles, one by one', NULL, NULL, 'Cannot be recorded. Dask does not log them; fine_metrics contains the total size, with the context p2p.'),
+        (4, 'coroutine', 'coroutines of a worker''s event loop, over time', NULL, NULL, 'Cannot be recorded. Neither Dask nor Yappi records when a coroutine ran; Yappi has total times.')
 ),
 steps(step, step_name) AS (
     VALUES
@@ -7030,15 +7030,15 @@ INNER JOIN steps ON cells.step = steps.step
 LEFT JOIN counts ON counts.trace_id = traces.trace_id AND counts.cell = cells.cell
 ORDER BY traces.trace_id, cells.step, cells.cell IS NULL, level, metadata;
 
-COMMENT ON VIEW metadata_map IS 'What a trace knows of a run, cell by cell: five steps in time, from launching a cluster to profiling its tasks, by levels from the job to the coroutine. A cell without records says how to get them, or why nobody can.';
-COMMENT ON COLUMN metadata_map.step IS 'Step in time, from 1 to 5.';
-COMMENT ON COLUMN metadata_map.step_name IS 'What happens then.';
-COMMENT ON COLUMN metadata_map.level IS 'Whose metadata it is: job, configuration, client, graph, scheduler, worker, process, thread, coroutine or I/O.';
-COMMENT ON COLUMN metadata_map.metadata IS 'What the cell is about.';
-COMMENT ON COLUMN metadata_map.is_recorded IS 'Whether this trace has it.';
-COMMENT ON COLUMN metadata_map.records IS 'How many records, or rows of the view, tell of it; null of what cannot be had.';
-COMMENT ON COLUMN metadata_map."view" IS 'View that shows it; null of what cannot be had.';
-COMMENT ON COLUMN metadata_map.hint IS 'Where it is not there: how to get it, or why it cannot be had.';
+COMMENT ON VIEW metadata_map IS 'Metadata that a trace contains or lacks. One row per step of a run (launch, submission, scheduling, receipt, execution), level (from the job to the coroutine) and kind of metadata. The hint describes how to record missing metadata, or why that is impossible.';
+COMMENT ON COLUMN metadata_map.step IS 'Number of the step, from 1 to 5, in the order of the run.';
+COMMENT ON COLUMN metadata_map.step_name IS 'Name of the step.';
+COMMENT ON COLUMN metadata_map.level IS 'Subject: job, configuration, client, graph, scheduler, worker, process, thread, coroutine or I/O.';
+COMMENT ON COLUMN metadata_map.metadata IS 'Kind of metadata.';
+COMMENT ON COLUMN metadata_map.is_recorded IS 'Whether this trace contains the metadata.';
+COMMENT ON COLUMN metadata_map.records IS 'Number of records or rows; null if it cannot be recorded.';
+COMMENT ON COLUMN metadata_map."view" IS 'View with the metadata; null if it cannot be recorded.';
+COMMENT ON COLUMN metadata_map.hint IS 'How to record missing metadata, or why that is impossible.';
 COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';
 
 CREATE OR REPLACE MACRO concurrency_by(bucket_seconds) AS TABLE

@@ -30,15 +30,15 @@ FROM (
 )
 ORDER BY trace_id, name, process, value;
 
-COMMENT ON VIEW config IS 'Dask configuration in effect: one row per option, value and kind of process. What may hold a secret is not in it: <withheld> or <redacted> stands there.';
-COMMENT ON COLUMN config.name IS 'Whole name of the option, as dask.config.get takes it.';
-COMMENT ON COLUMN config.value IS 'Its value there: text as it is, anything else as JSON; null is None.';
-COMMENT ON COLUMN config.process IS 'Where: scheduler, client (the one that recorded) or worker.';
-COMMENT ON COLUMN config.default_value IS 'What the installed package that declares the option has for it; null is None, or nobody declares it.';
+COMMENT ON VIEW config IS 'Dask configuration in effect. One row per option, value and kind of process. Values that may contain a secret are <withheld> or <redacted>.';
+COMMENT ON COLUMN config.name IS 'Full name of the option, as for dask.config.get.';
+COMMENT ON COLUMN config.value IS 'Value: texts unchanged, all else as JSON; null is None.';
+COMMENT ON COLUMN config.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
+COMMENT ON COLUMN config.default_value IS 'Default of the package that declares the option. Null is None, or no package declares it.';
 COMMENT ON COLUMN config.differs IS 'Whether the value is not the default; null if the defaults were not recorded.';
 COMMENT ON COLUMN config.varies IS 'Whether processes of this run have different values.';
-COMMENT ON COLUMN config.is_declared IS 'Whether a package that is loaded there declares the option; texts of others are withheld unless own_configuration is set.';
-COMMENT ON COLUMN config.is_run_specific IS 'Whether it is a value that each run has its own of, whatever anybody wants: an address, a port, a folder for temporary files.';
-COMMENT ON COLUMN config.processes IS 'How many processes of that kind have this value.';
-COMMENT ON COLUMN config.workers IS 'Addresses of the workers that have this value; null of others.';
+COMMENT ON COLUMN config.is_declared IS 'Whether a loaded package declares the option. Texts of other options are withheld unless own_configuration is set.';
+COMMENT ON COLUMN config.is_run_specific IS 'Whether the value naturally differs in each run. Examples are addresses, ports and folders for temporary files.';
+COMMENT ON COLUMN config.processes IS 'Number of processes of that kind with this value.';
+COMMENT ON COLUMN config.workers IS 'Addresses of workers with this value; null for other processes.';
 COMMENT ON COLUMN config.trace_id IS 'Identity of the recording.';

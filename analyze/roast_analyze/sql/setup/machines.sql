@@ -63,21 +63,21 @@ FROM (
 )
 ORDER BY trace_id, process, host;
 
-COMMENT ON VIEW machines IS 'What scheduler, client and workers ran on, and how much of it they may use: one row per host, kind of process and limits.';
+COMMENT ON VIEW machines IS 'Hosts of scheduler, client and workers, with resource limits. One row per host, kind of process and limits.';
 COMMENT ON COLUMN machines.host IS 'Name of the host.';
-COMMENT ON COLUMN machines.process IS 'Which process: scheduler, client (the one that recorded) or worker.';
-COMMENT ON COLUMN machines.processes IS 'How many processes of that kind are there, of the same limits.';
+COMMENT ON COLUMN machines.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
+COMMENT ON COLUMN machines.processes IS 'Number of processes of that kind with the same limits.';
 COMMENT ON COLUMN machines.cores IS 'Cores of the host.';
 COMMENT ON COLUMN machines.usable_cores IS 'Cores that the process may run on.';
-COMMENT ON COLUMN machines.cgroup_cores IS 'Cores that its control group may keep busy; null is no limit.';
+COMMENT ON COLUMN machines.cgroup_cores IS 'CPU limit of the control group, in cores; null is no limit.';
 COMMENT ON COLUMN machines.memory_bytes IS 'Memory of the host.';
-COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory that its control group may use; null is no limit.';
+COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory limit of the control group; null is no limit.';
 COMMENT ON COLUMN machines.cpu_model IS 'Model of the CPU.';
 COMMENT ON COLUMN machines.architecture IS 'Architecture of the CPU.';
 COMMENT ON COLUMN machines."system" IS 'Operating system.';
-COMMENT ON COLUMN machines.kernel IS 'Release of its kernel.';
-COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, as Python names them.';
+COMMENT ON COLUMN machines.kernel IS 'Release of the kernel.';
+COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, as reported by Python.';
 COMMENT ON COLUMN machines.python IS 'Version of Python.';
-COMMENT ON COLUMN machines.open_files_limit IS 'Files that a process may have open.';
-COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null of others.';
+COMMENT ON COLUMN machines.open_files_limit IS 'Maximum number of open files of a process.';
+COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null for other processes.';
 COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';

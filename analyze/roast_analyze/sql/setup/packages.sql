@@ -14,11 +14,11 @@ WHERE package IS NOT NULL
 GROUP BY trace_id, role, package, version
 ORDER BY trace_id, package, process, version;
 
-COMMENT ON VIEW packages IS 'Versions of the software that scheduler, client and workers find: one row per package, version and kind of process.';
-COMMENT ON COLUMN packages.package IS 'Name of the package as package indexes spell it; python is the interpreter.';
-COMMENT ON COLUMN packages.version IS 'Its version there.';
-COMMENT ON COLUMN packages.process IS 'Where: scheduler, client (the one that recorded) or worker.';
-COMMENT ON COLUMN packages.processes IS 'How many processes of that kind have it in this version.';
-COMMENT ON COLUMN packages.workers IS 'Addresses of the workers that have it in this version; null of others.';
-COMMENT ON COLUMN packages.differs IS 'Whether processes of this run have it in different versions.';
+COMMENT ON VIEW packages IS 'Package versions of scheduler, client and workers. One row per package, version and kind of process.';
+COMMENT ON COLUMN packages.package IS 'Normalized name of the package; python is the interpreter.';
+COMMENT ON COLUMN packages.version IS 'Version of the package.';
+COMMENT ON COLUMN packages.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
+COMMENT ON COLUMN packages.processes IS 'Number of processes of that kind with this version.';
+COMMENT ON COLUMN packages.workers IS 'Addresses of workers with this version; null for other processes.';
+COMMENT ON COLUMN packages.differs IS 'Whether processes of this run have different versions.';
 COMMENT ON COLUMN packages.trace_id IS 'Identity of the recording.';

@@ -1,5 +1,7 @@
 """The encoding of the timeline, and its sentence."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -126,6 +128,21 @@ def test_the_data_of_a_timeline(stream, encode):
     assert [choice.text for choice in drawn.prefixes] == ["load", "sum"]
     assert drawn.datasets == ()
     assert [choice.text for choice in drawn.workers] == ["worker 0", "<b>"]
+
+
+def test_the_note_counts_what_is_not_drawn(stream, opened):
+    _, about = opened()
+    stream = replace(stream, hidden_rows=1, hidden_runs=2, failures=2)
+
+    found = timeline.Timeline(stream, UTILIZATION, None)
+    drawn = timeline.section(found, replace(about, load=LOAD), COLORS).timeline
+
+    assert drawn.note.replace("\N{NO-BREAK SPACE}", " ") == (
+        "The 2 longest of 5 computations have their own bars; the others are added up in "
+        "buckets of 2 s, drawn as high as their share of the bucket. Left out: 1 worker with 2 "
+        "computations. Workers with failures are shown first, then the busiest. 1 more failed "
+        "attempt is not marked. All of them: roast-analyze view trace.jsonl chunks"
+    )
 
 
 def kinds_only(*kinds):

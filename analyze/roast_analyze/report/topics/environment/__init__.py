@@ -97,7 +97,10 @@ def _configuration(found: Environment) -> str:
     if not options:
         return "Dask's configuration is the default."
     varying = found.options.rows.filter("varies")["name"].n_unique()
-    among = f"; {q.count(varying)} of them vary between processes" if varying else ""
+    among = ""
+    if varying:
+        vary = q.counted(varying, "of them varies", "of them vary")
+        among = f"; {vary} between processes"
     differ = q.counted(
         options,
         "option of Dask's configuration differs",

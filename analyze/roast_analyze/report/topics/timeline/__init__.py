@@ -167,11 +167,12 @@ def _omissions(stream: TaskStream, command: str) -> str:
         )
     if stream.hidden_rows:
         parts.append(
-            f"{q.counted(stream.hidden_rows, 'worker')} with "
-            f"{q.counted(stream.hidden_runs, 'computation')} are left out: workers with "
-            "failures are shown first, then the busiest."
+            f"Left out: {q.counted(stream.hidden_rows, 'worker')} with "
+            f"{q.counted(stream.hidden_runs, 'computation')}. Workers with failures are shown "
+            "first, then the busiest."
         )
     if stream.failures > stream.marks.height:
         more = stream.failures - stream.marks.height
-        parts.append(f"{q.counted(more, 'more failed attempt')} are not marked.")
+        attempts = q.counted(more, "more failed attempt is", "more failed attempts are")
+        parts.append(f"{attempts} not marked.")
     return " ".join([*parts, f"All of them: {command}"]) if parts else ""

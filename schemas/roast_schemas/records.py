@@ -23,8 +23,9 @@ meaning or a removed field the major one):
   a tenth of all top-level names in the mean (:data:`MAX_NAMES`). ``profile`` is written.
 * 2.1: ``crc32`` in the trailer.
 * 2.2: ``worker_transition``, ``transfer`` (one record per end; the number of
-  bytes sent is in ``measured``) and ``spill`` are written; descriptions of processes (``process`` facts
-  of the environment, and sheets of packages and configuration that processes share); ``graph``
+  bytes sent is in ``measured``) and ``spill`` are written; descriptions of processes
+  (``process`` facts of the environment, and sheets of packages and configuration that
+  processes share); ``graph``
   and ``computation``; measurements of other programs can be imported
   after a trailer: ``import``, ``io_file``, ``io_segment`` and ``function``, whose I/O
   counters are in ``measured``.
@@ -120,7 +121,8 @@ class Trailer(Record, total=False):
     crc32: Annotated[
         int,
         Field(
-            "CRC-32 of all uncompressed bytes of the segment before this field, which is the last"
+            "CRC-32 of all uncompressed bytes of the segment before this field, which is the "
+            "last"
         ),
     ]
 

@@ -103,7 +103,7 @@ def test_late_workers_are_described_and_sheets_are_recorded_once(record_run):
     assert [fact["name"] for fact in processes(facts)].count("worker") == 3
     for section in ("packages", "defaults"):
         names = [fact["name"] for fact in facts if fact["section"] == section]
-        # The client tells it, and the scheduler once for all.
+        # The client records it, and the scheduler once for all other processes.
         assert len(names) - len(set(names)) <= 1
         assert len(names) <= 3
 
@@ -162,10 +162,10 @@ def test_a_worker_in_a_job_and_one_package_that_differs(record_run, tmp_path):
     facts = record_run(before=lambda client: client.run(change, folder=str(tmp_path)))
 
     workers = [fact["value"] for fact in processes(facts) if fact["name"] == "worker"]
-    [there] = [worker for worker in workers if worker["variables"]]
-    assert there["variables"] == {"SLURM_JOB_ID": "77", "SLURM_JOB_PARTITION": "cms"}
+    [in_job] = [worker for worker in workers if worker["variables"]]
+    assert in_job["variables"] == {"SLURM_JOB_ID": "77", "SLURM_JOB_PARTITION": "cms"}
     packages = of("packages", facts)
-    assert dict(packages[there["packages"]])["fakepkg"] == "7.0"
+    assert dict(packages[in_job["packages"]])["fakepkg"] == "7.0"
     assert sum("fakepkg" in dict(listed) for listed in packages.values()) == 1
 
 

@@ -1,4 +1,4 @@
-"""No secret reaches the trace, wherever it enters, and the trace says how many did not."""
+"""Secrets planted in all inputs of a recording do not reach the trace."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ CANARY = "c4n4ry-Tr1ll-{}-9f8e7d6c5b4a"
 
 @dataclass
 class WorkItem:
-    """What coffea hands to a chunk's task, as far as the recorder looks."""
+    """The attributes of coffea's work items that the recorder reads."""
 
     dataset: str
     filename: str
@@ -55,7 +55,7 @@ def _make_repository(folder, url):
 
 @pytest.fixture
 def planted(tmp_path, monkeypatch):
-    """A run with secrets in all places; gives the trace's bytes, and the secrets."""
+    """Record a run with secrets in all places; return text of the trace and secrets."""
     fresh, made = canaries(), []
 
     def new():
@@ -134,7 +134,7 @@ def planted(tmp_path, monkeypatch):
             client.submit(use, 1, new(), key=f"read root://u:{new()}@site//f").result()
         client.scatter({f"https://me:{new()}@site/password={new()}": 1})
         client.log_event("topic", {"authorization": f"Bearer {new()}", "n": 1, "url": new()})
-        made.pop()  # of a value under an innocent name nobody can tell that it is secret
+        made.pop()  # the name `url` does not denote a secret
         client.run(lambda _: None, new())
     data = (tmp_path / "trace.jsonl.zst").read_bytes()
     with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
@@ -148,7 +148,7 @@ def test_no_canary_is_in_the_trace(planted):
     assert [secret for secret in secrets if secret in text] == []
 
 
-def test_workers_own_words_are_among_what_was_looked_through(planted):
+def test_records_of_workers_contain_redacted_keys(planted):
     text, _ = planted
     lines = [json.loads(line) for line in text.splitlines()]
     changed = {line["key"] for line in lines if line["kind"] == "worker_transition"}
@@ -158,7 +158,7 @@ def test_workers_own_words_are_among_what_was_looked_through(planted):
     assert {"https://<redacted>@site/password=<redacted>"} <= moved & changed
 
 
-def test_the_trace_says_how_many_values_were_replaced(planted):
+def test_the_trailer_contains_the_number_of_replacements(planted):
     text, _ = planted
     lines = text.splitlines()
 
@@ -167,7 +167,7 @@ def test_the_trace_says_how_many_values_were_replaced(planted):
     assert text.count("<redacted>") >= 12
 
 
-def test_what_is_no_secret_is_still_there(planted):
+def test_text_beside_secrets_remains(planted):
     text, _ = planted
 
     for part in ("eos.site:1094//store/file.root", "s3.site/bucket/file.root", '"xsec":1.0',
@@ -178,8 +178,7 @@ def test_what_is_no_secret_is_still_there(planted):
         assert part in text
 
 
-def test_nothing_secret_is_seen_in_the_writing_process(tmp_path):
-    """Neither its arguments nor its files tell how the scheduler is reached."""
+def test_arguments_of_the_writer_contain_no_address(tmp_path):
     code = f"""
 import os, subprocess
 from distributed import Client, LocalCluster

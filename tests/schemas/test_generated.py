@@ -1,4 +1,4 @@
-"""What is generated from the declarations is not stale."""
+"""Generated files match the declarations."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def test_the_generated_files_are_fresh():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_stale_file_is_found_and_written_anew(tmp_path):
+def test_a_stale_file_is_reported_and_rewritten(tmp_path):
     script = tmp_path / "generate.py"
     script.write_text(GENERATE.read_text())
     generate(script)

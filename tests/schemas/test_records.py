@@ -1,4 +1,4 @@
-"""The declarations keep their own rules."""
+"""Rules for the declarations of records."""
 
 import ast
 import json
@@ -14,23 +14,20 @@ from roast_schemas.describe import duckdb_columns, duckdb_type, json_schema, kin
 from roast_schemas.records import MAX_NAMES, SCHEMA_VERSION
 from roast_schemas.units import Unit
 
-#: What the design asks for.
+#: All record kinds.
 KINDS = {
     "header", "trailer", "environment", "task", "transition", "worker_added",
     "worker_removed", "worker_sample", "span", "fine_metric", "profile", "chunk", "section",
     "worker_transition", "transfer", "event", "loss",
-    # beside the design's: who submits is as much a part of a run as who works
     "client_added", "client_removed",
-    # what a client sends, and what the scheduler makes one of
     "graph", "computation",
-    # what a worker puts on its disk is no change of a task's state
     "spill",
-    # and what others measured: the analysis puts it behind the recording
+    # imported measurements
     "import", "io_file", "io_segment", "function",
 }  # fmt: skip
 
 
-def test_every_kind_of_the_design_is_declared_and_no_other():
+def test_all_kinds_are_declared():
     assert set(kinds()) == KINDS
 
 
@@ -81,8 +78,8 @@ def test_names_that_end_in_a_unit_have_it():
     assert wrong == []
 
 
-def test_plain_duckdb_finds_columns_in_whatever_kinds_a_trace_holds(tmp_path):
-    # Only the first lines are looked at. A transition has 8 fields; all the others occur.
+def test_plain_duckdb_detects_the_columns_of_all_kinds(tmp_path):
+    # DuckDB samples the first lines. A transition has 8 fields, the sample has all fields.
     names = [field.name for kind in kinds().values() for field in kind.fields]
     short = dict.fromkeys(
         ["kind", "t", "key", "start", "finish", "stimulus_id", "worker", "run_id"], 1
@@ -95,7 +92,7 @@ def test_plain_duckdb_finds_columns_in_whatever_kinds_a_trace_holds(tmp_path):
     assert len(set(names)) <= MAX_NAMES
 
 
-def test_all_fields_are_read_at_once():
+def test_columns_of_all_kinds():
     columns = duckdb_columns()
 
     assert {field.name for kind in kinds().values() for field in kind.fields} == set(columns)
@@ -106,7 +103,7 @@ def test_all_fields_are_read_at_once():
     assert columns["payload"] == "JSON"
 
 
-def test_a_type_without_translation_is_refused():
+def test_a_type_without_duckdb_type_is_an_error():
     with pytest.raises(TypeError, match="complex"):
         duckdb_type(complex)
 
@@ -121,7 +118,7 @@ def test_the_history_ends_with_the_version():
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 
-def test_the_json_schema_is_one():
+def test_the_json_schema_is_valid():
     jsonschema.Draft202012Validator.check_schema(json_schema())
 
 
@@ -139,11 +136,11 @@ def test_the_json_schema_is_one():
         ({"t": 1.5}, False),
     ],
 )
-def test_the_json_schema_tells_records_from_what_is_none(line, valid):
+def test_the_json_schema_accepts_only_records(line, valid):
     assert VALIDATOR.is_valid(line) is valid
 
 
-def test_nothing_but_the_standard_library_is_imported():
+def test_only_the_standard_library_is_imported():
     allowed = {*sys.stdlib_module_names, "roast_schemas"}
     for path in Path(roast_schemas.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -1,4 +1,4 @@
-"""Secrets are redacted in every string of every record. More texts: nightly/test_redaction.py."""
+"""Secrets are redacted in all strings of records; more texts in nightly/test_redaction.py."""
 
 import json
 

@@ -551,14 +551,19 @@ class RecorderPlugin(SchedulerPlugin):
                 continue
             on = task.processing_on if snapshot else None
             others = [other.key for other in task.dependencies] if task.dependencies else ()
-            priority = task.priority
+            priority, annotations = task.priority, None
+            if task.annotations:
+                try:
+                    annotations = plain(task.annotations)
+                except Exception as error:  # noqa: BLE001 - users' objects may raise anything
+                    annotations = f"<cannot be encoded: {type(error).__name__}>"
             values = (
                 task.key if as_it_is else str(task.key),
                 task.prefix.name,
                 group.name,
                 others if as_it_is else list(map(str, others)),
                 priority if priority and type(priority[0]) is int else plain(priority),
-                _plain_or_type(task.annotations) if task.annotations else None,
+                annotations,
                 span_id,
                 client,
                 stimulus_id,
@@ -661,13 +666,6 @@ def _have_odd_keys(tasks: Sequence[TaskState]) -> bool:
                 if other.key.__class__ is not str and needs_text(other.key):
                     return True
     return False
-
-
-def _plain_or_type(value: Any) -> Any:
-    try:
-        return plain(value)
-    except Exception as error:  # noqa: BLE001 - users' objects may raise anything
-        return f"<{type(value).__name__} that cannot be encoded: {type(error).__name__}>"
 
 
 def operation_name(operation: str, trace_id: str) -> str:

@@ -147,6 +147,15 @@ def test_rows_are_encoded_and_pulled_in_portions():
     assert buffer.empty
 
 
+def test_rows_of_many_records_are_encoded_sooner():
+    buffer = Buffer(PLENTY)
+    for t in (1.0, 2.0):
+        buffer.append(("worker_sample", t, RECORDS_PER_BATCH - 1, []))
+        buffer.append(("profile", t, 1, ("w", "id", b"")))
+
+    assert buffer.crowded  # with two batches, although nothing has pulled
+
+
 def test_two_new_batches_crowd_a_buffer():
     buffer = Buffer(PLENTY)
     crowded = []

@@ -399,15 +399,16 @@ def test_no_task_is_missing_although_others_come_and_go(monkeypatch):
         await submit(scheduler, *map(task, existing))
         asyncio.get_running_loop().call_soon(release, scheduler, existing[-1])
         recorder = await attached(scheduler)
-        for number in range(10):
-            release(scheduler, *existing[number::20])
+        # Few rounds: each waits for a thread, while the snapshot goes on.
+        for number in range(3):
+            release(scheduler, *existing[number::6])
             await simulated.run_tasks(scheduler, [f"come-{number}", f"go-{number}"])
         assert not recorder._snapshot.done()
         return await stopped(recorder)
 
     records = on_a_scheduler(work)
 
-    new = {f"{name}-{number}" for name in ("come", "go") for number in range(10)}
+    new = {f"{name}-{number}" for name in ("come", "go") for number in range(3)}
     assert keys_of("task", records) == {*existing, *new}
     assert existing[-1] in keys_of("transition", records) <= keys_of("task", records)
 

@@ -8,6 +8,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import cloudpickle
+import psutil
 import pytest
 from distributed import Client, LocalCluster, profile
 
@@ -288,6 +289,9 @@ def test_samples_are_those_of_the_workers_histories(tmp_path, read_lines):
         expected = client.run(history)
         os.kill(killed.pid, signal.SIGKILL)
         client.retire_workers([retired.address])
+        # A retired worker reports while it closes, and the recording must not end before.
+        while psutil.pid_exists(retired.pid):
+            time.sleep(0.1)
 
     frequent = read_lines(paths[0.5])
     assert samples_by_worker(frequent) == expected

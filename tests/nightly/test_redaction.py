@@ -307,6 +307,9 @@ def test_more_clean_texts_than_are_remembered(monkeypatch):
         ('f(auth=("me", "a b"), x=1)', "f(auth=<redacted>, x=1)"),
         ('f(auth=Basic("me", "a)b"), x=1)', "f(auth=<redacted>, x=1)"),
         ('f(password=(\n    "a b"\n), x=1)', "f(password=<redacted>, x=1)"),
+        ('f(password=(\n    "a b",\n    "c', "f(password=<redacted>"),
+        ("f(password=[[[[[a b]]]]], x=1)", "f(password=<redacted>"),
+        ("monkey: password=abc, user=me", "monkey: password=<redacted>, user=me"),
         (TRACEBACK.format(value='"a b"'), TRACEBACK.format(value=f'"{MARK}"')),
         # schemes
         ("Authorization: Bearer abc", "Authorization: Bearer <redacted>"),
@@ -403,6 +406,7 @@ def test_a_pattern_that_does_not_compile_is_named():
         "password = a or ", "token is ", "'token', '", "key=", "&key=", "'key': '", "api key ",
         "eyJ", "eyJ-", "eyJa.", "MDA-", "ghp_", "sk-", "-----BEGIN PRIVATE KEY-----", "%3D",
         "%3A%2F%2Fa%3A", "Bearer ", "Basic a", "<password>a", "a.", "_", "aA", "@", "--token ",
+        "monkey=(", "monkey='", "key>a", "token '", "password=[)", "://:", "password for ",
     ],
 )  # fmt: skip
 def test_hostile_text_takes_no_more_than_a_second_a_megabyte(piece):

@@ -1,4 +1,4 @@
-"""What :mod:`analyze_speed` measures, one a process: ``analyze_readers.py NAME TRACE``.
+"""Readers measured by :mod:`analyze_speed`: ``analyze_readers.py NAME TRACE`` runs one.
 
 Each reads a whole trace in the way that its name says, and needs nothing that it does not
 use: the start of the process is a part of what is measured.

@@ -1,13 +1,12 @@
-"""How long the analysis takes, and how it grows: ``make benchmark-analyze``.
+"""Time and memory of the analysis by size of the trace: ``make benchmark-analyze``.
 
-One table in one run: DuckDB's own typed scan of the same file, a plain loop, polars' reader,
-and ours. Every figure is a process of its own, the start of Python included, and its peak
-memory is what the system says of it. The files are synthetic traces (see :mod:`synthetic`),
-made where they are not there yet.
+One table compares DuckDB's typed scan of the same file, a Python loop, the reader of Polars,
+and roast_analyze. Each measurement is a separate process and includes the start of Python;
+peak memory is reported by the system. The files are synthetic traces (see :mod:`synthetic`),
+created if missing.
 
-Cold means that there is no cache of ours: each time a fresh folder is ``ROAST_CACHE_DIR``.
-Warm means that one is there. The system's page cache is warm for everyone: each file is read
-once before.
+Cold means without roast's cache: ``ROAST_CACHE_DIR`` is a new folder each time. Warm means
+with a cache. The page cache of the system is always warm: each file is read once before.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from typing import Any
 FIRST_QUERY = "SELECT start, finish, count(*) FROM transitions GROUP BY ALL"
 READERS = Path(__file__).with_name("analyze_readers.py")
 
-#: Growth is told from this number of tasks on: below, starting Python is most of it.
+#: Growth is computed from this number of tasks on; below, the start of Python dominates.
 GROWTH_FROM_TASKS = 100_000
 REPEATED_UP_TO_TASKS = 100_000
 REPETITIONS = 3
@@ -126,7 +125,7 @@ def _hta_row(python: str) -> Row:
 
 
 def _memory_option(command: str, memory_limit: str | None) -> list[str]:
-    """Give the option as far as this version of ours has it."""
+    """Return the option if this version of roast_analyze has it."""
     if memory_limit is None:
         return []
     words = [command] if command in ("sql", "view", "export", "check") else []
@@ -197,7 +196,7 @@ def _text_of(file: Any) -> str:
 def measured(
     trace: Path, compared: list[Row], repetitions: int, scratch: Path
 ) -> dict[str, Cost]:
-    """Give the median cost of each row: forwards, backwards, so that noise is shared."""
+    """Return the median cost of each row, measured in alternating order to share noise."""
     _read_once(trace)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         measurement = Measurement(trace, Path(folder))
@@ -236,7 +235,7 @@ def _say(text: str) -> None:
 
 
 def growth(seconds_by_tasks: dict[int, float]) -> float | None:
-    """Give b of seconds = a · tasks^b: the slope of the logarithms, by least squares."""
+    """Return b of seconds = a · tasks^b by a least-squares fit of the logarithms."""
     points = [
         (math.log(tasks), math.log(seconds))
         for tasks, seconds in seconds_by_tasks.items()
@@ -248,7 +247,7 @@ def growth(seconds_by_tasks: dict[int, float]) -> float | None:
 
 
 def table(costs: dict[int, dict[str, Cost]], names: Iterable[str]) -> Iterator[str]:
-    """Give the lines of the table: wall time, ratio to the baseline, CPU time, memory."""
+    """Yield the lines of the table: wall time, ratio to the baseline, CPU time, memory."""
     sizes = sorted(costs)
     names = list(names)
     yield "| | " + " | ".join(f"{tasks:,} tasks" for tasks in sizes) + " | growth |"
@@ -274,7 +273,7 @@ def _cell(cost: Cost, baseline: Cost) -> str:
 
 
 def ensure_trace(folder: Path, tasks: int, workers: int, ending: str) -> Path:
-    """Give the trace of so many tasks; make it if it is not there."""
+    """Return a trace with a number of tasks; create it if missing."""
     path = folder / f"synthetic-{tasks}-{workers}{ending}"
     if not path.exists():
         from synthetic import make_trace
@@ -298,12 +297,25 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, default=500)
     parser.add_argument(
-        "--folder", type=Path, help="keep the traces there: 2.6 GB for each million tasks"
+        "--folder", type=Path, help="folder of the traces: 2.6 GB per million tasks"
     )
-    parser.add_argument("--ending", default=".jsonl", help=".jsonl.zst takes a tenth of it")
+    parser.add_argument(
+        "--ending",
+        default=".jsonl",
+        help="suffix of the traces; .jsonl.zst takes a tenth of the space",
+    )
     parser.add_argument("--memory-limit", metavar="SIZE", help="passed to roast-analyze")
-    parser.add_argument("--rows", nargs="+", metavar="WORD", help="rows with one of the words")
-    parser.add_argument("--repetitions", type=int, help="3 up to 100,000 tasks, then 1")
+    parser.add_argument(
+        "--rows",
+        nargs="+",
+        metavar="WORD",
+        help="measure only rows that contain one of the words",
+    )
+    parser.add_argument(
+        "--repetitions",
+        type=int,
+        help="repetitions per row (default: 3 up to 100,000 tasks, then 1)",
+    )
     parser.add_argument(
         "--hta-python", metavar="PYTHON", help="a Python with HolisticTraceAnalysis"
     )

@@ -218,7 +218,7 @@ def scheduler_killed_under_client(case: Case, chance: random.Random, trace_name:
         writer = writing_process(client.process)
         _work_for_a_while(client, chance)
         kill_t = _kill(own.scheduler)
-        client.hear()
+        client.receive()
         client.ask("stop")
         case.expect(wait_until_gone(writer, 15), "the writing process stays")
         check_after_kill(case, trace, own, start, kill_t)
@@ -285,7 +285,7 @@ def writer_killed(
     seconds = _work_for_a_while(client, chance, rest_seconds=1.0)
     kill_t = _kill(writer)
     time.sleep(seconds)
-    case.expect(client.hear()["right"], "the results are wrong")
+    case.expect(client.receive()["right"], "the results are wrong")
     stop = on.log_nbytes()
     said = client.ask("stop")
     case.expect(said["in_order"], "the recording did not end in order")
@@ -303,8 +303,8 @@ def _work_for_a_while(
     """Start computing on a client, and return after a random time."""
     seconds = chance.uniform(*KILL_AFTER_SECONDS)
     rest = 60.0 if rest_seconds is None else rest_seconds
-    client.tell("small_tasks", seconds=seconds + rest)
-    client.hear()
+    client.send("small_tasks", seconds=seconds + rest)
+    client.receive()
     time.sleep(seconds)
     return rest
 
@@ -491,9 +491,9 @@ def target_stalls(case: Case, on: Cluster, client: RecordedClient, tasks: int) -
         done = client.ask("run", tasks=tasks, task_seconds=0.02, key_bytes=96)
         case.expect(done["right"], "the results are wrong")
         case.logged = len(transition_log.read(on.log))
-        client.tell("stop")
+        client.send("stop")
         case.stop_seconds = STOP_LIMIT_SECONDS
-        case.stop_seconds = client.hear(STOP_LIMIT_SECONDS)["stop_seconds"]
+        case.stop_seconds = client.receive(STOP_LIMIT_SECONDS)["stop_seconds"]
 
 
 def _recorded_run(

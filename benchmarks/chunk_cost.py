@@ -1,12 +1,12 @@
-"""What measuring costs a chunk: ``make benchmark-chunks``.
+"""Overhead of chunk measurement: ``make benchmark-chunks``.
 
 Two tables, of paired differences.
 
-**A chunk by itself**: coffea's own function for one chunk is called in this process, in turn
-with and without somebody who listens; the CPU time of the process, all threads, is compared.
+**In one process**: coffea's function for a chunk is called alternately with and without
+measurement. The CPU time of all threads of the process is compared.
 
-**A chunk on a cluster**: real runs with ``measure_chunks`` on and off in turn; what Dask says
-its tasks computed is compared, so that telling the scheduler is in the figure.
+**On a cluster**: runs alternate with ``measure_chunks`` on and off. The compute time that Dask
+reports for the tasks is compared, so that sending the records is included.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def write_wide_file(path: Path, branches: int = 1_500, entries: int = 1_000) -> 
 
 
 def cost_by_itself(path: Path, entries: int, rounds: int) -> tuple[float, float, float]:
-    """Give ms of a chunk, and of what measuring adds: median and mean."""
+    """Return the time of a chunk, and the median and mean of the overhead (ms)."""
     item = WorkItem("data", str(path), "Events", 0, entries, b"", {})
 
     def work() -> float:
@@ -93,7 +93,7 @@ def _with_listener(work: Callable[[], float], *, measures: bool) -> float:
 
 
 def cost_on_a_cluster(paths: list[Path], chunksize: int, pairs: int) -> tuple[float, float]:
-    """Give ms of a chunk's task, and the median of what measuring adds to the median one."""
+    """Return the median time of a chunk's task, and the median overhead (ms)."""
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -146,9 +146,11 @@ def _median_chunk_seconds(trace: Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=100, help="of the first table")
-    parser.add_argument("--pairs", type=int, default=12, help="of the second")
-    parser.add_argument("--files", nargs="*", type=Path, default=[], help="more files")
+    parser.add_argument("--rounds", type=int, default=100, help="rounds of the first table")
+    parser.add_argument(
+        "--pairs", type=int, default=12, help="pairs of runs of the second table"
+    )
+    parser.add_argument("--files", nargs="*", type=Path, default=[], help="additional files")
     options = parser.parse_args()
     given = [path.resolve() for path in options.files]
     warnings.simplefilter("ignore")
@@ -157,7 +159,9 @@ def main() -> None:
         wide = Path("wide.root")
         write_wide_file(wide)
         chunks = [(slim, 1_000), (slim, 50_000), (wide, 1_000), *((path, 50) for path in given)]
-        print("| file | entries | ms a chunk | measuring adds ms (median) | mean | share |")
+        print(
+            "| file | entries | time per chunk (ms) | overhead, median (ms) | mean (ms) | share (%) |"
+        )
         print("| --- | ---: | ---: | ---: | ---: | ---: |")
         for path, entries in chunks:
             alone, median, mean = cost_by_itself(path, entries, options.rounds)
@@ -165,7 +169,9 @@ def main() -> None:
                 f"| {path.name} | {entries:,} | {alone:.1f} | {median:+.2f} | {mean:+.2f} | "
                 f"{median / alone:+.1%} |"
             )
-        print("\n| file | chunks of | ms a task | measuring adds ms | share |")
+        print(
+            "\n| file | chunk size (entries) | time per task (ms) | overhead (ms) | share (%) |"
+        )
         print("| --- | ---: | ---: | ---: | ---: |")
         for path, chunksize in [(slim, 5_000), (wide, 50)]:
             alone, median = cost_on_a_cluster([path.resolve()], chunksize, options.pairs)

@@ -1,6 +1,6 @@
-"""A scheduler, two workers and a client, each a process of its own that can be killed.
+"""A scheduler, two workers and a client in separate processes that can be killed.
 
-Nothing here outlives its ``with`` block, and only what was started in it is ended.
+All processes end with their ``with`` block; no others are ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BESIDE = Path(__file__).parent
 START_TIMEOUT_SECONDS = 90.0
 QUIET_SECONDS = 0.4
 
-#: Why a process ended may be the question when something did not hold.
+#: Output of the processes, to find out why one of them ended.
 OUTPUT = "output.txt"
 
 
@@ -43,12 +43,12 @@ class Cluster:
         return json.loads(self.scheduler_file.read_text())["address"]
 
     def log_nbytes(self) -> int:
-        """Wait until the scheduler is at rest, and give the size of its log."""
+        """Wait until the scheduler is idle, and return the size of its log."""
         nbytes, since = -1, time.monotonic()
         until = since + START_TIMEOUT_SECONDS
         while time.monotonic() - since < QUIET_SECONDS:
             if time.monotonic() > until:
-                raise TimeoutError("the scheduler does not come to rest")
+                raise TimeoutError("the scheduler does not become idle")
             now = self.log.stat().st_size
             if now != nbytes:
                 nbytes, since = now, time.monotonic()
@@ -63,11 +63,11 @@ def cluster(folder: Path, *, traces: Path | None = None, threads: int = 1) -> It
     Parameters
     ----------
     folder : Path
-        For its files.
+        Folder of its files.
     traces : Path, optional
-        Have the scheduler itself record, to this folder.
+        Folder to which the scheduler itself records.
     threads : int
-        Of each worker.
+        Threads of each worker.
     """
     folder.mkdir(parents=True)
     environment = {transition_log.VARIABLE: str(folder / "transitions.log")}
@@ -76,7 +76,7 @@ def cluster(folder: Path, *, traces: Path | None = None, threads: int = 1) -> It
         traces.mkdir(parents=True)
         environment["DASK_ROAST__RECORDER__DIRECTORY"] = str(traces)
         preloads += ["--preload", "roast_recorder.preload"]
-    # What is started together is imported together; workers wait for the file.
+    # All start at once, since imports take long; workers wait for the file.
     file = ["--scheduler-file", str(folder / "scheduler.json")]
     here = ["--host", "127.0.0.1", "--no-dashboard"]
     with contextlib.ExitStack() as stack:
@@ -90,21 +90,21 @@ def cluster(folder: Path, *, traces: Path | None = None, threads: int = 1) -> It
 
 
 class RecordedClient:
-    """The campaign's end of ``recorded_client.py``."""
+    """Connection to a ``recorded_client.py``."""
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
         self.process = psutil.Process(popen.pid)
         self._popen = popen
-        self._heard = b""
-        self.hear(START_TIMEOUT_SECONDS)
+        self._received = b""
+        self.receive(START_TIMEOUT_SECONDS)
 
-    def tell(self, command: str, **keywords: Any) -> None:
-        """Give a command, and do not wait for its answer."""
+    def send(self, command: str, **keywords: Any) -> None:
+        """Send a command without waiting for its answer."""
         self._popen.stdin.write(json.dumps([command, keywords]).encode() + b"\n")
         self._popen.stdin.flush()
 
-    def hear(self, timeout_seconds: float = 120.0) -> Any:
-        """Give the next answer.
+    def receive(self, timeout_seconds: float = 120.0) -> Any:
+        """Return the next answer.
 
         Raises
         ------
@@ -113,25 +113,25 @@ class RecordedClient:
         """
         until = time.monotonic() + timeout_seconds
         output = self._popen.stdout.fileno()
-        while b"\n" not in self._heard:
+        while b"\n" not in self._received:
             left = max(until - time.monotonic(), 0)
             readable, _, _ = select.select([output], [], [], left)
             piece = os.read(output, 2**16) if readable else b""
             if not piece:
                 raise TimeoutError("the client does not answer")
-            self._heard += piece
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._received += piece
+        line, _, self._received = self._received.partition(b"\n")
         return json.loads(line)
 
     def ask(self, command: str, **keywords: Any) -> Any:
-        """Give a command and wait for its answer."""
-        self.tell(command, **keywords)
-        return self.hear()
+        """Send a command and return its answer."""
+        self.send(command, **keywords)
+        return self.receive()
 
 
 @contextmanager
 def recorded_client(on: Cluster) -> Iterator[RecordedClient]:
-    """Start a client of a cluster whose workers have come."""
+    """Start a client of a cluster whose workers have joined."""
     command = [sys.executable, str(BESIDE / "recorded_client.py"), str(on.scheduler_file)]
     with _started(on.folder, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as popen:
         yield RecordedClient(popen)
@@ -150,7 +150,7 @@ def writing_process(recorder: psutil.Process) -> psutil.Process:
 
 
 def wait_until_gone(process: psutil.Process, timeout_seconds: float) -> bool:
-    """Wait for a process, which need not be a child."""
+    """Wait until a process has ended; it need not be a child."""
     with contextlib.suppress(psutil.Error):
         process.wait(timeout_seconds)
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
@@ -165,7 +165,7 @@ def _dask(folder: Path, *arguments: str, **environment: str) -> Iterator[subproc
 
 @contextmanager
 def _started(folder: Path, command: list[str], **options: Any) -> Iterator[subprocess.Popen]:
-    """Run a process, and at the end kill it and what it has started."""
+    """Run a process; finally kill it and its descendants."""
     with (folder / OUTPUT).open("ab") as output:
         process = subprocess.Popen(command, **{"stdout": output, "stderr": output, **options})
         started = psutil.Process(process.pid)
@@ -178,6 +178,6 @@ def _started(folder: Path, command: list[str], **options: Any) -> Iterator[subpr
             process.kill()
             process.communicate()
             for descendant in descendants:
-                # A writing process ends by itself; one that does not is seen to here.
+                # Writing processes end by themselves, unless they fail.
                 if not wait_until_gone(descendant, 15):
                     descendant.kill()

@@ -1,4 +1,4 @@
-"""How long a report takes to open, and to answer its reader, in a real Chromium.
+"""Latency of a report in Chromium: opening it, and its inputs.
 
 A page is opened from a file, the network off, in a context of its own: nothing of an earlier
 opening is there. Input goes the way of real input, through the browser's process. Times are
@@ -241,7 +241,7 @@ def _sort(page: Any, table: str) -> Iterator[Input]:
 
 
 def _plotting_area(page: Any, figure: str) -> Callable[[float, float], tuple[float, float]]:
-    """Bring a figure into view; give from shares of its visible part to places on the page."""
+    """Scroll to a figure; return a function from shares of its visible part to positions."""
     left, top, width, height = page.locator(figure).first.evaluate(
         """figure => {
           const size = ({ width, height }) => width * height;

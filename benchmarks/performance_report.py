@@ -108,7 +108,7 @@ def plot(_: float) -> float:
 
 
 def _busy() -> float:
-    """Take some time; give the seconds."""
+    """Sleep, and return the measured seconds."""
     begun = time.time()
     time.sleep(TASK_SECONDS)
     return time.time() - begun
@@ -165,7 +165,7 @@ def totals_of_dask(page: Path) -> Totals:
 
 
 def seconds_of(text: str) -> float:
-    """Give the seconds of a time as ``dask.utils.format_time`` writes it: 1hr 2m, 3.50 ms."""
+    """Parse a time as written by ``dask.utils.format_time``, like 1hr 2m or 3.50 ms."""
     of = {"d": 86400, "hr": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6}
     return sum(float(n) * of[unit] for n, unit in re.findall(r"([\d.]+) ?([a-z]+)", text))
 
@@ -277,7 +277,7 @@ def _opened(browser: Any) -> Iterator[Any]:
 
 
 def table(browser: Any, run: Run) -> Iterator[str]:
-    """Give the lines of the table."""
+    """Yield the lines of the table."""
     told = [totals_of_dask(run.dask_page), totals_of_ours(browser, run.our_page), run.truth]
     theirs, ours = shown(browser, run.dask_page), shown(browser, run.our_page)
     helped = shown(browser, run.dask_page, scripts_served=True)

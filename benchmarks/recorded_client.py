@@ -1,7 +1,7 @@
-"""A user's program that the campaign commands, and kills: it records and computes.
+"""Client program of the campaign, which records and computes.
 
-It takes commands as lines of JSON on standard input, ``[name, keywords]``, and answers
-each with a line on standard output::
+It reads commands as lines of JSON, ``[name, keywords]``, from standard input and answers each
+with a line on standard output::
 
     python recorded_client.py SCHEDULER_FILE
 """
@@ -25,7 +25,7 @@ TASKS_PER_WAVE = 200
 
 
 class Program:
-    """The commands."""
+    """Commands of the program."""
 
     def __init__(self, scheduler_file: str) -> None:
         self.client = Client(scheduler_file=scheduler_file, timeout=60)
@@ -33,16 +33,16 @@ class Program:
         self.recording: roast_recorder.Recording | None = None
 
     def record(self, path: str, **settings: Any) -> dict:
-        """Begin to record."""
+        """Start recording."""
         self.recording = roast_recorder.record(self.client, path, **settings)
         self.recording.start()
         return {}
 
     def small_tasks(self, seconds: float) -> dict:
-        """Compute small tasks for a while, or until something breaks."""
-        say("busy")
+        """Compute small tasks for some seconds, or until the cluster fails."""
+        answer("busy")
         until = time.monotonic() + seconds
-        # concurrent.futures': what a future raises whose scheduler has gone.
+        # Futures raise the CancelledError of concurrent.futures if the scheduler is gone.
         with contextlib.suppress(OSError, RuntimeError, concurrent.futures.CancelledError):
             while time.monotonic() < until:
                 numbers = self.client.map(successor, range(TASKS_PER_BATCH), pure=False)
@@ -53,9 +53,9 @@ class Program:
         return {"right": None}
 
     def run(self, tasks: int, task_seconds: float, key_bytes: int) -> dict:
-        """Compute so many tasks that sleep, two waves at a time, and time that.
+        """Compute tasks that sleep, two waves at a time; return the wall time.
 
-        Keys are random, since it is their bytes that are to fill buffers and disks.
+        Keys are random, so that they fill buffers and disks even when compressed.
         """
         begin = time.perf_counter()
         waves: list[list[Future]] = []
@@ -76,7 +76,7 @@ class Program:
         }
 
     def stop(self) -> dict:
-        """End the recording, and say what the recorder says of it."""
+        """Stop the recording; return the counts of the recorder."""
         begin = time.perf_counter()
         self.recording.stop()
         return {
@@ -96,16 +96,16 @@ def wait_and_square(number: int, seconds: float) -> int:
     return number * number
 
 
-def say(answer: Any) -> None:
-    print(json.dumps(answer), flush=True)
+def answer(value: Any) -> None:
+    print(json.dumps(value), flush=True)
 
 
 def main() -> None:
     program = Program(sys.argv[1])
-    say("ready")
+    answer("ready")
     for line in sys.stdin:
         name, keywords = json.loads(line)
-        say(getattr(program, name)(**keywords))
+        answer(getattr(program, name)(**keywords))
 
 
 if __name__ == "__main__":

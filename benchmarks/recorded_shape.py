@@ -1,4 +1,4 @@
-"""What a synthetic trace takes from a recorded one: its graph, its durations, its texts.
+"""Graph, durations and texts of a recorded trace, for synthetic traces.
 
 :func:`read_shape` reads a trace and gives a :class:`Shape`: the graph of the run, in which
 every task knows its text with holes for what differs from one run to the next, and for each
@@ -75,7 +75,7 @@ class Template:
         return cls(text.replace('"\\u0000"', "%r"), tuple(shares))
 
     def filled(self, seconds: float) -> str:
-        """Give the text for an attempt that took `seconds`."""
+        """Return the text of an attempt that took `seconds`."""
         return self.text % tuple([share * seconds for share in self.shares])
 
 
@@ -223,7 +223,7 @@ def read_shape(path: Path) -> Shape:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Give the records of a trace in one file."""
+    """Yield the records of a trace file."""
     data = path.read_bytes()
     if path.suffix == ".zst":
         reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
@@ -240,7 +240,7 @@ def as_json(value: Any) -> str:
 
 
 def _parts(transitions: list[Record]) -> defaultdict[str, list[float]]:
-    """Give the durations of the parts of all attempts, by what was done."""
+    """Return the durations of the phases of all attempts, by action."""
     seconds: defaultdict[str, list[float]] = defaultdict(list)
     for move in transitions:
         for part in move.get("startstops", ()):
@@ -370,7 +370,7 @@ def _prefix(moves: list[Record], cpu_share: float) -> PrefixShape:
 
 
 def _cpu_shares(metrics: list[Record]) -> dict[str, float]:
-    """Give the part of the time in tasks that was on a CPU, by prefix."""
+    """Return the share of CPU time in the time of tasks, by prefix."""
     seconds: Counter[tuple[str, str]] = Counter()
     for metric in metrics:
         if metric["activity"] in ("thread-cpu", "thread-noncpu") and "prefix" in metric:
@@ -383,7 +383,7 @@ def _cpu_shares(metrics: list[Record]) -> dict[str, float]:
 
 
 def _profile(tree: Record) -> ProfileShape:
-    """Take the cycle in which most was seen, with the whole tree."""
+    """Return the profile of the cycle with most samples."""
     fullest = max(tree["slices"], key=lambda cycle: sum(cycle["counts"]))
     without = {name: value for name, value in tree.items() if name != "slices"}
     innermost = fullest.get("innermost")

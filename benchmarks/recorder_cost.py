@@ -1,15 +1,15 @@
-"""What recording costs the scheduler: ``make benchmark-recorder``.
+"""Overhead of recording on the scheduler: ``make benchmark-recorder``.
 
 Two tables.
 
-**A transition**: a real Scheduler object without network (``simulated.py``) works through
-small graphs, in turn with nothing, an empty plugin, one that appends what it is handed to
-a list, and the recorder, whose figure includes all that happens in the scheduler's
-process: hooks, task records, encoding. The figures are medians of paired differences.
+**A transition**: a Scheduler object without network (``simulated.py``) computes small graphs,
+alternately without plugin, with an empty plugin, with one that appends its arguments to a
+list, and with the recorder, including its hooks, task records and encoding in the
+scheduler's process. Numbers are medians of paired differences.
 
-**A run**: real processes, no-op tasks, the scheduler in a process of its own; runs with and
-without each recorder alternate, and the scheduler's CPU time is read from the system.
-Starting and stopping a recorder is timed apart, since it happens once.
+**A run**: processes compute no-op tasks, with the scheduler in a separate process. Runs with
+and without each recorder alternate, and the CPU time of the scheduler is compared. Starting
+and stopping a recorder is timed separately, since it happens once.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Recorder(RecorderPlugin):
 
 
 async def cost_of_a_transition(rounds: int, tasks: int) -> list[tuple[str, float, float]]:
-    """Give name, µs a transition and µs a task of each plugin."""
+    """Return the name of each plugin, and its time per transition and per task (µs)."""
     async with simulated_scheduler(workers=20) as scheduler:
         keys = fresh_keys()
         counting = Counting()
@@ -142,7 +142,7 @@ async def _timed_graph(
 
 
 async def cost_of_a_tick(workers: int) -> dict[str, float]:
-    """Give µs a worker of a sample, and of what a heartbeat adds."""
+    """Return the time per worker of a sample, and the overhead of a heartbeat (µs)."""
     async with simulated_scheduler(workers) as scheduler:
         heartbeat = scheduler.handlers["heartbeat_worker"]
 
@@ -279,7 +279,7 @@ RECORDERS = {"roast": roast, "performance_report": dask_report, "polling each se
 def cost_of_a_run(
     names: list[str], pairs: int, tasks: int, workers: int
 ) -> list[dict[str, Any]]:
-    """Give the paired differences of each recorder."""
+    """Return the paired differences of each recorder."""
     rows = []
     with cluster(workers) as (client, scheduler), tempfile.TemporaryDirectory() as folder:
         _timed_run(client, scheduler, nothing, Path(folder), tasks)
@@ -314,7 +314,7 @@ def cost_of_a_run(
 def _timed_run(
     client: Client, scheduler: psutil.Process, recorder: Any, folder: Path, tasks: int
 ) -> tuple[float, float]:
-    """Give the scheduler's CPU seconds during the tasks, and around them."""
+    """Return the scheduler's CPU seconds during the tasks, and before and after them."""
     begun = _cpu_seconds(scheduler)
     with recorder(client, folder):
         time.sleep(0.2)
@@ -345,23 +345,27 @@ def _say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=200, help="of the first table")
-    parser.add_argument("--pairs", type=int, default=16, help="of the second table")
+    parser.add_argument("--rounds", type=int, default=200, help="rounds of the first table")
+    parser.add_argument(
+        "--pairs", type=int, default=16, help="pairs of runs of the second table"
+    )
     parser.add_argument("--tasks", type=int, default=5_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument(
         "--recorders", nargs="+", choices=RECORDERS, default=list(RECORDERS), metavar="NAME"
     )
-    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    parser.add_argument("--json", type=Path, help="write the numbers to this file, too")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
 
     transitions = asyncio.run(cost_of_a_transition(options.rounds, 250))
-    print("| in the scheduler's process | µs a transition | µs a task |\n| --- | ---: | ---: |")
+    print(
+        "| plugin of the scheduler | time per transition (µs) | time per task (µs) |\n| --- | ---: | ---: |"
+    )
     for name, a_transition, a_task in transitions:
         print(f"| {name} | {a_transition:.2f} | {a_task:.1f} |")
     ticks = {workers: asyncio.run(cost_of_a_tick(workers)) for workers in (10, 1_000)}
-    print("\n| µs a worker | 10 workers | 1,000 workers |\n| --- | ---: | ---: |")
+    print("\n| time per worker (µs) | 10 workers | 1,000 workers |\n| --- | ---: | ---: |")
     for name in ticks[10]:
         print(f"| {name} | {ticks[10][name]:.1f} | {ticks[1_000][name]:.1f} |")
     runs = cost_of_a_run(options.recorders, options.pairs, options.tasks, options.workers)

@@ -58,7 +58,7 @@ async def main() -> None:
 async def work(
     scheduler: Scheduler, recorder: SchedulerRecording, transitions: int
 ) -> list[int]:
-    """Put transitions through the hook; give the resident memory, in bytes, all along."""
+    """Call the hook with transitions; return the resident memory over time, in bytes."""
     process, seen = psutil.Process(), []
     plugin, buffer = recorder._plugin, recorder._plugin._buffer
     task = scheduler.new_task("work-0", None, "released")

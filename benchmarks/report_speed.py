@@ -1,15 +1,14 @@
-"""What a report costs its maker and its reader, and how that grows: ``make benchmark-report``.
+"""Time and memory of reports by size of the trace: ``make benchmark-report``.
 
-One table in one run, for synthetic traces of each size (see :mod:`synthetic`), with the bounds
-that a report shall keep:
+One table for synthetic traces of each size (see :mod:`synthetic`), with limits:
 
 - The size of the page.
-- How long making it takes and how much memory, without a cache of ours, beside DuckDB's own
-  typed scan of the same trace (see :mod:`analyze_speed`).
-- How long the page takes to open in a real Chromium, from a file and without network: medians
-  of fresh contexts, beside the page of the smallest trace, in turns with it.
-- How long it takes to answer its reader: the worst of several inputs of each kind, seen in
-  three ways (see :class:`page_latency.Latency`), of which the longest counts.
+- The time and memory to create it without roast's cache, compared with DuckDB's typed scan of
+  the same trace (see :mod:`analyze_speed`).
+- The time to open it in Chromium, from a file and without network: medians of new contexts,
+  alternately with the page of the smallest trace.
+- The latency of inputs: the maximum of several inputs of each kind, measured in three ways
+  (see :class:`page_latency.Latency`), of which the longest counts.
 """
 
 from __future__ import annotations
@@ -156,8 +155,8 @@ class Line:
 
 
 def table(reports: list[Report]) -> Iterator[str]:
-    """Give the lines of the table; ✗ marks what does not keep its bound."""
-    yield "| | bound | " + " | ".join(f"{one.tasks:,} tasks" for one in reports) + " | holds |"
+    """Yield the lines of the table; ✗ marks a value beyond its limit."""
+    yield "| | limit | " + " | ".join(f"{one.tasks:,} tasks" for one in reports) + " | passed |"
     yield "| --- | --- |" + " ---: |" * len(reports) + " --- |"
     for line in _lines(reports):
         kept = [line.kept(one) for one in reports]
@@ -265,10 +264,12 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, default=500)
     parser.add_argument(
-        "--folder", type=Path, help="keep the traces there: 2.6 GB for each million tasks"
+        "--folder", type=Path, help="folder of the traces: 2.6 GB per million tasks"
     )
     parser.add_argument(
-        "--repetitions", type=int, help="of making; 3 up to 100,000 tasks, then 1"
+        "--repetitions",
+        type=int,
+        help="repetitions of creating a report (default: 3 up to 100,000 tasks, then 1)",
     )
     parser.add_argument("--openings", type=int, default=OPENINGS)
     options = parser.parse_args()

@@ -1,8 +1,8 @@
 """A real Scheduler with real WorkerStates, and nothing else: no workers, no network.
 
-What a worker would say of its tasks is said here, by calling the scheduler's handlers as
-the stream from the worker would. So the scheduler does all of its own work, and what a
-recorder adds to it can be measured without the noise of processes and sockets.
+Messages of workers are simulated by calling the scheduler's handlers, as the stream from a
+worker does. The overhead of a recorder can be measured without the noise of processes and
+sockets.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SilentComm:
 
 
 def metrics(**others: Any) -> dict[str, Any]:
-    """Give what a worker's heartbeat carries."""
+    """Return the content of a worker's heartbeat."""
     return {
         "task_counts": {"executing": 1, "ready": 3},
         "bandwidth": {"total": 1e8, "workers": {}, "types": {}},
@@ -108,7 +108,7 @@ async def _add_worker(scheduler: Scheduler, number: int) -> None:
 
 
 def nothing() -> None:
-    """What the simulated tasks would do."""
+    """Function of the simulated tasks."""
 
 
 async def run_tasks(scheduler: Scheduler, keys: list[str]) -> None:
@@ -127,7 +127,7 @@ async def run_tasks(scheduler: Scheduler, keys: list[str]) -> None:
 
 
 def finish_tasks(scheduler: Scheduler) -> None:
-    """Let the workers report success until nothing is left to do."""
+    """Report success for all processing tasks until none is left."""
     while processing := [
         (task, worker.address)
         for worker in scheduler.workers.values()
@@ -151,5 +151,5 @@ def finish_tasks(scheduler: Scheduler) -> None:
 
 
 def fresh_keys(prefix: str = "work") -> Iterator[str]:
-    """Give keys as long as Dask's own."""
+    """Return keys as long as Dask's."""
     return (f"{prefix}-{number:032x}" for number in itertools.count())

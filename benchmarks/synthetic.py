@@ -1,4 +1,4 @@
-"""Make a trace of any size that looks like recorded ones.
+"""Create a trace of any size that resembles recorded ones.
 
     python benchmarks/synthetic.py -o big.jsonl --tasks 1_000_000 --workers 500
 
@@ -80,14 +80,17 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="TRACE")
     parser.add_argument("--tasks", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=500)
-    parser.add_argument("--threads", type=int, default=1, help="threads of a worker")
+    parser.add_argument("--threads", type=int, default=1, help="threads per worker")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--fit", type=Path, nargs="+", default=DEFAULT_FIT, help="recorded traces to be like"
+        "--fit", type=Path, nargs="+", default=DEFAULT_FIT, help="recorded traces to resemble"
     )
     parser.add_argument("--segment-bytes", type=int, default=256 * 2**20)
     parser.add_argument(
-        "--graph-tasks", type=int, default=20_000, help="submitted at once, about"
+        "--graph-tasks",
+        type=int,
+        default=20_000,
+        help="approximate number of tasks submitted at once",
     )
     parser.add_argument("--tasks-per-lost-worker", type=int, default=100_000)
     options = parser.parse_args()

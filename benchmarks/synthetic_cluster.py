@@ -1,10 +1,10 @@
-"""The simulated cluster: what happens, in the order in which it happens.
+"""Simulated cluster: events in order of time.
 
 :class:`Cluster` is a scheduler, its workers and a client in one queue of events. It keeps to
 what recorded traces keep to: a task is sent to a worker when all it depends on is in memory,
-a thread does one thing at a time, results stay until nobody waits for them. The scheduler's
-clock goes on with all that it does, so it is the scheduler that sets the pace if there are
-enough workers. Work stealing is left out.
+a thread runs one task at a time, and results stay as long as they are needed. The operations
+of the scheduler take time, so that it limits the throughput if there are enough workers. Work
+stealing is not simulated.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Cluster:
     # The course of events
 
     def run(self) -> Made:
-        """Let everything happen; give what was made."""
+        """Run the simulation; return the summary of the trace."""
         for fact in self._graphs[0].run.preamble:
             self._trace.record(fact["kind"], self._now, fact)
         self._at(self._now + 0.2, self._submit)
@@ -315,7 +315,7 @@ class Cluster:
             heapq.heappush(self._queue, (task.rank, next(self._numbers), task))
 
     def _worker_for(self, task: Task) -> Worker:
-        """Choose where most of the data is, or who has less to do."""
+        """Choose the worker with most of the data, or the least occupied one."""
         candidates = [self._rng.choice(self._alive)]
         dependencies = task.dependencies()
         if dependencies:
@@ -353,7 +353,7 @@ class Cluster:
             self._open[worker] = None
 
     def _start(self, task: Task, worker: Worker, thread: int) -> None:
-        """Let a thread of a worker attempt a task; its end is an event to come."""
+        """Start an attempt on a thread of a worker, and schedule its end."""
         rng, shape = self._rng, task.model.kind.shape
         delay = rng.expovariate(1 / HANDOVER_SECONDS)
         begin = max(worker.free_at[thread], task.sent_t) + delay
@@ -371,7 +371,7 @@ class Cluster:
     def _preparations(
         self, task: Task, worker: Worker, begin: float
     ) -> list[tuple[str, float, float, str | None]]:
-        """Give the parts of an attempt before it computes."""
+        """Return the phases of an attempt before compute."""
         rng, run = self._rng, task.model.kind.run
         held = task.dependencies()
         sources = {
@@ -397,7 +397,7 @@ class Cluster:
     # How attempts end
 
     def _end(self, attempt: Attempt) -> None:
-        """The scheduler hears that an attempt has ended."""
+        """Process the end of an attempt on the scheduler."""
         task, worker = attempt.task, attempt.worker
         if not worker.is_alive:
             return
@@ -446,7 +446,7 @@ class Cluster:
         return stimulus
 
     def _give_up(self, failed: Task, stimulus: str) -> None:
-        """Let everything fail that a failed task was needed for."""
+        """Mark the dependents of a failed task as erred."""
         self._resolve(failed.copy)
         given_up = [failed]
         for task in given_up:
@@ -489,7 +489,7 @@ class Cluster:
         return stimulus
 
     def _told(self, attempt: Attempt, result: str = "") -> str:
-        """Give what a worker told of an attempt, as JSON after the stimulus."""
+        """Return the worker's fields of an attempt, as JSON after the stimulus."""
         self.made.compute_seconds += attempt.seconds
         return (
             f',"worker":"{attempt.worker.address}","run_id":{attempt.run_id},'
@@ -534,7 +534,7 @@ class Cluster:
         self._feed(worker, self._stimulus("worker-status-change"))
 
     def _lose_worker(self) -> None:
-        """A worker dies: what it was at is done elsewhere, what it held is computed again."""
+        """Remove a worker; its tasks run elsewhere, and its results are computed again."""
         busy = [worker for worker in self._alive if worker.processing]
         if len(self._alive) < 2 or not busy:
             return
@@ -574,7 +574,7 @@ class Cluster:
         return False
 
     def _compute_again(self, task: Task, stimulus: str) -> None:
-        """Let a result that is gone be computed once more, and what it needs for that."""
+        """Compute a lost result again, with its lost dependencies."""
         if task.state != "released":
             return
         task.copy.unresolved += 1

@@ -1,7 +1,7 @@
-"""Recorded graphs made again: fresh names, the same shape.
+"""Copies of recorded graphs with new names.
 
-A :class:`Graph` is what a recorded run computed. :meth:`Graph.copied` gives its tasks once
-more, as nobody has computed them yet; what is to become of each is drawn when it is made.
+A :class:`Graph` contains the tasks of a recorded run. :meth:`Graph.copied` returns new tasks
+of the same structure, with random durations, sizes and outcomes.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Task:
         return [tasks[place] for place in self.model.dependencies]
 
     def dependents(self) -> Iterator[Task]:
-        """Give the tasks that depend on it; a copy that is cut short lacks some."""
+        """Return its dependents; a partial copy lacks some."""
         tasks = self.copy.tasks
         return (tasks[place] for place in self.model.dependents if place < len(tasks))
 
@@ -200,7 +200,7 @@ class Task:
         self.is_rescheduled = share > 0 and rng.random() < share
 
     def fields(self, submission: int, order: int, client: str, stimulus: str) -> str:
-        """Give the fields of its record; `client` is JSON."""
+        """Return the fields of its record; `client` is JSON."""
         model = self.model
         dependencies = ",".join([dependency.key for dependency in self.dependencies()])
         return (

@@ -1,8 +1,7 @@
 """The text of a synthetic trace: lines as the recorder writes them, segment by segment.
 
-A :class:`SyntheticTrace` is told facts and writes records, fields in the recorder's order.
-Texts that occur again and again come as JSON already. It counts what it has written, and
-holds a megabyte of it at most.
+A :class:`SyntheticTrace` writes records with their fields in the recorder's order. Repeated
+texts are passed as JSON. It counts the records, and buffers one megabyte at most.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Simulated workers: their threads, what they hold, and what they say of themselves."""
+"""Simulated workers: threads, results in memory, and samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THREAD_IDENTITY = 139_600_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt at a task, as it goes on a worker's thread.
+    """An attempt on a thread of a worker.
 
     Parameters
     ----------
@@ -109,19 +109,19 @@ class Worker:
         self._profiled_from = t
 
     def hold(self, task: Task) -> None:
-        """Take the result of a task."""
+        """Add the result of a task."""
         task.worker = self
         self.results[task] = None
         self.nbytes += task.nbytes
 
     def drop(self, task: Task) -> None:
-        """Let go of the result of a task, if it is here."""
+        """Remove the result of a task, if it is in memory."""
         if task in self.results:
             del self.results[task]
             self.nbytes -= task.nbytes
 
     def added_fields(self, recorded: Record) -> Record:
-        """Give its ``worker_added``: a recorded one, with its own names."""
+        """Return its ``worker_added``: a recorded one with new names."""
         own = {
             "worker": self.address,
             "server_id": self.server_id,
@@ -151,7 +151,7 @@ class Worker:
         self._profiled[kind] = self._profiled.get(kind, 0.0) + attempt.seconds
 
     def fine_metrics(self) -> Iterator[str]:
-        """Give the fields of its metrics since the last time."""
+        """Return the fields of its metrics since the last call."""
         for kind, activity in self._activities.items():
             cpu_seconds = activity.seconds * kind.shape.cpu_share
             deltas: tuple[tuple[str, str, float], ...] = (
@@ -172,7 +172,7 @@ class Worker:
         self._activities.clear()
 
     def sample(self, t: float, recorded: Record, memory_limit: int, rng: random.Random) -> str:
-        """Give the fields of a sample: recorded metrics, with its own in their places."""
+        """Return the fields of a sample: recorded metrics with simulated values."""
         threads = len(self.thread_ids)
         executing = threads - len(self.idle_threads)
         metrics = {
@@ -190,7 +190,7 @@ class Worker:
         )
 
     def profiles(self, t: float, rng: random.Random) -> Iterator[str]:
-        """Give the fields of its profiles since the last time."""
+        """Return the fields of its profiles since the last call."""
         for kind, seconds in self._profiled.items():
             samples = int(seconds / PROFILE_INTERVAL_SECONDS)
             if samples and kind.shape.profiles:
@@ -200,7 +200,7 @@ class Worker:
         self._profiled_from = t
 
     def _profile(self, t: float, kind: Kind, shape: ProfileShape, times: int) -> str:
-        """Give a recorded profile, as if it had been seen so many times."""
+        """Return a recorded profile with a number of samples."""
         span = f'"start_t":{self._profiled_from:.7f},"stop_t":{t:.7f}'
         counts = f'"counts":{_multiplied(shape.counts, times)}'
         if shape.innermost:

@@ -1,4 +1,4 @@
-"""How many bytes a transition takes: ``make benchmark-recorder`` prints this too.
+"""Size of a transition in a trace: ``make benchmark-recorder`` prints it, too.
 
 Real runs on a local cluster. The compressed figure counts the whole file, all other kinds
 of records included, for each transition: an upper bound.

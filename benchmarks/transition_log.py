@@ -1,4 +1,4 @@
-"""What really happened on a scheduler, independently of the recorder.
+"""Log of the transitions on a scheduler, independent of the recorder.
 
 Dask's preload puts a plugin into the scheduler that writes each transition as a line, with
 one ``write`` and no buffer, so that the file has everything up to the moment of a kill.

@@ -1,4 +1,4 @@
-"""What the words of workers cost the workers: ``make benchmark-worker``.
+"""Overhead of observing worker logs on workers: ``make benchmark-worker``.
 
 Two tables.
 
@@ -58,7 +58,7 @@ class Spent:
     own_seconds: float
 
     def times(self, other: Spent, *, by_own: bool) -> float:
-        """Tell how many times what another run spent this one did.
+        """Return the ratio of this run's cost to that of another.
 
         The same tasks are the yardstick if `by_own`, else seconds are.
         """
@@ -70,7 +70,7 @@ class Spent:
 
 
 def worker_of(state: WorkerState) -> Any:
-    """Give as much of a worker as its logs need."""
+    """Return the parts of a worker that its logs need."""
     return SimpleNamespace(
         state=state,
         scheduler_delay=0.0,
@@ -84,7 +84,7 @@ def worker_of(state: WorkerState) -> Any:
 
 
 def transitions_cost(tasks: int, *, hears: bool) -> tuple[float, int]:
-    """Give CPU seconds of a state machine that computes tasks, and its transitions."""
+    """Return the CPU seconds of a state machine that computes tasks, and its transitions."""
     state = WorkerState(address="tcp://127.0.0.1:1", validate=False)
     logs = None
     if hears:
@@ -106,7 +106,7 @@ def transitions_cost(tasks: int, *, hears: bool) -> tuple[float, int]:
 
 
 def transfers_cost(transfers: int, *, hears: bool) -> float:
-    """Give CPU seconds of appending transfers of four results each to a log."""
+    """Return the CPU seconds of appending transfers of four results each to a log."""
     worker = worker_of(WorkerState(address="tcp://127.0.0.1:1", validate=False))
     logs = None
     if hears:
@@ -132,7 +132,7 @@ def transfers_cost(transfers: int, *, hears: bool) -> float:
 
 
 def extra_seconds(measure: Callable[[bool], float], pairs: int) -> tuple[float, float]:
-    """Give the median of what is measured without hearing, and of what hearing adds."""
+    """Return the median without observation, and the median overhead."""
     alone, extra = [], []
     for pair in range(pairs + 1):
         order = [True, False]
@@ -171,7 +171,7 @@ def run_on(client: Client, tasks: int, loops: int, trace: Path, *, asked: bool) 
 
 
 def cluster_cost(tasks: int, loops: int, pairs: int) -> tuple[float, list[float]]:
-    """Give the median CPU seconds without, and what share is added in each pair."""
+    """Return the median CPU seconds without observation, and the relative overhead of each pair."""
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(
@@ -208,7 +208,7 @@ def print_by_itself(rounds: int) -> None:
             tasks,
         ),
     }
-    print("| on a worker | µs without | hearing adds µs |")
+    print("| event on a worker | time (µs) | overhead (µs) |")
     print("| --- | ---: | ---: |")
     for what, ((alone, extra), number) in rows.items():
         print(f"| a {what} | {alone / number * 1e6:.2f} | {extra / number * 1e6:+.2f} |")
@@ -216,7 +216,9 @@ def print_by_itself(rounds: int) -> None:
 
 def print_on_a_cluster(pairs: int) -> None:
     """Print the second table."""
-    print("\n| tasks | pairs | CPU ms a task | added, median | quartiles | ± of the median |")
+    print(
+        "\n| tasks | pairs | CPU time per task (ms) | overhead, median (%) | quartiles (%) | standard error of the median |"
+    )
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for what, tasks, loops in (("of 10 ms", 600, LOOPS), ("no-op", 2_000, 0)):
         alone, added = cluster_cost(tasks, loops, pairs)
@@ -232,8 +234,10 @@ def print_on_a_cluster(pairs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15, help="of the first table")
-    parser.add_argument("--pairs", type=int, default=15, help="of the second")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of the first table")
+    parser.add_argument(
+        "--pairs", type=int, default=15, help="pairs of runs of the second table"
+    )
     options = parser.parse_args()
     print_by_itself(options.rounds)
     print_on_a_cluster(options.pairs)

@@ -160,7 +160,8 @@ def main() -> None:
         write_wide_file(wide)
         chunks = [(slim, 1_000), (slim, 50_000), (wide, 1_000), *((path, 50) for path in given)]
         print(
-            "| file | entries | time per chunk (ms) | overhead, median (ms) | mean (ms) | share (%) |"
+            "| file | entries | time per chunk (ms) | overhead, median (ms) | "
+            "mean (ms) | share (%) |"
         )
         print("| --- | ---: | ---: | ---: | ---: | ---: |")
         for path, entries in chunks:

@@ -312,7 +312,8 @@ def main() -> int:
     contents = record_small_run(kept)
     found = run_all(contents, options.every, options.corruptions, kept)
     print(
-        "| damage and file | size (bytes) | cases | opened | refused | with losses | slowest (s) | failed |"
+        "| damage and file | size (bytes) | cases | opened | refused | with losses "
+        "| slowest (s) | failed |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, some in found.items():

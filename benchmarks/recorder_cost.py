@@ -360,7 +360,8 @@ def main() -> None:
 
     transitions = asyncio.run(cost_of_a_transition(options.rounds, 250))
     print(
-        "| plugin of the scheduler | time per transition (µs) | time per task (µs) |\n| --- | ---: | ---: |"
+        "| plugin of the scheduler | time per transition (µs) | time per task (µs) |\n"
+        "| --- | ---: | ---: |"
     )
     for name, a_transition, a_task in transitions:
         print(f"| {name} | {a_transition:.2f} | {a_task:.1f} |")

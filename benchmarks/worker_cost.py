@@ -171,7 +171,7 @@ def run_on(client: Client, tasks: int, loops: int, trace: Path, *, asked: bool) 
 
 
 def cluster_cost(tasks: int, loops: int, pairs: int) -> tuple[float, list[float]]:
-    """Return the median CPU seconds without observation, and the relative overhead of each pair."""
+    """Return the median CPU seconds without observation, and each pair's overhead."""
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(
@@ -217,7 +217,8 @@ def print_by_itself(rounds: int) -> None:
 def print_on_a_cluster(pairs: int) -> None:
     """Print the second table."""
     print(
-        "\n| tasks | pairs | CPU time per task (ms) | overhead, median (%) | quartiles (%) | standard error of the median |"
+        "\n| tasks | pairs | CPU time per task (ms) | overhead, median (%) | "
+        "quartiles (%) | standard error of the median |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for what, tasks, loops in (("of 10 ms", 600, LOOPS), ("no-op", 2_000, 0)):

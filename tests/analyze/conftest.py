@@ -120,7 +120,7 @@ def task():
 
 @pytest.fixture
 def move():
-    """Return a transition, such as ``move(1.0, "a", "processing>memory", "task-finished-1")``."""
+    """Return transitions, as ``move(1.0, "a", "processing>memory", "task-finished-1")``."""
 
     def move(t: float, key: str, states: str, stimulus_id: str = "x-1.0", **fields) -> dict:
         start, finish = states.split(">")

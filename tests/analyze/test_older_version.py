@@ -42,8 +42,8 @@ COLUMNS = {
 #: Texts that were reworded, and paths, which depend on where the trace is opened from.
 REWORDED = {
     "chunk_costs.note", "failures.detail", "loss.detail", "metadata_map.hint",
-    "metadata_map.metadata", "metadata_map.step_name", "metadata_map.view", "profile_stacks.frames",
-    "profile_stacks.stack", "trace_info.path",
+    "metadata_map.metadata", "metadata_map.step_name", "metadata_map.view",
+    "profile_stacks.frames", "profile_stacks.stack", "trace_info.path",
 }  # fmt: skip
 
 

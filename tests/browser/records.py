@@ -11,8 +11,8 @@ HOSTILE = (
 
 
 def worker(address: str = "w1", **fields) -> dict:
-    return {"kind": "worker_added", "t": 0.0, "worker": address, "server_id": address, "name": address,
-            "nthreads": 1, **fields}  # fmt: skip
+    return {"kind": "worker_added", "t": 0.0, "worker": address,
+            "server_id": address, "name": address, "nthreads": 1, **fields}  # fmt: skip
 
 
 def task(key: str, start: float, stop: float, **end) -> list[dict]:
@@ -23,8 +23,8 @@ def task(key: str, start: float, stop: float, **end) -> list[dict]:
     return [
         {"kind": "task", "t": 0.0, "key": key, "prefix": prefix},
         {**moved, "t": start, "start": "waiting", "finish": "processing", "stimulus_id": "s"},
-        {**moved, "t": stop, "start": "processing", "finish": "memory", "thread": 1, "nbytes": 8,
-         "stimulus_id": "task-finished-1", "startstops": parts, **end},
+        {**moved, "t": stop, "start": "processing", "finish": "memory", "thread": 1,
+         "nbytes": 8, "stimulus_id": "task-finished-1", "startstops": parts, **end},
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The report for readers without a mouse or without sight: the keyboard, names, and axe-core."""
+"""The report without a mouse or without sight: keyboard, names, and axe-core."""
 
 from itertools import groupby, pairwise
 

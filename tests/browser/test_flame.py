@@ -1,4 +1,4 @@
-"""The flame graph: the boxes that it draws after each input, as ``figure.shownRows()`` returns them."""
+"""Boxes of the flame graph after each input, as ``figure.shownRows()`` returns them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Fixtures of other tests: of the browser tests for pages, and those that write small traces."""
+"""Fixtures of the browser tests, and those that write small traces."""
 
 from analyze.conftest import chunk, lines, move, open_trace, run, task, worker, write_trace
 from browser.conftest import coffea_trace, open_page, report

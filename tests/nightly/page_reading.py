@@ -100,7 +100,7 @@ class Amount:
 
 
 def amount(text: str, unit: str = "") -> Amount | None:
-    """Read "12.3 GiB", "<1 %", "3 min 12 s" as bounds, half of the last digit wide; a dash is None."""
+    """Parse "12.3 GiB", "<1 %", "3 min 12 s" as bounds, half of the last digit wide."""
     if text == "–":
         return None
     parts = re.findall(rf"({_NUMBER})(?: ({_UNIT}))?", text)
@@ -119,7 +119,7 @@ def _float(number: str) -> float:
 
 
 def units_of(column: str) -> list[str]:
-    """Return the units that the heading of a column may name: none for counts, ratios and text."""
+    """Return the units that the header of a column may name: none for counts and text."""
     return next(
         (units for end, units in HEADINGS.items() if f"_{column}".endswith(f"_{end}")), [""]
     )

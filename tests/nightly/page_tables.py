@@ -1,4 +1,5 @@
-"""The rows that tables of the page should have, computed by the plain Python beside this module.
+"""The rows that tables of the page should have, computed by the plain Python beside this
+module.
 
 Nothing here imports roast. Every table and column of the page must be listed in :data:`TABLES`.
 """
@@ -202,8 +203,8 @@ def _workers(recording: Recording) -> list[Row]:
 
 
 def _pictured(samples: list[Row], *, limited: bool) -> Row:
-    """Return the numbers beside pictures: maxima of samples, or of their means over time, to four
-    digits.
+    """Return the numbers beside pictures: maxima of samples, or of their means over time, to
+    four digits.
     """
 
     def most(name: str, share: float = 1.0) -> float | None:

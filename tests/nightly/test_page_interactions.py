@@ -1,4 +1,4 @@
-"""Interactions with pages of large and odd traces: long tables, deep stacks, many short tasks."""
+"""Interactions with pages of large traces: long tables, deep stacks, many short tasks."""
 
 import pytest
 

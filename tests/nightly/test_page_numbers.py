@@ -28,9 +28,9 @@ SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*.jsonl.zst
 
 #: Odd recordings made of a sample.
 ODD = (
-    odd_traces.without_cluster, odd_traces.skipped_or_from_checkpoint, odd_traces.slow_file_and_worker,
-    odd_traces.chunks_of_many_sizes, odd_traces.worker_clocks_set_back, odd_traces.records_dropped,
-    odd_traces.recording_killed,
+    odd_traces.without_cluster, odd_traces.skipped_or_from_checkpoint,
+    odd_traces.slow_file_and_worker, odd_traces.chunks_of_many_sizes,
+    odd_traces.worker_clocks_set_back, odd_traces.records_dropped, odd_traces.recording_killed,
 )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def many_of_everything() -> list[dict]:
 
 
 def unique_process(n: int, t: float, worker: str) -> list[dict]:
-    """Return the facts of a worker with a machine, job, packages and configuration of its own."""
+    """Return the facts of a worker with unique machine, job, packages and configuration."""
     process = {
         "role": "worker",
         "python": "3.12.1",

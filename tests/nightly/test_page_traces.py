@@ -88,8 +88,8 @@ POOR = {
     ],
 }  # fmt: skip
 
-#: Finds words for missing values, such as NaN, and negative times, shares and sizes. Text of the
-#: trace itself is exempt.
+#: Finds words for missing values, such as NaN, and negative times, shares and sizes. Text of
+#: the trace itself is exempt.
 NONSENSE = """() => {
     const own = ':is(#table-events, #table-environment, #table-failures) td:not(.n), pre, code';
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -137,7 +137,8 @@ def test_a_sample_makes_a_sensible_page(open_page, report, sample):
 @pytest.mark.parametrize(
     "oddity",
     [
-        odd_traces.without_header, odd_traces.recording_killed, odd_traces.lines_missing, odd_traces.without_workers,
+        odd_traces.without_header, odd_traces.recording_killed, odd_traces.lines_missing,
+        odd_traces.without_workers,
         odd_traces.without_tasks, odd_traces.unmeasured, odd_traces.without_cluster,
         odd_traces.clock_set_back, odd_traces.worker_clocks_set_back,
         odd_traces.recording_begins_in_the_middle,

@@ -173,7 +173,8 @@ def test_text_beside_secrets_remains(planted):
     for part in ("eos.site:1094//store/file.root", "s3.site/bucket/file.root", '"xsec":1.0',
                  "login refused for https://", "partNumber=1", '"topic":"topic"',
                  '"SLURM_JOB_ID":"77"',
-                 '"ClusterId = 1\\nProcId = 0"', '"my.py"', '"--n=3"', "git.site/group/repo.git",
+                 '"ClusterId = 1\\nProcId = 0"', '"my.py"', '"--n=3"',
+                 "git.site/group/repo.git",
                  '"git commit"', "OMP_NUM_THREADS", "site/x"):  # fmt: skip
         assert part in text
 

@@ -43,7 +43,8 @@ INVALID = [
     *((name, value, f"invalid {name}={value!r}: use a list of texts")
       for name in ("kinds", "redact_patterns") for value in ("task", [1], None, 5)),
     ("kinds", ["task", "tasks"], "invalid kind 'tasks': use some of task, transition, "),
-    ("redact_patterns", ["("], "invalid redact_patterns: '(' is no regular expression: missing"),
+    ("redact_patterns", ["("],
+     "invalid redact_patterns: '(' is no regular expression: missing"),
 ]  # fmt: skip
 
 VALID = [

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 SCHEDULER: Final = "scheduler"
 
 #: Condition for rows of ``transfers`` that moved results of a prefix.
-MOVES_PREFIX: Final = "len(list_intersect(map_keys(keys), (SELECT list(key) FROM tasks WHERE prefix = $prefix))) > 0"
+MOVES_PREFIX: Final = (
+    "len(list_intersect(map_keys(keys), "
+    "(SELECT list(key) FROM tasks WHERE prefix = $prefix))) > 0"
+)
 
 #: Number of names that an error lists.
 _NAMES_SHOWN: Final = 8

@@ -255,7 +255,8 @@ class Dump:
             None,
             None,
             "it contains the state at one time and Dask's recent logs, but no samples over "
-            "time, profiles and fine metrics, no times of attempts whose results were released, "
+            "time, profiles and fine metrics, no times of attempts whose results were "
+            "released, "
             "and no workers and tasks that were removed",
         )
         for reason, kind, records, detail in self._losses:

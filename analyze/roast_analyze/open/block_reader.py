@@ -1,8 +1,8 @@
 """Reading content in blocks of whole lines, and grouping the lines of a block by kind.
 
-The recorder writes the kind first in each line. So the lines of a block are grouped by comparing
-their first bytes all at once with numpy, and DuckDB then parses the lines of each kind with only
-the fields of that kind. Each line is parsed once.
+The recorder writes the kind first in each line. So the lines of a block are grouped by
+comparing their first bytes all at once with numpy, and DuckDB then parses the lines of each
+kind with only the fields of that kind. Each line is parsed once.
 """
 
 from __future__ import annotations

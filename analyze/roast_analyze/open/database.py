@@ -2,8 +2,8 @@
 
 A small trace is read into memory. The database of a larger one is a file in the cache
 (:mod:`roast_analyze.open.cache`), from which DuckDB reads what it needs, so that a trace can be
-larger than the memory. It is built when the trace is first opened, and grows as the trace grows.
-Without the cache the file is in a temporary folder.
+larger than the memory. It is built when the trace is first opened, and grows as the trace
+grows. Without the cache the file is in a temporary folder.
 """
 
 from __future__ import annotations

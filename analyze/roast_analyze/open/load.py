@@ -1,12 +1,12 @@
 """Loading of segments into typed tables.
 
-:func:`load_segment` appends the records of one file to one table per kind in the schema ``raw``,
-in the order of the file, which ``rowid`` preserves. Everything that is not loaded is counted: an
-:class:`Account` contains what was read and what could not be read, and :func:`write_accounts`
-writes it to ``raw.segments`` and ``raw.damage``.
+:func:`load_segment` appends the records of one file to one table per kind in the schema
+``raw``, in the order of the file, which ``rowid`` preserves. Everything that is not loaded is
+counted: an :class:`Account` contains what was read and what could not be read, and
+:func:`write_accounts` writes it to ``raw.segments`` and ``raw.damage``.
 
-The table of a kind has the fields declared in :mod:`roast_schemas.records`, except ``kind``, and
-then ``segment`` and ``trace_id``.
+The table of a kind has the fields declared in :mod:`roast_schemas.records`, except ``kind``,
+and then ``segment`` and ``trace_id``.
 """
 
 from __future__ import annotations

@@ -89,6 +89,7 @@ def _parse_duration(text: str) -> float | None:
 
 def _invalid(time: float | str) -> TraceError:
     return TraceError(
-        f"invalid time {str(time)!r}: use seconds (90), 5m, 1h30m or 1:30:00 after the start of "
+        f"invalid time {str(time)!r}: use seconds (90), 5m, 1h30m or 1:30:00 after the "
+        f"start of "
         "the run, -10m before its end, or a date (2026-08-31T14:05)"
     )

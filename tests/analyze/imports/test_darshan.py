@@ -117,7 +117,8 @@ def test_a_job_has_its_facts_and_no_arguments(trace, ask):
 
     [row] = ask(
         trace,
-        "SELECT job_id, processes, run_seconds, start_t, executable, skipped_modules, within_run "
+        "SELECT job_id, processes, run_seconds, start_t, executable, skipped_modules, "
+        "within_run "
         f"FROM io_jobs WHERE source = '{source_of(log)}'",
     )
 

@@ -23,7 +23,8 @@ NO_TRAILER = (
     "no trailer",
     None,
     (
-        "the recording did not end in order: it was killed, its client was closed, the scheduler "
+        "the recording did not end in order: it was killed, its client was closed, the "
+        "scheduler "
         "died, or it is still running; later records are unknown"
     ),
 )

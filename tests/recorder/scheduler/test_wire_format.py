@@ -218,7 +218,8 @@ def test_fields_of_one_record_or_of_several_packed_ones():
         {"kind": "chunk", "t": 1.0, "key": "c", "dataset": "tt"},
         {"kind": "section", "t": 2.0, "key": "k", "name": "cuts"},
         {"kind": "section", "t": 2.0, "key": "k", "name": "fit"},
-        {"kind": "profile", "t": 3.0, "worker": "tcp://w", "server_id": "Worker-1", "prefix": "x"},
+        {"kind": "profile", "t": 3.0, "worker": "tcp://w", "server_id": "Worker-1",
+         "prefix": "x"},
         {"kind": "loss", "t": 3.0, **loss},
     ]  # fmt: skip
 

@@ -1,8 +1,8 @@
 """The data of a comparison: totals of each trace, and the differences between them.
 
 Traces are opened one after the other, so that only one database takes memory at a time and
-each trace can use the cache of its own report. Only aggregates of each trace are kept; totals by
-prefix, dataset and file are joined here.
+each trace can use the cache of its own report. Only aggregates of each trace are kept; totals
+by prefix, dataset and file are joined here.
 """
 
 # ruff: noqa: S608 - every query here is put together from this file's own text

@@ -56,7 +56,8 @@ def _memory(context: Context) -> str:
     """Describe the peak memory, its distance to the limit, and spilling."""
     cluster, workers = context.cluster_samples, context.worker_samples
     limit = q.as_float(cluster["memory_limit_bytes"].max())
-    text = f"Peak memory of all workers was {q.byte_size(q.as_float(cluster['memory_bytes'].max()))}"
+    peak = q.as_float(cluster["memory_bytes"].max())
+    text = f"Peak memory of all workers was {q.byte_size(peak)}"
     text += f" of {q.byte_size(limit)}." if limit else "; no limit is set."
     shares = workers.filter(pl.col("memory_limit_bytes") > 0).select(
         pl.col("memory_bytes") / pl.col("memory_limit_bytes")

@@ -180,7 +180,8 @@ def test_the_section(section, open_trace, worker):
     built = section("inside", *records)
 
     assert built.sentences[0].replace("\N{NO-BREAK SPACE}", " ") == (
-        "Dask's profilers took 40 samples. The width of a function is its total time: self time "
+        "Dask's profilers took 40 samples. The width of a function is its total time: "
+        "self time "
         f"and the time of the functions that it calls. g ({LIBRARY}:1) has the highest self "
         "time, 75 % of the total."
     )

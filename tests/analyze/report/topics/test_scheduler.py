@@ -110,7 +110,8 @@ def test_sentences(sentences, worker, task, move):
         (
             [steal(1.0, "confirm"), steal(1.0, "confirm"), steal(1.0, "already-computing")],
             (
-                "1 task was submitted in one batch. 2 tasks were stolen from busy workers by idle "
+                "1 task was submitted in one batch. 2 tasks were stolen from busy workers "
+                "by idle "
                 "ones; 1 request came too late."
             ),
         ),

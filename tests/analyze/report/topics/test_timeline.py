@@ -168,7 +168,8 @@ def test_sentence(sentences, worker, task, run):
         "timeline",
         worker("w1"), task("a-1"), task("a-2"), *run("a-1", 1.0, 2.0), *run("a-2", 6.0, 8.0),
     ) == (
-        "Each lane is a thread of a worker, each bar is a task in the color of its prefix. From "
+        "Each lane is a thread of a worker, each bar is a task in the color of its prefix. "
+        "From "
         "the first task to the last, 0.429 of up to 1 thread computed on average. The longest "
         "gap in which nothing computed was 4 s, 2 s after the start."
     )  # fmt: skip

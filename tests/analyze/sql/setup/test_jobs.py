@@ -49,7 +49,8 @@ JOBS = [
         {"system": "SLURM", "job_id": "78", "cores": 4, "memory_limit_bytes": 8_000 * 2**20},
     ),
     (
-        {"SLURM_JOB_ID": " " + "x" * 999, "SLURM_CPUS_PER_TASK": "many", "SLURM_NNODES": "8(x2)"},
+        {"SLURM_JOB_ID": " " + "x" * 999, "SLURM_CPUS_PER_TASK": "many",
+         "SLURM_NNODES": "8(x2)"},
         {},
         {"system": "SLURM", "job_id": "x" * 200, "nodes": 8},
     ),

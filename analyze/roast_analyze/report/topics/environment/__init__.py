@@ -41,7 +41,8 @@ def section(found: Environment, context: Context) -> Section:
     tables = [
         context.table(name, title, listing, columns, chosen=chosen)
         for name, title, listing, columns, chosen in (
-            ("options", "Non-default configuration", found.options, _OPTIONS, "the first by name"),
+            ("options", "Non-default configuration", found.options, _OPTIONS,
+             "the first by name"),
             ("versions", "Differing versions", found.versions, _VERSIONS, "the first by name"),
             ("jobs", "Batch jobs", found.jobs, _JOBS, "those with the most processes"),
             ("machines", "Machines", found.machines, _MACHINES,

@@ -35,7 +35,8 @@ _FUNCTIONS: Final = (
 )
 #: Time range of the samples. Expanding the stacks takes longest, and is not needed here.
 _TIME_RANGE: Final = (
-    "WITH slices AS (SELECT worker, prefix, unnest(tree.slices) AS slice FROM raw.profile AS it "
+    "WITH slices AS (SELECT worker, prefix, unnest(tree.slices) AS slice FROM raw.profile "
+    "AS it "
     "SEMI JOIN (SELECT record FROM _profiles WHERE is_whole) AS whole "
     "ON it.rowid = whole.record) "
     "SELECT min(slice.start_t), max(slice.stop_t), median(slice.stop_t - slice.start_t), "
@@ -46,7 +47,8 @@ _TIME_RANGE: Final = (
 _STACKS: Final = (
     "SELECT any_value(frames) AS frames, any_value(stack) AS stack, "
     "list(struct_pack(log, worker, prefix, interval_seconds, "
-    "bucket := greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), $buckets - 1), 0)"
+    "bucket := greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), "
+    "$buckets - 1), 0)"
     "::INT, samples := samples::BIGINT, ambiguous := ambiguous_samples::BIGINT)) AS parts "
     "FROM profile_stacks WHERE samples + ambiguous_samples > 0 "
     "GROUP BY hash(frames), hash(stack)"

@@ -186,7 +186,9 @@ def build(
 def _names(
     kinds: pl.DataFrame, column: str, colors: Mapping[str | None, str], nameless: str = ""
 ) -> tuple[Choice, ...]:
-    """Assign numbers to the distinct names, those with a color first, in the order of the colors.
+    """Assign numbers to the distinct names.
+
+    Those with a color are first, in the order of the colors.
 
     Kinds without a name are called ``nameless`` if that is given, else omitted.
     """

@@ -176,7 +176,8 @@ def test_both_ends_of_every_transfer_are_recorded(shuffled):
     for worker, (_, incoming, outgoing) in witnesses.items():
         received.update((source, worker, False, *keys) for source, keys in incoming)
         sent.update((worker, who, True, *keys) for who, keys in outgoing if who)
-    assert min(Counter(worker for _, worker, *_ in received.elements()).values()) > LOG_LENGTH
+    # Dask distributes the transfers: at least one worker's log must have dropped entries.
+    assert max(Counter(worker for _, worker, *_ in received.elements()).values()) > LOG_LENGTH
     assert ends == received + sent
     assert len(nbytes) == 2 * 3 * 2
     for pair, is_sender in list(nbytes):
@@ -224,9 +225,9 @@ def test_transfers_with_the_client_and_odd_keys(tmp_path, client, read_lines):
     assert given["keys"]["given"] == given["nbytes"] >= 1000
     assert given["worker"] == given["destination"]
     assert "start_t" not in given
-    sent = [t for t in transfers if "destination" not in t]
-    assert [[*transfer["keys"]] for transfer in sent] == [["taken"], ["('y', 1)"]]
-    assert sent[0]["measured"]["sent_bytes"] > 0
+    sent = {(*t["keys"],): t for t in transfers if "destination" not in t}
+    assert sent.keys() == {("taken",), ("('y', 1)",)}
+    assert sent["taken",]["measured"]["sent_bytes"] > 0
     transitions = {line["key"] for line in of_kind(lines, "worker_transition")}
     assert {str(odd), "('y', 1)"} <= transitions
     # The state of a worker can be dumped during a recording.

@@ -2443,8 +2443,8 @@ SELECT * EXCLUDE (v, files) FROM oar
 UNION ALL BY NAME
 SELECT * EXCLUDE (v, files) FROM kubernetes;
 
--- Dask's configuration of each group of processes that have the same. Recorders before schema
--- version 2.2 told a few options of the scheduler, without their defaults.
+-- Dask's configuration of each group of processes with the same one. Before schema version 2.2
+-- only a few options of the scheduler were recorded, without their defaults.
 CREATE OR REPLACE VIEW _options AS
 WITH entries AS (
     SELECT
@@ -2508,9 +2508,9 @@ SELECT DISTINCT trace_id, 'scheduler', name, value ->> '$', NULL, NULL, NULL, 1,
 FROM raw.environment
 WHERE section = 'dask configuration';
 
--- Packages of each group of processes that say the same of themselves. Recorders before schema
--- version 2.2 told a few versions of the scheduler and the client, and what Dask itself knows
--- of each worker.
+-- Packages of each group of processes with the same description. Before schema version 2.2
+-- only a few versions of the scheduler and the client were recorded, and for workers those that
+-- Dask collects.
 CREATE OR REPLACE VIEW _versions AS
 WITH sheets AS (
     SELECT
@@ -3144,9 +3144,9 @@ COMMENT ON COLUMN environment.value IS 'Value: text as it is, anything else as J
 COMMENT ON COLUMN environment.t IS 'Time of recording, in seconds since the epoch.';
 COMMENT ON COLUMN environment.trace_id IS 'Trace identity.';
 
--- What is compared is what a kind of process has in both traces: the set of its values, of all
--- its processes. Of one that tells nothing nobody knows what differs; and of what only one
--- names, only if both told all by the same rules (before schema version 2.2 it was a few).
+-- Compares the sets of values of each kind of process that both traces describe. A name that
+-- only one trace contains is a difference only if both were recorded by the same rules; before
+-- schema version 2.2 only a few names were recorded.
 CREATE OR REPLACE VIEW differences AS
 WITH opened AS (
     SELECT trace_id, min(rowid) AS seq FROM raw.segments GROUP BY trace_id
@@ -3181,7 +3181,7 @@ rules AS (
     LEFT JOIN raw.header AS header ON facts.trace_id = header.trace_id AND header.segment = 1
     GROUP BY facts.trace_id, category, facts.role
 ),
--- Kinds of process that tell of such facts in both.
+-- Kinds of process with such facts in both traces.
 pairs AS (
     SELECT other.trace_id, other.category, other.role, one.rule = other.rule AND one.rule <> 'few' AS by_same_rule
     FROM rules AS other
@@ -5216,7 +5216,7 @@ attempts AS (
 judged AS (
     SELECT
         * REPLACE (
-            -- A dask-awkward task goes on to process what it has read.
+            -- A dask-awkward task also processes what it has read.
             CASE
                 WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
                     THEN _clip_negative(whole_seconds - measured_seconds)

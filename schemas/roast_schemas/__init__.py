@@ -1,12 +1,10 @@
-"""What a trace is: every record kind, declared once.
+"""Declarations of the trace format: each record kind once.
 
-:mod:`roast_schemas.records` declares the kinds, :mod:`roast_schemas.units` the units
-they are measured in, and :mod:`roast_schemas.describe` is the only place that looks
-into the declarations: the JSON Schema, the column types that DuckDB reads a trace with,
-and the data dictionary all come from there.
+:mod:`roast_schemas.records` declares the kinds and :mod:`roast_schemas.units` their units.
+:mod:`roast_schemas.describe` derives the JSON Schema, DuckDB's column types and the data
+dictionary from them. :mod:`roast_schemas.redact` replaces secrets.
 
-Nothing here needs more than the standard library, so that the package can travel to a
-cluster inside a pickle.
+The package needs only the standard library, so that it can travel to a cluster in a pickle.
 """
 
 from roast_schemas.records import SCHEMA_VERSION

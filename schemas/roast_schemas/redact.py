@@ -532,7 +532,7 @@ def _named_spans(text: str, lowered: str) -> Iterator[Span]:
         elif match["phrase"] or match["word"]:
             start, stop = match.span("phrase" if match["phrase"] else "word")
             words = text[start:stop]
-            # A message. Words of English, files and URLs are no secrets.
+            # Messages are kept: English words, files and URLs are not secrets.
             is_place = "://" in words or words.startswith(("/", "~/", "./", MARK))
             words = words.rstrip(".,;:!?)]}>")
             is_english = words.replace(" ", "").isalpha() and words[1:].islower()

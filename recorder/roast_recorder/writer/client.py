@@ -46,7 +46,7 @@ _PROGRAM = (
 
 
 class Writer:
-    """Writes a trace in a process of its own.
+    """Writes a trace in a separate process.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Writer:
         self._in_thread_now(finish, EXIT_TIMEOUT_SECONDS)
 
     def release(self) -> None:
-        """Let the process end the trace alone, with everything that it can still fetch."""
+        """Leave the end of the trace to the process, which fetches the remaining records."""
         # The event loop is ending and must not wait for a hanging disk.
         self._in_thread_now(self._release, RELEASE_TIMEOUT_SECONDS)
         self._thread.shutdown(wait=False)

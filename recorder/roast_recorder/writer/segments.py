@@ -138,7 +138,7 @@ class Segments:
 
     @property
     def state(self) -> bytes:
-        """What another process needs to continue the trace after the last call."""
+        """State from which another process can continue the trace after the last call."""
         self._state.redacted_values = self._redactor.replaced if self._redactor else 0
         return pickle.dumps(self._state)
 

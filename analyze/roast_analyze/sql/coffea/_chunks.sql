@@ -180,7 +180,7 @@ attempts AS (
 judged AS (
     SELECT
         * REPLACE (
-            -- A dask-awkward task goes on to process what it has read.
+            -- A dask-awkward task also processes what it has read.
             CASE
                 WHEN measured_until = 'read' AND chunks_in_task = 1 AND has_task
                     THEN _clip_negative(whole_seconds - measured_seconds)

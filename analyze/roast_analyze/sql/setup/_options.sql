@@ -1,6 +1,6 @@
 -- Needs: _processes, _sheets
--- Dask's configuration of each group of processes that have the same. Recorders before schema
--- version 2.2 told a few options of the scheduler, without their defaults.
+-- Dask's configuration of each group of processes with the same one. Before schema version 2.2
+-- only a few options of the scheduler were recorded, without their defaults.
 CREATE VIEW _options AS
 WITH entries AS (
     SELECT

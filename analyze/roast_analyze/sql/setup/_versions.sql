@@ -1,7 +1,7 @@
 -- Needs: _processes, _sheets
--- Packages of each group of processes that say the same of themselves. Recorders before schema
--- version 2.2 told a few versions of the scheduler and the client, and what Dask itself knows
--- of each worker.
+-- Packages of each group of processes with the same description. Before schema version 2.2
+-- only a few versions of the scheduler and the client were recorded, and for workers those that
+-- Dask collects.
 CREATE VIEW _versions AS
 WITH sheets AS (
     SELECT

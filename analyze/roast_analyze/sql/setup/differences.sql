@@ -1,7 +1,7 @@
 -- Needs: _is_run_specific, _options, _processes, _versions
--- What is compared is what a kind of process has in both traces: the set of its values, of all
--- its processes. Of one that tells nothing nobody knows what differs; and of what only one
--- names, only if both told all by the same rules (before schema version 2.2 it was a few).
+-- Compares the sets of values of each kind of process that both traces describe. A name that
+-- only one trace contains is a difference only if both were recorded by the same rules; before
+-- schema version 2.2 only a few names were recorded.
 CREATE VIEW differences AS
 WITH opened AS (
     SELECT trace_id, min(rowid) AS seq FROM raw.segments GROUP BY trace_id
@@ -36,7 +36,7 @@ rules AS (
     LEFT JOIN raw.header AS header ON facts.trace_id = header.trace_id AND header.segment = 1
     GROUP BY facts.trace_id, category, facts.role
 ),
--- Kinds of process that tell of such facts in both.
+-- Kinds of process with such facts in both traces.
 pairs AS (
     SELECT other.trace_id, other.category, other.role, one.rule = other.rule AND one.rule <> 'few' AS by_same_rule
     FROM rules AS other

@@ -22,7 +22,7 @@ from roast_recorder.worker.log_observer import observe_log
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 #: Entries that Dask keeps in each log, less than a test produces.
-LOG_LENGTH = 100
+LOG_LENGTH = 50
 
 #: Splits of each part in a shuffle. A third of all pieces stays on its worker.
 PARTS = 24
@@ -176,8 +176,7 @@ def test_both_ends_of_every_transfer_are_recorded(shuffled):
     for worker, (_, incoming, outgoing) in witnesses.items():
         received.update((source, worker, False, *keys) for source, keys in incoming)
         sent.update((worker, who, True, *keys) for who, keys in outgoing if who)
-    # Dask distributes the transfers: at least one worker's log must have dropped entries.
-    assert max(Counter(worker for _, worker, *_ in received.elements()).values()) > LOG_LENGTH
+    assert min(Counter(worker for _, worker, *_ in received.elements()).values()) > LOG_LENGTH
     assert ends == received + sent
     assert len(nbytes) == 2 * 3 * 2
     for pair, is_sender in list(nbytes):
@@ -192,7 +191,7 @@ def test_every_transition_is_recorded_in_order_on_the_schedulers_clock(shuffled)
         recorded[line["worker"]].append((line["key"], line["start"], line["finish"]))
 
     for worker, (transitions, *_) in witnesses.items():
-        assert len(transitions) > 10 * LOG_LENGTH
+        assert len(transitions) > 20 * LOG_LENGTH
         assert recorded[worker] == transitions
     assert of_kind(lines, "loss") == []
     released = {line["key"]: line["t"] for line in of_kind(lines, "transition")}

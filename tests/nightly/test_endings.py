@@ -1,93 +1,22 @@
 """Further ways to end a recording; TLS. See tests/recorder/test_endings.py.
 
 Every orderly end leaves a trailer that counts the file, and no transition is missing.
-
-An independent plugin, loaded by the scheduler itself, writes each transition into a log,
-also those after the scheduler has called the `close` hook of its plugins.
 """
 
 import asyncio
 import contextlib
-import json
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from distributed import Client, LocalCluster
 
 import roast_recorder
+from recorder.test_endings import counted, is_whole, transitions, work
 
 pytestmark = pytest.mark.cluster
-
-INDEPENDENT = """
-import json, os
-from distributed import SchedulerPlugin
-
-class Independent(SchedulerPlugin):
-    name = "independent"
-    log = os.open({log!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    def transition(self, key, start, finish, *_, stimulus_id, **kwargs):
-        line = json.dumps([str(key), start, finish, stimulus_id]) + chr(10)
-        os.write(self.log, line.encode())
-
-async def dask_setup(scheduler):
-    scheduler.add_plugin(Independent())
-"""
-
-
-class Logged(NamedTuple):
-    process: subprocess.Popen
-    address: str
-    log: Path
-
-    def transitions(self):
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
-
-
-@pytest.fixture
-def logged(tmp_path, start_scheduler) -> Logged:
-    """A scheduler with the independent plugin, and a worker, in processes of their own."""
-    preload = tmp_path / "independent.py"
-    log = tmp_path / "transitions.log"
-    preload.write_text(INDEPENDENT.format(log=str(log)))
-    process, address = start_scheduler("--preload", str(preload), workers=1)
-    return Logged(process, address, log)
-
-
-def transitions(lines):
-    return [
-        [line["key"], line["start"], line["finish"], line["stimulus_id"]]
-        for line in lines
-        if line["kind"] == "transition"
-    ]
-
-
-def counted(lines):
-    counts = {}
-    for line in lines:
-        counts[line["kind"]] = counts.get(line["kind"], 0) + 1
-    return counts
-
-
-def is_whole(lines):
-    *others, trailer = lines
-    return (
-        trailer["kind"] == "trailer"
-        and trailer["records_by_kind"] == counted(others)
-        and trailer["dropped_by_kind"] == {}
-    )
-
-
-def work(client):
-    """Leave results in memory and tasks at work, so that there is something to release."""
-    client.wait_for_workers(1, timeout=60)
-    done = client.map(abs, range(200), pure=False)
-    client.gather(done)
-    return done, client.map(time.sleep, [0.2] * 50, pure=False)
 
 
 @pytest.mark.parametrize("how", ["SIGINT"])

@@ -9,7 +9,7 @@ in memory anyway; nothing is read from the file.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -21,17 +21,7 @@ Sizes = tuple[int | None, int | None]
 
 
 def storage_format(table: Any) -> str | None:
-    """Return the format in which a table, or a branch of it, is stored.
-
-    Parameters
-    ----------
-    table : object
-        Of uproot, or coffea's wrapper of a pyarrow file.
-
-    Returns
-    -------
-    {"TTree", "RNTuple", "Parquet"} or None
-    """
+    """Return TTree, RNTuple, Parquet or None: how a table, or a branch of it, is stored."""
     # Attributes of the class: those of the object could start to read.
     kind = type(table)
     if hasattr(kind, "ntuple"):
@@ -81,18 +71,11 @@ class OverlappingBytes:
         self._start = start
         self._stop = stop
         self._basket_sizes = basket_sizes
-        # The same for all branches of a file, so found once.
-        self._clusters: range | None = None
-        self._row_groups: list[Any] | None = None
+        # Clusters or row groups are the same for all branches of a file, so found once.
+        self._pieces: range | None = None
 
     def of(self, branch: Any) -> Sizes:
-        """Return the compressed and uncompressed bytes of a branch.
-
-        Parameters
-        ----------
-        branch : object
-            A TBranch, an RField, or coffea's wrapper of a Parquet column.
-        """
+        """Return the bytes of a TBranch, an RField, or coffea's wrapper of a column."""
         match storage_format(branch):
             case "TTree":
                 return self._of_tbranch(branch)
@@ -121,56 +104,62 @@ class OverlappingBytes:
         # Embedded baskets, the last ones, were read with the tree's own metadata.
         embedded = branch.embedded_baskets
         free = branch.num_baskets - len(embedded)
-        compressed = sum(int(branch.basket_compressed_bytes(number)) for number in overlapping)
-        uncompressed = _sum(
-            self._basket_sizes.get((id(branch), number))
-            if number < free
-            else _embedded_size(embedded[number - free])
-            for number in overlapping
-        )
+        sizes: list[int | None] = []
+        for number in overlapping:
+            if number < free:
+                sizes.append(self._basket_sizes.get((id(branch), number)))
+            else:
+                # `uncompressed_bytes` is the size of a buffer that is mostly empty.
+                basket = embedded[number - free]
+                offsets = basket.byte_offsets
+                size = int(basket.member("fLast"))
+                sizes.append(size + (0 if offsets is None else int(offsets.nbytes)))
+        uncompressed = _sum(sizes)
         if uncompressed is None and len(overlapping) == free == branch.num_baskets:
             uncompressed = int(branch.uncompressed_bytes)
-        return compressed, uncompressed
+        return sum(int(branch.basket_compressed_bytes(n)) for n in overlapping), uncompressed
 
     def _of_rfield(self, field: Any) -> Sizes:
         ntuple = field.ntuple
-        if self._clusters is None:
+        if self._pieces is None:
             clusters = ntuple.cluster_summaries
             starts = [cluster.num_first_entry for cluster in clusters]
             end = starts[-1] + clusters[-1].num_entries if clusters else 0
-            self._clusters = self._overlapping(starts, end)
+            self._pieces = self._overlapping(starts, end)
         records = ntuple.column_records
-        columns = _column_numbers(field) if self._clusters else []
+        columns = _column_numbers(field) if self._pieces else []
         compressed = uncompressed = 0
-        for cluster in self._clusters:
-            column_pages = ntuple.page_link_list[cluster]
-            for column in _stored_columns(columns, records, column_pages):
-                for page in column_pages[column].pages:
-                    bits = page.num_elements * records[column].nbits
-                    compressed += int(page.locator.num_bytes)
-                    uncompressed += int(bits + 7) // 8
+        for cluster in self._pieces:
+            stored = ntuple.page_link_list[cluster]
+            # A column that was added after this cluster has no pages in it.
+            for column in (column for column in columns if column < len(stored)):
+                representations = [column]
+                if stored[column].suppressed:
+                    # This cluster stores the field in another of its representations.
+                    field_id = records[column].field_id
+                    same = (record.idx for record in records if record.field_id == field_id)
+                    representations = [c for c in same if not stored[c].suppressed][:1]
+                for used in representations:
+                    for page in stored[used].pages:
+                        bits = page.num_elements * records[used].nbits
+                        compressed += int(page.locator.num_bytes)
+                        uncompressed += int(bits + 7) // 8
         return compressed, uncompressed
 
     def _of_parquet_column(self, column: Any) -> Sizes:
         file = _parquet_file(column)
-        if self._row_groups is None:
-            metadata = file.metadata
-            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-            *starts, end = accumulate((group.num_rows for group in groups), initial=0)
-            self._row_groups = [groups[number] for number in self._overlapping(starts, end)]
+        row_group = file.metadata.row_group
+        if self._pieces is None:
+            rows = (row_group(number).num_rows for number in range(file.num_row_groups))
+            *starts, end = accumulate(rows, initial=0)
+            self._pieces = self._overlapping(starts, end)
         # For one name, pyarrow reads all leaves of a nested column.
         leaves = file._nested_paths_by_prefix.get(column.column, ())
-        parts = [group.column(leaf) for group in self._row_groups for leaf in leaves]
+        parts = [row_group(number).column(leaf) for number in self._pieces for leaf in leaves]
         return (
             sum(part.total_compressed_size for part in parts),
             sum(part.total_uncompressed_size for part in parts),
         )
-
-
-def _embedded_size(basket: Any) -> int:
-    # `uncompressed_bytes` is the size of a buffer that is mostly empty.
-    offsets = basket.byte_offsets
-    return int(basket.member("fLast")) + (0 if offsets is None else int(offsets.nbytes))
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
@@ -179,29 +168,10 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def _stored_columns(
-    columns: Iterable[int], records: Sequence[Any], column_pages: Sequence[Any]
-) -> Iterator[int]:
-    """Yield the columns that hold the data of `columns` in one cluster of an RNTuple."""
-    for number in columns:
-        if number >= len(column_pages):
-            continue  # the column was added after this cluster
-        if not column_pages[number].suppressed:
-            yield number
-            continue
-        # This cluster stores the field in another of its representations.
-        field_id = records[number].field_id
-        others = (record.idx for record in records if record.field_id == field_id)
-        yield from [other for other in others if not column_pages[other].suppressed][:1]
-
-
 def _column_numbers(field: Any) -> list[int]:
-    """Return the numbers of the columns that uproot reads for a field.
-
-    A field can refer to another one, and the offsets of a collection serve many fields.
-    Therefore the numbers are taken from the form that uproot builds to read the field; its
-    buffers are named ``column-<number>``.
-    """
+    """Return the numbers of the columns that uproot reads for a field."""
+    # A field can refer to another one, and the offsets of a collection serve many fields.
+    # Only the form that uproot builds to read the field names all: ``column-<number>``.
     numbers: set[int] = set()
     queue = [field.to_akform()[0]]
     while queue:

@@ -30,7 +30,7 @@ from roast_recorder.coffea.measurement import (
 )
 from roast_recorder.coffea.task_identity import (
     find_work_item,
-    reader_metadata,
+    reader_identity,
     work_item_identity,
 )
 from roast_recorder.process_state import here
@@ -235,12 +235,12 @@ def _measures_in_pool(original: Callable[..., Any]) -> Callable[..., Any]:
 _LOCAL_POOLS = ("concurrent.futures.process", "loky", "joblib")
 
 
-# -- coffea ----------------------------------------------------------------------------------
+# -- what the wrappers report --------------------------------------------------------------
 
 
 def _identify_work_item(*arguments: Any, **keywords: Any) -> Fields | None:
     """Identify the chunk of ``Runner._work_function``."""
-    items = (find_work_item(part) for part in (*arguments, keywords.get("item")))
+    items = map(find_work_item, (*arguments, keywords.get("item")))
     item = next((item for item in items if item is not None), None)
     if item is None:
         return None
@@ -249,8 +249,10 @@ def _identify_work_item(*arguments: Any, **keywords: Any) -> Fields | None:
     return {**work_item_identity(item, {}), "from_checkpoint": from_checkpoint}
 
 
-def _observe_events(measurement: Any, factory: Any, events: Any) -> None:
-    measurement.opened_by(factory, events, timed=True)
+def _identify_open_file(reader: Any, number: int, start: int, stop: int) -> Fields:
+    """Identify the chunk of a dask-awkward task whose file is open already."""
+    tree = reader.ttrees[number]
+    return reader_identity(reader, tree.file.file_path, tree.name, start, stop, True)
 
 
 def _begin_column(measurement: Any, mapping: Any, branch: Any, *_: Any) -> bool:
@@ -263,35 +265,6 @@ def _end_column(measurement: Any, seconds: float, mapping: Any, branch: Any, *_:
     measurement.add_branch(log[-1].branch if log else branch_name(branch), branch, seconds)
 
 
-# -- uproot ----------------------------------------------------------------------------------
-
-
-def _observe_basket(measurement: Any, basket: Any, _: Any) -> None:
-    nbytes = int(basket.uncompressed_bytes)
-    measurement.add_basket(basket.parent, basket.basket_num, nbytes)
-
-
-def _identify_path(
-    reader: Any, filename: Any, treename: Any, start: Any, stop: Any, is_chunk: Any
-) -> Fields:
-    """Identify the chunk of a dask-awkward task that opens its file."""
-    entries = {"entry_start": int(start), "entry_stop": int(stop)} if is_chunk else {}
-    identity = {"filename": str(filename), "treename": treename}
-    return {**reader_metadata(reader), **identity, **entries}
-
-
-def _identify_open_file(reader: Any, number: int, start: int, stop: int) -> Fields:
-    """Identify the chunk of a dask-awkward task whose file is open already."""
-    tree = reader.ttrees[number]
-    return {
-        **reader_metadata(reader),
-        "filename": str(tree.file.file_path),
-        "treename": tree.name,
-        "entry_start": int(start),
-        "entry_stop": int(stop),
-    }
-
-
 def _begin_tree(measurement: Any, reader: Any, tree: Any, start: int, stop: int) -> bool:
     if measurement.is_reading:
         return False
@@ -302,12 +275,20 @@ def _begin_tree(measurement: Any, reader: Any, tree: Any, start: int, stop: int)
 
 
 def _end_tree(measurement: Any, seconds: float, reader: Any, tree: Any, *_: Any) -> None:
-    measurement.add_tree_seconds(seconds)
+    measurement.read_seconds += seconds
     for name in reader.common_keys:
         if name in tree:
-            measurement.add_branch(name, tree[name], None)
+            measurement.add_branch(name, tree[name])
 
 
+_observe_events = _observes(
+    lambda measurement, factory, events: measurement.opened_by(factory, events, timed=True)
+)
+_observe_basket = _observes(
+    lambda measurement, basket, _: measurement.add_basket(
+        basket.parent, basket.basket_num, int(basket.uncompressed_bytes)
+    )
+)
 _times_column = _times(_begin_column, _end_column)
 
 #: Class, function and wrapper of everything that is patched, by module.
@@ -316,7 +297,7 @@ PATCHES: dict[str, list[tuple[str, str, Wrap]]] = {
         ("Runner", "_work_function", _measures(_identify_work_item, "processed")),
         ("FuturesExecutor", "__call__", _measures_in_pool),
     ],
-    "coffea.nanoevents.factory": [("NanoEventsFactory", "events", _observes(_observe_events))],
+    "coffea.nanoevents.factory": [("NanoEventsFactory", "events", _observe_events)],
     "coffea.nanoevents.mapping.uproot": [
         ("UprootSourceMapping", "extract_column", _times_column)
     ],
@@ -324,9 +305,9 @@ PATCHES: dict[str, list[tuple[str, str, Wrap]]] = {
         ("ParquetSourceMapping", "extract_column", _times_column)
     ],
     # The uncompressed size of a basket is known only when it is read.
-    "uproot.models.TBasket": [("Model_TBasket", "read_members", _observes(_observe_basket))],
+    "uproot.models.TBasket": [("Model_TBasket", "read_members", _observe_basket)],
     "uproot._dask": [
-        ("_UprootOpenAndRead", "_call_impl", _measures(_identify_path, "read")),
+        ("_UprootOpenAndRead", "_call_impl", _measures(reader_identity, "read")),
         ("_UprootRead", "_call_impl", _measures(_identify_open_file, "read")),
         ("UprootReadMixin", "read_tree", _times(_begin_tree, _end_tree)),
     ],

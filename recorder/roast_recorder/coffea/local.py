@@ -41,8 +41,6 @@ from roast_recorder.writer.client import Writer
 from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from roast_recorder.coffea.measurement import Fields, Records
     from roast_recorder.settings import Settings
 
@@ -115,12 +113,24 @@ class LocalRecording:
         """
         if self._writer is not None:
             raise RuntimeError(f"the recording of {self._path!r} was started before")
-        self._writer = Writer(self._path, self._header(), self._settings.as_dict())
-        self._spool = spool = Spool(self._name)
+        utc_offset = datetime.now().astimezone().utcoffset()
+        header = {
+            "kind": "header",
+            "t": time(),
+            "schema_version": SCHEMA_VERSION,
+            "trace_id": self.trace_id,
+            "versions": {"python": platform.python_version(), "roast-trace": __version__},
+            "settings": self._settings.for_header(),
+            "clock_offset_seconds": 0.0,
+            "utc_offset_seconds": utc_offset.total_seconds() if utc_offset else None,
+        }
+        writer = Writer(self._path, header, self._settings.as_dict())
+        spool = Spool(self._name)
         self._stopping = threading.Event()
         opened: Future[None] = Future()
+        # A thread, because an event loop may be running in this one, as in a notebook.
         thread = threading.Thread(
-            target=lambda: asyncio.run(self._record(spool, opened)),
+            target=lambda: asyncio.run(self._record(writer, spool, opened)),
             name="roast-local",
             daemon=True,
         )
@@ -129,10 +139,9 @@ class LocalRecording:
             opened.result()
         except BaseException:
             self._stopping.set()
-            self._writer = None
             spool.remove()
             raise
-        self._thread = thread
+        self._writer, self._spool, self._thread = writer, spool, thread
         if self._settings.measure_chunks:
             here().carriers[self._name] = functools.partial(Carried, spool)
             add_listener(self._name, spool.put)
@@ -165,35 +174,17 @@ class LocalRecording:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         try:
             self.stop()
         except Exception:
             # Raising it would hide an exception of the user's block.
             logger.exception("roast: recording %s did not end in order", self._path)
 
-    def _header(self) -> Fields:
-        utc_offset = datetime.now().astimezone().utcoffset()
-        return {
-            "kind": "header",
-            "t": time(),
-            "schema_version": SCHEMA_VERSION,
-            "trace_id": self.trace_id,
-            "versions": {"python": platform.python_version(), "roast-trace": __version__},
-            "settings": self._settings.for_header(),
-            "clock_offset_seconds": 0.0,
-            "utc_offset_seconds": utc_offset.total_seconds() if utc_offset else None,
-        }
-
     # -- in the recording's thread -------------------------------------------------------
 
-    async def _record(self, spool: Spool, opened: Future[None]) -> None:
-        writer = self._started
+    async def _record(self, writer: Writer, spool: Spool, opened: Future[None]) -> None:
+        stop_requested = self._stopping.wait
         try:
             await writer.open()
         except BaseException as error:  # noqa: BLE001 - start() raises it
@@ -201,33 +192,27 @@ class LocalRecording:
             return
         opened.set_result(None)
         try:
-            await writer.write(self._environment())
+            if "environment" in self._settings.kinds:
+                described = environment.describe_process("client", self._settings.as_dict())
+                facts = environment.facts_of(*described, environment.Sheets()) + [
+                    {"section": section, "name": name, "value": value}
+                    for section, name, value in environment.program_facts()
+                ]
+                about = {"kind": "environment", "t": time()}
+                await writer.write([{**about, **plain(fact)} for fact in facts])
             stopping = False
             while not stopping:
                 # Blocking, because nothing else runs on this event loop.
-                stopping = self._stopping.wait(self._settings.flush_interval_seconds)
-                losses = spool.losses() if stopping else ()
-                records = [
-                    *(record for part in spool.take() for record in self._records(*part)),
-                    *({"kind": "loss", "t": time(), **loss} for loss in losses),
-                ]
+                stopping = stop_requested(self._settings.flush_interval_seconds)
+                records = [record for part in spool.take() for record in self._records(*part)]
+                if stopping:
+                    records += spool.losses()
                 if records:
                     await writer.write([plain(record) for record in records])
             await writer.finish(time(), "recording was stopped")
         except Exception:
             logger.exception("roast: %s ends here; the run continues", self._path)
             await writer.abandon()
-
-    def _environment(self) -> list[Fields]:
-        if "environment" not in self._settings.kinds:
-            return []
-        described = environment.describe_process("client", self._settings.as_dict())
-        facts = environment.facts_of(*described, environment.Sheets()) + [
-            {"section": section, "name": name, "value": value}
-            for section, name, value in environment.program_facts()
-        ]
-        t = time()
-        return [{"kind": "environment", "t": t, **plain(fact)} for fact in facts]
 
     def _records(self, pid: int, measured: Records) -> Iterator[Fields]:
         """Complete the records of one chunk as a scheduler would."""
@@ -267,18 +252,6 @@ class Spool:
 
     Each chunk of another process is a file, which is renamed when it is complete and removed
     when it has been collected.
-
-    Parameters
-    ----------
-    name : str
-        Name of the recording.
-
-    Attributes
-    ----------
-    pid : int
-        The process that created it.
-    name : str
-    folder : Path
     """
 
     def __init__(self, name: str) -> None:
@@ -307,18 +280,17 @@ class Spool:
             yield pid, records
 
     def losses(self) -> Iterator[Fields]:
-        """Yield the fields of ``loss`` records of what cannot be collected."""
-        reasons = {
-            "a process of a pool could not write a chunk": len(
-                list(self.folder.glob("*.incomplete"))
-            ),
-            "a recording's buffer was full": self._dropped,
-        }
+        """Yield ``loss`` records of what cannot be collected."""
+        # A process that was killed, or a full disk, leaves a file with its first name.
+        incomplete = len(list(self.folder.glob("*.incomplete")))
         t = time()
-        for reason, chunks in reasons.items():
+        for reason, chunks in (
+            ("a process of a pool could not write a chunk", incomplete),
+            ("a recording's buffer was full", self._dropped),
+        ):
             if chunks:
-                loss = {"reason": reason, "record_kind": "chunk", "records": chunks}
-                yield {**loss, "start_t": t, "stop_t": t}
+                about = {"kind": "loss", "t": t, "reason": reason, "start_t": t, "stop_t": t}
+                yield {**about, "record_kind": "chunk", "records": chunks}
 
     def remove(self) -> None:
         """Remove the folder. Processes that write later remove their listener."""
@@ -326,13 +298,7 @@ class Spool:
 
 
 class Carried:
-    """A function that starts the measurement in the process in which it is unpickled.
-
-    Parameters
-    ----------
-    spool : Spool
-    function : callable
-    """
+    """A function that starts the measurement in the process in which it is unpickled."""
 
     def __init__(self, spool: Spool, function: Any) -> None:
         self._function = function

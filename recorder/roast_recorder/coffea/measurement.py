@@ -36,6 +36,9 @@ MAX_SECTIONS = 1_000
 #: Most characters recorded of an exception.
 MAX_EXCEPTION_LENGTH = 10_000
 
+#: Counters of uproot's source of a file.
+COUNTERS = "num_requested_bytes", "num_requests"
+
 #: Fields that a record has in ``measured``; all others are on its top level.
 _MEASURED_FIELDS = frozenset(Measured.__annotations__)
 
@@ -46,7 +49,7 @@ Records = list[tuple[str, Fields]]
 
 
 class Measurement:
-    """Values of one attempt at a chunk, collected until it ends.
+    """Values of one attempt at a chunk, collected by wrappers of coffea and uproot.
 
     Parameters
     ----------
@@ -62,6 +65,8 @@ class Measurement:
     is_reading : bool
         Whether a read is being timed. One read can pass two wrappers: a wrapper of an
         earlier recording stays inside of another library's wrapper.
+    read_seconds : float
+        Total time of the reads.
     """
 
     def __init__(self, identity: Fields, until: str) -> None:
@@ -72,15 +77,14 @@ class Measurement:
         self._counters_before: dict[str, int | None] = {}
         self._access_log: Any = None
         self._accesses_before = 0
-        self._branches: dict[str, Any] = {}
-        self._branch_seconds: dict[str, float] = {}
-        self._tree_seconds = 0.0
+        self._branches: dict[str, tuple[Any, float | None]] = {}
         self._basket_sizes: dict[tuple[int, int], int] = {}
         self._basket_branches: list[Any] = []
         self._sections: list[Fields] = []
         self._dropped_sections = 0
         self._opened_at: float | None = None
         self.is_reading = False
+        self.read_seconds = 0.0
         self.memory_peak = self._memory_before = memory_bytes()
         self._highest_before = _highest_memory_bytes()
         self._start_t, self._started_at = read_clocks()
@@ -90,63 +94,50 @@ class Measurement:
 
     def opened(
         self, table: Any, file: Any, events: int, entries: tuple[int, int], *, timed: bool
-    ) -> None:
-        """Record that the chunk's events are available. Only the first call counts.
+    ) -> bool:
+        """Record that the events of `entries` are available; return False if some were.
 
-        Parameters
-        ----------
-        table, file : object
-            Of uproot or pyarrow.
-        events : int
-        entries : tuple of int
-            First entry, and the one after the last.
-        timed : bool
-            Whether the file was opened during the measurement.
+        `timed`: the file was opened during the measurement.
         """
         if self._opened_at is not None:
-            return  # the processor opens another file
+            return False  # the processor opens another file
         self._opened_at = perf_counter()
-        self._table = table
-        self._file = file
-        fields = self._fields
-        fields.pop("from_checkpoint", None)
-        fields["events"] = events
-        fields["entry_start"], fields["entry_stop"] = map(int, entries)
+        self._table, self._file = table, file
+        self._fields.pop("from_checkpoint", None)
+        start, stop = map(int, entries)
+        self._fields |= {"events": events, "entry_start": start, "entry_stop": stop}
         if timed:
-            fields["open_seconds"] = self._opened_at - self._started_at
+            self._fields["open_seconds"] = self._opened_at - self._started_at
         else:
             # The counters of a file begin when it is opened.
-            self._counters_before = {
-                name: _counter(file, name) for name in ("num_requested_bytes", "num_requests")
-            }
+            self._counters_before = {name: _counter(file, name) for name in COUNTERS}
+        return True
 
     def opened_by(self, factory: Any, events: Any, *, timed: bool) -> None:
         """Record the events of a NanoEventsFactory, and where it logs its reads."""
-        if self._opened_at is not None:
-            return
         mapping = factory._mapping  # there is no public attribute
         table: Any = next(iter(mapping._cache.values()), None)
         file = factory.file_handle or table
-        self.opened(table, file, len(events), (mapping._start, mapping._stop), timed=timed)
+        entries = mapping._start, mapping._stop
+        if not self.opened(table, file, len(events), entries, timed=timed):
+            return
         self._mapping = mapping
         self._access_log = factory.access_log
         self._accesses_before = len(self._access_log or ())
         for name in getattr(mapping, "preloaded_arrays", None) or ():
-            self.add_branch(name, table[name], None)
+            self.add_branch(name, table[name])
 
     def reads_from(self, mapping: Any) -> bool:
         """Return whether a read of this mapping belongs to the chunk and is not timed yet."""
         return mapping is self._mapping and not self.is_reading
 
-    def add_branch(self, name: str, branch: Any, seconds: float | None) -> None:
+    def add_branch(self, name: str, branch: Any, seconds: float | None = None) -> None:
         """Record that a branch was read, and the time that it took if that is known."""
-        self._branches[name] = branch
+        _, before = self._branches.get(name, (None, None))
         if seconds is not None:
-            self._branch_seconds[name] = self._branch_seconds.get(name, 0.0) + seconds
-
-    def add_tree_seconds(self, seconds: float) -> None:
-        """Record the time of reading several branches at once."""
-        self._tree_seconds += seconds
+            self.read_seconds += seconds
+            before = (before or 0.0) + seconds
+        self._branches[name] = branch, before
 
     def add_basket(self, branch: Any, number: int, nbytes: int) -> None:
         """Record the uncompressed size of a basket that was read."""
@@ -168,19 +159,15 @@ class Measurement:
 
     # -- the end -------------------------------------------------------------------------
 
-    def end(self, result: Any = None, error: BaseException | None = None) -> Records:
-        """Finish the measurement and return its records.
-
-        Parameters
-        ----------
-        result : object, optional
-            What the measured function returned. With ``savemetrics``, coffea's own
-            processing time is in it.
-        error : BaseException, optional
-            What it raised.
-        """
+    def end(self, result: Any, error: BaseException | None) -> Records:
+        """Finish the measurement of a call that returned or raised; return its records."""
         stopped_at = perf_counter()
         cpu_seconds = thread_time() - self._cpu_before
+        memory_after = memory_bytes()
+        peaks = [self.memory_peak, memory_after]
+        highest = _highest_memory_bytes()
+        if highest and self._highest_before and highest > self._highest_before:
+            peaks.append(highest)  # the process's record was set during this chunk
         fields = self._fields
         fields |= {
             "thread": threading.get_ident(),
@@ -188,28 +175,25 @@ class Measurement:
             # By the monotonic clock: the system clock can be set.
             "stop_t": self._start_t + (stopped_at - self._started_at),
             "memory_before": self._memory_before,
-            "memory_after": memory_bytes(),
+            "memory_after": memory_after,
+            "memory_peak": max(peaks),
         }
-        peaks = [self.memory_peak, fields["memory_after"]]
-        highest = _highest_memory_bytes()
-        if highest and self._highest_before and highest > self._highest_before:
-            peaks.append(highest)  # the process's record was set during this chunk
-        fields["memory_peak"] = max(peaks)
         if error is not None:
             fields["exception"] = exception_text(error)
             fields.pop("from_checkpoint", None)
-        if self._opened_at is not None:
-            fields["read_seconds"] = sum(self._branch_seconds.values()) + self._tree_seconds
         if fields["until"] == "processed":
             fields["cpu_seconds"] = cpu_seconds
-            if self._opened_at is not None:
+        if self._opened_at is not None:
+            fields["read_seconds"] = self.read_seconds
+            if fields["until"] == "processed":
                 coffea_seconds = _coffea_process_seconds(result)
                 fields["process_seconds"] = coffea_seconds or stopped_at - self._opened_at
-        for group in (self._file_fields, self._column_fields, self._branch_fields):
+        # What one of them cannot read must not cost the others.
+        for read in (self._file_fields, self._column_fields, self._branch_fields):
             with errors_logged("measure all of a chunk"):
-                fields |= group()
-        records = [("chunk", fields), *(("section", section) for section in self._sections)]
-        laid_out = [(kind, as_record(each)) for kind, each in records]
+                fields |= read()
+        records = [("chunk", as_record(fields))]
+        records += [("section", as_record(section)) for section in self._sections]
         if self._dropped_sections:
             loss = {
                 "reason": f"a chunk had more than {MAX_SECTIONS} sections",
@@ -218,16 +202,17 @@ class Measurement:
                 "start_t": fields["start_t"],
                 "stop_t": fields["stop_t"],
             }
-            laid_out.append(("loss", loss))
-        return laid_out
+            records.append(("loss", loss))
+        return records
 
     def _file_fields(self) -> Fields:
         if self._table is None:
             return {}
+        bytes_read, requests = map(self.requested, COUNTERS)
         return {
             "source": storage_format(self._table),
-            "bytes_read": self.requested(),
-            "requests": self.requested("num_requests"),
+            "bytes_read": bytes_read,
+            "requests": requests,
             "file_branches": count_branches(self._table),
             "file_bytes": _file_size(self._file) or _file_size(self._table),
         }
@@ -242,21 +227,16 @@ class Measurement:
         return {"columns": sorted(columns)}
 
     def _branch_fields(self) -> Fields:
-        start, stop = self._fields.get("entry_start"), self._fields.get("entry_stop")
-        if self._table is None or start is None or stop is None:
+        if self._table is None:
             return {}
+        start, stop = self._fields["entry_start"], self._fields["entry_stop"]
         overlapping = OverlappingBytes(start, stop, self._basket_sizes)
         branches = []
-        for name, branch in sorted(self._branches.items()):
-            compressed = uncompressed = None
+        for name, (branch, seconds) in sorted(self._branches.items()):
+            fields: Fields = {"branch": name, "read_seconds": seconds}
             with errors_logged("determine the size of a branch"):
                 compressed, uncompressed = overlapping.of(branch)
-            fields = {
-                "branch": name,
-                "compressed_bytes": compressed,
-                "uncompressed_bytes": uncompressed,
-                "read_seconds": self._branch_seconds.get(name),
-            }
+                fields |= {"compressed_bytes": compressed, "uncompressed_bytes": uncompressed}
             branches.append({key: value for key, value in fields.items() if value is not None})
         return {"branches": branches}
 
@@ -301,31 +281,38 @@ def call_measured(
         The function's return value; its exceptions are raised unchanged.
     """
     state = here()
-    if not state.listeners or current_measurement() is not None:
-        return function(*arguments, **keywords)
     measurement = None
-    with errors_logged("measure a chunk"):
-        fields = identify()
-        if fields is not None:
-            measurement = Measurement(fields, until)
+    if state.listeners and current_measurement() is None:
+        with errors_logged("measure a chunk"):
+            fields = identify()
+            if fields is not None:
+                measurement = Measurement(fields, until)
     if measurement is None:
         return function(*arguments, **keywords)
     state.local.measurement = measurement
     with errors_logged("sample the memory of the process"):
-        _sample_memory_for(measurement)
+        state.measured[id(measurement)] = measurement
+        if state.watcher is None or not state.watcher.is_alive():
+            state.watcher = threading.Thread(
+                target=_sample_memory, name="roast-memory", daemon=True
+            )
+            state.watcher.start()
+    result = raised = None
     try:
         result = function(*arguments, **keywords)
     except BaseException as error:
-        with errors_logged("finish a measurement"):
-            _publish(measurement.end(error=error))
+        raised = error
         raise
-    else:
-        with errors_logged("finish a measurement"):
-            _publish(measurement.end(result=result))
-        return result
     finally:
-        state.local.measurement = None
-        state.measured.pop(id(measurement), None)
+        try:
+            with errors_logged("finish a measurement"):
+                _publish(measurement.end(result, raised))
+        finally:
+            state.local.measurement = None
+            state.measured.pop(id(measurement), None)
+            # The traceback refers to this frame: a cycle would keep the chunk's events.
+            raised = None
+    return result
 
 
 def publish_section(section: Fields) -> None:
@@ -345,9 +332,10 @@ def _publish(records: Records) -> None:
 
 def as_record(fields: Fields) -> Fields:
     """Move the measured fields of a chunk or section to ``measured``; leave out None."""
-    known = {name: value for name, value in fields.items() if value is not None}
-    record = {name: value for name, value in known.items() if name not in _MEASURED_FIELDS}
-    record["measured"] = {n: value for n, value in known.items() if n in _MEASURED_FIELDS}
+    record: Fields = {"measured": {}}
+    for name, value in fields.items():
+        if value is not None:
+            (record["measured"] if name in _MEASURED_FIELDS else record)[name] = value
     return record
 
 
@@ -381,18 +369,16 @@ def memory_bytes() -> int:
 
 
 def _memory_reader() -> Callable[[], int]:
-    """Return a function that reads the memory of this process.
-
-    It keeps the file open. Opening, reading and closing releases the interpreter's lock
-    three times; with many threads, waiting for it costs more than everything else here.
-    """
+    """Return a function that reads the memory of this process from a file kept open."""
+    # Opening, reading and closing releases the interpreter's lock three times; with many
+    # threads, waiting for it costs more than everything else here.
     try:
         # It is closed when the last listener is removed, together with the function.
         statm = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115
-        page_size = os.sysconf("SC_PAGE_SIZE")
-    except (OSError, AttributeError, ValueError):  # not Linux
+    except OSError:  # not Linux
         process = psutil.Process()
         return lambda: int(process.memory_info().rss)
+    page_size = os.sysconf("SC_PAGE_SIZE")
     return lambda: int(os.pread(statm.fileno(), 256, 0).split()[1]) * page_size
 
 
@@ -404,17 +390,6 @@ def _highest_memory_bytes() -> int | None:
         return None
     highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(highest) * (1 if psutil.MACOS else 1024)
-
-
-def _sample_memory_for(measurement: Measurement) -> None:
-    """Sample the process's memory until the measurement ends."""
-    state = here()
-    state.measured[id(measurement)] = measurement
-    if state.watcher is None or not state.watcher.is_alive():
-        state.watcher = threading.Thread(
-            target=_sample_memory, name="roast-memory", daemon=True
-        )
-        state.watcher.start()
 
 
 def _sample_memory() -> None:

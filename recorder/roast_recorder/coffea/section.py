@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from roast_recorder.coffea.measurement import (
     current_measurement,
@@ -15,9 +15,6 @@ from roast_recorder.coffea.measurement import (
     read_clocks,
 )
 from roast_recorder.process_state import here
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 class section:  # noqa: N801 - it is used like a function
@@ -39,58 +36,44 @@ class section:  # noqa: N801 - it is used like a function
     def __init__(self, name: str) -> None:
         self._name = name
         #: By thread, because several threads can be inside; a list, because of nesting.
-        self._starts: dict[int, list[_Start]] = {}
+        self._starts: dict[int, list[tuple[Any, ...]]] = {}
 
     def __enter__(self) -> None:
         if not here().listeners:
             return
         with errors_logged("begin a section"):
-            bytes_read, memory = _bytes_read(), memory_bytes()
-            start = _Start(bytes_read, memory, thread_time(), *read_clocks())
+            start = _bytes_read(), memory_bytes(), thread_time(), *read_clocks()
             self._starts.setdefault(threading.get_ident(), []).append(start)
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    def __exit__(self, exc_type: object, exc: BaseException | None, tb: object) -> None:
         thread = threading.get_ident()
         if thread not in self._starts:
             return
         seconds, cpu_seconds = perf_counter(), thread_time()
-        start = self._starts[thread].pop()
+        bytes_before, memory_before, cpu_before, start_t, started_at = self._starts[
+            thread
+        ].pop()
         if not self._starts[thread]:
             del self._starts[thread]
         with errors_logged("measure a section"):
+            bytes_read = _bytes_read()
             fields = {
                 "name": str(self._name),
                 "thread": thread,
-                "start_t": start.t,
-                "stop_t": start.t + (seconds - start.seconds),
-                "cpu_seconds": cpu_seconds - start.cpu_seconds,
-                "memory_delta": memory_bytes() - start.memory,
+                "start_t": start_t,
+                "stop_t": start_t + (seconds - started_at),
+                "cpu_seconds": cpu_seconds - cpu_before,
+                "memory_delta": memory_bytes() - memory_before,
+                "exception": None if exc is None else exception_text(exc),
             }
-            before, after = start.bytes_read, _bytes_read()
-            if before is not None and after is not None:
-                fields["bytes_read"] = after - before
-            if exc is not None:
-                fields["exception"] = exception_text(exc)
+            # The chunk's file may be opened, or the chunk end, within the section.
+            if bytes_before is not None and bytes_read is not None:
+                fields["bytes_read"] = bytes_read - bytes_before
             publish_section(fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The threads inside belong to this process.
         return section, (self._name,)
-
-
-class _Start(NamedTuple):
-    """Values at the start of a section."""
-
-    bytes_read: int | None
-    memory: int
-    cpu_seconds: float
-    t: float
-    seconds: float
 
 
 def _bytes_read() -> int | None:

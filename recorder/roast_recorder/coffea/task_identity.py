@@ -66,11 +66,9 @@ def chunk_identity(run_spec: Any, seen_usermeta: dict[int, Any] | None = None) -
 
 
 def find_work_item(candidate: Any, depth: int = 3) -> Any | None:
-    """Return the work item among the first arguments of a task, or None.
-
-    With a broadcast processor, coffea puts both into a tuple, which Dask wraps into an
-    inner task. Until 2024.11 a task was a tuple of a function and its arguments.
-    """
+    """Return the work item among the first arguments of a task, or None."""
+    # With a broadcast processor, coffea puts both into a tuple, which Dask wraps into an
+    # inner task. Until 2024.11 a task was a tuple of a function and its arguments.
     if all(hasattr(candidate, name) for name in ("treename", "filename", "dataset")):
         return candidate
     parts = candidate if isinstance(candidate, tuple) else getattr(candidate, "args", None)
@@ -82,42 +80,48 @@ def find_work_item(candidate: Any, depth: int = 3) -> Any | None:
 
 def work_item_identity(item: Any, seen_usermeta: dict[int, Any]) -> Fields:
     """Return what identifies the chunk of a work item; entries are None if it has none."""
-
-    def entry(name: str) -> int | None:
-        value = getattr(item, name, None)
-        return None if value is None else int(value)  # it can be one of numpy's
-
     usermeta = getattr(item, "usermeta", None)
     if id(usermeta) not in seen_usermeta:
         seen_usermeta[id(usermeta)] = _bounded(usermeta)
     uuid = getattr(item, "fileuuid", None)
+    start, stop = (getattr(item, name, None) for name in ("entrystart", "entrystop"))
     return {
         "dataset": item.dataset,
         "filename": str(item.filename),
         "treename": item.treename,
-        "entry_start": entry("entrystart"),
-        "entry_stop": entry("entrystop"),
+        # They can be numpy's.
+        "entry_start": None if start is None else int(start),
+        "entry_stop": None if stop is None else int(stop),
         "file_uuid": uuid.hex() if isinstance(uuid, bytes) else uuid and str(uuid),
         "usermeta": seen_usermeta[id(usermeta)],
     }
 
 
-def reader_metadata(reader: Any) -> Fields:
-    """Return ``dataset`` and bounded ``usermeta`` that coffea added to uproot's reader."""
+def reader_identity(
+    reader: Any, filename: Any, treename: Any, start: Any, stop: Any, are_entries: Any
+) -> Fields:
+    """Return what identifies the chunk that uproot's reader of dask-awkward reads.
+
+    coffea adds the dataset and the user's metadata to the reader; the rest are the
+    arguments of its call.
+    """
     usermeta = dict(getattr(reader.form_mapping_info, "metadata", None) or {})
     dataset = usermeta.pop("dataset", None)
     return {
         "dataset": None if dataset is None else str(dataset),
         "usermeta": _bounded(usermeta),
+        "filename": str(filename),
+        "treename": treename,
+        # Otherwise they are the number of a step and the number of steps.
+        "entry_start": int(start) if are_entries else None,
+        "entry_stop": int(stop) if are_entries else None,
     }
 
 
 def _uproot_identity(run_spec: Any) -> Fields | None:
-    """Identify the chunk of a dask-awkward task that reads one range of one file.
-
-    ``uproot.dask`` passes ``(filename, treename, start, stop, True)`` to a reader, which has
-    the dataset. Both can be nested deeply in a fused task.
-    """
+    """Identify the chunk of a dask-awkward task that reads one range of one file."""
+    # ``uproot.dask`` passes ``(filename, treename, start, stop, True)`` to a reader. Both
+    # can be nested deeply in a fused task.
     reader, ranges, queue = None, [], [run_spec]
     for _ in range(MAX_PARTS):
         if not queue:
@@ -134,17 +138,10 @@ def _uproot_identity(run_spec: Any) -> Fields | None:
         else:
             inner = (getattr(part, name, None) for name in ("func", "args", "dsk", "value"))
             queue.extend(found for found in inner if found is not None)
-    if reader is None or len(ranges) != 1:
-        return None
-    filename, treename, start, stop, are_entries = ranges[0]
-    return {
-        **reader_metadata(reader),
-        "filename": filename,
-        "treename": treename,
-        # Otherwise they are the number of a step and the number of steps.
-        "entry_start": start if are_entries else None,
-        "entry_stop": stop if are_entries else None,
-    }
+    # A task that reads several ranges is several chunks, which only the worker tells apart.
+    return (
+        reader_identity(reader, *ranges[0]) if reader is not None and len(ranges) == 1 else None
+    )
 
 
 def _bounded(usermeta: Any) -> Any:

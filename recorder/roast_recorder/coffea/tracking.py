@@ -71,15 +71,17 @@ class _Process:
         self._own: Any = own._own if isinstance(own, _Process) else own
 
     def __call__(self, events: Any) -> Any:
-        return _process_measured(self._own or self._of_class(), events)
-
-    def _of_class(self) -> Any:
-        """Return what the attribute ``process`` would be without this replacement."""
-        kind = type(self._processor)
-        found = inspect.getattr_static(kind, "process", None)
-        if found is None:
-            return kind.__getattr__(self._processor, "process")
-        return found.__get__(self._processor, kind) if hasattr(found, "__get__") else found
+        function = self._own
+        if function is None:
+            # What the attribute ``process`` would be without this replacement.
+            kind = type(self._processor)
+            found = inspect.getattr_static(kind, "process", None)
+            if found is None:
+                function = kind.__getattr__(self._processor, "process")
+            else:
+                is_bound = hasattr(found, "__get__")
+                function = found.__get__(self._processor, kind) if is_bound else found
+        return _process_measured(function, events)
 
 
 def _process_measured(function: Any, events: Any) -> Any:
@@ -98,26 +100,27 @@ def _identify(events: Any) -> Fields | None:
     """Return the identity of the events, or None if they are lazy or not from a file."""
     if hasattr(events, "dask"):
         return None
+    known: Fields = {}
     metadata = getattr(events, "metadata", None) or {}
     factory = getattr(events, "attrs", {}).get("@events_factory")
-    if factory is None and "filename" not in metadata:
-        return None
-    known: Fields = {"treename": None, "fileuuid": None, "filename": None}
     if factory is not None:
         # The key of a NanoEventsFactory is ``uuid/tree/entries``.
         uuid, tree, _ = map(unquote, factory._partition_key.split("/"))
         file = getattr(factory.file_handle, "file", factory.file_handle)
-        found = {
+        known = {
             "fileuuid": uuid,
             "treename": tree.strip("/").partition(";")[0],
             "filename": getattr(file, "file_path", None),
         }
         # coffea writes "None" where a Parquet file has neither.
-        known |= {name: value for name, value in found.items() if value != "None"}
+        known = {name: value for name, value in known.items() if value != "None"}
+    elif "filename" not in metadata:
+        return None
     known |= metadata
+    filename = known.get("filename")
     return {
         "dataset": known.get("dataset"),
-        "filename": known["filename"] and str(known["filename"]),
-        "treename": known["treename"],
-        "file_uuid": str(known["fileuuid"] or "").replace("-", "") or None,
+        "filename": filename and str(filename),
+        "treename": known.get("treename"),
+        "file_uuid": str(known.get("fileuuid") or "").replace("-", "") or None,
     }

@@ -241,7 +241,7 @@ def test_a_column_read_is_timed_once_by_nested_wrappers(layers, monkeypatch):
         read = instrumentation._times_column(read)
 
     assert [read(mapping, "handle"), read(mapping, "handle")] == [["handle"]] * 2
-    assert measurement._branch_seconds == {"Jet_pt": 2}
+    assert (measurement.read_seconds, measurement._branches) == (2, {"Jet_pt": ("handle", 2)})
 
 
 # -- modules that are imported later ---------------------------------------------------------

@@ -141,7 +141,7 @@ def test_read_seconds_are_summed(listener):
         chunk.add_branch("Jet_pt", None, 0.5)
         chunk.add_branch("Jet_pt", None, 0.25)
         chunk.add_branch("MET_pt", None, None)
-        chunk.add_tree_seconds(2.0)
+        chunk.read_seconds += 2.0
 
     measure(process)
 
@@ -264,7 +264,7 @@ def test_errors_while_measuring_do_not_reach_the_task(listener, monkeypatch):
             measure(lambda: 1 / 0)
 
     assert call_measured(broken, "processed", lambda: "result", (), {}) == "result"
-    for name, chunks in (("memory_bytes", 0), ("thread_time", 0), ("_sample_memory_for", 2)):
+    for name, chunks in (("memory_bytes", 0), ("thread_time", 0), ("_sample_memory", 2)):
         with monkeypatch.context() as patch:
             patch.setattr(measurement, name, broken)
             listener.clear()
@@ -362,7 +362,7 @@ def test_the_peak_includes_memory_that_was_freed(listener):
 
 
 def test_the_peak_includes_memory_freed_between_samples(listener, monkeypatch):
-    monkeypatch.setattr(measurement, "_sample_memory_for", lambda _: None)
+    monkeypatch.setattr(measurement, "_raise_peaks", lambda: False)
     highest = measurement._highest_memory_bytes()
     much = highest - memory_bytes() + MUCH
 

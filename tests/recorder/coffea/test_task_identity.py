@@ -8,7 +8,7 @@ import pytest
 from roast_recorder.coffea.task_identity import (
     MAX_USERMETA_LENGTH,
     chunk_identity,
-    reader_metadata,
+    reader_identity,
 )
 
 executor = pytest.importorskip("coffea.processor.executor")
@@ -101,5 +101,13 @@ def test_metadata_of_uproots_reader(metadata, dataset, usermeta):
     before = None if metadata is None else dict(metadata)
     reader = SimpleNamespace(form_mapping_info=SimpleNamespace(metadata=metadata))
 
-    assert reader_metadata(reader) == {"dataset": dataset, "usermeta": usermeta}
+    found = reader_identity(reader, "f.root", "t", 1, 2, False)
+    assert found == {
+        "dataset": dataset,
+        "usermeta": usermeta,
+        "filename": "f.root",
+        "treename": "t",
+        "entry_start": None,
+        "entry_stop": None,
+    }
     assert metadata == before

@@ -4,12 +4,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+NEWER_PYTHONS := python3.14 python3.13 python3.12
+# Version managers have commands that only report that a version is not selected.
+NEWEST ?= $(firstword $(foreach name,$(NEWER_PYTHONS),$(shell $(name) -c 'print("$(name)")' 2>/dev/null)))
 DEMO_DIR ?= roast-demo
 PLOTLY_JS ?= 4.1.1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report campaign campaign-damage clean
+.PHONY: help demo test test-all test-newest test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report campaign campaign-damage dask-suite clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -17,7 +20,7 @@ help:  ## this list
 demo: $(VENV)/installed-all  ## a small real coffea run on this machine, recorded, and its report
 	$(BIN)/roast-record demo -o $(DEMO_DIR)
 
-test: $(VENV)/installed-test  ## what guards behavior, in a real browser too (8 minutes)
+test: $(VENV)/installed-test  ## what guards behavior, in a real browser too (6 minutes)
 	@# Two processes: tests of clusters go one after the other, all others beside them.
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
@@ -28,8 +31,17 @@ test-all: $(VENV)/installed-test  ## all tests: also the oldest distributed, an 
 	else \
 		echo "distributed 2024.3.0 has no numpy for this Python: make test-oldest needs 3.11 or 3.12"; \
 	fi
+	$(MAKE) --no-print-directory test-newest
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 tests tests/nightly $(PYTEST_ARGS)
+
+test-newest:  ## the recorder's tests on the newest Python there is, if it is not that of .venv
+	@if [ -z "$(NEWEST)" ]; then \
+		echo "test-newest skipped: no $(NEWER_PYTHONS) on this machine"; \
+	else \
+		$(MAKE) --no-print-directory VENV=$(VENV)-newest PYTHON=$(NEWEST) $(VENV)-newest/installed-test && \
+		$(VENV)-newest/bin/python -m pytest -n 2 tests/recorder $(PYTEST_ARGS); \
+	fi
 
 test-oldest: $(VENV)-floor/installed  ## the recorder's tests on the oldest distributed it supports
 	$(VENV)-floor/bin/python -m pytest -n 2 tests/recorder $(PYTEST_ARGS)
@@ -84,8 +96,11 @@ campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at rand
 campaign-damage: $(VENV)/installed-test  ## cut a trace at every byte, and corrupt it 10,000 times (1 hour)
 	$(BIN)/python benchmarks/damage_campaign.py
 
+dask-suite: $(VENV)/installed-test  ## distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]
+	$(BIN)/python benchmarks/dask_suite.py $(SOURCE)
+
 clean:  ## take away the environment and what the demo wrote
-	rm -rf $(VENV) $(VENV)-floor $(DEMO_DIR) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(DEMO_DIR) .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -38,14 +38,13 @@ async def main() -> None:
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
         async with simulated_scheduler(workers=20) as scheduler:
-            recorder = SchedulerRecording(
-                scheduler, str(Path(folder) / "t.jsonl.zst"), Settings()
-            )
+            target = str(Path(folder) / "t.jsonl.zst")
+            recorder = SchedulerRecording(scheduler, target, Settings(), retain_root=folder)
             await recorder.start()
             seen = await work(scheduler, recorder, options.transitions)
         first, second = halves(seen)
         size = recorder._writer.nbytes
-    dropped = recorder._writer.dropped_by_kind.total()
+    dropped = recorder._writer.state.dropped_by_kind.total()
     written = recorder._writer.records_by_kind["transition"]
     print("| transitions | written | dropped | trace | peak of 1st half | of 2nd half |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: |")

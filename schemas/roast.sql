@@ -567,7 +567,7 @@ FROM _records_of('fine_metric')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- Samples of the statistical profiler of a worker for tasks of a prefix. A record covers several cycles of Dask's profiler, each once. The profile of the scheduler's event loop has no worker and no prefix.
+-- Samples of the statistical profiler of a worker for tasks of a prefix. A record covers several cycles of Dask's profiler, each once. Of the two histories that a worker keeps, it is ``profile_keys_history``, which separates prefixes, and not ``profile_history``, which adds up all tasks of the process. The profile of the scheduler's event loop has no worker and no prefix.
 CREATE OR REPLACE TABLE raw.profile (
     "t" DOUBLE,
     "worker" VARCHAR,
@@ -587,7 +587,7 @@ FROM _records_of('profile')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- A coffea chunk, or a metadata read of a file, which has no entry range. A chunk has two kinds of records: one without ``run_id``, written when its task enters the graph, describes the chunk; one with ``run_id`` per attempt has the measurements of the worker. Without a cluster there are no tasks: the recorder creates the key and counts the attempts.
+-- A coffea chunk, or a metadata read of a file, which has no entry range. A chunk has two kinds of records: one without ``run_id``, written when its task enters the graph, describes the chunk; one with ``run_id`` per attempt has the measurements of the worker. Without a cluster there are no tasks: the recorder creates the key and counts the attempts. Of metadata reads, only those that fail have a record with ``run_id``.
 CREATE OR REPLACE TABLE raw.chunk (
     "t" DOUBLE,
     "key" VARCHAR,
@@ -1303,6 +1303,7 @@ SELECT
     segments.records,
     trailer.redacted_values,
     segments.path,
+    header.settings ->> 'label' AS label,
     segments.trace_id
 FROM raw.segments AS segments
 LEFT JOIN (
@@ -1332,6 +1333,7 @@ COMMENT ON COLUMN trace_info.settings IS 'Recorder settings, as JSON.';
 COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.';
 COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end in order.';
 COMMENT ON COLUMN trace_info.path IS 'File name.';
+COMMENT ON COLUMN trace_info.label IS 'Name of the run, given when it was recorded.';
 COMMENT ON COLUMN trace_info.trace_id IS 'Trace identity.';
 
 -- Whether a value of the configuration is another one in each run, whatever anybody wants: an
@@ -1426,6 +1428,7 @@ SELECT
     trace_id,
     key,
     CASE
+        WHEN bool_or(measured.until = 'metadata') THEN 'file metadata'
         WHEN bool_or(entry_start IS NOT NULL OR measured.events IS NOT NULL)
             OR NOT bool_or(run_id IS NULL) THEN 'chunk'
         ELSE 'file metadata'
@@ -1480,6 +1483,30 @@ SELECT
         AS is_simple
 FROM steps
 GROUP BY trace_id, key;
+
+-- Text of the error that caused another one. coffea raises Exception("Failed processing file:
+-- WorkItem(…). The error was: OSError('…').") and quotes the cause in it, so that backslashes
+-- and, within double quotes, nothing else are doubled.
+CREATE OR REPLACE MACRO _error_cause(exception) AS CASE
+    WHEN contains(exception, 'Failed processing file: ')
+        THEN coalesce(
+            replace(
+                nullif(regexp_extract(exception, 'The error was: (.+?)\.?["'']?\)?$', 1, 's'), ''),
+                '\\',
+                '\'
+            ),
+            exception
+        )
+    ELSE exception
+END;
+
+-- File that a coffea task reads, its number of entries included. Tasks that read several files
+-- (dask-awkward) have none.
+CREATE OR REPLACE TABLE _task_files AS
+SELECT trace_id, key, any_value(chunk.filename) AS filename
+FROM raw.chunk AS chunk
+GROUP BY trace_id, key
+HAVING count(DISTINCT chunk.filename) = 1;
 
 -- Phases that workers reported at the end of an attempt (startstops), by the rowid of the
 -- transition that ended it.
@@ -1956,217 +1983,6 @@ COMMENT ON COLUMN machines.python IS 'Version of Python.';
 COMMENT ON COLUMN machines.open_files_limit IS 'Maximum number of open files of a process.';
 COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null for other processes.';
 COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
-
--- Losses come from three sources: the reader (raw.damage), the recorder (records of kind loss,
--- repeated as sums in the trailer) and the trailer's record counts. A line that cannot be read
--- is also missing from the trailer's count, so it is subtracted there.
-CREATE OR REPLACE VIEW loss AS
-WITH first_trailer AS (
-    FROM raw.trailer
-    WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
-),
--- Imported records follow the trailer and have counts of their own.
-counted AS (
-    SELECT trace_id, segment, t, records_by_kind FROM first_trailer
-    UNION ALL
-    SELECT trace_id, segment, t, records_by_kind FROM raw.import
-    UNION ALL
-    SELECT trace_id, segment, t, map(['import'], [1]) FROM raw.import
-),
-expected AS (
-    SELECT trace_id, segment, max(t) AS t, kind, sum(records)::BIGINT AS records
-    FROM (
-        SELECT
-            trace_id,
-            segment,
-            t,
-            unnest(map_keys(records_by_kind)) AS kind,
-            unnest(map_values(records_by_kind)) AS records
-        FROM counted
-    )
-    GROUP BY trace_id, segment, kind
-),
-found AS (
-    SELECT
-        trace_id,
-        segment,
-        stop_t AS t,
-        unnest(map_keys(records_by_kind)) AS kind,
-        unnest(map_values(records_by_kind)) AS records
-    FROM raw.segments
-),
--- The reader counts unknown kinds.
-surplus AS (
-    SELECT
-        trace_id,
-        segment,
-        found.t,
-        kind,
-        found.records - CASE
-            WHEN kind IN ('header', 'trailer') THEN 1
-            ELSE coalesce(expected.records, 0)
-        END AS records
-    FROM found
-    LEFT JOIN expected USING (trace_id, segment, kind)
-    WHERE
-        kind IN ('header', 'trailer')
-        OR (
-            kind IN (SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw')
-            AND EXISTS (
-                SELECT 1
-                FROM first_trailer
-                WHERE first_trailer.trace_id = found.trace_id
-                    AND first_trailer.segment = found.segment
-            )
-        )
-),
-missing AS (
-    SELECT
-        expected.trace_id,
-        expected.segment,
-        max(expected.t) AS t,
-        sum(greatest(expected.records - coalesce(segments.records_by_kind[expected.kind], 0), 0))
-            - any_value(segments.unreadable) AS records,
-        string_agg(
-            expected.kind || ' '
-                || expected.records - coalesce(segments.records_by_kind[expected.kind], 0),
-            ', ' ORDER BY expected.kind
-        ) FILTER (expected.records > coalesce(segments.records_by_kind[expected.kind], 0)) AS kinds
-    FROM expected
-    INNER JOIN raw.segments AS segments USING (trace_id, segment)
-    GROUP BY expected.trace_id, expected.segment
-),
-dropped AS (
-    SELECT
-        trace_id,
-        max(t) AS t,
-        kind,
-        sum(records) AS records
-    FROM (
-        SELECT
-            trace_id,
-            t,
-            unnest(map_keys(dropped_by_kind)) AS kind,
-            unnest(map_values(dropped_by_kind)) AS records
-        FROM raw.trailer
-    )
-    GROUP BY trace_id, kind
-),
-explained AS (
-    -- Records removed with an older segment were written, and no trailer counts them.
-    SELECT trace_id, record_kind AS kind, sum(records) AS records
-    FROM raw.loss
-    WHERE NOT starts_with(coalesce(reason, ''), 'an older segment')
-    GROUP BY trace_id, record_kind
-),
-numbers AS (
-    SELECT
-        trace_id,
-        segment,
-        coalesce(lag(segment) OVER (PARTITION BY trace_id ORDER BY segment), 0) AS previous
-    FROM raw.segments
-),
-everything AS (
-    SELECT damage.reason, damage.records, damage.detail, segments.stop_t AS t, trace_id, segment
-    FROM raw.damage AS damage
-    LEFT JOIN raw.segments AS segments USING (trace_id, segment)
-    UNION ALL
-    SELECT
-        'no trailer',
-        NULL,
-        'the recording did not end in order: it was killed, its client was closed, the '
-        || 'scheduler died, or it is still running; later records are unknown',
-        stop_t,
-        trace_id,
-        segment
-    FROM raw.segments
-    WHERE NOT has_trailer
-    UNION ALL
-    SELECT
-        'records missing',
-        records,
-        'the trailer counts more records than the file has: ' || kinds,
-        t,
-        trace_id,
-        segment
-    FROM missing
-    WHERE records > 0
-    UNION ALL
-    SELECT
-        'more records than were written',
-        sum(records),
-        'the file has more records than its trailer counts, as after concatenation: '
-            || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
-        max(t),
-        trace_id,
-        segment
-    FROM surplus
-    WHERE records > 0
-    GROUP BY trace_id, segment
-    UNION ALL
-    SELECT
-        'segment missing',
-        NULL,
-        CASE
-            WHEN segment - previous = 2 THEN 'segment ' || (segment - 1)
-            ELSE 'segments ' || (previous + 1) || ' to ' || (segment - 1)
-        END,
-        NULL,
-        trace_id,
-        segment
-    FROM numbers
-    WHERE segment - previous > 1
-    UNION ALL
-    SELECT
-        'damaged profiles',
-        count(*),
-        'kind ''profile'': malformed tree or slices',
-        max(t),
-        trace_id,
-        segment
-    FROM _profiles
-    WHERE NOT is_whole
-    GROUP BY trace_id, segment
-    UNION ALL
-    SELECT
-        coalesce(reason, 'dropped while recording'),
-        records,
-        concat_ws(': ', record_kind, detail),
-        t,
-        trace_id,
-        segment
-    FROM raw.loss
-    UNION ALL
-    SELECT
-        'dropped while recording',
-        dropped.records - coalesce(explained.records, 0),
-        dropped.kind,
-        dropped.t,
-        dropped.trace_id,
-        NULL
-    FROM dropped
-    LEFT JOIN explained USING (trace_id, kind)
-    WHERE dropped.records > coalesce(explained.records, 0)
-)
-SELECT
-    reason,
-    records::BIGINT AS records,
-    CASE
-        WHEN trace_id IN (SELECT trace_id FROM raw.segments GROUP BY trace_id HAVING count(*) > 1)
-            THEN concat_ws(': ', 'segment ' || segment, detail)
-        ELSE detail
-    END AS detail,
-    t,
-    trace_id
-FROM everything
-ORDER BY trace_id, segment NULLS LAST, t, reason;
-
-COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
-COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
-COMMENT ON COLUMN loss.records IS 'Number of missing records. Null if unknown.';
-COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
-COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
-COMMENT ON COLUMN loss.trace_id IS 'Trace identity.';
 
 -- Total time of phases whose action has a prefix: null without any phase, 0 without a matching
 -- one. Negative durations (clock corrections) count as 0.
@@ -3505,6 +3321,78 @@ COMMENT ON COLUMN restrictions.retries IS 'Number of retries allowed.';
 COMMENT ON COLUMN restrictions.priority IS 'User priority. Higher values run first.';
 COMMENT ON COLUMN restrictions.trace_id IS 'Trace identity.';
 
+-- A task record precedes the transitions of the same instant. A key that is submitted again
+-- begins anew.
+CREATE OR REPLACE MACRO task_states_at(at_t) AS TABLE
+WITH changes AS (
+    SELECT trace_id, key, finish AS state, t, (t, 1, rowid) AS place
+    FROM raw.transition
+    WHERE t <= at_t
+    UNION ALL
+    SELECT trace_id, key, coalesce(state, 'released'), t, (t, 0, rowid)
+    FROM raw.task
+    WHERE t <= at_t
+)
+SELECT
+    changes.key,
+    any_value(task.prefix) AS prefix,
+    arg_max(changes.state, place) AS state,
+    arg_max(changes.t, place) AS since_t,
+    changes.trace_id
+FROM changes
+LEFT JOIN _tasks AS task USING (trace_id, key)
+GROUP BY changes.trace_id, changes.key
+ORDER BY changes.trace_id, since_t, changes.key;
+
+CREATE OR REPLACE VIEW task_states AS FROM task_states_at('infinity'::DOUBLE);
+
+COMMENT ON MACRO TABLE task_states_at IS 'The view task_states at a given time, in seconds since the epoch.';
+COMMENT ON VIEW task_states IS 'State of each task at the end of the recording. One row per key. task_states_at(t) returns the states at another time.';
+COMMENT ON COLUMN task_states.key IS 'Task key.';
+COMMENT ON COLUMN task_states.prefix IS 'Key prefix. Null if the task was not recorded.';
+COMMENT ON COLUMN task_states.state IS 'State on the scheduler: released, waiting, no-worker, queued, processing, memory, erred or forgotten.';
+COMMENT ON COLUMN task_states.since_t IS 'Time of the last change of state, in seconds since the epoch.';
+COMMENT ON COLUMN task_states.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW unattempted AS
+WITH never AS (
+    SELECT trace_id, key FROM _key_summaries WHERE submissions > 0 AND NOT has_attempts
+),
+states AS (
+    SELECT
+        trace_id,
+        key,
+        bool_or(finish = 'erred') AS has_erred,
+        arg_max(finish, rowid) AS last_state
+    FROM raw.transition
+    SEMI JOIN never USING (trace_id, key)
+    GROUP BY trace_id, key
+)
+SELECT
+    task.key,
+    task.prefix,
+    CASE
+        WHEN states.has_erred THEN 'a dependency failed'
+        WHEN states.last_state IN ('waiting', 'queued', 'no-worker') THEN 'waiting at the end'
+        WHEN states.last_state = 'memory' OR task.state = 'memory' THEN 'result known before'
+        WHEN task.state = 'erred' THEN 'failed before the recording'
+        WHEN states.last_state IS NOT NULL THEN 'cancelled'
+        ELSE 'not needed'
+    END AS reason,
+    coalesce(states.last_state, task.state, 'released') AS last_state,
+    task.trace_id
+FROM _tasks AS task
+SEMI JOIN never USING (trace_id, key)
+LEFT JOIN states USING (trace_id, key)
+ORDER BY task.trace_id, task.seq;
+
+COMMENT ON VIEW unattempted IS 'Tasks that were never attempted, and why. One row per key.';
+COMMENT ON COLUMN unattempted.key IS 'Task key.';
+COMMENT ON COLUMN unattempted.prefix IS 'Key prefix.';
+COMMENT ON COLUMN unattempted.reason IS 'a dependency failed (so that the task erred, too), waiting at the end (of the recording), result known before (computed before the recording, or scattered), failed before the recording, cancelled (released before it was dispatched) or not needed (no transition: no requested result depends on it).';
+COMMENT ON COLUMN unattempted.last_state IS 'Last recorded state of the task.';
+COMMENT ON COLUMN unattempted.trace_id IS 'Trace identity.';
+
 -- Stacks estimated from caller-callee pairs. The self time of a function is divided among its
 -- callers as measured by Yappi, and further up in proportion to total time, as in gprof. Stacks
 -- below 1/2000 of the total time and recursive calls are not followed: the rest of a function's
@@ -4096,6 +3984,40 @@ COMMENT ON COLUMN profile_stacks.profiler IS 'Profiler: dask or yappi.';
 COMMENT ON COLUMN profile_stacks.log IS 'File name of the imported Yappi file.';
 COMMENT ON COLUMN profile_stacks.trace_id IS 'Trace identity.';
 
+-- Good attempts whose result was lost before a dependent had used it, and was computed again for
+-- the same submission of the key. Whether a client fetched a result is not recorded.
+CREATE OR REPLACE TABLE _discarded_results AS
+WITH attempts AS (
+    SELECT
+        *,
+        lead(seq) OVER in_order AS next_seq,
+        bool_or(outcome = 'memory') OVER (
+            in_order ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+        ) AS is_recomputed
+    FROM _task_runs
+    SEMI JOIN (FROM _key_summaries WHERE has_attempts AND NOT is_simple) USING (trace_id, key)
+    WINDOW in_order AS (PARTITION BY trace_id, key, submission ORDER BY seq)
+),
+repeated AS (
+    SELECT seq, end_seq, next_seq, key, trace_id
+    FROM attempts
+    WHERE outcome = 'memory' AND is_recomputed
+),
+used AS (
+    SELECT repeated.seq
+    FROM repeated
+    INNER JOIN (
+        SELECT trace_id, key AS dependent, unnest(dependencies) AS key FROM raw.task
+    ) AS needs USING (trace_id, key)
+    INNER JOIN _task_runs AS dependent
+        ON needs.trace_id = dependent.trace_id
+        AND needs.dependent = dependent.key
+        AND dependent.outcome = 'memory'
+        AND dependent.seq > repeated.end_seq
+        AND dependent.end_seq < repeated.next_seq
+)
+SELECT seq FROM repeated ANTI JOIN used USING (seq);
+
 CREATE OR REPLACE VIEW dependencies AS
 WITH edges AS (
     SELECT
@@ -4594,59 +4516,6 @@ COMMENT ON COLUMN task_phases.seconds IS 'Duration. Transfers can overlap each o
 COMMENT ON COLUMN task_phases.source IS 'Address of the worker that a transfer fetched from. Null for other phases.';
 COMMENT ON COLUMN task_phases.trace_id IS 'Trace identity.';
 
-CREATE OR REPLACE VIEW task_runs AS
-SELECT
-    key,
-    prefix,
-    attempt,
-    worker,
-    thread,
-    outcome,
-    processing_t,
-    compute_start_t,
-    compute_stop_t,
-    compute_seconds,
-    transfer_seconds,
-    deserialize_seconds,
-    disk_seconds,
-    queued_seconds,
-    nbytes,
-    typename,
-    span_id,
-    exception,
-    traceback,
-    run_id,
-    end_t,
-    role,
-    trace_id
-FROM _task_runs
-ORDER BY trace_id, seq;
-
-COMMENT ON VIEW task_runs IS 'Task attempts, with outcome and timing. One row per dispatch of a key to a worker, and per key that was processing when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded.';
-COMMENT ON COLUMN task_runs.key IS 'Task key.';
-COMMENT ON COLUMN task_runs.prefix IS 'Key prefix. Null if the task was not recorded.';
-COMMENT ON COLUMN task_runs.attempt IS 'Attempt number within the key, from 1.';
-COMMENT ON COLUMN task_runs.worker IS 'Address of the worker that ran the attempt, or was assigned it if it never ended.';
-COMMENT ON COLUMN task_runs.thread IS 'Thread id on the worker.';
-COMMENT ON COLUMN task_runs.outcome IS 'memory (success), erred (failed for good), retried (failed, then retried), lost (with its worker), rescheduled (raised Reschedule), cancelled (no longer needed) or unfinished (no end in the trace).';
-COMMENT ON COLUMN task_runs.processing_t IS 'Dispatch to the worker, in seconds since the epoch. Null if before the recording.';
-COMMENT ON COLUMN task_runs.compute_start_t IS 'Start of the computation, in seconds since the epoch.';
-COMMENT ON COLUMN task_runs.compute_stop_t IS 'End of the computation, in seconds since the epoch.';
-COMMENT ON COLUMN task_runs.compute_seconds IS 'Compute time. Null if the worker reported no times.';
-COMMENT ON COLUMN task_runs.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap, so it can exceed the wall time.';
-COMMENT ON COLUMN task_runs.deserialize_seconds IS 'Time to deserialize the task.';
-COMMENT ON COLUMN task_runs.disk_seconds IS 'Time to spill to disk and to read spilled results back.';
-COMMENT ON COLUMN task_runs.queued_seconds IS 'Time on the scheduler before dispatch, from the latest transition to waiting: waiting for dependencies, for a free thread and for a worker.';
-COMMENT ON COLUMN task_runs.nbytes IS 'Size of the result, measured by Dask''s sizeof.';
-COMMENT ON COLUMN task_runs.typename IS 'Type of the result.';
-COMMENT ON COLUMN task_runs.span_id IS 'Span of the task, as of its last submission before processing_t.';
-COMMENT ON COLUMN task_runs.exception IS 'Exception text.';
-COMMENT ON COLUMN task_runs.traceback IS 'Traceback text.';
-COMMENT ON COLUMN task_runs.run_id IS 'Dask''s run id of the attempt.';
-COMMENT ON COLUMN task_runs.end_t IS 'End recorded by the scheduler, in seconds since the epoch. Null if unfinished.';
-COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
-COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
-
 -- Worker processes. Addresses can be reused, so each process owns its address in [from_t, next
 -- from_t), and runs and samples are matched with ASOF joins. The first process of an address
 -- owns it from the beginning. An address that ran tasks or chunks or was sampled, but was never
@@ -4713,6 +4582,38 @@ FROM (
     UNION ALL BY NAME
     SELECT worker, '-infinity'::DOUBLE AS from_t, trace_id FROM unknown
 );
+
+-- Files whose number of entries coffea could not read, without a failed task: their events are
+-- missing. With skipbadfiles the task succeeds. Without a cluster there is no task, and the file
+-- was skipped if chunks of others were processed later.
+CREATE OR REPLACE TABLE _unread_files AS
+WITH chunks AS (
+    SELECT trace_id, max(chunk.rowid) AS last_record
+    FROM raw.chunk AS chunk
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS keys USING (trace_id, key)
+    GROUP BY trace_id
+)
+SELECT
+    coalesce(run.end_t, chunk.stop_t) AS t,
+    chunk.key,
+    chunk.dataset,
+    chunk.filename,
+    chunk.treename,
+    chunk.worker,
+    chunk.exception,
+    run.attempt,
+    run.prefix,
+    run.seq IS NOT NULL OR coalesce(chunk.rowid < chunks.last_record, false) AS is_skipped,
+    chunk.trace_id
+FROM raw.chunk AS chunk
+LEFT JOIN _task_runs AS run
+    ON chunk.trace_id = run.trace_id AND chunk.key = run.key AND chunk.run_id = run.run_id
+LEFT JOIN chunks ON chunk.trace_id = chunks.trace_id
+WHERE chunk.measured.until = 'metadata'
+    AND chunk.exception IS NOT NULL
+    AND coalesce(run.outcome = 'memory', true)
+-- The last attempt: without a cluster, coffea itself retries.
+QUALIFY row_number() OVER (PARTITION BY chunk.trace_id, chunk.key ORDER BY chunk.rowid DESC) = 1;
 
 CREATE OR REPLACE VIEW task_roles AS
 WITH submitted AS (
@@ -4931,6 +4832,65 @@ COMMENT ON COLUMN span_totals.total_last_t IS 'last_t, with nested spans.';
 COMMENT ON COLUMN span_totals.total_wall_seconds IS 'wall_seconds, with nested spans.';
 COMMENT ON COLUMN span_totals.trace_id IS 'Trace identity.';
 
+CREATE OR REPLACE VIEW task_runs AS
+SELECT
+    key,
+    prefix,
+    attempt,
+    worker,
+    thread,
+    outcome,
+    processing_t,
+    compute_start_t,
+    compute_stop_t,
+    compute_seconds,
+    transfer_seconds,
+    deserialize_seconds,
+    disk_seconds,
+    queued_seconds,
+    nbytes,
+    typename,
+    span_id,
+    exception,
+    traceback,
+    run_id,
+    end_t,
+    role,
+    outcome = 'memory' AND discarded.seq IS NULL AS kept,
+    files.filename,
+    trace_id
+FROM _task_runs AS run
+LEFT JOIN _discarded_results AS discarded USING (seq)
+LEFT JOIN _task_files AS files USING (trace_id, key)
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW task_runs IS 'Task attempts, with outcome and timing. One row per dispatch of a key to a worker, and per key that was processing when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded.';
+COMMENT ON COLUMN task_runs.key IS 'Task key.';
+COMMENT ON COLUMN task_runs.prefix IS 'Key prefix. Null if the task was not recorded.';
+COMMENT ON COLUMN task_runs.attempt IS 'Attempt number within the key, from 1.';
+COMMENT ON COLUMN task_runs.worker IS 'Address of the worker that ran the attempt, or was assigned it if it never ended.';
+COMMENT ON COLUMN task_runs.thread IS 'Thread id on the worker.';
+COMMENT ON COLUMN task_runs.outcome IS 'memory (success), erred (failed for good), retried (failed, then retried), lost (with its worker), rescheduled (raised Reschedule), cancelled (no longer needed) or unfinished (no end in the trace).';
+COMMENT ON COLUMN task_runs.processing_t IS 'Dispatch to the worker, in seconds since the epoch. Null if before the recording.';
+COMMENT ON COLUMN task_runs.compute_start_t IS 'Start of the computation, in seconds since the epoch.';
+COMMENT ON COLUMN task_runs.compute_stop_t IS 'End of the computation, in seconds since the epoch.';
+COMMENT ON COLUMN task_runs.compute_seconds IS 'Compute time. Null if the worker reported no times.';
+COMMENT ON COLUMN task_runs.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap, so it can exceed the wall time.';
+COMMENT ON COLUMN task_runs.deserialize_seconds IS 'Time to deserialize the task.';
+COMMENT ON COLUMN task_runs.disk_seconds IS 'Time to spill to disk and to read spilled results back.';
+COMMENT ON COLUMN task_runs.queued_seconds IS 'Time on the scheduler before dispatch, from the latest transition to waiting: waiting for dependencies, for a free thread and for a worker.';
+COMMENT ON COLUMN task_runs.nbytes IS 'Size of the result, measured by Dask''s sizeof.';
+COMMENT ON COLUMN task_runs.typename IS 'Type of the result.';
+COMMENT ON COLUMN task_runs.span_id IS 'Span of the task, as of its last submission before processing_t.';
+COMMENT ON COLUMN task_runs.exception IS 'Exception text.';
+COMMENT ON COLUMN task_runs.traceback IS 'Traceback text.';
+COMMENT ON COLUMN task_runs.run_id IS 'Dask''s run id of the attempt.';
+COMMENT ON COLUMN task_runs.end_t IS 'End recorded by the scheduler, in seconds since the epoch. Null if unfinished.';
+COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
+COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that was kept: the last one of its key, or one that a dependent used before it was lost. False for a result that was lost with its worker and computed again, and for all attempts without a result.';
+COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
+COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
+
 -- Lifetime of each process within the recording, and its number of threads.
 CREATE OR REPLACE VIEW _worker_presence AS
 WITH sampled_threads AS (
@@ -4949,7 +4909,8 @@ INNER JOIN _trace_range AS recording USING (trace_id)
 LEFT JOIN sampled_threads USING (trace_id, worker);
 
 -- Workers that left, with the reason, and whether Dask expected it. The event `remove-worker`
--- decides; without it, a broken connection counts as unexpected.
+-- decides; without it, a broken connection counts as unexpected. Since distributed 2024.4.2, a
+-- nanny that kills its worker for memory logs an event.
 CREATE OR REPLACE TABLE _worker_removals AS
 WITH removal_events AS (
     SELECT
@@ -4967,12 +4928,41 @@ WITH removal_events AS (
         PARTITION BY trace_id, coalesce(worker, payload ->> '$.worker'), payload ->> '$.stimulus_id'
         ORDER BY rowid
     ) = 1
+),
+kills AS (
+    SELECT
+        process,
+        CASE WHEN coalesce(limit_bytes, memory_bytes) >= 2 ** 30 THEN 'GiB' ELSE 'MiB' END AS unit,
+        CASE unit WHEN 'GiB' THEN 2 ** 30 ELSE 2 ** 20 END AS unit_bytes,
+        CASE unit WHEN 'GiB' THEN '%.1f' ELSE '%.0f' END AS number,
+        concat_ws(
+            ' ',
+            'killed by its nanny at',
+            printf(number, memory_bytes / unit_bytes),
+            'of ' || printf(number, limit_bytes / unit_bytes),
+            unit
+        ) AS kill
+    FROM (
+        SELECT
+            killed.process,
+            any_value(killed.memory_limit_bytes) AS limit_bytes,
+            max((event.payload ->> '$.rss')::DOUBLE) AS memory_bytes
+        FROM raw.event AS event
+        ASOF INNER JOIN _workers AS killed
+            ON event.trace_id = killed.trace_id
+            AND coalesce(event.worker, event.payload ->> '$.worker') = killed.worker
+            AND event.t >= killed.from_t
+        WHERE event.topic = 'worker-restart-memory'
+        GROUP BY killed.process
+    )
 )
 SELECT
     workers.process,
     workers.worker,
     workers.removed_t,
-    regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '') AS reason,
+    workers.removal_stimulus_id AS stimulus_id,
+    kills.kill,
+    coalesce(kills.kill, regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '')) AS reason,
     coalesce(
         removal_events.expected,
         NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'),
@@ -4987,6 +4977,7 @@ LEFT JOIN removal_events
     ON workers.trace_id = removal_events.trace_id
     AND workers.worker = removal_events.worker
     AND workers.removal_stimulus_id = removal_events.stimulus_id
+LEFT JOIN kills USING (process)
 WHERE workers.removed_t IS NOT NULL;
 
 -- Status changes reported by a worker, and its departure.
@@ -5243,8 +5234,19 @@ SELECT
     -- A time range can cut it off.
     whole_seconds AS compute_seconds,
     CASE WHEN chunks_in_task = 1 THEN whole_seconds / nullif(events, 0) END AS event_seconds,
-    process.process
-FROM judged
+    process.process,
+    -- The first chunk of a process and those that began beside it also pay for imports and for
+    -- the first opening of a file. The next one on the same thread begins within 1 ms.
+    coalesce(
+        process.process IS NOT NULL
+        AND begin_t + 0.001 < first_value(begin_t + whole_seconds) OVER (
+            PARTITION BY process.process ORDER BY begin_t, judged.seq, start_t, part
+        ),
+        false
+    ) AS is_warming_up
+FROM (
+    SELECT *, coalesce(start_t, end_t - whole_seconds) AS begin_t FROM judged
+) AS judged
 ASOF LEFT JOIN _workers AS process
     ON judged.trace_id = process.trace_id
     AND judged.worker = process.worker
@@ -5304,7 +5306,13 @@ matched AS (
 SELECT
     jobs.* EXCLUDE (worker),
     matched.worker,
-    coalesce(matched.candidate_workers, 0) AS candidate_workers
+    coalesce(matched.candidate_workers, 0) AS candidate_workers,
+    list_filter(
+        json_keys(jobs.value -> '$.modules'),
+        lambda module: coalesce(
+            (jobs.value -> '$.modules' -> module ->> 'partial')::BOOLEAN, false
+        )
+    ) AS partial_modules
 FROM jobs
 LEFT JOIN matched USING (source, trace_id);
 
@@ -5352,86 +5360,197 @@ FROM _trace_range AS recording
 LEFT JOIN cores USING (trace_id)
 LEFT JOIN peaks USING (trace_id);
 
-CREATE OR REPLACE VIEW failures AS
+-- As Span.cumulative_worker_metrics of distributed: the thread time that the cluster offered
+-- while a span was active, minus what execute metrics of the span and those below it explain.
+CREATE OR REPLACE VIEW span_idle AS
+WITH RECURSIVE ancestry AS (
+    -- UNION removes duplicates, so that cycles end.
+    SELECT trace_id, span_id, span_id AS ancestor FROM spans
+    UNION
+    SELECT ancestry.trace_id, ancestry.span_id, spans.parent_id
+    FROM ancestry
+    INNER JOIN spans
+        ON ancestry.trace_id = spans.trace_id AND ancestry.ancestor = spans.span_id
+    WHERE spans.parent_id IS NOT NULL
+),
+own AS (
+    SELECT trace_id, span_id, min(t) AS start_t FROM _tasks GROUP BY trace_id, span_id
+    UNION ALL BY NAME
+    SELECT
+        trace_id,
+        span_id,
+        CASE
+            WHEN bool_or(run.end_t IS NULL) THEN max(recording.stop_t)
+            ELSE max(coalesce(run.compute_stop_t, run.end_t))
+        END AS stop_t
+    FROM _task_runs AS run
+    INNER JOIN _trace_range AS recording USING (trace_id)
+    GROUP BY trace_id, span_id
+    UNION ALL BY NAME
+    SELECT trace_id, span_id, sum(delta) AS known_seconds
+    FROM raw.fine_metric
+    WHERE context = 'execute' AND unit = 'seconds'
+    GROUP BY trace_id, span_id
+),
+active AS (
+    SELECT
+        ancestry.trace_id,
+        ancestry.ancestor AS span_id,
+        min(own.start_t) AS start_t,
+        max(own.stop_t) AS stop_t,
+        sum(own.known_seconds) AS known_seconds
+    FROM ancestry
+    INNER JOIN own USING (trace_id, span_id)
+    GROUP BY ancestry.trace_id, ancestry.ancestor
+),
+offered AS (
+    SELECT
+        active.trace_id,
+        active.span_id,
+        sum(
+            presence.nthreads
+            * greatest(least(presence.to_t, stop_t) - greatest(presence.from_t, start_t), 0)
+        ) AS thread_seconds
+    FROM active
+    INNER JOIN _worker_presence AS presence USING (trace_id)
+    -- least() and greatest() ignore nulls.
+    WHERE active.start_t IS NOT NULL AND active.stop_t IS NOT NULL
+    GROUP BY active.trace_id, active.span_id
+)
 SELECT
-    end_t AS t,
-    CASE outcome
-        WHEN 'erred' THEN 'task erred'
-        WHEN 'retried' THEN 'attempt retried'
-        ELSE 'attempt lost'
-    END AS what,
-    key,
-    worker,
-    exception,
-    attempt,
-    prefix,
-    traceback,
+    spans.span_id,
+    spans.name,
+    spans.path,
+    active.start_t,
+    active.stop_t,
+    offered.thread_seconds,
+    active.known_seconds,
     CASE
-        WHEN outcome = 'lost' THEN 'its worker went away: ' || end_reason
-        WHEN outcome = 'erred' AND NOT starts_with(end_reason, 'task-erred')
-            THEN 'given up by Dask: ' || end_reason
-    END AS detail,
-    trace_id
-FROM _task_runs
-WHERE outcome IN ('erred', 'retried', 'lost')
-UNION ALL
--- Failures without a failed task: the exception was suppressed, or there was no task.
-SELECT
-    chunk.end_t,
-    CASE chunk.outcome
-        WHEN 'skipped' THEN 'chunk skipped'
-        WHEN 'retried' THEN 'attempt retried'
-        ELSE 'chunk erred'
-    END,
-    chunk.key,
-    chunk.worker,
-    chunk.exception,
-    chunk.attempt,
-    run.prefix,
-    NULL,
-    concat_ws(
-        ', ',
-        chunk.dataset,
-        chunk.filename,
-        'entries ' || chunk.entry_start || ' to ' || chunk.entry_stop
-    ),
-    chunk.trace_id
-FROM _chunks AS chunk
-LEFT JOIN _task_runs AS run USING (seq)
-WHERE chunk.outcome = 'skipped'
-    OR (NOT chunk.has_task AND chunk.outcome IN ('erred', 'retried'))
-UNION ALL
-SELECT
-    removed_t,
-    'worker lost',
-    NULL,
-    worker,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    concat_ws(
-        ', ',
-        reason,
-        nullif(processing_tasks, 0) || ' tasks assigned',
-        nullif(lost_results, 0) || ' results to recompute',
-        nullif(lost_data, 0) || ' pieces of scattered data lost'
-    ),
-    trace_id
-FROM _worker_removals
-WHERE NOT expected
+        WHEN offered.thread_seconds IS NOT NULL
+            THEN greatest(offered.thread_seconds - coalesce(active.known_seconds, 0), 0)
+    END AS idle_seconds,
+    idle_seconds / nullif(offered.thread_seconds, 0) AS idle_share,
+    spans.trace_id
+FROM spans
+LEFT JOIN active USING (trace_id, span_id)
+LEFT JOIN offered USING (trace_id, span_id)
+ORDER BY spans.trace_id, idle_seconds DESC NULLS LAST, spans.span_id;
+
+COMMENT ON VIEW span_idle IS 'Thread time that was idle or spent on other spans while a span was active. One row per span, with the spans below it; most idle time first. Equal to "idle or other spans" of Span.cumulative_worker_metrics in distributed.';
+COMMENT ON COLUMN span_idle.span_id IS 'Span identity.';
+COMMENT ON COLUMN span_idle.name IS 'Span name, without the enclosing spans.';
+COMMENT ON COLUMN span_idle.path IS 'Names from the outermost span to this one.';
+COMMENT ON COLUMN span_idle.start_t IS 'First submission of a task of the span, in seconds since the epoch.';
+COMMENT ON COLUMN span_idle.stop_t IS 'End of its last computation, in seconds since the epoch; end of the recording if an attempt has no end.';
+COMMENT ON COLUMN span_idle.thread_seconds IS 'Thread time that the cluster offered from start_t to stop_t. Null if the number of threads is unknown.';
+COMMENT ON COLUMN span_idle.known_seconds IS 'Seconds of the fine metrics of its tasks (context execute). Null if none were recorded.';
+COMMENT ON COLUMN span_idle.idle_seconds IS 'thread_seconds - known_seconds, at least 0.';
+COMMENT ON COLUMN span_idle.idle_share IS 'idle_seconds / thread_seconds.';
+COMMENT ON COLUMN span_idle.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW failures AS
+SELECT * EXCLUDE (trace_id), _error_cause(exception) AS cause, trace_id
+FROM (
+    SELECT
+        run.end_t AS t,
+        CASE run.outcome
+            WHEN 'erred' THEN 'task erred'
+            WHEN 'retried' THEN 'attempt retried'
+            ELSE 'attempt lost'
+        END AS what,
+        run.key,
+        run.worker,
+        run.exception,
+        run.attempt,
+        run.prefix,
+        run.traceback,
+        CASE
+            WHEN run.outcome = 'lost' THEN
+                coalesce('its worker was ' || removal.kill, 'its worker went away: ' || run.end_reason)
+            WHEN run.outcome = 'erred' AND NOT starts_with(run.end_reason, 'task-erred') THEN
+                'given up by Dask: ' || coalesce('its worker was ' || removal.kill, run.end_reason)
+        END AS detail,
+        run.trace_id
+    FROM _task_runs AS run
+    LEFT JOIN raw.transition AS ending ON run.end_seq = ending.rowid
+    LEFT JOIN _worker_removals AS removal
+        ON run.trace_id = removal.trace_id
+        AND run.worker = removal.worker
+        AND ending.stimulus_id = removal.stimulus_id
+    WHERE run.outcome IN ('erred', 'retried', 'lost')
+    UNION ALL
+    -- Failures without a failed task: the exception was suppressed, or there was no task.
+    SELECT
+        chunk.end_t,
+        CASE chunk.outcome
+            WHEN 'skipped' THEN 'chunk skipped'
+            WHEN 'retried' THEN 'attempt retried'
+            ELSE 'chunk erred'
+        END,
+        chunk.key,
+        chunk.worker,
+        chunk.exception,
+        chunk.attempt,
+        run.prefix,
+        NULL,
+        concat_ws(
+            ', ',
+            chunk.dataset,
+            chunk.filename,
+            'entries ' || chunk.entry_start || ' to ' || chunk.entry_stop
+        ),
+        chunk.trace_id
+    FROM _chunks AS chunk
+    LEFT JOIN _task_runs AS run USING (seq)
+    WHERE chunk.outcome = 'skipped'
+        OR (NOT chunk.has_task AND chunk.outcome IN ('erred', 'retried'))
+    UNION ALL
+    SELECT
+        t,
+        CASE WHEN is_skipped THEN 'file skipped' ELSE 'file unreadable' END,
+        key,
+        worker,
+        exception,
+        attempt,
+        prefix,
+        NULL,
+        concat_ws(', ', dataset, filename, 'its events are missing'),
+        trace_id
+    FROM _unread_files
+    UNION ALL
+    SELECT
+        removed_t,
+        'worker lost',
+        NULL,
+        worker,
+        NULL,
+        NULL,
+        NULL,
+        NULL,
+        concat_ws(
+            ', ',
+            reason,
+            nullif(processing_tasks, 0) || ' tasks assigned',
+            nullif(lost_results, 0) || ' results to recompute',
+            nullif(lost_data, 0) || ' pieces of scattered data lost'
+        ),
+        trace_id
+    FROM _worker_removals
+    WHERE NOT expected
+)
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 
-COMMENT ON VIEW failures IS 'Failed attempts and lost workers. One row per failed, lost or skipped attempt and per worker lost unexpectedly.';
+COMMENT ON VIEW failures IS 'Failed attempts and lost workers. One row per failed, lost or skipped attempt, per skipped file and per worker lost unexpectedly.';
 COMMENT ON COLUMN failures.t IS 'Time on the scheduler, in seconds since the epoch.';
-COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (exception suppressed by skipbadfiles), chunk erred (without a cluster) or worker lost.';
+COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (exception suppressed by skipbadfiles), chunk erred (without a cluster), file skipped (its number of entries could not be read; skipbadfiles), file unreadable (the same without a cluster and skipbadfiles) or worker lost.';
 COMMENT ON COLUMN failures.key IS 'Task key. Null for a worker.';
 COMMENT ON COLUMN failures.worker IS 'Worker address.';
 COMMENT ON COLUMN failures.exception IS 'Exception text.';
 COMMENT ON COLUMN failures.attempt IS 'Attempt number within the key.';
 COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN failures.traceback IS 'Traceback text.';
-COMMENT ON COLUMN failures.detail IS 'Further information: why a worker left and what was lost with it, why Dask gave up on a task, which entries were skipped.';
+COMMENT ON COLUMN failures.detail IS 'Further information: why a worker left and what was lost with it, why Dask gave up on a task, which entries were skipped. A nanny that kills its worker for memory is recorded with distributed 2024.4.2 and later.';
+COMMENT ON COLUMN failures.cause IS 'Text of the error that caused the exception, if coffea quotes it (Failed processing file: …); otherwise the exception.';
 COMMENT ON COLUMN failures.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE MACRO stragglers_by(min_relative_duration) AS TABLE
@@ -5562,16 +5681,40 @@ SELECT process, 'presence', from_t, to_t, 1, trace_id FROM _worker_presence
 UNION ALL
 SELECT process, 'threads', from_t, to_t, nthreads, trace_id FROM _worker_presence;
 
--- Cost model of chunks by dataset: fixed time plus time per event. A least-squares line is
--- fitted, outliers are removed, and the line is fitted again. If the sizes are too similar to
--- determine the fixed time, the measured time to open a file replaces it.
+-- Cost model of chunks by dataset: fixed time plus time per event, a least-squares line. Chunks
+-- that ran while their process warmed up are left out, and after a first fit, outliers. The line
+-- is drawn only through sizes that differ by a factor of 2 or more: a line through similar sizes
+-- is extrapolated to size 0, where any trend of the run becomes a fixed time.
 CREATE OR REPLACE TABLE _chunk_cost_models AS
 WITH results AS (
-    SELECT trace_id, dataset, events, compute_seconds AS seconds, open_seconds
+    SELECT trace_id, dataset, process, events, compute_seconds AS seconds, is_warming_up
     FROM _chunks
     WHERE is_first_result AND chunks_in_task = 1 AND events > 0 AND compute_seconds > 0
         -- Chunks cut off by a time range are excluded.
         AND compute_seconds = whole_seconds
+),
+-- At least three chunks are on either side of the middle (of logarithms): one odd chunk, such as
+-- the rest of a file, does not determine the line.
+sizes AS (
+    SELECT *, sqrt(min(events) OVER same * max(events) OVER same) AS middle
+    FROM results
+    WHERE NOT is_warming_up
+    WINDOW same AS (PARTITION BY trace_id, dataset)
+),
+spread AS (
+    SELECT trace_id, dataset
+    FROM sizes
+    GROUP BY trace_id, dataset
+    HAVING max(events) >= 2 * min(events)
+        AND least(count(*) FILTER (events < middle), count(*) FILTER (events > middle)) > 2
+),
+warm AS (
+    SELECT results.*
+    FROM results
+    INNER JOIN spread
+        ON results.trace_id = spread.trace_id
+        AND results.dataset IS NOT DISTINCT FROM spread.dataset
+    WHERE NOT results.is_warming_up
 ),
 rough AS (
     SELECT
@@ -5581,19 +5724,17 @@ rough AS (
         regr_slope(seconds, events) AS event_seconds,
         -- Smaller residuals are not outliers.
         0.01 * median(seconds) AS tolerance
-    FROM results
+    FROM warm
     GROUP BY trace_id, dataset
-    HAVING count(DISTINCT events) > 2
 ),
 residuals AS (
     SELECT
-        results.*,
+        warm.*,
         rough.tolerance,
-        results.seconds - rough.fixed_seconds - rough.event_seconds * results.events AS residual
-    FROM results
+        warm.seconds - rough.fixed_seconds - rough.event_seconds * warm.events AS residual
+    FROM warm
     INNER JOIN rough
-        ON results.trace_id = rough.trace_id
-        AND results.dataset IS NOT DISTINCT FROM rough.dataset
+        ON warm.trace_id = rough.trace_id AND warm.dataset IS NOT DISTINCT FROM rough.dataset
 ),
 near AS (
     SELECT
@@ -5605,7 +5746,7 @@ near AS (
     FROM residuals
     WINDOW same AS (PARTITION BY trace_id, dataset)
 ),
-kept AS (
+fitted AS (
     SELECT *
     FROM near
     WINDOW same AS (PARTITION BY trace_id, dataset)
@@ -5616,7 +5757,7 @@ line AS (
     SELECT
         trace_id,
         dataset,
-        count(*) AS chunks,
+        count(*) AS fitted_chunks,
         regr_intercept(seconds, events) AS line_fixed_seconds,
         regr_slope(seconds, events) AS line_event_seconds,
         regr_r2(seconds, events) AS r2,
@@ -5630,87 +5771,85 @@ line AS (
             / (count(*) - 2)
             * (1 / count(*) + regr_avgx(seconds, events) ** 2 / regr_sxx(seconds, events))
         ) AS fixed_error
-    FROM kept
+    FROM fitted
     GROUP BY trace_id, dataset
-    HAVING count(*) > 4 AND count(DISTINCT events) > 2
+    HAVING count(*) > 4 AND max(events) > min(events)
 ),
-opening AS (
+totals AS (
     SELECT
         trace_id,
         dataset,
-        count(*) AS chunks,
+        count(*) AS all_chunks,
+        count(*) FILTER (NOT is_warming_up) AS chunks,
         count(DISTINCT events) AS sizes,
+        count(DISTINCT process) AS processes,
+        min(events) AS smallest_chunk_events,
         median(events) AS median_events,
-        max(events) AS most_events,
-        sum(seconds) AS seconds,
-        CASE WHEN count(open_seconds) = count(*) THEN median(open_seconds) END AS open_seconds,
-        CASE
-            WHEN count(open_seconds) = count(*) THEN median((seconds - open_seconds) / events)
-        END AS open_event_seconds
+        max(events) AS largest_chunk_events,
+        sum(events) AS events,
+        sum(seconds) AS seconds
     FROM results
     GROUP BY trace_id, dataset
 ),
-chosen AS (
+judged AS (
     SELECT
-        opening.* EXCLUDE (open_event_seconds),
-        opening.chunks - line.chunks AS outliers,
+        totals.*,
+        totals.chunks - line.fitted_chunks AS outliers,
         line.line_fixed_seconds,
         line.fixed_error,
         line.line_event_seconds,
         line.r2,
         -- Upper bound of the fixed time.
         greatest(line_fixed_seconds, 0) + 2 * line.fixed_error AS fixed_bound,
-        -- Below this, the time of a chunk is considered independent of its number of events.
-        0.01 * opening.seconds / opening.chunks / opening.median_events AS least_event_seconds,
-        line_event_seconds > least_event_seconds AS grows,
-        CASE
-            WHEN grows AND line_fixed_seconds > 2 * line.fixed_error THEN 'fit'
-            -- A fixed time compatible with 0 and below 5 % is determined well enough, too.
-            WHEN grows
-                AND greatest(fixed_bound, -line_fixed_seconds)
-                    < 0.05 * line_event_seconds * opening.median_events THEN 'fit'
-            WHEN coalesce(line_fixed_seconds, 0) >= -2 * coalesce(line.fixed_error, 0)
-                AND opening.chunks > 4
-                AND open_event_seconds > least_event_seconds THEN 'opening'
-        END AS method,
-        CASE method
-            WHEN 'fit' THEN greatest(line_fixed_seconds, 0)
-            WHEN 'opening' THEN opening.open_seconds
-        END AS fixed_seconds,
-        CASE method
-            WHEN 'fit' THEN line_event_seconds
-            WHEN 'opening' THEN open_event_seconds
-        END AS event_seconds,
-        -- Fixed time used for min_events: its upper bound if it is compatible with 0.
-        CASE
-            WHEN method = 'fit' AND line_fixed_seconds <= 2 * line.fixed_error THEN fixed_bound
-            ELSE fixed_seconds
-        END AS burden_seconds
-    FROM opening
+        -- Below 1 % of the mean, the time of a chunk does not depend on its number of events.
+        line_event_seconds > 0.01 * totals.seconds / totals.all_chunks / totals.median_events
+            AS grows,
+        -- The fixed time is determined to within half of its value, or compatible with 0 and
+        -- below 5 % of a chunk.
+        coalesce(
+            grows AND (
+                line_fixed_seconds > 2 * line.fixed_error
+                OR greatest(fixed_bound, -line_fixed_seconds)
+                    < 0.05 * line_event_seconds * totals.median_events
+            ),
+            false
+        ) AS is_known
+    FROM totals
     LEFT JOIN line
-        ON opening.trace_id = line.trace_id
-        AND opening.dataset IS NOT DISTINCT FROM line.dataset
+        ON totals.trace_id = line.trace_id AND totals.dataset IS NOT DISTINCT FROM line.dataset
+),
+models AS (
+    SELECT
+        *,
+        CASE WHEN is_known THEN greatest(line_fixed_seconds, 0) END AS fixed_seconds,
+        CASE WHEN is_known THEN line_event_seconds END AS event_seconds,
+        -- Fixed time used for the recommendation: its upper bound if it is compatible with 0.
+        CASE
+            WHEN line_fixed_seconds <= 2 * fixed_error THEN fixed_bound
+            ELSE line_fixed_seconds
+        END AS burden_seconds
+    FROM judged
 ),
 errors AS (
     SELECT
         results.trace_id,
         results.dataset,
         median(
-            abs(results.seconds - chosen.fixed_seconds - chosen.event_seconds * results.events)
+            abs(results.seconds - models.fixed_seconds - models.event_seconds * results.events)
             / results.seconds
         ) AS relative_error
     FROM results
-    INNER JOIN chosen
-        ON results.trace_id = chosen.trace_id
-        AND results.dataset IS NOT DISTINCT FROM chosen.dataset
-    WHERE chosen.method IS NOT NULL
+    INNER JOIN models
+        ON results.trace_id = models.trace_id
+        AND results.dataset IS NOT DISTINCT FROM models.dataset
+    WHERE models.is_known AND NOT results.is_warming_up
     GROUP BY results.trace_id, results.dataset
 )
-SELECT chosen.*, errors.relative_error
-FROM chosen
+SELECT models.*, errors.relative_error
+FROM models
 LEFT JOIN errors
-    ON chosen.trace_id = errors.trace_id
-    AND chosen.dataset IS NOT DISTINCT FROM errors.dataset;
+    ON models.trace_id = errors.trace_id
+    AND models.dataset IS NOT DISTINCT FROM errors.dataset;
 
 CREATE OR REPLACE VIEW chunk_branches AS
 SELECT
@@ -5819,8 +5958,11 @@ SELECT
     chunk.from_checkpoint,
     chunk.measured_until,
     chunk.chunks_in_task,
+    chunk.outcome = 'memory' AND discarded.seq IS NULL AS kept,
+    chunk.bytes_read / nullif(chunk.events, 0) AS bytes_per_event,
     chunk.trace_id
 FROM _chunks AS chunk
+LEFT JOIN _discarded_results AS discarded USING (seq)
 LEFT JOIN raw.chunk AS identity ON identity.rowid = chunk.identity_record
 LEFT JOIN raw.chunk AS measured ON measured.rowid = chunk.measured_record
 ORDER BY chunk.trace_id, chunk.seq NULLS LAST, chunk.start_t, chunk.part;
@@ -5874,6 +6016,8 @@ COMMENT ON COLUMN chunks.memory_peak_bytes IS 'Peak process memory during the ch
 COMMENT ON COLUMN chunks.from_checkpoint IS 'True if the result was loaded from a checkpoint, without reading or processing.';
 COMMENT ON COLUMN chunks.measured_until IS 'What ended at stop_t: processed, or read if the task went on with the data (dask-awkward).';
 COMMENT ON COLUMN chunks.chunks_in_task IS 'Number of chunks that the task reads. More than 1 only with dask-awkward.';
+COMMENT ON COLUMN chunks.kept IS 'True if the attempt computed a result that was kept, as in task_runs. False for a skipped chunk.';
+COMMENT ON COLUMN chunks.bytes_per_event IS 'bytes_read / events.';
 COMMENT ON COLUMN chunks.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW datasets AS
@@ -5908,6 +6052,8 @@ totals AS (
         END::BIGINT AS events,
         sum(bytes_read)::BIGINT AS bytes_read,
         sum(compute_seconds) AS compute_seconds,
+        sum(compute_seconds) FILTER (outcome = 'memory' AND discarded.seq IS NULL)
+            AS kept_seconds,
         sum(events) FILTER (is_first_result)
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
@@ -5933,15 +6079,21 @@ totals AS (
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
         avg(branches_read / nullif(file_branches, 0)) FILTER (is_first_result) AS branch_share,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
+        sum(bytes_read) FILTER (is_first_result)
+            / nullif(sum(events) FILTER (is_first_result AND bytes_read IS NOT NULL), 0)
+            AS bytes_per_event,
         trace_id
     FROM _chunks
+    LEFT JOIN _discarded_results AS discarded USING (seq)
     GROUP BY trace_id, dataset
 )
 SELECT
-    totals.* EXCLUDE (branch_share, checkpointed_chunks, trace_id),
+    totals.* EXCLUDE (branch_share, checkpointed_chunks, kept_seconds, bytes_per_event, trace_id),
     branch_share,
     shares.file_read_ratio,
     checkpointed_chunks,
+    kept_seconds,
+    bytes_per_event,
     totals.trace_id
 FROM totals
 LEFT JOIN shares
@@ -5977,6 +6129,8 @@ COMMENT ON COLUMN datasets.compression_ratio IS 'Uncompressed bytes divided by c
 COMMENT ON COLUMN datasets.branch_share IS 'Share of the branches of a file that was read, averaged over the chunks.';
 COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes read by processed chunks divided by the size of their files. Can exceed 1, since each chunk opens the file again.';
 COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
+COMMENT ON COLUMN datasets.kept_seconds IS 'Compute time of attempts whose result was kept, as in chunks.kept.';
+COMMENT ON COLUMN datasets.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
 COMMENT ON COLUMN datasets.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW sections AS
@@ -6043,6 +6197,274 @@ COMMENT ON COLUMN sections.filename IS 'File of the chunk. Null for other tasks 
 COMMENT ON COLUMN sections.exception IS 'Text of the exception that ended the section.';
 COMMENT ON COLUMN sections.trace_id IS 'Trace identity.';
 
+-- Losses come from four sources: the reader (raw.damage), the recorder (records of kind loss,
+-- repeated as sums in the trailer), the trailer's record counts and imported logs. A line that cannot be read
+-- is also missing from the trailer's count, so it is subtracted there.
+CREATE OR REPLACE VIEW loss AS
+WITH first_trailer AS (
+    FROM raw.trailer
+    WHERE rowid IN (SELECT min(rowid) FROM raw.trailer GROUP BY trace_id, segment)
+),
+-- Imported records follow the trailer and have counts of their own.
+counted AS (
+    SELECT trace_id, segment, t, records_by_kind FROM first_trailer
+    UNION ALL
+    SELECT trace_id, segment, t, records_by_kind FROM raw.import
+    UNION ALL
+    SELECT trace_id, segment, t, map(['import'], [1]) FROM raw.import
+),
+expected AS (
+    SELECT trace_id, segment, max(t) AS t, kind, sum(records)::BIGINT AS records
+    FROM (
+        SELECT
+            trace_id,
+            segment,
+            t,
+            unnest(map_keys(records_by_kind)) AS kind,
+            unnest(map_values(records_by_kind)) AS records
+        FROM counted
+    )
+    GROUP BY trace_id, segment, kind
+),
+found AS (
+    SELECT
+        trace_id,
+        segment,
+        stop_t AS t,
+        unnest(map_keys(records_by_kind)) AS kind,
+        unnest(map_values(records_by_kind)) AS records
+    FROM raw.segments
+),
+-- The reader counts unknown kinds.
+surplus AS (
+    SELECT
+        trace_id,
+        segment,
+        found.t,
+        kind,
+        found.records - CASE
+            WHEN kind IN ('header', 'trailer') THEN 1
+            ELSE coalesce(expected.records, 0)
+        END AS records
+    FROM found
+    LEFT JOIN expected USING (trace_id, segment, kind)
+    WHERE
+        kind IN ('header', 'trailer')
+        OR (
+            kind IN (SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw')
+            AND EXISTS (
+                SELECT 1
+                FROM first_trailer
+                WHERE first_trailer.trace_id = found.trace_id
+                    AND first_trailer.segment = found.segment
+            )
+        )
+),
+missing AS (
+    SELECT
+        expected.trace_id,
+        expected.segment,
+        max(expected.t) AS t,
+        sum(greatest(expected.records - coalesce(segments.records_by_kind[expected.kind], 0), 0))
+            - any_value(segments.unreadable) AS records,
+        string_agg(
+            expected.kind || ' '
+                || expected.records - coalesce(segments.records_by_kind[expected.kind], 0),
+            ', ' ORDER BY expected.kind
+        ) FILTER (expected.records > coalesce(segments.records_by_kind[expected.kind], 0)) AS kinds
+    FROM expected
+    INNER JOIN raw.segments AS segments USING (trace_id, segment)
+    GROUP BY expected.trace_id, expected.segment
+),
+dropped AS (
+    SELECT
+        trace_id,
+        max(t) AS t,
+        kind,
+        sum(records) AS records
+    FROM (
+        SELECT
+            trace_id,
+            t,
+            unnest(map_keys(dropped_by_kind)) AS kind,
+            unnest(map_values(dropped_by_kind)) AS records
+        FROM raw.trailer
+    )
+    GROUP BY trace_id, kind
+),
+explained AS (
+    -- Records removed with an older segment were written, and no trailer counts them.
+    SELECT trace_id, record_kind AS kind, sum(records) AS records
+    FROM raw.loss
+    WHERE NOT starts_with(coalesce(reason, ''), 'an older segment')
+    GROUP BY trace_id, record_kind
+),
+numbers AS (
+    SELECT
+        trace_id,
+        segment,
+        coalesce(lag(segment) OVER (PARTITION BY trace_id ORDER BY segment), 0) AS previous
+    FROM raw.segments
+),
+everything AS (
+    SELECT damage.reason, damage.records, damage.detail, segments.stop_t AS t, trace_id, segment
+    FROM raw.damage AS damage
+    LEFT JOIN raw.segments AS segments USING (trace_id, segment)
+    UNION ALL
+    SELECT
+        'no trailer',
+        NULL,
+        'the recording did not end in order: it was killed, its client was closed, the '
+        || 'scheduler died, or it is still running; later records are unknown',
+        stop_t,
+        trace_id,
+        segment
+    FROM raw.segments
+    WHERE NOT has_trailer
+    UNION ALL
+    SELECT
+        'records missing',
+        records,
+        'the trailer counts more records than the file has: ' || kinds,
+        t,
+        trace_id,
+        segment
+    FROM missing
+    WHERE records > 0
+    UNION ALL
+    SELECT
+        'more records than were written',
+        sum(records),
+        'the file has more records than its trailer counts, as after concatenation: '
+            || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
+        max(t),
+        trace_id,
+        segment
+    FROM surplus
+    WHERE records > 0
+    GROUP BY trace_id, segment
+    UNION ALL
+    SELECT
+        'segment missing',
+        NULL,
+        CASE
+            WHEN segment - previous = 2 THEN 'segment ' || (segment - 1)
+            ELSE 'segments ' || (previous + 1) || ' to ' || (segment - 1)
+        END,
+        NULL,
+        trace_id,
+        segment
+    FROM numbers
+    WHERE segment - previous > 1
+    UNION ALL
+    SELECT
+        'damaged profiles',
+        count(*),
+        'kind ''profile'': malformed tree or slices',
+        max(t),
+        trace_id,
+        segment
+    FROM _profiles
+    WHERE NOT is_whole
+    GROUP BY trace_id, segment
+    UNION ALL
+    SELECT
+        'partial Darshan log',
+        NULL,
+        filename || ': Darshan reached its limit of records or memory in '
+            || array_to_string(partial_modules, ', ') || ', so files opened later are missing',
+        t,
+        trace_id,
+        segment
+    FROM _io_jobs
+    WHERE len(partial_modules) > 0
+    UNION ALL
+    SELECT
+        coalesce(reason, 'dropped while recording'),
+        records,
+        concat_ws(': ', record_kind, detail),
+        t,
+        trace_id,
+        segment
+    FROM raw.loss
+    UNION ALL
+    SELECT
+        'dropped while recording',
+        dropped.records - coalesce(explained.records, 0),
+        dropped.kind,
+        dropped.t,
+        dropped.trace_id,
+        NULL
+    FROM dropped
+    LEFT JOIN explained USING (trace_id, kind)
+    WHERE dropped.records > coalesce(explained.records, 0)
+)
+SELECT
+    reason,
+    records::BIGINT AS records,
+    CASE
+        WHEN trace_id IN (SELECT trace_id FROM raw.segments GROUP BY trace_id HAVING count(*) > 1)
+            THEN concat_ws(': ', 'segment ' || segment, detail)
+        ELSE detail
+    END AS detail,
+    t,
+    trace_id
+FROM everything
+ORDER BY trace_id, segment NULLS LAST, t, reason;
+
+COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
+COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
+COMMENT ON COLUMN loss.records IS 'Number of missing records. Null if unknown.';
+COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
+COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
+COMMENT ON COLUMN loss.trace_id IS 'Trace identity.';
+
+-- Computing attempts of workers with a Darshan log. Dask converts times to the scheduler's clock
+-- with a delay that it measures at each heartbeat; the first one can be 0.1 s wrong. An attempt
+-- can neither end after the scheduler received its result nor start before its dispatch. Where
+-- attempts that end one after the other break this, they are moved by what they exceed.
+CREATE OR REPLACE VIEW _io_runs AS
+WITH bounds AS (
+    SELECT
+        key,
+        attempt,
+        seq,
+        worker,
+        trace_id,
+        compute_start_t,
+        compute_stop_t,
+        coalesce(compute_stop_t - end_t, 0) AS least_delay,
+        coalesce(compute_start_t - processing_t, 0) AS most_delay,
+        max(compute_stop_t - end_t) OVER near AS near_least_delay,
+        min(compute_start_t - processing_t) OVER near AS near_most_delay
+    FROM _task_runs
+    WHERE compute_start_t IS NOT NULL
+        AND (trace_id, worker) IN (SELECT (trace_id, worker) FROM _io_jobs)
+    WINDOW near AS (
+        PARTITION BY trace_id, worker ORDER BY end_t, seq ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING
+    )
+),
+delays AS (
+    SELECT
+        *,
+        CASE
+            -- The delay changed between these attempts.
+            WHEN near_least_delay > least(most_delay, least_delay + 0.02) OR near_most_delay < least_delay
+                THEN greatest(least_delay, least(most_delay, 0))
+            ELSE greatest(near_least_delay, least(near_most_delay, 0))
+        END AS delay
+    FROM bounds
+)
+SELECT
+    key,
+    attempt,
+    seq,
+    worker,
+    compute_start_t - delay AS start_t,
+    compute_stop_t - delay AS stop_t,
+    trace_id
+FROM delays;
+
 CREATE OR REPLACE VIEW io_files AS
 SELECT
     io.filename,
@@ -6090,326 +6512,6 @@ COMMENT ON COLUMN io_files.counters IS 'All nonzero counters of the layer, by Da
 COMMENT ON COLUMN io_files.log IS 'Log file name.';
 COMMENT ON COLUMN io_files.source IS 'Identity of the log, as in io_jobs.';
 COMMENT ON COLUMN io_files.trace_id IS 'Trace identity.';
-
-CREATE OR REPLACE VIEW io_jobs AS
-SELECT
-    (jobs.value ->> '$.job_id')::BIGINT AS job_id,
-    jobs.value ->> '$.executable' AS executable,
-    (jobs.value ->> '$.processes')::BIGINT AS processes,
-    jobs.start_t,
-    jobs.stop_t,
-    (jobs.value ->> '$.run_seconds')::DOUBLE AS run_seconds,
-    jobs.start_t <= recording.stop_t AND jobs.stop_t >= recording.start_t AS within_run,
-    json_keys(jobs.value -> '$.modules') AS modules,
-    list_filter(
-        json_keys(jobs.value -> '$.modules'),
-        lambda module: coalesce(
-            (jobs.value -> '$.modules' -> module ->> 'partial')::BOOLEAN, false
-        )
-    ) AS partial_modules,
-    (jobs.value ->> '$.left_out[*]') AS skipped_modules,
-    jobs.host,
-    jobs.pid,
-    jobs.worker,
-    jobs.candidate_workers,
-    jobs.versions ->> 'darshan' AS darshan_version,
-    jobs.filename AS log,
-    jobs.source,
-    jobs.trace_id
-FROM _io_jobs AS jobs
-INNER JOIN _trace_range AS recording USING (trace_id)
-ORDER BY jobs.trace_id, jobs.start_t, jobs.source;
-
-COMMENT ON VIEW io_jobs IS 'Jobs whose I/O was measured by Darshan. One row per imported log. Without MPI, each process is a job.';
-COMMENT ON COLUMN io_jobs.job_id IS 'Job number of the batch system. Without one, the process id.';
-COMMENT ON COLUMN io_jobs.executable IS 'Executable. Its arguments are not imported, since they can contain secrets.';
-COMMENT ON COLUMN io_jobs.processes IS 'Processes of the job.';
-COMMENT ON COLUMN io_jobs.start_t IS 'Start, in seconds since the epoch on the host''s clock.';
-COMMENT ON COLUMN io_jobs.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
-COMMENT ON COLUMN io_jobs.run_seconds IS 'Duration reported by Darshan: at least 1 s in older versions.';
-COMMENT ON COLUMN io_jobs.within_run IS 'True if the job overlaps the recording. If not, the log may belong to another run.';
-COMMENT ON COLUMN io_jobs.modules IS 'I/O layers measured.';
-COMMENT ON COLUMN io_jobs.partial_modules IS 'Layers for which Darshan ran out of memory, so that counters are incomplete.';
-COMMENT ON COLUMN io_jobs.skipped_modules IS 'Layers that were not imported, since they do not describe file access.';
-COMMENT ON COLUMN io_jobs.host IS 'Host name from Darshan. Recorded only with extended tracing (DXT).';
-COMMENT ON COLUMN io_jobs.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
-COMMENT ON COLUMN io_jobs.worker IS 'Address of the worker process: the only one with this process id during the job, or the only one of these on the same host.';
-COMMENT ON COLUMN io_jobs.candidate_workers IS 'Number of worker processes with this process id during the job.';
-COMMENT ON COLUMN io_jobs.darshan_version IS 'Darshan version.';
-COMMENT ON COLUMN io_jobs.log IS 'Log file name.';
-COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
-COMMENT ON COLUMN io_jobs.trace_id IS 'Trace identity.';
-
--- Darshan does not record threads. If exactly one attempt was computing on the worker during
--- the call, the call belongs to it; otherwise the task is unknown.
-CREATE OR REPLACE VIEW io_segments AS
-WITH calls AS (
-    SELECT
-        io.rowid AS seq,
-        io.*,
-        jobs.pid,
-        jobs.worker AS of_worker,
-        jobs.filename AS log
-    FROM raw.io_segment AS io
-    LEFT JOIN _io_jobs AS jobs USING (trace_id, source)
-),
-runs AS (
-    SELECT
-        calls.seq,
-        list(
-            {key: run.key, attempt: run.attempt, thread: run.thread} ORDER BY run.seq
-        ) AS runs
-    FROM calls
-    INNER JOIN _task_runs AS run
-        ON run.trace_id = calls.trace_id
-        AND run.worker = calls.of_worker
-        AND run.compute_start_t <= calls.stop_t
-        AND run.compute_stop_t >= calls.start_t
-    GROUP BY calls.seq
-)
-SELECT
-    calls.filename,
-    calls.measured.module AS module,
-    calls.activity AS operation,
-    calls.measured.offset_bytes AS offset_bytes,
-    calls.nbytes AS bytes,
-    calls.start_t,
-    calls.stop_t,
-    calls.host,
-    calls.measured.rank AS rank,
-    calls.pid,
-    calls.of_worker AS worker,
-    CASE WHEN len(runs.runs) = 1 THEN runs.runs[1].key END AS key,
-    CASE WHEN len(runs.runs) = 1 THEN runs.runs[1].attempt END AS attempt,
-    CASE
-        WHEN calls.of_worker IS NOT NULL
-            THEN coalesce(list_transform(runs.runs, lambda run: run.key), [])
-    END AS candidate_keys,
-    calls.log,
-    calls.source,
-    calls.trace_id
-FROM calls
-LEFT JOIN runs USING (seq)
-ORDER BY calls.trace_id, calls.seq;
-
-COMMENT ON VIEW io_segments IS 'Read and write calls traced by Darshan DXT. One row per call and I/O layer. Empty unless a log with extended tracing (DXT) was imported.';
-COMMENT ON COLUMN io_segments.filename IS 'File path. The file''s number in the log if Darshan did not record a path.';
-COMMENT ON COLUMN io_segments.module IS 'I/O layer: POSIX or MPI-IO. POSIX calls made by MPI-IO have rows of their own.';
-COMMENT ON COLUMN io_segments.operation IS 'read or write.';
-COMMENT ON COLUMN io_segments.offset_bytes IS 'Start offset in the file.';
-COMMENT ON COLUMN io_segments.bytes IS 'Bytes read or written.';
-COMMENT ON COLUMN io_segments.start_t IS 'Start of the call, in seconds since the epoch on the host''s clock.';
-COMMENT ON COLUMN io_segments.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
-COMMENT ON COLUMN io_segments.host IS 'Host name from Darshan.';
-COMMENT ON COLUMN io_segments.rank IS 'Rank of the process in its job.';
-COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
-COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
-COMMENT ON COLUMN io_segments.key IS 'Task that made the call: the only one that the worker was computing. Null if there was none or more than one, since Darshan does not record threads.';
-COMMENT ON COLUMN io_segments.attempt IS 'Attempt number of this task.';
-COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker was computing during the call, by the clocks of worker and host. Null if the worker is unknown.';
-COMMENT ON COLUMN io_segments.log IS 'Log file name.';
-COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
-COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';
-
-CREATE OR REPLACE VIEW run AS
-WITH runs AS (
-    SELECT
-        trace_id,
-        _clip_negative(max(end_t) - min(processing_t)) AS busy_seconds,
-        sum(compute_seconds) AS compute_seconds,
-        count(outcome) AS task_runs,
-        count(*) FILTER (outcome = 'memory') AS memory,
-        count(*) FILTER (outcome = 'erred') AS erred,
-        count(*) FILTER (outcome = 'retried') AS retried,
-        count(*) FILTER (outcome = 'lost') AS lost,
-        count(*) FILTER (outcome = 'rescheduled') AS rescheduled,
-        count(*) FILTER (outcome = 'cancelled') AS cancelled,
-        count(*) FILTER (outcome = 'unfinished') AS unfinished,
-        sum(nbytes) AS output_bytes,
-        sum(transfer_seconds) AS transfer_seconds,
-        sum(compute_seconds) FILTER (role = 'merge') AS merge_seconds
-    FROM (
-        SELECT
-            trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role
-        FROM _task_runs
-        UNION ALL BY NAME
-        SELECT trace_id, processing_t, end_t, compute_seconds, output_bytes AS nbytes
-        FROM _chunks
-        WHERE NOT has_task
-    )
-    GROUP BY trace_id
-),
-submitted AS (
-    SELECT trace_id, count(*) AS tasks FROM _tasks GROUP BY trace_id
-),
-chunk_runs AS (
-    SELECT
-        trace_id,
-        count(*) FILTER (is_first_result) AS chunks,
-        count(*) AS chunk_attempts,
-        count(*) FILTER (_is_failed(outcome)) AS failed_chunks,
-        count(*) FILTER (outcome = 'skipped') AS skipped,
-        count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
-        sum(events) FILTER (is_first_result) AS events,
-        _clip_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
-        sum(compute_seconds) AS chunk_seconds,
-        sum(process_seconds) AS process_seconds,
-        -- Chunks cut off by a time range are excluded.
-        avg(process_seconds) FILTER (
-            is_first_result AND compute_seconds IS NOT DISTINCT FROM whole_seconds
-        ) AS mean_process_seconds,
-        sum(events) FILTER (is_first_result AND process_seconds IS NOT NULL)
-            / nullif(sum(process_seconds), 0) AS events_per_process_second,
-        sum(open_seconds) AS open_seconds,
-        sum(read_seconds) AS read_seconds,
-        sum(cpu_seconds) AS cpu_seconds,
-        sum(wait_seconds) AS wait_seconds,
-        sum(bytes_read) AS bytes_read,
-        max(memory_peak_bytes) AS peak_memory_bytes,
-        sum(compressed_bytes) AS compressed_bytes,
-        sum(uncompressed_bytes) AS uncompressed_bytes,
-        sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio
-    FROM _chunks
-    GROUP BY trace_id
-),
-memory AS (
-    SELECT trace_id, max(memory_bytes) AS peak_memory_bytes
-    FROM cluster_samples
-    GROUP BY trace_id
-),
-worker_memory AS (
-    SELECT
-        trace_id,
-        max(metrics.memory) AS peak_worker_memory_bytes,
-        round(avg(metrics.memory))::BIGINT AS mean_worker_memory_bytes
-    FROM raw.worker_sample
-    GROUP BY trace_id
-),
-failed AS (
-    SELECT trace_id, count(*) AS failures FROM failures GROUP BY trace_id
-),
-lost_records AS (
-    SELECT trace_id, sum(records) AS lost_records FROM loss GROUP BY trace_id
-)
-SELECT
-    cluster.start_t,
-    cluster.stop_t,
-    cluster.stop_t - cluster.start_t AS wall_seconds,
-    runs.busy_seconds,
-    cluster.workers,
-    cluster.peak_workers,
-    cluster.peak_nthreads,
-    cluster.core_seconds,
-    runs.compute_seconds,
-    runs.compute_seconds / nullif(cluster.core_seconds, 0) AS core_efficiency,
-    coalesce(submitted.tasks, 0) AS tasks,
-    coalesce(runs.task_runs, 0) AS task_runs,
-    coalesce(runs.memory, 0) AS memory,
-    coalesce(runs.erred, 0) AS erred,
-    coalesce(runs.retried, 0) AS retried,
-    coalesce(runs.lost, 0) AS lost,
-    coalesce(runs.rescheduled, 0) AS rescheduled,
-    coalesce(runs.cancelled, 0) AS cancelled,
-    coalesce(runs.unfinished, 0) AS unfinished,
-    coalesce(failed.failures, 0) AS failures,
-    coalesce(chunk_runs.chunks, 0) AS chunks,
-    coalesce(chunk_runs.chunk_attempts, 0) AS chunk_attempts,
-    CASE WHEN coalesce(chunk_runs.chunks, 0) = 0 THEN 0 ELSE chunk_runs.events END::BIGINT AS events,
-    chunk_runs.events / nullif(chunk_runs.chunk_wall_seconds, 0) AS events_per_second,
-    chunk_runs.chunk_wall_seconds,
-    chunk_runs.bytes_read::BIGINT AS bytes_read,
-    runs.output_bytes::BIGINT AS output_bytes,
-    runs.transfer_seconds,
-    memory.peak_memory_bytes,
-    coalesce(lost_records.lost_records, 0)::BIGINT AS lost_records,
-    coalesce(chunk_runs.failed_chunks, 0) AS failed_chunks,
-    coalesce(chunk_runs.skipped, 0) AS skipped,
-    coalesce(chunk_runs.checkpointed_chunks, 0) AS checkpointed_chunks,
-    chunk_runs.chunk_seconds,
-    runs.merge_seconds,
-    chunk_runs.process_seconds,
-    chunk_runs.mean_process_seconds,
-    chunk_runs.open_seconds,
-    chunk_runs.read_seconds,
-    chunk_runs.cpu_seconds,
-    chunk_runs.wait_seconds,
-    chunk_runs.events_per_process_second,
-    chunk_runs.events / nullif(cluster.core_seconds, 0) AS events_per_core_second,
-    chunk_runs.bytes_read / nullif(chunk_runs.chunk_wall_seconds, 0) AS bytes_per_second,
-    chunk_runs.compressed_bytes::BIGINT AS compressed_bytes,
-    chunk_runs.uncompressed_bytes::BIGINT AS uncompressed_bytes,
-    chunk_runs.compression_ratio,
-    runs.compute_seconds / nullif(runs.busy_seconds, 0) AS speedup,
-    cluster.worker_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_workers,
-    cluster.core_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_nthreads,
-    greatest(worker_memory.peak_worker_memory_bytes, chunk_runs.peak_memory_bytes)
-        AS peak_worker_memory_bytes,
-    worker_memory.mean_worker_memory_bytes,
-    cluster.trace_id
-FROM _cluster_size AS cluster
-LEFT JOIN runs USING (trace_id)
-LEFT JOIN submitted USING (trace_id)
-LEFT JOIN chunk_runs USING (trace_id)
-LEFT JOIN memory USING (trace_id)
-LEFT JOIN worker_memory USING (trace_id)
-LEFT JOIN failed USING (trace_id)
-LEFT JOIN lost_records USING (trace_id)
-ORDER BY cluster.trace_id;
-
-COMMENT ON VIEW run IS 'Summary of the run. One row per trace.';
-COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
-COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN run.wall_seconds IS 'Duration of the recording.';
-COMMENT ON COLUMN run.busy_seconds IS 'Time from the first dispatch of a task to the last end. Without a cluster, the same for chunks.';
-COMMENT ON COLUMN run.workers IS 'Number of worker processes.';
-COMMENT ON COLUMN run.peak_workers IS 'Maximum number of workers at a time.';
-COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
-COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
-COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts, failed ones included. Without a cluster, of chunk attempts.';
-COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
-COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
-COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
-COMMENT ON COLUMN run.memory IS 'Attempts that succeeded.';
-COMMENT ON COLUMN run.erred IS 'Attempts that failed for good.';
-COMMENT ON COLUMN run.retried IS 'Attempts that failed and were retried.';
-COMMENT ON COLUMN run.lost IS 'Attempts lost with their worker.';
-COMMENT ON COLUMN run.rescheduled IS 'Attempts that raised Reschedule.';
-COMMENT ON COLUMN run.cancelled IS 'Attempts cancelled because the result was no longer needed.';
-COMMENT ON COLUMN run.unfinished IS 'Attempts without an end in the trace.';
-COMMENT ON COLUMN run.failures IS 'Number of rows in failures.';
-COMMENT ON COLUMN run.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once.';
-COMMENT ON COLUMN run.chunk_attempts IS 'Chunk attempts.';
-COMMENT ON COLUMN run.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
-COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: rate of the whole cluster.';
-COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a chunk to the last end.';
-COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
-COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
-COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';
-COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks.';
-COMMENT ON COLUMN run.lost_records IS 'Number of records known to be missing; see loss.';
-COMMENT ON COLUMN run.failed_chunks IS 'Chunk attempts that erred, were retried, were lost with their worker, or were skipped.';
-COMMENT ON COLUMN run.skipped IS 'Chunk attempts whose exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
-COMMENT ON COLUMN run.checkpointed_chunks IS 'Processed chunks whose result came from a checkpoint.';
-COMMENT ON COLUMN run.chunk_seconds IS 'Compute time of all chunk attempts.';
-COMMENT ON COLUMN run.merge_seconds IS 'Compute time of merging chunk results.';
-COMMENT ON COLUMN run.process_seconds IS 'Processor time of all chunk attempts, reading included. Null if not measured.';
-COMMENT ON COLUMN run.mean_process_seconds IS 'Mean processor time of a processed chunk.';
-COMMENT ON COLUMN run.open_seconds IS 'File opening time of all chunk attempts.';
-COMMENT ON COLUMN run.read_seconds IS 'Column read time of all chunk attempts.';
-COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of all chunk attempts.';
-COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of all chunk attempts.';
-COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: rate of one thread that only processes.';
-COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: rate per available thread, idle time included.';
-COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: rate of the whole cluster.';
-COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of the branch data read by all chunk attempts.';
-COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of these bytes after decompression.';
-COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
-COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: mean number of computing threads.';
-COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording.';
-COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
-COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
-COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
-COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
 
 -- Sum of amount times seconds in each bucket, exactly; by process, or in total as process 0. An
 -- interval raises the level at its start and lowers it at its end. Within a bucket the initial
@@ -6506,7 +6608,8 @@ INNER JOIN timeline USING (trace_id);
 -- the time expected from its dataset and size is modeled as a file factor times a worker
 -- factor. The factors are found by alternately dividing by medians (Tukey's median polish of
 -- ratios). Factors that cannot be separated are 1: a file read by one worker, or a worker that
--- read one file.
+-- read one file. A busy machine makes all chunks of a period slow, so each chunk
+-- is first compared with those of other files that ran at the same time.
 CREATE OR REPLACE TABLE _relative_duration AS
 WITH expected AS (
     SELECT
@@ -6515,10 +6618,14 @@ WITH expected AS (
         chunk.filename,
         chunk.treename,
         chunk.process,
+        -- Number of a time slot in which a thread processes about two chunks.
+        floor(
+            chunk.begin_t
+            / nullif(2 * median(chunk.whole_seconds) OVER (PARTITION BY chunk.trace_id), 0)
+        ) AS slot,
         chunk.whole_seconds / CASE
-            WHEN cost.method IS NULL
-                THEN chunk.events * median(chunk.event_seconds) OVER same_dataset
-            ELSE cost.fixed_seconds + cost.event_seconds * chunk.events
+            WHEN cost.is_known THEN cost.fixed_seconds + cost.event_seconds * chunk.events
+            ELSE chunk.events * median(chunk.event_seconds) OVER same_dataset
         END AS ratio
     FROM _chunks AS chunk
     LEFT JOIN _chunk_cost_models AS cost
@@ -6527,10 +6634,11 @@ WITH expected AS (
     WHERE chunk.event_seconds > 0 AND chunk.process IS NOT NULL
     WINDOW same_dataset AS (PARTITION BY chunk.trace_id, chunk.dataset)
 ),
-ratios AS (
+numbered AS (
     SELECT
         trace_id,
         process,
+        slot,
         dense_rank() OVER (ORDER BY trace_id, dataset, filename, treename) AS file,
         dense_rank() OVER (ORDER BY trace_id, dataset) AS of_dataset,
         ratio / median(ratio) OVER (PARTITION BY trace_id, dataset) AS ratio,
@@ -6539,10 +6647,36 @@ ratios AS (
         treename
     FROM expected
 ),
+-- The usual ratio in a slot is the median over its files; of an even number the lower one, so
+-- that of two files the faster one is the reference. A single file or a few chunks are none.
+slots AS (
+    SELECT
+        trace_id,
+        slot,
+        count(*) > 1 AND sum(chunks) > 5 AS is_comparable,
+        quantile_disc(ratio, 0.5) AS ratio
+    FROM (
+        SELECT trace_id, slot, file, median(ratio) AS ratio, count(*) AS chunks
+        FROM numbered
+        GROUP BY trace_id, slot, file
+    )
+    GROUP BY trace_id, slot
+),
+ratios AS (
+    SELECT
+        numbered.* REPLACE (
+            numbered.ratio / CASE WHEN slots.is_comparable THEN slots.ratio ELSE 1 END AS ratio
+        ),
+        NOT slots.is_comparable AS is_alone
+    FROM numbered
+    INNER JOIN slots
+        ON numbered.trace_id = slots.trace_id AND numbered.slot IS NOT DISTINCT FROM slots.slot
+),
 files AS (
     SELECT
         file,
         count(*) AS chunks,
+        avg(is_alone::INTEGER) > 0.5 AS is_alone,
         any_value(trace_id) AS trace_id,
         any_value(of_dataset) AS of_dataset,
         any_value(dataset) AS dataset,
@@ -6612,6 +6746,7 @@ separable AS (
         files.treename,
         NULL::BIGINT AS process,
         files.chunks,
+        files.is_alone,
         files_2.relative_duration / quantile_disc(files_2.relative_duration, 0.5)
             OVER (PARTITION BY files.of_dataset) AS relative_duration
     FROM files
@@ -6624,22 +6759,41 @@ separable AS (
         NULL,
         workers.process,
         workers.chunks,
+        false,
         workers_2.relative_duration / quantile_disc(workers_2.relative_duration, 0.5)
             OVER (PARTITION BY workers.trace_id) AS relative_duration
     FROM workers
     INNER JOIN workers_2 USING (process)
     QUALIFY count(*) OVER (PARTITION BY workers.trace_id) > 1
+),
+compared AS (
+    SELECT
+        separable.*,
+        -- The standard error of the median of normal values is 1.2533 times that of their mean.
+        1.2533 * noise.sigma / sqrt(chunks) AS log_error,
+        count(*) OVER peers AS peers,
+        1.4826 * mad(ln(relative_duration)) OVER peers AS log_spread
+    FROM separable
+    INNER JOIN noise USING (trace_id)
+    WINDOW peers AS (PARTITION BY trace_id, process IS NULL)
 )
 SELECT
-    separable.*,
-    -- A factor of 1.5, from at least 3 chunks, and significant: the standard error of the
-    -- median of normal values is 1.2533 times that of their mean.
-    relative_duration >= 1.5
-        AND chunks > 2
-        AND ln(relative_duration) > 4 * 1.2533 * noise.sigma / sqrt(chunks) AS is_slow
-FROM separable
-INNER JOIN noise USING (trace_id);
+    * EXCLUDE (is_alone, log_error, peers, log_spread),
+    relative_duration * log_error AS relative_duration_error,
+    -- Slow is a factor of 1.5 from at least 5 chunks that is 4 standard errors above 1 and, where
+    -- 3 or more are compared, 4 times their spread. A factor of 2.5 is required where the
+    -- comparison is weak: of two, or of a file that was read alone.
+    chunks >= 5
+        AND relative_duration >= CASE WHEN is_alone OR peers < 3 THEN 2.5 ELSE 1.5 END
+        AND ln(relative_duration) > 4 * log_error
+        AND (peers < 3 OR ln(relative_duration) > 4 * log_spread) AS is_slow
+FROM compared;
 
+-- Expected time of a run with n events per chunk, of which a dataset has E events in all:
+--     work of all datasets per thread + E / n * fixed / threads + (fixed + event * n) / 2
+-- The first summand does not depend on n, the second is the fixed time of all chunks, and the
+-- third is the tail, in which threads wait for half a chunk on average. The sum is smallest at
+-- n = sqrt(2 * fixed * E / threads / event).
 CREATE OR REPLACE VIEW chunk_costs AS
 WITH files AS (
     SELECT trace_id, dataset, max(entry_stop) AS largest_file_events
@@ -6650,34 +6804,42 @@ inputs AS (
     SELECT
         cost.*,
         files.largest_file_events,
-        nullif(cluster.peak_nthreads, 0) AS threads,
+        -- Without a cluster, each process has one thread.
+        coalesce(nullif(cluster.peak_nthreads, 0), max(cost.processes) OVER same_trace) AS threads,
         -- All datasets share the threads.
-        sum(cost.seconds) OVER (PARTITION BY cost.trace_id) / threads AS thread_seconds
+        sum(cost.seconds) OVER same_trace / threads AS thread_seconds
     FROM _chunk_cost_models AS cost
     LEFT JOIN files
         ON cost.trace_id = files.trace_id AND cost.dataset IS NOT DISTINCT FROM files.dataset
     LEFT JOIN _cluster_size AS cluster ON cost.trace_id = cluster.trace_id
+    WINDOW same_trace AS (PARTITION BY cost.trace_id)
+),
+terms AS (
+    SELECT
+        *,
+        burden_seconds * events / threads AS overhead_factor,
+        event_seconds / 2 AS tail_factor,
+        -- Overhead and tail may together take this long: their minimum, and 2 % of the time.
+        2 * sqrt(overhead_factor * tail_factor)
+            + 0.02 * (2 * sqrt(overhead_factor * tail_factor) + thread_seconds) AS allowed_seconds
+    FROM inputs
 ),
 bounds AS (
     SELECT
         *,
-        -- fixed / (fixed + events * event) = 5 %
-        19 * burden_seconds / event_seconds AS least_events,
-        (thread_seconds / 4 - fixed_seconds) / event_seconds AS most_balanced_events,
-        -- Larger chunks reduce the fixed cost per thread and increase the idle time at the end,
-        -- half a chunk on average. Here the two derivatives cancel.
-        sqrt(2 * burden_seconds * thread_seconds) / event_seconds AS compromise_events
-    FROM inputs
+        -- Solutions of overhead_factor / n + tail_factor * n = allowed_seconds.
+        sqrt(greatest(allowed_seconds ** 2 - 4 * overhead_factor * tail_factor, 0)) AS root,
+        CASE WHEN is_known THEN (allowed_seconds - root) / (2 * tail_factor) END AS least_events,
+        CASE WHEN is_known THEN (allowed_seconds + root) / (2 * tail_factor) END AS most_events
+    FROM terms
 ),
 optimal AS (
     SELECT
         *,
         CASE
-            WHEN method IS NULL THEN NULL
-            WHEN least_events > most_balanced_events THEN _round_two_digits(compromise_events, 0)
             WHEN median_events < least_events THEN _round_two_digits(least_events, 1)
-            WHEN median_events > most_balanced_events THEN _round_two_digits(most_balanced_events, -1)
-            ELSE median_events
+            WHEN median_events > most_events THEN _round_two_digits(most_events, -1)
+            WHEN is_known THEN median_events
         END AS wanted_events,
         -- least() ignores null.
         CASE
@@ -6697,29 +6859,33 @@ with_text AS (
 SELECT
     dataset,
     chunks,
+    all_chunks - chunks AS first_chunks,
     outliers,
     sizes,
+    smallest_chunk_events,
     round(median_events)::BIGINT AS median_events,
+    largest_chunk_events,
     largest_file_events,
-    method,
+    is_known,
     coalesce(fixed_seconds, line_fixed_seconds) AS fixed_seconds,
-    CASE WHEN method IS DISTINCT FROM 'opening' THEN fixed_error END AS fixed_error_seconds,
+    fixed_error AS fixed_error_seconds,
     coalesce(event_seconds, line_event_seconds) AS seconds_per_event,
-    CASE WHEN method IS DISTINCT FROM 'opening' THEN r2 END AS r2,
+    r2,
     relative_error,
-    fixed_seconds * chunks / seconds AS fixed_share,
+    fixed_seconds * all_chunks / seconds AS fixed_share,
     round(least_events)::BIGINT AS min_events,
-    round(most_balanced_events)::BIGINT AS max_events,
+    round(most_events)::BIGINT AS max_events,
     round(recommended_events)::BIGINT AS recommended_events,
     CASE
-        WHEN method IS NULL THEN CASE
-            WHEN chunks < 5 THEN 'no model: fewer than 5 chunks'
-            WHEN line_event_seconds IS NULL
-                THEN 'no model: fewer than 3 chunk sizes, and file opening was not measured'
-            WHEN NOT grows THEN 'no model: time does not increase with the number of events'
+        WHEN NOT is_known THEN 'not known from this run: ' || CASE
+            WHEN sizes = 1 THEN 'all chunks have the same size; record a run with two chunk sizes'
+            WHEN chunks < 5 THEN 'fewer than 5 chunks besides the first ones of each process'
+            WHEN line_event_seconds IS NULL THEN
+                'chunk sizes are too similar; record a run with two sizes that differ by 2 × or more'
+            WHEN NOT grows THEN 'time does not increase with the number of events'
             WHEN line_fixed_seconds < -2 * fixed_error
-                THEN 'no model: time increases faster than the number of events'
-            ELSE printf('no model: fixed time only known to be below %.2g s', fixed_bound)
+                THEN 'time increases faster than the number of events'
+            ELSE printf('the fixed time is only known to be below %.2g s', fixed_bound)
         END
         ELSE concat_ws(
             '; ',
@@ -6727,18 +6893,14 @@ SELECT
                 WHEN recommended_events IS NULL THEN 'too little work for a recommendation'
                 WHEN recommended_events < wanted_events
                     THEN 'whole files, smaller than the optimum: fixed time ' || fixed_then
-                WHEN least_events > most_balanced_events
-                    THEN 'compromise, little work for many threads: fixed time ' || fixed_then
                 WHEN recommended_events > median_events
                     THEN 'larger chunks: fixed time ' || fixed_then
                 WHEN recommended_events < median_events
-                    THEN 'smaller chunks: 4 per thread'
+                    THEN 'smaller chunks: less waiting for the last ones'
                 ELSE 'keep the size: fixed time ' || fixed_then
             END,
-            CASE WHEN method = 'opening' THEN 'fixed time covers file opening only' END,
-            CASE WHEN threads IS NULL THEN 'number of threads unknown' END,
             CASE
-                WHEN recommended_events > 2 * most_events THEN 'no chunk was this large'
+                WHEN recommended_events > 2 * largest_chunk_events THEN 'no chunk was this large'
             END
         )
     END AS note,
@@ -6746,24 +6908,27 @@ SELECT
 FROM with_text
 ORDER BY trace_id, seconds DESC, dataset;
 
-COMMENT ON VIEW chunk_costs IS 'Cost model of chunks, and recommended chunk size. One row per dataset, highest compute time first. The model is seconds = fixed_seconds + seconds_per_event * events, fitted to the compute times of first results. Failed attempts and results from a checkpoint are excluded. The model ignores memory, which grows with the chunk size, and work of the worker other than computing.';
+COMMENT ON VIEW chunk_costs IS 'Cost model of chunks, and recommended chunk size. One row per dataset, highest compute time first. The model is seconds = fixed_seconds + seconds_per_event * events, fitted to the compute times of first results. Left out are failed attempts, results from a checkpoint, and the first chunks of each process, which also import modules. The model ignores memory, which grows with the chunk size, and work of the worker other than computing.';
 COMMENT ON COLUMN chunk_costs.dataset IS 'Dataset name.';
 COMMENT ON COLUMN chunk_costs.chunks IS 'Chunks available for the model.';
+COMMENT ON COLUMN chunk_costs.first_chunks IS 'Chunks left out because their process was warming up: its first chunk, and those that ran beside it.';
 COMMENT ON COLUMN chunk_costs.outliers IS 'Chunks left out of the fit: residual above 4 standard deviations (estimated from the median) and above 1 % of the median time. If more than a quarter are this far off, all are kept. Null if no line was fitted.';
-COMMENT ON COLUMN chunk_costs.sizes IS 'Number of distinct chunk sizes. A fit needs 3 sizes and 5 chunks.';
+COMMENT ON COLUMN chunk_costs.sizes IS 'Number of distinct chunk sizes.';
+COMMENT ON COLUMN chunk_costs.smallest_chunk_events IS 'Events of the smallest chunk. A fit requires sizes that span a factor of 2, with three chunks on either side of the middle.';
 COMMENT ON COLUMN chunk_costs.median_events IS 'Median number of events per chunk.';
+COMMENT ON COLUMN chunk_costs.largest_chunk_events IS 'Events of the largest chunk.';
 COMMENT ON COLUMN chunk_costs.largest_file_events IS 'Events in the largest file, as far as its chunks were recorded. A chunk cannot be larger than its file.';
-COMMENT ON COLUMN chunk_costs.method IS 'fit: least-squares line, used if the fixed time is determined to within half of its value, or is below 5 % of a chunk within errors. opening: otherwise, the measured median time to open a file replaces the fixed time and is a lower bound of it. Null: no model; note gives the reason.';
-COMMENT ON COLUMN chunk_costs.fixed_seconds IS 'Time per chunk that does not depend on its size. Without a method: the fitted value, if any.';
+COMMENT ON COLUMN chunk_costs.is_known IS 'True if the fixed time is determined to within half of its value (2 standard errors), or is below 5 % of a chunk within errors. If false, note gives the reason.';
+COMMENT ON COLUMN chunk_costs.fixed_seconds IS 'Time per chunk that does not depend on its size. If it is not known, the fitted value, if any.';
 COMMENT ON COLUMN chunk_costs.fixed_error_seconds IS 'Standard error of the fitted fixed time.';
 COMMENT ON COLUMN chunk_costs.seconds_per_event IS 'Additional time per event.';
-COMMENT ON COLUMN chunk_costs.r2 IS 'Share of the variance explained by the line. Small if sizes are similar, even for a good model.';
-COMMENT ON COLUMN chunk_costs.relative_error IS 'Median relative model error over all chunks, outliers included.';
+COMMENT ON COLUMN chunk_costs.r2 IS 'Share of the variance explained by the line.';
+COMMENT ON COLUMN chunk_costs.relative_error IS 'Median relative model error over the chunks available for the model, outliers included.';
 COMMENT ON COLUMN chunk_costs.fixed_share IS 'Share of the compute time that was fixed cost.';
-COMMENT ON COLUMN chunk_costs.min_events IS 'Smallest size at which the fixed time is at most 5 % of a chunk: 19 * fixed_seconds / seconds_per_event. For a fixed time compatible with 0, its upper bound (2 standard errors) is used.';
-COMMENT ON COLUMN chunk_costs.max_events IS 'Largest size at which each thread still gets at least 4 chunks, so that threads do not idle at the end: (compute time of all datasets / peak threads / 4 - fixed_seconds) / seconds_per_event. Null if the number of threads is unknown.';
-COMMENT ON COLUMN chunk_costs.recommended_events IS 'Recommended chunksize of a coffea Runner: median_events if between min_events and max_events, otherwise the nearer bound, rounded to two digits within the bounds. If min_events exceeds max_events: sqrt(2 * fixed_seconds * compute time per thread) / seconds_per_event, which minimizes the sum of fixed time and idle time at the end. Never more than largest_file_events.';
-COMMENT ON COLUMN chunk_costs.note IS 'Effect and uncertainty of the recommendation, or the reason why there is none.';
+COMMENT ON COLUMN chunk_costs.min_events IS 'Smallest size at which the expected time of the run is within 2 % of the shortest. The expected time is the work per thread, plus the fixed time of all chunks per thread, plus half a chunk in which threads wait for the last ones. For a fixed time compatible with 0, its upper bound (2 standard errors) is used.';
+COMMENT ON COLUMN chunk_costs.max_events IS 'Largest size at which the expected time of the run is within 2 % of the shortest.';
+COMMENT ON COLUMN chunk_costs.recommended_events IS 'Recommended chunksize of a coffea Runner: median_events if between min_events and max_events, otherwise the nearer bound, rounded to two digits within the bounds. Never more than largest_file_events.';
+COMMENT ON COLUMN chunk_costs.note IS 'Effect and uncertainty of the recommendation, or the reason why there is none and how to obtain one.';
 COMMENT ON COLUMN chunk_costs.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW branches AS
@@ -6858,188 +7023,355 @@ COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'Maximum change of pr
 COMMENT ON COLUMN section_totals.compute_share IS 'seconds as a share of the compute time of all chunk attempts of the dataset.';
 COMMENT ON COLUMN section_totals.trace_id IS 'Trace identity.';
 
-CREATE OR REPLACE VIEW metadata_map AS
-WITH cells(step, level, metadata, cell, "view", hint) AS (
-    VALUES
-        (1, 'job', 'jobs of the batch system', 'jobs', 'jobs', 'Recorded for scheduler, workers and the recording client in a job of SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.'),
-        (1, 'job', 'cluster and its arguments', 'cluster', 'environment', 'Recorded if the client was created from a cluster object: Client(cluster).'),
-        (1, 'configuration', 'Dask''s configuration and its differences from the defaults', 'configuration', 'config', 'Recorded unless environment is excluded from kinds.'),
-        (1, 'job', 'machines, cores, memory and limits', 'machines', 'machines', 'Recorded unless environment is excluded from kinds.'),
-        (1, 'job', 'versions of packages', 'packages', 'packages', 'Recorded unless environment is excluded from kinds.'),
-        (2, 'client', 'clients', 'clients', 'environment', 'Always recorded.'),
-        (2, 'client', 'program, arguments and git commit', 'program', 'environment', 'Recorded by a client: roast_recorder.record or roast-record run.'),
-        (2, 'client', 'submitting code', 'code', 'computations', 'Recorded with this setting: code=True.'),
-        (2, 'graph', 'layers of submitted graphs, before and after fusion', 'layers sent', 'graph_layers', 'Recorded for the recording client, from Dask 2025.4 on.'),
-        (2, 'graph', 'layers of graphs on the scheduler', 'layers', 'graph_layers', 'Recorded unless task is excluded from kinds.'),
-        (2, 'graph', 'annotations', 'annotations', 'tasks', 'Recorded for annotated tasks: dask.annotate.'),
-        (3, 'scheduler', 'cost of graphs on the scheduler', 'graph updates', 'graph_updates', 'Recorded unless event is excluded from kinds.'),
-        (3, 'graph', 'tasks', 'tasks', 'tasks', 'Recorded unless task is excluded from kinds.'),
-        (3, 'graph', 'dependencies', 'dependencies', 'dependencies', 'Recorded unless task is excluded from kinds.'),
-        (3, 'graph', 'priorities', 'priorities', 'tasks', 'Recorded unless task is excluded from kinds.'),
-        (3, 'graph', 'restrictions', 'restrictions', 'restrictions', 'Recorded for tasks annotated with workers or resources. Dask does not report the restrictions that it sets itself.'),
-        (3, 'graph', 'groups and prefixes', 'groups', 'task_groups', 'Recorded unless task is excluded from kinds.'),
-        (3, 'graph', 'spans', 'spans', 'spans', 'Recorded unless span is excluded from kinds; from Dask 2023.6 on.'),
-        (3, 'scheduler', 'transitions of tasks', 'transitions', 'transitions', 'Recorded unless transition is excluded from kinds.'),
-        (3, 'scheduler', 'queued tasks', 'queueing', 'latencies', 'Recorded if tasks were queued: distributed.scheduler.worker-saturation.'),
-        (3, 'scheduler', 'steals', 'steals', 'events', 'Recorded if tasks were stolen: distributed.scheduler.work-stealing.'),
-        (3, 'scheduler', 'plugins', 'plugins', 'environment', 'Recorded unless environment is excluded from kinds.'),
-        (3, 'scheduler', 'events', 'events', 'events', 'Recorded unless event is excluded from kinds.'),
-        (4, 'worker', 'workers, joined and left', 'workers', 'workers', 'Always recorded.'),
-        (4, 'worker', 'CPU, memory and states over time', 'samples', 'worker_samples', 'Recorded unless worker_sample is excluded from kinds.'),
-        (4, 'worker', 'states of tasks on workers', 'worker transitions', 'worker_transitions', 'Recorded with this setting: worker_transitions=True.'),
-        (4, 'worker', 'transfers of results', 'transfers', 'transfers', 'Recorded with this setting: transfers=True. Dask does not log shards of P2P shuffles.'),
-        (4, 'worker', 'spills to disk', 'spills', 'spills', 'Recorded with this setting, if any occur: worker_transitions=True.'),
-        (4, 'worker', 'pauses', 'pauses', 'pauses', 'Recorded if a worker pauses.'),
-        (4, 'thread', 'thread of each task', 'threads', 'task_runs', 'Recorded for finished tasks.'),
-        (5, 'worker', 'attempts and their phases', 'attempts', 'task_runs', 'Recorded unless transition is excluded from kinds.'),
-        (5, 'worker', 'fine metrics', 'fine metrics', 'fine_metrics', 'Recorded unless fine_metric is excluded from kinds.'),
-        (5, 'I/O', 'coffea''s chunks', 'chunks', 'chunks', 'Recorded for coffea and uproot: measure_chunks.'),
-        (5, 'I/O', 'named sections of tasks', 'sections', 'sections', 'Recorded in blocks of code: with roast_recorder.section("name").'),
-        (5, 'thread', 'stacks of threads, by Dask''s profiler', 'profiles', 'profile_stacks', 'Recorded unless profile is excluded from kinds.'),
-        (5, 'process', 'stacks of the scheduler''s event loop', 'scheduler''s profile', 'profile_stacks', 'Recorded if Dask profiles event loops: not on Python 3.11 and not with distributed.worker.profile.enabled off.'),
-        (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
-        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
-        (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'roast-analyze import darshan LOG… --into TRACE'),
-        (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'roast-analyze import darshan LOG… --into TRACE'),
-        (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: DXT_ENABLE_IO_TRACE=1'),
-        (2, 'client', 'layers of graphs of other clients', NULL, NULL, 'Cannot be recorded. The scheduler receives tasks; only the sending client has the layers.'),
-        (2, 'graph', 'steps of an expression before optimization', NULL, NULL, 'Cannot be recorded. Expressions are optimized before the client receives them; graph_layers names what was fused.'),
-        (3, 'graph', 'restrictions set by Dask, as for P2P shuffles', NULL, NULL, 'Cannot be recorded. Dask sets them on tasks later and emits no event.'),
-        (4, 'worker', 'shards of P2P shuffles, one by one', NULL, NULL, 'Cannot be recorded. Dask does not log them; fine_metrics contains the total size, with the context p2p.'),
-        (4, 'coroutine', 'coroutines of a worker''s event loop, over time', NULL, NULL, 'Cannot be recorded. Neither Dask nor Yappi records when a coroutine ran; Yappi has total times.')
+CREATE OR REPLACE VIEW run AS
+WITH runs AS (
+    SELECT
+        trace_id,
+        _clip_negative(max(end_t) - min(processing_t)) AS busy_seconds,
+        sum(compute_seconds) AS compute_seconds,
+        sum(compute_seconds) FILTER (kept) AS kept_seconds,
+        count(outcome) AS task_runs,
+        count(*) FILTER (outcome = 'memory') AS memory,
+        count(*) FILTER (outcome = 'erred') AS erred,
+        count(*) FILTER (outcome = 'retried') AS retried,
+        count(*) FILTER (outcome = 'lost') AS lost,
+        count(*) FILTER (outcome = 'rescheduled') AS rescheduled,
+        count(*) FILTER (outcome = 'cancelled') AS cancelled,
+        count(*) FILTER (outcome = 'unfinished') AS unfinished,
+        sum(nbytes) AS output_bytes,
+        sum(transfer_seconds) AS transfer_seconds,
+        sum(compute_seconds) FILTER (role = 'merge') AS merge_seconds
+    FROM (
+        SELECT
+            trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role,
+            outcome = 'memory' AND discarded.seq IS NULL AS kept
+        FROM _task_runs
+        LEFT JOIN _discarded_results AS discarded USING (seq)
+        UNION ALL BY NAME
+        SELECT
+            trace_id, processing_t, end_t, compute_seconds, output_bytes AS nbytes,
+            outcome = 'memory' AS kept
+        FROM _chunks
+        WHERE NOT has_task
+    )
+    GROUP BY trace_id
 ),
-steps(step, step_name) AS (
-    VALUES
-        (1, 'configure and launch'),
-        (2, 'create and submit'),
-        (3, 'populate the scheduler'),
-        (4, 'receive on the worker'),
-        (5, 'execute and profile')
+submitted AS (
+    SELECT trace_id, count(*) AS tasks FROM _tasks GROUP BY trace_id
 ),
--- Of what there is much, records are counted, not rows of views that work something out.
-counts AS (
-    SELECT trace_id, 'jobs' AS cell, count(*) AS records FROM jobs GROUP BY trace_id
-    UNION ALL
+chunk_runs AS (
     SELECT
         trace_id,
-        CASE section WHEN 'cluster' THEN 'cluster' WHEN 'client' THEN 'program' ELSE 'plugins' END,
-        count(*)
-    FROM environment
-    WHERE section IN ('cluster', 'client') OR name LIKE '%plugins%'
-    GROUP BY ALL
-    UNION ALL
-    SELECT trace_id, 'configuration', count(*) FROM config GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'machines', count(*) FROM machines GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'packages', count(*) FROM packages GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'clients', count(*) FROM raw.client_added GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'code', count(*) FROM computations WHERE code IS NOT NULL GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, CASE stage WHEN 'sent' THEN 'layers sent' ELSE 'layers' END, count(*)
-    FROM graph_layers
-    GROUP BY ALL
-    UNION ALL
-    SELECT trace_id, 'graph updates', count(*) FROM graph_updates GROUP BY trace_id
-    UNION ALL
-    SELECT
-        trace_id,
-        unnest(['tasks', 'annotations', 'dependencies', 'priorities']),
-        unnest([
-            count(*),
-            count(annotations),
-            coalesce(sum(len(dependencies)), 0)::BIGINT,
-            count(priority)
-        ])
-    FROM raw.task
+        count(*) FILTER (is_first_result) AS chunks,
+        count(*) AS chunk_attempts,
+        count(*) FILTER (_is_failed(outcome)) AS failed_chunks,
+        count(*) FILTER (outcome = 'skipped') AS skipped,
+        count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
+        sum(events) FILTER (is_first_result) AS events,
+        _clip_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
+        sum(compute_seconds) AS chunk_seconds,
+        sum(process_seconds) AS process_seconds,
+        -- Chunks cut off by a time range are excluded.
+        avg(process_seconds) FILTER (
+            is_first_result AND compute_seconds IS NOT DISTINCT FROM whole_seconds
+        ) AS mean_process_seconds,
+        sum(events) FILTER (is_first_result AND process_seconds IS NOT NULL)
+            / nullif(sum(process_seconds), 0) AS events_per_process_second,
+        sum(open_seconds) AS open_seconds,
+        sum(read_seconds) AS read_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(wait_seconds) AS wait_seconds,
+        sum(bytes_read) AS bytes_read,
+        max(memory_peak_bytes) AS peak_memory_bytes,
+        sum(compressed_bytes) AS compressed_bytes,
+        sum(uncompressed_bytes) AS uncompressed_bytes,
+        sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio
+    FROM _chunks
     GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'restrictions', count(*) FROM restrictions GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'groups', count(*) FROM task_groups GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'spans', count(*) FROM raw.span GROUP BY trace_id
-    UNION ALL
-    SELECT
-        trace_id,
-        unnest(['transitions', 'queueing', 'threads', 'attempts']),
-        unnest([
-            count(*),
-            count(*) FILTER (finish = 'queued'),
-            count(thread),
-            count(*) FILTER (finish = 'processing')
-        ])
-    FROM raw.transition
+),
+memory AS (
+    SELECT trace_id, max(memory_bytes) AS peak_memory_bytes
+    FROM cluster_samples
     GROUP BY trace_id
-    UNION ALL
+),
+worker_memory AS (
     SELECT
         trace_id,
-        unnest(['events', 'steals']),
-        unnest([count(*), count(*) FILTER (topic = 'stealing')])
-    FROM raw.event
+        max(metrics.memory) AS peak_worker_memory_bytes,
+        round(avg(metrics.memory))::BIGINT AS mean_worker_memory_bytes
+    FROM raw.worker_sample
     GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'workers', count(*) FROM raw.worker_added GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'samples', count(*) FROM raw.worker_sample GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'worker transitions', count(*) FROM raw.worker_transition GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'transfers', count(*) FROM transfers GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'spills', count(*) FROM raw.spill GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'pauses', count(*) FROM pauses GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'fine metrics', count(*) FROM raw.fine_metric GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'chunks', count(*) FROM raw.chunk GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'sections', count(*) FROM raw.section GROUP BY trace_id
-    UNION ALL
-    SELECT
-        trace_id,
-        CASE WHEN worker IS NULL THEN 'scheduler''s profile' ELSE 'profiles' END,
-        count(*)
-    FROM raw.profile
-    GROUP BY ALL
-    UNION ALL
-    SELECT trace_id, 'yappi', count(*) FROM raw."function" GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'darshan', count(*) FROM io_jobs GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'io files', count(*) FROM raw.io_file GROUP BY trace_id
-    UNION ALL
-    SELECT trace_id, 'io segments', count(*) FROM raw.io_segment GROUP BY trace_id
+),
+failed AS (
+    SELECT trace_id, count(*) AS failures FROM failures GROUP BY trace_id
+),
+skipped_files AS (
+    SELECT trace_id, count(*) FILTER (is_skipped) AS skipped_files
+    FROM _unread_files
+    GROUP BY trace_id
+),
+lost_records AS (
+    SELECT trace_id, sum(records) AS lost_records FROM loss GROUP BY trace_id
 )
 SELECT
-    cells.step,
-    step_name,
-    level,
-    metadata,
-    coalesce(records, 0) > 0 AS is_recorded,
-    CASE WHEN cells.cell IS NOT NULL THEN coalesce(records, 0) END AS records,
-    "view",
-    CASE WHEN coalesce(records, 0) = 0 THEN hint END AS hint,
-    traces.trace_id
-FROM (SELECT DISTINCT trace_id FROM trace_info) AS traces
-CROSS JOIN cells
-INNER JOIN steps ON cells.step = steps.step
-LEFT JOIN counts ON counts.trace_id = traces.trace_id AND counts.cell = cells.cell
-ORDER BY traces.trace_id, cells.step, cells.cell IS NULL, level, metadata;
+    cluster.start_t,
+    cluster.stop_t,
+    cluster.stop_t - cluster.start_t AS wall_seconds,
+    runs.busy_seconds,
+    cluster.workers,
+    cluster.peak_workers,
+    cluster.peak_nthreads,
+    cluster.core_seconds,
+    runs.compute_seconds,
+    runs.compute_seconds / nullif(cluster.core_seconds, 0) AS core_efficiency,
+    coalesce(submitted.tasks, 0) AS tasks,
+    coalesce(runs.task_runs, 0) AS task_runs,
+    coalesce(runs.memory, 0) AS memory,
+    coalesce(runs.erred, 0) AS erred,
+    coalesce(runs.retried, 0) AS retried,
+    coalesce(runs.lost, 0) AS lost,
+    coalesce(runs.rescheduled, 0) AS rescheduled,
+    coalesce(runs.cancelled, 0) AS cancelled,
+    coalesce(runs.unfinished, 0) AS unfinished,
+    coalesce(failed.failures, 0) AS failures,
+    coalesce(chunk_runs.chunks, 0) AS chunks,
+    coalesce(chunk_runs.chunk_attempts, 0) AS chunk_attempts,
+    CASE WHEN coalesce(chunk_runs.chunks, 0) = 0 THEN 0 ELSE chunk_runs.events END::BIGINT AS events,
+    chunk_runs.events / nullif(chunk_runs.chunk_wall_seconds, 0) AS events_per_second,
+    chunk_runs.chunk_wall_seconds,
+    chunk_runs.bytes_read::BIGINT AS bytes_read,
+    runs.output_bytes::BIGINT AS output_bytes,
+    runs.transfer_seconds,
+    memory.peak_memory_bytes,
+    coalesce(lost_records.lost_records, 0)::BIGINT AS lost_records,
+    coalesce(chunk_runs.failed_chunks, 0) AS failed_chunks,
+    coalesce(chunk_runs.skipped, 0) AS skipped,
+    coalesce(chunk_runs.checkpointed_chunks, 0) AS checkpointed_chunks,
+    chunk_runs.chunk_seconds,
+    runs.merge_seconds,
+    chunk_runs.process_seconds,
+    chunk_runs.mean_process_seconds,
+    chunk_runs.open_seconds,
+    chunk_runs.read_seconds,
+    chunk_runs.cpu_seconds,
+    chunk_runs.wait_seconds,
+    chunk_runs.events_per_process_second,
+    chunk_runs.events / nullif(cluster.core_seconds, 0) AS events_per_core_second,
+    chunk_runs.bytes_read / nullif(chunk_runs.chunk_wall_seconds, 0) AS bytes_per_second,
+    chunk_runs.compressed_bytes::BIGINT AS compressed_bytes,
+    chunk_runs.uncompressed_bytes::BIGINT AS uncompressed_bytes,
+    chunk_runs.compression_ratio,
+    runs.compute_seconds / nullif(runs.busy_seconds, 0) AS speedup,
+    cluster.worker_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_workers,
+    cluster.core_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_nthreads,
+    greatest(worker_memory.peak_worker_memory_bytes, chunk_runs.peak_memory_bytes)
+        AS peak_worker_memory_bytes,
+    worker_memory.mean_worker_memory_bytes,
+    runs.kept_seconds,
+    coalesce(skipped_files.skipped_files, 0) AS skipped_files,
+    cluster.trace_id
+FROM _cluster_size AS cluster
+LEFT JOIN runs USING (trace_id)
+LEFT JOIN submitted USING (trace_id)
+LEFT JOIN chunk_runs USING (trace_id)
+LEFT JOIN memory USING (trace_id)
+LEFT JOIN worker_memory USING (trace_id)
+LEFT JOIN failed USING (trace_id)
+LEFT JOIN lost_records USING (trace_id)
+LEFT JOIN skipped_files USING (trace_id)
+ORDER BY cluster.trace_id;
 
-COMMENT ON VIEW metadata_map IS 'Metadata that a trace contains or lacks. One row per step of a run (launch, submission, scheduling, receipt, execution), level (from the job to the coroutine) and kind of metadata. The hint describes how to record missing metadata, or why that is impossible.';
-COMMENT ON COLUMN metadata_map.step IS 'Number of the step, from 1 to 5, in the order of the run.';
-COMMENT ON COLUMN metadata_map.step_name IS 'Name of the step.';
-COMMENT ON COLUMN metadata_map.level IS 'Subject: job, configuration, client, graph, scheduler, worker, process, thread, coroutine or I/O.';
-COMMENT ON COLUMN metadata_map.metadata IS 'Kind of metadata.';
-COMMENT ON COLUMN metadata_map.is_recorded IS 'Whether this trace contains the metadata.';
-COMMENT ON COLUMN metadata_map.records IS 'Number of records or rows; null if it cannot be recorded.';
-COMMENT ON COLUMN metadata_map."view" IS 'View with the metadata; null if it cannot be recorded.';
-COMMENT ON COLUMN metadata_map.hint IS 'How to record missing metadata, or why that is impossible.';
-COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';
+COMMENT ON VIEW run IS 'Summary of the run. One row per trace.';
+COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
+COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
+COMMENT ON COLUMN run.wall_seconds IS 'Duration of the recording.';
+COMMENT ON COLUMN run.busy_seconds IS 'Time from the first dispatch of a task to the last end. Without a cluster, the same for chunks.';
+COMMENT ON COLUMN run.workers IS 'Number of worker processes.';
+COMMENT ON COLUMN run.peak_workers IS 'Maximum number of workers at a time.';
+COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
+COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
+COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts, failed ones included. Without a cluster, of chunk attempts.';
+COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
+COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
+COMMENT ON COLUMN run.memory IS 'Attempts that succeeded.';
+COMMENT ON COLUMN run.erred IS 'Attempts that failed for good.';
+COMMENT ON COLUMN run.retried IS 'Attempts that failed and were retried.';
+COMMENT ON COLUMN run.lost IS 'Attempts lost with their worker.';
+COMMENT ON COLUMN run.rescheduled IS 'Attempts that raised Reschedule.';
+COMMENT ON COLUMN run.cancelled IS 'Attempts cancelled because the result was no longer needed.';
+COMMENT ON COLUMN run.unfinished IS 'Attempts without an end in the trace.';
+COMMENT ON COLUMN run.failures IS 'Number of rows in failures.';
+COMMENT ON COLUMN run.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once.';
+COMMENT ON COLUMN run.chunk_attempts IS 'Chunk attempts.';
+COMMENT ON COLUMN run.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
+COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: rate of the whole cluster.';
+COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a chunk to the last end.';
+COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
+COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks.';
+COMMENT ON COLUMN run.lost_records IS 'Number of records known to be missing; see loss.';
+COMMENT ON COLUMN run.failed_chunks IS 'Chunk attempts that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN run.skipped IS 'Chunk attempts whose exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
+COMMENT ON COLUMN run.checkpointed_chunks IS 'Processed chunks whose result came from a checkpoint.';
+COMMENT ON COLUMN run.chunk_seconds IS 'Compute time of all chunk attempts.';
+COMMENT ON COLUMN run.merge_seconds IS 'Compute time of merging chunk results.';
+COMMENT ON COLUMN run.process_seconds IS 'Processor time of all chunk attempts, reading included. Null if not measured.';
+COMMENT ON COLUMN run.mean_process_seconds IS 'Mean processor time of a processed chunk.';
+COMMENT ON COLUMN run.open_seconds IS 'File opening time of all chunk attempts.';
+COMMENT ON COLUMN run.read_seconds IS 'Column read time of all chunk attempts.';
+COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of all chunk attempts.';
+COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of all chunk attempts.';
+COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: rate of one thread that only processes.';
+COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: rate per available thread, idle time included.';
+COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: rate of the whole cluster.';
+COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of the branch data read by all chunk attempts.';
+COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
+COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: mean number of computing threads.';
+COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording.';
+COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
+COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
+COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
+COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
+COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
+COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
+
+-- Offset of the clock of each log, from -1 s to 1 s (old versions of Darshan record whole
+-- seconds). Score of an offset: how many of at most 300 calls lie within an attempt, plus how many
+-- attempts contain a call. Offsets that score at least 95 % of the best are plausible; of several
+-- ranges, all from the one nearest to zero to the one with the best score.
+CREATE OR REPLACE VIEW _io_clocks AS
+WITH extents AS (
+    SELECT trace_id, worker, min(start_t) AS start_t, max(stop_t) AS stop_t
+    FROM _io_runs
+    GROUP BY trace_id, worker
+),
+calls AS (
+    SELECT
+        io.rowid AS call,
+        io.source,
+        io.trace_id,
+        jobs.worker,
+        io.start_t,
+        io.stop_t,
+        row_number() OVER (PARTITION BY io.trace_id, io.source ORDER BY io.rowid) - 1 AS n,
+        count(*) OVER (PARTITION BY io.trace_id, io.source) AS calls
+    FROM raw.io_segment AS io
+    INNER JOIN _io_jobs AS jobs USING (trace_id, source)
+    INNER JOIN extents ON extents.trace_id = io.trace_id AND extents.worker = jobs.worker
+    WHERE io.start_t <= extents.stop_t + 1 AND io.stop_t >= extents.start_t - 1
+),
+fits AS (
+    SELECT
+        calls.trace_id,
+        calls.source,
+        call,
+        run.seq AS run,
+        greatest(run.start_t - calls.start_t, -1) AS least_offset,
+        least(run.stop_t - calls.stop_t, 1) AS most_offset
+    FROM calls
+    INNER JOIN _io_runs AS run
+        ON run.trace_id = calls.trace_id
+        AND run.worker = calls.worker
+        AND run.start_t - calls.start_t <= 1
+        AND run.stop_t - calls.stop_t >= -1
+        AND run.start_t - calls.start_t <= run.stop_t - calls.stop_t
+    WHERE n % ceil(calls / 300)::BIGINT = 0
+),
+items AS (
+    SELECT trace_id, source, 'call' AS item, call AS number, least_offset, most_offset FROM fits
+    UNION ALL
+    SELECT trace_id, source, 'run', run, least_offset, most_offset FROM fits
+),
+-- An item counts once, however many of its ranges overlap.
+begun AS (
+    SELECT
+        *,
+        least_offset > coalesce(
+            max(most_offset) OVER (
+                PARTITION BY trace_id, source, item, number
+                ORDER BY least_offset, most_offset
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ),
+            -2
+        ) AS begins
+    FROM items
+),
+numbered AS (
+    SELECT
+        *,
+        count_if(begins) OVER (
+            PARTITION BY trace_id, source, item, number
+            ORDER BY least_offset, most_offset
+            ROWS UNBOUNDED PRECEDING
+        ) AS part
+    FROM begun
+),
+ranges AS (
+    SELECT trace_id, source, min(least_offset) AS least_offset, max(most_offset) AS most_offset
+    FROM numbered
+    GROUP BY trace_id, source, item, number, part
+),
+steps AS (
+    SELECT trace_id, source, least_offset AS from_offset, 1 AS change FROM ranges
+    UNION ALL
+    SELECT trace_id, source, most_offset, -1 FROM ranges
+),
+scores AS (
+    SELECT
+        trace_id,
+        source,
+        from_offset,
+        lead(from_offset) OVER position AS until_offset,
+        sum(change) OVER (position ROWS UNBOUNDED PRECEDING) AS score,
+        row_number() OVER position AS n
+    FROM steps
+    WINDOW position AS (PARTITION BY trace_id, source ORDER BY from_offset, change DESC)
+),
+plausible AS (
+    SELECT
+        *,
+        n - row_number() OVER (PARTITION BY trace_id, source ORDER BY n) AS island
+    FROM (
+        FROM scores
+        QUALIFY score >= 0.95 * max(score) OVER (PARTITION BY trace_id, source)
+    )
+),
+islands AS (
+    SELECT
+        trace_id,
+        source,
+        min(from_offset) AS least_offset,
+        max(until_offset) AS most_offset,
+        max(score) AS score
+    FROM plausible
+    GROUP BY trace_id, source, island
+)
+-- Dask's delay varies by some milliseconds between heartbeats, whatever the score.
+SELECT
+    trace_id,
+    source,
+    least(best.least_offset, near.least_offset) - 0.002 AS least_offset,
+    greatest(best.most_offset, near.most_offset) + 0.002 AS most_offset
+FROM (
+    SELECT
+        trace_id,
+        source,
+        first(range ORDER BY score DESC, distance, range.least_offset) AS best,
+        first(range ORDER BY distance, range.least_offset) AS near
+    FROM (
+        SELECT
+            trace_id,
+            source,
+            score,
+            greatest(least_offset, -most_offset, 0) AS distance,
+            {least_offset: least_offset, most_offset: most_offset} AS range
+        FROM islands
+    )
+    GROUP BY trace_id, source
+);
 
 CREATE OR REPLACE MACRO concurrency_by(bucket_seconds) AS TABLE
 WITH buckets AS (
@@ -7232,10 +7564,16 @@ SELECT
     chunk_runs.relative_iqr,
     chunk_runs.slowest_file,
     relative_duration.relative_duration,
+    relative_duration.relative_duration_error,
     relative_duration.is_slow,
+    added.pid,
+    added.nanny,
+    added.resources,
+    added.local_directory,
     workers.trace_id
 FROM _workers AS workers
 LEFT JOIN _worker_removals AS departures USING (process)
+LEFT JOIN raw.worker_added AS added ON workers.seq = added.rowid
 LEFT JOIN runs USING (process)
 LEFT JOIN chunk_runs USING (process)
 LEFT JOIN samples USING (process)
@@ -7250,7 +7588,7 @@ COMMENT ON COLUMN workers.nthreads IS 'Number of threads that compute.';
 COMMENT ON COLUMN workers.memory_limit_bytes IS 'Memory limit. Null if there is none.';
 COMMENT ON COLUMN workers.added_t IS 'Time of joining or start of the recording, in seconds since the epoch. Null if not recorded.';
 COMMENT ON COLUMN workers.removed_t IS 'Time of leaving, in seconds since the epoch. Null if the worker did not leave.';
-COMMENT ON COLUMN workers.removal_reason IS 'Reason for leaving: Dask''s stimulus_id without the time.';
+COMMENT ON COLUMN workers.removal_reason IS 'Reason for leaving: killed by its nanny at a given memory, or else Dask''s stimulus_id without the time.';
 COMMENT ON COLUMN workers.task_runs IS 'Task attempts that ran on the worker or were assigned to it.';
 COMMENT ON COLUMN workers.compute_seconds IS 'Compute time of its attempts. Without a cluster, of its chunks.';
 COMMENT ON COLUMN workers.output_bytes IS 'Size of its results.';
@@ -7269,7 +7607,12 @@ COMMENT ON COLUMN workers.max_chunk_seconds IS 'Maximum compute time of successf
 COMMENT ON COLUMN workers.relative_iqr IS 'Interquartile range of the seconds per event of its chunks, divided by their median.';
 COMMENT ON COLUMN workers.slowest_file IS 'File of the chunk with the most seconds per event; the first by name in case of a tie.';
 COMMENT ON COLUMN workers.relative_duration IS 'Duration of its chunks relative to the median worker: the median over its chunks of measured time divided by the time expected from dataset, size and file. Null if workers and files cannot be separated: one file, or one worker.';
-COMMENT ON COLUMN workers.is_slow IS 'True if relative_duration is at least 1.5, from at least 3 chunks, and 4 standard errors above 1.';
+COMMENT ON COLUMN workers.relative_duration_error IS 'Standard error of relative_duration, from the scatter of chunks.';
+COMMENT ON COLUMN workers.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of all workers. Of two workers, at least 2.5 is required.';
+COMMENT ON COLUMN workers.pid IS 'Process id on its host.';
+COMMENT ON COLUMN workers.nanny IS 'Address of its nanny. Null if it has none.';
+COMMENT ON COLUMN workers.resources IS 'Dask resources that it offers, as JSON.';
+COMMENT ON COLUMN workers.local_directory IS 'Folder for spilled results.';
 COMMENT ON COLUMN workers.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW files AS
@@ -7316,14 +7659,41 @@ WITH totals AS (
         sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
+        sum(bytes_read) FILTER (is_first_result)
+            / nullif(sum(events) FILTER (is_first_result AND bytes_read IS NOT NULL), 0)
+            AS bytes_per_event,
         trace_id
     FROM _chunks
     GROUP BY trace_id, dataset, filename, treename
+    UNION ALL BY NAME
+    -- Files without chunks, because their number of entries could not be read.
+    SELECT
+        dataset,
+        filename,
+        treename,
+        0 AS chunks,
+        0 AS chunk_attempts,
+        0 AS events,
+        count(DISTINCT worker) AS workers,
+        count(*) AS failed_attempts,
+        0 AS checkpointed_chunks,
+        trace_id
+    FROM _unread_files AS unread
+    WHERE NOT EXISTS (
+        FROM _chunks AS chunk
+        WHERE chunk.trace_id = unread.trace_id
+            AND chunk.dataset IS NOT DISTINCT FROM unread.dataset
+            AND chunk.filename IS NOT DISTINCT FROM unread.filename
+            AND chunk.treename IS NOT DISTINCT FROM unread.treename
+    )
+    GROUP BY trace_id, dataset, filename, treename
 )
 SELECT
-    totals.* EXCLUDE (trace_id),
+    totals.* EXCLUDE (bytes_per_event, trace_id),
     relative_duration.relative_duration,
+    relative_duration.relative_duration_error,
     relative_duration.is_slow,
+    totals.bytes_per_event,
     totals.trace_id
 FROM totals
 LEFT JOIN _relative_duration AS relative_duration
@@ -7339,7 +7709,7 @@ ORDER BY
     totals.filename,
     totals.treename;
 
-COMMENT ON VIEW files IS 'Totals by file. One row per dataset, file and tree, highest compute time first. Sums cover measured values only, and are null if nothing was measured.';
+COMMENT ON VIEW files IS 'Totals by file. One row per dataset, file and tree, highest compute time first. A file that coffea skipped because its number of entries could not be read has no chunks and no events. Sums cover measured values only, and are null if nothing was measured.';
 COMMENT ON COLUMN files.dataset IS 'Dataset of the file.';
 COMMENT ON COLUMN files.filename IS 'File name, as coffea gives it.';
 COMMENT ON COLUMN files.treename IS 'Tree or table in the file.';
@@ -7350,7 +7720,7 @@ COMMENT ON COLUMN files.bytes_read IS 'Bytes read by all attempts. Null if not m
 COMMENT ON COLUMN files.compute_seconds IS 'Compute time of all attempts.';
 COMMENT ON COLUMN files.events_per_second IS 'events / compute_seconds: rate of one thread, failed and repeated attempts included, results from a checkpoint excluded.';
 COMMENT ON COLUMN files.workers IS 'Number of workers that attempted the file.';
-COMMENT ON COLUMN files.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN files.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped, failed reads of the number of entries included.';
 COMMENT ON COLUMN files.bytes_per_second IS 'bytes_read divided by the compute time of the attempts that measured it: rate of one thread.';
 COMMENT ON COLUMN files.compute_share IS 'Share of the compute time of all chunk attempts.';
 COMMENT ON COLUMN files.median_compute_seconds IS 'Median compute time of successful attempts.';
@@ -7374,6 +7744,347 @@ COMMENT ON COLUMN files.uncompressed_bytes IS 'Size of these bytes after decompr
 COMMENT ON COLUMN files.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
 COMMENT ON COLUMN files.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
 COMMENT ON COLUMN files.relative_duration IS 'Duration of its chunks relative to the median file of the dataset: the median over its chunks of measured time divided by the time expected from dataset, size and worker. Null if files and workers cannot be separated: fewer than two workers, or one file in the dataset.';
-COMMENT ON COLUMN files.is_slow IS 'True if relative_duration is at least 1.5, from at least 3 chunks, and 4 standard errors above 1. Chunks of a file often run at the same time: a slow period of the whole cluster makes the file slow, too.';
+COMMENT ON COLUMN files.relative_duration_error IS 'Standard error of relative_duration, from the scatter of chunks.';
+COMMENT ON COLUMN files.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of all files. Of two files, or if no other file was read at the same time, at least 2.5 is required.';
+COMMENT ON COLUMN files.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
 COMMENT ON COLUMN files.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW io_jobs AS
+SELECT
+    (jobs.value ->> '$.job_id')::BIGINT AS job_id,
+    jobs.value ->> '$.executable' AS executable,
+    (jobs.value ->> '$.processes')::BIGINT AS processes,
+    jobs.start_t,
+    jobs.stop_t,
+    (jobs.value ->> '$.run_seconds')::DOUBLE AS run_seconds,
+    jobs.start_t <= recording.stop_t AND jobs.stop_t >= recording.start_t AS within_run,
+    json_keys(jobs.value -> '$.modules') AS modules,
+    jobs.partial_modules,
+    (jobs.value ->> '$.left_out[*]') AS skipped_modules,
+    jobs.host,
+    jobs.pid,
+    jobs.worker,
+    jobs.candidate_workers,
+    (clock.least_offset + clock.most_offset) / 2 AS clock_offset_seconds,
+    (clock.most_offset - clock.least_offset) / 2 AS clock_offset_error_seconds,
+    jobs.versions ->> 'darshan' AS darshan_version,
+    jobs.filename AS log,
+    jobs.source,
+    jobs.trace_id
+FROM _io_jobs AS jobs
+INNER JOIN _trace_range AS recording USING (trace_id)
+LEFT JOIN _io_clocks AS clock USING (trace_id, source)
+ORDER BY jobs.trace_id, jobs.start_t, jobs.source;
+
+COMMENT ON VIEW io_jobs IS 'Jobs whose I/O was measured by Darshan. One row per imported log. Without MPI, each process is a job.';
+COMMENT ON COLUMN io_jobs.job_id IS 'Job number of the batch system. Without one, the process id.';
+COMMENT ON COLUMN io_jobs.executable IS 'Executable. Its arguments are not imported, since they can contain secrets.';
+COMMENT ON COLUMN io_jobs.processes IS 'Processes of the job.';
+COMMENT ON COLUMN io_jobs.start_t IS 'Start, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_jobs.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_jobs.run_seconds IS 'Duration reported by Darshan: at least 1 s in older versions.';
+COMMENT ON COLUMN io_jobs.within_run IS 'True if the job overlaps the recording. If not, the log may belong to another run.';
+COMMENT ON COLUMN io_jobs.modules IS 'I/O layers measured.';
+COMMENT ON COLUMN io_jobs.partial_modules IS 'Layers for which Darshan reached its limit of records or memory, so that files opened later are missing. Also in loss.';
+COMMENT ON COLUMN io_jobs.skipped_modules IS 'Layers that were not imported, since they do not describe file access.';
+COMMENT ON COLUMN io_jobs.host IS 'Host name from Darshan. Recorded only with extended tracing (DXT).';
+COMMENT ON COLUMN io_jobs.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
+COMMENT ON COLUMN io_jobs.worker IS 'Address of the worker process: the only one with this process id during the job, or the only one of these on the same host.';
+COMMENT ON COLUMN io_jobs.candidate_workers IS 'Number of worker processes with this process id during the job.';
+COMMENT ON COLUMN io_jobs.clock_offset_seconds IS 'Estimated offset to add to the times of traced calls (DXT) so that they lie within the worker''s tasks. Null without such calls.';
+COMMENT ON COLUMN io_jobs.clock_offset_error_seconds IS 'Half the width of the range of plausible offsets.';
+COMMENT ON COLUMN io_jobs.darshan_version IS 'Darshan version.';
+COMMENT ON COLUMN io_jobs.log IS 'Log file name.';
+COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
+COMMENT ON COLUMN io_jobs.trace_id IS 'Trace identity.';
+
+-- Darshan does not record threads, and its clock is not that of Dask's times. A call belongs to an
+-- attempt that computes during it at the plausible offsets between the clocks.
+CREATE OR REPLACE VIEW io_segments AS
+WITH calls AS (
+    SELECT
+        io.rowid AS seq,
+        io.*,
+        jobs.pid,
+        jobs.worker AS of_worker,
+        jobs.filename AS log
+    FROM raw.io_segment AS io
+    LEFT JOIN _io_jobs AS jobs USING (trace_id, source)
+),
+-- The share of the plausible offsets of the clock at which the call lies within the attempt.
+fits AS (
+    SELECT
+        calls.seq,
+        run.key,
+        run.attempt,
+        run.seq AS run,
+        CASE
+            WHEN clock.most_offset > clock.least_offset
+                THEN (
+                    least(run.stop_t - calls.stop_t, clock.most_offset)
+                    - greatest(run.start_t - calls.start_t, clock.least_offset)
+                ) / (clock.most_offset - clock.least_offset)
+            ELSE 1
+        END AS share
+    FROM calls
+    INNER JOIN _io_clocks AS clock USING (trace_id, source)
+    INNER JOIN _io_runs AS run
+        ON run.trace_id = calls.trace_id
+        AND run.worker = calls.of_worker
+        AND run.start_t - calls.start_t <= clock.most_offset
+        AND run.stop_t - calls.stop_t >= clock.least_offset
+        AND run.start_t - calls.start_t <= run.stop_t - calls.stop_t
+),
+runs AS (
+    SELECT
+        seq,
+        list({key: key, attempt: attempt} ORDER BY share DESC, run) AS runs,
+        max(share) / greatest(sum(share), 1) AS confidence
+    FROM fits
+    WHERE share > 0
+    GROUP BY seq
+)
+SELECT
+    calls.filename,
+    calls.measured.module AS module,
+    calls.activity AS operation,
+    calls.measured.offset_bytes AS offset_bytes,
+    calls.nbytes AS bytes,
+    calls.start_t,
+    calls.stop_t,
+    calls.host,
+    calls.measured.rank AS rank,
+    calls.pid,
+    calls.of_worker AS worker,
+    CASE WHEN runs.confidence >= 0.95 THEN runs.runs[1].key END AS key,
+    CASE WHEN runs.confidence >= 0.95 THEN runs.runs[1].attempt END AS attempt,
+    CASE
+        WHEN calls.of_worker IS NOT NULL
+            THEN coalesce(list_transform(runs.runs, lambda run: run.key), [])
+    END AS candidate_keys,
+    runs.confidence,
+    calls.log,
+    calls.source,
+    calls.trace_id
+FROM calls
+LEFT JOIN runs USING (seq)
+ORDER BY calls.trace_id, calls.seq;
+
+COMMENT ON VIEW io_segments IS 'Read and write calls traced by Darshan DXT. One row per call and I/O layer. Empty unless a log with extended tracing (DXT) was imported.';
+COMMENT ON COLUMN io_segments.filename IS 'File path. The file''s number in the log if Darshan did not record a path.';
+COMMENT ON COLUMN io_segments.module IS 'I/O layer: POSIX or MPI-IO. POSIX calls made by MPI-IO have rows of their own.';
+COMMENT ON COLUMN io_segments.operation IS 'read or write.';
+COMMENT ON COLUMN io_segments.offset_bytes IS 'Start offset in the file.';
+COMMENT ON COLUMN io_segments.bytes IS 'Bytes read or written.';
+COMMENT ON COLUMN io_segments.start_t IS 'Start of the call, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_segments.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_segments.host IS 'Host name from Darshan.';
+COMMENT ON COLUMN io_segments.rank IS 'Rank of the process in its job.';
+COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
+COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
+COMMENT ON COLUMN io_segments.key IS 'Task that made the call, since the worker was computing only this one at the time. Null if confidence is below 0.95: Darshan records neither tasks nor threads.';
+COMMENT ON COLUMN io_segments.attempt IS 'Attempt number of this task.';
+COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker may have been computing during the call, the most probable first. Null if the worker is unknown.';
+COMMENT ON COLUMN io_segments.confidence IS 'Confidence in the first of candidate_keys, from 0 to 1: share of the plausible offsets between Darshan''s clock and Dask''s times (io_jobs.clock_offset_seconds) at which the worker computed this task during the call, divided among tasks computed at the same time.';
+COMMENT ON COLUMN io_segments.log IS 'Log file name.';
+COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
+COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW metadata_map AS
+WITH cells(step, level, metadata, cell, "view", hint) AS (
+    VALUES
+        (1, 'job', 'jobs of the batch system', 'jobs', 'jobs', 'Recorded for scheduler, workers and the recording client in a job of SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.'),
+        (1, 'job', 'cluster and its arguments', 'cluster', 'environment', 'Recorded if the client was created from a cluster object: Client(cluster).'),
+        (1, 'configuration', 'Dask''s configuration and its differences from the defaults', 'configuration', 'config', 'Recorded unless environment is excluded from kinds.'),
+        (1, 'job', 'machines, cores, memory and limits', 'machines', 'machines', 'Recorded unless environment is excluded from kinds.'),
+        (1, 'job', 'versions of packages', 'packages', 'packages', 'Recorded unless environment is excluded from kinds.'),
+        (2, 'client', 'clients', 'clients', 'environment', 'Always recorded.'),
+        (2, 'client', 'program, arguments and git commit', 'program', 'environment', 'Recorded by a client: roast_recorder.record or roast-record run.'),
+        (2, 'client', 'submitting code', 'code', 'computations', 'Recorded with this setting: code=True.'),
+        (2, 'graph', 'layers of submitted graphs, before and after fusion', 'layers sent', 'graph_layers', 'Recorded for the recording client, from Dask 2025.4 on.'),
+        (2, 'graph', 'layers of graphs on the scheduler', 'layers', 'graph_layers', 'Recorded unless task is excluded from kinds.'),
+        (2, 'graph', 'annotations', 'annotations', 'tasks', 'Recorded for annotated tasks: dask.annotate.'),
+        (3, 'scheduler', 'cost of graphs on the scheduler', 'graph updates', 'graph_updates', 'Recorded unless event is excluded from kinds.'),
+        (3, 'graph', 'tasks', 'tasks', 'tasks', 'Recorded unless task is excluded from kinds.'),
+        (3, 'graph', 'dependencies', 'dependencies', 'dependencies', 'Recorded unless task is excluded from kinds.'),
+        (3, 'graph', 'priorities', 'priorities', 'tasks', 'Recorded unless task is excluded from kinds.'),
+        (3, 'graph', 'restrictions', 'restrictions', 'restrictions', 'Recorded for tasks annotated with workers or resources. Dask does not report the restrictions that it sets itself.'),
+        (3, 'graph', 'groups and prefixes', 'groups', 'task_groups', 'Recorded unless task is excluded from kinds.'),
+        (3, 'graph', 'spans', 'spans', 'spans', 'Recorded unless span is excluded from kinds; from Dask 2023.6 on.'),
+        (3, 'scheduler', 'transitions of tasks', 'transitions', 'transitions', 'Recorded unless transition is excluded from kinds.'),
+        (3, 'scheduler', 'queued tasks', 'queueing', 'latencies', 'Recorded if tasks were queued: distributed.scheduler.worker-saturation.'),
+        (3, 'scheduler', 'steals', 'steals', 'events', 'Recorded if tasks were stolen: distributed.scheduler.work-stealing.'),
+        (3, 'scheduler', 'plugins', 'plugins', 'environment', 'Recorded unless environment is excluded from kinds.'),
+        (3, 'scheduler', 'events', 'events', 'events', 'Recorded unless event is excluded from kinds.'),
+        (4, 'worker', 'workers, joined and left', 'workers', 'workers', 'Always recorded.'),
+        (4, 'worker', 'CPU, memory and states over time', 'samples', 'worker_samples', 'Recorded unless worker_sample is excluded from kinds.'),
+        (4, 'worker', 'states of tasks on workers', 'worker transitions', 'worker_transitions', 'Recorded with this setting: worker_transitions=True.'),
+        (4, 'worker', 'transfers of results', 'transfers', 'transfers', 'Recorded with this setting: transfers=True. Dask does not log shards of P2P shuffles.'),
+        (4, 'worker', 'spills to disk', 'spills', 'spills', 'Recorded with this setting, if any occur: worker_transitions=True.'),
+        (4, 'worker', 'pauses', 'pauses', 'pauses', 'Recorded if a worker pauses.'),
+        (4, 'thread', 'thread of each task', 'threads', 'task_runs', 'Recorded for finished tasks.'),
+        (5, 'worker', 'attempts and their phases', 'attempts', 'task_runs', 'Recorded unless transition is excluded from kinds.'),
+        (5, 'worker', 'fine metrics', 'fine metrics', 'fine_metrics', 'Recorded unless fine_metric is excluded from kinds.'),
+        (5, 'I/O', 'coffea''s chunks', 'chunks', 'chunks', 'Recorded for coffea and uproot: measure_chunks.'),
+        (5, 'I/O', 'named sections of tasks', 'sections', 'sections', 'Recorded in blocks of code: with roast_recorder.section("name").'),
+        (5, 'thread', 'stacks of threads, by Dask''s profiler', 'profiles', 'profile_stacks', 'Recorded unless profile is excluded from kinds.'),
+        (5, 'process', 'stacks of the scheduler''s event loop', 'scheduler''s profile', 'profile_stacks', 'Recorded if Dask profiles event loops: not on Python 3.11 and not with distributed.worker.profile.enabled off.'),
+        (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
+        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
+        (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
+        (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
+        (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: roast-record run --darshan LIB, or DXT_ENABLE_IO_TRACE=1.'),
+        (2, 'client', 'layers of graphs of other clients', NULL, NULL, 'Cannot be recorded. The scheduler receives tasks; only the sending client has the layers.'),
+        (2, 'graph', 'steps of an expression before optimization', NULL, NULL, 'Cannot be recorded. Expressions are optimized before the client receives them; graph_layers names what was fused.'),
+        (3, 'graph', 'restrictions set by Dask, as for P2P shuffles', NULL, NULL, 'Cannot be recorded. Dask sets them on tasks later and emits no event.'),
+        (4, 'worker', 'shards of P2P shuffles, one by one', NULL, NULL, 'Cannot be recorded. Dask does not log them; fine_metrics contains the total size, with the context p2p.'),
+        (4, 'coroutine', 'coroutines of a worker''s event loop, over time', NULL, NULL, 'Cannot be recorded. Neither Dask nor Yappi records when a coroutine ran; Yappi has total times.')
+),
+steps(step, step_name) AS (
+    VALUES
+        (1, 'configure and launch'),
+        (2, 'create and submit'),
+        (3, 'populate the scheduler'),
+        (4, 'receive on the worker'),
+        (5, 'execute and profile')
+),
+-- Of what there is much, records are counted, not rows of views that work something out.
+counts AS (
+    SELECT trace_id, 'jobs' AS cell, count(*) AS records FROM jobs GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        CASE section WHEN 'cluster' THEN 'cluster' WHEN 'client' THEN 'program' ELSE 'plugins' END,
+        count(*)
+    FROM environment
+    WHERE section IN ('cluster', 'client') OR name LIKE '%plugins%'
+    GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'configuration', count(*) FROM config GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'machines', count(*) FROM machines GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'packages', count(*) FROM packages GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'clients', count(*) FROM raw.client_added GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'code', count(*) FROM computations WHERE code IS NOT NULL GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, CASE stage WHEN 'sent' THEN 'layers sent' ELSE 'layers' END, count(*)
+    FROM graph_layers
+    GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'graph updates', count(*) FROM graph_updates GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        unnest(['tasks', 'annotations', 'dependencies', 'priorities']),
+        unnest([
+            count(*),
+            count(annotations),
+            coalesce(sum(len(dependencies)), 0)::BIGINT,
+            count(priority)
+        ])
+    FROM raw.task
+    GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'restrictions', count(*) FROM restrictions GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'groups', count(*) FROM task_groups GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'spans', count(*) FROM raw.span GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        unnest(['transitions', 'queueing', 'threads', 'attempts']),
+        unnest([
+            count(*),
+            count(*) FILTER (finish = 'queued'),
+            count(thread),
+            count(*) FILTER (finish = 'processing')
+        ])
+    FROM raw.transition
+    GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        unnest(['events', 'steals']),
+        unnest([count(*), count(*) FILTER (topic = 'stealing')])
+    FROM raw.event
+    GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'workers', count(*) FROM raw.worker_added GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'samples', count(*) FROM raw.worker_sample GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'worker transitions', count(*) FROM raw.worker_transition GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'transfers', count(*) FROM transfers GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'spills', count(*) FROM raw.spill GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'pauses', count(*) FROM pauses GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'fine metrics', count(*) FROM raw.fine_metric GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'chunks', count(*) FROM raw.chunk GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'sections', count(*) FROM raw.section GROUP BY trace_id
+    UNION ALL
+    SELECT
+        trace_id,
+        CASE WHEN worker IS NULL THEN 'scheduler''s profile' ELSE 'profiles' END,
+        count(*)
+    FROM raw.profile
+    GROUP BY ALL
+    UNION ALL
+    SELECT trace_id, 'yappi', count(*) FROM raw."function" GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'darshan', count(*) FROM io_jobs GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'io files', count(*) FROM raw.io_file GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'io segments', count(*) FROM raw.io_segment GROUP BY trace_id
+),
+partial AS (
+    SELECT
+        trace_id,
+        CASE WHEN starts_with(module, 'DXT_') THEN 'io segments' ELSE 'io files' END AS cell,
+        count(DISTINCT source) AS logs
+    FROM (SELECT trace_id, source, unnest(partial_modules) AS module FROM io_jobs)
+    GROUP BY ALL
+)
+SELECT
+    cells.step,
+    step_name,
+    level,
+    metadata,
+    coalesce(records, 0) > 0 AS is_recorded,
+    CASE WHEN cells.cell IS NOT NULL THEN coalesce(records, 0) END AS records,
+    "view",
+    CASE
+        WHEN coalesce(records, 0) = 0 THEN hint
+        WHEN partial.logs > 0
+            THEN 'Incomplete: Darshan reached its limit of records or memory (partial logs: '
+                || partial.logs || '). DARSHAN_CONFIG_PATH names a file with higher limits: see '
+                || 'analyze/README.md.'
+    END AS hint,
+    traces.trace_id
+FROM (SELECT DISTINCT trace_id FROM trace_info) AS traces
+CROSS JOIN cells
+INNER JOIN steps ON cells.step = steps.step
+LEFT JOIN counts ON counts.trace_id = traces.trace_id AND counts.cell = cells.cell
+LEFT JOIN partial ON partial.trace_id = traces.trace_id AND partial.cell = cells.cell
+ORDER BY traces.trace_id, cells.step, cells.cell IS NULL, level, metadata;
+
+COMMENT ON VIEW metadata_map IS 'Metadata that a trace contains or lacks. One row per step of a run (launch, submission, scheduling, receipt, execution), level (from the job to the coroutine) and kind of metadata. The hint describes how to record missing metadata, or why that is impossible.';
+COMMENT ON COLUMN metadata_map.step IS 'Number of the step, from 1 to 5, in the order of the run.';
+COMMENT ON COLUMN metadata_map.step_name IS 'Name of the step.';
+COMMENT ON COLUMN metadata_map.level IS 'Subject: job, configuration, client, graph, scheduler, worker, process, thread, coroutine or I/O.';
+COMMENT ON COLUMN metadata_map.metadata IS 'Kind of metadata.';
+COMMENT ON COLUMN metadata_map.is_recorded IS 'Whether this trace contains the metadata.';
+COMMENT ON COLUMN metadata_map.records IS 'Number of records or rows; null if it cannot be recorded.';
+COMMENT ON COLUMN metadata_map."view" IS 'View with the metadata; null if it cannot be recorded.';
+COMMENT ON COLUMN metadata_map.hint IS 'How to record missing or incomplete metadata, or why that is impossible.';
+COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';
 

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import logging
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -36,19 +37,12 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session", autouse=True)
 def temporary_cache(tmp_path_factory) -> Iterator[Path]:
-    """Use a cache of traces other than the user's."""
+    """Use neither the cache of traces nor the views of the user who runs the tests."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROAST_CACHE_DIR", str(folder))
-        yield folder
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_user_views():
-    """Ignore the views of the user who runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROAST_VIEWS", "")
-        yield
+        yield folder
 
 
 @pytest.fixture(scope="session")
@@ -71,12 +65,9 @@ def cluster() -> Iterator:
     """A LocalCluster of two worker processes of one thread."""
     from distributed import LocalCluster
 
-    with LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,
-    ) as cluster:
+    sizes = {"n_workers": 2, "threads_per_worker": 1}
+    dashboard = {"dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**sizes, **dashboard, silence_logs=logging.CRITICAL) as cluster:
         yield cluster
 
 
@@ -88,6 +79,32 @@ def client(cluster) -> Iterator:
         yield client
 
 
+DISTRIBUTED_ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(["roast_recorder", "roast_schemas", "orjson", "zstandard"]))
+from dask.cli import run_cli
+sys.argv[0] = "dask"
+run_cli()
+"""
+
+
+@pytest.fixture
+def in_another_process() -> Callable:
+    """Call a function in a new process, for example one that starts a cluster in it.
+
+    Such a cluster unpickles the recorder's plugins by value. That replaces the methods of the
+    recorder's classes, so that later tests could not patch what they refer to.
+    """
+
+    def call(function: Callable, *arguments) -> None:
+        process = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
+        process.start()
+        process.join(100)
+        assert process.exitcode == 0
+
+    return call
+
+
 @pytest.fixture
 def start_scheduler(tmp_path) -> Iterator[Callable]:
     """Start schedulers with workers, in processes that end with the test.
@@ -95,20 +112,46 @@ def start_scheduler(tmp_path) -> Iterator[Callable]:
     In a `bare` process only distributed can be imported, not the recorder and its other
     dependencies. Returns the scheduler's process and address.
     """
+
+    def dask(bare: bool, *arguments: str) -> subprocess.Popen:
+        program = ["-c", DISTRIBUTED_ALONE] if bare else ["-m", "dask"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen([sys.executable, *program, *arguments], **quiet)
+        stack.callback(_terminate, process)
+        return process
+
     with contextlib.ExitStack() as stack:
 
         def start(*arguments: str, workers: int, bare: bool = True):
             file = tmp_path / f"scheduler-{len(list(tmp_path.glob('scheduler-*')))}.json"
             quiet = ["--no-dashboard", "--host", "127.0.0.1"]
             named = ["--scheduler-file", str(file), "--port", "0"]
-            scheduler = _dask(stack, bare, "scheduler", *named, *quiet, *arguments)
+            scheduler = dask(bare, "scheduler", *named, *quiet, *arguments)
             address = _address(file, scheduler)
             for _ in range(workers):
                 alone = ["--nthreads", "1", "--no-nanny", "--local-directory", str(tmp_path)]
-                _dask(stack, bare, "worker", address, *quiet, *alone)
+                dask(bare, "worker", address, *quiet, *alone)
             return scheduler, address
 
         yield start
+
+
+def _terminate(process: subprocess.Popen) -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _address(file: Path, scheduler: subprocess.Popen) -> str:
+    until = time.monotonic() + 30
+    while time.monotonic() < until and scheduler.poll() is None:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            return json.loads(file.read_text())["address"]
+        time.sleep(0.05)
+    raise RuntimeError("the scheduler did not start")
 
 
 @pytest.fixture
@@ -131,47 +174,7 @@ def chromium() -> Iterator:
             browser = launched(playwright)
         except Error as error:
             required = os.environ.get("CI") or os.environ.get("ROAST_REQUIRE_BROWSER") == "1"
-            reason = (
-                f"no Chromium that starts; set ROAST_CHROMIUM to one ({error.message[:200]})"
-            )
+            reason = f"no Chromium that starts: set ROAST_CHROMIUM ({error.message[:200]})"
             (pytest.fail if required else pytest.skip)(reason)
         yield browser
         browser.close()
-
-
-DISTRIBUTED_ALONE = """
-import sys
-sys.modules.update(dict.fromkeys(["roast_recorder", "roast_schemas", "orjson", "zstandard"]))
-from dask.cli import run_cli
-sys.argv[0] = "dask"
-run_cli()
-"""
-
-
-def _dask(stack: contextlib.ExitStack, bare: bool, *arguments: str) -> subprocess.Popen:
-    program = ["-c", DISTRIBUTED_ALONE] if bare else ["-m", "dask"]
-    process = subprocess.Popen(
-        [sys.executable, *program, *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    stack.callback(_terminate, process)
-    return process
-
-
-def _terminate(process: subprocess.Popen) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _address(file: Path, scheduler: subprocess.Popen) -> str:
-    until = time.monotonic() + 30
-    while time.monotonic() < until and scheduler.poll() is None:
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            return json.loads(file.read_text())["address"]
-        time.sleep(0.05)
-    raise RuntimeError("the scheduler did not start")

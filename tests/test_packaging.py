@@ -6,55 +6,38 @@ import sys
 import zipfile
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
-    "roast_recorder": ROOT / "recorder",
-    "roast_analyze": ROOT / "analyze",
-    "roast_schemas": ROOT / "schemas",
+    "recorder": "roast_recorder",
+    "analyze": "roast_analyze",
+    "schemas": "roast_schemas",
 }
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    [wheel] = folder.glob("roast_trace-*.whl")
-    return wheel
+def python(*arguments, **options) -> str:
+    captured = {"capture_output": True, "text": True, "check": True}
+    return subprocess.run([sys.executable, *arguments], **captured, **options).stdout
 
 
-def test_it_contains_exactly_the_files_of_the_packages(wheel):
-    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    expected = {
-        str(path.relative_to(top))
-        for package, top in PACKAGES.items()
-        for path in (top / package).rglob("*")
+def test_the_wheel_has_all_files_and_is_imported_outside_the_repository(tmp_path):
+    site = tmp_path / "site"
+    python("-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path), cwd=ROOT)
+    [wheel] = tmp_path.glob("roast_trace-*.whl")
+    zipfile.ZipFile(wheel).extractall(site)
+
+    names = {
+        str(path.relative_to(site))
+        for path in site.rglob("*")
+        if path.is_file() and ".dist-info" not in str(path)
+    }
+    assert names == {
+        str(path.relative_to(ROOT / folder))
+        for folder, package in PACKAGES.items()
+        for path in (ROOT / folder / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-
-    assert names == expected
-
-
-def test_it_is_imported_outside_the_repository(wheel, tmp_path):
-    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
-    code = (
-        "import roast_recorder, roast_schemas, roast_analyze;"
-        "print(roast_recorder.__file__, roast_schemas.__file__, roast_analyze.__file__)"
+    code = f"import {', '.join(PACKAGES.values())}\n" + "\n".join(
+        f"print({package}.__file__)" for package in PACKAGES.values()
     )
-
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert all(path.startswith(str(tmp_path / "site")) for path in done.stdout.split())
+    files = python("-c", code, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(site)})
+    assert all(file.startswith(str(site)) for file in files.splitlines())

@@ -13,12 +13,9 @@ from roast_analyze import Trace  # noqa: E402 - needs duckdb
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "sample_traces" / "coffea.jsonl.zst"
 DOCUMENTS = [
-    "README.md",
-    "analyze/README.md",
-    "recorder/README.md",
-    "sample_traces/README.md",
+    "README.md", "analyze/README.md", "recorder/README.md", "sample_traces/README.md",
     "schemas/README.md",
-]
+]  # fmt: skip
 
 
 def blocks(language: str) -> list:
@@ -55,13 +52,9 @@ def test_a_query_runs_in_plain_duckdb(query):
 @pytest.mark.parametrize("command", blocks("sh duckdb"))
 def test_a_command_of_the_duckdb_shell_runs(command):
     shell = Path(find_spec("duckdb_cli").origin).parent
-    done = subprocess.run(
-        ["sh", "-ec", command.replace("trace.jsonl.zst", str(SAMPLE))],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PATH": f"{shell}:/usr/bin:/bin"},
-    )
+    command = ["sh", "-ec", command.replace("trace.jsonl.zst", str(SAMPLE))]
+    environment = {"PATH": f"{shell}:/usr/bin:/bin"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "DijetProcessor" in done.stdout
@@ -69,33 +62,26 @@ def test_a_command_of_the_duckdb_shell_runs(command):
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_exist(document):
-    text = (ROOT / document).read_text()
-    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+    path = ROOT / document
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())
 
-    missing = [t for t in targets if not (ROOT / document).parent.joinpath(t).exists()]
-    assert missing == []
+    assert [target for target in targets if not path.parent.joinpath(target).exists()] == []
 
 
-def test_the_query_of_work_by_worker(trace, read_lines):
-    """Tasks and result bytes by worker."""
-    expected = {}
+def test_queries_of_results_return_what_the_lines_contain(trace, read_lines):
+    """Tasks, chunks and result bytes by worker, and a row for each processor task."""
+    totals, chunks = {}, set()
     for line in read_lines(SAMPLE):
         if line.get("start") == "processing" and line.get("finish") == "memory":
-            tasks, chunks, nbytes = expected.get(line["worker"], (0, 0, 0))
+            worker, nbytes = line["worker"], line["nbytes"]
             is_chunk = line["key"].startswith("DijetProcessor-")
-            expected[line["worker"]] = (tasks + 1, chunks + is_chunk, nbytes + line["nbytes"])
-    [query] = [p.values[0] for p in blocks("sql") if "total_result_bytes" in p.values[0]]
+            found = totals.get(worker, (0, 0, 0))
+            totals[worker] = (found[0] + 1, found[1] + is_chunk, found[2] + nbytes)
+            if is_chunk:
+                chunks.add((line["key"], worker, "memory", nbytes / 1e3))
 
-    assert {worker: tuple(rest) for worker, *rest in trace.sql(query).fetchall()} == expected
-
-
-def test_the_query_of_chunks(trace, read_lines):
-    """A row for each processor task."""
-    expected = {
-        (line["key"], line["worker"], "memory", line["nbytes"] / 1e3)
-        for line in read_lines(SAMPLE)
-        if line.get("finish") == "memory" and line["key"].startswith("DijetProcessor-")
-    }
-    [query] = [p.values[0] for p in blocks("sql") if "task_key" in p.values[0]]
-
-    assert {row[:4] for row in trace.sql(query).fetchall()} == expected
+    queries = [parameter.values[0] for parameter in blocks("sql")]
+    [of_workers] = [query for query in queries if "total_result_bytes" in query]
+    [of_chunks] = [query for query in queries if "task_key" in query]
+    assert {worker: tuple(n) for worker, *n in trace.sql(of_workers).fetchall()} == totals
+    assert {row[:4] for row in trace.sql(of_chunks).fetchall()} == chunks

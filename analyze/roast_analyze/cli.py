@@ -1,7 +1,8 @@
 """The command ``roast-analyze``: dispatch to a command, and exit codes.
 
-Exit codes are decided only here: 0 for success, 1 if the answer is no (``check`` found a loss),
-2 if the call or the input is wrong, with one line on stderr, and 130 after Ctrl-C.
+Exit codes are decided only here: 0 for success, 1 if the answer is no (``check`` found a loss,
+there is nothing to export), 2 if the call or the input is wrong, with one line on stderr, and
+130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from roast_analyze.errors import INSTALL_COMMAND, MissingExtra, TraceError
-from roast_analyze.usage import HELP
+from roast_analyze.errors import INSTALL_COMMAND, MissingExtra, NothingToExport, TraceError
 
 # Importing typing or argparse takes longer than the start of Python, so they are imported where
 # they are used. Type checkers treat this name as true.
@@ -23,28 +23,67 @@ if TYPE_CHECKING:
 
 SUCCESS, NO, WRONG = 0, 1, 2
 
-#: Modules that define the errors of DuckDB.
-_DATABASE: Final = ("duckdb", "_duckdb")
+#: Named commands; without one of them the command is the summary.
+COMMANDS: Final = ("sql", "view", "export", "import", "check")
 
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
-
-#: Named commands; without one of them the command is the summary.
-COMMANDS: Final = ("sql", "view", "export", "import", "check")
 
 _EXTRA: Final = (
     "duckdb", "jinja2", "numpy", "platformdirs", "plotly", "polars", "psutil", "pyarrow",
     "rich", "xxhash", "zstandard",
 )  # fmt: skip
 
+# A constant, because creating this text with argparse would dominate the start-up time.
+HELP: Final = """\
+usage: roast-analyze TRACE… [--html [FILE]] [--open] [--title TITLE]
+                     [--from TIME] [--to TIME] [--no-cache]
+                     [--memory-limit SIZE]
+       roast-analyze COMMAND TRACE… …
+
+Summarize a trace in the terminal, or write its report with --html.
+
+Several traces are compared with each other. For example:
+
+    roast-analyze trace.jsonl.zst
+    roast-analyze trace.jsonl.zst --html report.html
+    roast-analyze trace.jsonl.zst --html --from 5m --to -90s
+    roast-analyze before.jsonl.zst after.jsonl.zst --open
+
+TRACE is a trace file, a folder of segments, a quoted pattern for either, or -
+for stdin.
+
+options:
+  -h, --help     print this help and exit
+  --version      print the version and exit
+  --html [FILE]  write the report, a self-contained page; the default FILE is
+                 next to the trace
+  --open         write the report and open it in the browser
+  --title TITLE  heading of the report
+  --from TIME    start of the time range: seconds after the start of the run (90),
+                 5m, 1h30m, 1:30:00, -10m (before the end of the run), or a date
+                 (2026-08-31T14:05); attempts are cut at the ends of the range
+  --to TIME      end of the time range
+  --no-cache     parse the trace again and do not cache its tables
+  --memory-limit SIZE
+                 memory limit of the database, such as 1GiB; it spills to disk
+                 beyond it (default: 60 % of the free memory, at most 4GiB)
+
+other commands:
+  sql     Query traces in SQL.
+  view    Print a view, the list of views, or the description of a view.
+  export  Write traces for other programs.
+  import  Import data from Darshan, Yappi or a cluster dump.
+  check   Check whether traces are complete.
+
+Run `roast-analyze COMMAND --help` for the options of a command.
+"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``roast-analyze`` and return its exit code.
+    """Run ``roast-analyze`` with some arguments, by default those of this process.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Arguments of the command line; the default is those of this process.
+    Returns the exit code.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -54,32 +93,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, stopped; the result of the command still counts.
+        _discard_output(sys.stdout)
     except (TraceError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            # The reader, such as `head`, stopped; the result of the command still counts.
-            _redirect_to_devnull(sys.stdout)
-            return code
-        return _print_error(error)
+        from roast_analyze.safe_text import visible
+
+        code = NO if isinstance(error, NothingToExport) else WRONG
+        try:
+            print(visible(f"roast-analyze: {error}"), file=sys.stderr, flush=True)
+        except BrokenPipeError:
+            _discard_output(sys.stderr)
     except (KeyboardInterrupt, RuntimeError) as error:
         if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
             raise
         from roast_analyze.open.interrupt import INTERRUPTED
 
-        return INTERRUPTED
+        code = INTERRUPTED
     return code
 
 
-def _print_error(error: Exception) -> int:
-    from roast_analyze.safe_text import visible
-
-    try:
-        print(visible(f"roast-analyze: {error}"), file=sys.stderr, flush=True)
-    except BrokenPipeError:
-        _redirect_to_devnull(sys.stderr)
-    return WRONG
-
-
-def _redirect_to_devnull(stream: TextIO) -> None:
+def _discard_output(stream: TextIO) -> None:
     """Discard further output to a closed stream, which Python flushes again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -93,6 +127,7 @@ def _run(words: list[str]) -> int:
 
     from roast_analyze.open.interrupt import exit_on_interrupt
 
+    # By name, so that only the libraries of this command are loaded.
     command: Any = import_module(f"roast_analyze.commands.{name or 'summary'}")
     options = _parse(command, name, words[1:] if name else words)
     if name is None and options.version:
@@ -100,7 +135,7 @@ def _run(words: list[str]) -> int:
 
         try:
             version = metadata.version("roast-trace")
-        except metadata.PackageNotFoundError:
+        except metadata.PackageNotFoundError:  # run from a checkout
             version = "(not installed)"
         print(f"roast-trace {version}")
         return SUCCESS
@@ -114,7 +149,8 @@ def _run(words: list[str]) -> int:
             f"the analysis needs {error.name}, which is not installed: {INSTALL_COMMAND}"
         ) from None
     except Exception as error:
-        if type(error).__module__.partition(".")[0] not in _DATABASE:
+        # Not by class: DuckDB is imported only when a command needs it.
+        if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
             raise
         from roast_analyze.open.database import as_trace_error
 
@@ -133,27 +169,24 @@ def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespa
     if name is None:
         parser.add_argument("--version", action="store_true")
     command.add_arguments(parser)
-    options = parser.parse_intermixed_args(_join_negative_times(words))
+    joined: list[str] = []
+    for word in words:
+        is_negative = word[:1] == "-" and word[1:2] in "0123456789."
+        if joined and joined[-1] in ("--from", "--to") and is_negative:
+            joined[-1] += f"={word}"  # argparse would take a time such as -10m for an option
+        else:
+            joined.append(word)
+    # Intermixed, because options can stand between several traces.
+    options = parser.parse_intermixed_args(joined)
     if name is None and len(options.traces) > 1:
         _refuse_misspelled_command(options.traces[0])
     return options
 
 
-def _join_negative_times(words: list[str]) -> list[str]:
-    """Join --from and --to with a time such as -10m, which argparse takes for an option."""
-    joined: list[str] = []
-    for word in words:
-        is_negative = word[:1] == "-" and word[1:2] in "0123456789."
-        if joined and joined[-1] in ("--from", "--to") and is_negative:
-            joined[-1] += f"={word}"
-        else:
-            joined.append(word)
-    return joined
-
-
 def _refuse_misspelled_command(word: Path) -> None:
     """Raise if the first of several arguments resembles a command rather than a path."""
     name = str(word)
+    # What has a suffix or a folder is meant as a path, which may be misspelled itself.
     if word.exists() or word.suffix or word.name != name or name == "-":
         return
     import difflib

@@ -1,23 +1,8 @@
 """Exceptions and warnings of the analysis.
 
 The first line of every message names the value that is wrong and what to do; only the message
-of a query has further lines, which quote the query. The command line prints the message and
-exits with 2::
-
-    TraceError
-    ├── TraceNotFound      the path does not exist
-    ├── NotATrace          the path is not a readable trace
-    ├── SchemaTooNew       recorded by a newer version of roast
-    ├── NoRoom             not enough memory or disk space
-    ├── UnknownView        no view has this name
-    ├── QueryError         the query was refused
-    ├── BrokenView         a file of the user's own views is invalid
-    ├── NotWritable        an output cannot be written
-    └── MissingExtra       a library of the [analyze] extra is not installed
-
-    UserWarning
-    ├── CacheNotUsed       a trace was read without the cache
-    └── ViewSkipped        a broken file in the default folder of views was skipped
+of a query has further lines, which quote the query. The command line prints the message of a
+:class:`TraceError` and exits with 2, or with 1 if the trace is fine but has nothing to export.
 """
 
 # ruff: noqa: N818 - the base class is named Error; the subclasses name the condition
@@ -46,6 +31,10 @@ class SchemaTooNew(TraceError):
 
 class NoRoom(TraceError):
     """There is not enough memory or disk space."""
+
+
+class NothingToExport(TraceError):
+    """The selected part of the trace is empty. The command line exits with 1."""
 
 
 class UnknownView(TraceError):

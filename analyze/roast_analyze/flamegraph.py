@@ -28,7 +28,7 @@ class Flamegraph:
     ----------
     stacks : polars.DataFrame
         One row per stack: stack, samples, seconds, ambiguous_samples, counted_samples,
-        frames, lines, interval_seconds, as in the view ``profile_stacks``.
+        frames, lines, start_t, interval_seconds, as in the view ``profile_stacks``.
     baseline : polars.DataFrame, optional
         Stacks to compare with.
     """
@@ -36,14 +36,16 @@ class Flamegraph:
     stacks: pl.DataFrame
     baseline: pl.DataFrame | None = None
 
+    # The methods import what they use, because polars and plotly would slow down everything
+    # that opens a trace.
     @cached_property
     def figure(self) -> Figure:
         """Icicle of the stacks; with a baseline, the colors show the difference to it."""
-        # Imported here, because plotly would slow down everything that opens a trace.
-        from roast_analyze.algorithms.profiles import flame_nodes
         from roast_analyze.figures.flame import flame
 
-        return flame(self.nodes, None if self.baseline is None else flame_nodes(self.baseline))
+        return flame(
+            self.nodes, None if self.baseline is None else Flamegraph(self.baseline).nodes
+        )
 
     @cached_property
     def nodes(self) -> pl.DataFrame:
@@ -98,7 +100,8 @@ def stacks_of(
         "sum(seconds) AS seconds, "
         "sum(ambiguous_samples)::BIGINT AS ambiguous_samples, "
         "sum(counted_samples)::BIGINT AS counted_samples, any_value(frames) AS frames, "
-        "arg_min(lines, start_t) AS lines, any_value(interval_seconds) AS interval_seconds "
+        "arg_min(lines, start_t) AS lines, min(start_t) AS start_t, "
+        "any_value(interval_seconds) AS interval_seconds "
         f"FROM profile_stacks WHERE profiler = $profiler AND {of_workers} "
         f"AND {part.sql} "
         "GROUP BY stack ORDER BY seconds DESC, stack"

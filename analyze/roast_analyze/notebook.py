@@ -18,8 +18,6 @@ from roast_analyze.report.quantities import count, counted, instant, seconds
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roast_analyze.open.session import Session
 
 #: Number of losses shown; the view ``loss`` has the others.
@@ -49,65 +47,61 @@ ORDER BY run.start_t
 
 def to_html(trace: Session) -> str:
     """Return the HTML representation of a trace."""
+    parts = [f"<b>{_text(trace.path.name or trace.path)}</b>"]
     try:
-        parts = [
-            *(
-                _text(
-                    f"Only {time_ranges.describe(part)}. {time_ranges.describe_omissions(part)}"
-                )
-                for part in trace.time_ranges
-            ),
-            *_runs(trace),
-            _losses(trace),
-            _views(trace),
-            "Next: " + ", ".join(f"<code>{escape(step)}</code>" for step in _NEXT_STEPS),
+        parts += [
+            _text(f"Only {time_ranges.describe(part)}. {time_ranges.describe_omissions(part)}")
+            for part in trace.time_ranges
         ]
-    except (TraceError, duckdb.Error) as error:
-        parts = [_text(error)]
-    title = f"<b>{_text(trace.path.name or trace.path)}</b>"
-    return "".join(f"<p>{part}</p>" for part in [title, *parts])
-
-
-def _runs(trace: Session) -> Iterator[str]:
-    for start_t, offset, wall, workers, tasks, attempts, failures in trace.sql(
-        _RUNS
-    ).fetchall():
-        yield _text(
-            f"{seconds(wall)} from {instant(start_t, offset)}: {counted(workers, 'worker')}, "
-            f"{counted(tasks, 'task')}, {counted(attempts, 'attempt')}, "
-            f"{counted(failures, 'failure')}"
+        for start_t, offset, wall, workers, tasks, attempts, failures in trace.sql(
+            _RUNS
+        ).fetchall():
+            totals = (
+                counted(workers, "worker"),
+                counted(tasks, "task"),
+                counted(attempts, "attempt"),
+                counted(failures, "failure"),
+            )
+            parts.append(
+                _text(f"{seconds(wall)} from {instant(start_t, offset)}: {', '.join(totals)}")
+            )
+        parts += _losses(trace), _views(trace)
+        parts.append(
+            "Next: " + ", ".join(f"<code>{escape(step)}</code>" for step in _NEXT_STEPS)
         )
+    except (TraceError, duckdb.Error) as error:
+        parts = [parts[0], _text(error)]
+    return "".join(f"<p>{part}</p>" for part in parts)
 
 
 def _losses(trace: Session) -> str:
     losses = trace.sql("SELECT reason, records, detail FROM loss").fetchall()
     if not losses:
         return "Nothing is lost."
-    shown = [
-        f"<li>{_text(reason)} ({_text(count(records))}): {_text(detail)}</li>"
+    lines = [
+        f"{_text(reason)} ({_text(count(records))}): {_text(detail)}"
         for reason, records, detail in losses[:_LOSSES]
     ]
-    rest = len(losses) - len(shown)
-    more = f"<li>and {count(rest)} more in the view <code>loss</code></li>" if rest else ""
-    return f"Incomplete (reason, records, detail):<ul>{''.join(shown)}{more}</ul>"
+    if len(losses) > _LOSSES:
+        lines.append(f"and {count(len(losses) - _LOSSES)} more in the view <code>loss</code>")
+    return f"Incomplete (reason, records, detail):{_list(lines)}"
 
 
 def _views(trace: Session) -> str:
-    topics = [
-        f"<li>{_text(topic)}: "
-        + ", ".join(
-            f'<code title="{_first_clause(view.comment)}">{_text(view.name)}</code>'
-            for view in views
-        )
-        + "</li>"
-        for topic, views in groupby(trace.views(), key=lambda view: view.topic)
-    ]
-    return f"Views, by topic:<ul>{''.join(topics)}</ul>"
+    lines = []
+    for topic, views in groupby(trace.views(), key=lambda view: view.topic):
+        names = []
+        for view in views:
+            first_clause = re.split(r"[.:;](?=\s|$)", view.comment, maxsplit=1)[0]
+            title = escape(visible(first_clause))
+            names.append(f'<code title="{title}">{_text(view.name)}</code>')
+        lines.append(f"{_text(topic)}: {', '.join(names)}")
+    return f"Views, by topic:{_list(lines)}"
+
+
+def _list(lines: list[str]) -> str:
+    return f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
 
 
 def _text(value: object) -> str:
-    return escape(shortened(" ".join(visible(str(value)).split(" ")), 200))
-
-
-def _first_clause(comment: str) -> str:
-    return escape(visible(re.split(r"[.:;](?=\s|$)", comment, maxsplit=1)[0]))
+    return escape(shortened(visible(str(value)), 200))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roast_analyze.errors import NotWritable
 from roast_analyze.open.discover import segment_paths
@@ -11,24 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+#: Name of standard input, which is no file that could be overwritten.
+STDIN: Final = "-"
+
 
 def refuse_to_overwrite(traces: Iterable[Path], target: Path) -> None:
-    """Raise if an output is a file of a trace, even under another name or through a link.
-
-    Parameters
-    ----------
-    traces : iterable of Path
-        Trace files, folders of segments, or patterns.
-    target : Path
-        File to be written; it need not exist.
-
-    Raises
-    ------
-    NotWritable
-        If the target is a segment of a trace.
-    TraceNotFound, NotATrace
-        If there is no trace.
-    """
-    for segment in (path for trace in traces for path in segment_paths(trace)):
+    """Raise if an output is a file of a trace, even under another name or through a link."""
+    files = (path for trace in traces if str(trace) != STDIN for path in segment_paths(trace))
+    for segment in files:
         if target.exists() and target.samefile(segment):
             raise NotWritable(f"{str(target)!r} is the trace itself: name another file")

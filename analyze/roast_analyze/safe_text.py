@@ -1,8 +1,6 @@
 """Text from a trace, made safe to show.
 
-Keys, file names and exceptions are whatever the user's code made of them. Control and
-bidirectional characters could drive a terminal or disguise the text around them, so they are
-replaced by visible symbols.
+Keys, file names and exceptions contain whatever the user's code put there.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from typing import Final
 #: Default length limit of a label, in characters. Dask keys are usually shorter.
 LABEL_LIMIT: Final = 120
 
+# Control and bidirectional characters could drive a terminal or disguise the text around them.
 #: C0 and C1 controls, bidirectional marks, line and paragraph separators, byte-order mark,
 #: and unpaired surrogates. Tab and newline are kept.
 _INVISIBLE: Final = re.compile(
@@ -39,12 +38,10 @@ def visible(text: str) -> str:
 
 
 def shortened(text: str, limit: int = LABEL_LIMIT) -> str:
-    """Return a text of at most `limit` characters, with the middle left out if necessary.
-
-    Dask keys and file names differ at both ends, so both ends are kept.
-    """
+    """Return a text of at most `limit` characters, with the middle left out if necessary."""
     if len(text) <= limit:
         return text
+    # Dask keys and file names differ at both ends, so both ends are kept.
     head = (limit - 1) // 2
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 

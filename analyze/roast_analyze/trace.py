@@ -70,7 +70,7 @@ class Trace(Session):
         baseline: Flamegraph | None = None,
         profiler: Literal["dask", "yappi"] = "dask",
     ) -> Flamegraph:
-        """Return a flame graph of the time inside tasks.
+        """Return a flame graph of the time inside tasks: its `stacks` and their `figure`.
 
         Parameters
         ----------
@@ -87,11 +87,6 @@ class Trace(Session):
             Samples of Dask's profiler, or functions imported from Yappi, which have neither
             a time nor a prefix.
 
-        Returns
-        -------
-        Flamegraph
-            ``.stacks`` is a Polars frame, ``.figure`` a Plotly figure.
-
         Raises
         ------
         TraceError
@@ -103,7 +98,7 @@ class Trace(Session):
         return Flamegraph(stacks, None if baseline is None else baseline.stacks)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-        """Write the report, a self-contained HTML page.
+        """Write the report, a self-contained HTML page, and return its path.
 
         Parameters
         ----------
@@ -111,11 +106,6 @@ class Trace(Session):
             File to write; an existing file is replaced.
         title : str, optional
             Heading of the page; the default is the name of the trace.
-
-        Returns
-        -------
-        Path
-            Path of the page.
         """
         from roast_analyze.report import write_report
 

@@ -8,6 +8,7 @@ clients, including those that tasks create on workers, find its claim in a folde
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -29,31 +30,18 @@ VARIABLE: Final = "ROAST_RECORDER_RUN"
 
 @dataclass(frozen=True)
 class Plan:
-    """Arguments of ``roast-record run`` for the program's processes.
+    """Arguments of ``roast-record run`` for the program's processes."""
 
-    Attributes
-    ----------
-    target : str
-        The trace of the first scheduler; others are numbered.
-    claims : str
-        Folder of this run's claims.
-    settings : dict
-        As in :func:`roast_recorder.record`.
-    """
-
+    #: The trace of the first scheduler; others are numbered.
     target: str
+    #: Folder of this run's claims.
     claims: str
+    #: As in :func:`roast_recorder.record`.
     settings: dict[str, Any]
 
     def as_variable(self) -> dict[str, str]:
         """Return the plan as an environment variable."""
         return {VARIABLE: json.dumps(asdict(self))}
-
-    @classmethod
-    def from_environment(cls) -> Plan | None:
-        """Read the plan; return None outside of a run."""
-        text = os.environ.get(VARIABLE)
-        return cls(**json.loads(text)) if text else None
 
     def traces(self) -> Iterator[str]:
         """Yield the traces of this run in the order of their start."""
@@ -72,14 +60,11 @@ class Plan:
 
     def next_target(self) -> str:
         """Reserve and return the target of the next trace."""
-        number = 1
-        while True:
-            try:
+        for number in itertools.count(1):
+            with contextlib.suppress(FileExistsError):
                 (Path(self.claims) / f"trace-{number}").touch(exist_ok=False)
-            except FileExistsError:
-                number += 1
-            else:
-                return numbered(self.target, number)
+                break
+        return numbered(self.target, number)
 
 
 def numbered(target: str, number: int) -> str:
@@ -93,15 +78,13 @@ def numbered(target: str, number: int) -> str:
 
 async def dask_setup(client: Client) -> None:
     """Record the client's scheduler, unless another client of this run does."""
-    plan = Plan.from_environment()
-    if plan is None:
-        return
-    try:
-        await _record(client, plan)
-    except Exception as error:  # the program must run
-        text = str(error).partition("\n")[0]
-        print(f"roast-record: this client is not recorded: {text}", file=sys.stderr)
-        logger.debug("roast: not recorded", exc_info=True)
+    if text := os.environ.get(VARIABLE):
+        try:
+            await _record(client, Plan(**json.loads(text)))
+        except Exception as error:  # the program must run
+            reason = str(error).partition("\n")[0]
+            print(f"roast-record: this client is not recorded: {reason}", file=sys.stderr)
+            logger.debug("roast: not recorded", exc_info=True)
 
 
 async def _record(client: Client, plan: Plan) -> None:
@@ -109,8 +92,7 @@ async def _record(client: Client, plan: Plan) -> None:
     from roast_recorder.api import record
 
     scheduler: Any = client.scheduler
-    identity = await scheduler.identity()
-    claim = plan.claim(identity["id"])
+    claim = plan.claim((await scheduler.identity())["id"])
     if claim is None:
         return
 

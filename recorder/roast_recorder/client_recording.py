@@ -13,8 +13,7 @@ import logging
 import os
 import pickle
 import platform
-import uuid
-from collections import Counter, deque
+from collections import deque
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,11 +24,10 @@ from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
 from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
 from roast_recorder.scheduler.recording import header, log_end, pump, rescue_order
 from roast_recorder.scheduler.wire_format import plain
-from roast_recorder.writer.client import Writer
+from roast_recorder.writer.client import TraceOwner, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from distributed import Client
 
@@ -49,53 +47,25 @@ RETRY_TIMEOUT_SECONDS = 2.0
 MAX_PENDING_GRAPHS = 10_000
 
 
-class RecorderGoneError(Exception):
-    """The recorder on the scheduler does not answer any more."""
-
-
-class Recording:
+class Recording(TraceOwner):
     """One recording of one cluster into one trace.
 
     It ends in order with the ``with`` block or :meth:`stop`, and also when the client is
     closed or the cluster ends first.
-
-    Attributes
-    ----------
-    trace_id : str
-        Identity of the recording, which is in the trace's header.
     """
 
     def __init__(
         self, client: Client, path: str | os.PathLike[str], settings: Settings
     ) -> None:
-        self.trace_id = uuid.uuid4().hex
+        super().__init__(path, settings)
         self._client = client
-        self._path = os.fspath(path)
-        self._settings = settings
-        self._writer: Writer | None = None
         self._running: asyncio.Task[None] | None = None
         self._clock_offset_seconds = 0.0
         self._ending = ""
         self._disconnected = False
         self._stopping = False
-        self._describing: asyncio.Task[None] | None = None
         self._graphs: deque[dict[str, Any]] = deque()
         self._graph_listener = contextlib.ExitStack()
-
-    @property
-    def records_by_kind(self) -> Counter[str]:
-        """Records in the trace so far."""
-        return self._started.records_by_kind
-
-    @property
-    def dropped_by_kind(self) -> Counter[str]:
-        """Records that have been dropped so far."""
-        return self._started.dropped_by_kind
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the trace so far."""
-        return self._started.nbytes
 
     @property
     def ended(self) -> bool:
@@ -154,40 +124,17 @@ class Recording:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        # An exception of the user's block must not be replaced by one of the recorder.
-        try:
-            self.stop()
-        except Exception:
-            logger.exception("roast: recording %s did not end in order", self._path)
-
     async def __aenter__(self) -> Self:
         if not self._client.asynchronous:
             raise TypeError("use 'with' to record a client that is not asynchronous")
         await self.start_on_loop()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         try:
             await self.stop_on_loop()
         except Exception:
             logger.exception("roast: recording %s did not end in order", self._path)
-
-    @property
-    def _started(self) -> Writer:
-        if self._writer is None:
-            raise RuntimeError(f"the recording of {self._path!r} has not been started")
-        return self._writer
 
     # -- on the client's event loop ------------------------------------------------------
 
@@ -197,16 +144,30 @@ class Recording:
             raise RuntimeError(f"the recording of {self._path!r} was started before")
         try:
             await self._attach()
-            self._writer = await self._open_writer()
+            before = time()
+            facts = await self._call("hello")
+            offset = self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
+            writer = Writer(
+                self._path,
+                header(self.trace_id, self._settings, offset, facts),
+                self._settings.as_dict(),
+                rescue=rescue_order(self._client, self.trace_id, offset),
+            )
+            await writer.open()
         except BaseException:
             with contextlib.suppress(Exception):
                 await self._call("detach", abandon=True)
             raise
-        self._describing = asyncio.create_task(self._write_environment())
+        self._writer = writer
         if "graph" in self._settings.kinds:
-            unsubscribe = graphs.listen(self._client, self._on_graph, code=self._settings.code)
-            self._graph_listener.callback(unsubscribe)
-        self._running = asyncio.create_task(self._run())
+            try:
+                unsubscribe = graphs.listen(
+                    self._client, self._on_graph, code=self._settings.code
+                )
+                self._graph_listener.callback(unsubscribe)
+            except Exception as error:  # noqa: BLE001 - a client's class may refuse attributes
+                logger.warning("roast: graphs of this client are not recorded: %s", error)
+        self._running = asyncio.create_task(self._run(writer))
         if not self._client.asynchronous:
             atexit.register(self.stop)
         # A client tears down its preloads before it closes.
@@ -236,59 +197,6 @@ class Recording:
             await asyncio.wait([running])
         self._running = None
 
-    async def _run(self) -> None:
-        """Pull and write until the recording ends, whatever ends it."""
-        writer = self._started
-        try:
-            ending = await pump(self._pull, writer)
-            self._graph_listener.close()
-            await self._write_graphs()
-            if self._describing is not None:
-                await asyncio.wait([self._describing])
-            await writer.finish(self._scheduler_time(), ending)
-            self._ending = ending
-        except asyncio.CancelledError:
-            # The event loop ends first. The writing process fetches the rest.
-            writer.release()
-            raise
-        except Exception as error:  # noqa: BLE001 - the user's program must continue
-            logger.warning(
-                "roast: the scheduler's recorder does not answer (%s); %s ends here",
-                error,
-                self._path,
-            )
-            await writer.abandon()
-        finally:
-            self._graph_listener.close()
-            if self._describing is not None:
-                self._describing.cancel()
-            atexit.unregister(self.stop)
-            log_end(writer, self._ending)
-
-    async def _pull(self, received: int) -> dict[str, Any]:
-        """Pull; wait for a lost connection to come back."""
-        lost_at = None
-        while True:
-            try:
-                # Dask itself tries to connect for half a minute, even if the client closes.
-                async with asyncio.timeout(
-                    RETRY_TIMEOUT_SECONDS if self._disconnected else None
-                ):
-                    answer: dict[str, Any] | None = await self._call("pull", received=received)
-            except OSError as error:
-                lost_at = lost_at or monotonic()
-                self._disconnected = True
-                is_closed = self._client.status in ("closing", "closed")
-                if is_closed or self._stopping or monotonic() - lost_at > RECONNECT_SECONDS:
-                    raise RecorderGoneError(f"{type(error).__name__}: {error}") from None
-                await asyncio.sleep(RETRY_INTERVAL_SECONDS)
-                continue
-            self._disconnected = False
-            if answer is None:
-                raise RecorderGoneError("it has left the scheduler")
-            await self._write_graphs()
-            return answer
-
     async def _attach(self) -> None:
         """Register the plugin on the scheduler."""
         settings = self._settings
@@ -314,40 +222,76 @@ class Recording:
                 f"install roast-trace on the scheduler ({error})"
             ) from None
 
-    async def _open_writer(self) -> Writer:
-        before = time()
-        facts = await self._call("hello")
-        offset = self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
-        writer = Writer(
-            self._path,
-            header(self.trace_id, self._settings, offset, facts),
-            self._settings.as_dict(),
-            rescue=rescue_order(self._client, self.trace_id, offset),
-        )
-        await writer.open()
-        return writer
+    async def _run(self, writer: Writer) -> None:
+        """Pull and write until the recording ends, whatever ends it."""
+        describing = asyncio.create_task(self._write_environment())
+        try:
+            ending = await pump(self._pull, writer)
+            self._graph_listener.close()
+            await self._write_graphs()
+            await asyncio.wait([describing])
+            await writer.finish(self._scheduler_time(), ending)
+            self._ending = ending
+        except asyncio.CancelledError:
+            # The event loop ends first. The writing process fetches the rest.
+            writer.release()
+            raise
+        except Exception as error:  # noqa: BLE001 - the user's program must continue
+            logger.warning(
+                "roast: the scheduler's recorder does not answer (%s); %s ends here",
+                error,
+                self._path,
+            )
+            await writer.abandon()
+        finally:
+            self._graph_listener.close()
+            describing.cancel()
+            atexit.unregister(self.stop)
+            log_end(writer, self._ending)
+
+    async def _pull(self, received: int) -> dict[str, Any]:
+        """Pull; wait for a lost connection to come back."""
+        lost_at = None
+        while True:
+            try:
+                # Dask itself tries to connect for half a minute, even if the client closes.
+                async with asyncio.timeout(
+                    RETRY_TIMEOUT_SECONDS if self._disconnected else None
+                ):
+                    answer: dict[str, Any] | None = await self._call("pull", received=received)
+            except OSError as error:
+                lost_at = lost_at or monotonic()
+                self._disconnected = True
+                is_closed = self._client.status in ("closing", "closed")
+                if is_closed or self._stopping or monotonic() - lost_at > RECONNECT_SECONDS:
+                    raise ConnectionError(f"{type(error).__name__}: {error}") from None
+                await asyncio.sleep(RETRY_INTERVAL_SECONDS)
+                continue
+            self._disconnected = False
+            if answer is None:
+                raise ConnectionError("it has left the scheduler")
+            await self._write_graphs()
+            return answer
 
     async def _write_environment(self) -> None:
         """Write facts about the client, its process and its cluster."""
         if "environment" not in self._settings.kinds:
             return
+
+        def facts() -> list[dict[str, Any]]:
+            described = environment.describe_process("client", self._settings.as_dict())
+            return environment.facts_of(*described, environment.Sheets()) + [
+                {"section": section, "name": name, "value": value}
+                for section, name, value in environment.client_facts(self._client)
+            ]
+
         try:
             # In a thread, because it reads files and runs git.
-            facts = await asyncio.to_thread(self._client_facts)
-            t = self._scheduler_time()
-            await self._started.write(
-                [{"kind": "environment", "t": t, **plain(fact)} for fact in facts]
-            )
+            found = await environment.call_in_thread(facts)
+            about = {"kind": "environment", "t": self._scheduler_time()}
+            await self._started.write([{**about, **plain(fact)} for fact in found])
         except Exception:
             logger.debug("roast: facts about the client are missing", exc_info=True)
-
-    def _client_facts(self) -> list[dict[str, Any]]:
-        described = environment.describe_process("client", self._settings.as_dict())
-        facts = environment.facts_of(*described, environment.Sheets())
-        return facts + [
-            {"section": section, "name": name, "value": value}
-            for section, name, value in environment.client_facts(self._client)
-        ]
 
     def _on_graph(self, described: dict[str, Any]) -> None:
         """Queue a graph, in the thread that submits it."""
@@ -367,13 +311,7 @@ class Recording:
 
     @property
     def _scheduler(self) -> Any:
-        """The scheduler's remote operations.
-
-        Raises
-        ------
-        OSError
-            If the client is not connected.
-        """
+        """The scheduler's remote operations."""
         if self._client.scheduler is None:
             raise OSError("the client has no scheduler")
         return self._client.scheduler
@@ -391,7 +329,7 @@ class _StopWithClient:
         self._recording = recording
 
     async def start(self) -> None:
-        """Do nothing: the recording has been started."""
+        """Do nothing. Dask calls it if another preload has started the recording."""
 
     async def teardown(self) -> None:
         """Stop the recording."""

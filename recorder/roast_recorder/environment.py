@@ -10,6 +10,7 @@ a process refers to them by a digest, and each is recorded once.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib.metadata
 import json
@@ -22,6 +23,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -40,12 +42,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("roast_recorder")
 
-#: Section, name and value.
+#: Section, name and value of a fact, and section and content of a sheet.
 Fact = tuple[str, str, Any]
 Sheet = tuple[str, Any]
 
-#: Section of the fact that describes a process.
+#: Section of the fact that describes a process, and sections of sheets.
 PROCESS: Final = "process"
+SHEETS: Final = frozenset({"configuration", "defaults", "packages"})
 
 #: Replacement of a value that is not recorded.
 WITHHELD: Final = "<withheld>"
@@ -53,13 +56,11 @@ WITHHELD: Final = "<withheld>"
 #: Different sheets in one recording. More occur only if every process differs.
 MAX_SHEETS: Final = 300
 
-MAX_PLUGINS: Final = 200
-MAX_PACKAGES: Final = 3_000
-MAX_ARGUMENTS: Final = 100
-MAX_OPTIONS: Final = 2_000
+#: Longest list of packages or of options in a mapping, and any other list.
+MAX_ENTRIES: Final = 3_000
 MAX_ITEMS: Final = 100
 
-#: Longest text of a fact, in characters, and most that is read of a file, in bytes.
+#: Longest text of a fact and of an environment variable, and most that is read of a file.
 MAX_LENGTH: Final = 1_000
 MAX_VARIABLE_LENGTH: Final = 10_000
 MAX_FILE_BYTES: Final = 262_144
@@ -105,6 +106,10 @@ def plugin_facts(scheduler: Scheduler) -> Iterator[Fact]:
         yield "scheduler", name.replace("_", " "), _plugin_names(getattr(scheduler, name))
 
 
+def _plugin_names(plugins: Iterable[Any]) -> list[str]:
+    return sorted(name for name in map(str, plugins) if not name.startswith("roast-"))
+
+
 def client_facts(client: Client) -> Iterator[Fact]:
     """Describe the client that records, its program and its cluster."""
     yield "client", "id", client.id
@@ -114,31 +119,21 @@ def client_facts(client: Client) -> Iterator[Fact]:
 
 def worker_facts(worker: WorkerState) -> dict[str, Any]:
     """Return the fields of a ``worker_added`` record."""
+    same = ("server_id", "host", "pid", "nthreads", "memory_limit", "nanny", "local_directory")
     return {
         "worker": worker.address,
-        "server_id": worker.server_id,
         "name": str(worker.name),
-        "host": worker.host,
-        "pid": worker.pid,
-        "nthreads": worker.nthreads,
-        "memory_limit": worker.memory_limit,
-        "nanny": worker.nanny,
-        "local_directory": worker.local_directory,
         "resources": worker.resources or None,
         "versions": worker.versions.get("packages"),
+        **{name: getattr(worker, name) for name in same},
     }
-
-
-def _plugin_names(plugins: Iterable[Any]) -> list[str]:
-    names = [str(name) for name in plugins][:MAX_PLUGINS]
-    return sorted(name for name in names if not name.startswith("roast-"))
 
 
 # --- any process ---------------------------------------------------------------------------
 
 
 class Sheets:
-    """The sheets that one recording contains already."""
+    """The names of the sheets that one recording contains already."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -148,57 +143,50 @@ class Sheets:
 
     def add(self, name: str) -> bool:
         """Return whether a sheet is new and is to be recorded now."""
-        if name in self._names or len(self._names) >= MAX_SHEETS:
-            return False
-        self._names.add(name)
-        return True
+        is_new = name not in self._names and len(self._names) < MAX_SHEETS
+        if is_new:
+            self._names.add(name)
+        return is_new
+
+
+async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that blocks in a thread of its own."""
+    # Not asyncio.to_thread(): the default executor that it creates must be shut down by Dask's
+    # loop at the exit of the program, which fails with Python 3.12: no thread can be started.
+    executor = ThreadPoolExecutor(1, "roast-facts")
+    try:
+        return await asyncio.wrap_future(executor.submit(function, *arguments))
+    finally:
+        executor.shutdown(wait=False)
 
 
 def describe_process(
     role: str, settings: dict[str, Any], root: Path = Path("/")
 ) -> tuple[dict[str, Any], dict[str, Sheet]]:
-    """Describe this process. Facts that cannot be read are left out; nothing is raised.
+    """Describe this process; `settings` are those of :class:`roast_recorder.settings.Settings`.
 
-    Parameters
-    ----------
-    role : str
-        ``scheduler``, ``worker`` or ``client``.
-    settings : dict
-        Fields of :class:`roast_recorder.settings.Settings`.
-    root : Path
-        Root of the file system.
-
-    Returns
-    -------
-    process : dict
-        The value of a ``process`` fact, see :class:`roast_schemas.records.Environment`.
-    sheets : dict
-        Name to section and content.
+    Returns the value of a ``process`` fact, see :class:`roast_schemas.records.Environment`,
+    and the section and content of each sheet by its name. Facts that cannot be read are left
+    out; nothing is raised.
     """
     process: dict[str, Any] = {"role": role, "pid": os.getpid()}
     sheets: dict[str, Sheet] = {}
-
-    def put(section: str, content: Any) -> None:
-        text = json.dumps(plain(content), sort_keys=True)
-        name = hashlib.sha256(text.encode()).hexdigest()[:16]
-        process[section] = name
-        sheets[name] = section, content
-
-    def put_configuration() -> None:
-        differing, defaults = configuration(own=settings["own_configuration"])
-        put("configuration", differing)
-        put("defaults", defaults)
-
-    steps: list[Callable[[], None]] = [
-        lambda: process.update(machine()),
-        lambda: process.update(variables=variables(os.environ)),
-        lambda: process.update(files=files(os.environ, root)),
-        put_configuration,
-        lambda: put("packages", packages(settings["packages"])),
+    steps: list[Callable[[], dict[str, Any]]] = [
+        machine,
+        lambda: {"variables": variables(os.environ)},
+        lambda: {"files": files(os.environ, root)},
+        lambda: configuration(own=settings["own_configuration"]),
+        lambda: {"packages": packages(settings["packages"])},
     ]
     for step in steps:
         try:
-            step()
+            found = step()
+            for section in SHEETS & found.keys():
+                content = found[section]
+                text = json.dumps(plain(content), sort_keys=True)
+                found[section] = hashlib.sha256(text.encode()).hexdigest()[:16]
+                sheets[found[section]] = section, content
+            process.update(found)
         except Exception:
             logger.debug("roast: a fact about this process is missing", exc_info=True)
     return process, sheets
@@ -208,11 +196,7 @@ def facts_of(
     process: dict[str, Any], sheets: dict[str, Sheet], known: Sheets
 ) -> list[dict[str, Any]]:
     """Return the facts to record about a process: its new sheets, then the process."""
-    new = [
-        {"section": section, "name": name, "value": content}
-        for name, (section, content) in sheets.items()
-        if known.add(name)
-    ]
+    new = [_sheet_fact(name, sheet) for name, sheet in sheets.items() if known.add(name)]
     return [*new, {"section": PROCESS, "name": process["role"], "value": process}]
 
 
@@ -223,46 +207,43 @@ def describe_worker(settings: dict[str, Any], plugins: Iterable[Any]) -> dict[st
     """
     process, sheets = describe_process("worker", settings)
     process["plugins"] = _plugin_names(plugins)
-    packed = {
-        name: pack([{"section": section, "name": name, "value": content}])
-        for name, (section, content) in sheets.items()
-    }
+    packed = {name: pack([_sheet_fact(name, sheet)]) for name, sheet in sheets.items()}
     return {"process": pack([process]), "sheets": packed}
+
+
+def _sheet_fact(name: str, sheet: Sheet) -> dict[str, Any]:
+    return {"section": sheet[0], "name": name, "value": sheet[1]}
 
 
 # --- machine and batch job -----------------------------------------------------------------
 
 #: Environment variables that are recorded, by the variable whose presence shows that the
 #: process runs in a job of the system. ``_jobs.sql`` reads them.
-# fmt: off
-VARIABLES: Final[dict[str, tuple[str, ...]]] = {
+VARIABLES: Final = {
     "SLURM_JOB_ID": (
-        "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
-        "SLURM_JOB_NAME", "SLURM_JOB_PARTITION", "SLURM_CLUSTER_NAME", "SLURMD_NODENAME",
-        "SLURM_PROCID", "SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_CPUS_PER_TASK",
-        "SLURM_CPUS_ON_NODE", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU",
-        "SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME",
+        "SLURM_JOB_ID SLURM_JOBID SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID SLURM_JOB_NAME "
+        "SLURM_JOB_PARTITION SLURM_CLUSTER_NAME SLURMD_NODENAME SLURM_PROCID "
+        "SLURM_JOB_NUM_NODES SLURM_NNODES SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE "
+        "SLURM_MEM_PER_NODE SLURM_MEM_PER_CPU SLURM_JOB_START_TIME SLURM_JOB_END_TIME"
     ),
-    "_CONDOR_JOB_AD": ("_CONDOR_JOB_AD", "_CONDOR_MACHINE_AD", "_CONDOR_SLOT"),
+    "_CONDOR_JOB_AD": "_CONDOR_JOB_AD _CONDOR_MACHINE_AD _CONDOR_SLOT",
     "PBS_JOBID": (
-        "PBS_JOBID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "PBS_JOBNAME", "PBS_QUEUE", "PBS_SERVER",
-        "PBS_NODENAME", "HOSTNAME", "PBS_NODENUM", "PBS_VNODENUM", "PBS_NUM_NODES", "NCPUS",
-        "PBS_NUM_PPN", "PBS_NP", "PBS_RESC_MEM", "PBS_RESC_TOTAL_MEM",
+        "PBS_JOBID PBS_ARRAY_INDEX PBS_ARRAYID PBS_JOBNAME PBS_QUEUE PBS_SERVER PBS_NODENAME "
+        "HOSTNAME PBS_NODENUM PBS_VNODENUM PBS_NUM_NODES NCPUS PBS_NUM_PPN PBS_NP PBS_RESC_MEM "
+        "PBS_RESC_TOTAL_MEM"
     ),
     "LSB_JOBID": (
-        "LSB_JOBID", "LSB_HOSTS", "LSB_JOBINDEX", "LSB_DJOB_NUMPROC", "LSB_MAX_NUM_PROCESSORS",
-        "LSB_JOBNAME", "LSB_QUEUE", "LSF_CLUSTER_NAME", "HOSTNAME", "LSB_CGROUP_MEM_LIMIT",
+        "LSB_JOBID LSB_HOSTS LSB_JOBINDEX LSB_DJOB_NUMPROC LSB_MAX_NUM_PROCESSORS LSB_JOBNAME "
+        "LSB_QUEUE LSF_CLUSTER_NAME HOSTNAME LSB_CGROUP_MEM_LIMIT"
     ),
     "SGE_ROOT": (
-        "SGE_ROOT", "SGE_TASK_ID", "JOB_ID", "JOB_NAME", "QUEUE", "SGE_CLUSTER_NAME",
-        "HOSTNAME", "NHOSTS", "NSLOTS",
+        "SGE_ROOT SGE_TASK_ID JOB_ID JOB_NAME QUEUE SGE_CLUSTER_NAME HOSTNAME NHOSTS NSLOTS"
     ),
-    "OAR_JOB_ID": ("OAR_JOB_ID", "OAR_ARRAY_INDEX", "OAR_JOB_NAME", "HOSTNAME"),
+    "OAR_JOB_ID": "OAR_JOB_ID OAR_ARRAY_INDEX OAR_JOB_NAME HOSTNAME",
     "KUBERNETES_SERVICE_HOST": (
-        "KUBERNETES_SERVICE_HOST", "POD_NAME", "MY_POD_NAME", "K8S_POD_NAME", "HOSTNAME",
-        "POD_NAMESPACE", "MY_POD_NAMESPACE", "K8S_NAMESPACE", "DASK_WORKER_NAME", "NODE_NAME",
-        "MY_NODE_NAME", "K8S_NODE_NAME", "CPU_LIMIT", "MY_CPU_LIMIT", "MEMORY_LIMIT",
-        "MEM_LIMIT", "MY_MEM_LIMIT",
+        "KUBERNETES_SERVICE_HOST POD_NAME MY_POD_NAME K8S_POD_NAME HOSTNAME POD_NAMESPACE "
+        "MY_POD_NAMESPACE K8S_NAMESPACE DASK_WORKER_NAME NODE_NAME MY_NODE_NAME K8S_NODE_NAME "
+        "CPU_LIMIT MY_CPU_LIMIT MEMORY_LIMIT MEM_LIMIT MY_MEM_LIMIT"
     ),
 }
 
@@ -271,7 +252,6 @@ _AD_LINE: Final = re.compile(
     r"(?:ClusterId|ProcId|GlobalJobId|JobBatchName|RequestCpus|RequestMemory|RemoteHost"
     r'|JobStartDate|JobUniverse|Machine|Name|Cpus|Memory) = (?:"[^"\\]{0,200}"|-?[\d.]{1,20})'
 )
-# fmt: on
 
 #: The only file beside a pod's secrets that is read.
 _NAMESPACE: Final = "var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -308,8 +288,9 @@ def machine() -> dict[str, Any]:
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of :data:`VARIABLES` that are set."""
-    names = {name for sign, names in VARIABLES.items() if environ.get(sign) for name in names}
-    return {name: environ[name][:MAX_VARIABLE_LENGTH] for name in sorted(names & {*environ})}
+    names = " ".join(names for sign, names in VARIABLES.items() if environ.get(sign)).split()
+    present = sorted({*names} & {*environ})
+    return {name: environ[name][:MAX_VARIABLE_LENGTH] for name in present}
 
 
 def files(environ: Mapping[str, str], root: Path) -> list[dict[str, str]]:
@@ -332,9 +313,7 @@ def files(environ: Mapping[str, str], root: Path) -> list[dict[str, str]]:
         for controller in {"", "cpu", "memory"} & {*controllers.split(",")}:
             # A container sees its group as the root, under the name that it has outside.
             for length in range(len(parts), -1, -1):
-                folder = "/".join(
-                    ["/sys/fs/cgroup", *filter(None, [controller]), *parts[:length]]
-                )
+                folder = Path("/sys/fs/cgroup", controller, *parts[:length])
                 for name in _CGROUP_LIMITS:
                     read(f"{folder}/{name}")
     if environ.get("KUBERNETES_SERVICE_HOST"):
@@ -357,25 +336,21 @@ def _read(path: Path) -> str | None:
 # --- packages ------------------------------------------------------------------------------
 
 #: Packages that are recorded with ``packages = "known"``: Dask and the scientific stack.
-# fmt: off
-KNOWN_PACKAGES: Final = frozenset({
-    "aiohttp", "asyncssh", "awkward", "awkward-cpp", "bokeh", "boost-histogram",
-    "cachetools", "click", "cloudpickle", "coffea", "correctionlib", "cramjam", "cupy",
-    "dask", "dask-awkward", "dask-cuda", "dask-gateway", "dask-histogram", "dask-image",
-    "dask-jobqueue", "dask-kubernetes", "dask-ml", "distributed", "fastjet",
-    "fastparquet", "fsspec", "fsspec-xrootd", "gcsfs", "h5py", "hist", "intake", "jax",
-    "jinja2", "kubernetes", "lightgbm", "locket", "lz4", "matplotlib", "mplhep",
-    "msgpack", "mt2", "netcdf4", "numba", "numcodecs", "numpy", "onnxruntime", "orjson",
-    "pandas", "partd", "pillow", "pims", "polars", "psutil", "pyarrow", "pyyaml",
-    "roast-trace", "s3fs", "scikit-image", "scikit-learn", "scipy", "sortedcontainers",
-    "tblib", "tensorflow", "tiledb", "toolz", "torch", "tornado", "tritonclient",
-    "ucx-py", "ucxx", "uproot", "urllib3", "uvloop", "vector", "xarray", "xgboost",
-    "xrootd", "zarr", "zict", "zstandard",
-})
-# fmt: on
+KNOWN_PACKAGES: Final = frozenset(
+    """
+    aiohttp asyncssh awkward awkward-cpp bokeh boost-histogram cachetools click cloudpickle
+    coffea correctionlib cramjam cupy dask dask-awkward dask-cuda dask-gateway dask-histogram
+    dask-image dask-jobqueue dask-kubernetes dask-ml distributed fastjet fastparquet fsspec
+    fsspec-xrootd gcsfs h5py hist intake jax jinja2 kubernetes lightgbm locket lz4 matplotlib
+    mplhep msgpack mt2 netcdf4 numba numcodecs numpy onnxruntime orjson pandas partd pillow pims
+    polars psutil pyarrow pyyaml roast-trace s3fs scikit-image scikit-learn scipy
+    sortedcontainers tblib tensorflow tiledb toolz torch tornado tritonclient ucx-py ucxx uproot
+    urllib3 uvloop vector xarray xgboost xrootd zarr zict zstandard
+    """.split()  # noqa: SIM905
+)
 
 _INSTALLED: Final = re.compile(
-    r"(?P<name>[A-Za-z0-9][\w.]*?)-(?P<version>[^-]+)(?:-py[\d.]+)?(?:-[\w.-]+)?"
+    r"(?P<Name>[A-Za-z0-9][\w.]*?)-(?P<Version>[^-]+)(?:-py[\d.]+)?(?:-[\w.-]+)?"
     r"\.(?:dist|egg)-info"
 )
 
@@ -383,15 +358,8 @@ _INSTALLED: Final = re.compile(
 def packages(which: str = "all", folders: Iterable[str] | None = None) -> list[tuple[str, str]]:
     """Return name and version of the packages that can be imported, by name.
 
-    Versions come from the names of folders. Reading the metadata of every package, in
-    hundreds of workers that start at once, would be slow on a shared file system.
-
-    Parameters
-    ----------
-    which : str
-        ``all``, or ``known``: only :data:`KNOWN_PACKAGES`.
-    folders : iterable of str, optional
-        Folders to search instead of ``sys.path``. The first match wins, as in an import.
+    With `which` = ``known`` only those in :data:`KNOWN_PACKAGES`. `folders` are searched
+    instead of ``sys.path``.
     """
     found: dict[str, str] = {}
     for folder in dict.fromkeys(sys.path if folders is None else folders):
@@ -400,44 +368,40 @@ def packages(which: str = "all", folders: Iterable[str] | None = None) -> list[t
         except OSError:
             continue
         for entry in entries:
-            if match := _INSTALLED.fullmatch(entry):
-                found.setdefault(_normalized(match["name"]), match["version"])
-            elif entry.endswith((".dist-info", ".egg-info")):
-                try:
-                    metadata = importlib.metadata.PathDistribution(Path(folder, entry)).metadata
-                    found.setdefault(_normalized(metadata["Name"]), str(metadata["Version"]))
-                except Exception:  # noqa: BLE001, S112 - any file may have this name
-                    continue
+            try:
+                # Hundreds of workers that start at once would be slow to read the metadata of
+                # every package on a shared file system.
+                about = (
+                    _INSTALLED.fullmatch(entry)
+                    or importlib.metadata.PathDistribution(Path(folder, entry)).metadata
+                )
+                name = re.sub(r"[-_.]+", "-", about["Name"]).lower()
+            except Exception:  # noqa: BLE001, S112 - any file may have this name
+                continue
+            found.setdefault(name, str(about["Version"]))  # the first wins, as in an import
     if which == "known":
         found = {name: found[name] for name in found.keys() & KNOWN_PACKAGES}
-    return sorted(found.items())[:MAX_PACKAGES]
-
-
-def _normalized(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return sorted(found.items())[:MAX_ENTRIES]
 
 
 # --- Dask's configuration ------------------------------------------------------------------
 
 #: Parts of a name below which values may be secrets.
-# fmt: off
-PRIVATE_PARTS: Final = frozenset({
-    "environ", "pre-spawn-environ", "env", "env-extra", "environment", "extra", "headers",
-    "auth", "kwargs", "client-options", "storage-options", "security", "security-loader",
-    "tls", "preload-argv", "job-script-prologue", "job-script-epilogue", "job-extra",
-    "job-extra-directives", "job-directives-skip", "worker-command-line", "worker-extra-args",
-    "submit-command-extra", "cancel-command-extra", "worker-template-path",
-    "scheduler-template-path",
-})
-# fmt: on
+PRIVATE_PARTS: Final = frozenset(
+    """
+    environ pre-spawn-environ env env-extra environment extra headers auth kwargs client-options
+    storage-options security security-loader tls preload-argv job-script-prologue
+    job-script-epilogue job-extra job-extra-directives job-directives-skip worker-command-line
+    worker-extra-args submit-command-extra cancel-command-extra worker-template-path
+    scheduler-template-path
+    """.split()  # noqa: SIM905
+)
 
-#: Names below private parts that contain no secret.
+#: Names below private parts, and ends of names with a number, that contain no secret.
 PUBLIC_NAMES: Final = frozenset({"ciphers", "min-version", "max-version"})
+PUBLIC_NUMBERS: Final = ("_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX")
 
-#: Environment variables in the configuration of nannies that contain a number.
-PUBLIC_VARIABLES: Final = ("_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX")
-
-#: The recorder's own settings are in the header. The other is what a process inherits, which
+#: The recorder's own settings, which are in the header, and what a process inherits, which
 #: is part of its configuration.
 LEFT_OUT: Final = ("roast.", "internal-inherit-config")
 
@@ -445,17 +409,12 @@ LEFT_OUT: Final = ("roast.", "internal-inherit-config")
 SET_BY_DASK: Final = frozenset({"scheduler", "shuffle", "parent"})
 
 
-def configuration(*, own: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return Dask's configuration of this process: differences from defaults, and defaults.
+def configuration(*, own: bool = False) -> dict[str, dict[str, Any]]:
+    """Return Dask's ``configuration``, where it differs from the ``defaults``, and these.
 
-    Of options that no imported package declares, texts are withheld. Values that may contain
-    environment variables, arguments, headers, credentials or paths of certificates are
-    always withheld.
-
-    Parameters
-    ----------
-    own : bool
-        Record texts of options that no package declares.
+    Texts of options that no imported package declares are withheld unless `own`. Values that
+    may contain environment variables, arguments, headers, credentials or paths of certificates
+    are always withheld.
     """
     declared = dict(_options(dask.config.merge(*dask.config.defaults)))
     spellings = {name.replace("_", "-"): name for name in declared}
@@ -467,12 +426,13 @@ def configuration(*, own: bool = False) -> tuple[dict[str, Any], dict[str, Any]]
             differing[name] = _public(name, value) if own or is_plain else WITHHELD
         elif type(value) is not type(declared[name]) or value != declared[name]:
             differing[name] = _public(name, value)
-    return differing, {name: _shown(value) for name, value in declared.items()}
+    defaults = {name: _shown(value) for name, value in declared.items()}
+    return {"configuration": differing, "defaults": defaults}
 
 
 def _options(options: Mapping[str, Any], parents: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the full name and value of each option."""
-    for part, value in list(options.items())[:MAX_OPTIONS]:
+    for part, value in list(options.items())[:MAX_ENTRIES]:
         name = f"{parents}{part}"[:MAX_LENGTH]
         if name.replace("_", "-").startswith(LEFT_OUT) or name in SET_BY_DASK:
             continue
@@ -485,12 +445,11 @@ def _options(options: Mapping[str, Any], parents: str = "") -> Iterator[tuple[st
 def _public(name: str, value: Any) -> Any:
     """Return a value, withheld if its name is a private one."""
     parts = name.replace("_", "-").split(".")
-    if value is None or isinstance(value, bool) or value in ("", [], {}, ()):
-        return _shown(value)
-    if name.endswith(PUBLIC_VARIABLES) and str(value).isdecimal():
-        return str(value)
     is_private = not PRIVATE_PARTS.isdisjoint(parts) and parts[-1] not in PUBLIC_NAMES
-    return WITHHELD if is_private else _shown(value)
+    is_empty = value is None or isinstance(value, bool) or value in ("", [], {}, ())
+    if name.endswith(PUBLIC_NUMBERS) and str(value).isdecimal():
+        return str(value)
+    return WITHHELD if is_private and not is_empty else _shown(value)
 
 
 def _shown(value: Any) -> Any:
@@ -502,9 +461,10 @@ def _shown(value: Any) -> Any:
     if isinstance(value, str):
         # Several lines are code, or a script.
         return WITHHELD if "\n" in value.strip() else value[:MAX_LENGTH]
-    if isinstance(value, (list, tuple, set, frozenset)):
-        items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
-        return [_shown(item) for item in list(items)[:MAX_ITEMS]]
+    if isinstance(value, (set, frozenset)):
+        value = sorted(value, key=str)
+    if isinstance(value, (list, tuple)):
+        return [_shown(item) for item in value[:MAX_ITEMS]]
     if isinstance(value, Mapping):
         items = list(value.items())[:MAX_ITEMS]
         return {str(name)[:MAX_LENGTH]: _public(str(name), item) for name, item in items}
@@ -521,17 +481,13 @@ def _qualified_name(kind: Any) -> str:
 
 #: Arguments of clusters that are recorded: those of Dask, dask-jobqueue, dask-kubernetes,
 #: dask-gateway and lpcjobqueue, except ports, paths, names and commands.
-# fmt: off
-CLUSTER_ARGUMENTS: Final = (
-    "arch", "cluster_type", "cores", "death_timeout", "disk", "idle_timeout", "image",
-    "interface", "job_cpu", "job_mem", "lifetime", "lifetime_restart", "lifetime_stagger",
-    "local_cores", "maximum_memory", "memory", "memory_limit", "memory_pause_fraction",
-    "memory_spill_fraction", "memory_target_fraction", "mem", "n_workers", "namespace", "ncpus",
-    "nthreads", "processes", "protocol", "queue", "resource_spec", "resources",
-    "scheduler_service_type", "shutdown_on_close", "threads_per_worker", "walltime",
-    "worker_cores", "worker_memory",
-)
-# fmt: on
+CLUSTER_ARGUMENTS: Final = """
+    arch cluster_type cores death_timeout disk idle_timeout image interface job_cpu job_mem
+    lifetime lifetime_restart lifetime_stagger local_cores maximum_memory memory memory_limit
+    memory_pause_fraction memory_spill_fraction memory_target_fraction mem n_workers namespace
+    ncpus nthreads processes protocol queue resource_spec resources scheduler_service_type
+    shutdown_on_close threads_per_worker walltime worker_cores worker_memory
+""".split()  # noqa: SIM905
 
 
 def cluster_facts(cluster: Any) -> Iterator[Fact]:
@@ -539,31 +495,35 @@ def cluster_facts(cluster: Any) -> Iterator[Fact]:
     if cluster is None:
         return
     yield "cluster", "type", _qualified_name(type(cluster))
-    specs = getattr(cluster, "worker_spec", None)
-    specs = specs if isinstance(specs, Mapping) else {}
-    template: Any = getattr(cluster, "new_spec", None) or next(iter(specs.values()), None)
-    template = template if isinstance(template, Mapping) else {}
-    options = template.get("options")
-    found: dict[str, Any] = {}
-    # The options of workers take precedence over attributes of the cluster.
-    for given in (vars(cluster), options if isinstance(options, Mapping) else {}):
-        for name, value in given.items():
-            if isinstance(value, (bool, int, float, str)):
-                found[str(name).lstrip("_")] = value[:300] if isinstance(value, str) else value
-            elif name == "resources" and isinstance(value, Mapping):
-                numbers = {str(n): v for n, v in value.items() if isinstance(v, (int, float))}
-                found["resources"] = numbers
+    # Clusters of other libraries may have anything under these names.
+    specs = _mapping(getattr(cluster, "worker_spec", None))
+    template = _mapping(getattr(cluster, "new_spec", None) or next(iter(specs.values()), None))
     if "cls" in template:
         yield "cluster", "worker type", _qualified_name(template["cls"])
     if specs:
         yield "cluster", "workers asked for", len(specs)
+    found = {
+        str(name).lstrip("_"): value
+        # The options of workers take precedence over attributes of the cluster.
+        for given in (vars(cluster), _mapping(template.get("options")))
+        for name, value in given.items()
+        if isinstance(value, (bool, int, float, str))
+        or (name == "resources" and isinstance(value, Mapping))
+    }
     for name in CLUSTER_ARGUMENTS:
-        if name in found:
-            yield "cluster", name, found[name]
+        value = found.get(name)
+        if isinstance(value, Mapping):
+            value = {str(n): v for n, v in value.items() if isinstance(v, (int, float))}
+        if value is not None:
+            yield "cluster", name, value[:300] if isinstance(value, str) else value
     for name in ("minimum", "maximum"):
         limit = getattr(getattr(cluster, "_adaptive", None), name, None)
         if isinstance(limit, (int, float)):
             yield "cluster", f"adapts to {name}", limit if limit < 2**53 else str(limit)
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def program_facts() -> Iterator[Fact]:
@@ -581,12 +541,11 @@ def arguments(argv: Sequence[str]) -> list[str]:
     The redactor replaces the values of options such as ``--token``.
     """
     shown = []
-    for argument in list(argv)[:MAX_ARGUMENTS]:
-        option = re.match(r"--?[A-Za-z][\w.-]*=", argument)
-        start = option.end() if option else 0
-        value = argument[start:]
-        value = WITHHELD if looks_random(value) or "\n" in value else value[:300]
-        shown.append(argument[:start] + value)
+    for argument in argv[:MAX_ITEMS]:
+        option = re.match(r"(?:--?[A-Za-z][\w.-]*=)?", argument)[0]  # type: ignore[index]
+        value = argument.removeprefix(option)
+        is_random = looks_random(value) or "\n" in value
+        shown.append(option + (WITHHELD if is_random else value[:300]))
     return shown
 
 
@@ -598,9 +557,9 @@ def looks_random(text: str) -> bool:
     """
     if len(text) < 16 or "/" in text or "." in text or " " in text:
         return False
-    for word in re.split(r"[^A-Za-z0-9]+", text):
-        mixed = word != word.lower() and word != word.upper() and re.search(r"\d", word)
-        if len(word) >= 16 and mixed and _changes(word) >= 0.25:
+    for word in re.findall("[A-Za-z0-9]{16,}", text):
+        is_mixed = word != word.lower() and word != word.upper() and re.search(r"\d", word)
+        if is_mixed and _changes(word) >= 0.25:
             return True
     return sum(map(str.isdecimal, text)) >= 0.3 * len(text) and _changes(text) >= 0.4
 
@@ -637,17 +596,15 @@ def _git(*arguments: str) -> str | None:
     # The configuration of the repository must not run a command, and nothing is written.
     command = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", *arguments]
     try:
-        answer = subprocess.run(  # noqa: S603
+        output = subprocess.check_output(  # noqa: S603
             command,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=GIT_TIMEOUT_SECONDS,
-            check=False,
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.decode("utf-8", "replace").strip() if not answer.returncode else None
+    return output.decode("utf-8", "replace").strip()
 
 
 def _place(url: str) -> str | None:
@@ -655,14 +612,14 @@ def _place(url: str) -> str | None:
     if "://" in url:
         try:
             parts = urlsplit(url)
-            place = f"{parts.hostname or ''}{parts.path}"
         except ValueError:
             return None
+        place = f"{parts.hostname or ''}{parts.path}"
     else:
         # git@host:path; without a colon it is a folder of this machine.
-        place = url.rpartition("@")[2]
-        if ":" not in place:
+        host, colon, path = url.rpartition("@")[2].partition(":")
+        if not colon:
             return None
-        place = place.replace(":", "/", 1)
+        place = f"{host}/{path}"
     pieces = [WITHHELD if looks_random(piece) else piece for piece in place.split("/")]
     return "/".join(pieces)[:300] if "@" not in place else None

@@ -32,6 +32,9 @@ MAX_LENGTH: Final = 300
 MAX_CODE_CHARACTERS: Final = 10_000
 MAX_CODES: Final = 500
 
+#: Most stacks of a computation whose code is described, and most frames of a stack.
+MAX_STACKS: Final = 20
+
 #: Lines kept before and after the one that submits, of code that is too long.
 LINES_AROUND: Final = 40
 
@@ -44,6 +47,7 @@ _WITHOUT_LAYERS: Final = frozenset({"LLGExpr", "_MapExpr", "dict"})
 _CONTAINERS: Final = frozenset({"_ExprSequence", "_HLGExprSequence", "CompositeExpr"})
 
 Fields = dict[str, Any]
+_Listener = Callable[[tuple[Any, ...], Fields], None]
 
 
 def listen(
@@ -51,20 +55,21 @@ def listen(
 ) -> Callable[[], None]:
     """Call `callback` with the fields of a record for every graph that a client submits.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    callback : callable
-        Called in the thread that submits.
-    code : bool
-        Whether to include the code that submits.
-
-    Returns
-    -------
-    callable
-        Ends the subscription.
+    It is called in the thread that submits. `code` includes the code that submits. Call what
+    is returned to end the subscription.
     """
-    listener = _Listener(callback, code=code)
+    codes = CodeRegistry() if code else None
+
+    def listener(arguments: tuple[Any, ...], named: Fields) -> None:
+        try:
+            graph, keys = (*arguments, *named.values())[:2]
+            submitting = codes.submitting(sys._getframe(2)) if codes else None
+            if value := _described(graph, named, submitting):
+                key = next(iter(keys), None)
+                callback({"key": str(key)[:MAX_LENGTH], "value": value})
+        except Exception:
+            logger.debug("roast: a graph cannot be described", exc_info=True)
+
     listeners: list[_Listener] | None
     listeners = getattr(vars(client).get(_METHOD), "roast_listeners", None)
     if listeners is None:
@@ -84,7 +89,7 @@ def listen(
 def _wrap(method: Callable[..., Any], listeners: list[_Listener]) -> Callable[..., Any]:
     def submit_graph(*arguments: Any, **named: Any) -> Any:
         for listener in list(listeners):
-            listener.describe(arguments, named)
+            listener(arguments, named)
         return method(*arguments, **named)
 
     # Dask searches the stack for the user's code and skips its own modules by their name.
@@ -97,59 +102,48 @@ def _wrap(method: Callable[..., Any], listeners: list[_Listener]) -> Callable[..
     return as_dasks
 
 
-class _Listener:
-    def __init__(self, callback: Callable[[Fields], None], *, code: bool) -> None:
-        self._callback = callback
-        self._registry = CodeRegistry() if code else None
-
-    def describe(self, arguments: tuple[Any, ...], named: Fields) -> None:
-        try:
-            graph, keys = (*arguments, *named.values())[:2]
-            value: Fields = {}
-            layers = [] if type(graph).__name__ in _WITHOUT_LAYERS else list(_layers(graph))
-            if layers:
-                value["layers"] = layers[:MAX_LAYERS]
-                if len(layers) > MAX_LAYERS:
-                    value["more_layers"] = len(layers) - MAX_LAYERS
-                value["collections"] = _collections(named.get("span_metadata"))
-            code = self._registry and self._registry.submitting(sys._getframe(2))
-            # One line can submit thousands of tasks without layers.
-            if code and (layers or code["is_new"]):
-                value["code"] = code
-            if value:
-                key = next(iter(keys), None)
-                self._callback({"key": str(key)[:MAX_LENGTH], "value": value})
-        except Exception:
-            logger.debug("roast: a graph cannot be described", exc_info=True)
+def _described(graph: Any, named: Fields, code: Fields | None) -> Fields:
+    """Return the layers of a graph, the types of its collections, and the code if any."""
+    value: Fields = {}
+    layers = [] if type(graph).__name__ in _WITHOUT_LAYERS else list(_layers(graph))
+    if layers:
+        value["layers"] = layers[:MAX_LAYERS]
+        if len(layers) > MAX_LAYERS:
+            value["more_layers"] = len(layers) - MAX_LAYERS
+        metadata = named.get("span_metadata")
+        found = metadata.get("collections", ()) if isinstance(metadata, dict) else ()
+        types = [str(one.get("type"))[:MAX_LENGTH] for one in list(found)[:MAX_LAYERS]]
+        # ``dask.compute`` reports this type for graphs that it has converted.
+        value["collections"] = [kind for kind in types if kind != "low-level-graph"]
+    # One line can submit thousands of tasks without layers.
+    if code and (layers or code["is_new"]):
+        value["code"] = code
+    return value
 
 
 def _layers(graph: Any) -> Iterator[Fields]:
     """Describe the layers of a graph, or the steps of an expression."""
-    if (layers := getattr(graph, "layers", None)) is not None:
-        yield from (_layer(name, layer) for name, layer in layers.items())
-        return
     waiting, seen = [graph], set()
     while waiting:
         step = waiting.pop()
-        if id(step) in seen or not hasattr(step, "_parameters"):
-            continue
-        seen.add(id(step))
-        waiting.extend(reversed(step.dependencies()))
-        if type(step).__name__ in _CONTAINERS:
-            waiting.extend(reversed(step.operands))
-        high_level = step.operand("dsk") if "dsk" in step._parameters else None
-        if (layers := getattr(high_level, "layers", None)) is not None:
-            yield from (_layer(name, layer) for name, layer in layers.items())
-        elif high_level is None and type(step).__name__ not in _CONTAINERS:
-            yield _step(step)
-
-
-def _layer(name: Any, layer: Any) -> Fields:
-    kind = type(layer).__name__
-    # Counting the tasks of other layers would materialize them.
-    is_countable = kind == "Blockwise" or layer.is_materialized()
-    tasks = len(layer) if is_countable else None
-    return {"name": str(name)[:MAX_LENGTH], "type": kind, "tasks": tasks}
+        if not hasattr(step, "_parameters"):  # no expression
+            for name, layer in getattr(step, "layers", {}).items():
+                kind = type(layer).__name__
+                # Counting the tasks of other layers would materialize them.
+                is_countable = kind == "Blockwise" or layer.is_materialized()
+                tasks = len(layer) if is_countable else None
+                yield {"name": str(name)[:MAX_LENGTH], "type": kind, "tasks": tasks}
+        elif id(step) not in seen:
+            seen.add(id(step))
+            is_container = type(step).__name__ in _CONTAINERS
+            waiting.extend(reversed(step.dependencies()))
+            if is_container:
+                waiting.extend(reversed(step.operands))
+            high_level = step.operand("dsk") if "dsk" in step._parameters else None
+            if high_level is not None:
+                waiting.append(high_level)
+            elif not is_container:
+                yield _step(step)
 
 
 def _step(step: Any) -> Fields:
@@ -165,16 +159,6 @@ def _step(step: Any) -> Fields:
     return described
 
 
-def _collections(metadata: Any) -> list[str]:
-    """Return the types of the collections that are computed."""
-    found = metadata.get("collections", ()) if isinstance(metadata, dict) else ()
-    types = [
-        str(collection.get("type"))[:MAX_LENGTH] for collection in list(found)[:MAX_LAYERS]
-    ]
-    # ``dask.compute`` reports this type for graphs that it has converted.
-    return [kind for kind in types if kind != "low-level-graph"]
-
-
 class CodeRegistry:
     """Pieces of code that submit work: the text of each is recorded once."""
 
@@ -185,11 +169,8 @@ class CodeRegistry:
     def submitting(self, frame: FrameType | None) -> Fields | None:
         """Describe the user's innermost code at or above a frame.
 
-        Returns
-        -------
-        dict or None
-            As from :meth:`register`, and ``is_new``: whether this line submits for the first
-            time. None if there is no such code or there are too many lines.
+        ``is_new`` is whether this line submits for the first time. None if there is no such
+        code or there are too many lines.
         """
         frame = _users_frame(frame)
         if frame is None:
@@ -199,21 +180,38 @@ class CodeRegistry:
             return self._places[place]
         if len(self._places) >= MAX_CODES:
             return None
+        filename = frame.f_code.co_filename
         if frame.f_code.co_name == "<module>":
-            lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
-            first_line = 1
+            lines, first_line = linecache.getlines(filename, frame.f_globals), 1
         else:
             try:
                 lines, first_line = inspect.getsourcelines(frame.f_code)
             except (OSError, TypeError):
                 lines, first_line = [], frame.f_code.co_firstlineno
-        described = describe_code(
-            "".join(lines), frame.f_code.co_filename, frame.f_lineno, first_line
-        )
+        described = describe_code("".join(lines), filename, frame.f_lineno, first_line)
         self._places[place] = {**_without_text(described), "is_new": False}
-        return {**self.register(described), "is_new": True}
+        return {**self._register(described), "is_new": True}
 
-    def register(self, described: Fields) -> Fields:
+    def of_stacks(self, stacks: list[Any]) -> list[Fields]:
+        """Describe the code that Dask keeps with a computation.
+
+        Clients send it if ``distributed.diagnostics.computations.nframes`` of their
+        configuration is not 0.
+        """
+        return [
+            self._register(
+                describe_code(
+                    frame.code,
+                    frame.filename,
+                    frame.lineno_frame,
+                    frame.lineno_frame - frame.lineno_relative,
+                )
+            )
+            for stack in stacks[:MAX_STACKS]
+            for frame in stack[:MAX_STACKS]
+        ]
+
+    def _register(self, described: Fields) -> Fields:
         """Return a description, without its text if that has been recorded."""
         if described["digest"] in self._digests or len(self._digests) >= MAX_CODES:
             return _without_text(described)
@@ -226,16 +224,7 @@ def _without_text(described: Fields) -> Fields:
 
 
 def describe_code(text: str, filename: str, line_number: int, first_line: int) -> Fields:
-    """Describe a piece of code.
-
-    Parameters
-    ----------
-    text, filename : str
-    line_number : int
-        Line that submits, counted from 1 in its file.
-    first_line : int
-        Line of the file at which the text begins.
-    """
+    """Describe a piece of code, which begins at `first_line` and submits at `line_number`."""
     if len(text) > MAX_CODE_CHARACTERS:
         lines = text.splitlines(keepends=True)
         start = max(line_number - first_line - LINES_AROUND, 0)

@@ -31,8 +31,7 @@ def pickled_worker_plugin(trace_id: str, settings: Settings) -> bytes | None:
     chunks = settings.measure_chunks and not {"chunk", "section"}.isdisjoint(settings.kinds)
     profiles = "profile" in settings.kinds
     facts = "environment" in settings.kinds
-    logs = settings.transfers or settings.worker_transitions
-    if not (chunks or profiles or facts or logs):
+    if not (chunks or profiles or facts or settings.transfers or settings.worker_transitions):
         return None
     plugin = WorkerRecorder(
         trace_id,
@@ -46,13 +45,7 @@ def pickled_worker_plugin(trace_id: str, settings: Settings) -> bytes | None:
 
 
 def dumps_by_value(plugin: Any) -> bytes:
-    """Pickle an object of the recorder together with the recorder's code.
-
-    Parameters
-    ----------
-    plugin : object
-        It must not refer to anything that only this process has.
-    """
+    """Pickle an object together with the recorder's code."""
     with _registry:
         registered = cloudpickle.list_registry_pickle_by_value()
         new = [p for p in (roast_recorder, roast_schemas) if p.__name__ not in registered]

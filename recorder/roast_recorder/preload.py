@@ -40,20 +40,15 @@ async def dask_setup(scheduler: Scheduler) -> None:
     try:
         settings = Settings.from_keywords({})
         root = _directory()
-        trace = root / trace_name(scheduler.id, datetime.now(UTC))
-        await SchedulerRecording(scheduler, str(trace), settings, retain_root=str(root)).start()
+        identity = re.sub(r"[^A-Za-z0-9]", "", scheduler.id.rpartition("Scheduler-")[2])[:12]
+        target = str(root / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{identity}")
+        await SchedulerRecording(scheduler, target, settings, retain_root=str(root)).start()
     except Exception as error:  # noqa: BLE001 - the scheduler must run
         logger.error(  # noqa: TRY400 - one line, not a traceback
             "roast: this scheduler is not recorded: %s (see %s in Dask's configuration)",
             error,
             CONFIGURATION,
         )
-
-
-def trace_name(scheduler_id: str, t: datetime) -> str:
-    """Return the name of a scheduler's trace: start time and scheduler id."""
-    identity = re.sub(r"[^A-Za-z0-9]", "", scheduler_id.rpartition("Scheduler-")[2])[:12]
-    return f"{t:%Y-%m-%dT%H-%M-%SZ}-{identity}"
 
 
 def _directory() -> Path:

@@ -48,71 +48,54 @@ CONFIGURATION_ONLY: Final = ("directory",)
 class Settings:
     """How a recording is made.
 
-    Parameters
-    ----------
-    flush_interval_seconds : float
-        Longest time until a record is in the file.
-    sample_interval_seconds : float
-        Time between two samples of each worker. Workers report every 0.5 s at most, so
-        shorter intervals repeat values.
-    profile_interval_seconds : float
-        Time between two messages with the samples of Dask's profiler. A worker that dies
-        loses as much.
-    buffer_limit_bytes : int
-        Most memory on the scheduler for records that cannot be written as fast as they
-        arrive. Beyond it, records are dropped, samples first, and counted.
-    kinds : tuple of str
-        Kinds of records to write, of :data:`OPTIONAL_KINDS`.
-    measure_chunks : bool
-        Whether workers measure the chunks of coffea and uproot that they process. If not,
-        a trace only contains what each chunk is, and Dask's measurements of its task.
-    transfers : bool
-        Whether workers report every transfer of results, at both ends.
-    worker_transitions : bool
-        Whether workers report every state change of a task, and spills to disk.
-    code : bool
-        Whether code that submits work is recorded: of the recording client, and of others
-        where ``distributed.diagnostics.computations.nframes`` is set.
-    packages : str
-        ``all``: names and versions of all installed packages. ``known``: of Dask, of what
-        it runs on, and of the scientific stack only.
-    own_configuration : bool
-        Whether texts in Dask's configuration are recorded whose names no installed package
-        declares.
-    compression_level : int
-        Level of zstd, from 1 to 19.
-    segment_limit_bytes, segment_limit_seconds : int, float
-        Size and age at which a trace that is a folder begins a new segment.
-    retain_limit_bytes : int or None
-        Most bytes of all segments of a folder. The oldest are removed beyond it, and the
-        trace records that. None keeps all.
-    redact : bool
-        Whether secrets are replaced in everything that is written.
-    redact_patterns : tuple of str
-        Further regular expressions for secrets.
-
     Raises
     ------
     ValueError
         If a value is invalid.
     """
 
+    #: Name of the run, by which it is shown beside others.
+    label: str | None = None
+    #: Longest time until a record is in the file.
     flush_interval_seconds: float = 0.5
+    #: Time between two samples of each worker. Workers report every 0.5 s at most, so
+    #: shorter intervals repeat values.
     sample_interval_seconds: float = 1.0
+    #: Time between two messages with the samples of Dask's profiler. A worker that dies
+    #: loses as much.
     profile_interval_seconds: float = 10.0
+    #: Most memory on the scheduler for records that cannot be written as fast as they
+    #: arrive. Beyond it, records are dropped, samples first, and counted.
     buffer_limit_bytes: int = 64 * 2**20
+    #: Kinds of records to write, of :data:`OPTIONAL_KINDS`.
     kinds: tuple[str, ...] = OPTIONAL_KINDS
+    #: Whether workers measure the chunks of coffea and uproot that they process. If not, a
+    #: trace only contains what each chunk is, and Dask's measurements of its task.
     measure_chunks: bool = True
+    #: Whether workers report every transfer of results, at both ends.
     transfers: bool = False
+    #: Whether workers report every state change of a task, and spills to disk.
     worker_transitions: bool = False
+    #: Whether code that submits work is recorded: of the recording client, and of others
+    #: where ``distributed.diagnostics.computations.nframes`` is set.
     code: bool = False
+    #: ``all``: names and versions of all installed packages. ``known``: of Dask, of what it
+    #: runs on, and of the scientific stack only.
     packages: str = "all"
+    #: Whether texts in Dask's configuration are recorded whose names no installed package
+    #: declares.
     own_configuration: bool = False
+    #: Level of zstd, from 1 to 19.
     compression_level: int = 6
+    #: Size and age at which a trace that is a folder begins a new segment.
     segment_limit_bytes: int = 256 * 2**20
     segment_limit_seconds: float = 3600.0
+    #: Most bytes of all segments of a folder. The oldest are removed beyond it, and the
+    #: trace records that. None keeps all.
     retain_limit_bytes: int | None = None
+    #: Whether secrets are replaced in everything that is written.
     redact: bool = True
+    #: Further regular expressions for secrets.
     redact_patterns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -120,7 +103,7 @@ class Settings:
             value = getattr(self, field.name)
             if getattr(value, "ndim", None) == 0:  # a number of numpy's
                 value = value.item()
-            is_valid, need = _RULES.get(field.name) or _RULES_BY_TYPE[str(field.type)]
+            is_valid, need = _RULES.get(field.name) or _RULES[str(field.type)]
             if not is_valid(value):
                 raise ValueError(f"invalid {field.name}={value!r}: use {need}")
             value = tuple(value) if isinstance(value, _COLLECTIONS) else value
@@ -158,9 +141,10 @@ class Settings:
             If a value is invalid, or a name in the configuration is no setting.
         """
         names = [field.name for field in fields(cls)]
+        use = f"use some of {', '.join(names)}"
         for name in keywords:
             if name not in names:
-                raise TypeError(f"unknown setting {name!r}: use some of {', '.join(names)}")
+                raise TypeError(f"unknown setting {name!r}: {use}")
         section = dask.config.get(CONFIGURATION, None) or {}
         if not isinstance(section, dict):
             raise ValueError(  # noqa: TRY004 - the user has made no call with this value
@@ -173,8 +157,7 @@ class Settings:
         for name in configured:
             if name not in names:
                 raise ValueError(
-                    f"unknown setting {CONFIGURATION}.{name} in Dask's configuration: "
-                    f"use some of {', '.join(names)}"
+                    f"unknown setting {CONFIGURATION}.{name} in Dask's configuration: {use}"
                 )
         return cls(**{**configured, **keywords})
 
@@ -188,37 +171,33 @@ def _is_positive(value: Any) -> bool:
     return is_number and 0 < value < 2**53
 
 
-def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
-
-
-Rule = tuple[Callable[[Any], bool], str]
-
-_RULES_BY_TYPE: dict[str, Rule] = {
-    "float": (_is_positive, "a positive number"),
-    "int": (_is_positive, "a positive number"),
-    "int | None": (lambda value: value is None or _is_positive(value), "a positive number"),
-    "bool": (lambda value: isinstance(value, bool), "true or false"),
-    "tuple[str, ...]": (_is_list_of_texts, "a list of texts"),
-}
-
-#: Rules that are stricter than those by type.
-_RULES: dict[str, Rule] = {
+#: Rules and what they require, by name or, for all others, by type.
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "compression_level": (
         lambda value: type(value) is int and 1 <= value <= 19,
         "a whole number from 1 to 19",
     ),
+    "label": (
+        lambda value: (
+            value is None or (isinstance(value, str) and 0 < len(value.strip()) <= 100)
+        ),
+        "a text of 1 to 100 characters",
+    ),
     "packages": (lambda value: value in ("all", "known"), "'all' or 'known'"),
+    "float": (_is_positive, "a positive number"),
+    "int": (_is_positive, "a positive number"),
+    "int | None": (lambda value: value is None or _is_positive(value), "a positive number"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
+    "tuple[str, ...]": (
+        lambda value: (
+            isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
+        ),
+        "a list of texts",
+    ),
 }
 
 
 def recorded_kinds(settings: dict[str, Any]) -> frozenset[str]:
-    """Return the kinds of records that are recorded, beside those that always are.
-
-    Parameters
-    ----------
-    settings : dict
-        From :meth:`Settings.as_dict`.
-    """
+    """Return the kinds of records, beside those that always are, that settings select."""
     requested = (kind for kind, setting in OPT_IN_KINDS.items() if settings[setting])
     return frozenset([*settings["kinds"], *requested])

@@ -7,7 +7,7 @@ dictionary are all derived from one description of each kind, :class:`Kind`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -22,25 +22,15 @@ _DUCKDB_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"
 
 @dataclass(frozen=True)
 class FieldDescription:
-    """One field of a kind.
-
-    Parameters
-    ----------
-    name : str
-        Name in the trace.
-    type : Any
-        Python type: ``str``, ``int``, ``float``, ``bool``, ``Json``, or a list, dict or
-        TypedDict of them; in a list, also ``X | None``.
-    unit : Unit
-    meaning : str
-    required : bool
-        Whether every record of the kind has it.
-    """
+    """One field of a kind."""
 
     name: str
+    #: ``str``, ``int``, ``float``, ``bool``, ``Json``, or a list, dict or TypedDict of them; in
+    #: a list, also ``X | None``.
     type: Any
     unit: Unit
     meaning: str
+    #: Whether every record of the kind has it.
     required: bool
 
 
@@ -65,30 +55,18 @@ def kinds() -> dict[str, Kind]:
 def duckdb_type(python_type: Any) -> str:
     """Return the DuckDB type in which values of a declared type are read.
 
-    Parameters
-    ----------
-    python_type : Any
-        A type as in :attr:`FieldDescription.type`.
-
-    Returns
-    -------
-    str
-        For example ``STRUCT("action" VARCHAR, "start" DOUBLE)[]``.
-
-    Raises
-    ------
-    TypeError
-        If the type has no equivalent in DuckDB.
+    For example ``STRUCT("action" VARCHAR, "start" DOUBLE)[]``. Raises TypeError if the type
+    has no equivalent in DuckDB.
     """
-    if (inner := _without_null(python_type)) is not None:
-        return duckdb_type(inner)
+    origin, inner = get_origin(python_type), get_args(python_type)
+    if origin is UnionType:
+        return duckdb_type(_without_null(python_type))
     if python_type in _DUCKDB_TYPES:
         return _DUCKDB_TYPES[python_type]
-    if get_origin(python_type) is list:
-        return duckdb_type(get_args(python_type)[0]) + "[]"
-    if get_origin(python_type) is dict:
-        key_type, value_type = get_args(python_type)
-        return f"MAP({duckdb_type(key_type)}, {duckdb_type(value_type)})"
+    if origin is list:
+        return duckdb_type(inner[0]) + "[]"
+    if origin is dict:
+        return f"MAP({duckdb_type(inner[0])}, {duckdb_type(inner[1])})"
     if is_typeddict(python_type):
         members = (f'"{f.name}" {duckdb_type(f.type)}' for f in _fields(python_type))
         return f"STRUCT({', '.join(members)})"
@@ -97,18 +75,9 @@ def duckdb_type(python_type: Any) -> str:
 
 @cache
 def duckdb_columns() -> dict[str, str]:
-    """Return the DuckDB type of every field, to read all kinds of a trace at once.
-
-    Returns
-    -------
-    dict[str, str]
-        Field name to DuckDB type. A name has the same type in all kinds.
-    """
-    return {
-        field.name: duckdb_type(field.type)
-        for kind in kinds().values()
-        for field in kind.fields
-    }
+    """Return the DuckDB type of every field by name. It is the same in all kinds."""
+    fields = (field for kind in kinds().values() for field in kind.fields)
+    return {field.name: duckdb_type(field.type) for field in fields}
 
 
 def json_schema() -> dict[str, Any]:
@@ -119,7 +88,15 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["kind", "t"],
         "properties": {"kind": {"enum": list(kinds())}},
-        "oneOf": [_kind_schema(kind) for kind in kinds().values()],
+        "oneOf": [
+            {
+                "title": kind.name,
+                "description": kind.meaning,
+                "required": [field.name for field in kind.fields if field.required],
+                **_object_schema(kind.fields, {"kind": {"const": kind.name}}),
+            }
+            for kind in kinds().values()
+        ],
     }
 
 
@@ -149,16 +126,11 @@ def _fields(record: type) -> tuple[FieldDescription, ...]:
     return tuple(fields)
 
 
-def _kind_schema(kind: Kind) -> dict[str, Any]:
-    properties = {field.name: _field_schema(field) for field in kind.fields}
-    properties["kind"] = {"const": kind.name}
-    return {
-        "title": kind.name,
-        "description": kind.meaning,
-        "required": [field.name for field in kind.fields if field.required],
-        "properties": properties,
-        "additionalProperties": False,
-    }
+def _object_schema(
+    fields: Iterable[FieldDescription], known: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    properties = {field.name: _field_schema(field) for field in fields} | (known or {})
+    return {"properties": properties, "additionalProperties": False}
 
 
 def _field_schema(field: FieldDescription) -> dict[str, Any]:
@@ -170,32 +142,24 @@ def _field_schema(field: FieldDescription) -> dict[str, Any]:
 
 
 def _type_schema(python_type: Any) -> dict[str, Any]:
+    origin, inner = get_origin(python_type), get_args(python_type)
     if python_type is Json:
         return {}
-    if (inner := _without_null(python_type)) is not None:
-        schema = _type_schema(inner)
+    if origin is UnionType:
+        schema = _type_schema(_without_null(python_type))
         return {**schema, "type": [schema["type"], "null"]}
     if python_type in _JSON_TYPES:
         return {"type": _JSON_TYPES[python_type]}
-    if get_origin(python_type) is list:
-        return {"type": "array", "items": _type_schema(get_args(python_type)[0])}
-    if get_origin(python_type) is dict:
-        return {
-            "type": "object",
-            "additionalProperties": _type_schema(get_args(python_type)[1]),
-        }
-    return {
-        "type": "object",
-        "properties": {f.name: _field_schema(f) for f in _fields(python_type)},
-        "additionalProperties": False,
-    }
+    if origin is list:
+        return {"type": "array", "items": _type_schema(inner[0])}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _type_schema(inner[1])}
+    return {"type": "object", **_object_schema(_fields(python_type))}
 
 
-def _without_null(python_type: Any) -> Any:
-    """Return X for ``X | None``, and None for other types."""
-    if get_origin(python_type) is not UnionType:
-        return None
-    return next(part for part in get_args(python_type) if part is not NoneType)
+def _without_null(union: Any) -> Any:
+    """Return X of ``X | None``."""
+    return next(part for part in get_args(union) if part is not NoneType)
 
 
 def _rows_of_field(field: FieldDescription, prefix: str = "") -> Iterator[str]:

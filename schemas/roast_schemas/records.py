@@ -31,6 +31,7 @@ meaning or a removed field the major one):
   counters are in ``measured``.
 * 2.3: ``variables`` and ``files`` of a ``process`` fact replace ``jobs`` and, of ``machine``,
   ``cpu_model``, ``cgroup_cores`` and ``cgroup_memory_bytes``, which views now derive from them.
+  ``until`` of a ``chunk`` can be ``metadata``.
 """
 
 from __future__ import annotations
@@ -379,8 +380,10 @@ class ProfileTree(TypedDict, total=False):
 class Profile(Record, total=False):
     """Samples of the statistical profiler of a worker for tasks of a prefix.
 
-    A record covers several cycles of Dask's profiler, each once. The profile of the
-    scheduler's event loop has no worker and no prefix.
+    A record covers several cycles of Dask's profiler, each once. Of the two histories that a
+    worker keeps, it is ``profile_keys_history``, which separates prefixes, and not
+    ``profile_history``, which adds up all tasks of the process. The profile of the scheduler's
+    event loop has no worker and no prefix.
     """
 
     worker: Worker
@@ -420,8 +423,8 @@ class Measured(TypedDict, total=False):
     until: Annotated[
         str,
         Field(
-            "step that ends at stop_t: 'processed', or 'read' if the same task continues "
-            "with the data (dask-awkward)"
+            "step that ends at stop_t: 'processed', 'read' if the same task continues with "
+            "the data (dask-awkward), or 'metadata' of a file that coffea could not read"
         ),
     ]
     source: Annotated[str, Field("format: TTree, RNTuple or Parquet")]
@@ -480,7 +483,7 @@ class Chunk(Record, total=False):
     A chunk has two kinds of records: one without ``run_id``, written when its task enters
     the graph, describes the chunk; one with ``run_id`` per attempt has the measurements of
     the worker. Without a cluster there are no tasks: the recorder creates the key and counts
-    the attempts.
+    the attempts. Of metadata reads, only those that fail have a record with ``run_id``.
     """
 
     key: Key

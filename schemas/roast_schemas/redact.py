@@ -30,10 +30,9 @@ MARK: Final = "<redacted>"
 #: Start and stop of a secret within a text.
 Span = tuple[int, int]
 
-#: Longest text in the cache of clean texts, in characters.
+#: Longest text in the cache of clean texts, and number of texts after which it is cleared:
+#: about 10 MB.
 MAX_CACHED_LENGTH: Final = 256
-
-#: Number of cached texts after which the cache is cleared: about 10 MB.
 MAX_CACHED: Final = 65_536
 
 #: Values nested deeper than this are replaced unread.
@@ -46,6 +45,11 @@ _USER_FIELDS: Final = frozenset({"usermeta", "annotations"})
 #: Keys usually end in Dask's hash and an index.
 _HASH_AND_INDEX: Final = "0123456789abcdef)]', ."
 
+_OPTION: Final = re.compile(r"--?[\w.-]+")
+
+_CONTAINERS: Final = frozenset({dict, list, tuple})
+_NUMBERS: Final = frozenset({float, int, bool, type(None)})
+
 
 class Redactor:
     """Replaces secrets in records.
@@ -53,17 +57,8 @@ class Redactor:
     Parameters
     ----------
     patterns : iterable of str
-        Further regular expressions; their matches are replaced.
-
-    Attributes
-    ----------
-    replaced : int
-        Number of replacements so far.
-
-    Raises
-    ------
-    ValueError
-        If a pattern is not a valid regular expression.
+        Further regular expressions, whose matches are replaced. An invalid one is a
+        ``ValueError``.
     """
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
@@ -73,8 +68,10 @@ class Redactor:
                 self._patterns.append(re.compile(pattern))
             except (re.error, TypeError, RecursionError, OverflowError) as error:
                 raise ValueError(f"invalid regular expression {pattern!r}: {error}") from error
+        # Names of mappings are apart: they also decide about their values.
         self._clean: set[str] = set()
         self._clean_names: set[str] = set()
+        #: Number of replacements so far.
         self.replaced = 0
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -82,50 +79,50 @@ class Redactor:
 
         Field names and kinds are those of the schema and remain unchanged.
         """
-        # Most records contain only texts that were seen before. This runs for every record
-        # of a trace, so it avoids calls and copies.
-        clean = self._clean
+        is_fact = record.get("kind") == "environment"
+        # Most records contain only texts that were seen before, and need no copies.
+        if not is_fact and self._is_clean(record.values(), 5):
+            return record
+        section = str(record.get("section"))
         for field, value in record.items():
-            kind = type(value)
-            if kind is str:
-                if value not in clean and field != "kind" and not self._is_clean_text(value):
-                    return self._redacted(record)
-            elif kind in _CONTAINERS and not self._is_clean(value, 4):
-                return self._redacted(record)
-        return self._redacted(record) if record.get("kind") == "environment" else record
+            if is_fact and field == "value":
+                name = section if names_a_secret(section) else record.get("name")
+                record[field] = self._value(value, name, users=True)
+            elif field == "keys" and type(value) is dict:
+                # Sizes by key. A key may contain the word token; its size is no secret.
+                sizes: dict[str, Any] = {}
+                for key, nbytes in value.items():
+                    sizes[_unused(self._value(key), sizes)] = nbytes
+                record[field] = sizes
+            elif field != "kind":
+                record[field] = self._value(value, field, users=field in _USER_FIELDS)
+        return record
 
     def text(self, text: str) -> str:
         """Return the text without its secrets."""
         if text in self._clean:
             return text
         lowered = text.lower()
-        spans: list[Span] = []
-        if _SUSPECT.search(lowered):
-            spans = list(_named_spans(text, lowered))
-            for part, pattern in _SHAPE_PATTERNS:
-                if part in lowered:
-                    spans += [match.span("secret") for match in pattern.finditer(text)]
+        spans = list(_spans(text, lowered)) if _SUSPECT.search(lowered) else []
         for pattern in self._patterns:
             spans += [match.span() for match in pattern.finditer(text)]
         # Spans that overlap or touch are one secret with one mark.
-        joined: list[list[int]] = []
+        joined: list[Span] = []
         for start, stop in sorted(spans):
             if joined and start <= joined[-1][1]:
-                joined[-1][1] = max(joined[-1][1], stop)
+                joined[-1] = joined[-1][0], max(joined[-1][1], stop)
             else:
-                joined.append([start, stop])
+                joined.append((start, stop))
         pieces, at = [], 0
         for start, stop in joined:
-            if start < stop and text[start:stop] != MARK:
+            if text[start:stop] not in ("", MARK):
                 pieces += [text[at:start], MARK]
                 at = stop
-                self.replaced += 1
-        if pieces:
-            return "".join(pieces) + text[at:]
+        self.replaced += len(pieces) // 2
         # An option such as --password decides about the item that follows it.
-        if not text.startswith("-"):
+        if not pieces and not text.startswith("-"):
             _remember(self._clean, text)
-        return text
+        return "".join(pieces) + text[at:]
 
     def _is_clean_text(self, text: str) -> bool:
         """Return False if a text may contain a secret. Fast, and never wrongly True."""
@@ -143,7 +140,7 @@ class Redactor:
         return True
 
     def _is_clean(self, container: Any, depth: int) -> bool:
-        """Return False if a dict, list or tuple may contain a secret."""
+        """Return False if a container may contain a secret. This runs for every record."""
         clean = self._clean
         if type(container) is dict:
             if not self._clean_names.issuperset(container):
@@ -154,90 +151,49 @@ class Redactor:
             if kind is str:
                 if item not in clean and not self._is_clean_text(item):
                     return False
-            elif kind in _CONTAINERS:
-                if not depth or not self._is_clean(item, depth - 1):
-                    return False
-            elif kind not in _NUMBERS:
+            elif kind not in _NUMBERS and not (
+                depth and kind in _CONTAINERS and self._is_clean(item, depth - 1)
+            ):
                 return False
         return True
 
-    def _redacted(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Redact a record field by field."""
-        is_fact = record.get("kind") == "environment"
-        hides = is_fact and (
-            names_a_secret(str(record.get("section"))) or _names_pair(record, users=True)
-        )
-        for field, value in record.items():
-            if field == "value" and hides:
-                record[field] = self._whole(value)
-            elif field == "keys" and type(value) is dict:
-                # Sizes by key. A key may contain the word token; its size is no secret.
-                sizes: dict[str, Any] = {}
-                for key, nbytes in value.items():
-                    sizes[_unused(self._value(key), sizes)] = nbytes
-                record[field] = sizes
-            elif field != "kind":
-                users = field in _USER_FIELDS or (is_fact and field == "value")
-                record[field] = self._named(field, value, users=users, depth=0)
-        return record
-
-    def _value(self, value: Any, *, users: bool = False, depth: int = 0) -> Any:
-        """Redact a value whose name, if any, is harmless."""
+    def _value(self, value: Any, name: Any = "", users: bool = False, depth: int = 0) -> Any:
+        """Redact a value of the user or of Dask, all of it if its name denotes a secret."""
+        if name and isinstance(name, str) and _hides(name, value, users):
+            return self._whole(value)
         if isinstance(value, str):
             return self.text(value)
-        if value is None or isinstance(value, (bool, int, float)):
-            return value
         if isinstance(value, (bytes, bytearray)):
             return f"<{len(value)} bytes>"
+        if not isinstance(value, (dict, list, tuple)):
+            return value
         if depth >= MAX_DEPTH:
             return self._whole(value)
         if isinstance(value, dict):
-            return self._mapping(value, users=users, depth=depth + 1)
-        if isinstance(value, (list, tuple)):
-            return self._sequence(value, users=users, depth=depth + 1)
-        return value
-
-    def _mapping(self, mapping: dict[Any, Any], *, users: bool, depth: int) -> dict[Any, Any]:
-        hides = _names_pair(mapping, users=users)
-        redacted: dict[Any, Any] = {}
-        for name, item in mapping.items():
-            if name == "value" and hides:
-                value = self._whole(item)
-            else:
-                value = self._named(name, item, users=users, depth=depth)
-            new_name = self._value(name)
-            decides = not isinstance(name, str) or (
-                name == "value" or names_a_secret(name) or _is_plain_key(name)
-            )
-            if new_name is name and not decides:
-                _remember(self._clean_names, name)
-            redacted[_unused(new_name, redacted)] = value
-        return redacted
-
-    def _sequence(
-        self, items: list[Any] | tuple[Any, ...], *, users: bool, depth: int
-    ) -> list[Any]:
-        """Redact the items; one that follows ``--password`` is the value of that option."""
-        redacted, after_option = [], False
-        for item in items:
-            if isinstance(item, str):
-                hides = after_option and not item.startswith("--")
-                redacted.append(self._whole(item) if hides else self.text(item))
-                is_option = _OPTION.fullmatch(item) is not None
-                after_option = is_option and names_a_secret(item)
-            else:
-                redacted.append(self._value(item, users=users, depth=depth))
-        return redacted
-
-    def _named(self, name: Any, value: Any, *, users: bool, depth: int) -> Any:
-        """Redact a value that may be a secret by its name."""
-        if isinstance(name, str) and (
-            names_a_secret(name) or (users and isinstance(value, str) and _is_plain_key(name))
-        ):
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not (number and _counts(name)):
-                return self._whole(value)
-        return self._value(value, users=users, depth=depth)
+            redacted: dict[Any, Any] = {}
+            item_name: Any
+            for key, item in value.items():
+                new_key, item_name = key, ""
+                if key not in self._clean_names:
+                    new_key = self._value(key)
+                    # In {"name": "TOKEN", "value": "…"} the name denotes the value.
+                    item_name = value.get("name") if key == "value" else key
+                    decides = key == "value" or _hides(str(key), "", users=True)
+                    if new_key is key and not decides:
+                        _remember(self._clean_names, key)
+                new_item = self._value(item, item_name, users, depth + 1)
+                redacted[_unused(new_key, redacted)] = new_item
+            return redacted
+        items, option = [], ""
+        for item in value:
+            if not isinstance(item, str):
+                items.append(self._value(item, option, users, depth + 1))
+                continue
+            # An item that follows --password is the value of that option.
+            hides = option and not item.startswith("--")
+            items.append(self._whole(item) if hides else self.text(item))
+            option = item if _OPTION.fullmatch(item) and names_a_secret(item) else ""
+        return items
 
     def _whole(self, value: Any) -> Any:
         """Replace a value; an empty one, or one that is replaced already, remains."""
@@ -245,10 +201,6 @@ class Redactor:
             return value
         self.replaced += 1
         return MARK
-
-
-_CONTAINERS: Final = frozenset({dict, list, tuple})
-_NUMBERS: Final = frozenset({float, int, bool, type(None)})
 
 
 def _remember(texts: set[str], text: str) -> None:
@@ -260,18 +212,16 @@ def _remember(texts: set[str], text: str) -> None:
 
 def _unused(name: Any, mapping: dict[Any, Any]) -> Any:
     """Return the name, with a number if another one became equal by redaction."""
-    if name not in mapping or not isinstance(name, str):
-        return name
-    numbered = (f"{name} {number}" for number in range(2, len(mapping) + 3))
-    return next(new for new in numbered if new not in mapping)
+    new, number = name, 2
+    while new in mapping and isinstance(name, str):
+        new, number = f"{name} {number}", number + 1
+    return new
 
 
 # --- names ---------------------------------------------------------------------------------
 
 #: Words of camelCase: ``AWSAccessKeyId`` is aws, access, key, id.
 _CAMEL_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-
-_LETTERS: Final = re.compile(r"[A-Za-z]+")
 
 #: Words before ``key`` that make it a cryptographic key or a password.
 _KEY_OF: Final = (
@@ -290,21 +240,17 @@ _SECRET_WORD: Final = re.compile(
 _QUALIFIER: Final = re.compile(_KEY_OF)
 
 #: With only these words beside it, ``key`` is a key of Dask.
-_DASK_KEY_WORDS: Final = frozenset({
-    "dask", "task", "tasks", "name", "prefix", "group", "split", "dependency",
-    "dependencies", "dependent", "collision", "collisions", "in", "memory", "report",
-})  # fmt: skip
+_DASK_KEY_WORD: Final = re.compile(
+    "dask|tasks?|name|prefix|group|split|dependen(?:t|cy|cies)|collisions?|in|memory|report"
+)
 
 #: ``KeyError`` and ``ProxyError`` are names of errors, not of a key and a proxy.
-_ERROR_WORDS: Final = frozenset({
-    "error", "errors", "exception", "exceptions", "warning", "warnings",
-})  # fmt: skip
+_ERROR_WORD: Final = re.compile("(?:error|exception|warning)s?")
 
 #: A number whose name contains one of these is a count.
-_COUNT_WORDS: Final = frozenset({
-    "n", "num", "nb", "number", "count", "counts", "max", "min", "total", "len", "length",
-    "size", "limit", "rate", "mean", "avg",
-})  # fmt: skip
+_COUNT_WORD: Final = re.compile(
+    "n|num|nb|number|counts?|max|min|total|len|length|size|limit|rate|mean|avg"
+)
 
 #: The text of a tuple, or a text that ends with one of Dask's hashes: a key of Dask.
 _DASK_KEY: Final = re.compile(
@@ -318,14 +264,13 @@ def names_a_secret(name: str) -> bool:
     # The ends of a very long name are enough, and keep the search short.
     name = name if len(name) <= 400 else name[:200] + " " + name[-200:]
     words = _words(name)
-    if not words or words[-1] in _ERROR_WORDS or _DASK_KEY.fullmatch(name):
+    if not words or _ERROR_WORD.fullmatch(words[-1]) or _DASK_KEY.fullmatch(name):
         return False
-    candidates = {*words, *(run.lower() for run in _LETTERS.findall(name))}
-    if any(map(_SECRET_WORD.fullmatch, candidates)):
+    if any(map(_SECRET_WORD.fullmatch, {*words, *re.findall("[a-z]+", name.lower())})):
         return True
     beside = {word for word in words if word not in ("key", "keys")}
-    if "key" in words and beside and not beside <= _DASK_KEY_WORDS:
-        # `n_key` may be a count: the value decides, see `_counts`.
+    # `n_key` may be a count: the value decides, see `_hides`.
+    if "key" in words and not all(map(_DASK_KEY_WORD.fullmatch, beside)):
         return True
     return "keys" in words and any(map(_QUALIFIER.fullmatch, beside))
 
@@ -334,23 +279,15 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in _CAMEL_WORDS.findall(name)]
 
 
-def _is_plain_key(name: str) -> bool:
-    return _words(name) == ["key"]
-
-
 def _counts(name: str) -> bool:
-    return not _COUNT_WORDS.isdisjoint(_words(name))
+    return any(map(_COUNT_WORD.fullmatch, _words(name)))
 
 
-def _names_pair(mapping: dict[Any, Any], *, users: bool) -> bool:
-    """Return whether ``name`` denotes that the ``value`` beside it is a secret."""
-    name = mapping.get("name")
-    if "value" not in mapping or not isinstance(name, str):
-        return False
-    value = mapping["value"]
-    if isinstance(value, (int, float)) and _counts(name):
-        return False
-    return names_a_secret(name) or (users and isinstance(value, str) and _is_plain_key(name))
+def _hides(name: str, value: Any, users: bool) -> bool:
+    """Return whether a name denotes that all of a value is a secret."""
+    if names_a_secret(name):
+        return not (isinstance(value, (int, float)) and _counts(name))
+    return users and isinstance(value, str) and _words(name) == ["key"]
 
 
 # --- shapes --------------------------------------------------------------------------------
@@ -362,11 +299,11 @@ def _names_pair(mapping: dict[Any, Any], *, users: bool) -> bool:
 #: expression that ignores case is several times slower.
 _STEM: Final = "p(?:ass|wd|rox)|token|s(?:ecret|ig)|c(?:red|ookie)|bearer|auth|key|jwt|macaroon"
 
-#: A text in lower case without a match contains no secret. Common first letters are grouped,
-#: which halves the time of the search.
+#: A text in lower case without a match contains no secret. Each alternative begins with a
+#: letter, not a set: only then does `re` skip text without a call for every position.
 _SUSPECT: Final = re.compile(
     rf"{_STEM}|@|%40|basic|eyj|a(?:kia|sia|iza)|g(?:h[pousr]_|ithub_pat_|l[a-z]{{2,5}}-)"
-    r"|x(?:ox|app-)|[rs]k_(?:live|test)|ya29|hf_|pypi-|mda|sk-(?<!\wsk-)"
+    r"|x(?:ox|app-)|rk_(?:live|test)|s(?:k_(?:live|test)|k-(?<!\wsk-))|ya29|hf_|pypi-|mda"
     r"|://[^\s/]*:(?!\d+(?:[/\s]|\Z))"
 )
 
@@ -377,7 +314,8 @@ _SHAPES: Final = {
         A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])
         |gh[pousr]_[A-Za-z0-9]{20,}+ |github_pat_\w{20,}+
         |gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat|ffct)-[\w.-]{16,}+
-        |xox[a-z]-[\w-]{10,}+ |xapp-[\w-]{10,}+ |[rs]k_(?:live|test)_\w{10,}+
+        |xox[a-z]-[\w-]{10,}+ |xapp-[\w-]{10,}+
+        |rk_(?:live|test)_\w{10,}+ |sk_(?:live|test)_\w{10,}+
         |AIza[\w-]{30,}+ |ya29\.[\w-]{16,}+ |hf_[A-Za-z0-9]{30,}+ |pypi-[\w-]{50,}+
         |MDA[A-Za-z0-9+/_-]{40,}+={0,2}
         |sk-(?<![\w-]sk-)(?![0-9a-f]{32}(?![\w-]))[\w-]{20,}+)""",
@@ -413,14 +351,23 @@ _SHAPE_PATTERNS: Final = [
 
 # --- names in text -------------------------------------------------------------------------
 
-#: A name with a stem, and the text between it and its value, in lower case.
+#: A stem and the rest of its word.
+_STEM_IN_WORD: Final = re.compile(rf"(?:{_STEM})[\w.-]*+")
+
+#: From a stem back to the start of its name, in the reversed text. Neither an escaped line
+#: break nor a quoted character is part of the name.
+_ESCAPED = r"[nrt]\\|[0-9a-f]{2}%"
+_NAME_START: Final = re.compile(
+    rf"(?:[\w.-]*?(?={_ESCAPED})|[\w.-]*+)"
+    rf"(?:(?<=yek)[ ](?:{_KEY_OF[::-1]})(?={_ESCAPED}|[^\w.-]|\Z))?"
+    r"[\"']?"
+)
+
+#: A name, and the text between it and its value, in lower case. A quote behind the first
+#: bracket begins a key of Dask.
 _NAME: Final = re.compile(
-    # An escaped line break or a quoted character is not part of the name. A quote behind
-    # the first bracket begins a key of Dask.
-    r"(?:(?<!\A\()(?P<before>\\{0,7}[\"'])|(?<=\\)(?:[nr]|t(?!oken))"
-    r"|(?<=%)[0-9a-f]{2}|(?<![\w.-]))"
-    rf"(?P<name>(?:(?:{_KEY_OF})[ ](?=key))?(?P<dash>-)?"
-    rf"(?>[\w.-]*?(?:{_STEM}))[\w.-]*+)"
+    r"(?:(?<!\A\()(?P<before>[\"'])|[\"'])?"
+    rf"(?P<name>(?:(?:{_KEY_OF})[ ](?=key))?(?P<dash>-)?[\w.-]++)"
     r"(?:"
     # name=value, name: type = value, "name": value, ["name"] = value, name%3Dvalue
     r"(?P<quote>\\{0,7}[\"'])?(?:\]|%5d)?(?:%22|%27)?[ \t]{0,20}"
@@ -470,7 +417,6 @@ for _ in range(4):
     )
 
 _ALTERNATIVE: Final = r"[ \t]+(?:or|and|if|else)[ \t][^\n\"']{0,200}[\"']"
-
 _SCHEME: Final = r"(?i:bearer|basic|digest|negotiate|ntlm|token|apikey)(?:[ \t]{1,4}|%20|\+)"
 _LINE: Final = r"(?:[^\n\"'\\]|\\(?![nr\"']))++"
 
@@ -495,10 +441,7 @@ _COOKIES: Final = re.compile(
 )
 
 #: In ``the token is abc123`` a secret follows a name that ends with one of these words.
-_ANNOUNCING: Final = frozenset({
-    "token", "tokens", "password", "passwd", "secret", "secrets", "passphrase", "credential",
-    "credentials",
-})  # fmt: skip
+_ANNOUNCING: Final = re.compile("(?:token|secret|credential)s?|passw(?:or)?d|passphrase")
 
 #: A file; a line number follows.
 _FILE: Final = re.compile(
@@ -508,55 +451,62 @@ _FILE: Final = re.compile(
 
 _NUMBER: Final = re.compile(r"[\d_.,]+")
 
-_OPTION: Final = re.compile(r"--?[\w.-]+")
 
-
-def _named_spans(text: str, lowered: str) -> Iterator[Span]:
-    """Find the values of names in the text that denote secrets."""
+def _spans(text: str, lowered: str) -> Iterator[Span]:
+    """Find the secrets in a text; they may overlap."""
+    for part, pattern in _SHAPE_PATTERNS:
+        if part in lowered:
+            for match in pattern.finditer(text):
+                yield match.span("secret")
     if len(lowered) != len(text):
         # Lower case of some letters has two characters, which would shift all positions.
         lowered = re.sub("[A-Z]+", lambda match: match[0].lower(), text)
-    at = 0
-    while match := _NAME.search(lowered, at):
-        at = match.end("name")
-        name = text[match.start("name") : at]
-        if name.lower() in ("key", "keys"):
-            # A secret in the repr of a mapping, and in a query.
-            before = text[max(0, match.start("name") - 1) : match.start("name")]
-            if not (match["quote"] and match["sign"] == ":") and before not in ("?", "&"):
-                continue
-        elif not names_a_secret(name):
+    # Most words have no stem, so a search for stems is several times faster than one for
+    # names. The name around a stem begins where the reversed text says.
+    backwards, length, at = lowered[::-1], len(text), 0
+    while stem := _STEM_IN_WORD.search(lowered, at):
+        before = _NAME_START.match(backwards, length - stem.start(), length - at)
+        name = before and _NAME.match(lowered, length - before.end())
+        if name is None:
+            at = stem.end()
             continue
-        if match["element"]:
-            span = match.span("element")
-        elif match["phrase"] or match["word"]:
-            start, stop = match.span("phrase" if match["phrase"] else "word")
-            words = text[start:stop]
-            # Messages are kept: English words, files and URLs are not secrets.
-            is_place = "://" in words or words.startswith(("/", "~/", "./", MARK))
-            words = words.rstrip(".,;:!?)]}>")
-            is_english = words.replace(" ", "").isalpha() and words[1:].islower()
-            if len(words) < 8 or is_english or is_place or _words(name)[-1] not in _ANNOUNCING:
-                continue
-            span = start, start + len(words)
-        else:
-            cookies = "cookie" in name.lower() and _COOKIES.match(text, match.end())
-            value = cookies or _VALUE.match(text, match.end())
-            if not value or not value.lastgroup or value.lastgroup == "nothing":
-                continue
-            start, stop = value.span(value.lastgroup)
-            if value.lastgroup == "rest":
-                start = value.start()
-            span, secret = (start, stop), text[start:stop]
-            is_file = match["sign"] == ":" and _FILE.fullmatch(name)
-            is_dask_key = name.lower() in ("key", "keys") and (
-                _DASK_KEY.fullmatch(secret) or (match["quote"] and value.lastgroup == "bare")
-            )
-            # A number is a count, or the port of a host.
-            is_number = _NUMBER.fullmatch(secret) and (
-                _counts(name) or text.endswith("://", 0, match.start("name"))
-            )
-            if is_file or is_dask_key or is_number:
-                continue
-        at = max(at, span[1])
-        yield span
+        at = name.end("name")
+        if span := _value_span(text, name):
+            at = max(at, span[1])
+            yield span
+
+
+def _value_span(text: str, match: re.Match[str]) -> Span | None:
+    """Return the span of the value that follows a name, or None if it is no secret."""
+    at = match.start("name")
+    name = text[at : match.end("name")]
+    is_key = name.lower() in ("key", "keys")
+    # A plain key is a secret in the repr of a mapping, and in a query.
+    in_repr = match["quote"] and match["sign"] == ":"
+    if not (in_repr or text[at - 1 : at] in ("?", "&") if is_key else names_a_secret(name)):
+        return None
+    if match["element"]:
+        return match.span("element")
+    if match["phrase"] or match["word"]:
+        start, stop = match.span("phrase" if match["phrase"] else "word")
+        words = text[start:stop]
+        # Messages are kept: English words, files and URLs are not secrets.
+        is_place = "://" in words or words.startswith(("/", "~/", "./", MARK))
+        words = words.rstrip(".,;:!?)]}>")
+        is_english = words.replace(" ", "").isalpha() and words[1:].islower()
+        is_message = is_english or is_place or not _ANNOUNCING.fullmatch(_words(name)[-1])
+        return None if is_message or len(words) < 8 else (start, start + len(words))
+    cookies = "cookie" in name.lower() and _COOKIES.match(text, match.end())
+    value = cookies or _VALUE.match(text, match.end())
+    if not value or value.lastgroup in (None, "nothing"):
+        return None
+    start, stop = value.span(value.lastgroup)
+    if value.lastgroup == "rest":
+        start = value.start()
+    secret = text[start:stop]
+    is_file = match["sign"] == ":" and _FILE.fullmatch(name)
+    is_bare_item = match["quote"] and value.lastgroup == "bare"
+    is_dask_key = is_key and (is_bare_item or _DASK_KEY.fullmatch(secret))
+    # A number is a count, or the port of a host.
+    is_number = _NUMBER.fullmatch(secret) and (_counts(name) or text.endswith("://", 0, at))
+    return None if is_file or is_dask_key or is_number else (start, stop)

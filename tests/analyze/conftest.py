@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Trace
+from roast_analyze.cli import main
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.records import Measured, WorkerMetrics
 from sealing import sealed
@@ -24,10 +25,16 @@ HEADER = {
 }
 
 
-def with_header_and_trailer(
-    records: list[dict], stop_t: float, segment: int = 1, trace_id: str = "T"
-) -> list[dict]:
-    """Return a complete segment with some records."""
+def returned(function: Callable) -> Callable:
+    """Make a fixture of the same name that returns the function."""
+    fixture = pytest.fixture(scope="session", name=function.__name__)(lambda: function)
+    globals()[f"{function.__name__}_fixture"] = fixture
+    return function
+
+
+@returned
+def lines(*records: dict, stop_t=100.0, segment: int = 1, trace_id: str = "T") -> bytes:
+    """Return the bytes of a complete trace with some records."""
     body = [{**HEADER, "segment": segment, "trace_id": trace_id}, *records]
     trailer = {
         "kind": "trailer",
@@ -37,42 +44,17 @@ def with_header_and_trailer(
         "records_by_kind": Counter(record["kind"] for record in body),
         "dropped_by_kind": {},
     }
-    return [*body, trailer]
-
-
-def grouped(record: dict) -> dict:
-    """Move fields into the groups of the schema."""
-    groups = {"measured": Measured.__annotations__, "metrics": WorkerMetrics.__annotations__}
-    for group, names in groups.items():
-        if within := {name: record.pop(name) for name in names if name in record}:
-            record[group] = within
-    return record
-
-
-def as_lines(records: list[dict]) -> bytes:
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
-
-
-@pytest.fixture
-def lines():
-    """Return the bytes of a complete trace with some records."""
-
-    def lines(*records: dict, stop_t: float = 100.0, **identity) -> bytes:
-        return sealed(as_lines(with_header_and_trailer(list(records), stop_t, **identity)))
-
-    return lines
+    return sealed(b"".join(json.dumps(line).encode() + b"\n" for line in [*body, trailer]))
 
 
 @pytest.fixture
 def write_trace(tmp_path, lines):
     """Write a complete trace with some records; return its path."""
 
-    def write(
-        *records: dict, stop_t: float = 100.0, name: str = "trace.jsonl", **identity
-    ) -> Path:
+    def write(*records: dict, name: str = "trace.jsonl", **options) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(lines(*records, stop_t=stop_t, **identity))
+        path.write_bytes(lines(*records, **options))
         return path
 
     return write
@@ -81,119 +63,38 @@ def write_trace(tmp_path, lines):
 @pytest.fixture
 def open_trace(write_trace):
     """Open a complete trace with some records."""
-    opened: list[Trace] = []
-
-    def open_(*records: dict, stop_t: float = 100.0) -> Trace:
-        opened.append(Trace(write_trace(*records, stop_t=stop_t)))
-        return opened[-1]
-
-    yield open_
-    for trace in opened:
-        trace.close()
+    with contextlib.ExitStack() as opened:
+        yield lambda *records, stop_t=100.0: opened.enter_context(
+            Trace(write_trace(*records, stop_t=stop_t))
+        )
 
 
 @pytest.fixture
-def rows(open_trace):
+def rows(ask):
     """Query a complete trace with some records; return the rows."""
-
-    def rows(query: str, *records: dict, stop_t: float = 100.0) -> list[tuple]:
-        return open_trace(*records, stop_t=stop_t).sql(query).fetchall()
-
-    return rows
+    return lambda query, *records, stop_t=100.0: ask(*records, stop_t=stop_t)(query)
 
 
 @pytest.fixture
-def task():
-    """Return a task that enters the graph."""
+def ask(open_trace):
+    """Open a trace of some records; return a function that returns the rows of a query."""
 
-    def task(key: str, t: float = 0.0, **fields) -> dict:
-        return {
-            "kind": "task",
-            "t": t,
-            "key": key,
-            "prefix": key.split("-", maxsplit=1)[0],
-            **fields,
-        }
+    def ask(*records: dict, stop_t: float = 100.0) -> Callable[[str], list[tuple]]:
+        trace = open_trace(*records, stop_t=stop_t)
+        return lambda query: trace.sql(query).fetchall()
 
-    return task
+    return ask
 
 
 @pytest.fixture
-def move():
-    """Return transitions, as ``move(1.0, "a", "processing>memory", "task-finished-1")``."""
+def analyze(capsys):
+    """Run ``roast-analyze``; return the exit code, the output and the errors."""
 
-    def move(t: float, key: str, states: str, stimulus_id: str = "x-1.0", **fields) -> dict:
-        start, finish = states.split(">")
-        moved = {"start": start, "finish": finish, "stimulus_id": stimulus_id}
-        return {"kind": "transition", "t": t, "key": key, **moved, **fields}
+    def analyze(*words: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        return (code, *capsys.readouterr())
 
-    return move
-
-
-@pytest.fixture
-def run(move):
-    """Return an attempt that computed from `start` to `stop` and succeeded."""
-
-    def run(key: str, start: float, stop: float, worker: str = "w1", **fields) -> list[dict]:
-        parts = [{"action": "compute", "start": start, "stop": stop}]
-        end = {"worker": worker, "startstops": parts, "thread": 1, "nbytes": 8, **fields}
-        return [
-            move(start, key, "waiting>processing", worker=worker, run_id=fields.get("run_id")),
-            move(stop, key, "processing>memory", "task-finished-1.0", **end),
-        ]
-
-    return run
-
-
-@pytest.fixture
-def worker():
-    """Return a worker that joined."""
-
-    def worker(address: str, t: float = 0.0, **fields) -> dict:
-        added = {"worker": address, "name": address, "server_id": f"id-{address}-{t}"}
-        return {"kind": "worker_added", "t": t, "nthreads": 1, **added, **fields}
-
-    return worker
-
-
-@pytest.fixture
-def gone():
-    """Return a worker that left."""
-
-    def gone(address: str, t: float, stimulus_id: str) -> dict:
-        return {"kind": "worker_removed", "t": t, "worker": address, "stimulus_id": stimulus_id}
-
-    return gone
-
-
-@pytest.fixture
-def sample():
-    """Return a sample of a worker."""
-
-    def sample(t: float, address: str = "w1", **fields) -> dict:
-        return grouped({"kind": "worker_sample", "t": t, "worker": address, **fields})
-
-    return sample
-
-
-@pytest.fixture
-def chunk():
-    """Return a chunk (without `run_id`), or an attempt at one."""
-
-    def chunk(key: str, **fields) -> dict:
-        return grouped({"kind": "chunk", "t": 0.0, "key": key, **fields})
-
-    return chunk
-
-
-@pytest.fixture
-def passage():
-    """Return one execution of a named section."""
-
-    def passage(t: float, key: str, name: str, **fields) -> dict:
-        return grouped({"kind": "section", "t": t, "key": key, "name": name, **fields})
-
-    return passage
+    return analyze
 
 
 @pytest.fixture
@@ -213,30 +114,117 @@ def small_disk(tmp_path) -> Iterator[Callable[[int], Path]]:
         yield small_disk
 
 
-@pytest.fixture
-def told():
+# -- records ---------------------------------------------------------------------------------
+
+
+@returned
+def task(key: str, t: float = 0.0, **fields) -> dict:
+    """Return a task that enters the graph."""
+    return {"kind": "task", "t": t, "key": key, "prefix": key.partition("-")[0], **fields}
+
+
+@returned
+def move(
+    t: float, key: str, states: str, stimulus_id: str = "x-1.0", phases=None, **fields
+) -> dict:
+    """Return a transition, as ``move(1.0, "a", "processing>memory", "task-finished-1")``.
+
+    `phases` are its startstops: action, start, stop, and the source of a transfer.
+    """
+    start, finish = states.split(">")
+    moved = {"start": start, "finish": finish, "stimulus_id": stimulus_id, **fields}
+    if phases is not None:
+        names = ("action", "start", "stop", "source")
+        parts = [dict(zip(names, phase, strict=False)) for phase in phases]
+        moved.setdefault("startstops", parts)
+    return {"kind": "transition", "t": t, "key": key, **moved}
+
+
+#: How an attempt ends, by its outcome: state, stimulus, and whether its worker reports it.
+ENDS = {
+    "memory": ("memory", "task-finished-1.0", True),
+    "erred": ("erred", "task-erred-1.0", True),
+    "retried": ("released", "task-erred-1.0", True),
+    "rescheduled": ("released", "reschedule-1.0", True),
+    "lost": ("released", "handle-worker-cleanup-1.0", False),
+    "cancelled": ("released", "client-releases-keys-1.0", False),
+}
+
+
+@returned
+def run(key, start, stop=None, worker="w1", outcome="memory", **fields) -> list[dict]:
+    """Return an attempt from `start` to `stop`, or one without an end.
+
+    A successful attempt computes all the time, unless `phases` are given.
+    """
+    run_id = fields.get("run_id")
+    begin = move(start, key, "waiting>processing", worker=worker, run_id=run_id)
+    if stop is None:
+        return [begin]
+    state, stimulus_id, is_reported = ENDS[outcome]
+    end = {"worker": worker} if is_reported else {}
+    if outcome == "memory":
+        end |= {"phases": [("compute", start, stop)], "thread": 1, "nbytes": 8}
+    end |= fields
+    return [begin, move(stop, key, f"processing>{state}", stimulus_id, **end)]
+
+
+@returned
+def worker(address: str, t: float = 0.0, **fields) -> dict:
+    """Return a worker that joined."""
+    added = {"worker": address, "name": address, "server_id": f"id-{address}-{t}"}
+    return {"kind": "worker_added", "t": t, "nthreads": 1, **added, **fields}
+
+
+@returned
+def gone(address: str, t: float, stimulus_id: str) -> dict:
+    """Return a worker that left."""
+    return {"kind": "worker_removed", "t": t, "worker": address, "stimulus_id": stimulus_id}
+
+
+def grouped(kind: str, t: float, fields: dict) -> dict:
+    """Return a record with its fields in the groups of the schema."""
+    record = {"kind": kind, "t": t, **fields}
+    groups = {"measured": Measured.__annotations__, "metrics": WorkerMetrics.__annotations__}
+    for group, names in groups.items():
+        if within := {name: record.pop(name) for name in names if name in record}:
+            record[group] = within
+    return record
+
+
+@returned
+def sample(t: float, address: str = "w1", **fields) -> dict:
+    """Return a sample of a worker."""
+    return grouped("worker_sample", t, {"worker": address, **fields})
+
+
+@returned
+def chunk(key: str, **fields) -> dict:
+    """Return a chunk (without `run_id`), or an attempt at one."""
+    return grouped("chunk", 0.0, {"key": key, **fields})
+
+
+@returned
+def passage(t: float, key: str, name: str, **fields) -> dict:
+    """Return one execution of a named section."""
+    return grouped("section", t, {"key": key, "name": name, **fields})
+
+
+@returned
+def told(
+    role: str, configuration=None, defaults=None, packages=None, worker=None, **facts
+) -> list[dict]:
     """Return the facts of a process, with its configuration and packages."""
-
-    def told(
-        role: str,
-        configuration: dict | None = None,
-        defaults: dict | None = None,
-        packages: list | None = None,
-        worker: str | None = None,
-        **facts,
-    ) -> list[dict]:
-        sheets = {"configuration": configuration, "defaults": defaults, "packages": packages}
-        named = {name: (f"sheet of {value}", value) for name, value in sheets.items()}
-        known = {name: pair for name, pair in named.items() if pair[1] is not None}
-        value = {"role": role, **facts, **{name: sheet for name, (sheet, _) in known.items()}}
-        about = {"kind": "environment", "t": 1.0}
-        server = {"worker": worker, "server_id": f"id-{worker}"} if worker else {}
-        return [
-            *(
-                {**about, "section": section, "name": name, "value": content}
-                for section, (name, content) in known.items()
-            ),
-            {**about, "section": "process", "name": role, "value": value, **server},
-        ]
-
-    return told
+    sheets = {"configuration": configuration, "defaults": defaults, "packages": packages}
+    sheets = {section: value for section, value in sheets.items() if value is not None}
+    names = {section: f"sheet of {value}" for section, value in sheets.items()}
+    about = {"kind": "environment", "t": 1.0}
+    server = {"worker": worker, "server_id": f"id-{worker}"} if worker else {}
+    process = {"section": "process", "name": role, "value": {"role": role, **facts, **names}}
+    return [
+        *(
+            {**about, "section": section, "name": names[section], "value": value}
+            for section, value in sheets.items()
+        ),
+        {**about, **process, **server},
+    ]

@@ -15,52 +15,43 @@ from roast_analyze.cli import COMMANDS, main
 from roast_analyze.commands import summary
 
 
-def analyze(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "roast_analyze", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        **options,
-    )
+def process(*words, **options):
+    """Run Python in a process."""
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(command, **{"capture_output": True, "text": True, **options})
 
 
-def test_the_version_is_that_of_the_distribution(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"roast-trace {metadata.version('roast-trace')}\n"
+def test_the_version_is_that_of_the_distribution(analyze):
+    version = metadata.version("roast-trace")
+    assert analyze("--version") == (0, f"roast-trace {version}\n", "")
 
 
-def test_the_help_of_a_command_is_its_docstring(capsys):
-    for command in COMMANDS:
-        with pytest.raises(SystemExit) as ended:
-            main([command, "--help"])
-        module = sys.modules[f"roast_analyze.commands.{command}"]
-        assert ended.value.code == 0
-        assert module.__doc__.strip() in capsys.readouterr().out
-
-
-def test_help_lists_every_command_and_option(capsys):
+def test_help_lists_every_command_and_option(analyze, capsys):
     parser = argparse.ArgumentParser()
     summary.add_arguments(parser)
     for words in (["--help"], ["-h"], ["trace.jsonl", "--help"]):
-        assert main(words) == 0
-        text = capsys.readouterr().out
+        code, text, _ = analyze(*words)
+        assert code == 0
         assert max(map(len, text.splitlines())) <= 82
-        for command in COMMANDS:
-            module = importlib.import_module(f"roast_analyze.commands.{command}")
-            assert f"\n  {command:7} {module.__doc__.splitlines()[0]}\n" in text
         for line in summary.__doc__.splitlines():
             assert line in text
         for action in parser._actions:
-            if action.dest == "help":
-                continue
-            assert all(option in text for option in action.option_strings)
-            plain = " ".join(action.help.replace("%%", "%").split()).split(";")[0].split(",")[0]
-            assert plain in " ".join(text.split()), action.dest
+            if action.dest != "help":
+                assert all(option in text for option in action.option_strings)
+                plain = " ".join(action.help.replace("%%", "%").split())
+                start = plain.split(";")[0].split(",")[0]
+                assert start in " ".join(text.split()), action.dest
+    for command in COMMANDS:
+        with pytest.raises(SystemExit, match=r"^0$"):
+            main([command, "--help"])
+        module = importlib.import_module(f"roast_analyze.commands.{command}")
+        assert module.__doc__.strip() in capsys.readouterr().out
+        assert f"\n  {command:7} {module.__doc__.splitlines()[0]}\n" in text
 
 
 def test_help_imports_almost_nothing():
     code = (
-        "import sys, contextlib\n"
+        "import os, sys\n"
         "before = {*sys.modules}\n"
         "from roast_analyze.cli import main\n"
         "assert main(['--help']) == 0\n"
@@ -68,16 +59,10 @@ def test_help_imports_almost_nothing():
     )
     # Without site-packages, whose .pth files import modules too.
     environment = {**os.environ, "PYTHONPATH": str(Path(roast_analyze.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code], capture_output=True, text=True, env=environment
-    )
+    loaded = {*process("-S", "-c", code, env=environment).stdout.splitlines()[-1].split()}
 
-    assert set(done.stdout.splitlines()[-1].split()) - {"__future__"} == {
-        "roast_analyze",
-        "roast_analyze.cli",
-        "roast_analyze.errors",
-        "roast_analyze.usage",
-    }
+    modules = {"roast_analyze", "roast_analyze.cli", "roast_analyze.errors"}
+    assert loaded - {"__future__"} == modules
 
 
 INVALID_CALLS = """
@@ -135,8 +120,8 @@ def test_an_invalid_call_exits_with_2_and_one_message(
         assert trace.read_bytes() == before
 
 
-def test_hints(capsys, write_trace):
-    trace = str(write_trace())
+def test_messages_name_the_way_out(analyze, write_trace, task):
+    trace = write_trace(task("\x1b[31mred"))
     for words, message in [
         (["chekc", trace], "unknown command 'chekc'; did you mean 'check'?"),
         (["viwe", trace, "tasks"], "unknown command 'viwe'; did you mean 'view'?"),
@@ -148,33 +133,29 @@ def test_hints(capsys, write_trace):
         (["-", trace], "stdin cannot be compared with other traces: write it to a file"),
         (["sql", trace, "SELECT 1; SELECT 2"], "expected one query, got 2"),
     ]:
-        assert main(words) == 2
-        assert capsys.readouterr().err == f"roast-analyze: {message}\n"
+        assert analyze(*words) == (2, "", f"roast-analyze: {message}\n")
+    code, _, err = analyze("sql", trace, "SELECT key::INTEGER FROM tasks")
+    assert (code, "␛[31mred" in err, "\x1b" in err) == (2, True, False)
 
 
-def test_a_missing_library_is_named_with_the_command_that_installs_it(write_trace):
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
+    monkeypatch, analyze, write_trace
+):
+    path = write_trace()
     code = (
         "import sys\n"
         "sys.modules['duckdb'] = None\n"
         "from roast_analyze.cli import main\n"
-        f"sys.exit(main([{str(write_trace())!r}]))"
+        "sys.exit(main(sys.argv[1:]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-
-    assert (done.returncode, done.stderr) == (
-        2,
-        (
-            "roast-analyze: the analysis needs duckdb, which is not installed: "
-            "pip install -U 'roast-trace[analyze]'\n"
-        ),
-    )
-
-
-def test_a_missing_module_of_roast_is_a_bug(monkeypatch, write_trace):
+    done = process("-c", code, path)
+    message = "roast-analyze: the analysis needs duckdb, which is not installed: "
+    assert done.returncode == 2
+    assert done.stderr == message + "pip install -U 'roast-trace[analyze]'\n"
+    # A missing module of roast is a bug.
     monkeypatch.setitem(sys.modules, "roast_analyze.commands.check", None)
-
     with pytest.raises(ModuleNotFoundError):
-        main(["check", str(write_trace())])
+        analyze("check", path)
 
 
 def test_a_reader_that_stops_early_is_no_error(write_trace, task):
@@ -183,24 +164,24 @@ def test_a_reader_that_stops_early_is_no_error(write_trace, task):
         [sys.executable, "-m", "roast_analyze", "view", path, "tasks", "--format", "csv"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout.readline().startswith(b"key,prefix")
-        process.stdout.close()
-        stderr = process.stderr.read()
+    ) as opened:
+        assert opened.stdout.readline().startswith(b"key,prefix")
+        opened.stdout.close()
+        stderr = opened.stderr.read()
 
-    assert (process.returncode, stderr) == (0, b"")
+    assert (opened.returncode, stderr) == (0, b"")
 
 
 @pytest.mark.parametrize(("loss", "code"), [([], 0), ([{"kind": "loss", "t": 1.0}], 1)])
 def test_the_exit_code_of_check_does_not_depend_on_a_reader(write_trace, loss, code):
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "roast_analyze", "check", write_trace(*loss)]
+    options = {"capture_output": False, "stdout": writer, "stderr": subprocess.PIPE}
 
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
+    done = process("-m", "roast_analyze", "check", write_trace(*loss), **options)
     os.close(writer)
 
-    assert (done.returncode, done.stderr) == (code, b"")
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 INTERRUPTED = """
@@ -217,26 +198,14 @@ def test_ctrl_c_ends_a_long_query_without_a_traceback(write_trace):
         "SELECT count(*) FROM range(10000000) a, range(10000000) b "
         "WHERE (a.range * b.range) % 7 = 3"
     )
-    command = [sys.executable, "-c", INTERRUPTED, write_trace(), endless]
-
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = process("-c", INTERRUPTED, write_trace(), endless, timeout=60)
 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_characters_that_the_terminal_lacks_are_escaped(write_trace, task):
+    words = ["sql", write_trace(task("ключ")), "SELECT key FROM tasks", "--format", "csv"]
+
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    query = "SELECT key FROM tasks"
-
-    done = analyze("sql", write_trace(task("ключ")), query, "--format", "csv", env=environment)
-
+    done = process("-m", "roast_analyze", *words, env=environment)
     assert (done.returncode, done.stdout) == (0, "key\n\\u043a\\u043b\\u044e\\u0447\n")
-
-
-def test_errors_contain_no_control_characters(capsys, write_trace, task):
-    path = write_trace(task("\x1b[31mred"))
-
-    assert main(["sql", str(path), "SELECT key::INTEGER FROM tasks"]) == 2
-    err = capsys.readouterr().err
-    assert "␛[31mred" in err
-    assert "\x1b" not in err

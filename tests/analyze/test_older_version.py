@@ -39,6 +39,10 @@ COLUMNS = {
     "workers.slowness": "relative_duration",
     "workers.spread": "relative_iqr",
 }
+#: Computed in another way: first chunks of a process and similar sizes do not determine the
+#: cost, and is_slow considers what ran at the same time and the spread.
+RECOMPUTED = {"chunk_costs", "files.relative_duration", "files.is_slow",
+              "workers.relative_duration", "workers.is_slow"}  # fmt: skip
 #: Texts that were reworded, and paths, which depend on where the trace is opened from.
 REWORDED = {
     "chunk_costs.note", "failures.detail", "loss.detail", "metadata_map.hint",
@@ -59,7 +63,8 @@ def test_views_return_the_same_numbers(name):
         for old_column, digest in columns.items():
             column = COLUMNS.get(f"{view}.{old_column}", old_column)
             found = new[view][1].get(column)
-            if f"{view}.{column}" not in REWORDED and not equal(found, digest):
+            changed = {view, f"{view}.{column}"} & (REWORDED | RECOMPUTED)
+            if not changed and not equal(found, digest):
                 differences.append(f"{view}.{column}: {found}, not {digest}")
 
     assert differences == []

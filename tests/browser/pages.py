@@ -4,6 +4,20 @@ import csv
 import io
 from pathlib import Path
 
+#: Counts the distinct colors of a canvas: an empty one has one.
+COLORS = """canvas => new Set(new Uint32Array(canvas.getContext("2d").getImageData(
+    0, 0, canvas.width, canvas.height).data.buffer)).size"""
+IS_PAINTED = """all => all.map(one =>
+  one.firstElementChild.checkVisibility({ contentVisibilityAuto: true }))"""
+#: Opens tracebacks. 4 rows of each table suffice. Axe cannot compute the color below text in
+#: front of the shadows at the sides of tables.
+PREPARE = """() => {
+    document.querySelectorAll('details.more').forEach(more => { more.open = true });
+    document.querySelectorAll('tbody tr:nth-child(n+5)').forEach(row => row.remove());
+    document.querySelectorAll('.scroll').forEach(
+        table => { table.style.background = 'var(--raised)' });
+}"""
+
 
 def downloaded(page, block: str) -> list[dict]:
     """Return the rows that the CSV button of a figure or table downloads."""
@@ -13,9 +27,28 @@ def downloaded(page, block: str) -> list[dict]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-#: Counts the distinct colors of a canvas: an empty one has one.
-COLORS = """canvas => new Set(new Uint32Array(canvas.getContext("2d").getImageData(
-    0, 0, canvas.width, canvas.height).data.buffer)).size"""
+def drag(page, selector: str, start: float, stop: float) -> None:
+    """Drag from one share of the width of an element to another."""
+    box = page.locator(selector).bounding_box()
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + start * box["width"], y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + (start + stop) / 2 * box["width"], y)
+    page.mouse.move(box["x"] + stop * box["width"], y)
+    page.mouse.up()
+
+
+def violations(page, *rules: str, within: str = "body") -> list[str]:
+    """Return what axe finds, of all rules by default: rule, impact and element."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    found = Axe().run(page, within, options).response["violations"]
+    return [
+        f"{rule['id']} ({rule['impact']}) {node['target']}: {node['failureSummary']}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
 
 
 def assert_harmless(page) -> None:

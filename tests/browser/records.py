@@ -35,14 +35,20 @@ def hostile_records() -> list[dict]:
     """Return a run with a hostile string wherever a string can be."""
     h, n = HOSTILE, "\N{RIGHT-TO-LEFT OVERRIDE}" + HOSTILE
     failed = {**FAILED, "worker": h, "exception": h, "traceback": h * 20}
+    chunk = {"kind": "chunk", "key": h, "dataset": h, "filename": h, "treename": h,
+             "entry_start": 0, "entry_stop": 10}  # fmt: skip
+    passed = {"t": 2.0, "run_id": 1, "start_t": 1.0, "stop_t": 2.0, "exception": h}
+    branches = [{"branch": h, "compressed_bytes": 1}]
     return [
         {"kind": "environment", "t": 0.0, "section": h, "name": h, "value": {h: [h]}},
         worker(h, name=n, host=h, memory_limit=4096),
-        {"kind": "chunk", "t": 0.0, "key": h, "dataset": h, "filename": h, "treename": h,
-         "entry_start": 0, "entry_stop": 10, "usermeta": {h: h}, "file_uuid": h},
+        {**chunk, "t": 0.0, "usermeta": {h: h}, "file_uuid": h},
         {"kind": "worker_sample", "t": 1.0, "worker": h, "server_id": h,
          "metrics": {"cpu": 50.0, "memory": 1024}, "memory_limit": 4096, "nthreads": 1},
         *task(h, 1.0, 2.0, prefix=h, **failed),
+        {**chunk, **passed, "worker": h,
+         "measured": {"source": h, "until": h, "columns": [h], "branches": branches}},
+        {"kind": "section", "key": h, "name": h, **passed},
         *task(n, 2.0, 3.0, prefix=n, worker=h, typename=h),
         {"kind": "worker_removed", "t": 3.0, "worker": h, "server_id": h,
          "stimulus_id": "handle-worker-cleanup-3.0"},

@@ -2,12 +2,14 @@
 
 import pytest
 
-from browser.pages import COLORS, downloaded
+from browser.pages import COLORS, downloaded, drag
 from browser.records import worker
 
 pytestmark = pytest.mark.browser
 
 ROW_PX = 19
+GRAPH = ".flame-content canvas"
+STRIP = ".flame-strip canvas"
 DASK = "/env/lib/python3.11/site-packages/distributed/worker.py"
 NUMPY = "/env/lib/python3.11/site-packages/numpy/core.py"
 MINE = "/home/me/analysis.py"
@@ -85,7 +87,7 @@ def page(opened):
     for button in opened.locator(".flame [data-toggle][aria-pressed=true]").all():
         button.click()
     opened.locator(".flame input").fill("")
-    opened.locator(".flame-strip canvas").press("Escape")
+    opened.locator(STRIP).press("Escape")
     opened.evaluate("document.querySelector('.flame-crumbs button')?.click()")
     opened.mouse.move(0, 0)
     assert boxes(opened) == ALL
@@ -110,27 +112,21 @@ def shown(page) -> str:
     return page.locator(".flame-shown").inner_text()
 
 
+def crumbs(page) -> list[str]:
+    return page.locator(".flame-crumbs li").all_inner_texts()
+
+
 def detail(page) -> str:
     return page.locator(".flame-detail").inner_text()
 
 
 def at(page, across: float, row: int) -> dict:
-    box = page.locator(".flame-content canvas").bounding_box()
+    box = page.locator(GRAPH).bounding_box()
     return {"x": box["width"] * across, "y": row * ROW_PX + ROW_PX / 2}
 
 
 def click(page, across: float, row: int) -> None:
-    page.locator(".flame-content canvas").click(position=at(page, across, row))
-
-
-def drag(page, start: float, stop: float) -> None:
-    """Drag over the samples over time, from one share of the width to another."""
-    box = page.locator(".flame-strip canvas").bounding_box()
-    page.mouse.move(box["x"] + box["width"] * start, box["y"] + 10)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * (start + stop) / 2, box["y"] + 10)
-    page.mouse.move(box["x"] + box["width"] * stop, box["y"] + 10)
-    page.mouse.up()
+    page.locator(GRAPH).click(position=at(page, across, row))
 
 
 def toggle(page, name: str) -> None:
@@ -166,32 +162,31 @@ def test_a_worker_a_prefix_and_the_scheduler_are_selected(page):
 
 
 def test_a_time_range_is_selected_and_cleared(page):
-    drag(page, 0.05, 0.45)
+    drag(page, STRIP, 0.05, 0.45)
     assert shown(page) == "600 ms, 60 samples; 60 % of the whole run, from 0 s to 2 s."
     assert boxes(page) == [("execute", 60, 0), *SPIN_A]
 
-    drag(page, 0.9, 0.6)
+    drag(page, STRIP, 0.9, 0.6)
     assert shown(page) == "400 ms, 40 samples; 40 % of the whole run, from 2 s to 4 s."
-    page.locator(".flame-strip canvas").dblclick(position={"x": 30, "y": 10})
+    page.locator(STRIP).dblclick(position={"x": 30, "y": 10})
     assert shown(page) == "1 s, 100 samples."
 
 
 def test_a_click_zooms_and_the_breadcrumbs_zoom_out(page):
     click(page, 0.4, 2)
     assert boxes(page) == [("execute", 100, 0), *SPIN_A]
-    crumbs = page.locator(".flame-crumbs li")
-    assert crumbs.all_inner_texts() == ["all", "execute", "spin_a"]
+    assert crumbs(page) == ["all", "execute", "spin_a"]
     # The zoomed function fills the width.
-    page.locator(".flame-content canvas").hover(position=at(page, 0.95, 3))
+    page.locator(GRAPH).hover(position=at(page, 0.95, 3))
     assert page.locator(".flame-tip").inner_text().startswith("kernel")
 
     # The zoom stays when other samples are selected, as far as they have the function.
-    drag(page, 0.05, 0.2)
+    drag(page, STRIP, 0.05, 0.2)
     assert names(page) == ["execute", "execute/spin_a", "execute/spin_a/kernel"]
-    drag(page, 0.8, 0.9)
+    drag(page, STRIP, 0.8, 0.9)
     assert "execute/spin_b" in names(page)
-    page.locator(".flame-strip canvas").press("Escape")
-    crumbs.locator("button").first.click()
+    page.locator(STRIP).press("Escape")
+    page.locator(".flame-crumbs button").first.click()
     assert boxes(page) == ALL
 
 
@@ -224,27 +219,25 @@ def test_inverted_puts_the_innermost_functions_on_top(page):
         ("kernel/spin_b/execute", 30), ("left/mixed/execute", 1), ("right/mixed/execute", 1),
     ]  # fmt: skip
     click(page, 0.5, 1)
-    assert page.locator(".flame-crumbs li").all_inner_texts() == ["all", "kernel"]
+    assert crumbs(page) == ["all", "kernel"]
     assert names(page) == [
         "kernel", "kernel/spin_a", "kernel/spin_b", "kernel/spin_a/execute",
         "kernel/spin_b/execute",
     ]  # fmt: skip
-    page.locator(".flame-content canvas").hover(position=at(page, 0.3, 2))
+    page.locator(GRAPH).hover(position=at(page, 0.3, 2))
     tip = page.locator(".flame-tip").inner_text()
     assert "self time of the innermost function, called from here 600 ms: 60 %" in tip
 
 
-def test_left_heavy_sorts_by_time(page):
+def test_functions_are_sorted_by_time_and_libraries_folded(page):
     toggle(page, "heavy")
-
     assert names(page)[1:4] == ["execute/spin_a", "execute/spin_b", "execute/mixed"]
     click(page, 0.1, 2)
     assert boxes(page) == [("execute", 100, 0), *SPIN_A]
+    page.locator(".flame-crumbs button").first.click()
+    toggle(page, "heavy")
 
-
-def test_own_code_only_includes_the_time_of_libraries(page):
     toggle(page, "fold")
-
     assert boxes(page) == [
         ("mixed", 10, 8), ("spin_a", 60, 60), ("spin_b", 30, 30),
         ("mixed/(one of several)", 8, 8), ("mixed/left", 1, 1), ("mixed/right", 1, 1),
@@ -252,7 +245,7 @@ def test_own_code_only_includes_the_time_of_libraries(page):
 
 
 def test_the_tooltip_reports_total_self_and_ambiguous_time(page):
-    canvas, tip = page.locator(".flame-content canvas"), page.locator(".flame-tip")
+    canvas, tip = page.locator(GRAPH), page.locator(".flame-tip")
     canvas.hover(position=at(page, 0.05, 2))
     assert tip.inner_text().splitlines() == [
         "mixed",
@@ -271,7 +264,7 @@ def test_the_tooltip_reports_total_self_and_ambiguous_time(page):
 
 
 def test_the_keyboard_moves_zooms_and_selects_a_time_range(page):
-    canvas, strip = page.locator(".flame-content canvas"), page.locator(".flame-strip canvas")
+    canvas, strip = page.locator(GRAPH), page.locator(STRIP)
     for key, function in (
         ("ArrowDown", "all"),
         ("ArrowDown", "execute"),
@@ -318,5 +311,5 @@ def test_it_is_drawn_in_the_colors_of_the_theme(page):
     dark = picture(page)
     page.locator("#theme").click()
 
-    assert page.locator(".flame-content canvas").evaluate(COLORS) > 5
+    assert page.locator(GRAPH).evaluate(COLORS) > 5
     assert before != dark

@@ -1,8 +1,13 @@
-"""The report: figures, tables, downloads and colors; `open_page` fails on any complaint."""
+"""The report of a recorded run: figures, tables, downloads, colors, and use by keyboard.
+
+`open_page` fails on any request, console message, error or dialog.
+"""
+
+from itertools import groupby, pairwise
 
 import pytest
 
-from browser.pages import assert_harmless, downloaded
+from browser.pages import IS_PAINTED, PREPARE, assert_harmless, downloaded, violations
 from browser.records import FAILED, hostile_records, task, worker
 
 pytestmark = pytest.mark.browser
@@ -31,48 +36,43 @@ def cells(page, table: str, column: str) -> list[str]:
     )
 
 
-def test_every_section_has_content_and_every_figure_is_drawn(page):
+def test_sections_have_content_tiles_the_numbers_of_the_run_and_figures_are_drawn(page, trace):
     sections = page.locator("main > section")
     links = page.locator("nav a").evaluate_all("all => all.map(a => a.hash.slice(1))")
-
     assert sections.evaluate_all("all => all.map(one => one.id)") == links
     assert min(map(len, sections.all_inner_texts())) > 60
-    assert page.locator("figure.plot").count() == 9
-    for figure in page.locator("figure.plot").all():
-        assert figure.get_attribute("data-state") == "drawn"
-        assert figure.locator("svg.main-svg").first.bounding_box()["height"] > 100
-        assert figure.locator(".trace, .bars .point, .scatterlayer .js-line, .hm").count() > 0
 
-
-def test_tiles_show_the_numbers_of_the_view_run(page, trace):
     labels, values = (page.locator(f".tiles {part}").all_inner_texts() for part in ("dt", "b"))
     shown = dict(zip(labels, values, strict=True))
-
     run = trace.frame("run").row(0, named=True)
-    for label, column in (("Chunks", "chunks"), ("Events", "events"), ("Tasks", "tasks"),
-                          ("Failures", "failures")):  # fmt: skip
-        assert shown[label] == f"{run[column]:,}"
+    for name in ("Chunks", "Events", "Tasks", "Failures"):
+        assert shown[name] == f"{run[name.lower()]:,}"
+
+    assert page.locator("figure.plot[data-state=drawn]").count() == 9
+    for figure in page.locator("figure.plot").all():
+        assert figure.locator("svg.main-svg").first.bounding_box()["height"] > 100
+        assert figure.locator(".trace, .bars .point, .scatterlayer .js-line, .hm").count() > 0
+    pictures = page.locator("#table-workers tbody tr:first-child svg")
+    assert [round(one.bounding_box()["width"]) for one in pictures.all()] == [60, 60, 60]
+    assert all(path.bounding_box()["width"] > 10 for path in pictures.locator("path").all())
 
 
-def test_tables_contain_and_download_the_rows_of_their_views(page, trace):
-    wrong = []
-    for view, key, column in (
+@pytest.mark.parametrize(
+    ("view", "key", "column"),
+    [
         ("prefixes", "prefix", "compute_seconds"),
         ("datasets", "dataset", "bytes_read"),
         ("workers", "worker", "task_runs"),
         ("files", "filename", "events"),
-    ):
-        expected = {
-            str(name): number for name, number in trace.frame(view).select(key, column).rows()
-        }
-        shown = zip(cells(page, view, key), cells(page, view, column), strict=True)
-        saved = [(row[key], row[column]) for row in downloaded(page, f"#table-{view}")]
-        wrong += [
-            (view, rows)
-            for rows in (list(shown), saved)
-            if {name: float(number) for name, number in rows} != expected
-        ]
-    assert wrong == []
+    ],
+)
+def test_tables_contain_and_download_the_rows_of_their_views(page, trace, view, key, column):
+    expected = {str(name): n for name, n in trace.frame(view).select(key, column).rows()}
+    shown = zip(cells(page, view, key), cells(page, view, column), strict=True)
+    saved = [(row[key], row[column]) for row in downloaded(page, f"#table-{view}")]
+
+    assert {name: float(number) for name, number in shown} == expected
+    assert {name: float(number) for name, number in saved} == expected
 
 
 def test_a_heading_sorts_by_number_and_by_name(page):
@@ -96,7 +96,7 @@ def test_a_heading_sorts_by_number_and_by_name(page):
 def test_the_filter_keeps_the_rows_that_contain_the_text(page):
     field, counter = page.locator("#table-files input"), page.locator("#table-files .rows")
     field.fill("QCD_1")
-    assert [name for name in cells(page, "files", "filename") if "QCD_1" not in name] == []
+    assert ["QCD_1" in name for name in cells(page, "files", "filename")] == [True]
     assert counter.inner_text() == "1 of 8"
     assert len(downloaded(page, "#table-files")) == 1
     field.press("Escape")
@@ -109,41 +109,31 @@ def test_the_filter_keeps_the_rows_that_contain_the_text(page):
 
 
 def test_figures_download_what_they_draw(page, trace):
-    held = [
-        float(row["managed_bytes_in_MiB"])
-        for row in downloaded(page, "#figure-memory")
-        if row["managed_bytes_in_MiB"]
-    ]
-    [(managed, transfers)] = trace.sql(
+    [(managed, transfers, kept)] = trace.sql(
         "SELECT (SELECT max(managed_bytes) / 1048576 FROM cluster_samples), "
-        "(SELECT sum(transfer_seconds) * 1000 FROM task_runs)"
+        "sum(transfer_seconds) * 1000, sum(compute_seconds) FILTER (kept) FROM task_runs"
     ).fetchall()
-    assert max(held) == pytest.approx(managed, abs=1e-3)
-
+    stored = [row["managed_bytes_in_MiB"] for row in downloaded(page, "#figure-memory")]
     moved = downloaded(page, "#figure-movement")
-    assert {row["source"] for row in moved} <= {"worker 0", "worker 1", "worker 2"}
-    assert sum(float(row["seconds_in_ms"]) for row in moved) == pytest.approx(
-        transfers, rel=0.01
-    )
+    spent = downloaded(page, "#spent")
 
-    spent = {row["part"]: float(row["seconds"]) for row in downloaded(page, "#spent")}
-    [(kept,)] = trace.sql(
-        "SELECT sum(compute_seconds) FROM task_runs WHERE outcome = 'memory'"
-    ).fetchall()
-    assert next(iter(spent.values())) == pytest.approx(kept)
+    assert max(map(float, filter(None, stored))) == pytest.approx(managed, abs=1e-3)
+    assert {row["source"] for row in moved} <= {"worker 0", "worker 1", "worker 2"}
+    seconds = sum(float(row["seconds_in_ms"]) for row in moved)
+    assert seconds == pytest.approx(transfers, rel=0.01)
+    assert float(spent[0]["seconds"]) == pytest.approx(kept)
 
 
 def test_a_table_and_a_script_are_copied(page):
-    page.locator("#table-datasets [data-do=copy]").click()
-    page.locator("#table-datasets [data-do=copy]", has_text="Copied").wait_for()
-    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
-    assert copied[0].startswith("dataset\tfiles\tchunks")
-    assert len(copied) == 1 + page.locator("#table-datasets tbody tr").count()
+    def copied(block: str) -> str:
+        page.locator(f"{block} [data-do=copy]").click()
+        page.locator(f"{block} [data-do=copy]", has_text="Copied").wait_for()
+        return page.evaluate("navigator.clipboard.readText()")
 
-    page.locator("#snippet-again [data-do=copy]").click()
-    page.locator("#snippet-again [data-do=copy]", has_text="Copied").wait_for()
-    script = page.evaluate("navigator.clipboard.readText()")
-    assert script == page.locator("#snippet-again pre").text_content()
+    table = copied("#table-datasets").splitlines()
+    assert table[0].startswith("dataset\tfiles\tchunks")
+    assert len(table) == 1 + page.locator("#table-datasets tbody tr").count()
+    assert copied("#snippet-again") == page.locator("#snippet-again pre").text_content()
 
 
 def test_the_sql_of_a_table_opens_runs_and_closes(page, trace):
@@ -168,19 +158,19 @@ def test_a_traceback_opens(page):
 
     assert "File" in more.locator("pre").inner_text()
     assert more.locator("xpath=ancestor::td").evaluate("td => td.matches('.unfolded')")
+    more.locator("summary").press("Enter")
 
 
-def test_each_worker_has_pictures_in_its_row(page):
-    pictures = page.locator("#table-workers tbody tr:first-child svg")
+#: Notes the theme whenever it changes.
+THEMES = """() => {
+    window.themes = [];
+    document.addEventListener("roast-theme", () => {
+        themes.push(document.documentElement.dataset.theme ?? "that of the system");
+    });
+}"""
 
-    assert pictures.count() == 3
-    for picture in pictures.all():
-        assert picture.bounding_box()["width"] == pytest.approx(60, abs=2)
-        assert picture.locator("path").bounding_box()["width"] > 10
-    assert all(0 < float(share) < 1 for share in cells(page, "workers", "max_memory_share"))
 
-
-def test_colors_follow_the_system_and_the_button(page):
+def test_colors_follow_the_system_and_the_button_and_paper_is_light(page):
     def colors() -> list[str]:
         return page.evaluate(
             """() => [getComputedStyle(document.body).backgroundColor,
@@ -189,41 +179,109 @@ def test_colors_follow_the_system_and_the_button(page):
 
     light = colors()
     page.emulate_media(color_scheme="dark")
+    page.locator("#theme", has_text="Light").wait_for()
     dark = colors()
-    page.locator("#theme").press("Enter")
-
     assert all(a != b for a, b in zip(light, dark, strict=True))
+    page.evaluate(THEMES)
+    assert len(page.pdf()) > 50_000
+    assert page.evaluate("themes") == ["light", "that of the system"]
+    page.locator("#theme").press("Enter")
     assert colors() == light
     page.emulate_media(color_scheme="light")
-    page.locator("#theme").click()
+    page.locator("#theme", has_text="Dark").click()
     assert (colors(), page.locator("#theme").inner_text()) == (dark, "Light")
     page.locator("#theme").click()
 
 
-@pytest.mark.parametrize("width", [400, 800, 1440])
-def test_the_page_does_not_scroll_sideways(page, width):
-    page.set_viewport_size({"width": width, "height": 900})
-
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_the_page_prints_in_light_colors(page):
-    assert len(page.pdf()) > 50_000
-    assert page.evaluate("document.documentElement.dataset.theme") == "light"
-
-
-IS_PAINTED = """all => all.map(one =>
-  one.firstElementChild.checkVisibility({ contentVisibilityAuto: true }))"""
+def test_the_page_does_not_scroll_sideways(page):
+    for width in (400, 800, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_the_link_of_the_visible_section_is_marked(page):
     page.locator("#memory").evaluate("section => section.scrollIntoView()")
     page.locator("nav a[aria-current][href='#memory']").wait_for()
-    page.evaluate("scrollTo(0, document.body.scrollHeight)")
-    page.locator("nav a[aria-current]").last.wait_for()
-    assert page.locator("nav a").last.get_attribute("aria-current") == "true"
+    # The page becomes longer while it is scrolled.
+    page.wait_for_function(
+        """() => {
+          scrollTo(0, document.body.scrollHeight);
+          return document.querySelector("nav li:last-child a").matches("[aria-current]");
+        }"""
+    )
     # A page of few rows is painted everywhere.
     assert False not in page.locator(".scroll, .canvas").evaluate_all(IS_PAINTED)
+
+
+#: Everything that can be seen and operated, in the order of the page.
+STOPS = """() => {
+    window.stops = [...document.querySelectorAll(
+        'a[href], button, input, select, summary, [tabindex="0"]')]
+        .filter(stop => !stop.disabled && stop.checkVisibility({visibilityProperty: true}));
+    window.unfocused = stops.map(stop => getComputedStyle(stop).outline);
+    return stops.map(stop => `${stop.closest('section')?.id ?? stop.closest('nav, header')
+        ?.tagName.toLowerCase() ?? ''} ${stop.tagName.toLowerCase()} ${
+        stop.ariaLabel ?? stop.innerText.trim()}`);
+}"""
+
+#: The focused stop (-1: the page itself), whether its outline shows that, and whether it is
+#: visible and not covered.
+FOCUS = """() => {
+    const at = document.activeElement;
+    const number = stops.indexOf(at);
+    if (at === document.body) return { number, isOutlined: true, isVisible: true };
+    const style = getComputedStyle(at);
+    const box = at.getBoundingClientRect();
+    const middle = (low, high, most) => (Math.max(low, 0) + Math.min(high, most - 1)) / 2;
+    const top = document.elementFromPoint(
+        middle(box.left, box.right, innerWidth), middle(box.top, box.bottom, innerHeight));
+    return {
+        number,
+        isOutlined: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2
+            && style.outline !== unfocused[number],
+        isVisible: at.contains(top),
+    };
+}"""
+
+
+def test_tab_visits_everything_in_the_order_of_the_page(page):
+    page.evaluate("document.activeElement.blur()")
+    stops = page.evaluate(STOPS)
+    page.locator("a.skip").focus()
+    visited = [page.evaluate(FOCUS)]
+    for _ in stops:
+        page.keyboard.press("Tab")
+        visited.append(page.evaluate(FOCUS))
+
+    assert [focus["number"] for focus in visited] == [*range(len(stops)), -1]
+    assert [stops[f["number"]] for f in visited if not f["isOutlined"]] == []
+    assert [stops[f["number"]] for f in visited if not f["isVisible"]] == []
+    assert stops[0] == " a Skip to the report"
+    sections = page.locator("main > section").evaluate_all("all => all.map(one => one.id)")
+    parts = [part for part, _ in groupby(stop.split(" ")[0] for stop in stops)]
+    assert parts == ["", "header", "nav", *[one for one in sections if one in parts]]
+
+    page.locator("a.skip").press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('section').id") == "verdict"
+
+
+def test_headings_are_nested_and_axe_finds_no_violation(page):
+    levels = page.locator("h1, h2, h3").evaluate_all("all => all.map(h => +h.tagName[1])")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+    page.evaluate(PREPARE)
+    assert violations(page) == []
+    # Only contrast depends on the colors.
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, "color-contrast") == []
+
+    # The check itself: axe notices a button without a name and pale text.
+    page.locator(".says").first.evaluate("says => { says.style.color = 'var(--idle)' }")
+    page.locator("#theme").evaluate("button => { button.ariaLabel = button.textContent = '' }")
+    found = [rule for within in (".says", "#theme") for rule in violations(page, within=within)]
+    assert {rule.split()[0] for rule in found} == {"button-name", "color-contrast"}
 
 
 def test_hostile_strings_stay_text(open_page, report):
@@ -243,23 +301,24 @@ def test_hostile_strings_stay_text(open_page, report):
         assert any("<img src=x" in row["key"] for row in downloaded(page, block))
 
 
-@pytest.mark.parametrize(
-    ("name", "records", "plots"),
-    [
-        ("nothing", [], 0),
-        ("no-workers", task("a-1", 1.0, 2.0), 5),
-        ("only-failures", [worker(), *task("a-1", 1.0, 2.0, **FAILED)], 5),
-        ("never-ended", [worker(), *task("a-1", 1.0, 2.0)[:2]], 4),
-    ],
-)
-def test_poor_traces_make_a_complete_page(open_page, report, page, name, records, plots):
-    poor = open_page(report(records, name))
+POOR = {
+    "nothing": ([], 0),
+    # None of the workers of these tasks joined.
+    "poor": ([*task("a-1", 1.0, 2.0, **FAILED), *task("b-1", 1.0, 2.0, worker="w2")[:2]], 5),
+    "never-ended": ([worker(), *task("a-1", 1.0, 2.0)[:2]], 4),
+}
 
-    assert poor.locator("figure.plot[data-state=drawn]").count() == plots
-    assert poor.locator("main > section").count() == page.locator("main > section").count()
-    for section in poor.locator("main > section").all():
+
+@pytest.mark.parametrize("name", POOR)
+def test_poor_traces_make_a_complete_page(open_page, report, name):
+    records, plots = POOR[name]
+    page = open_page(report(records, name))
+
+    assert page.locator("figure.plot[data-state=drawn]").count() == plots
+    assert page.locator("main > section").count() == 11
+    for section in page.locator("main > section").all():
         assert len(section.locator(".says, .empty, .lead").first.inner_text()) > 20
-    assert poor.locator("#verdict .whole.bad").count() == 1
+    assert page.locator("#verdict .whole.bad").count() == 1
 
 
 def test_a_browser_that_cannot_unpack_the_figures_shows_why(open_page, report, coffea_trace):

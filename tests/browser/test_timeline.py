@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from browser.pages import COLORS, downloaded
+from browser.pages import COLORS, downloaded, drag
 
 pytestmark = pytest.mark.browser
 
@@ -32,24 +32,16 @@ def page(opened):
 
 
 def shown(page) -> str:
-    text = page.locator(".timeline-shown").inner_text()
-    return text.replace("\N{NO-BREAK SPACE}", " ")
+    return page.locator(".timeline-shown").inner_text().replace("\N{NO-BREAK SPACE}", " ")
+
+
+def detail(page) -> str:
+    return page.locator(".timeline-detail").inner_text()
 
 
 def computations(page) -> list[dict]:
     rows = downloaded(page, "#figure-timeline")
     return [row for row in rows if row["what"] == "computation"]
-
-
-def drag(page, selector: str, start: float, stop: float) -> None:
-    """Drag from one share of the width to another."""
-    box = page.locator(selector).bounding_box()
-    y = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + start * box["width"], y)
-    page.mouse.down()
-    page.mouse.move(box["x"] + (start + stop) / 2 * box["width"], y)
-    page.mouse.move(box["x"] + stop * box["width"], y)
-    page.mouse.up()
 
 
 def choose(page, name: str, text: str) -> None:
@@ -58,41 +50,35 @@ def choose(page, name: str, text: str) -> None:
 
 def test_everything_that_is_drawn_is_downloaded(page, trace):
     rows = downloaded(page, "#figure-timeline")
-    of = {
-        what: [row for row in rows if row["what"] == what] for what in {r["what"] for r in rows}
-    }
+    of = {what: [row for row in rows if row["what"] == what] for what in
+          {row["what"] for row in rows}}  # fmt: skip
 
     expected = trace.sql(
         "SELECT run.key, run.attempt, run.outcome, run.prefix, chunk.dataset, chunk.filename, "
         "run.compute_start_t FROM task_runs AS run LEFT JOIN chunks AS chunk "
         "USING (key, attempt) WHERE run.compute_start_t IS NOT NULL"
     ).fetchall()
-    found = [
-        (row["key"], int(row["attempt"]), row["outcome"], row["prefix"], row["dataset"] or None,
-         row["filename"] or None, float(row["start_t"]))
-        for row in of["computation"]
-    ]  # fmt: skip
-    for one, other in zip(sorted(found), sorted(expected), strict=True):
-        assert one[:-1] == other[:-1]
-        assert one[-1] == pytest.approx(other[-1], abs=2e-6)
-    failed = trace.sql(
-        "SELECT outcome FROM task_runs WHERE outcome IN ('erred', 'retried', 'lost')"
+    names = ("key", "attempt", "outcome", "prefix", "dataset", "filename")
+    found = {tuple(row[name] for name in names): float(row["start_t"])
+             for row in of["computation"]}  # fmt: skip
+    assert found == {
+        tuple("" if value is None else str(value) for value in about):
+            pytest.approx(start_t, abs=2e-6)
+        for *about, start_t in expected
+    }  # fmt: skip
+    [(failures, transfers, computing, busy)] = trace.sql(
+        "SELECT (SELECT list(outcome) FROM task_runs "
+        "WHERE outcome IN ('erred', 'retried', 'lost')), "
+        "(SELECT count(*) FROM task_phases WHERE action = 'transfer'), "
+        "(SELECT list(executing ORDER BY t) FROM concurrency), "
+        "(SELECT list_sort(list(round(100 * utilisation))) FROM utilisation "
+        "WHERE thread_seconds > 0)"
     ).fetchall()
-    assert Counter(row["outcome"] for row in of["failure"]) == Counter(o for (o,) in failed)
-    [(transfers,)] = trace.sql(
-        "SELECT count(*) FROM task_phases WHERE action = 'transfer'"
-    ).fetchall()
+    assert Counter(row["outcome"] for row in of["failure"]) == Counter(failures)
     assert len(of["transfer"]) == transfers
-    computing = trace.sql("SELECT executing FROM concurrency ORDER BY t").fetchall()
-    assert [float(row["value"]) for row in of["tasks computing"]] == pytest.approx(
-        [value for (value,) in computing], abs=1e-3
-    )
-    busy = trace.sql(
-        "SELECT round(100 * utilisation) FROM utilisation WHERE thread_seconds > 0"
-    ).fetchall()
-    assert sorted(float(row["value"]) for row in of["percent busy"]) == sorted(
-        v for (v,) in busy
-    )
+    values = [float(row["value"]) for row in of["tasks computing"]]
+    assert values == pytest.approx(computing, abs=1e-3)
+    assert sorted(float(row["value"]) for row in of["percent busy"]) == busy
 
 
 def test_both_canvases_are_drawn_and_follow_the_theme_and_the_color_scheme(page):
@@ -137,12 +123,11 @@ def test_buttons_keys_and_the_wheel_zoom_and_pan(page):
     assert shown(page) == WHOLE_RUN
 
     lanes = page.locator(LANES)
-    lanes.press("+")
-    seen = [shown(page)]
-    for key in ("ArrowRight", "ArrowRight", "-"):
+    seen = set()
+    for key in ("+", "ArrowRight", "ArrowRight", "-"):
         lanes.press(key)
-        seen.append(shown(page))
-    assert len(set(seen)) == 4
+        seen.add(shown(page))
+    assert len(seen) == 4
     lanes.press("Escape")
     assert shown(page) == WHOLE_RUN
 
@@ -156,8 +141,7 @@ def test_buttons_keys_and_the_wheel_zoom_and_pan(page):
     before = page.evaluate("scrollY")
     lanes.hover(position={"x": 600, "y": 30})
     page.mouse.wheel(0, 200)
-    page.wait_for_timeout(300)
-    assert page.evaluate("scrollY") > before
+    page.wait_for_function("before => scrollY > before", arg=before)
     assert shown(page) == WHOLE_RUN
 
 
@@ -197,6 +181,7 @@ def test_the_legend_filters_by_prefix(page):
 
 
 def test_failed_attempts_are_filtered_and_visited(page, trace):
+    failed = "outcome IN ('erred', 'retried', 'lost')"
     toggle = page.locator("[data-toggle=failed]")
     toggle.click()
     outcomes = {row["outcome"] for row in computations(page)}
@@ -205,19 +190,19 @@ def test_failed_attempts_are_filtered_and_visited(page, trace):
     toggle.click()
 
     keys = trace.sql(
-        "SELECT key FROM task_runs WHERE outcome IN ('erred', 'retried', 'lost') "
-        "ORDER BY coalesce(compute_stop_t, end_t)"
+        f"SELECT key FROM task_runs WHERE {failed} ORDER BY coalesce(compute_stop_t, end_t)"
     ).fetchall()
     for key, failure in (("n", 0), ("n", 1), ("p", 0)):
         page.locator(LANES).press(key)
-        assert keys[failure][0] in page.locator(".timeline-detail").inner_text()
+        assert keys[failure][0] in detail(page)
 
 
 def test_a_bar_shows_task_file_and_worker_and_a_click_keeps_them(page, trace):
     choose(page, "dataset", "QCD")
     choose(page, "worker", "worker 0")
     [(key, filename)] = trace.sql(
-        "SELECT key, filename FROM task_runs INNER JOIN chunks USING (key, attempt, worker) "
+        "SELECT key, chunks.filename "
+        "FROM task_runs INNER JOIN chunks USING (key, attempt, worker) "
         "WHERE dataset = 'QCD' AND worker = (SELECT worker FROM workers WHERE name = '0') "
         "ORDER BY task_runs.compute_seconds DESC LIMIT 1"
     ).fetchall()
@@ -228,22 +213,18 @@ def test_a_bar_shows_task_file_and_worker_and_a_click_keeps_them(page, trace):
         if tip.is_visible() and key in tip.inner_text():
             break
 
-    assert f"QCD: {filename}, entries" in tip.inner_text()
-    assert "compute time" in tip.inner_text()
-    assert "worker 0" in tip.inner_text()
+    for text in (f"QCD: {filename}, entries", "compute time", "worker 0"):
+        assert text in tip.inner_text()
     page.mouse.down()
     page.mouse.up()
-    assert key in page.locator(".timeline-detail").inner_text()
+    assert key in detail(page)
 
 
 def test_the_overview_shows_tasks_computing_and_utilization(page):
     box = page.locator(TOP).bounding_box()
-    tip = page.locator(".timeline-tip")
-
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
-    assert "tasks computing on" in tip.inner_text()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 95)
-    assert "% busy" in tip.inner_text()
+    for y, text in ((60, "tasks computing on"), (95, "% busy")):
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + y)
+        assert text in page.locator(".timeline-tip").inner_text()
 
 
 #: Chooses a prefix before the page's own scripts run, as a browser does that returns to a page;

@@ -42,7 +42,7 @@ FAILED = ("erred", "retried", "lost", "skipped")
 #: Keys of rows that are not columns of the view chunks.
 BESIDE = (
     "has_task", "branches", "process", "event_seconds", "is_first_result", "packed_bytes",
-    "unpacked_bytes",
+    "unpacked_bytes", "begin_t", "is_warming_up",
 )  # fmt: skip
 
 
@@ -69,7 +69,22 @@ def chunk_attempts(recording: Recording) -> list[Row]:
     tried = {run["key"] for run in task_runs(recording)}
     for lines in grouped(readings.values(), lambda line: line["key"]).values():
         rows += _without_tasks(lines, descriptions, lines[0]["key"] in tried)
-    return [row | _derived_columns(row, recording) for row in rows]
+    rows = [row | _derived_columns(row, recording) for row in rows]
+    return [row | {"is_warming_up": _is_warming_up(row, rows)} for row in rows]
+
+
+def _is_warming_up(row: Row, rows: list[Row]) -> bool:
+    """Return whether a chunk is the first of its process, or began beside that."""
+    begun = [
+        other
+        for other in rows
+        if other["process"] == row["process"] and other["begin_t"] is not None
+    ]
+    if None in (row["process"], row["begin_t"]) or not begun:
+        return False
+    first = min(begun, key=lambda other: other["begin_t"])
+    seconds = first["compute_seconds"]
+    return seconds is not None and row["begin_t"] + 0.001 < first["begin_t"] + seconds
 
 
 def _descriptions(recording: Recording) -> dict[str, dict]:
@@ -113,6 +128,7 @@ def _with_task(run: Row, reading: dict, description: dict) -> Row:
         "exception": _first_known("exception", run, reading),
         "output_bytes": run["nbytes"],
         "has_task": True,
+        "kept": run["kept"] and not swallowed,
     }
     if row["measured_until"] == "read" and run["compute_seconds"] is not None:
         row["process_seconds"] = max(run["compute_seconds"] - _seconds(reading), 0)
@@ -145,7 +161,8 @@ def _without_tasks(readings: list[dict], descriptions: dict, is_task_known: bool
             "end_t": reading["stop_t"],
             "has_task": False,
         }
-        rows.append(row | {"is_first_result": row["outcome"] == "memory"})
+        is_good = row["outcome"] == "memory"
+        rows.append(row | {"is_first_result": is_good, "kept": is_good})
     return rows
 
 
@@ -206,6 +223,7 @@ def _derived_columns(row: Row, recording: Recording) -> Row:
         "events": events,
         "events_per_second": ratio(events, seconds),
         "bytes_per_second": ratio(row["bytes_read"], seconds),
+        "bytes_per_event": ratio(row["bytes_read"], events),
         "wait_seconds": _wait_seconds(row),
         "branch_share": ratio(row["branches_read"], row["file_branches"]),
         "compressed_bytes": total(pair[0] for pair in sizes) if sizes else none,
@@ -214,6 +232,7 @@ def _derived_columns(row: Row, recording: Recording) -> Row:
         "unpacked_bytes": unpacked,
         "compression_ratio": ratio(unpacked, packed),
         "event_seconds": ratio(seconds, events),
+        "begin_t": _begin_t(row),
         "process": process_of(recording, row["worker"], row["processing_t"]),
     }
 
@@ -227,6 +246,15 @@ def _events(row: Row) -> int | None:
     if None in (row["entry_start"], row["entry_stop"]):
         return None
     return row["entry_stop"] - row["entry_start"]
+
+
+def _begin_t(row: Row) -> float | None:
+    """Return the measured start, or else the end minus the compute time."""
+    if row["start_t"] is not None:
+        return row["start_t"]
+    if None in (row["end_t"], row["compute_seconds"]):
+        return None
+    return row["end_t"] - row["compute_seconds"]
 
 
 def _wait_seconds(row: Row) -> float | None:

@@ -59,12 +59,12 @@ def _results(recording: Recording) -> dict[str | None, list[Row]]:
 
 
 def fitted(points: list[tuple[float, float]]) -> Line | None:
-    """Fit a line, then again without outliers; this needs three sizes and five chunks.
+    """Fit a line, then again without outliers; the sizes must differ by a factor of 2.
 
     Outliers have residuals above 4 standard deviations (estimated from the median) and above 1
     % of the median time. If they are more than a quarter, none is removed.
     """
-    if _sizes(points) < 3:
+    if not _is_spread([x for x, _ in points]):
         return None
     rough = Line(points)
     off = [y - rough.fixed - rough.event * x for x, y in points]
@@ -73,34 +73,32 @@ def fitted(points: list[tuple[float, float]]) -> Line | None:
         point for point, far in zip(points, off, strict=True) if abs(far - median(off)) <= limit
     ]
     kept = points if len(points) - len(near) > 0.25 * len(points) else near
-    return Line(kept) if len(kept) > 4 and _sizes(kept) > 2 else None
+    return Line(kept) if len(kept) > 4 and len({x for x, _ in kept}) > 1 else None
 
 
-def _sizes(points: list[tuple[float, float]]) -> int:
-    return len({x for x, _ in points})
+def _is_spread(sizes: list[float]) -> bool:
+    """Return whether sizes span a factor of 2, with three on either side of the middle."""
+    if not sizes or max(sizes) < 2 * min(sizes):
+        return False
+    middle = math.sqrt(min(sizes) * max(sizes))
+    return min(sum(n < middle for n in sizes), sum(n > middle for n in sizes)) > 2
 
 
 @dataclass
 class Model:
     """The cost model of a dataset's chunks."""
 
+    #: All results, those of processes that were warming up included.
     rows: list[Row]
 
     def __post_init__(self) -> None:
-        """Fit the line, and look at the time of opening files."""
-        rows = self.rows
-        self.line = fitted([(row["events"], row["compute_seconds"]) for row in rows])
-        self.median_events = median(column(rows, "events"))
-        self.seconds = total(column(rows, "compute_seconds"))
+        """Fit the line."""
+        self.warm = [row for row in self.rows if not row["is_warming_up"]]
+        self.line = fitted([(row["events"], row["compute_seconds"]) for row in self.warm])
+        self.median_events = median(column(self.rows, "events"))
+        self.seconds = total(column(self.rows, "compute_seconds"))
         # Less than that for an event, and the size of a chunk would not matter.
-        self.least_event = 0.01 * self.seconds / len(rows) / self.median_events
-        opened = len(column(rows, "open_seconds")) == len(rows)
-        self.opening = median(column(rows, "open_seconds")) if opened else None
-        self.opening_event = (
-            median((r["compute_seconds"] - r["open_seconds"]) / r["events"] for r in rows)
-            if opened
-            else None
-        )
+        self.least_event = 0.01 * self.seconds / len(self.rows) / self.median_events
 
     @property
     def grows(self) -> bool:
@@ -113,43 +111,29 @@ class Model:
         return max(self.line.fixed, 0) + 2 * self.line.fixed_error
 
     @property
-    def method(self) -> str | None:
-        """The line if it determines the fixed time, or else the opening time if it is
-        compatible.
-        """
+    def is_known(self) -> bool:
+        """Whether the fixed time is significant, or surely below 5 % of a chunk."""
         line = self.line
-        if self.grows and line.fixed > 2 * line.fixed_error:
-            return "fit"
-        at_most = self.grows and max(self.fixed_bound, -line.fixed)
-        if self.grows and at_most < 0.05 * line.event * self.median_events:
-            return "fit"
-        is_possible = line is None or line.fixed >= -2 * line.fixed_error
-        if not is_possible or len(self.rows) < 5 or self.opening_event is None:
-            return None
-        return "opening" if self.opening_event > self.least_event else None
+        if not self.grows:
+            return False
+        at_most = max(self.fixed_bound, -line.fixed)
+        is_small = at_most < 0.05 * line.event * self.median_events
+        return line.fixed > 2 * line.fixed_error or is_small
 
     @property
-    def fixed(self) -> float | None:
+    def fixed(self) -> float:
         """Time per chunk that does not depend on its size."""
-        fixed = {"fit": self.line and max(self.line.fixed, 0.0), "opening": self.opening}
-        return fixed.get(self.method)
+        return max(self.line.fixed, 0.0)
 
     @property
-    def event(self) -> float | None:
-        """Time per event."""
-        event = {"fit": self.line and self.line.event, "opening": self.opening_event}
-        return event.get(self.method)
-
-    @property
-    def burden(self) -> float | None:
-        """Fixed time used for the minimum size: its upper bound if it is compatible with 0."""
-        if self.method == "fit" and self.line.fixed <= 2 * self.line.fixed_error:
-            return self.fixed_bound
-        return self.fixed
+    def burden(self) -> float:
+        """Fixed time used for the recommendation: its bound if it is compatible with 0."""
+        is_zero = self.line.fixed <= 2 * self.line.fixed_error
+        return self.fixed_bound if is_zero else self.line.fixed
 
     def seconds_of(self, events: int) -> float:
         """Return the modeled time of a chunk."""
-        return self.fixed + self.event * events
+        return self.fixed + self.line.event * events
 
 
 @once
@@ -170,7 +154,7 @@ def expected_seconds(recording: Recording, rated: list[Row]) -> Callable[[Row], 
 
     def expected(row: Row) -> float:
         model = models(recording).get(row["dataset"])
-        if model is None or model.method is None:
+        if model is None or not model.is_known:
             return row["events"] * usual[row["dataset"]]
         return model.seconds_of(row["events"])
 
@@ -194,29 +178,31 @@ def chunk_costs(recording: Recording) -> list[Row]:
 
 
 def _model(model: Model) -> Row:
-    line, rows = model.line, model.rows
-    by_line = line if model.method != "opening" else None
+    line, sizes = model.line, column(model.rows, "events")
     return {
-        "chunks": len(rows),
-        "outliers": line and len(rows) - len(line.points),
-        "sizes": len({row["events"] for row in rows}),
+        "chunks": len(model.warm),
+        "first_chunks": len(model.rows) - len(model.warm),
+        "outliers": line and len(model.warm) - len(line.points),
+        "sizes": len(set(sizes)),
+        "smallest_chunk_events": min(sizes),
         "median_events": round_half_up(model.median_events),
-        "method": model.method,
-        "fixed_seconds": model.fixed if model.method else line and line.fixed,
-        "fixed_error_seconds": by_line and by_line.fixed_error,
-        "seconds_per_event": model.event if model.method else line and line.event,
-        "r2": by_line and by_line.r2,
+        "largest_chunk_events": max(sizes),
+        "is_known": model.is_known,
+        "fixed_seconds": model.fixed if model.is_known else line and line.fixed,
+        "fixed_error_seconds": line and line.fixed_error,
+        "seconds_per_event": line and line.event,
+        "r2": line and line.r2,
         "relative_error": _relative_error(model),
-        "fixed_share": model.fixed * len(rows) / model.seconds if model.method else None,
+        "fixed_share": model.fixed * len(sizes) / model.seconds if model.is_known else None,
     }
 
 
 def _relative_error(model: Model) -> float | None:
-    if model.method is None:
+    if not model.is_known:
         return None
     return median(
         abs(row["compute_seconds"] - model.seconds_of(row["events"])) / row["compute_seconds"]
-        for row in model.rows
+        for row in model.warm
     )
 
 
@@ -239,75 +225,69 @@ def two_digits(number: float, direction: int) -> float | None:
 def _advice(model: Model, largest: int | None, recording: Recording) -> Row:
     """Return the bounds of the chunk size and the recommended size."""
     advice = {"largest_file_events": largest, "min_events": None, "max_events": None}
-    if model.method is None:
+    if not model.is_known:
         return advice | {"recommended_events": None, "note": _why_none(model)}
-    threads = cluster(recording)["peak_nthreads"] or None
-    thread_seconds = (
-        threads and sum(other.seconds for other in models(recording).values()) / threads
+    everything = models(recording).values()
+    threads = cluster(recording)["peak_nthreads"] or max(
+        len({row["process"] for row in other.rows}) for other in everything
     )
-    least = 19 * model.burden / model.event
-    balanced = thread_seconds and (thread_seconds / 4 - model.fixed) / model.event
-    wanted = _wanted(model, least, balanced, thread_seconds)
+    work = sum(other.seconds for other in everything) / threads
+    overhead = model.burden * total(column(model.rows, "events")) / threads
+    tail = model.line.event / 2
+    # The run takes work + overhead / n + tail * n with n events per chunk.
+    shortest = 2 * math.sqrt(overhead * tail)
+    allowed = shortest + 0.02 * (shortest + work)
+    root = math.sqrt(max(allowed**2 - shortest**2, 0.0))
+    least, most_events = (allowed - root) / (2 * tail), (allowed + root) / (2 * tail)
+    wanted = model.median_events
+    if model.median_events < least:
+        wanted = two_digits(least, 1)
+    elif model.median_events > most_events:
+        wanted = two_digits(most_events, -1)
     recommended = wanted and min(n for n in (wanted, largest) if n is not None)
     return advice | {
         "min_events": round_half_up(least),
-        "max_events": round_half_up(balanced),
+        "max_events": round_half_up(most_events),
         "recommended_events": round_half_up(recommended),
-        "note": _note(model, least, balanced, wanted, recommended),
+        "note": _note(model, wanted, recommended),
     }
-
-
-def _wanted(
-    model: Model, least: float, balanced: float | None, thread_seconds: float | None
-) -> float | None:
-    """Return the current size, the nearer bound, or the compromise."""
-    if balanced is not None and least > balanced:
-        compromise = math.sqrt(2 * model.burden * thread_seconds) / model.event
-        return two_digits(compromise, 0)
-    if model.median_events < least:
-        return two_digits(least, 1)
-    if balanced is not None and model.median_events > balanced:
-        return two_digits(balanced, -1)
-    return model.median_events
 
 
 def _why_none(model: Model) -> str:
     """Return the reason why there is no model."""
+    return f"not known from this run: {_reason(model)}"
+
+
+def _reason(model: Model) -> str:
     line = model.line
-    if len(model.rows) < 5:
-        return "no model: fewer than 5 chunks"
+    if len({row["events"] for row in model.rows}) == 1:
+        return "all chunks have the same size; record a run with two chunk sizes"
+    if len(model.warm) < 5:
+        return "fewer than 5 chunks besides the first ones of each process"
     if line is None:
-        return "no model: fewer than 3 chunk sizes, and file opening was not measured"
+        similar = "chunk sizes are too similar; record a run with two sizes that differ by"
+        return f"{similar} 2 × or more"
     if not model.grows:
-        return "no model: time does not increase with the number of events"
+        return "time does not increase with the number of events"
     if line.fixed < -2 * line.fixed_error:
-        return "no model: time increases faster than the number of events"
-    return f"no model: fixed time only known to be below {model.fixed_bound:.2g} s"
+        return "time increases faster than the number of events"
+    return f"the fixed time is only known to be below {model.fixed_bound:.2g} s"
 
 
-def _note(model: Model, least, balanced, wanted, recommended) -> str:
+def _note(model: Model, wanted: float | None, recommended: float | None) -> str:
     """Return the effect and uncertainty of the recommendation."""
-    largest = most(column(model.rows, "events"))
-    said = [_change(model, least, balanced, wanted, recommended)]
-    if model.method == "opening":
-        said.append("fixed time covers file opening only")
-    if balanced is None:
-        said.append("number of threads unknown")
-    if recommended and recommended > 2 * largest:
-        said.append("no chunk was this large")
-    return "; ".join(said)
+    is_new = recommended and recommended > 2 * max(column(model.rows, "events"))
+    return _change(model, wanted, recommended) + ("; no chunk was this large" if is_new else "")
 
 
-def _change(model: Model, least, balanced, wanted, recommended) -> str:
+def _change(model: Model, wanted: float | None, recommended: float | None) -> str:
     if recommended is None:
         return "too little work for a recommendation"
     fixed_then = f"{100 * model.fixed / model.seconds_of(recommended):.2g} %"
     if recommended < wanted:
         return f"whole files, smaller than the optimum: fixed time {fixed_then}"
-    if balanced is not None and least > balanced:
-        return f"compromise, little work for many threads: fixed time {fixed_then}"
     if recommended > model.median_events:
         return f"larger chunks: fixed time {fixed_then}"
     if recommended < model.median_events:
-        return "smaller chunks: 4 per thread"
+        return "smaller chunks: less waiting for the last ones"
     return f"keep the size: fixed time {fixed_then}"

@@ -41,6 +41,7 @@ def _dataset(attempts: list[Row]) -> Row:
     return {
         "files": len(set(column(attempts, "filename"))),
         "output_bytes": total(column(attempts, "output_bytes")),
+        "kept_seconds": kept_seconds(attempts),
         "slowest_file": slowest(attempts, "filename"),
         "branch_share": mean(shares),
         "file_read_ratio": ratio(
@@ -49,12 +50,17 @@ def _dataset(attempts: list[Row]) -> Row:
     }
 
 
+def kept_seconds(attempts: list[Row]) -> float | None:
+    """Return the compute time of attempts whose result was kept."""
+    return total(row["compute_seconds"] for row in attempts if row["kept"])
+
+
 def files(recording: Recording) -> list[Row]:
     """Return one row per dataset, file and tree, highest compute time first."""
     names = ("dataset", "filename", "treename")
     by_file = grouped(chunk_attempts(recording), lambda row: tuple(row[n] for n in names))
     slow = slow_files(recording)
-    unknown = {"relative_duration": None, "is_slow": None}
+    unknown = {"relative_duration": None, "relative_duration_error": None, "is_slow": None}
     rows = [
         {
             **dict(zip(names, file, strict=True)),
@@ -105,6 +111,10 @@ def totals(attempts: list[Row], recording: Recording) -> Row:
         "relative_iqr": relative_iqr(column(attempts, "event_seconds")),
         "compression_ratio": compression_ratio(attempts),
         "checkpointed_chunks": sum(row["from_checkpoint"] is True for row in done),
+        "bytes_per_event": ratio(
+            total(column(done, "bytes_read")),
+            total(row["events"] for row in done if row["bytes_read"] is not None),
+        ),
     }
 
 

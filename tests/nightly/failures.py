@@ -15,8 +15,8 @@ CHUNK = {"skipped": "chunk skipped", "retried": "attempt retried", "erred": "chu
 def failures(recording: Recording) -> list[Row]:
     """Return one row per failed or lost attempt, skipped chunk and lost worker."""
     runs = zip(attempts(recording), task_runs(recording), strict=True)
-    return [
-        *(_run(run, attempt.end) for attempt, run in runs if run["outcome"] in WHAT),
+    rows = [
+        *(_run(run, attempt.end, recording) for attempt, run in runs if run["outcome"] in WHAT),
         *(
             _chunk(row, recording)
             for row in chunk_attempts(recording)
@@ -24,16 +24,36 @@ def failures(recording: Recording) -> list[Row]:
         ),
         *(_worker(process) for process in processes(recording) if process.is_lost),
     ]
+    return [row | {"cause": _cause(row["exception"])} for row in rows]
 
 
-def _run(run: Row, end: dict) -> Row:
+def _cause(text: str | None) -> str | None:
+    """Return the error that coffea quotes, or else the exception."""
+    if text is None or "Failed processing file: " not in text:
+        return text
+    _, quoted, cause = text.partition("The error was: ")
+    if not quoted:
+        return text
+    for ending in (")", '"', "'", "."):
+        cause = cause.removesuffix(ending)
+    return cause.replace(2 * "\\", "\\")
+
+
+def _run(run: Row, end: dict, recording: Recording) -> Row:
     """Return the row of an attempt, with the cause if it was not its own error."""
-    reason = (end.get("stimulus_id") or "").rpartition("-")[0]
+    stimulus = end.get("stimulus_id") or ""
+    reason = stimulus.rpartition("-")[0]
+    kills = [
+        f"its worker was {process.kill}"
+        for process in processes(recording)
+        if process.kill
+        and (process.address, process.removed.get("stimulus_id")) == (run["worker"], stimulus)
+    ]
     detail = None
     if run["outcome"] == "lost":
-        detail = f"its worker went away: {reason}"
+        detail = kills[0] if kills else f"its worker went away: {reason}"
     elif run["outcome"] == "erred" and not reason.startswith("task-erred"):
-        detail = f"given up by Dask: {reason}"
+        detail = f"given up by Dask: {kills[0] if kills else reason}"
     names = ("key", "worker", "exception", "attempt", "prefix", "traceback")
     row = {name: run[name] for name in names}
     return row | {"t": run["end_t"], "what": WHAT[run["outcome"]], "detail": detail}

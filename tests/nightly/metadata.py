@@ -33,10 +33,25 @@ def metadata_map(recording: Recording) -> list[Row]:
                 "is_recorded": bool(records),
                 "records": records,
                 "view": view,
-                "hint": None if records else how,
+                "hint": _incomplete(recording, cell) if records else how,
             }
         )
     return rows
+
+
+def _incomplete(recording: Recording, cell: str) -> str | None:
+    """Return what is missing in a cell of Darshan whose logs are partial."""
+    traced = {"io segments": True, "io files": False}.get(cell)
+    logs = sum(
+        any(name.startswith("DXT_") is traced for name in job["partial_modules"])
+        for job in io.io_jobs(recording)
+    )
+    if not logs:
+        return None
+    return (
+        f"Incomplete: Darshan reached its limit of records or memory (partial logs: {logs}). "
+        "DARSHAN_CONFIG_PATH names a file with higher limits: see analyze/README.md."
+    )
 
 
 def _sql() -> str:

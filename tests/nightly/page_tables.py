@@ -165,7 +165,11 @@ def _datasets(recording: Recording) -> list[Row]:
 
 
 def _costs(recording: Recording) -> list[Row]:
-    return in_order(costs.chunk_costs(recording), "-chunks", "dataset")
+    rows = [
+        row | {"all": row["chunks"] + row["first_chunks"]}
+        for row in costs.chunk_costs(recording)
+    ]
+    return in_order(rows, "-all", "dataset")
 
 
 def _files(recording: Recording) -> list[Row]:
@@ -283,7 +287,13 @@ def _functions(recording: Recording) -> list[Row]:
 
 def _failures(recording: Recording) -> list[Row]:
     rows = [
-        row | {"exception": _beginning(row["exception"], EXCEPTION)}
+        row
+        | {
+            "cause": _beginning(row["cause"], EXCEPTION),
+            "exception": None
+            if row["exception"] == row["cause"]
+            else _beginning(row["exception"], EXCEPTION),
+        }
         for row in failures.failures(recording)
     ]
     return in_order(rows, "t", "key", "attempt", "worker")
@@ -397,8 +407,9 @@ TABLES = {
         300,
     ),
     "costs": Expected(
-        "dataset chunks sizes method fixed_seconds fixed_error_seconds seconds_per_event r2 "
-        "relative_error outliers fixed_share median_events recommended_events note",
+        "dataset chunks sizes fixed_seconds fixed_error_seconds seconds_per_event r2 "
+        "relative_error outliers fixed_share smallest_chunk_events median_events "
+        "largest_chunk_events min_events max_events recommended_events note",
         _costs,
         300,
     ),
@@ -475,7 +486,7 @@ TABLES = {
         "function self_seconds self_share total_seconds total_share samples", _functions, 200
     ),
     "failures": Expected(
-        "t what exception detail worker prefix attempt key", _failures, 150
+        "t what cause exception detail worker prefix attempt key", _failures, 150
     ),
     "topics": Expected("topic events first_t last_t", _topics, 300),
     "events": Expected("t topic worker payload", _events, 200),

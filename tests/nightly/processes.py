@@ -17,10 +17,26 @@ class Process:
     removed: dict | None = None
     #: Dask's event of its removal.
     said: dict | None = None
+    #: Dask's event of its nanny, which killed it for memory.
+    killed: dict | None = None
+
+    @property
+    def kill(self) -> str | None:
+        """Return how much memory the process had when its nanny killed it."""
+        if self.removed is None or self.killed is None:
+            return None
+        used, limit = self.killed["rss"], self.added.get("memory_limit")
+        unit, nbytes, digits = (
+            ("GiB", 2**30, 1) if (limit or used) >= 2**30 else ("MiB", 2**20, 0)
+        )
+        of_limit = f" of {limit / nbytes:.{digits}f}" if limit else ""
+        return f"killed by its nanny at {used / nbytes:.{digits}f}{of_limit} {unit}"
 
     @property
     def reason(self) -> str | None:
-        """Return the reason for leaving, without the time that Dask adds."""
+        """Return the reason for leaving: the kill, or else Dask's without the time it adds."""
+        if self.kill:
+            return self.kill
         if self.removed is None or self.removed.get("stimulus_id") is None:
             return None
         name, _, number = self.removed["stimulus_id"].rpartition("-")
@@ -35,7 +51,7 @@ class Process:
             return False
         if self.said and self.said.get("expected") is not None:
             return not self.said["expected"]
-        return (self.reason or "").startswith("handle-worker-cleanup")
+        return (self.removed.get("stimulus_id") or "").startswith("handle-worker-cleanup")
 
 
 @once
@@ -53,6 +69,14 @@ def processes(recording: Recording) -> list[Process]:
     for process in came:
         process.removed = _removal(process, came, recording)
         process.said = _said(process, recording)
+    for line in recording.of("event"):
+        if line["topic"] == "worker-restart-memory":
+            payload = line["payload"]
+            at = [
+                p for p in came if p.address == payload["worker"] and p.added["t"] <= line["t"]
+            ]
+            if at:
+                at[-1].killed = payload
     seen = {
         *column(task_runs(recording), "worker"),
         *known(line.get("worker") for line in recording.of("worker_sample")),

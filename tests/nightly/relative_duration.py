@@ -3,15 +3,18 @@
 The time of a chunk divided by the expected time (from dataset and size) is a file factor times
 a worker factor. Both are medians, found alternately in two rounds, workers first (Tukey's
 median polish of ratios). Factors that cannot be separated are 1: a file read by one worker, the
-only file of a dataset, a worker with one file.
+only file of a dataset, a worker with one file. Beforehand, each chunk is divided by the usual
+ratio of the files that were read at the same time.
 """
 
 import math
+from collections import Counter
+from dataclasses import dataclass
 
 from nightly.chunks import chunk_attempts
 from nightly.costs import expected_seconds
 from nightly.recording import Recording, Row, once
-from nightly.totals import deviation, grouped, median
+from nightly.totals import column, deviation, grouped, median
 
 #: Dataset, name and tree of a file; number of a process.
 File, Process = tuple, int
@@ -20,19 +23,17 @@ File, Process = tuple, int
 def slow_files(recording: Recording) -> dict[File, Row]:
     """Return the factors of files that can be separated from their workers."""
     ratios, files, _ = _polished(recording)
-    judged = {}
-    for of_dataset in grouped(
-        [
-            {"file": file, "relative_duration": relative_duration}
-            for file, relative_duration in files.items()
-        ],
-        lambda row: row["file"][0],
-    ).values():
-        usual = _lower_median(row["relative_duration"] for row in of_dataset)
-        for row in of_dataset:
-            chunks = sum(file == row["file"] for file, _, _ in ratios)
-            judged[row["file"]] = _judged(row["relative_duration"] / usual, chunks, recording)
-    return judged
+    by_dataset = grouped(files, lambda file: file[0])
+    factors = {
+        file: factor / _lower_median(files[other] for other in by_dataset[file[0]])
+        for file, factor in files.items()
+    }
+    alone = {
+        file: sum(chunk.is_alone for chunk in chunks) > 0.5 * len(chunks)
+        for file, chunks in grouped(ratios, lambda chunk: chunk.file).items()
+    }
+    chunks = Counter(chunk.file for chunk in ratios)
+    return _judged(factors, chunks, alone, recording)
 
 
 def slow_processes(recording: Recording) -> dict[Process, Row]:
@@ -41,24 +42,34 @@ def slow_processes(recording: Recording) -> dict[Process, Row]:
     if len(processes) < 2:
         return {}
     usual = _lower_median(processes.values())
-    return {
-        process: _judged(
-            relative_duration / usual, sum(at == process for _, at, _ in ratios), recording
-        )
-        for process, relative_duration in processes.items()
-    }
+    factors = {process: factor / usual for process, factor in processes.items()}
+    chunks = Counter(chunk.process for chunk in ratios)
+    return _judged(factors, chunks, dict.fromkeys(factors, False), recording)
 
 
-def _judged(relative_duration: float, chunks: int, recording: Recording) -> Row:
-    """Mark factors of at least 1.5 from three chunks that are significant.
+def _judged(factors: dict, chunks: Counter, alone: dict, recording: Recording) -> dict:
+    """Mark factors of at least 1.5 from five chunks that stand out from error and spread.
 
-    The standard error of a median of normal values is 1.2533 times that of their mean.
+    The standard error of a median of normal values is 1.2533 times that of their mean. Of two,
+    or alone, 2.5 is required.
     """
-    error = 1.2533 * _noise(recording) / math.sqrt(chunks)
-    is_slow = (
-        relative_duration >= 1.5 and chunks > 2 and math.log(relative_duration) > 4 * error
-    )
-    return {"relative_duration": relative_duration, "is_slow": is_slow}
+    spread = deviation(math.log(factor) for factor in factors.values())
+    judged = {}
+    for name, factor in factors.items():
+        error = 1.2533 * _noise(recording) / math.sqrt(chunks[name])
+        of_few = len(factors) < 3
+        is_slow = (
+            chunks[name] >= 5
+            and factor >= (2.5 if of_few or alone[name] else 1.5)
+            and math.log(factor) > 4 * error
+            and (of_few or math.log(factor) > 4 * spread)
+        )
+        judged[name] = {
+            "relative_duration": factor,
+            "relative_duration_error": factor * error,
+            "is_slow": is_slow,
+        }
+    return judged
 
 
 def _lower_median(values) -> float:
@@ -66,22 +77,42 @@ def _lower_median(values) -> float:
     return numbers[(len(numbers) - 1) // 2]
 
 
+@dataclass
+class Ratio:
+    """Relative time of a chunk, with its file, worker and time slot."""
+
+    file: File
+    process: Process
+    slot: int
+    value: float
+    is_alone: bool = False
+
+
 @once
-def _ratios(recording: Recording) -> list[tuple[File, Process, float]]:
-    """Return file, worker and relative time of each chunk."""
+def _ratios(recording: Recording) -> list[Ratio]:
+    """Return the relative time of each chunk, divided by the usual one in its time slot."""
     rated = [
         row
         for row in chunk_attempts(recording)
         if row["event_seconds"] and row["process"] is not None
     ]
     expected = expected_seconds(recording, rated)
+    width = 2 * (median(column(rated, "compute_seconds")) or 0)
     found = []
     for dataset, rows in grouped(rated, lambda row: row["dataset"]).items():
         ratios = [row["compute_seconds"] / expected(row) for row in rows]
         usual = median(ratios)
         for row, ratio in zip(rows, ratios, strict=True):
             file = (dataset, row["filename"], row["treename"])
-            found.append((file, row["process"], ratio / usual))
+            slot = math.floor(row["begin_t"] / width)
+            found.append(Ratio(file, row["process"], slot, ratio / usual))
+    for chunks in grouped(found, lambda chunk: chunk.slot).values():
+        by_file = grouped(chunks, lambda chunk: chunk.file)
+        medians = [median(chunk.value for chunk in some) for some in by_file.values()]
+        is_comparable = len(by_file) > 1 and len(chunks) > 5
+        for chunk in chunks:
+            chunk.value /= _lower_median(medians) if is_comparable else 1
+            chunk.is_alone = not is_comparable
     return found
 
 
@@ -95,13 +126,17 @@ def _polished(recording: Recording) -> tuple[list, dict[File, float], dict[Proce
     for _ in range(2):
         of_processes = {
             process: median(
-                ratio / of_files.get(file, 1) for file, at, ratio in ratios if at == process
+                chunk.value / of_files.get(chunk.file, 1)
+                for chunk in ratios
+                if chunk.process == process
             )
             for process in processes
         }
         of_files = {
             file: median(
-                ratio / of_processes.get(at, 1) for of, at, ratio in ratios if of == file
+                chunk.value / of_processes.get(chunk.process, 1)
+                for chunk in ratios
+                if chunk.file == file
             )
             for file in files
         }
@@ -110,7 +145,7 @@ def _polished(recording: Recording) -> tuple[list, dict[File, float], dict[Proce
 
 def _comparable(ratios: list) -> tuple[set[File], set[Process]]:
     """Return the files and workers that can be separated."""
-    pairs = {(file, process) for file, process, _ in ratios}
+    pairs = {(chunk.file, chunk.process) for chunk in ratios}
     files = {file for file, _ in pairs}
     processes = {process for _, process in pairs}
     several_workers = {f for f in files if len({p for file, p in pairs if file == f}) > 1}
@@ -124,6 +159,6 @@ def _noise(recording: Recording) -> float:
     """Return the standard deviation of the logarithms after both factors are removed."""
     ratios, files, processes = _polished(recording)
     return deviation(
-        math.log(ratio / files.get(file, 1) / processes.get(process, 1))
-        for file, process, ratio in ratios
+        math.log(chunk.value / files.get(chunk.file, 1) / processes.get(chunk.process, 1))
+        for chunk in ratios
     )

@@ -1,8 +1,9 @@
 """Dask spans and fine performance metrics."""
 
+from nightly.processes import extent, presence
 from nightly.recording import Recording, Row
 from nightly.tasks import outcomes, task_runs, tasks
-from nightly.totals import column, grouped, known, least, most, total
+from nightly.totals import column, grouped, known, least, most, ratio, total
 
 #: Columns that identify a metric.
 LABELS = ("worker", "server_id", "context", "span_id", "prefix", "activity", "unit")
@@ -170,4 +171,62 @@ def _sums(entered: list[Row], runs: list[Row], spent: list[Row]) -> Row:
         "first_t": first_t,
         "last_t": last_t,
         "wall_seconds": None if None in (first_t, last_t) else last_t - first_t,
+    }
+
+
+def span_idle(recording: Recording) -> list[Row]:
+    """Return one row per span: thread time on offer that no metric below it explains."""
+    named = {row["span_id"]: row for row in spans(recording)}
+    rows = [_idle(row, _below(row["span_id"], named), recording) for row in named.values()]
+    return sorted(
+        rows,
+        key=lambda row: (
+            row["idle_seconds"] is None, -(row["idle_seconds"] or 0), row["span_id"],
+        ),
+    )  # fmt: skip
+
+
+def _below(span_id: str, named: dict[str, Row]) -> set[str]:
+    """Return a span and all spans below it."""
+    found = {span_id}
+    while more := {n for n, row in named.items() if row["parent_id"] in found} - found:
+        found |= more
+    return found
+
+
+def _idle(span: Row, inside: set[str], recording: Recording) -> Row:
+    submitted = [row["submitted_t"] for row in tasks(recording) if row["span_id"] in inside]
+    runs = [row for row in task_runs(recording) if row["span_id"] in inside]
+    start_t = least(submitted)
+    stop_t = most(
+        extent(recording)[1]
+        if row["end_t"] is None
+        else row["end_t"]
+        if row["compute_stop_t"] is None
+        else row["compute_stop_t"]
+        for row in runs
+    )
+    known_seconds = total(
+        row["value"]
+        for row in fine_metrics(recording)
+        if row["span_id"] in inside and (row["context"], row["unit"]) == ("execute", "seconds")
+    )
+    offered = None
+    if None not in (start_t, stop_t):
+        offered = total(
+            nthreads * max(min(gone, stop_t) - max(came, start_t), 0)
+            for came, gone, nthreads in presence(recording)
+            if nthreads is not None
+        )
+    idle = None if offered is None else max(offered - (known_seconds or 0), 0)
+    return {
+        "span_id": span["span_id"],
+        "name": span["name"],
+        "path": span["path"],
+        "start_t": start_t,
+        "stop_t": stop_t,
+        "thread_seconds": offered,
+        "known_seconds": known_seconds,
+        "idle_seconds": idle,
+        "idle_share": ratio(idle, offered),
     }

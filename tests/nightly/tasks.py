@@ -185,7 +185,51 @@ def _run(attempt: Attempt, recording: Recording) -> Row:
         "run_id": _either("run_id", end, begin),
         "end_t": end.get("t"),
         "role": roles(recording).get(attempt.key),
+        "kept": _outcome(attempt, recording) == "memory"
+        and not _is_discarded(attempt, recording),
+        "filename": _files(recording).get(attempt.key),
     }
+
+
+def _is_discarded(attempt: Attempt, recording: Recording) -> bool:
+    """Return whether a good attempt was repeated before a dependent had used its result."""
+    later = [
+        other
+        for other in _attempts_by_key(recording)[attempt.key]
+        if other.task is attempt.task and other.number > attempt.number
+    ]
+    if not any(_outcome(other, recording) == "memory" for other in later):
+        return False
+    position = _positions(recording)
+    here, until = position[id(attempt.end)], position[id(later[0].begin)]
+    return not any(
+        _outcome(use, recording) == "memory"
+        and position[id(use.begin)] > here
+        and position[id(use.end)] < until
+        for key in _dependents(recording)[attempt.key]
+        for use in _attempts_by_key(recording)[key]
+    )
+
+
+@once
+def _attempts_by_key(recording: Recording) -> dict[str, list[Attempt]]:
+    return defaultdict(list, grouped(attempts(recording), lambda attempt: attempt.key))
+
+
+@once
+def _dependents(recording: Recording) -> dict[str, set[str]]:
+    found = defaultdict(set)
+    for line in recording.of("task"):
+        for key in line.get("dependencies") or []:
+            found[key].add(line["key"])
+    return found
+
+
+@once
+def _positions(recording: Recording) -> dict[int, int]:
+    """Return the place of each transition in the trace, by identity; tasks come before."""
+    of_transitions = {id(line): n for n, line in enumerate(recording.of("transition"))}
+    return defaultdict(lambda: -1, of_transitions)
 
 
 def _either(name: str, end: dict, begin: dict) -> object:
@@ -288,6 +332,57 @@ def _downstream(needed: dict[str, list[str]], keys: set[str]) -> set[str]:
     }:
         reached |= more
     return reached
+
+
+@once
+def _files(recording: Recording) -> dict[str, str]:
+    """Return the file that a task of coffea reads, by key."""
+    return {line["key"]: line["filename"] for line in recording.of("chunk")}
+
+
+def task_states(recording: Recording) -> list[Row]:
+    """Return the last state of each key."""
+    changes = [(line["t"], 0, n, line) for n, line in enumerate(recording.of("task"))]
+    changes += [(line["t"], 1, n, line) for n, line in enumerate(recording.of("transition"))]
+    last = {line["key"]: line for *_, line in sorted(changes, key=lambda change: change[:3])}
+    prefixes_of = {key: lines[0]["prefix"] for key, lines in _entries(recording).items()}
+    return [
+        {
+            "key": key,
+            "prefix": prefixes_of.get(key),
+            "state": line["finish"]
+            if line["kind"] == "transition"
+            else line.get("state") or "released",
+            "since_t": line["t"],
+        }
+        for key, line in last.items()
+    ]
+
+
+def unattempted(recording: Recording) -> list[Row]:
+    """Return one row per key without an attempt."""
+    tried = {attempt.key for attempt in attempts(recording)}
+    moves = grouped(recording.of("transition"), lambda line: line["key"])
+    rows = []
+    for key, (first, *_) in _entries(recording).items():
+        if key in tried:
+            continue
+        states = [line["finish"] for line in moves.get(key, [])]
+        last = states[-1] if states else None
+        if "erred" in states:
+            reason = "a dependency failed"
+        elif last in ("waiting", "queued", "no-worker"):
+            reason = "waiting at the end"
+        elif "memory" in (last, first.get("state")):
+            reason = "result known before"
+        elif first.get("state") == "erred":
+            reason = "failed before the recording"
+        else:
+            reason = "cancelled" if states else "not needed"
+        last_state = last or first.get("state") or "released"
+        about = {"key": key, "prefix": first["prefix"]}
+        rows.append({**about, "reason": reason, "last_state": last_state})
+    return rows
 
 
 def prefixes(recording: Recording) -> list[Row]:

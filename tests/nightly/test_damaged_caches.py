@@ -14,7 +14,7 @@ import duckdb
 import pytest
 import zstandard
 
-from analyze.conftest import lines, move, run, small_disk, task, write_trace
+from analyze.conftest import small_disk
 from analyze.open.test_database import (
     answers,
     databases,

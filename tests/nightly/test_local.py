@@ -59,9 +59,10 @@ def run(tmp_path, read_lines):
     [
         ("", 0, ""),
         ("sys.exit(3)", 3, ""),
+        ("raise ValueError('mine')", 1, "ValueError: mine"),
         ("os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", -2, "KeyboardInterrupt"),
     ],
-    ids=["end", "exit", "Ctrl-C"],
+    ids=["end", "exit", "exception", "Ctrl-C"],
 )
 def test_every_end_of_a_program_ends_its_trace_in_order(run, then, code, text):
     returned, _, errors, lines = run(then)

@@ -2,21 +2,20 @@
 
 import pytest
 
-from browser.pages import downloaded
+from browser.pages import IS_PAINTED, downloaded, drag
 from browser.records import task, worker
 from browser.test_flame import (
     MINE,
     RECORDS,
     ROW_PX,
+    STRIP,
     boxes,
     click,
     detail,
-    drag,
     frame,
     profile,
     shown,
 )
-from browser.test_report import IS_PAINTED
 from roast_analyze import Trace
 
 pytestmark = pytest.mark.browser
@@ -135,6 +134,6 @@ def test_a_recorded_run_is_searched_zoomed_and_cut(open_page, report, coffea_tra
     assert f"in {100 * of_analysis / samples:.0f} % of the time" in shown(page)
     click(page, 0.5, 3)
     assert page.locator(".flame-crumbs li").count() == 4
-    drag(page, 0.3, 0.6)
+    drag(page, STRIP, 0.3, 0.6)
     part = int(shown(page).split(", ")[1].split(" ")[0].replace(",", ""))
     assert 0 < part < samples

@@ -196,7 +196,7 @@ def test_the_use_of_the_core_time(shown):
     [expected] = run(recording)
 
     def computing(*, kept: bool) -> float:
-        seconds = [a["compute_seconds"] for a in attempts if (a["outcome"] == "memory") == kept]
+        seconds = [a["compute_seconds"] for a in attempts if a["kept"] == kept]
         return total(seconds) or 0.0
 
     kept, rest = computing(kept=True), computing(kept=False)
@@ -259,7 +259,7 @@ def _table(table: dict, expected: Expected, recording: Recording, start_t: float
 
 def _is_right(cell: dict, row: dict, name: str, unit: str, start_t: float) -> bool:
     value = row[name]
-    more = traceback(row) if name == "exception" else ""
+    more = traceback(row) if name == "cause" else ""
     if cell["more"] != more:
         return False
     if value is None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.test_accessibility import PREPARE, violations
+from browser.pages import PREPARE, violations
 from nightly import odd_traces
 from nightly.recording import Recording
 

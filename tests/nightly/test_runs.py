@@ -5,7 +5,7 @@ import sys
 
 import cloudpickle
 import pytest
-from distributed import Client
+from distributed import Client, get_worker
 
 pytest.importorskip("coffea")
 pytest.importorskip("roast_analyze")
@@ -316,3 +316,38 @@ def test_a_chunk_that_kills_too_many_workers(cluster, folder, trace, ask, monkey
     [row] = ask("SELECT attempt, outcome, worker IS NOT NULL, exception FROM chunks")
     assert row[:3] == (1, "erred", True)
     assert row[3].startswith("KilledWorker: Attempted to run task")
+
+
+class Killer(Analysis):
+    """Kills the worker of one dataset's chunk, unless one was killed before."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def process(self, events):
+        if events.metadata["dataset"] == "TT" and not os.path.exists(self.marker):  # noqa: PTH110
+            with open(self.marker, "w") as file:  # noqa: PTH123 - it is pickled
+                file.write(get_worker().address)
+            os.kill(os.getpid(), 9)
+        return process(events)
+
+
+def test_the_chunk_of_a_killed_worker_is_lost_and_repeated(
+    cluster, folder, trace, ask, tmp_path
+):
+    fileset = {"DY": [str(folder / "a.root")], "TT": [str(folder / "b.root")]}
+    marker = tmp_path / "killed"
+
+    _, report = run(cluster, fileset, Killer(marker), trace, chunksize=1_000)
+
+    killed = marker.read_text()
+    lost, done = ask(
+        "SELECT attempt, outcome, worker, events, bytes_read, exception FROM chunks "
+        "WHERE dataset = 'TT' ORDER BY attempt"
+    )
+    assert lost == (1, "lost", killed, None, None, None)
+    assert done[:2] == (2, "memory")
+    assert (done[2] != killed, done[3]) == (True, ENTRIES)
+    # One result of each chunk counts, however often it was computed.
+    [sums] = ask("SELECT sum(chunks), sum(events) FROM datasets")
+    assert sums == (report["chunks"], report["entries"]) == (2, 2 * ENTRIES)

@@ -59,7 +59,7 @@ from roast_recorder.settings import Settings
 from roast_recorder.writer.segments import Segments
 begin, resume = pickle.load(sys.stdin.buffer)
 settings = Settings(segment_limit_bytes=4000).as_dict()
-segments = Segments(sys.argv[1], {"kind": "header"}, settings, resume=resume, warn=print)
+segments = Segments(sys.argv[1], {"kind": "header"}, settings, resume=resume)
 for n in range(begin, 100_000):
     segments.write({"kind": "event", "t": float(n), "part": part} for part in range(50))
     pickle.dump((n + 1, segments.state), sys.stdout.buffer)
@@ -88,9 +88,7 @@ def test_processes_killed_at_any_moment(tmp_path, read_lines, name):
                     done, state = pickle.load(process.stdout)
 
     settings = Settings(segment_limit_bytes=4000).as_dict()
-    segments = Segments(
-        str(tmp_path / name), {"kind": "header"}, settings, resume=state, warn=print
-    )
+    segments = Segments(str(tmp_path / name), {"kind": "header"}, settings, resume=state)
     segments.finish(9.0, "done")
 
     paths = sorted((tmp_path / "trace").iterdir()) if name == "trace" else [tmp_path / name]

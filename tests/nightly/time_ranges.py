@@ -75,7 +75,7 @@ def _cut(attempt: Attempt, row: Row, from_t: float, until_t: float) -> Row:
                 if opened_range["action"] in actions
             )
     if row["end_t"] is not None and row["end_t"] >= until_t:
-        cut |= {"outcome": "unfinished", **dict.fromkeys(TOLD_AT_THE_END)}
+        cut |= {"outcome": "unfinished", "kept": False, **dict.fromkeys(TOLD_AT_THE_END)}
     return cut
 
 

@@ -4,9 +4,9 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 
-from nightly import setup
+from nightly import io, setup
 from nightly.chunks import FAILED, chunk_attempts
-from nightly.datasets import compression_ratio, events_of, results
+from nightly.datasets import compression_ratio, events_of, kept_seconds, results
 from nightly.failures import failures
 from nightly.processes import cluster, extent
 from nightly.recording import Recording, Row, content
@@ -94,6 +94,7 @@ def trace_info(recording: Recording) -> list[Row]:
             "records": len(recording.lines),
             "redacted_values": trailer and trailer.get("redacted_values"),
             "path": str(recording.path),
+            "label": (header.get("settings") or {}).get("label"),
         }
     ]
 
@@ -115,6 +116,13 @@ def loss(recording: Recording) -> list[Row]:
     else:
         rows += _difference(trailer, recording)
         rows += _change(trailer, recording)
+    for job in recording.of("import"):
+        if job["name"] == "darshan" and (partial := io.partial_modules(job)):
+            detail = (
+                f"{job['filename']}: Darshan reached its limit of records or memory in "
+                f"{', '.join(partial)}, so files opened later are missing"
+            )
+            rows.append(_loss("partial Darshan log", None, detail, job["t"]))
     return rows + list(_dropped(trailer or {}, recording))
 
 
@@ -214,6 +222,7 @@ def _work(recording: Recording) -> Row:
         **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
         **outcomes(runs, "cancelled", "unfinished"),
         "compute_seconds": total(column([*runs, *alone], "compute_seconds")),
+        "kept_seconds": kept_seconds([*runs, *alone]),
         "output_bytes": total([*column(runs, "nbytes"), *column(alone, "output_bytes")]),
         "transfer_seconds": total(column(runs, "transfer_seconds")),
         "merge_seconds": total(column(merges, "compute_seconds")),
@@ -258,6 +267,8 @@ def _chunks(attempts: list[Row]) -> Row:
         ),
         "bytes_per_second": ratio(sums["bytes_read"], wall_seconds),
         "compression_ratio": compression_ratio(attempts),
+        # No sample has skipped files.
+        "skipped_files": 0,
     }
 
 

@@ -107,7 +107,7 @@ def workers(recording: Recording) -> list[Row]:
         for row in chunk_attempts(recording)
         if row["process"] is not None
     )
-    unknown = {"relative_duration": None, "is_slow": None}
+    unknown = {"relative_duration": None, "relative_duration_error": None, "is_slow": None}
     rows = []
     for number, process in enumerate(processes(recording)):
         runs = [
@@ -153,6 +153,8 @@ def _process(process: Process) -> Row:
         "removed_t": process.removed and process.removed["t"],
         "removal_reason": process.reason,
         "server_id": process.added.get("server_id"),
+        **{name: process.added.get(name) for name in ("pid", "nanny", "resources")},
+        "local_directory": process.added.get("local_directory"),
     }
 
 

@@ -4,6 +4,7 @@ import logging
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from distributed import Client
@@ -15,7 +16,7 @@ from roast_recorder.commands import attach
 pytestmark = pytest.mark.cluster
 
 SCRIPT = """
-import sys
+import asyncio, sys
 from distributed import Client, get_client
 
 def inner(number):
@@ -23,14 +24,20 @@ def inner(number):
     with get_client() as client:
         return number + 1
 
+local = dict(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0",
+             silence_logs=False)
+
+async def work():
+    async with Client(**local, asynchronous=True) as client:
+        await client.submit(abs, -2, key="of-2")
+
 if __name__ == "__main__":
-    with Client({address}) as client:
-        print(sum(client.map(inner, range(50), pure=False)[0].result() for _ in range(1)))
-        client.gather(client.map(abs, range(100), pure=False))
+    with Client(**local) as client:
+        print(client.submit(inner, 1, key="of-1").result())
+        Client(client.scheduler.address).close()  # the same scheduler, a second client
+    asyncio.run(work())
     sys.exit(3)
 """
-
-LOCAL = "n_workers=1, threads_per_worker=1, dashboard_address='127.0.0.1:0'"
 
 
 def roast_record(*arguments, **keywords):
@@ -40,8 +47,8 @@ def roast_record(*arguments, **keywords):
     )  # fmt: skip
 
 
-def ended(process, timeout_seconds=60):
-    out, err = process.communicate(timeout=timeout_seconds)
+def ended(process):
+    out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 
 
@@ -53,85 +60,100 @@ def finished(lines):
     return {line["key"] for line in lines if line.get("finish") == "memory"}
 
 
-@pytest.mark.parametrize("where", ["its own cluster", "an existing cluster"])
-def test_run_records_an_unchanged_script(tmp_path, read_lines, start_scheduler, where):
-    address = LOCAL
-    if where != "its own cluster":
-        address = repr(start_scheduler(workers=1)[1])
-    (tmp_path / "script.py").write_text(SCRIPT.format(address=address))
+def test_run_gives_each_scheduler_of_an_unchanged_script_a_trace(tmp_path, read_lines):
+    """The first client is synchronous, the second asynchronous."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    program = [sys.executable, "script.py"]
 
     code, out, err = ended(
-        roast_record(
-            "run", "-o", "trace.jsonl", "--", sys.executable, "script.py", cwd=tmp_path
-        )
+        roast_record("run", "-o", "t.jsonl.zst", "--", *program, cwd=tmp_path)
     )
 
-    assert (code, out) == (3, "1\n"), err
-    lines = read_lines(tmp_path / "trace.jsonl")
-    assert kinds(lines)[0] == "header"
-    assert kinds(lines)[-1] == "trailer"
-    assert len([key for key in finished(lines) if key.startswith("abs-")]) == 100
-    assert [path.name for path in tmp_path.glob("trace*")] == ["trace.jsonl"]
-    assert str(tmp_path / "trace.jsonl") in err
-
-
-ASYNC_SCRIPT = """
-import asyncio
-from distributed import Client
-
-async def main():
-    async with Client({local}, asynchronous=True) as client:
-        print(await client.submit(sum, [1, 2]))
-
-if __name__ == "__main__":
-    asyncio.run(main())
-"""
-
-TWO_CLUSTERS = """
-from distributed import Client
-
-if __name__ == "__main__":
-    for number in (1, 2):
-        with Client({local}) as client:
-            client.submit(abs, number, key=f"of-{{number}}").result()
-            Client(client.scheduler.address).close()  # the same scheduler, a second client
-"""
-
-
-def test_run_records_an_asynchronous_client(tmp_path, read_lines):
-    (tmp_path / "script.py").write_text(ASYNC_SCRIPT.format(local=LOCAL))
-
-    code, out, err = ended(
-        roast_record("run", "-o", "t.jsonl", "--", sys.executable, "script.py", cwd=tmp_path)
-    )
-
-    assert (code, out) == (0, "3\n"), err
-    assert kinds(read_lines(tmp_path / "t.jsonl"))[-1] == "trailer"
-
-
-def test_run_gives_each_scheduler_a_trace_of_its_own(tmp_path, read_lines):
-    (tmp_path / "script.py").write_text(TWO_CLUSTERS.format(local=LOCAL))
-
-    code, _, err = ended(
-        roast_record(
-            "run", "-o", "t.jsonl.zst", "--", sys.executable, "script.py", cwd=tmp_path
-        )
-    )
-
-    assert code == 0, err
+    assert (code, out) == (3, "2\n"), err
+    assert "preload" not in err
     for name, key in (("t.jsonl.zst", "of-1"), ("t-2.jsonl.zst", "of-2")):
         lines = read_lines(tmp_path / name)
+        assert (kinds(lines)[0], kinds(lines)[-1]) == ("header", "trailer")
         assert finished(lines) == {key}
-        assert kinds(lines)[-1] == "trailer"
+        assert str(tmp_path / name) in err
     assert not (tmp_path / "t-3.jsonl.zst").exists()
+
+
+def test_run_reports_that_nothing_was_recorded(tmp_path):
+    code, _, err = ended(
+        roast_record("run", "-o", tmp_path / "t.jsonl", "--", "sh", "-c", "exit 7")
+    )
+
+    assert code == 7
+    assert "nothing was recorded" in err
+
+
+def test_run_preloads_darshan_with_limits_that_suffice(tmp_path, monkeypatch):
+    # Any shared library will do here; tests/nightly/test_darshan_runtime.py has Darshan's.
+    maps = Path("/proc/self/maps").read_text().split()
+    library = next(word for word in maps if Path(word).name.startswith("libc.so"))
+    monkeypatch.delenv("DARSHAN_CONFIG_PATH", raising=False)
+    monkeypatch.delenv("DARSHAN_LOGPATH", raising=False)
+    show = "echo $LD_PRELOAD $DARSHAN_ENABLE_NONMPI $DXT_ENABLE_IO_TRACE $DARSHAN_LOGPATH"
+    run = ("run", "-o", tmp_path / "t.jsonl.zst", "--darshan", library, "--", "sh", "-c", show)
+
+    code, out, err = ended(roast_record(*run))
+
+    logs = tmp_path / "t.darshan"
+    assert (code, out.split()) == (0, [str(Path(library).resolve()), "1", "1", str(logs)])
+    assert f"roast-record: Darshan logs in {logs}\n" in err
+    written = (logs / "darshan.conf").read_text()
+    assert "MAX_RECORDS 65536 POSIX" in written
+    # The configuration is that of the documentation.
+    readme = Path(__file__).parents[2] / "analyze" / "README.md"
+    assert written in readme.read_text()
+
+    monkeypatch.setenv("DARSHAN_CONFIG_PATH", "mine")
+    monkeypatch.setenv("LD_PRELOAD", library)
+    show = "echo $LD_PRELOAD $DARSHAN_CONFIG_PATH"
+    _, out, _ = ended(roast_record(*run[:-1], show))
+    assert out == f"{library}:{Path(library).resolve()} mine\n"
+
+
+def test_attach_records_until_it_ends(tmp_path, read_lines, start_scheduler):
+    scheduler, address = start_scheduler(workers=1)
+    with Client(address) as client:
+        client.wait_for_workers(1, timeout=60)
+        early = client.submit(abs, -1, key="early")
+        early.result()
+        for how in ("duration", "Ctrl-C", "the scheduler's end"):
+            trace = tmp_path / f"{how[0]}.jsonl"
+            duration = ["--duration", "2"] if how == "duration" else []
+            process = roast_record("attach", address, "-o", trace, "--label", how, *duration)
+            assert "recording tcp://" in process.stderr.readline()
+            client.gather(client.map(abs, range(20), pure=False))
+            if how == "Ctrl-C":
+                process.send_signal(signal.SIGINT)
+            elif how == "the scheduler's end":
+                scheduler.terminate()
+            code, _, err = ended(process)
+
+            assert code == 0, (how, err)
+            assert "Traceback" not in err
+            assert "0 dropped" in err
+            lines = read_lines(trace)
+            assert lines[0]["settings"]["label"] == how
+            assert kinds(lines)[-1] == "trailer"
+            assert len(finished(lines)) == 20
+            [there] = [line for line in lines if line.get("key") == "early" and "state" in line]
+            assert there["state"] == "memory"
+            assert kinds(lines).count("client_added") >= 2
+            assert {"span", "worker_added"} <= set(kinds(lines))
 
 
 INVALID_CALLS = [
     ("run -o nowhere/t.jsonl -- true", "nowhere/t.jsonl"),
     ("run -o t.json -- true", "t.json'"),
+    ("run -o t.jsonl --darshan libno.so -- true", "invalid --darshan 'libno.so': use the path"),
     ("run -o t.jsonl -- no-such-program", "cannot run 'no-such-program'"),
     ("run -o t.jsonl --set speed=9 -- true", "unknown setting 'speed'"),
     ("run -o t.jsonl --set redact=9 -- true", "invalid redact=9: use true or false"),
+    ("run -o t.jsonl --set packages=no -- true", "invalid packages='no'"),
     ("run -o t.jsonl --set redact -- true", "invalid --set 'redact': use NAME=VALUE"),
     ("attach tcp://127.0.0.1:1 -o t.jsonl", "no scheduler answers at 'tcp://127.0.0.1:1'"),
     ("attach missing.json -o t.jsonl", "cannot read scheduler file 'missing.json': No such"),
@@ -160,63 +182,14 @@ def test_invalid_calls(tmp_path, monkeypatch, capsys, caplog):
     for call, message in INVALID_CALLS:
         try:
             code = main(call.split())
-        except SystemExit as error:  # of argparse
-            code = error.code
+            is_one_line = True
+        except SystemExit as error:  # argparse prints the usage as well
+            code, is_one_line = error.code, False
         err = capsys.readouterr().err
-        if code != 2 or message not in err or "Traceback" in err or list(tmp_path.glob("t*")):
+        is_right = code == 2 and message in err and "Traceback" not in err
+        if not is_right or (is_one_line and err.count("\n") > 1) or list(tmp_path.glob("t*")):
             failures.append((call, code, err))
     assert failures == []
-
-
-def test_run_reports_that_nothing_was_recorded(tmp_path):
-    code, _, err = ended(
-        roast_record("run", "-o", tmp_path / "t.jsonl", "--", "sh", "-c", "exit 7")
-    )
-
-    assert code == 7
-    assert "nothing was recorded" in err
-
-
-def wait_until_attached(process):
-    line = process.stderr.readline()
-    assert "recording tcp://" in line or "recording tls://" in line, line
-
-
-@pytest.mark.parametrize("how", ["Ctrl-C", "duration", "the scheduler's end"])
-def test_attach_records_until_it_ends(tmp_path, read_lines, start_scheduler, how):
-    scheduler, address = start_scheduler(workers=1)
-    with Client(address) as client:
-        client.wait_for_workers(1, timeout=60)
-        early = client.submit(abs, -1, key="early")
-        early.result()
-        duration = ["--duration", "4"] if how == "duration" else []
-        process = roast_record("attach", address, "-o", tmp_path / "t.jsonl", *duration)
-        wait_until_attached(process)
-        client.gather(client.map(abs, range(100), pure=False))
-        if how == "the scheduler's end":
-            scheduler.terminate()
-        elif how != "duration":
-            process.send_signal(signal.SIGINT)
-        code, _, err = ended(process)
-
-    assert code == 0, err
-    assert "Traceback" not in err
-    assert "0 dropped" in err
-    lines = read_lines(tmp_path / "t.jsonl")
-    assert kinds(lines)[-1] == "trailer"
-    assert len(finished(lines)) == 100
-    [there] = [line for line in lines if line.get("key") == "early" and "state" in line]
-    assert there["state"] == "memory"
-    assert kinds(lines).count("client_added") >= 2
-    assert {"span", "worker_added"} <= set(kinds(lines))
-
-
-def test_an_error_is_one_line(tmp_path):
-    (tmp_path / "wrong.json").write_text("[]")
-
-    code, _, err = ended(roast_record("attach", "wrong.json", "-o", "t.jsonl", cwd=tmp_path))
-
-    assert (code, len(err.splitlines())) == (2, 1)
 
 
 def test_version_and_help(capsys):

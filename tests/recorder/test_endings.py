@@ -4,7 +4,6 @@ An independent plugin, loaded by the scheduler itself, writes each transition in
 also those after the scheduler has called the `close` hook of its plugins.
 """
 
-import asyncio
 import contextlib
 import json
 import os
@@ -12,11 +11,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 import roast_recorder
 
@@ -48,28 +48,30 @@ class Logged(NamedTuple):
 
 
 @pytest.fixture
-def logged(tmp_path, start_scheduler) -> Logged:
-    """A scheduler with the independent plugin, and a worker, in processes of their own."""
-    preload = tmp_path / "independent.py"
-    log = tmp_path / "transitions.log"
-    preload.write_text(INDEPENDENT.format(log=str(log)))
-    process, address = start_scheduler("--preload", str(preload), workers=1)
-    return Logged(process, address, log)
+def start_logged(tmp_path, start_scheduler):
+    """Start a scheduler with the independent plugin, and a worker, in their own processes."""
+
+    def start(*arguments, **options):
+        preload, log = tmp_path / "independent.py", tmp_path / "transitions.log"
+        preload.write_text(INDEPENDENT.format(log=str(log)))
+        started = start_scheduler("--preload", str(preload), *arguments, workers=1, **options)
+        return Logged(*started, log)
+
+    return start
+
+
+@pytest.fixture
+def logged(start_logged) -> Logged:
+    return start_logged()
 
 
 def transitions(lines):
-    return [
-        [line["key"], line["start"], line["finish"], line["stimulus_id"]]
-        for line in lines
-        if line["kind"] == "transition"
-    ]
+    names = ("key", "start", "finish", "stimulus_id")
+    return [[line[name] for name in names] for line in lines if line["kind"] == "transition"]
 
 
 def counted(lines):
-    counts = {}
-    for line in lines:
-        counts[line["kind"]] = counts.get(line["kind"], 0) + 1
-    return counts
+    return Counter(line["kind"] for line in lines)
 
 
 def is_whole(lines):
@@ -81,6 +83,12 @@ def is_whole(lines):
     )
 
 
+def is_whole_until(lines, logged):
+    """Whether a trace is whole and has the first transitions of all."""
+    seen = transitions(lines)
+    return is_whole(lines) and seen == logged.transitions()[: len(seen)]
+
+
 def work(client):
     """Leave results in memory and tasks at work, so that there is something to release."""
     client.wait_for_workers(1, timeout=60)
@@ -89,17 +97,13 @@ def work(client):
     return done, client.map(time.sleep, [0.2] * 50, pure=False)
 
 
-@pytest.mark.parametrize("how", ["shutdown", "SIGTERM"])
-def test_a_closing_scheduler(logged, tmp_path, read_lines, how):
+def test_a_closing_scheduler(logged, tmp_path, read_lines):
     client = Client(logged.address)
     recording = roast_recorder.record(client, tmp_path / "trace.jsonl.zst")
     recording.start()
     futures = work(client)
 
-    if how == "shutdown":
-        client.shutdown()
-    else:
-        logged.process.send_signal(getattr(signal, how))
+    client.shutdown()
     logged.process.wait(30)
     recording.stop()
     client.close(timeout=2)
@@ -124,71 +128,38 @@ def test_the_end_of_the_block(logged, tmp_path, read_lines):
         with roast_recorder.record(client, tmp_path / "trace.jsonl"):
             futures = work(client)
             client.submit(burn, priority=10).result()
-        so_far = logged.transitions()
         del futures
 
     lines = read_lines(tmp_path / "trace.jsonl")
-    assert is_whole(lines)
-    assert len(so_far) > 500
-    assert transitions(lines) == logged.transitions()[: len(transitions(lines))]
+    assert is_whole_until(lines, logged)
+    assert len(transitions(lines)) > 500
     metrics = [line for line in lines if line.get("activity") == "thread-cpu"]
     assert sum(line["delta"] for line in metrics if line["prefix"] == "burn") > 0.45
 
 
-def test_a_client_that_is_closed_first(logged, tmp_path, read_lines):
-    async def run():
-        client = await Client(logged.address, asynchronous=True)
-        await roast_recorder.record(client, tmp_path / "trace.jsonl").start()
-        await client.gather(client.map(abs, range(200), pure=False))
-        await client.close()
-
-    asyncio.run(run())
-
-    lines = read_lines(tmp_path / "trace.jsonl")
-    assert is_whole(lines)
-    assert counted(lines)["task"] == 200
-    assert transitions(lines) == logged.transitions()[: len(transitions(lines))]
-
-
 CLIENT = """
-import asyncio, os, signal, sys, time
+import os, signal, sys
 from distributed import Client
 import roast_recorder
 
-address, trace, how = sys.argv[1:]
-
-async def run_async():
-    client = await Client(address, asynchronous=True)
-    await roast_recorder.record(client, trace).start()
-    await client.gather(client.map(abs, range(300), pure=False))
-
-def run():
-    client = Client(address)
-    recording = roast_recorder.record(client, trace)
-    recording.start()
-    client.gather(client.map(abs, range(300), pure=False))
-    os.kill(os.getpid(), signal.SIGKILL)
-
-if how == "its loop ends":
-    asyncio.run(run_async())
-else:
-    run()
+client = Client(sys.argv[1])
+recording = roast_recorder.record(client, sys.argv[2])
+recording.start()
+client.gather(client.map(abs, range(300), pure=False))
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.parametrize("how", ["SIGKILL", "its loop ends"])
-def test_a_client_that_has_gone(logged, tmp_path, read_lines, how):
+def test_a_client_that_is_killed(logged, tmp_path, read_lines):
     """Its writing process fetches the rest: everything before is in the trace."""
     trace = tmp_path / "trace.jsonl.zst"
 
-    subprocess.run([sys.executable, "-c", CLIENT, logged.address, str(trace), how], timeout=60)
+    subprocess.run([sys.executable, "-c", CLIENT, logged.address, str(trace)], timeout=60)
     lines = when_closed(trace, read_lines)
 
-    assert is_whole(lines)
+    assert is_whole_until(lines, logged)
     assert counted(lines)["task"] == 300
-    assert transitions(lines) == logged.transitions()[: len(transitions(lines))]
-    finished = [line for line in transitions(lines) if line[2] == "memory"]
-    assert len(finished) == 300
+    assert [finish for *_, finish, _ in transitions(lines)].count("memory") == 300
 
 
 def when_closed(trace, read_lines, timeout_seconds=30):
@@ -202,45 +173,94 @@ def when_closed(trace, read_lines, timeout_seconds=30):
     raise AssertionError(f"{trace} has no trailer")
 
 
-def test_the_scheduler_records_itself(tmp_path, start_scheduler, read_lines, monkeypatch):
-    """With the preload, nothing after `close` is missing either."""
-    log, preload = tmp_path / "transitions.log", tmp_path / "independent.py"
-    preload.write_text(INDEPENDENT.format(log=str(log)))
+@pytest.fixture
+def self_recording(start_logged, tmp_path, monkeypatch):
+    """A scheduler that records itself, and what returns the path of its trace."""
     (tmp_path / "traces").mkdir()
     monkeypatch.setenv("DASK_ROAST__RECORDER__DIRECTORY", str(tmp_path / "traces"))
-    process, address = start_scheduler(
-        "--preload", str(preload), "--preload", "roast_recorder.preload", workers=1, bare=False
-    )
-    with Client(address) as client:
+    logged = start_logged("--preload", "roast_recorder.preload", bare=False)
+    return logged, lambda: next((tmp_path / "traces").glob("*/000001.jsonl.zst"))
+
+
+def test_the_scheduler_records_itself(self_recording, read_lines):
+    """With the preload, nothing after `close` is missing either."""
+    logged, trace = self_recording
+    with Client(logged.address) as client:
         futures = work(client)
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        logged.process.send_signal(signal.SIGTERM)
+        logged.process.wait(30)
         del futures
 
-    [trace] = (tmp_path / "traces").glob("*/000001.jsonl.zst")
-    lines = read_lines(trace)
+    lines = read_lines(trace())
     assert is_whole(lines)
-    assert transitions(lines) == Logged(process, address, log).transitions()
+    assert transitions(lines) == logged.transitions()
 
 
-def test_a_scheduler_that_is_killed_leaves_what_was_flushed(
-    tmp_path, start_scheduler, read_lines, monkeypatch
-):
-    (tmp_path / "traces").mkdir()
-    monkeypatch.setenv("DASK_ROAST__RECORDER__DIRECTORY", str(tmp_path / "traces"))
-    process, address = start_scheduler(
-        "--preload", "roast_recorder.preload", workers=1, bare=False
-    )
-    with Client(address) as client:
+def test_a_scheduler_that_is_killed_leaves_what_was_flushed(self_recording, read_lines):
+    logged, trace = self_recording
+    with Client(logged.address) as client:
         client.gather(client.map(abs, range(100), pure=False))
         time.sleep(1.2)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(10)
+        os.kill(logged.process.pid, signal.SIGKILL)
+        logged.process.wait(10)
 
-    [trace] = (tmp_path / "traces").glob("*/000001.jsonl.zst")
-    lines = read_lines(trace)
+    lines = read_lines(trace())
     assert counted(lines)["task"] == 100
     assert lines[-1]["kind"] != "trailer"
+
+
+EXIT = """
+import sys
+import dask
+from distributed import Client, LocalCluster
+
+dask.config.set({
+    "distributed.scheduler.preload": ["roast_recorder.preload"],
+    "roast.recorder.directory": sys.argv[1],
+})
+if __name__ == "__main__":
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+    client = Client(cluster)
+    client.gather(client.map(abs, range(50), pure=False))
+"""
+
+
+def test_a_program_that_exits_without_closing_its_cluster(tmp_path, read_lines):
+    (tmp_path / "script.py").write_text(EXIT)
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path)]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+
+    assert "Traceback" not in done.stderr
+    [trace] = tmp_path.glob("*/000001.jsonl.zst")
+    lines = read_lines(trace)
+    assert is_whole(lines)
+    assert counted(lines)["task"] == 50
+    assert {"worker_removed", "client_removed"} <= set(counted(lines))
+
+
+ABRUPT = """
+import os, sys, time
+from distributed import Client
+import roast_recorder
+
+with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    roast_recorder.record(client, sys.argv[1], flush_interval_seconds=60).start()
+    client.gather(client.map(abs, range(50), pure=False))
+    time.sleep(0.5)
+    os._exit(0)
+"""
+
+
+def test_a_short_program_that_takes_its_scheduler_with_it(tmp_path, read_lines):
+    """The first results are flushed without waiting for the interval."""
+    trace = tmp_path / "trace.jsonl"
+
+    subprocess.run([sys.executable, "-c", ABRUPT, str(trace)], timeout=60, check=True)
+
+    lines = read_lines(trace)
+    assert counted(lines)["task"] == 50
+    assert [finish for *_, finish, _ in transitions(lines)].count("memory") == 50
 
 
 SCRIPT = """
@@ -269,7 +289,24 @@ def test_run_records_what_an_independent_plugin_sees(logged, tmp_path, read_line
 
     lines = read_lines(trace)
     seen = transitions(lines)
-    assert is_whole(lines)
+    assert is_whole_until(lines, logged)
     assert len(seen) > 1_500
-    assert seen == logged.transitions()[: len(seen)]
     assert [key for key, _, finish, _ in seen if finish == "erred"] == ["fails"]
+
+
+def record_in_this_process(trace):
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        with roast_recorder.record(client, trace):
+            client.submit(sum, [1, 2]).result()
+
+        assert cluster.loop.asyncio_loop._default_executor is None
+
+
+def test_event_loops_get_no_default_executor(tmp_path, read_lines, in_another_process):
+    """With Python 3.12, Dask's exit handler cannot shut it down, and prints a traceback."""
+    in_another_process(record_in_this_process, tmp_path / "trace.jsonl")
+
+    assert "environment" in {line["kind"] for line in read_lines(tmp_path / "trace.jsonl")}

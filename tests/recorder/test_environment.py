@@ -10,51 +10,29 @@ from types import SimpleNamespace
 
 import dask
 import pytest
-from distributed import Client, LocalCluster, Nanny
+from distributed import Client, LocalCluster, Nanny, SchedulerPlugin
 from distributed.deploy.spec import SpecCluster
 
 import roast_recorder
 from roast_recorder import environment
 from roast_recorder.environment import WITHHELD
+from roast_recorder.settings import Settings
 
 
-def facts_in(lines):
-    return [line for line in lines if line["kind"] == "environment"]
+def record_facts(client, path, read_lines, workers, during=lambda: None):
+    """Record until as many workers are described, and return the facts in the trace."""
 
+    def wait_for(text, times):
+        deadline = time.monotonic() + 30
+        while path.read_text().count(text) < times:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
-def wait_for_workers(path, workers):
-    """Wait until as many workers are described in the trace."""
-    deadline = time.monotonic() + 30
-    while path.read_text().count('"section":"process","name":"worker"') < workers:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-@pytest.fixture
-def record_run(tmp_path, read_lines):
-    """Record a new cluster and return the facts in the trace."""
-
-    def record_run(workers=2, later=0, before=lambda _client: None, **settings):
-        path = tmp_path / "trace.jsonl"
-        with (
-            LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            ) as cluster,
-            Client(cluster) as client,
-        ):
-            before(client)
-            with roast_recorder.record(client, path, **settings):
-                cluster.scale(workers + later)
-                client.wait_for_workers(workers + later)
-                client.submit(sum, [1]).result()
-                if "environment" in settings.get("kinds", ["environment"]):
-                    wait_for_workers(path, workers + later)
-        return facts_in(read_lines(path))
-
-    return record_run
+    with roast_recorder.record(client, path):
+        wait_for('"section":"client","name":"pid"', 1)
+        during()
+        wait_for('"section":"process","name":"worker"', workers)
+    return [line for line in read_lines(path) if line["kind"] == "environment"]
 
 
 def of(section, facts):
@@ -65,18 +43,42 @@ def processes(facts):
     return [fact for fact in facts if fact["section"] == environment.PROCESS]
 
 
-@pytest.mark.cluster
-def test_every_process_is_described(record_run):
-    facts = record_run(workers=2)
+class Late(SchedulerPlugin):
+    name = "late"
 
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory, read_lines):
+    """The facts about a worker in a batch job, two that join later, and a plugin."""
+    folder = tmp_path_factory.mktemp("facts")
+    (folder / "fakepkg-7.0.dist-info").mkdir()
+
+    def change(folder):
+        os.environ.update(SLURM_JOB_ID="77", SLURM_JOB_PARTITION="cms", SLURM_JWT="canary")
+        sys.path.append(folder)
+
+    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster,
+        Client(cluster) as client,
+    ):
+        client.run(change, str(folder))
+
+        def during():
+            cluster.scale(3)
+            client.register_plugin(Late())
+
+        patch.setattr(sys, "argv", ["/x/my.py", "a.root", "--token", "canary", "-n", "4"])
+        return record_facts(client, folder / "trace.jsonl", read_lines, 3, during)
+
+
+@pytest.mark.cluster
+def test_every_process_is_described(facts):
     described = processes(facts)
-    assert sorted(fact["name"] for fact in described) == [
-        "client",
-        "scheduler",
-        "worker",
-        "worker",
-    ]
-    assert len({fact["server_id"] for fact in described if "server_id" in fact}) == 2
+    names = sorted(fact["name"] for fact in described)
+    assert names == ["client", "scheduler", "worker", "worker", "worker"]
+    assert len({fact["server_id"] for fact in described if "server_id" in fact}) == 3
     for fact in described:
         value = fact["value"]
         assert value["machine"]["cores"] == os.cpu_count()
@@ -91,77 +93,23 @@ def test_every_process_is_described(record_run):
             changed.add("distributed.scheduler.allowed-imports")
             changed |= {name for name in differing if name.startswith("awkward.")}
         assert differing.keys() <= changed
-        assert (
-            of("defaults", facts)[value["defaults"]]["distributed.worker.memory.spill"] == 0.7
-        )
+        defaults = of("defaults", facts)[value["defaults"]]
+        assert defaults["distributed.worker.memory.spill"] == 0.7
 
 
 @pytest.mark.cluster
-def test_late_workers_are_described_and_sheets_are_recorded_once(record_run):
-    facts = record_run(workers=1, later=2)
-
-    assert [fact["name"] for fact in processes(facts)].count("worker") == 3
+def test_sheets_are_recorded_once(facts):
     for section in ("packages", "defaults"):
         names = [fact["name"] for fact in facts if fact["section"] == section]
-        # The client records it, and the scheduler once for all other processes.
-        assert len(names) - len(set(names)) <= 1
+        # One process differs. The client records its own, the scheduler all others once.
+        assert len(set(names)) <= 2
         assert len(names) <= 3
 
 
 @pytest.mark.cluster
-def test_scheduler_and_cluster(record_run):
-    facts = record_run(workers=1)
-
-    scheduler, cluster = of("scheduler", facts), of("cluster", facts)
-    assert scheduler["workers when recording began"] == 1
-    assert "shuffle" in scheduler["worker plugins"]
-    assert {"stealing", "spans"} <= set(scheduler["extensions"])
-    assert not any(name.startswith("roast") for name in scheduler["plugins"])
-    assert cluster["type"] == "distributed.deploy.local.LocalCluster"
-    assert (cluster["workers asked for"], cluster["nthreads"]) == (1, 1)
-
-
-@pytest.mark.cluster
-def test_plugins_that_change_during_the_run_are_recorded_again(client, tmp_path, read_lines):
-    from distributed import SchedulerPlugin
-
-    class Late(SchedulerPlugin):
-        name = "late"
-
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
-        client.register_plugin(Late())
-    client.unregister_scheduler_plugin("late")
-
-    scheduler = of("scheduler", facts_in(read_lines(tmp_path / "trace.jsonl")))
-    assert "late" not in scheduler["plugins"]
-    assert "late" in scheduler["plugins when recording ended"]
-    assert "worker plugins when recording ended" not in scheduler
-
-
-@pytest.mark.cluster
-def test_program_of_the_client(client, tmp_path, read_lines, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/x/my.py", "data.root", "--token", "canary", "-n", "4"])
-
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
-        pass
-
-    described = of("client", facts_in(read_lines(tmp_path / "trace.jsonl")))
-    assert described["program"] == "my.py"
-    assert described["arguments"] == ["data.root", "--token", "<redacted>", "-n", "4"]
-
-
-@pytest.mark.cluster
-def test_a_worker_in_a_job_and_one_package_that_differs(record_run, tmp_path):
-    (tmp_path / "fakepkg-7.0.dist-info").mkdir()
-
-    def change(dask_worker, folder):
-        if dask_worker.name == 0:
-            os.environ.update(SLURM_JOB_ID="77", SLURM_JOB_PARTITION="cms", SLURM_JWT="canary")
-            sys.path.append(folder)
-
-    facts = record_run(before=lambda client: client.run(change, folder=str(tmp_path)))
-
+def test_a_worker_in_a_job_with_one_package_that_differs(facts):
     workers = [fact["value"] for fact in processes(facts) if fact["name"] == "worker"]
+
     [in_job] = [worker for worker in workers if worker["variables"]]
     assert in_job["variables"] == {"SLURM_JOB_ID": "77", "SLURM_JOB_PARTITION": "cms"}
     packages = of("packages", facts)
@@ -170,16 +118,33 @@ def test_a_worker_in_a_job_and_one_package_that_differs(record_run, tmp_path):
 
 
 @pytest.mark.cluster
-def test_workers_without_roast_are_described(scheduler_process, tmp_path, read_lines):
-    _, address = scheduler_process
+def test_scheduler_cluster_and_program(facts):
+    scheduler, cluster, client = (of(s, facts) for s in ("scheduler", "cluster", "client"))
+
+    assert scheduler["workers when recording began"] == 1
+    assert "shuffle" in scheduler["worker plugins"]
+    assert {"stealing", "spans"} <= set(scheduler["extensions"])
+    assert not any(name.startswith("roast") for name in scheduler["plugins"])
+    # Plugins that change during the run are recorded again.
+    assert "late" not in scheduler["plugins"]
+    assert "late" in scheduler["plugins when recording ended"]
+    assert "worker plugins when recording ended" not in scheduler
+    assert cluster["type"] == "distributed.deploy.local.LocalCluster"
+    assert (cluster["workers asked for"], cluster["nthreads"]) == (1, 1)
+    assert client["program"] == "my.py"
+    assert client["arguments"] == ["a.root", "--token", "<redacted>", "-n", "4"]
+
+
+@pytest.mark.cluster
+def test_workers_without_roast_are_described(start_scheduler, tmp_path, read_lines):
+    _, address = start_scheduler(workers=1)
 
     with Client(address) as client:
-        client.wait_for_workers(2)
-        with roast_recorder.record(client, tmp_path / "t.jsonl"):
-            wait_for_workers(tmp_path / "t.jsonl", 2)
+        client.wait_for_workers(1)
+        facts = record_facts(client, tmp_path / "t.jsonl", read_lines, 1)
 
-    names = [fact["name"] for fact in processes(facts_in(read_lines(tmp_path / "t.jsonl")))]
-    assert sorted(names) == ["client", "scheduler", "worker", "worker"]
+    names = sorted(fact["name"] for fact in processes(facts))
+    assert names == ["client", "scheduler", "worker"]
 
 
 def test_a_failing_fact_leaves_the_others(monkeypatch):
@@ -189,8 +154,7 @@ def test_a_failing_fact_leaves_the_others(monkeypatch):
     monkeypatch.setattr(environment, "machine", fail)
     monkeypatch.setattr(environment, "packages", fail)
 
-    settings = roast_recorder.settings.Settings().as_dict()
-    described, sheets = environment.describe_process("client", settings)
+    described, sheets = environment.describe_process("client", Settings().as_dict())
 
     assert described["role"] == "client"
     assert "machine" not in described
@@ -282,17 +246,11 @@ def test_packages_are_named_by_their_folders(tmp_path):
     found = environment.packages(folders=[site, folder("b", "numpy-3.dist-info"), "/missing"])
 
     assert [package for package in found if package[0] != "none"] == [
-        ("dask-image", "2026.5.0"),
-        ("local", "1.0+cuda12"),
-        ("numpy", "2.1.0"),
-        ("old", "0.9"),
-        ("plain", "7"),
-        ("zope-thing", "1"),
-    ]
-    assert environment.packages("known", [site]) == [
-        ("dask-image", "2026.5.0"),
-        ("numpy", "2.1.0"),
-    ]
+        ("dask-image", "2026.5.0"), ("local", "1.0+cuda12"), ("numpy", "2.1.0"),
+        ("old", "0.9"), ("plain", "7"), ("zope-thing", "1"),
+    ]  # fmt: skip
+    known = [("dask-image", "2026.5.0"), ("numpy", "2.1.0")]
+    assert environment.packages("known", [site]) == known
     assert dict(environment.packages())["orjson"] == importlib.metadata.version("orjson")
 
 
@@ -301,11 +259,11 @@ def test_packages_are_named_by_their_folders(tmp_path):
 
 def differing(options, **how):
     with dask.config.set(options):
-        return environment.configuration(**how)[0]
+        return environment.configuration(**how)["configuration"]
 
 
 def test_the_configuration_is_what_differs_from_the_defaults():
-    _, defaults = environment.configuration()
+    defaults = environment.configuration()["defaults"]
     assert defaults["distributed.worker.memory.spill"] == 0.7
     assert defaults["distributed.comm.tls.client.key"] is None
     assert defaults["distributed.adaptive.maximum"] == "inf"  # JSON has no infinity
@@ -349,18 +307,16 @@ def test_options_that_may_contain_a_secret_are_withheld():
         assert "canary" not in str(list(found.values())), name
         assert WITHHELD in str([v for n, v in found.items() if n.startswith(name)]), name
 
+    for empty in (False, "", []):  # contains no secret
+        name = "distributed.comm.tls.ca-file"
+        assert differing({name: empty})[name] == empty
     own = {"mine.site": "here", "mine.environ.X": "canary", "mine.thing": object()}
     found = differing(own, own=True)
     assert (found["mine.site"], found["mine.environ.X"]) == ("here", WITHHELD)
     assert found["mine.thing"] == "<builtins.object>"
 
-    left_out = {
-        "roast.recorder.x": 1,
-        "internal-inherit-config": 1,
-        "scheduler": 1,
-        "parent": 1,
-    }
-    assert differing(left_out).keys().isdisjoint(left_out)
+    left_out = ["roast.recorder.x", "internal-inherit-config", "scheduler", "parent"]
+    assert differing(dict.fromkeys(left_out, 1)).keys().isdisjoint(left_out)
 
 
 # --- cluster and program -------------------------------------------------------------------

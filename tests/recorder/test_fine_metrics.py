@@ -30,7 +30,7 @@ def total(*parts):
 
 
 def run(client, number):
-    """Run a span within a span, with three prefixes."""
+    """Compute a span within a span, with three prefixes."""
     with span(f"analysis {number}"):
         data = client.map(load, range(number, number + 12), pure=False)
         with span("sifting"):
@@ -47,36 +47,31 @@ def compute_everywhere(client, workers):
 
 
 def sums_of_scheduler(cluster):
-    """Sums of the scheduler by span and metric."""
-    extension = cluster.scheduler.extensions["spans"]
+    """Sums of the scheduler by span and metric, without the time that Dask adds as N/A."""
     return {
         root.id: {
             name: value
             for name, value in root.cumulative_worker_metrics.items()
-            # Dask adds this for unexplained time.
             if name[:2] != ("execute", "N/A")
         }
-        for root in extension.root_spans
+        for root in cluster.scheduler.extensions["spans"].root_spans
     }
 
 
 def sums_of_trace(lines):
     """Sums of a trace over workers, heartbeats and nested spans."""
-    parents = {line["span_id"]: line.get("parent_id") for line in lines if is_a(line, "span")}
+    spans = [line for line in lines if line["kind"] == "span"]
+    parents = {line["span_id"]: line.get("parent_id") for line in spans}
 
     def root(span_id):
         return root(parents[span_id]) if parents[span_id] else span_id
 
     found = defaultdict(lambda: defaultdict(float))
     for line in lines:
-        if is_a(line, "fine_metric") and "span_id" in line:
+        if line["kind"] == "fine_metric" and "span_id" in line:
             name = tuple(line[part] for part in ("context", "prefix", "activity", "unit"))
             found[root(line["span_id"])][name] += line["delta"]
-    return {span_id: dict(metrics) for span_id, metrics in found.items()}
-
-
-def is_a(line, kind):
-    return line["kind"] == kind
+    return found
 
 
 def test_sums_are_the_schedulers_own_though_workers_come_and_go(tmp_path, read_lines):
@@ -99,15 +94,12 @@ def test_sums_are_the_schedulers_own_though_workers_come_and_go(tmp_path, read_l
             run(client, 3)
         expected = sums_of_scheduler(cluster)
 
-    found = sums_of_trace(read_lines(path))
+    lines = read_lines(path)
+    found = sums_of_trace(lines)
     assert len(expected) == 4  # three analyses, and the task on each worker
     assert found.keys() == expected.keys()
     for span_id, metrics in expected.items():
         assert found[span_id] == pytest.approx(metrics, abs=1e-6)
-    assert {name[1] for metrics in expected.values() for name in metrics} >= {
-        "load",
-        "sift",
-        "total",
-    }
-    workers = {line["worker"] for line in read_lines(path) if is_a(line, "fine_metric")}
-    assert len(workers) == 3
+    prefixes = {name[1] for metrics in expected.values() for name in metrics}
+    assert prefixes >= {"load", "sift", "total"}
+    assert len({line["worker"] for line in lines if line["kind"] == "fine_metric"}) == 3

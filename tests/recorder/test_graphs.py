@@ -3,109 +3,143 @@
 import dask
 import dask.array as da
 import pytest
+from distributed import Client
 from packaging.version import Version
 
 import roast_recorder
+from roast_recorder import graphs
 from roast_recorder.graphs import LINES_AROUND, MAX_CODE_CHARACTERS, describe_code
 
 pytestmark = pytest.mark.cluster
 
 #: Older clients make tasks of collections themselves: what they send has no layers.
-has_layers = pytest.mark.skipif(
-    Version(dask.__version__) < Version("2025.4"), reason="graphs are sent without layers"
-)
+HAS_LAYERS = Version(dask.__version__) >= Version("2025.4")
 
 
 @pytest.fixture
 def recorded(client, tmp_path, read_lines):
-    """Records of some kinds, of what a function does while recording."""
+    """Records by kind, of some single tasks, each a computation, and of two graphs."""
 
-    def recorded(work, *kinds, **settings):
-        path = tmp_path / "trace.jsonl"
+    def recorded(**settings):
+        path, lines = tmp_path / "trace.jsonl", {"graph": []}
         with roast_recorder.record(client, path, **settings):
             work(client)
-        return [line for line in read_lines(path) if line["kind"] in kinds]
+        for line in read_lines(path):
+            lines.setdefault(line["kind"], []).append(line)
+        return lines
 
     return recorded
 
 
-def sum_of_ones(_client):
+def work(client):
+    password = "c4n4ry"
+    section = "distributed.diagnostics.computations"
+    with dask.config.set({f"{section}.nframes": 1, f"{section}.ignore-files": []}):
+        for _ in range(3):
+            client.submit(len, password, pure=False).result()
+        sum_of_ones()
+        sum_of_ones()
+
+
+def sum_of_ones():
     return da.ones((40, 40), chunks=20).sum().compute()
 
 
-@has_layers
-def test_layers_of_a_collection(recorded, client):
-    [graph] = recorded(sum_of_ones, "graph")
-
-    layers = graph["value"]["layers"]
-    assert graph["client"] == client.id
-    by_name = {layer["name"].rpartition("-")[0]: layer for layer in layers}
-    assert by_name["ones_like"]["tasks"] == 4
-    assert by_name["ones_like"]["type"] == "Blockwise"
-    assert "code" not in graph["value"]
+class Refusing(Client):
+    def __setattr__(self, name, value):
+        if name == "_graph_to_futures":
+            raise AttributeError(name)
+        super().__setattr__(name, value)
 
 
-@has_layers
-def test_the_graph_is_found_again_by_its_key(recorded):
-    records = recorded(sum_of_ones, "graph", "task")
+def test_a_client_that_cannot_be_patched_is_recorded_without_its_graphs(
+    cluster, tmp_path, read_lines, caplog
+):
+    with Refusing(cluster) as client, roast_recorder.record(client, tmp_path / "t.jsonl"):
+        work(client)
 
-    [graph] = [line for line in records if line["kind"] == "graph"]
-    assert [line for line in records if line["kind"] == "task" and line["key"] == graph["key"]]
-
-
-def test_single_tasks_have_no_layers(recorded):
-    assert recorded(lambda client: client.gather(client.map(abs, [1, 2])), "graph") == []
-
-
-def test_no_graphs_unless_they_are_wanted(recorded):
-    def work(client):
-        assert "_graph_to_futures" not in vars(client)
-        return sum_of_ones(client)
-
-    assert recorded(work, "graph", kinds=["task"]) == []
+    kinds = {line["kind"] for line in read_lines(tmp_path / "t.jsonl")}
+    assert {"task", "transition", "trailer"} <= kinds
+    assert "graph" not in kinds
+    assert "graphs of this client are not recorded: _graph_to_futures" in caplog.text
 
 
-def test_nothing_is_left_behind_whichever_recorder_goes_first(client, tmp_path):
-    one = roast_recorder.record(client, tmp_path / "1.jsonl")
-    two = roast_recorder.record(client, tmp_path / "2.jsonl")
-    one.start()
-    two.start()
-    one.stop()
-    assert "_graph_to_futures" in vars(client)
-    two.stop()
+def test_layers_and_computations(recorded, client):
+    lines = recorded()
 
-    assert "_graph_to_futures" not in vars(client)
+    assert len(lines["graph"]) == 2 * HAS_LAYERS  # single tasks have no layers
+    for graph in lines["graph"]:
+        assert graph["client"] == client.id
+        assert graph["key"] in {task["key"] for task in lines["task"]}
+        layers = {layer["name"].rpartition("-")[0]: layer for layer in graph["value"]["layers"]}
+        ones = layers["ones_like"]
+        assert (ones["type"], ones["tasks"]) == ("Blockwise", 4)
+        assert "code" not in graph["value"]
+    names = [line["name"] for line in lines["computation"]]
+    assert 1 <= len(set(names)) == len(names) <= 5
+    assert all("value" not in line for line in lines["computation"])
 
 
 def test_code_is_recorded_if_it_is_asked_for(recorded):
-    def work(client):
-        for _ in range(3):
-            client.submit(sum, [1], pure=False).result()
-        sum_of_ones(client)
-        sum_of_ones(client)
+    lines = recorded(code=True)
 
-    graphs = recorded(work, "graph", code=True)
-
-    codes = [graph["value"]["code"] for graph in graphs]
+    codes = [graph["value"]["code"] for graph in lines["graph"]]
     # Three times one line, and twice another one.
-    assert [code["is_new"] for code in codes][:2] == [True, True]
+    assert [code["is_new"] for code in codes] == [True, True, False][: 2 + HAS_LAYERS]
     assert codes[0]["filename"] == "test_graphs.py"
-    assert "client.submit(sum, [1], pure=False)" in codes[0]["text"]
+    assert "client.submit(len, password, pure=False)" in codes[0]["text"]
+    assert "c4n4ry" not in codes[0]["text"]
+    assert "<redacted>" in codes[0]["text"]
     assert codes[1]["text"].splitlines()[1].strip().startswith("return da.ones")
     for code in codes[2:]:
-        assert (code["is_new"], code["digest"]) == (False, codes[1]["digest"])
+        assert code["digest"] == codes[1]["digest"]
         assert "text" not in code
+    # Dask finds the user's code, not the recorder that stands between.
+    codes = [code for line in lines["computation"] for code in line["value"]["codes"]]
+    texts = [code["text"] for code in codes if "text" in code]
+    assert "client.submit(len, password" in texts[0]
+    assert len(texts) == 2
 
 
-def test_a_secret_in_code_is_replaced(recorded):
-    def work(client):
-        password = "c4n4ry"
-        return client.submit(len, password).result()
+def test_neither_graphs_nor_computations_unless_they_are_wanted(recorded, monkeypatch):
+    def listen(*_, **__):
+        raise AssertionError("a listener")
 
-    [graph] = recorded(work, "graph", code=True)
+    monkeypatch.setattr(graphs, "listen", listen)
 
-    assert "c4n4ry" not in graph["value"]["code"]["text"]
-    assert "<redacted>" in graph["value"]["code"]["text"]
+    lines = recorded(kinds=["task"])
+
+    assert (lines["graph"], lines.get("computation")) == ([], None)
+
+
+def test_nothing_is_left_behind_whichever_recorder_goes_first(client):
+    found = [], []
+    first, second = (graphs.listen(client, one.append, code=True) for one in found)
+    first()
+    assert "_graph_to_futures" in vars(client)
+    sum_of_ones()
+    second()
+
+    assert [len(one) for one in found] == [0, 1]
+    assert "_graph_to_futures" not in vars(client)
+
+
+@pytest.mark.skipif(not HAS_LAYERS, reason="graphs are sent without layers")
+def test_steps_of_an_expression(client, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    dataframe = pytest.importorskip("dask.dataframe")
+    frame = pandas.DataFrame({"layers": [1, 2, 3]})  # not the layers of a graph
+    monkeypatch.setattr(graphs, "MAX_LAYERS", 3)
+    found = []
+    unsubscribe = graphs.listen(client, found.append, code=False)
+
+    (dataframe.from_pandas(frame, npartitions=2).layers + 1).sum().compute()
+    unsubscribe()
+
+    [value] = [graph["value"] for graph in found]
+    steps = [(step["type"], step["tasks"]) for step in value["layers"]]
+    assert steps == [("TreeReduce", 1), ("Chunk", 2), ("Add", 2)]
+    assert value["more_layers"] == 2
 
 
 def test_long_code_is_cut_around_the_line_that_submits():
@@ -114,37 +148,6 @@ def test_long_code_is_cut_around_the_line_that_submits():
     code = describe_code(text, "/somewhere/a.py", 1_000, 1)
 
     assert len(code["text"]) <= MAX_CODE_CHARACTERS
-    assert code["text"].startswith(f"line {1_000 - LINES_AROUND} ".replace("960", "960"))
+    assert code["text"].startswith(f"line {1_000 - LINES_AROUND} ")
     assert code["text"].splitlines()[1_000 - code["first_line"]].startswith("line 1000 ")
     assert code["filename"] == "a.py"
-
-
-def test_a_computation_is_told_once(recorded):
-    def work(client):
-        for _ in range(3):
-            client.submit(sum, [1], pure=False).result()
-
-    computations = recorded(work, "computation")
-
-    names = [line["name"] for line in computations]
-    assert 1 <= len(set(names)) == len(names) <= 3
-    assert all("value" not in line for line in computations)
-
-
-def test_code_that_clients_send_to_the_scheduler(recorded):
-    def work(client):
-        with dask.config.set(
-            {
-                "distributed.diagnostics.computations.nframes": 1,
-                "distributed.diagnostics.computations.ignore-files": [],
-            }
-        ):
-            client.submit(sum, [1], pure=False).result()  # fmt: skip
-
-    with_code = recorded(work, "computation", code=True)
-    without_code = recorded(work, "computation")
-
-    [code] = with_code[0]["value"]["codes"]
-    # Dask finds the user's code, not the recorder that stands between.
-    assert "client.submit(sum" in code["text"]
-    assert all("value" not in line for line in without_code)

@@ -8,42 +8,58 @@ import pytest
 from distributed import Client, Scheduler
 
 from roast_recorder import preload
+from roast_recorder.scheduler.plugin import RecorderPlugin
 
 pytestmark = pytest.mark.cluster
-
-
-def kinds(lines):
-    return [line["kind"] for line in lines]
 
 
 def test_a_folder_for_each_scheduler(tmp_path, start_scheduler, read_lines, monkeypatch):
     monkeypatch.setenv("DASK_ROAST__RECORDER__DIRECTORY", str(tmp_path))
     monkeypatch.setenv("DASK_ROAST__RECORDER__KINDS", "['task', 'transition']")
-    monkeypatch.setenv("DASK_ROAST__RECORDER__SEGMENT_LIMIT_BYTES", "20_000")
-    for _ in range(2):
+    monkeypatch.setenv("DASK_ROAST__RECORDER__SEGMENT_LIMIT_BYTES", "5_000")
+    monkeypatch.setenv("DASK_ROAST__RECORDER__FLUSH_INTERVAL_SECONDS", "0.1")
+    for workers in (1, 0):
         process, address = start_scheduler(
-            "--preload", "roast_recorder.preload", workers=1, bare=False
+            "--preload", "roast_recorder.preload", workers=workers, bare=False
         )
         with Client(address) as client:
-            client.wait_for_workers(1, timeout=60)
-            for _ in range(3):
-                client.gather(client.map(abs, range(300), pure=False))
-                time.sleep(0.7)
+            for _ in range(3 * workers):
+                client.gather(client.map(abs, range(100), pure=False))
+                time.sleep(0.3)
         process.terminate()
         process.wait(30)
 
-    folders = sorted(path.parent for path in tmp_path.glob("*/000001.jsonl.zst"))
-    assert len(folders) == 2
-    for folder in folders:
-        segments = sorted(folder.glob("*.jsonl.zst"))
-        assert len(segments) >= 2
-        assert [read_lines(segment)[0]["segment"] for segment in segments] == list(
-            range(1, len(segments) + 1)
-        )
-        lines = [line for segment in segments for line in read_lines(segment)]
-        assert {"worker_sample", "event", "environment"}.isdisjoint(kinds(lines))
-        assert kinds(lines).count("task") == 900
-        assert folder.stat().st_mode & 0o777 == 0o700
+    worked, idle = sorted(
+        (path.parent for path in tmp_path.glob("*/000001.jsonl.zst")),
+        key=lambda folder: -len(list(folder.iterdir())),
+    )
+    assert [path.name for path in idle.iterdir()] == ["000001.jsonl.zst"]
+    assert worked.stat().st_mode & 0o777 == 0o700
+    segments = [read_lines(path) for path in sorted(worked.iterdir())]
+    assert [lines[0]["segment"] for lines in segments] == [*range(1, len(segments) + 1)]
+    assert len(segments) >= 2
+    kinds = [line["kind"] for lines in segments for line in lines]
+    assert {"worker_sample", "event", "environment"}.isdisjoint(kinds)
+    assert kinds.count("task") == 300
+
+
+def test_a_scheduler_that_is_cancelled_while_it_starts_leaves_no_folder(tmp_path, monkeypatch):
+    async def cancelled(*_):
+        assert list(tmp_path.glob("*/*")), "the trace has been opened"
+        raise asyncio.CancelledError
+
+    async def start():
+        async with Scheduler(dashboard_address=":0", port=0) as scheduler:
+            await asyncio.gather(preload.dask_setup(scheduler), return_exceptions=True)
+
+    monkeypatch.setattr(RecorderPlugin, "start", cancelled)
+    with dask.config.set({"roast.recorder.directory": str(tmp_path)}):
+        asyncio.run(start())
+
+    until = time.monotonic() + 20
+    while list(tmp_path.iterdir()) and time.monotonic() < until:
+        time.sleep(0.05)  # the writing process ends on its own
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog):
@@ -56,10 +72,7 @@ def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog):
 
     for settings, message in [
         ({}, "roast.recorder.directory is not set: name a folder"),
-        (
-            {"directory": "/nowhere"},
-            "invalid roast.recorder.directory='/nowhere': use an exist",
-        ),
+        ({"directory": "/no"}, "invalid roast.recorder.directory='/no': use an existing"),
         ({"directory": "/tmp", "flush_interval_seconds": -1}, "flush_interval_seconds=-1"),
         ({"directory": "/tmp", "color": "red"}, "roast.recorder.color"),
     ]:

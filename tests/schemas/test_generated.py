@@ -1,34 +1,38 @@
 """Generated files match the declarations."""
 
-import subprocess
-import sys
+import functools
+import importlib.util
 from pathlib import Path
 
-GENERATE = Path(__file__).parents[2] / "schemas" / "generate.py"
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "schemas" / "generate.py"
 
 
-def generate(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(script), *arguments], capture_output=True, text=True
-    )
+@pytest.fixture
+def generate():
+    """The script as a module that generates the texts once."""
+    spec = importlib.util.spec_from_file_location("generate", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.generated = functools.cache(module.generated)
+    return module
 
 
-def test_the_generated_files_are_fresh():
-    done = generate(GENERATE, "--check")
-
-    assert done.returncode == 0, done.stderr
+def test_the_generated_files_are_fresh(generate, capsys):
+    assert generate.main(["--check"]) == 0, capsys.readouterr().err
 
 
-def test_a_stale_file_is_reported_and_rewritten(tmp_path):
-    script = tmp_path / "generate.py"
-    script.write_text(GENERATE.read_text())
-    generate(script)
+def test_a_stale_file_is_reported_and_rewritten(generate, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(generate, "HERE", tmp_path)
+    generate.main([])
     (tmp_path / "README.md").write_text("stale")
+    capsys.readouterr()
 
-    found = generate(script, "--check")
-    assert (found.returncode, found.stderr) == (
-        1,
-        "README.md is stale: run python schemas/generate.py\n",
-    )
-    assert generate(script).stdout == "wrote README.md\n"
-    assert generate(script, "--check").returncode == 0
+    assert generate.main(["--check"]) == 1
+    assert capsys.readouterr() == ("", "README.md is stale: run python schemas/generate.py\n")
+    assert generate.main([]) == 0
+    assert capsys.readouterr().out == "wrote README.md\n"
+    assert generate.main(["--check"]) == 0
+    for file in tmp_path.iterdir():
+        assert file.read_text() == SCRIPT.with_name(file.name).read_text()

@@ -14,73 +14,47 @@ from roast_schemas.describe import duckdb_columns, duckdb_type, json_schema, kin
 from roast_schemas.records import MAX_NAMES, SCHEMA_VERSION
 from roast_schemas.units import Unit
 
-#: All record kinds.
+#: All record kinds; the last four are imported measurements.
 KINDS = {
     "header", "trailer", "environment", "task", "transition", "worker_added",
     "worker_removed", "worker_sample", "span", "fine_metric", "profile", "chunk", "section",
-    "worker_transition", "transfer", "event", "loss",
-    "client_added", "client_removed",
-    "graph", "computation",
-    "spill",
-    # imported measurements
-    "import", "io_file", "io_segment", "function",
+    "worker_transition", "transfer", "event", "loss", "client_added", "client_removed",
+    "graph", "computation", "spill", "import", "io_file", "io_segment", "function",
 }  # fmt: skip
-
-
-def test_all_kinds_are_declared():
-    assert set(kinds()) == KINDS
-
-
 FIELDS = [field for kind in kinds().values() for field in kind.fields]
+UNITS = {
+    "_seconds": Unit.SECONDS,
+    "_t": Unit.EPOCH_SECONDS,
+    "bytes": Unit.BYTES,
+    "_bps": Unit.BYTES_PER_SECOND,
+}
 
 
 def test_each_kind_has_a_description_and_the_two_common_fields():
-    wrong = [
-        kind.name
-        for kind in kinds().values()
-        if not kind.meaning.endswith(".")
-        or [(field.name, field.required) for field in kind.fields[:2]]
-        != [("kind", True), ("t", True)]
-    ]
-
-    assert wrong == []
+    assert set(kinds()) == KINDS
+    for kind in kinds().values():
+        assert kind.meaning.endswith("."), kind.name
+        first = [(field.name, field.required) for field in kind.fields[:2]]
+        assert first == [("kind", True), ("t", True)], kind.name
 
 
-def test_each_field_has_a_description_and_a_type_of_duckdb():
-    assert [field.name for field in FIELDS if len(field.meaning) <= 5] == []
+def test_each_field_has_a_description_a_unit_and_one_type_of_duckdb():
+    found = {}
     with duckdb.connect() as connection:
         for field in FIELDS:
+            assert len(field.meaning) > 5, field.name
+            for ending, unit in UNITS.items():
+                if f"_{field.name}".endswith(ending):
+                    assert field.unit == unit, field.name
+            # A name has one type and one unit in all kinds.
+            same = found.setdefault(field.name, (field.type, field.unit))
+            assert same == (field.type, field.unit), field.name
             connection.execute(f"SELECT NULL::{duckdb_type(field.type)}")
-
-
-def test_a_name_has_one_type_and_one_unit_in_all_kinds():
-    found = {}
-    for field in FIELDS:
-        found.setdefault(field.name, set()).add((str(field.type), field.unit))
-
-    assert {name: types for name, types in found.items() if len(types) > 1} == {}
-
-
-def test_names_that_end_in_a_unit_have_it():
-    units = {
-        "_seconds": Unit.SECONDS,
-        "_t": Unit.EPOCH_SECONDS,
-        "bytes": Unit.BYTES,
-        "_bps": Unit.BYTES_PER_SECOND,
-    }
-    wrong = [
-        field.name
-        for field in FIELDS
-        for ending, unit in units.items()
-        if f"_{field.name}".endswith(ending) and field.unit != unit
-    ]
-
-    assert wrong == []
 
 
 def test_plain_duckdb_detects_the_columns_of_all_kinds(tmp_path):
     # DuckDB samples the first lines. A transition has 8 fields, the sample has all fields.
-    names = [field.name for kind in kinds().values() for field in kind.fields]
+    names = {field.name for field in FIELDS}
     short = dict.fromkeys(
         ["kind", "t", "key", "start", "finish", "stimulus_id", "worker", "run_id"], 1
     )
@@ -89,21 +63,18 @@ def test_plain_duckdb_detects_the_columns_of_all_kinds(tmp_path):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
     assert duckdb.read_json(str(path)).aggregate("count(stimulus_id)").fetchall() == [(1_001,)]
-    assert len(set(names)) <= MAX_NAMES
+    assert len(names) <= MAX_NAMES
 
 
 def test_columns_of_all_kinds():
     columns = duckdb_columns()
 
-    assert {field.name for kind in kinds().values() for field in kind.fields} == set(columns)
+    assert {field.name for field in FIELDS} == set(columns)
     assert columns["startstops"] == (
         'STRUCT("action" VARCHAR, "start" DOUBLE, "stop" DOUBLE, "source" VARCHAR)[]'
     )
     assert columns["records_by_kind"] == "MAP(VARCHAR, BIGINT)"
     assert columns["payload"] == "JSON"
-
-
-def test_a_type_without_duckdb_type_is_an_error():
     with pytest.raises(TypeError, match="complex"):
         duckdb_type(complex)
 
@@ -115,16 +86,11 @@ def test_the_history_ends_with_the_version():
     assert history.count("* ", 0, history.index(f"* {SCHEMA_VERSION}: ")) > 0
 
 
-VALIDATOR = jsonschema.Draft202012Validator(json_schema())
-
-
-def test_the_json_schema_is_valid():
-    jsonschema.Draft202012Validator.check_schema(json_schema())
-
-
-@pytest.mark.parametrize(
-    ("line", "valid"),
-    [
+def test_the_json_schema_accepts_only_records():
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for line, is_valid in (
         ({"kind": "task", "t": 1.5, "key": "a", "dependencies": ["b"]}, True),
         ({"kind": "task", "t": 1, "key": "a"}, True),
         ({"kind": "task", "t": 1.5}, False),
@@ -134,10 +100,8 @@ def test_the_json_schema_is_valid():
         ({"kind": "tusk", "t": 1.5, "key": "a"}, False),
         ({"kind": "event", "t": 1.5, "topic": "x", "payload": {"any": ["thing", 1]}}, True),
         ({"t": 1.5}, False),
-    ],
-)
-def test_the_json_schema_accepts_only_records(line, valid):
-    assert VALIDATOR.is_valid(line) is valid
+    ):
+        assert validator.is_valid(line) is is_valid, line
 
 
 def test_only_the_standard_library_is_imported():

@@ -121,6 +121,7 @@ def test_a_key_is_redacted_identically_in_every_record():
         {"kind": "transfer", "keys": {key: 1, "load-token-3": 10}, "source": key},
         {"kind": "span", "span_name": ["a", key]},
         {"kind": "transition", "key": key, "startstops": ({"source": key, "start": 1.0},)},
+        {"kind": "worker_transition", "key": key, "state": "released"},
         {"kind": "event", "topic": key, "payload": {key: [key, (1, key)]}},
         {"kind": "loss", "reason": key},
         {"kind": "header", "settings": {"path": key}},
@@ -130,6 +131,8 @@ def test_a_key_is_redacted_identically_in_every_record():
         expected = json.loads(json.dumps(record).replace(key, clean))
         for _ in range(2):
             assert redactor.record(json.loads(json.dumps(record))) == expected
+    sizes = redactor.record({"kind": "transfer", "keys": {"s3://me:a@h": 1, "s3://me:b@h": 2}})
+    assert sizes["keys"] == {f"s3://{MARK}@h": 1, f"s3://{MARK}@h 2": 2}
 
 
 def test_patterns_of_the_user():

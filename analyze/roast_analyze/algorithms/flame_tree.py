@@ -17,20 +17,13 @@ Frame = tuple[str | None, str | None, int | None]
 
 @dataclass(frozen=True)
 class FlameTree:
-    """Nodes that refer to functions; node 0 is the root, and a parent precedes its children.
+    """Nodes that refer to functions; node 0 is the root, and a parent precedes its children."""
 
-    Parameters
-    ----------
-    frames : list of tuple
-        Name, file and line of each function; the first is that of the root.
-    parents : list of int
-        Parent of each node; the root is its own.
-    node_frames : list of int
-        Function of each node.
-    """
-
+    #: Name, file and line of each function; the first is that of the root.
     frames: list[Frame]
+    #: Parent of each node; the root is its own.
     parents: list[int]
+    #: Function of each node.
     node_frames: list[int]
 
     def add(self, parent: int, frame: int) -> int:

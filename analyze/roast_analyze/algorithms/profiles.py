@@ -46,16 +46,12 @@ _ROOT_LABEL: Final = "@:0"
 
 
 def merge_stacks(stacks: pl.DataFrame) -> pl.DataFrame:
-    """Add up the rows of each stack over all workers and times.
-
-    Parameters
-    ----------
-    stacks : polars.DataFrame
+    """Add up the rows of each stack over all workers and times, the most time first.
 
     Returns
     -------
     polars.DataFrame
-        stack, frames, samples, ambiguous_samples, seconds; the most time first.
+        stack, frames, samples, ambiguous_samples, seconds.
     """
     return (
         stacks.group_by("stack")
@@ -70,10 +66,6 @@ def merge_stacks(stacks: pl.DataFrame) -> pl.DataFrame:
 
 def flame_nodes(stacks: pl.DataFrame) -> pl.DataFrame:
     """Return the tree of stacks for a flame graph.
-
-    Parameters
-    ----------
-    stacks : polars.DataFrame
 
     Returns
     -------
@@ -106,21 +98,20 @@ def flame_nodes(stacks: pl.DataFrame) -> pl.DataFrame:
     children: list[list[int]] = [[] for _ in range(count)]
     for node in range(1, count):
         children[tree.parents[node]].append(node)
-    depths = tree.depths()
     rows: list[tuple[object, ...]] = []
-    pending: list[tuple[int, int | None]] = [(0, None)]
+    pending: list[tuple[int, int | None, int]] = [(0, None, 0)]
     while pending:
-        node, parent = pending.pop()
+        node, parent, depth = pending.pop()
         number = len(rows)
-        name, filename, line = tree.frames[tree.node_frames[node]]
         rows.append(
             (
-                number, parent, depths[node], name, filename, line, samples[node],
+                number, parent, depth, *tree.frames[tree.node_frames[node]], samples[node],
                 ambiguous[node], totals[node], self_seconds[node], seconds[node],
             )
         )  # fmt: skip
+        # The next one to visit is the last one of the list.
         ranked = sorted(children[node], key=lambda child: (-totals[child], labels[child]))
-        pending += [(child, number) for child in reversed(ranked)]
+        pending += [(child, number, depth + 1) for child in reversed(ranked)]
     return pl.DataFrame(rows, schema=_NODES, orient="row")
 
 
@@ -148,40 +139,32 @@ def difference(
         minus baseline_share), and for functions self_share, baseline_self_share and
         self_difference. The largest increase comes first. Shares are between 0 and 1.
     """
-    values = ["share"] if by == "stack" else ["share", "self_share"]
-    if by == "stack":
-        now, before = (
-            merge_stacks(some).select(
-                "stack", "frames", share=pl.col("seconds") / pl.col("seconds").sum()
-            )
-            for some in (stacks, baseline)
-        )
-    else:
-        now, before = _functions(stacks), _functions(baseline)
-    # Joins cannot use lists as keys.
-    key = pl.col("stack").list.join("\x1f") if by == "stack" else pl.col("function")
-    joined = now.with_columns(key=key).join(
-        before.with_columns(key=key), on="key", how="full", coalesce=True, suffix="_before"
-    )
-    identity = [
-        pl.coalesce(column, f"{column}_before") for column in now.columns[: -len(values)]
-    ]
-    pairs = [(value, f"{value}_before", f"baseline_{value}") for value in values]
-    shares = [
-        column
-        for value, other, named in pairs
-        for column in (
-            pl.col(value).fill_null(0.0),
-            pl.col(other).fill_null(0.0).alias(named),
-            (pl.col(value).fill_null(0.0) - pl.col(other).fill_null(0.0)).alias(
-                value.replace("share", "difference")
-            ),
-        )
+    shares_of = _stack_shares if by == "stack" else _function_shares
+    now, before = shares_of(stacks), shares_of(baseline)
+    shares = [name for name in now.columns if name.endswith("share")]
+    pairs = [
+        (name, pl.col(name).fill_null(0.0), pl.col(f"{name}_before").fill_null(0.0))
+        for name in shares
     ]
     return (
-        joined.select(*identity, *shares, "key")
-        .sort("difference", "key", descending=[True, False])
-        .drop("key")
+        now.join(before, on="key", how="full", coalesce=True, suffix="_before")
+        .sort(pairs[0][1] - pairs[0][2], "key", descending=[True, False])
+        .select(
+            *(
+                pl.coalesce(name, f"{name}_before")
+                for name in now.columns
+                if name not in ("key", *shares)
+            ),
+            *(
+                column
+                for name, new, old in pairs
+                for column in (
+                    new,
+                    old.alias(f"baseline_{name}"),
+                    (new - old).alias(name.replace("share", "difference")),
+                )
+            ),
+        )
     )
 
 
@@ -191,11 +174,6 @@ def counted(stacks: pl.DataFrame) -> pl.DataFrame:
     This omits the innermost function of a sample and counts the time at its caller. A
     function is named ``name@file:line`` with the line first seen in it; Dask's root, which
     has no name, begins each stack.
-
-    Parameters
-    ----------
-    stacks : polars.DataFrame
-        With counted_samples, lines and interval_seconds.
 
     Returns
     -------
@@ -221,28 +199,39 @@ def counted(stacks: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _functions(stacks: pl.DataFrame) -> pl.DataFrame:
-    """Return the share and the self share of each function."""
-    merged = merge_stacks(stacks).with_row_index("row")
-    whole = merged["seconds"].sum() or 1.0
-    own = (
-        merged.filter(pl.col("samples") > 0, pl.col("stack").list.len() > 0)
-        .with_columns(
-            pl.col("seconds")
-            * pl.col("samples")
-            / (pl.col("samples") + pl.col("ambiguous_samples"))
-        )
-        .group_by(function=pl.col("stack").list.last())
-        .agg(self_share=pl.col("seconds").sum() / whole)
+def _stack_shares(stacks: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of each stack, and a key, because lists cannot be joined."""
+    return merge_stacks(stacks).select(
+        "stack",
+        "frames",
+        share=pl.col("seconds") / pl.col("seconds").sum(),
+        key=pl.col("stack").list.join("\x1f"),
     )
+
+
+def _function_shares(stacks: pl.DataFrame) -> pl.DataFrame:
+    """Return the share and the self share of each function, and a key."""
+    merged = merge_stacks(stacks)
+    whole = merged["seconds"].sum() or 1.0
+    samples, stack = pl.col("samples"), pl.col("stack")
+    # A stack without samples has no self time.
+    certain = (samples / (samples + pl.col("ambiguous_samples"))).fill_nan(0.0)
+    own = pl.col("self_seconds").filter(pl.col("function") == pl.col("innermost"))
     return (
-        merged.filter(pl.col("stack").list.len() > 0)
-        .select("seconds", function=pl.col("stack").list.unique())
+        merged.filter(stack.list.len() > 0)
+        .select(
+            "seconds",
+            self_seconds=pl.col("seconds") * certain,
+            innermost=stack.list.last(),
+            function=stack.list.unique(),
+        )
         .explode("function")
         .group_by("function")
-        .agg(share=pl.col("seconds").sum() / whole)
-        .join(own, on="function", how="left")
-        .with_columns(pl.col("self_share").fill_null(0.0))
+        .agg(
+            share=pl.col("seconds").sum() / whole,
+            self_share=own.sum() / whole,
+        )
+        .with_columns(key="function")
     )
 
 

@@ -5,14 +5,11 @@ Exits with 0 if they are, 1 if something is lost, and 2 if a trace cannot be rea
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-from typing import TYPE_CHECKING
 
 from roast_analyze.commands.trace_args import add_traces, open_trace
 from roast_analyze.report.quantities import count, counted
-
-if TYPE_CHECKING:
-    import argparse
 
 _COUNTS = """
 SELECT

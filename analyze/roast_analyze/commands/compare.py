@@ -17,48 +17,37 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.comparison.data import Comparison
 
-#: Column of the headline, heading, and formatter.
-_Column = tuple[str, str, "Callable[[Any], str]"]
-
-#: Each table fits into 80 columns.
-_TABLES: Final[tuple[tuple[str, tuple[_Column, ...]], ...]] = (
-    (
-        "Time",
-        (
-            ("wall_seconds", "wall", q.seconds),
-            ("peak_nthreads", "threads", q.count),
-            ("core_seconds", "core time", q.seconds),
-            ("kept_seconds", "kept", q.seconds),
-            ("wasted_seconds", "wasted", q.seconds),
-            ("idle_seconds", "idle", q.seconds),
-        ),
-    ),
-    (
-        "Work",
-        (
-            ("tasks", "tasks", q.count),
-            ("chunks", "chunks", q.count),
-            ("events", "events", q.count),
-            ("events_per_second", "events/s", q.number),
-            ("bytes_read", "read", q.byte_size),
-        ),
-    ),
-    (
-        "Memory and failures",
-        (
-            ("peak_memory_bytes", "peak memory", q.byte_size),
-            ("failures", "failures", q.count),
-            ("lost_records", "records lost", q.count),
-            ("completeness", "trace", str),
-        ),
-    ),
-)
+#: Columns of each table, which fit into 80 characters: name, heading and formatter.
+_TABLES: Final[dict[str, list[tuple[str, str, Callable[[Any], str]]]]] = {
+    "Time": [
+        ("wall_seconds", "wall", q.seconds),
+        ("peak_nthreads", "threads", q.count),
+        ("core_seconds", "core time", q.seconds),
+        ("kept_seconds", "kept", q.seconds),
+        ("wasted_seconds", "wasted", q.seconds),
+        ("idle_seconds", "idle", q.seconds),
+    ],
+    "Work": [
+        ("tasks", "tasks", q.count),
+        ("chunks", "chunks", q.count),
+        ("events", "events", q.count),
+        ("events_per_second", "events/s", q.number),
+        ("bytes_read", "read", q.byte_size),
+        ("output_bytes", "results", q.byte_size),
+    ],
+    "Memory and failures": [
+        ("peak_memory_bytes", "peak memory", q.byte_size),
+        ("failures", "failures", q.count),
+        ("lost_records", "records lost", q.count),
+        ("completeness", "trace", str),
+    ],
+}
 
 
 def compare(comparison: Comparison) -> Iterator[RenderableType]:
     """Yield the parts of the comparison."""
     yield cell(sentences.verdict(comparison))
-    for title, columns in _TABLES:
+    for title, columns in _TABLES.items():
         rows = [
             (row["trace"], *(_value(row, name, write) for name, _, write in columns))
             for row in comparison.totals.rows.iter_rows(named=True)

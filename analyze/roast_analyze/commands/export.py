@@ -13,6 +13,7 @@ For example:
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,13 +22,12 @@ from roast_analyze.commands.trace_args import (
     add_traces,
     add_views,
     open_trace,
-    without_stdin,
 )
 from roast_analyze.errors import TraceError
+from roast_analyze.export.files import STDOUT, check_place
+from roast_analyze.output_paths import refuse_to_overwrite
 
 if TYPE_CHECKING:
-    import argparse
-
     from roast_analyze.open.session import Session
 
 #: Metavar and help text of each format.
@@ -38,8 +38,6 @@ FORMATS: Final = {
     "parquet": ("DIR", "every view as a Parquet file"),
     "duckdb": ("FILE", "every view as a table of a DuckDB database"),
 }
-_TEXT: Final = ("perfetto", "speedscope", "folded")
-_PROFILES: Final = ("speedscope", "folded")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,29 +54,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the chosen formats."""
     targets = {name: getattr(options, name) for name in FORMATS if getattr(options, name)}
-    _check_targets(without_stdin(options.traces), targets)
+    _check_targets(options.traces, targets)
+    # The range selects rows of the whole trace: attempts at its ends are not cut.
     with open_trace(options.traces, options, views=options.views, limited=False) as trace:
         from roast_analyze.export import files, folded, perfetto, speedscope, tables
-        from roast_analyze.export.profiles import refuse_if_none
-        from roast_analyze.export.scope import find_scope
+        from roast_analyze.export.scope import check_profiles, find_scope
 
         start, stop = (_seconds(trace, time) for time in (options.start, options.stop))
         scope = find_scope(
             trace, worker=options.worker, prefix=options.prefix, start=start, stop=stop
         )
-        if any(name in targets for name in _PROFILES):
-            refuse_if_none(trace)
+        if "speedscope" in targets or "folded" in targets:
+            check_profiles(trace, scope)
+        text_writers = {"perfetto": perfetto, "speedscope": speedscope, "folded": folded}
         for name, target in targets.items():
             if name == "parquet":
                 tables.write_parquet(trace, scope, target)
             elif name == "duckdb":
                 tables.write_duckdb(trace, scope, target)
             else:
-                module = {"perfetto": perfetto, "speedscope": speedscope, "folded": folded}[
-                    name
-                ]
                 with files.text(target) as file:
-                    module.write(trace, scope, file)
+                    text_writers[name].write(trace, scope, file)
 
 
 def _seconds(trace: Session, time: str | None) -> float | None:
@@ -99,19 +95,17 @@ def _seconds(trace: Session, time: str | None) -> float | None:
 
 
 def _check_targets(traces: list[Path], targets: dict[str, Path]) -> None:
-    """Check the targets before the traces are read."""
-    from roast_analyze.export.files import STDOUT, check_place
-    from roast_analyze.output_paths import refuse_to_overwrite
-
+    """Check the targets before the traces are read, which can take minutes."""
     if not targets:
         choices = ", ".join(f"--{name} {metavar}" for name, (metavar, _) in FORMATS.items())
         raise TraceError(f"no format given: choose from {choices}")
     for name, target in targets.items():
         check_place(target, is_folder=FORMATS[name][0] == "DIR")
-        if target in STDOUT and name not in _TEXT:
-            raise TraceError(f"--{name} cannot be written to stdout: name a file")
         if target not in STDOUT:
             refuse_to_overwrite(traces, target)
+        elif name in ("parquet", "duckdb"):
+            raise TraceError(f"--{name} cannot be written to stdout: name a file")
+    # Two names can be one file, through a link or as - and /dev/stdout.
     files = [Path("-") if target in STDOUT else target.resolve() for target in targets.values()]
     if len(set(files)) < len(files):
         raise TraceError("two formats have the same file: name another one")

@@ -1,52 +1,108 @@
-"""Writers of query results, one per output format.
+"""Query results in every output format, and the options --format, --limit and -o.
 
 ``table`` is for reading: rows too wide for the terminal are written with one column per line.
 The other formats are for programs. A note about omitted rows goes to stderr. A terminal gets
 visible symbols instead of control characters; pipes and files get the characters. In ``csv``
-and ``markdown`` lists and structures are JSON; in ``json`` and ``jsonl`` NaN and infinities,
-which JSON lacks, are null.
+and ``markdown`` lists and structures are JSON; in ``json`` and ``jsonl`` NaN and infinities
+are null.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import csv
 import itertools
 import json
 import math
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.errors import NotWritable
-from roast_analyze.open.load import quoted
+from roast_analyze.output_paths import refuse_to_overwrite
+from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from duckdb import DuckDBPyRelation
 
+    from roast_analyze.open.session import Session
+
+#: Default limit of the rows of a table in the terminal.
+TABLE_ROWS: Final = 1000
+
+_BY_SUFFIX: Final = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+    ".md": "markdown",
+}
+
 _BATCH_ROWS: Final = 10_000
-_TIME_WITH_ZONE: Final = "TIMESTAMP WITH TIME ZONE"
 
 Row = tuple[Any, ...]
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--format",
+        choices=(*_WRITERS, "parquet"),
+        help="output format (default: by the suffix of FILE, else table)",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=_row_count,
+        help=f"write at most N rows, 0 for all (default: {TABLE_ROWS} for a table, else all)",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout"
+    )
+
+
+def _row_count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"invalid number of rows {text!r}: use 20, or 0 for all"
+        )
+    return int(text)
+
+
+def complete_options(options: argparse.Namespace, traces: Sequence[Path]) -> None:
+    """Set the defaults of the options, and check that FILE is not one of the traces.
+
+    A limit of None means all rows.
+    """
+    if options.output is not None:
+        refuse_to_overwrite(traces, options.output)
+    if options.format is None:
+        suffix = options.output.suffix.lower() if options.output else ""
+        options.format = _BY_SUFFIX.get(suffix, "table")
+    if options.limit is None and options.format == "table":
+        options.limit = TABLE_ROWS
+    options.limit = options.limit or None
+
+
+def write_result(
+    trace: Session, relation: DuckDBPyRelation, options: argparse.Namespace, query: str = ""
+) -> None:
+    """Write the rows of a relation of a trace with completed options."""
+    import duckdb
+
+    try:
+        write(relation, options.format, options.output, options.limit)
+    except duckdb.Error as error:
+        raise trace.explain(error, query) from None
 
 
 def write(
     relation: DuckDBPyRelation, name: str, output: Path | None, limit: int | None = None
 ) -> None:
-    """Write the rows of a relation.
-
-    Parameters
-    ----------
-    relation : duckdb.DuckDBPyRelation
-    name : str
-        Name of the format.
-    output : Path or None
-        File to write; None is stdout.
-    limit : int, optional
-        Maximum number of rows; None is all.
+    """Write at most `limit` rows of a relation in a format, to stdout without `output`.
 
     Raises
     ------
@@ -59,7 +115,12 @@ def write(
     if limit is not None:
         relation = relation.limit(limit + 1)  # one more, to detect that rows are omitted
     if name == "parquet":
-        is_cut = _write_parquet(relation, output, limit)
+        if output is None:
+            raise NotWritable("parquet cannot be written to stdout: use -o FILE")
+        frame = relation.pl()
+        with _errors_named(output):
+            frame[:limit].write_parquet(output)
+        is_cut = limit is not None and len(frame) > limit
     else:
         rows = relation.iter_rows(_BATCH_ROWS)
         # Run the query before the file is opened: a query that fails must not truncate it.
@@ -89,25 +150,23 @@ class _VisibleTerminal:
         self.isatty = terminal.isatty
 
     def write(self, text: str) -> int:
-        from roast_analyze.safe_text import visible
-
         return self._terminal.write(visible(text))
 
 
 def _writable_columns(relation: DuckDBPyRelation) -> DuckDBPyRelation:
-    """Make the names of columns unique, and convert times with a zone to text.
+    """Make the names of columns unique, and convert times with a zone to text."""
+    from roast_analyze.open.load import quoted
 
-    JSON objects and Parquet files cannot have two columns of one name; DuckDB returns times
-    with a zone only with another library.
-    """
     columns: dict[str, str] = {}
     for i, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), 1):
+        # JSON objects and Parquet files cannot have two columns of one name.
         unique = name
         for number in itertools.count(1):
             if unique.casefold() not in columns:
                 break
             unique = f"{name}_{number}"
-        cast = "::VARCHAR" if str(type_) == _TIME_WITH_ZONE else ""
+        # DuckDB returns these as Python objects only with the library pytz.
+        cast = "::VARCHAR" if str(type_) == "TIMESTAMP WITH TIME ZONE" else ""
         columns[unique.casefold()] = f"#{i}{cast} AS {quoted(unique)}"
     return relation.project(", ".join(columns.values()))
 
@@ -124,13 +183,16 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
     from roast_analyze.commands import terminal
 
     shown = list(rows)
+    # All rows are needed for the widths of the columns.
     texts = [[terminal.cell(_text(value)).plain for value in row] for row in shown]
     names = [terminal.cell(column).plain for column in columns]
     widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(names)]
     room = terminal.width() if file.isatty() else math.inf
-    right = [all(isinstance(row[i], int | float) for row in shown) for i in range(len(names))]
     lines: list[str] = []
     if sum(widths) + 2 * len(widths) <= room:
+        right = [
+            all(isinstance(row[i], int | float) for row in shown) for i in range(len(names))
+        ]
         for cells in [names, ["─" * width for width in widths], *texts]:
             aligned = zip(cells, widths, right, strict=True)
             padded = (c.rjust(n) if is_right else c.ljust(n) for c, n, is_right in aligned)
@@ -153,6 +215,7 @@ def _write_csv(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
 
 
 def _write_json(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
+    # Rows are written as they come: a result can be larger than the memory.
     separator = "[\n"
     for row in rows:
         file.write(separator + _json_object(columns, row))
@@ -166,8 +229,6 @@ def _write_jsonl(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
 
 
 def _write_markdown(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
-    from roast_analyze.safe_text import visible
-
     def line(cells: Any) -> str:
         texts = (" ".join(visible(_text(cell)).split()) for cell in cells)
         return "| " + " | ".join(t.replace("\\", "\\\\").replace("|", "\\|") for t in texts)
@@ -175,16 +236,6 @@ def _write_markdown(columns: list[str], rows: Iterator[Row], file: IO[str]) -> N
     file.write(line(columns) + " |\n|" + " --- |" * len(columns) + "\n")
     for row in rows:
         file.write(line(row) + " |\n")
-
-
-def _write_parquet(relation: DuckDBPyRelation, output: Path | None, limit: int | None) -> bool:
-    """Write the rows; return whether rows are omitted."""
-    if output is None:
-        raise NotWritable("parquet cannot be written to stdout: use -o FILE")
-    frame = relation.pl()
-    with _errors_named(output):
-        frame[:limit].write_parquet(output)
-    return limit is not None and len(frame) > limit
 
 
 _WRITERS: Final[dict[str, Callable[[list[str], Iterator[Row], IO[str]], None]]] = {
@@ -214,6 +265,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float | Decimal):
+        # JSON has neither NaN nor infinities.
         return float(value) if math.isfinite(value) else None
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}

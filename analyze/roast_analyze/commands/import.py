@@ -16,15 +16,14 @@ For example:
 
 from __future__ import annotations
 
+import argparse
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roast_analyze.errors import TraceError
 from roast_analyze.report.quantities import counted
-
-if TYPE_CHECKING:
-    import argparse
+from roast_analyze.safe_text import visible
 
 TOOLS: Final = ("darshan", "yappi", "dump")
 
@@ -54,14 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Import the files."""
-    if options.tool not in TOOLS:
-        raise TraceError(f"unknown tool {options.tool!r}: choose from {', '.join(TOOLS)}")
     _check_options(options)
     if options.tool == "dump":
         from roast_analyze.imports import dump
 
-        if len(options.files) > 1:
-            raise TraceError(f"expected one dump, got {len(options.files)}")
         summary = dump.convert(options.files[0], options.output)
         _print(f"{options.output}: {summary}")
         return
@@ -75,6 +70,7 @@ def run(options: argparse.Namespace) -> None:
             from roast_analyze.export.scope import find_workers
             from roast_analyze.open.session import Session
 
+            # Yappi does not record where it ran, so the user names the worker.
             with Session(options.into) as trace:
                 found = find_workers(trace, options.worker)
             if len(found) != 1:
@@ -93,24 +89,22 @@ def run(options: argparse.Namespace) -> None:
 
 def _check_options(options: argparse.Namespace) -> None:
     """Check that the options belong to the tool and that none is missing."""
-    required = "--output" if options.tool == "dump" else "--into"
-    target = options.output if options.tool == "dump" else options.into
-    if target is None:
-        raise TraceError(f"{options.tool} needs {required} TRACE")
-    foreign = {
-        "--into": options.into if options.tool == "dump" else None,
-        "--output": options.output if options.tool != "dump" else None,
-        "--worker": options.worker if options.tool != "yappi" else None,
-        "--clock": options.clock if options.tool != "yappi" else None,
-    }
-    if given := [name for name, value in foreign.items() if value is not None]:
-        raise TraceError(f"{given[0]} is not an option of {options.tool}: use {required}")
-    if str(target) == "-":
-        raise TraceError(f"{required} cannot be stdout: name a file")
+    tool = options.tool
+    if tool not in TOOLS:
+        raise TraceError(f"unknown tool {tool!r}: choose from {', '.join(TOOLS)}")
+    required = "output" if tool == "dump" else "into"
+    if getattr(options, required) is None:
+        raise TraceError(f"{tool} needs --{required} TRACE")
+    allowed = {required, "worker", "clock"} if tool == "yappi" else {required}
+    for name in ("into", "output", "worker", "clock"):
+        if name not in allowed and getattr(options, name) is not None:
+            raise TraceError(f"--{name} is not an option of {tool}: use --{required}")
+    if str(getattr(options, required)) == "-":
+        raise TraceError(f"--{required} cannot be stdout: name a file")
+    if tool == "dump" and len(options.files) > 1:
+        raise TraceError(f"expected one dump, got {len(options.files)}")
 
 
 def _print(text: str) -> None:
-    from roast_analyze.safe_text import visible
-
     # Numbers contain no-break spaces, which some terminals do not wrap at.
     print(visible(text).replace("\xa0", " "))

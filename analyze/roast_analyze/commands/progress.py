@@ -7,6 +7,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from roast_analyze.safe_text import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,21 +20,9 @@ DELAY_SECONDS = 2.0
 
 @contextlib.contextmanager
 def progress(name: str, stage: str, *, measured: bool = True) -> Iterator[Listener]:
-    """Show the progress of the block.
+    """Show the progress of the block; yield a listener for the stage and its share, 0 to 1.
 
-    Parameters
-    ----------
-    name : str
-        Name of the trace.
-    stage : str
-        Name of the first stage.
-    measured : bool
-        Whether the listener will be called; if not, the bar only pulses.
-
-    Yields
-    ------
-    Listener
-        To be called with the stage and its finished share, from 0 to 1.
+    If the progress is not `measured`, the listener is never called, and the bar only pulses.
     """
     if not sys.stderr.isatty():
         yield lambda _stage, _share: None
@@ -40,8 +30,6 @@ def progress(name: str, stage: str, *, measured: bool = True) -> Iterator[Listen
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    from roast_analyze.safe_text import visible
 
     columns = (TextColumn("{task.description}"), BarColumn())
     share = (TaskProgressColumn(),) if measured else ()
@@ -58,5 +46,5 @@ def progress(name: str, stage: str, *, measured: bool = True) -> Iterator[Listen
         yield listener
     finally:
         timer.cancel()
-        timer.join()
+        timer.join()  # it may be starting the bar
         bars.stop()

@@ -20,19 +20,13 @@ For example:
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from roast_analyze.commands.format_options import (
-    add_format,
-    check_output,
-    chosen_format,
-    chosen_limit,
-)
+from roast_analyze.commands.formats import add_format, complete_options, write_result
 from roast_analyze.commands.trace_args import (
-    STDIN,
     TRACE_HELP,
     add_reading,
     add_time_range,
@@ -40,9 +34,7 @@ from roast_analyze.commands.trace_args import (
     open_trace,
 )
 from roast_analyze.errors import QueryError
-
-if TYPE_CHECKING:
-    import argparse
+from roast_analyze.output_paths import STDIN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,19 +79,11 @@ def run(options: argparse.Namespace) -> None:
             "expected TRACE… QUERY, got one argument: pass the query last, with --file FILE, "
             "or as - for stdin"
         )
-    check_output(options, traces)
+    complete_options(options, traces)
     parameters = _parse_parameters(options.parameters)
     query = _read_query(options, traces)
     with open_trace(traces, options, views=options.views, unsafe=options.unsafe) as trace:
-        import duckdb
-
-        from roast_analyze.commands.formats import write
-
-        rows = trace.sql(query, parameters)
-        try:
-            write(rows, chosen_format(options), options.output, chosen_limit(options))
-        except duckdb.Error as error:
-            raise trace.explain(error, query) from None
+        write_result(trace, trace.sql(query, parameters), options, query)
 
 
 def _read_query(options: argparse.Namespace, traces: list[Path]) -> str:
@@ -116,7 +100,7 @@ def _read_query(options: argparse.Namespace, traces: list[Path]) -> str:
     else:
         return str(name)
     try:
-        return text.decode("utf-8-sig")
+        return text.decode("utf-8-sig")  # editors of Windows begin a file with a mark
     except UnicodeDecodeError:
         raise QueryError(f"the query in {source} is not UTF-8: save it as UTF-8") from None
 
@@ -132,17 +116,12 @@ def _parse_parameters(words: list[str]) -> dict[str, object]:
         name = name.removeprefix("$")
         if name in parameters:
             raise QueryError(f"${name} has two values: pass one")
-        parameters[name] = _parse_value(value)
+        try:
+            parsed = json.loads(value, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            parsed = value
+        parameters[name] = value if isinstance(parsed, dict) else parsed
     return parameters
-
-
-def _parse_value(text: str) -> object:
-    """Return the value of a text that is JSON, or else the text itself."""
-    try:
-        value = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return text
-    return text if isinstance(value, dict) else value
 
 
 def _refuse(constant: str) -> None:

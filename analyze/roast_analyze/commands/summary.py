@@ -10,26 +10,19 @@ Several traces are compared with each other. For example:
 
 from __future__ import annotations
 
+import argparse
 import sys
 import webbrowser
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from roast_analyze.commands.progress import progress
-from roast_analyze.commands.trace_args import (
-    STDIN,
-    add_reading,
-    add_time_range,
-    open_trace,
-    without_stdin,
-)
+from roast_analyze.commands.trace_args import add_reading, add_time_range, open_trace
 from roast_analyze.errors import NotWritable, TraceError
+from roast_analyze.export.files import check_place
 from roast_analyze.open.discover import SUFFIXES, group_by_trace, trace_name
+from roast_analyze.output_paths import STDIN, refuse_to_overwrite
 from roast_analyze.safe_text import visible
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
         traces = [(options.traces[0],)]
     if options.html is not None:
         page = _write_report(traces, options)
-        print(f"report: {page}", flush=True)
+        print(f"report: {page}", flush=True)  # before a browser writes to the terminal
         if options.open:
             _open_in_browser(page)
         return
@@ -95,7 +88,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> Path:
-    from roast_analyze.output_paths import refuse_to_overwrite
     from roast_analyze.report import write_comparison, write_report
 
     if isinstance(options.html, Path):
@@ -110,15 +102,12 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
             name = f"{name}-and-{rest}"
         target = first.absolute().parent / f"{name}.html"
     # Checked before the traces are read, which can take minutes.
-    if target.is_dir():
-        raise NotWritable(f"{str(target)!r} is a folder: name a file for the report")
-    if not target.absolute().parent.is_dir():
-        raise NotWritable(f"the folder {str(target.parent)!r} of the report does not exist")
+    check_place(target)
     if target.name.endswith(SUFFIXES) and target.exists():
         raise NotWritable(
             f"{str(target)!r} is named like a trace: put the traces before --html FILE"
         )
-    refuse_to_overwrite(without_stdin(options.traces), target)
+    refuse_to_overwrite(options.traces, target)
     opener = partial(open_trace, options=options)
     try:
         if len(traces) > 1:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -34,11 +32,17 @@ _OUTCOMES: Final = (
     "memory", "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished",
 )  # fmt: skip
 
-_LONG_TEXT_LIMIT: Final = 240
-
 
 def _per_second(value: float | None) -> str:
     return count(value) if value is None or value >= 100 else number(value)
+
+
+def _entries(ends: list[int]) -> str:
+    return "–".join(map(count, ends))
+
+
+def _long_cell(value: object) -> Text:
+    return cell(value, limit=240)
 
 
 @dataclass(frozen=True)
@@ -49,9 +53,9 @@ class _Table:
     ----------
     title : str
     query : str
-        Returns all rows; the first `limit` are shown.
-    columns : tuple of (str, callable)
-        Heading, right-aligned if it begins with ``>``, and formatter of each column.
+        Returns all rows; the first `limit` are shown. Its column names are the headings.
+    formats : tuple of callable
+        Formatter of each column. Columns of text are left-aligned.
     limit : int
     source : str
         Where to find the other rows.
@@ -61,179 +65,115 @@ class _Table:
 
     title: str
     query: str
-    columns: tuple[tuple[str, Callable[[Any], object]], ...]
-    limit: int
-    source: str
+    formats: tuple[Callable[[Any], object], ...]
+    limit: int = 5
+    source: str = ""
     optional: str = ""
 
 
 _TABLES: Final = (
     _Table(
         "Losses",
-        "SELECT reason, records, detail FROM loss",
-        (("loss", cell), (">records", count), ("detail", cell)),
+        "SELECT reason AS loss, records, detail FROM loss",
+        (cell, count, cell),
         8,
         "roast-analyze check",
     ),
     _Table(
         "Tasks by prefix",
-        "SELECT prefix, task_runs, memory, erred, retried + lost, compute_seconds, "
-        "mean_compute_seconds, max_compute_seconds FROM prefixes",
-        (
-            ("prefix", cell),
-            (">attempts", count),
-            (">done", count),
-            (">erred", count),
-            (">retried", count),
-            (">compute", seconds),
-            (">mean", seconds),
-            (">max", seconds),
-        ),
+        "SELECT prefix, task_runs AS attempts, memory AS done, erred, "
+        "retried + lost AS retried, compute_seconds AS compute, "
+        "mean_compute_seconds AS mean, max_compute_seconds AS max FROM prefixes",
+        (cell, count, count, count, count, seconds, seconds, seconds),
         12,
         "the view prefixes",
     ),
     _Table(
         "Datasets (events/s per thread)",
-        "SELECT dataset, files, chunks, failed_attempts, events, compute_seconds, "
-        "events_per_second FROM datasets",
-        (
-            ("dataset", cell),
-            (">files", count),
-            (">chunks", count),
-            (">failed", count),
-            (">events", count),
-            (">compute", seconds),
-            (">events/s", _per_second),
-        ),
+        "SELECT dataset, files, chunks, failed_attempts AS failed, events, "
+        'compute_seconds AS compute, events_per_second AS "events/s" FROM datasets',
+        (cell, count, count, count, count, seconds, _per_second),
         12,
         "the view datasets",
     ),
     _Table(
         "Chunk cost (sizes in events)",
-        "SELECT dataset, fixed_seconds, 1000 * seconds_per_event, relative_error, "
-        "median_events, recommended_events, note FROM chunk_costs WHERE method IS NOT NULL "
-        "UNION ALL "
+        'SELECT dataset, fixed_seconds AS fixed, 1000 * seconds_per_event AS "per 1,000", '
+        "relative_error AS error, median_events AS size, recommended_events AS recommended, "
+        "note AS reason FROM chunk_costs WHERE is_known UNION ALL "
         "SELECT CASE WHEN count(*) = 1 THEN any_value(dataset) "
         "ELSE count(*) || ' datasets' END, NULL, NULL, NULL, NULL, NULL, note "
-        "FROM chunk_costs WHERE method IS NULL GROUP BY note",
-        (
-            ("dataset", cell),
-            (">fixed", seconds),
-            (">per 1,000", seconds),
-            (">error", share),
-            (">size", count),
-            (">recommended", count),
-            ("reason", cell),
-        ),
+        "FROM chunk_costs WHERE NOT is_known GROUP BY note",
+        (cell, seconds, seconds, share, count, count, cell),
         6,
         "the view chunk_costs",
     ),
     _Table(
         "Workers",
-        "SELECT name, worker, nthreads, task_runs, compute_seconds, compute_seconds / "
-        "nullif(nthreads * (coalesce(removed_t, stop_t) - coalesce(added_t, start_t)), 0), "
-        "peak_memory_bytes, removed_t - start_t "
+        "SELECT name, worker, nthreads AS threads, task_runs AS tasks, "
+        "compute_seconds AS compute, compute_seconds / "
+        "nullif(nthreads * (coalesce(removed_t, stop_t) - coalesce(added_t, start_t)), 0) "
+        'AS busy, peak_memory_bytes AS "peak mem.", removed_t - start_t AS "left after" '
         "FROM workers, (SELECT start_t, stop_t FROM run) ORDER BY compute_seconds DESC",
-        (
-            ("name", cell),
-            ("worker", cell),
-            (">threads", count),
-            (">tasks", count),
-            (">compute", seconds),
-            (">busy", share),
-            (">peak mem.", byte_size),
-            (">left after", seconds),
-        ),
+        (cell, cell, count, count, seconds, share, byte_size, seconds),
         16,
         "the view workers",
-        optional=">left after",
+        optional="left after",
     ),
     _Table(
         "Slow files and workers",
-        "SELECT relative_duration, 'file', chunks, filename FROM files WHERE is_slow "
-        "UNION ALL SELECT relative_duration, 'worker', chunks, worker FROM workers "
-        "WHERE is_slow ORDER BY relative_duration DESC",
-        ((">× median", "{:.2f}".format), ("what", cell), (">chunks", count), ("name", cell)),
+        "SELECT printf('%.2f ± %.2f', relative_duration, relative_duration_error) "
+        'AS "× median", what, chunks, name FROM ('
+        "SELECT *, 'file' AS what, filename AS name FROM files WHERE is_slow UNION ALL BY NAME "
+        "SELECT * EXCLUDE (name), 'worker' AS what, worker AS name FROM workers WHERE is_slow"
+        ") ORDER BY relative_duration DESC",
+        (str, cell, count, cell),
         5,
         "relative_duration in the views files and workers",
     ),
     _Table(
         "Slowest attempts",
-        "SELECT compute_seconds, outcome, worker, key FROM task_runs "
+        "SELECT compute_seconds AS compute, outcome, worker, key FROM task_runs "
         "WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT 5",
-        ((">compute", seconds), ("outcome", cell), ("worker", cell), ("key", cell)),
-        5,
-        "",
+        (seconds, cell, cell, cell),
     ),
     _Table(
         "Slowest chunks",
-        "SELECT compute_seconds, events_per_second, [entry_start, entry_stop], dataset, "
-        "filename FROM chunks WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT 5",
-        (
-            (">compute", seconds),
-            (">events/s", _per_second),
-            (">entries", lambda entries: "–".join(map(count, entries))),
-            ("dataset", cell),
-            ("file", cell),
-        ),
-        5,
-        "",
+        'SELECT compute_seconds AS compute, events_per_second AS "events/s", '
+        "[entry_start, entry_stop] AS entries, dataset, filename AS file FROM chunks "
+        "WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT 5",
+        (seconds, _per_second, _entries, cell, cell),
     ),
     _Table(
         "Slowest files",
-        "SELECT events_per_second, compute_seconds, events, failed_attempts, filename "
-        "FROM files WHERE events_per_second IS NOT NULL ORDER BY events_per_second LIMIT 5",
-        (
-            (">events/s", _per_second),
-            (">compute", seconds),
-            (">events", count),
-            (">failed", count),
-            ("file", cell),
-        ),
-        5,
-        "",
+        'SELECT events_per_second AS "events/s", compute_seconds AS compute, events, '
+        "failed_attempts AS failed, filename AS file FROM files "
+        "WHERE events_per_second IS NOT NULL ORDER BY events_per_second LIMIT 5",
+        (_per_second, seconds, count, count, cell),
     ),
     _Table(
         "Branches by read time",
-        "SELECT sum(read_seconds) AS reading, sum(read_share), sum(compressed_bytes) AS size, "
-        "sum(byte_share), branch FROM branches GROUP BY branch "
-        "ORDER BY reading DESC NULLS LAST, size DESC NULLS LAST, branch",
-        (
-            (">read time", seconds),
-            (">share", share),
-            (">size", byte_size),
-            (">share", share),
-            ("branch", cell),
-        ),
+        'SELECT sum(read_seconds) AS "read time", sum(read_share) AS share, '
+        "sum(compressed_bytes) AS size, sum(byte_share) AS share, branch FROM branches "
+        "GROUP BY branch ORDER BY 1 DESC NULLS LAST, 3 DESC NULLS LAST, branch",
+        (seconds, share, byte_size, share, cell),
         6,
         "the view branches",
     ),
     _Table(
         "Sections",
-        "SELECT seconds, compute_share, executions, mean_seconds, dataset, name "
-        "FROM section_totals",
-        (
-            (">time", seconds),
-            (">share", share),
-            (">executions", count),
-            (">mean", seconds),
-            ("dataset", cell),
-            ("name", cell),
-        ),
+        "SELECT seconds AS time, compute_share AS share, executions, mean_seconds AS mean, "
+        "dataset, name FROM section_totals",
+        (seconds, share, count, seconds, cell, cell),
         8,
         "the view section_totals",
     ),
     _Table(
         "Failures",
-        "SELECT f.t - run.start_t, what, f.worker, "
-        "concat_ws(': ', key, coalesce(exception, detail)) "
+        "SELECT f.t - run.start_t AS time, what, f.worker, "
+        "concat_ws(': ', key, coalesce(cause, detail)) AS \"task and error\" "
         "FROM failures AS f, (SELECT start_t FROM run) AS run ORDER BY f.t",
-        (
-            (">time", seconds),
-            ("what", cell),
-            ("worker", cell),
-            ("task and error", partial(cell, limit=_LONG_TEXT_LIMIT)),
-        ),
+        (seconds, cell, cell, _long_cell),
         8,
         "the view failures",
     ),
@@ -245,31 +185,32 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row("Trace", cell(trace.path.name or trace.path))
+    [(label,)] = trace.sql("SELECT string_agg(DISTINCT label, ', ') FROM trace_info").fetchall()
+    name = trace.path.name or trace.path
+    grid.add_row("Trace", cell(f"{name} ({label})" if label else name))
     for name, text in _facts(trace):
         grid.add_row(Text(name), cell(text))
     yield grid
     for definition in _TABLES:
-        if rows := trace.sql(definition.query).fetchall():
-            yield ""
-            yield _render(definition, rows)
-
-
-def _render(definition: _Table, rows: list[tuple[Any, ...]]) -> RenderableType:
-    columns = [
-        (i, heading, write)
-        for i, (heading, write) in enumerate(definition.columns)
-        if heading != definition.optional or any(row[i] is not None for row in rows)
-    ]
-    shown = table(
-        [heading for _, heading, _ in columns],
-        [[write(row[i]) for i, _, write in columns] for row in rows[: definition.limit]],
-        definition.title,
-    )
-    rest = len(rows) - definition.limit
-    return (
-        shown if rest <= 0 else Group(shown, f"… and {count(rest)} more: {definition.source}")
-    )
+        relation = trace.sql(definition.query)
+        rows = relation.fetchall()
+        if not rows:
+            continue
+        columns = [
+            (i, name if write in (cell, _long_cell) else f">{name}", write)
+            for i, (name, write) in enumerate(
+                zip(relation.columns, definition.formats, strict=True)
+            )
+            if name != definition.optional or any(row[i] is not None for row in rows)
+        ]
+        yield ""
+        yield table(
+            [heading for _, heading, _ in columns],
+            [[write(row[i]) for i, _, write in columns] for row in rows[: definition.limit]],
+            definition.title,
+        )
+        if (rest := len(rows) - definition.limit) > 0:
+            yield f"… and {count(rest)} more: {definition.source}"
 
 
 def _facts(trace: Session) -> Iterator[tuple[str, str]]:
@@ -289,24 +230,23 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     yield "Complete", f"no{missing}, see below" if losses else "yes"
     if run["workers"]:
         threads = counted(run["peak_nthreads"], "thread")
-        yield (
-            "Workers",
-            (
-                f"{count(run['workers'])}, at most {count(run['peak_workers'])} at once "
-                f"with {threads}"
-            ),
-        )
+        peak = f"at most {count(run['peak_workers'])} at once with {threads}"
+        yield "Workers", f"{count(run['workers'])}, {peak}"
     if run["compute_seconds"]:
         core_time = f"{seconds(run['core_seconds'])} of core time"
         efficiency = share(run["core_efficiency"])
         yield "Compute", f"{seconds(run['compute_seconds'])} in {core_time}: {efficiency}"
     if run["task_runs"] or not run["chunk_attempts"]:
         outcomes = ", ".join(f"{count(run[name])} {name}" for name in _OUTCOMES if run[name])
-        attempts = counted(run["task_runs"], "attempt")
-        yield (
-            "Tasks",
-            f"{count(run['tasks'])}, {attempts}" + (f": {outcomes}" if outcomes else ""),
-        )
+        attempts = counted(run["task_runs"], "attempt") + (f": {outcomes}" if outcomes else "")
+        yield "Tasks", f"{count(run['tasks'])}, {attempts}"
+        reasons = trace.sql(
+            "SELECT reason, count(*) FROM unattempted "
+            "GROUP BY reason ORDER BY count(*) DESC, reason"
+        ).fetchall()
+        if reasons:
+            text = ", ".join(f"{count(n)} {reason}" for reason, n in reasons)
+            yield "", f"{count(sum(n for _, n in reasons))} never attempted: {text}"
     if run["chunk_attempts"]:
         counts = {
             "failed": run["failed_chunks"] - run["skipped"],
@@ -316,15 +256,16 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         others = "".join(f", {count(n)} {name}" for name, n in counts.items() if n)
         attempts = counted(run["chunk_attempts"], "attempt")
         yield "Chunks", f"{count(run['chunks'])} done in {attempts}{others}"
+    if run["skipped_files"]:
+        yield "Files", f"{counted(run['skipped_files'], 'file')} skipped: events are missing"
+    if run["chunk_attempts"]:
         speed = rate(run["events_per_second"], "events")
         wall = seconds(run["chunk_wall_seconds"])
         yield "Events", f"{count(run['events'])}, {speed} over {wall}"
         if run["merge_seconds"] and run["chunk_seconds"]:
             fraction = share(run["merge_seconds"] / run["chunk_seconds"])
-            yield (
-                "Merging",
-                f"{seconds(run['merge_seconds'])}, {fraction} of the time of chunks",
-            )
+            text = f"{seconds(run['merge_seconds'])}, {fraction} of the time of chunks"
+            yield "Merging", text
     sizes = {
         "results": run["output_bytes"],
         "read": run["bytes_read"],

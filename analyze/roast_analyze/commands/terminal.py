@@ -35,17 +35,7 @@ def cell(value: object, limit: int = CELL_LIMIT) -> Text:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None
 ) -> Table:
-    """Lay out rows; a column whose name begins with ``>`` is right-aligned.
-
-    Right-aligned columns and addresses of workers are not wrapped.
-
-    Parameters
-    ----------
-    columns : sequence of str
-    rows : iterable of sequence
-        Values in the order of the columns.
-    title : str, optional
-    """
+    """Lay out rows; a column whose name begins with ``>`` is right-aligned."""
     result = Table(
         title=None if title is None else Text(title, style="bold"),
         title_justify="left",
@@ -56,6 +46,7 @@ def table(
     )
     for name in columns:
         right = name.startswith(">")
+        # Numbers and addresses are compared and copied, so they are not wrapped.
         result.add_column(
             Text(name.removeprefix(">")),
             justify="right" if right else "left",
@@ -72,15 +63,13 @@ def width() -> int:
     return Console().width
 
 
-def print_out(*parts: RenderableType, width: int | None = None) -> None:
-    """Print to stdout, with colors if it is a terminal.
-
-    The text is rendered before it is written, because rich exits on a broken pipe.
-    """
+def print_out(*parts: RenderableType) -> None:
+    """Print to stdout, with colors if it is a terminal."""
+    # The text is rendered before it is written, because rich exits on a broken pipe.
     target = Console()
     console = Console(
         file=StringIO(),
-        width=width or target.width,
+        width=target.width,
         force_terminal=target.is_terminal,
         color_system=target.color_system if target.is_terminal else None,  # type: ignore[arg-type]
         no_color=target.no_color,

@@ -5,32 +5,29 @@ Warnings about skipped views and an unusable cache are printed on stderr.
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import contextlib
 import shutil
 import sys
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.progress import progress
+from roast_analyze.errors import CacheNotUsed, TraceError, ViewSkipped
+from roast_analyze.output_paths import STDIN
+from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Iterator, Sequence
-
     from roast_analyze.open.session import Session
-
-#: Name of standard input.
-STDIN: Final = "-"
 
 TRACE_HELP: Final = (
     "a trace file, a folder of segments, a quoted pattern for either, or - for stdin; the "
     "column trace_id identifies the rows of several traces"
 )
-
-_COPIED_BYTES: Final = 2**20
 
 
 def add_traces(parser: argparse.ArgumentParser) -> None:
@@ -81,11 +78,6 @@ def add_views(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def without_stdin(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths except that of standard input."""
-    return [path for path in paths if str(path) != STDIN]
-
-
 def open_trace(
     paths: Sequence[Path],
     options: argparse.Namespace,
@@ -94,33 +86,19 @@ def open_trace(
     unsafe: bool = False,
     limited: bool = True,
 ) -> Session:
-    """Open traces, or parts of one, with the options of a command.
+    """Open traces with the options of a command, limited to its time range if `limited`.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-    options : argparse.Namespace
-        With the options of :func:`add_reading` and, if `limited`, :func:`add_time_range`.
-    views : sequence of Path or None
-        Folders of the user's own views; None means the default folders.
-    unsafe : bool
-        Whether queries may do more than read the trace.
-    limited : bool
-        Whether to read only the time range.
-
-    Raises
-    ------
-    TraceError
-        As :class:`roast_analyze.Trace` does.
+    `views` and `unsafe` are as in :class:`roast_analyze.Trace`, and so are the errors.
     """
     with progress(paths[0].name, "reading") as listener, _warnings_printed():
-        from roast_analyze.errors import TraceError
+        # Imported here, because DuckDB would slow down the help text of a command.
         from roast_analyze.open.session import Session
 
         copied = _copy_stdin() if STDIN in map(str, paths) else None
         try:
             return Session(
                 *(copied if copied and str(path) == STDIN else path for path in paths),
+                # The copy is removed at exit, so its tables would never be used again.
                 cache=options.cache and copied is None,
                 memory_limit=options.memory_limit,
                 views=views,
@@ -143,16 +121,14 @@ def _copy_stdin() -> Path:
     atexit.register(folder.cleanup)
     path = Path(folder.name) / "stdin.jsonl"
     with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file, _COPIED_BYTES)
+        shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
     return path
 
 
 @contextlib.contextmanager
 def _warnings_printed() -> Iterator[None]:
     """Print warnings of roast on stderr; issue all others again."""
-    from roast_analyze.errors import CacheNotUsed, ViewSkipped
-    from roast_analyze.safe_text import visible
-
+    # Recorded, because Python prints the source line of a warning, too.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ViewSkipped)
         warnings.simplefilter("always", CacheNotUsed)

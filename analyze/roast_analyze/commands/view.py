@@ -13,17 +13,14 @@ For example:
 
 from __future__ import annotations
 
+import argparse
 import re
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.commands.format_options import (
-    add_format,
-    check_output,
-    chosen_format,
-    chosen_limit,
-)
+from roast_analyze.commands.formats import add_format, complete_options, write, write_result
 from roast_analyze.commands.trace_args import (
     TRACE_HELP,
     add_reading,
@@ -34,9 +31,6 @@ from roast_analyze.commands.trace_args import (
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
     from roast_analyze.open.views import View
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
@@ -67,19 +61,25 @@ def run(options: argparse.Namespace) -> None:
     named = words and _NAME.fullmatch(words[-1]) and not Path(words[-1]).exists()
     name = words.pop() if named else None
     traces = [Path(word) for word in words]
-    check_output(options, traces)
+    complete_options(options, traces)
     if name and not options.describe:
         if not traces:
             raise TraceError(f"no trace given for {name!r}: roast-analyze view TRACE… [NAME]")
-        _write_view(name, traces, options)
+        with open_trace(traces, options, views=options.views) as trace:
+            write_result(trace, trace.view(name), options)
         return
-    views = _views(traces, options)
-    if name:
-        from roast_analyze.open.views import check_view_name
+    from roast_analyze.open.database import documented_views
+    from roast_analyze.open.views import check_view_name
 
+    if traces:
+        with open_trace(traces, options, views=options.views, limited=False) as trace:
+            views = trace.views()
+    else:
+        views = documented_views()
+    if name:
         check_view_name(name, [view.name for view in views])
         views = [view for view in views if view.name == name]
-    if chosen_format(options) == "table" and not options.output:
+    if options.format == "table" and not options.output:
         (_print_descriptions if options.describe else _print_list)(views)
     elif options.describe:
         columns = [(v.name, c.name, c.type, c.comment) for v in views for c in v.columns]
@@ -89,33 +89,12 @@ def run(options: argparse.Namespace) -> None:
         _write_rows(["view", "topic", "meaning"], rows, options)
 
 
-def _write_view(name: str, traces: Sequence[Path], options: argparse.Namespace) -> None:
-    import duckdb
-
-    from roast_analyze.commands.formats import write
-
-    with open_trace(traces, options, views=options.views) as trace:
-        rows = trace.view(name)
-        try:
-            write(rows, chosen_format(options), options.output, chosen_limit(options))
-        except duckdb.Error as error:
-            raise trace.explain(error) from None
-
-
-def _views(traces: Sequence[Path], options: argparse.Namespace) -> list[View]:
-    if traces:
-        with open_trace(traces, options, views=options.views, limited=False) as trace:
-            return trace.views()
-    from roast_analyze.open.database import documented_views
-
-    return documented_views()
-
-
 def _print_list(views: list[View]) -> None:
     """Print one line per view, by topic: the name and the first clause of the comment."""
     from roast_analyze.commands.terminal import print_out, width
     from roast_analyze.safe_text import one_line
 
+    # Laid out by hand: a table of rich would wrap the clauses, and the list be twice as long.
     margin = max(len(view.name) for view in views)
     room = width() - margin - 4
     for topic, members in groupby(views, key=lambda view: view.topic):
@@ -141,11 +120,9 @@ def _write_rows(
     columns: list[str], rows: Sequence[tuple[str, ...]], options: argparse.Namespace
 ) -> None:
     import duckdb
+    import polars as pl
 
-    from roast_analyze.commands.formats import write
-
-    unnested = ", ".join(f'unnest(${i}) AS "{name}"' for i, name in enumerate(columns, 1))
-    lists = [[row[i] for row in rows] for i in range(len(columns))]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
     with duckdb.connect() as connection:
-        relation = connection.sql(f"SELECT {unnested}", params=lists)
-        write(relation, chosen_format(options), options.output, chosen_limit(options))
+        relation = connection.from_arrow(frame.to_arrow())
+        write(relation, options.format, options.output, options.limit)

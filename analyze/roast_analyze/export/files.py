@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STDOUT: Final = (Path("-"), Path("/dev/stdout"))
 
 
-@contextlib.contextmanager
+@contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path, whose file finally replaces the one at `path`.
 
@@ -26,44 +26,29 @@ def replacing(path: Path) -> Iterator[Path]:
         If the file cannot be written; the older file is then unchanged.
     """
     unfinished = path.with_name(path.name + ".part")
-    try:
-        yield unfinished
-        unfinished.replace(path)
-    except OSError as error:
-        raise _not_writable(path, error) from None
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
+    with _writing(path):
+        try:
+            yield unfinished
+            unfinished.replace(path)
+        finally:
+            with suppress(OSError):
+                unfinished.unlink()
 
 
-@contextlib.contextmanager
+@contextmanager
 def text(path: Path) -> Iterator[IO[str]]:
-    """Open a text file for writing, without replacing pipes and devices.
-
-    Raises
-    ------
-    NotWritable
-        If it cannot be written.
-    """
+    """Open a text file for writing; raise :class:`NotWritable` if it cannot be written."""
     if path in STDOUT:
         yield sys.stdout
-    elif path.exists() and not path.is_file() and not path.is_dir():
-        with _opened(path, path) as file:
-            yield file
-    else:
-        with replacing(path) as unfinished, _opened(unfinished, path) as file:
-            yield file
-
-
-@contextlib.contextmanager
-def _opened(path: Path, target: Path) -> Iterator[IO[str]]:
-    try:
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            yield file
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise _not_writable(target, error) from None
+        return
+    with ExitStack() as stack:
+        stack.enter_context(_writing(path))
+        is_stream = path.exists() and not path.is_file() and not path.is_dir()
+        # A pipe or a device is written to, not replaced.
+        target = path if is_stream else stack.enter_context(replacing(path))
+        yield stack.enter_context(
+            target.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+        )
 
 
 def check_place(path: Path, *, is_folder: bool = False) -> None:
@@ -75,23 +60,24 @@ def check_place(path: Path, *, is_folder: bool = False) -> None:
         If its parent folder does not exist, or if it is a file where a folder is expected
         or the reverse.
     """
-    if path in STDOUT:
-        if is_folder:
+    with _writing(path):
+        if is_folder and (path in STDOUT or (path.exists() and not path.is_dir())):
             raise NotWritable(f"{str(path)!r} is not a folder: name a folder")
-        return
-    try:
-        if is_folder:
-            if path.exists() and not path.is_dir():
-                raise NotWritable(f"{str(path)!r} is not a folder: name a folder")
-        elif path.is_dir():
+        if not is_folder and path.is_dir():
             raise NotWritable(f"{str(path)!r} is a folder: name a file")
-        if not path.absolute().parent.is_dir():
-            folder = str(path.absolute().parent)
-            raise NotWritable(f"folder {folder!r} does not exist: create it, or name another")
+        folder = path.absolute().parent
+        if path not in STDOUT and not folder.is_dir():
+            raise NotWritable(
+                f"folder {str(folder)!r} does not exist: create it, or name another"
+            )
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # the reader of a pipe has read enough
+        raise
     except OSError as error:
-        raise _not_writable(path, error) from None
-
-
-def _not_writable(path: Path, error: OSError) -> NotWritable:
-    reason = error.strerror or " ".join(str(error).split())
-    return NotWritable(f"{str(path)!r} cannot be written: {reason}")
+        reason = error.strerror or " ".join(str(error).split())
+        raise NotWritable(f"{str(path)!r} cannot be written: {reason}") from None

@@ -10,40 +10,32 @@ from __future__ import annotations
 import re
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from roast_analyze.export.profiles import SAMPLES, condition_of
-from roast_analyze.export.rows import rows
+from roast_analyze.export.scope import rows
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from roast_analyze.export.scope import Scope
     from roast_analyze.open.session import Session
 
+# A sample for which Dask does not report which of several functions was running counts for
+# the stack of their caller.
 _STACKS: Final = """
-SELECT frames, sum({samples})::BIGINT AS samples
+SELECT frames, sum(coalesce(samples, 0) + coalesce(ambiguous_samples, 0))::BIGINT AS total
 FROM profile_stacks
-WHERE {condition}
+WHERE profiler = 'dask' AND (worker IS NOT NULL OR $of_scheduler) AND {condition}
 GROUP BY frames
-HAVING sum({samples}) > 0
+HAVING total > 0
 ORDER BY frames
 """
 
 
 def write(trace: Session, scope: Scope, file: IO[str]) -> None:
-    """Write the stacks in a scope of a trace.
-
-    Parameters
-    ----------
-    trace : Session
-    scope : Scope
-    file : text file
-    """
-    condition = condition_of(scope)
-    sql = condition.sql if scope.scheduler else f"{condition.sql} AND worker IS NOT NULL"
-    for row in rows(
-        trace, _STACKS.format(samples=SAMPLES, condition=sql), condition.parameters
-    ):
+    """Write the stacks in a scope of a trace to a text file."""
+    condition = scope.condition(begin="start_t", end="stop_t")
+    condition.parameters["of_scheduler"] = scope.scheduler
+    for row in rows(trace, _STACKS, condition):
         line = ";".join(map(_label, row["frames"]))
-        file.write(f"{line or '(no function)'} {row['samples']}\n")
+        file.write(f"{line or '(no function)'} {row['total']}\n")
 
 
 def _label(frame: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Slice:
-    """A time range in whole units, and its data."""
+    """A time range in whole units, at least one long, and its data."""
 
     start: int
     stop: int
@@ -20,22 +20,17 @@ class Slice:
 
 
 def assign_lanes(slices: Iterable[Slice], tolerance: int = 0) -> Iterator[tuple[int, Slice]]:
-    """Assign each slice to a lane, from 0 on, on which it overlaps no other slice.
+    """Yield each slice with the number of a lane on which it overlaps no other slice.
 
     Parameters
     ----------
     slices : iterable of Slice
-        In order of their starts, each at least one unit long.
+        In order of their starts.
     tolerance : int
         Overlap up to which a slice of lane 0 is cut at the start of the next slice. A
         slice that overlaps by more is assigned to another lane.
-
-    Yields
-    ------
-    tuple of int and Slice
-        Lane, and the slice, cut if necessary.
     """
-    last: Slice | None = None
+    last: Slice | None = None  # of lane 0; not yielded before the next one may cut it
     others: list[tuple[int, int]] = []  # stop and number of further lanes, as a heap
     for slice_ in slices:
         if last is None or last.start < slice_.start >= last.stop - tolerance:

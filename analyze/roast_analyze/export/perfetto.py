@@ -14,17 +14,16 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.export.lanes import Slice, assign_lanes
-from roast_analyze.export.rows import rows
-from roast_analyze.export.scope import MOVES_PREFIX, recording_start
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.export.scope import MOVES_PREFIX, recording_start, rows
+from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import IO
 
     from roast_analyze.export.scope import Scope
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 Row = dict[str, Any]
-
-#: Worker, thread and slice.
-_Placed = tuple[str | None, int | None, Slice]
 
 #: Apparent overlap of tasks of one thread, in microseconds: workers convert times to the
 #: scheduler's clock and estimate the offset at each heartbeat. The sample traces have 0.1 s.
@@ -45,21 +41,16 @@ GROUP_RUNS: Final = 200_000
 
 #: Colors of chrome://tracing by rank of the prefix. Perfetto colors by name.
 _COLORS: Final = (
-    "thread_state_runnable",
-    "rail_response",
-    "thread_state_iowait",
-    "rail_animation",
-    "thread_state_running",
-    "olive",
-    "rail_load",
-    "rail_idle",
+    "thread_state_runnable", "rail_response", "thread_state_iowait", "rail_animation",
+    "thread_state_running", "olive", "rail_load", "rail_idle",
     "cq_build_attempt_runnig",  # spelled like this in its list of colors
     "generic_work",
-)
+)  # fmt: skip
 _COLOR_OF_FAILURE: Final = "terrible"
 _COLOR_OF_TRANSFER: Final = "grey"
-_FAILED: Final = ("erred", "retried")
 
+#: Columns that place a slice; the others are its arguments.
+_PLACE: Final = ("worker", "thread", "start", "stop", "chunks")
 #: Times further from the start than this, in seconds, are clipped as invalid.
 _LONGEST: Final = 1e9
 
@@ -126,24 +117,16 @@ WHERE t IS NOT NULL AND {condition}
 #: Counters of a worker: name, and column of each series.
 _COUNTERS: Final = {
     "memory": {
-        "process_bytes": "memory_bytes",
-        "managed_bytes": "managed_bytes",
+        "process_bytes": "memory_bytes", "managed_bytes": "managed_bytes",
         "spilled_bytes": "spilled_bytes",
     },
     "CPU": {"percent": "cpu_percent"},
     "queue": {"processing": "processing", "executing": "executing", "ready": "ready"},
-}
+}  # fmt: skip
 
 
 def write(trace: Session, scope: Scope, file: IO[str]) -> None:
-    """Write the trace events in a scope of a trace.
-
-    Parameters
-    ----------
-    trace : Session
-    scope : Scope
-    file : text file
-    """
+    """Write the trace events in a scope of a trace to a text file."""
     separator = "[\n"
     for event in events(trace, scope):
         file.write(separator + json.dumps(event, allow_nan=False, separators=(",", ":")))
@@ -153,58 +136,41 @@ def write(trace: Session, scope: Scope, file: IO[str]) -> None:
 
 def events(trace: Session, scope: Scope) -> Iterator[Event]:
     """Yield the trace events in a scope of a trace, not ordered by time."""
-    processes = _Processes(dict(trace.sql("SELECT worker, name FROM workers").fetchall()))
-    clock = _Clock(recording_start(trace))
+    if scope.scheduler:
+        return
+    workers = dict(trace.sql("SELECT worker, name FROM workers").fetchall())
+    processes = _Processes(workers, recording_start(trace))
     prefixes = trace.sql(
         "SELECT prefix FROM prefixes ORDER BY compute_seconds DESC NULLS LAST, prefix"
     ).fetchall()
     colors = {prefix: _COLORS[rank % len(_COLORS)] for rank, (prefix,) in enumerate(prefixes)}
-    [(transfers,)] = trace.sql("SELECT count(*) FROM transfers").fetchall()
-    if scope.scheduler:
-        return
-    times = {"begin": "start_t", "end": "stop_t"}
+    task = partial(_task, colors=colors)
+    [(recorded,)] = trace.sql("SELECT count(*) FROM transfers").fetchall()
     for group in _groups(trace, scope):
-        select = partial(_select, trace, group)
-        for runs in (
-            select(_TASKS, begin="compute_start_t", end="compute_stop_t"),
-            # Without a task, a chunk has no prefix.
-            select(_CHUNKS_ALONE, prefix="$prefix IS NULL", **times),
-        ):
-            slices = _task_slices(runs, clock, colors)
-            yield from _lane_events(processes, slices, "thread", JITTER)
-        if transfers:
-            moved = select(_TRANSFERS, workers=("destination",), prefix=MOVES_PREFIX, **times)
-        else:
-            moved = select(_FETCHES, **times)
-        yield from _lane_events(processes, _transfer_slices(moved, clock), "transfer")
-        samples = select(_SAMPLES, prefix=None, begin="t", end="t")
-        yield from _counters(processes, samples, clock)
-
-
-@dataclass(frozen=True)
-class _Clock:
-    """Conversion to microseconds since the start of the recording."""
-
-    start_t: float
-
-    def microseconds(self, t: float) -> int:
-        return round(1e6 * min(max(0.0, t - self.start_t), _LONGEST))
-
-    def slice(self, start_t: float, stop_t: float | None, event: Event) -> Slice:
-        """Return a slice of at least one microsecond, so that it is visible."""
-        start = self.microseconds(start_t)
-        stop = start if stop_t is None else self.microseconds(stop_t)
-        return Slice(start, max(stop, start + 1), event)
+        computed = group.condition(begin="compute_start_t", end="compute_stop_t")
+        yield from processes.slices("thread", rows(trace, _TASKS, computed), task, JITTER)
+        # Without a task, a chunk has no prefix.
+        alone = group.condition(prefix="$prefix IS NULL", begin="start_t", end="stop_t")
+        yield from processes.slices("thread", rows(trace, _CHUNKS_ALONE, alone), task, JITTER)
+        moved = group.condition(begin="start_t", end="stop_t")
+        if recorded:
+            moved = group.condition(
+                workers=("destination",), prefix=MOVES_PREFIX, begin="start_t", end="stop_t"
+            )
+        transfers = rows(trace, _TRANSFERS if recorded else _FETCHES, moved)
+        yield from processes.slices("transfer", transfers, _transfer)
+        sampled = group.condition(prefix=None, begin="t", end="t")
+        yield from processes.counters(rows(trace, _SAMPLES, sampled))
+    yield from processes.metadata()
 
 
 def _groups(trace: Session, scope: Scope) -> list[Scope]:
     """Split a scope into groups of workers; rows without a worker are in the first."""
-    counted = trace.sql(
-        "SELECT worker, sum(task_runs) FROM workers GROUP BY worker ORDER BY worker"
-    ).fetchall()
     groups: list[list[str]] = []
     room = 0
-    for address, runs in counted:
+    for address, runs in trace.sql(
+        "SELECT worker, sum(task_runs) FROM workers GROUP BY worker ORDER BY worker"
+    ).fetchall():
         if scope.workers is not None and address not in scope.workers:
             continue
         if not groups or runs > room:
@@ -217,116 +183,113 @@ def _groups(trace: Session, scope: Scope) -> list[Scope]:
     return [replace(scope, workers=tuple(group)) for group in groups]
 
 
-def _select(trace: Session, scope: Scope, query: str, **columns: Any) -> Iterator[Row]:
-    """Yield the rows of a query in a scope, which has these columns."""
-    condition = scope.condition(**columns)
-    return rows(trace, query.format(condition=condition.sql), condition.parameters)
-
-
-@dataclass
 class _Processes:
-    """Numbers of workers and their lanes, and the events that name them."""
+    """Events of workers and of their lanes, the numbers of which are all different."""
 
-    names: dict[str, str | None]
-    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    pids: dict[str | None, int] = field(default_factory=dict)
-    tids: dict[tuple[object, ...], int] = field(default_factory=dict)
-    threads: dict[int, list[object]] = field(default_factory=dict)
-    pending: list[Event] = field(default_factory=list)
+    def __init__(self, names: dict[str | None, str | None], start_t: float) -> None:
+        self._names = names
+        self._start_t = start_t
+        #: Of a worker; or of a lane: worker, kind of lane, thread, and number among these.
+        self._numbers: dict[tuple[Any, ...], int] = {}
 
-    def new_names(self) -> list[Event]:
-        """Return the events that name what was numbered since the last call."""
-        events, self.pending = self.pending, []
-        return events
+    def slices(
+        self, kind: str, sorted_rows: Iterable[Row], describe: Callable[[Row], Event],
+        tolerance: int = 0,
+    ) -> Iterator[Event]:  # fmt: skip
+        """Yield rows, sorted by worker and thread, as slices on lanes."""
+        for (worker, thread), group in itertools.groupby(
+            sorted_rows, key=lambda row: (row["worker"], row.get("thread"))
+        ):
+            slices = (self._slice(row, describe(row)) for row in group)
+            for lane, slice_ in assign_lanes(slices, 0 if thread is None else tolerance):
+                pid = self._number(worker)
+                tid = self._number(worker, kind, thread, lane)
+                times = {"ts": slice_.start, "dur": slice_.stop - slice_.start}
+                yield {"ph": "X", "pid": pid, "tid": tid, **times, **slice_.data}
 
-    def pid(self, worker: str | None) -> int:
-        """Return the number of a worker."""
-        if worker not in self.pids:
-            pid = self.pids[worker] = next(self.numbers)
-            name = "unknown worker"
-            if worker is not None:
-                called = self.names.get(worker)
+    def counters(self, samples: Iterable[Row]) -> Iterator[Event]:
+        """Yield the quantities of each sample."""
+        for sample in samples:
+            pid, ts = self._number(sample["worker"]), self._microseconds(sample["t"])
+            for name, series in _COUNTERS.items():
+                values = _arguments({label: sample[column] for label, column in series.items()})
+                if values:
+                    yield {"ph": "C", "pid": pid, "ts": ts, "name": name, "args": values}
+
+    def metadata(self) -> Iterator[Event]:
+        """Yield the names and the order of workers and lanes."""
+        threads: dict[str | None, list[object]] = {}
+        for (worker, *lane), number in self._numbers.items():
+            if lane:
+                name = _lane_name(threads.setdefault(worker, []), *lane)
+            elif worker is None:
+                name = "unknown worker"
+            else:
+                called = self._names.get(worker)
                 name = f"worker {worker}" if called in (None, worker) else f"{called} {worker}"
-            self.pending += (
-                _metadata("process_name", pid, pid, name=_text(name)),
-                _metadata("process_sort_index", pid, pid, sort_index=pid),
-            )
-        return self.pids[worker]
+            what = "thread" if lane else "process"
+            place = {"pid": self._numbers[worker,], "tid": number, "ts": 0}
+            for event, args in (
+                (f"{what}_name", {"name": one_line(name)}),
+                (f"{what}_sort_index", {"sort_index": number}),
+            ):
+                yield {"ph": "M", "name": event, **place, "args": args}
 
-    def tid(self, worker: str | None, kind: str, thread: object, lane: int) -> tuple[int, int]:
-        """Return the numbers of a worker and of one of its lanes."""
-        pid = self.pid(worker)
-        key = (pid, kind, thread, lane)
-        if key not in self.tids:
-            tid = self.tids[key] = next(self.numbers)
-            self.pending += (
-                _metadata(
-                    "thread_name", pid, tid, name=self._lane_name(pid, kind, thread, lane)
-                ),
-                _metadata("thread_sort_index", pid, tid, sort_index=tid),
-            )
-        return pid, self.tids[key]
+    def _number(self, *key: object) -> int:
+        return self._numbers.setdefault(key, len(self._numbers) + 1)
 
-    def _lane_name(self, pid: int, kind: str, thread: object, lane: int) -> str:
-        if kind == "transfer":
-            return f"transfers {lane + 1}"
-        if thread is None:
-            return f"unknown thread {lane + 1}"
-        known = self.threads.setdefault(pid, [])
-        if thread not in known:
-            known.append(thread)
-        number = known.index(thread) + 1
-        return f"thread {number}, overlapping" if lane else f"thread {number}"
+    def _microseconds(self, t: float) -> int:
+        return round(1e6 * min(max(0.0, t - self._start_t), _LONGEST))
+
+    def _slice(self, row: Row, event: Event) -> Slice:
+        """Return a slice of at least one microsecond, so that it is visible."""
+        start = self._microseconds(row["start"])
+        stop = start if row["stop"] is None else self._microseconds(row["stop"])
+        return Slice(start, max(stop, start + 1), event)
 
 
-def _metadata(event: str, pid: int, tid: int, **args: object) -> Event:
-    return {"ph": "M", "name": event, "pid": pid, "tid": tid, "ts": 0, "args": args}
+def _lane_name(threads: list[object], kind: str, thread: object, lane: int) -> str:
+    """Return the name of a lane; threads are numbered as they appear in ``threads``."""
+    if kind == "transfer":
+        return f"transfers {lane + 1}"
+    if thread is None:
+        return f"unknown thread {lane + 1}"
+    if thread not in threads:
+        threads.append(thread)
+    return f"thread {threads.index(thread) + 1}{', overlapping' if lane else ''}"
 
 
-def _task_slices(
-    runs: Iterable[Row], clock: _Clock, colors: dict[str | None, str]
-) -> Iterator[_Placed]:
-    for run in runs:
-        times = run.pop("start"), run.pop("stop")
-        thread = run.pop("worker"), run.pop("thread")
-        chunks = run.pop("chunks")
-        prefix = run.get("prefix")
-        color = colors.get(prefix, _COLORS[0])
-        event = {
-            "cat": "task" if "prefix" in run else "chunk",
-            "name": _chunk_name(run, chunks) if chunks else _text(prefix or run["key"]),
-            "cname": _COLOR_OF_FAILURE if run["outcome"] in _FAILED else color,
-            "args": _arguments(run),
-        }
-        yield *thread, clock.slice(*times, event)
+def _task(run: Row, colors: dict[str | None, str]) -> Event:
+    prefix = run.get("prefix")
+    name = _chunk_name(run) if run["chunks"] else one_line(prefix or run["key"]) or "?"
+    has_failed = run["outcome"] in ("erred", "retried")
+    return {
+        "cat": "task" if "prefix" in run else "chunk",
+        "name": name,
+        "cname": _COLOR_OF_FAILURE if has_failed else colors.get(prefix, _COLORS[0]),
+        "args": _arguments(run),
+    }
 
 
-def _transfer_slices(transfers: Iterable[Row], clock: _Clock) -> Iterator[_Placed]:
-    for transfer in transfers:
-        times = transfer.pop("start"), transfer.pop("stop")
-        worker, source = transfer.pop("worker"), transfer["source"]
-        event = {
-            "cat": "transfer",
-            "name": "transfer" if source is None else _text(f"from {source}"),
-            "cname": _COLOR_OF_TRANSFER,
-            "args": _arguments(transfer),
-        }
-        yield worker, None, clock.slice(*times, event)
-
-
-def _chunk_name(run: Row, chunks: int) -> str:
+def _chunk_name(run: Row) -> str:
     file = (run["filename"] or "").rstrip("/").rpartition("/")[2]
     entries = ""
-    if chunks > 1:
-        entries = f"{chunks} chunks"
+    if run["chunks"] > 1:
+        entries = f"{run['chunks']} chunks"
     elif run["entry_start"] is not None and run["entry_stop"] is not None:
         entries = f"{run['entry_start']}–{run['entry_stop']}"
     parts = [part for part in (run["dataset"], file, entries) if part]
-    return _text(" · ".join(parts) if parts else "chunk")
+    return one_line(" · ".join(parts)) or "chunk"
 
 
-def _text(text: str) -> str:
-    return shortened(" ".join(visible(text).split())) or "?"
+def _transfer(transfer: Row) -> Event:
+    source = transfer["source"]
+    return {
+        "cat": "transfer",
+        "name": "transfer" if source is None else one_line(f"from {source}"),
+        "cname": _COLOR_OF_TRANSFER,
+        "args": _arguments(transfer),
+    }
 
 
 def _arguments(row: Row) -> dict[str, Any]:
@@ -334,28 +297,7 @@ def _arguments(row: Row) -> dict[str, Any]:
     return {
         name: visible(value) if isinstance(value, str) else value
         for name, value in row.items()
-        if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+        if name not in _PLACE
+        and value is not None
+        and not (isinstance(value, float) and not math.isfinite(value))
     }
-
-
-def _lane_events(
-    processes: _Processes, slices: Iterator[_Placed], kind: str, tolerance: int = 0
-) -> Iterator[Event]:
-    """Yield slices, sorted by worker and thread, as events on lanes."""
-    for (worker, thread), group in itertools.groupby(slices, key=lambda placed: placed[:2]):
-        jitter = 0 if thread is None else tolerance
-        for lane, slice_ in assign_lanes((slice_ for _, _, slice_ in group), jitter):
-            pid, tid = processes.tid(worker, kind, thread, lane)
-            yield from processes.new_names()
-            times = {"ts": slice_.start, "dur": slice_.stop - slice_.start}
-            yield {"ph": "X", "pid": pid, "tid": tid, **times, **slice_.data}
-
-
-def _counters(processes: _Processes, samples: Iterable[Row], clock: _Clock) -> Iterator[Event]:
-    for sample in samples:
-        place = {"pid": processes.pid(sample["worker"]), "ts": clock.microseconds(sample["t"])}
-        yield from processes.new_names()
-        for name, series in _COUNTERS.items():
-            values = _arguments({label: sample[column] for label, column in series.items()})
-            if values:
-                yield {"ph": "C", **place, "name": name, "args": values}

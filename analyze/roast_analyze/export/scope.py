@@ -1,19 +1,21 @@
-"""Scope of an export: workers, a prefix and a time range."""
+"""Scope of an export: workers, a prefix and a time range, and the rows within it."""
 
 from __future__ import annotations
 
 import difflib
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from roast_analyze.errors import TraceError
+from roast_analyze.errors import NothingToExport, TraceError
+from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
-    from roast_analyze.open.session import Session
+    from collections.abc import Iterator
 
-#: Name of the scheduler, whose profiles have no worker.
-SCHEDULER: Final = "scheduler"
+    import pyarrow as pa
+
+    from roast_analyze.open.session import Session
 
 #: Condition for rows of ``transfers`` that moved results of a prefix.
 MOVES_PREFIX: Final = (
@@ -21,8 +23,11 @@ MOVES_PREFIX: Final = (
     "(SELECT list(key) FROM tasks WHERE prefix = $prefix))) > 0"
 )
 
+#: Name of the scheduler, whose profiles have no worker.
+_SCHEDULER: Final = "scheduler"
 #: Number of names that an error lists.
 _NAMES_SHOWN: Final = 8
+_BATCH_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -35,26 +40,19 @@ class Condition:
 
 @dataclass(frozen=True)
 class Scope:
-    """Selection of rows of a trace.
+    """Selection of rows of a trace; None selects all."""
 
-    Parameters
-    ----------
-    workers : tuple of str, optional
-        Addresses; all workers if None.
-    prefix : str, optional
-        Key prefix; all prefixes if None.
-    start_t, stop_t : float, optional
-        Time range in seconds since the epoch, without stop_t. Rows that overlap it are
-        selected.
-    scheduler : bool
-        Select the scheduler's profile instead of workers.
-    """
-
+    #: Addresses; none if the scheduler's profile is selected instead of workers.
     workers: tuple[str, ...] | None = None
     prefix: str | None = None
+    #: Seconds since the epoch, without stop_t. Rows that overlap the range are selected.
     start_t: float | None = None
     stop_t: float | None = None
-    scheduler: bool = False
+
+    @property
+    def scheduler(self) -> bool:
+        """True to select the scheduler's profile."""
+        return self.workers == ()
 
     def condition(
         self,
@@ -78,15 +76,13 @@ class Scope:
         """
         parts: list[str] = []
         parameters: dict[str, object] = {}
-        if self.scheduler and workers:
-            parts.extend(f"{column} IS NULL" for column in workers)
+        if self.scheduler:
+            parts += [f"{column} IS NULL" for column in workers]
         elif self.workers is not None and workers:
-            names = {f"worker_{i}": address for i, address in enumerate(self.workers)}
-            listed = ", ".join(f"${name}" for name in names)
-            parts.append(
-                "(" + " OR ".join(f"{column} IN ({listed})" for column in workers) + ")"
-            )
-            parameters |= names
+            parameters |= {f"worker_{i}": address for i, address in enumerate(self.workers)}
+            listed = ", ".join(f"${name}" for name in parameters)
+            matches = " OR ".join(f"{column} IN ({listed})" for column in workers)
+            parts.append(f"({matches})")
         if self.prefix is not None and prefix:
             parts.append(f"({prefix})")
             parameters["prefix"] = self.prefix
@@ -97,6 +93,21 @@ class Scope:
             parts.append(f"coalesce({begin} < $stop_t, true)")
             parameters["stop_t"] = self.stop_t
         return Condition(" AND ".join(parts) or "true", parameters)
+
+
+def batches(trace: Session, query: str, condition: Condition) -> pa.RecordBatchReader:
+    """Run a query with ``{condition}`` in its text, whose result is computed while it is read.
+
+    So memory does not grow with the number of rows.
+    """
+    sql = query.replace("{condition}", condition.sql)
+    return trace.sql(sql, condition.parameters or None).to_arrow_reader(_BATCH_ROWS)
+
+
+def rows(trace: Session, query: str, condition: Condition) -> Iterator[dict[str, Any]]:
+    """Yield the rows of :func:`batches` as dicts."""
+    for batch in batches(trace, query, condition):
+        yield from batch.to_pylist()
 
 
 def find_scope(
@@ -123,17 +134,23 @@ def find_scope(
     TraceError
         If there is no such worker, prefix or time range.
     """
-    start_t = recording_start(trace)
-    _check_time_range(trace, start, stop)
-    workers = None if worker is None else find_workers(trace, worker)
+    start_t = 0.0
+    if start is not None or stop is not None:
+        _check_time_range(trace, start, stop)
+        start_t = recording_start(trace)
     if prefix is not None:
-        _check_prefix(trace, prefix)
+        found = trace.sql(
+            "SELECT prefix FROM prefixes WHERE prefix IS NOT NULL "
+            "UNION SELECT prefix FROM raw.profile WHERE prefix IS NOT NULL ORDER BY ALL"
+        ).fetchall()
+        prefixes = [name for (name,) in found]
+        if prefix not in prefixes:
+            raise TraceError(f"unknown prefix {prefix!r}: {_hint(prefix, prefixes)}")
     return Scope(
-        workers=workers,
+        workers=None if worker is None else find_workers(trace, worker),
         prefix=prefix,
         start_t=None if start is None else start_t + start,
         stop_t=None if stop is None else start_t + stop,
-        scheduler=workers == (),
     )
 
 
@@ -141,6 +158,50 @@ def recording_start(trace: Session) -> float:
     """Return the start of the recording, in seconds since the epoch."""
     [(start_t,)] = trace.sql("SELECT coalesce(min(start_t), 0) FROM run").fetchall()
     return float(start_t)
+
+
+def find_workers(trace: Session, worker: str) -> tuple[str, ...]:
+    """Return the addresses of the workers with an address or name; none for the scheduler.
+
+    Raises
+    ------
+    TraceError
+        If there is no such worker.
+    """
+    known = trace.sql(
+        "SELECT worker, name FROM workers UNION SELECT worker, NULL FROM raw.profile "
+        "WHERE worker IS NOT NULL AND worker NOT IN (SELECT worker FROM workers) ORDER BY ALL"
+    ).fetchall()
+    found = {address for address, name in known if worker in (address, name)}
+    if not found and worker != _SCHEDULER:
+        names = [name if name is not None else address for address, name in known]
+        raise TraceError(f"unknown worker {worker!r}: {_hint(worker, names)}")
+    return tuple(sorted(found))
+
+
+def check_profiles(trace: Session, scope: Scope) -> None:
+    """Raise :class:`NothingToExport` if the trace has no profile in a scope."""
+    condition = scope.condition(begin="start_t", end="stop_t")
+    [(of_workers, of_scheduler, pythons, selected)] = trace.sql(
+        "SELECT count(worker), count(*) - count(worker), "  # noqa: S608
+        "(SELECT string_agg(DISTINCT python_version, ', ') FROM trace_info), "
+        f"count(*) FILTER ({condition.sql}) FROM raw.profile",
+        condition.parameters,
+    ).fetchall()
+    if not of_workers + of_scheduler:
+        raise NothingToExport(
+            "the trace has no profiles: enable Dask's profiler "
+            "(distributed.worker.profile.enabled) and the recorder's kind 'profile'"
+        )
+    if scope.scheduler and not of_scheduler:
+        raise NothingToExport(
+            "the trace has no profile of the scheduler: Dask does not sample event loops with "
+            f"Python 3.11 or with its profiler disabled (recorded with Python {pythons})"
+        )
+    if not selected:
+        raise NothingToExport(
+            "no profile in this part of the trace: choose another worker, prefix or time range"
+        )
 
 
 def _check_time_range(trace: Session, start: float | None, stop: float | None) -> None:
@@ -159,47 +220,12 @@ def _check_time_range(trace: Session, start: float | None, stop: float | None) -
         raise TraceError(f"{stop:g} s is not after the start of the recording; {hint}")
 
 
-def find_workers(trace: Session, worker: str) -> tuple[str, ...]:
-    """Return the addresses of the workers with an address or name; none for the scheduler.
-
-    Raises
-    ------
-    TraceError
-        If there is no such worker.
-    """
-    known = trace.sql(
-        "SELECT worker, name FROM workers UNION SELECT worker, NULL FROM raw.profile "
-        "WHERE worker IS NOT NULL AND worker NOT IN (SELECT worker FROM workers) ORDER BY ALL"
-    ).fetchall()
-    found = sorted({address for address, name in known if worker in (address, name)})
-    if found:
-        return tuple(found)
-    if worker == SCHEDULER:
-        return ()
-    names = [name if name is not None else address for address, name in known]
-    raise TraceError(f"unknown worker {worker!r}: {_hint(worker, names)}")
-
-
-def _check_prefix(trace: Session, prefix: str) -> None:
-    known = trace.sql(
-        "SELECT prefix FROM prefixes WHERE prefix IS NOT NULL "
-        "UNION SELECT prefix FROM raw.profile WHERE prefix IS NOT NULL ORDER BY ALL"
-    ).fetchall()
-    names = [name for (name,) in known]
-    if prefix not in names:
-        raise TraceError(f"unknown prefix {prefix!r}: {_hint(prefix, names)}")
-
-
 def _hint(name: str, names: list[str]) -> str:
-    from roast_analyze.safe_text import shortened, visible
-
     if not names:
         return "the trace has none"
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"
-    listed = ", ".join(
-        " ".join(shortened(visible(n), 60).split()) for n in names[:_NAMES_SHOWN]
-    )
+    listed = ", ".join(one_line(shown, 60) for shown in names[:_NAMES_SHOWN])
     more = len(names) - _NAMES_SHOWN
     return f"use one of {listed}" + (f" and {more} more" if more > 0 else "")

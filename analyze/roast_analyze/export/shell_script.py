@@ -22,45 +22,49 @@ if TYPE_CHECKING:
 
 
 def shell_script() -> str:
-    """Return the script.
+    """Return SQL statements that need the variable ``trace``.
 
-    Returns
-    -------
-    str
-        SQL statements without shell commands, so that every DuckDB client can run them. The
-        variable ``trace`` must be set before.
+    There are no shell commands among them, so that every DuckDB client can run them.
     """
     major, minor = SCHEMA_VERSION.split(".")
+    required = {
+        kind.name: [field.name for field in kind.fields if field.required]
+        for kind in kinds().values()
+    }
     parts = {
         "version": SCHEMA_VERSION,
         "major": major,
         "minor": minor,
         "upgrade": INSTALL_COMMAND.replace("'", "''"),
-        "kinds": ",\n".join(map(_kind_row, kinds().values())),
-        "tables": "\n".join(map(_table, kinds().values())),
-        "counts": "\n    UNION ALL\n".join(map(_count, kinds())),
+        "kinds": ",\n".join(
+            f"        ('{kind}', '{', '.join(names)}')" for kind, names in required.items()
+        ),
+        "tables": "\n".join(_table(kind, required[kind.name]) for kind in kinds().values()),
+        # S608: only names declared in roast_schemas are inserted.
+        "counts": "\n    UNION ALL\n".join(
+            f"    SELECT '{kind}' AS kind, segment, trace_id, count(*) AS records, "  # noqa: S608
+            f"min(t) AS start_t, max(t) AS stop_t FROM raw.{kind} GROUP BY ALL"
+            for kind in kinds()
+        ),
         "views": "\n".join(map(_view, view_statements())),
     }
-    script = (
-        files("roast_analyze.export").joinpath("shell_script.sql").read_text(encoding="utf-8")
-    )
+    template = files("roast_analyze.export").joinpath("shell_script.sql")
     # str.format() is not possible, since SQL contains braces.
-    return re.sub(r"\{(" + "|".join(parts) + r")\}", lambda match: parts[match[1]], script)
+    return re.sub(
+        r"\{(" + "|".join(parts) + r")\}",
+        lambda match: parts[match[1]],
+        template.read_text(encoding="utf-8"),
+    )
 
 
-def _kind_row(kind: Kind) -> str:
-    return f"        ('{kind.name}', '{', '.join(_required_names(kind))}')"
-
-
-def _table(kind: Kind) -> str:
+def _table(kind: Kind, required: list[str]) -> str:
     """Return statements that create the table of a kind and insert its complete records."""
     names = [f.name for f in kind.fields if f.name not in ("kind", "segment", "trace_id")]
     types = {name: duckdb_columns()[name] for name in names}
     columns = {**types, "segment": "BIGINT", "trace_id": "VARCHAR"}
     declared = ",\n".join(f'    "{name}" {type_}' for name, type_ in columns.items())
-    whole = [f'"{name}" IS NOT NULL' for name in _required_names(kind) if name != "kind"]
+    whole = [f'"{name}" IS NOT NULL' for name in required if name != "kind"]
     conditions = "\n    AND ".join([*whole, "isfinite(t)"])
-    # S608: only names declared in roast_schemas are inserted.
     return f"""\
 -- {" ".join(kind.meaning.split())}
 CREATE OR REPLACE TABLE raw.{kind.name} (
@@ -74,18 +78,7 @@ WHERE {conditions};
 """  # noqa: S608
 
 
-def _count(kind: str) -> str:
-    return (
-        f"    SELECT '{kind}' AS kind, segment, trace_id, count(*) AS records, "  # noqa: S608
-        f"min(t) AS start_t, max(t) AS stop_t FROM raw.{kind} GROUP BY ALL"
-    )
-
-
 def _view(statements: str) -> str:
     """Return the statements of a view file, with OR REPLACE so that they can run again."""
     _needs, _, rest = statements.partition("\n")
     return re.sub("^CREATE ", "CREATE OR REPLACE ", rest, flags=re.MULTILINE)
-
-
-def _required_names(kind: Kind) -> list[str]:
-    return [field.name for field in kind.fields if field.required]

@@ -11,117 +11,83 @@ import itertools
 import json
 import shutil
 import tempfile
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from roast_analyze.export.profiles import SAMPLES, condition_of
-from roast_analyze.export.rows import rows
+from roast_analyze.export.scope import rows
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from roast_analyze.export.scope import Scope
     from roast_analyze.open.session import Session
 
 SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
-_STACKS: Final = """
-SELECT worker, frames, {samples}::DOUBLE AS samples, seconds
-FROM profile_stacks
-WHERE {samples} > 0 AND {condition}
+# A sample for which Dask does not report which of several functions was running counts for
+# the stack of their caller.
+_SELECTED: Final = """
+FROM (
+    FROM profile_stacks
+    SELECT *, (coalesce(samples, 0) + coalesce(ambiguous_samples, 0))::DOUBLE AS counted
+    WHERE profiler = 'dask' AND {condition}
+)
+WHERE counted > 0
+"""
+_STACKS: Final = f"""
+SELECT worker, frames, counted, seconds {_SELECTED}
 ORDER BY worker NULLS LAST, start_t, stop_t, prefix, stack
 """
-
-_UNWEIGHTED: Final = """
-SELECT count(*) FROM profile_stacks WHERE seconds IS NULL AND {samples} > 0 AND {condition}
-"""
-
-Row = dict[str, Any]
+_HAS_SECONDS: Final = f"SELECT coalesce(bool_and(seconds IS NOT NULL), true) AS all {_SELECTED}"
 
 
 def write(trace: Session, scope: Scope, file: IO[str]) -> None:
-    """Write the profiles in a scope of a trace.
-
-    Parameters
-    ----------
-    trace : Session
-    scope : Scope
-    file : text file
-    """
-    condition = condition_of(scope)
+    """Write the profiles in a scope of a trace to a text file."""
+    condition = scope.condition(begin="start_t", end="stop_t")
     names = dict(trace.sql("SELECT worker, name FROM workers").fetchall())
-    [(unweighted,)] = trace.sql(
-        _UNWEIGHTED.format(samples=SAMPLES, condition=condition.sql),
-        condition.parameters or None,
-    ).fetchall()
-    unit = "none" if unweighted else "seconds"
-    frames = _Frames()
-    stacks = rows(
-        trace, _STACKS.format(samples=SAMPLES, condition=condition.sql), condition.parameters
-    )
+    [row] = rows(trace, _HAS_SECONDS, condition)
+    unit, weight = ("seconds", "seconds") if row["all"] else ("none", "counted")
+    numbers: dict[tuple[Any, ...], int] = {}  # of the functions, by their fields
 
     head = {"$schema": SCHEMA, "exporter": "roast", "name": visible(trace.path.name)}
     file.write(json.dumps(head)[:-1] + ',\n"profiles": [')
     separator = "\n"
+    stacks = rows(trace, _STACKS, condition)
     for worker, of_worker in itertools.groupby(stacks, key=lambda row: row["worker"]):
-        file.write(separator)
-        _write_profile(file, _name(worker, names), unit, frames.sampled(of_worker, unit))
+        called = names.get(worker)
+        name = worker if called in (None, worker) else f"{called} {worker}"
+        profile = {"type": "sampled", "name": visible(name or "scheduler"), "unit": unit}
+        file.write(separator + json.dumps(profile)[:-1])
+        _write_samples(file, of_worker, weight, numbers)
         separator = ",\n"
     file.write('],\n"shared": {"frames": [')
-    file.writelines(frames.as_json())
+    separator = "\n"
+    for function, filename, line_number in numbers:
+        frame: dict[str, Any] = {"name": visible(function or "") or "?"}
+        frame |= {"file": visible(filename)} if filename else {}
+        frame |= {"line": line_number} if line_number is not None else {}
+        file.write(separator + json.dumps(frame))
+        separator = ",\n"
     file.write("]}}\n")
 
 
-def _name(worker: str | None, names: dict[str, str | None]) -> str:
-    if worker is None:
-        return "scheduler"
-    name = names.get(worker)
-    return visible(worker if name in (None, worker) else f"{name} {worker}")
-
-
-def _write_profile(
-    file: IO[str], name: str, unit: str, sampled: Iterator[tuple[list[int], float]]
+def _write_samples(
+    file: IO[str], stacks: Iterable[dict[str, Any]], weight: str, numbers: dict[Any, int]
 ) -> None:
-    """Write one profile, keeping the weights, which follow the samples, in a file."""
+    """Write the rest of a profile: each stack as numbers of functions, root first."""
     total = 0.0
-    file.write(json.dumps({"type": "sampled", "name": name, "unit": unit})[:-1])
     file.write(', "samples": [')
+    # The weights follow all samples, so they wait in a file instead of in memory.
     with tempfile.TemporaryFile("w+", encoding="ascii") as weights:
         separator = ""
-        for stack, weight in sampled:
+        for row in stacks:
+            functions = (tuple(frame.values()) for frame in row["frames"])
+            stack = [numbers.setdefault(function, len(numbers)) for function in functions]
             file.write(separator + json.dumps(stack, separators=(",", ":")))
-            weights.write(separator + json.dumps(weight))
-            total += weight
+            weights.write(separator + json.dumps(row[weight]))
+            total += row[weight]
             separator = ","
         file.write('], "weights": [')
         weights.seek(0)
         shutil.copyfileobj(weights, file)
     file.write(f'], "startValue": 0, "endValue": {json.dumps(total)}}}')
-
-
-@dataclass
-class _Frames:
-    """Functions by number."""
-
-    numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
-
-    def sampled(self, stacks: Iterator[Row], unit: str) -> Iterator[tuple[list[int], float]]:
-        """Yield each stack as numbers of functions, root first, and its weight."""
-        for row in stacks:
-            stack = [
-                self.numbers.setdefault(tuple(frame.values()), len(self.numbers))
-                for frame in row["frames"]
-            ]
-            yield stack, row["seconds"] if unit == "seconds" else row["samples"]
-
-    def as_json(self) -> Iterator[str]:
-        separator = "\n"
-        for name, filename, line_number in self.numbers:
-            frame: dict[str, Any] = {"name": visible(name or "") or "?"}
-            if filename:
-                frame["file"] = visible(filename)
-            if line_number is not None:
-                frame["line"] = line_number
-            yield separator + json.dumps(frame)
-            separator = ",\n"

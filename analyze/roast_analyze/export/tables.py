@@ -14,8 +14,7 @@ import duckdb
 
 from roast_analyze.errors import NotWritable, first_paragraph
 from roast_analyze.export.files import replacing
-from roast_analyze.export.rows import batches
-from roast_analyze.export.scope import MOVES_PREFIX, Condition
+from roast_analyze.export.scope import MOVES_PREFIX, Condition, batches
 from roast_analyze.open.load import quoted, transaction
 
 if TYPE_CHECKING:
@@ -37,17 +36,6 @@ _TIMES: Final = (
     ("added_t", "removed_t"),
     ("submitted_t", "submitted_t"),
     ("t", "t"),
-)
-_OF_KEY: Final = "key IN (SELECT key FROM tasks WHERE prefix = $prefix)"
-
-#: DuckDB 1 cannot open the storage format that DuckDB 2 writes by default.
-_STORAGE_VERSION: Final = "v1.0.0"
-
-#: Errors of DuckDB when a database cannot be opened, written or closed.
-_NOT_WRITTEN: Final = (
-    duckdb.IOException,
-    duckdb.TransactionException,
-    duckdb.FatalException,
 )
 
 
@@ -87,14 +75,7 @@ def write_parquet(trace: Session, scope: Scope, folder: Path) -> None:
 
 
 def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
-    """Write the views as tables of a database.
-
-    Parameters
-    ----------
-    trace : Session
-    scope : Scope
-    path : Path
-        File of the database; an older one is replaced.
+    """Write the views as tables of a database; an older file is replaced.
 
     Raises
     ------
@@ -105,7 +86,9 @@ def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
         _remove(unfinished)  # left by a killed process
         try:
             with duckdb.connect(
-                unfinished, config={"storage_compatibility_version": _STORAGE_VERSION}
+                unfinished,
+                # DuckDB 1 cannot open the format that DuckDB 2 writes by default.
+                config={"storage_compatibility_version": "v1.0.0"},
             ) as database:
                 database.execute("SET enable_progress_bar = false")
                 with transaction(database):
@@ -117,11 +100,14 @@ def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
                     database.unregister("_rows")
                 # Closing would do this, too, but would not raise if the disk is full.
                 database.execute("CHECKPOINT")
-        except _NOT_WRITTEN as error:
+        except (
+            duckdb.IOException,
+            duckdb.TransactionException,
+            duckdb.FatalException,
+        ) as error:
             _remove(unfinished)
-            raise NotWritable(
-                f"{str(path)!r} cannot be written: {first_paragraph(error)}"
-            ) from None
+            reason = first_paragraph(error)
+            raise NotWritable(f"{str(path)!r} cannot be written: {reason}") from None
 
 
 def _remove(database: Path) -> None:
@@ -130,40 +116,33 @@ def _remove(database: Path) -> None:
 
 
 def _rows_of(trace: Session, scope: Scope, view: View) -> pa.RecordBatchReader:
-    condition = _condition(scope, view)
-    query = f"SELECT * FROM {quoted(view.name)} WHERE {condition.sql}"  # noqa: S608
-    return batches(trace, query, condition.parameters)
-
-
-def _condition(scope: Scope, view: View) -> Condition:
-    if view.name in _WHOLE:
-        return Condition("true", {})
     columns = {column.name for column in view.columns}
-    if view.name == "transfers":
-        workers: tuple[str, ...] = ("source", "destination")
-        prefix: str | None = MOVES_PREFIX
-    else:
-        workers = ("worker",) if "worker" in columns else ()
-        prefix = _OF_KEY if "key" in columns else None
-        prefix = "prefix = $prefix" if "prefix" in columns else prefix
     begin, end = next((times for times in _TIMES if columns.issuperset(times)), (None, None))
-    return scope.condition(workers=workers, prefix=prefix, begin=begin, end=end)
+    workers: tuple[str, ...] = ("worker",) if "worker" in columns else ()
+    prefix: str | None = None
+    if "prefix" in columns:
+        prefix = "prefix = $prefix"
+    elif "key" in columns:
+        prefix = "key IN (SELECT key FROM tasks WHERE prefix = $prefix)"
+    if view.name == "transfers":
+        workers, prefix = ("source", "destination"), MOVES_PREFIX
+    condition = scope.condition(workers=workers, prefix=prefix, begin=begin, end=end)
+    if view.name in _WHOLE:
+        condition = Condition("true", {})
+    query = f"SELECT * FROM {quoted(view.name)} WHERE {{condition}}"  # noqa: S608
+    return batches(trace, query, condition)
 
 
 def _with_comments(schema: pa.Schema, view: View) -> pa.Schema:
     import pyarrow as pa
 
     comments = {column.name: column.comment for column in view.columns}
-    is_json = {column.name for column in view.columns if column.type == "JSON"}
-    if not hasattr(pa, "json_"):  # pyarrow < 19
-        is_json = set()
+    types = {field.name: field.type for field in schema}
+    if hasattr(pa, "json_"):  # pyarrow 19
+        types |= {c.name: pa.json_(pa.string()) for c in view.columns if c.type == "JSON"}
     fields = [
-        pa.field(
-            field.name,
-            pa.json_(pa.string()) if field.name in is_json else field.type,
-            metadata={"comment": comments[field.name]},
-        )
-        for field in schema
+        pa.field(name, type_, metadata={"comment": comments[name]})
+        for name, type_ in types.items()
     ]
     return pa.schema(
         fields, metadata={"comment": view.comment, "column_comments": json.dumps(comments)}
@@ -176,9 +155,8 @@ def _create_table(database: duckdb.DuckDBPyConnection, view: View) -> None:
     database.execute(f"CREATE TABLE {name} ({columns})")
     database.execute(f"COMMENT ON TABLE {name} IS {_literal(view.comment)}")
     for column in view.columns:
-        database.execute(
-            f"COMMENT ON COLUMN {name}.{quoted(column.name)} IS {_literal(column.comment)}"
-        )
+        place = f"{name}.{quoted(column.name)}"
+        database.execute(f"COMMENT ON COLUMN {place} IS {_literal(column.comment)}")
 
 
 def _literal(text: str) -> str:

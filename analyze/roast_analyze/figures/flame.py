@@ -16,6 +16,7 @@ NODE_LIMIT: Final = 2000
 
 #: Colors of nodes that became faster, stayed the same, and became slower.
 _DIFFERENCE: Final = ((0.0, "#0072B2"), (0.5, "#D9DCE1"), (1.0, palette.FAILURE))
+_DETAILS: Final = ["self_seconds", "share", "ambiguous_samples", "total_seconds", "difference"]
 
 
 def flame(nodes: pl.DataFrame, baseline: pl.DataFrame | None = None) -> Figure:
@@ -35,86 +36,73 @@ def flame(nodes: pl.DataFrame, baseline: pl.DataFrame | None = None) -> Figure:
         At most :data:`NODE_LIMIT` nodes; omitted nodes are empty space below their parents.
         A click zooms in on a node.
     """
-    whole = max(nodes["total_samples"].to_list(), default=0)
-    if not whole:
+    if not sum(nodes["total_samples"]):
         figure = layout.empty_figure(120)
         return figure.add_annotation(text="no samples", showarrow=False)
+    shares = _shares(nodes)
+    before = shares if baseline is None else _shares(baseline)
     shown = (
-        nodes.sort("total_samples", "id", descending=[True, False])
+        nodes.with_columns(
+            share=pl.Series(list(shares.values())),
+            difference=pl.Series(
+                [share - before.get(path, 0.0) for path, share in shares.items()]
+            ),
+        )
+        .sort("total_samples", "id", descending=[True, False])
         .head(NODE_LIMIT)
         .sort("id")
-        .with_columns(share=pl.col("total_samples") / whole)
     )
-    change = None if baseline is None else _changes(nodes, baseline, shown)
-    figure = layout.empty_figure(
-        100 + 22 * min(len(shown["depth"].unique()), 40),
-        showlegend=False,
-    )
-    return figure.add_trace(_icicle(shown, change))
-
-
-def _icicle(shown: pl.DataFrame, change: list[float] | None) -> Icicle:
-    names = [label(name, 60) or ("all" if depth == 0 else "?") for name, depth in zip(
-        shown["name"], shown["depth"], strict=True
-    )]  # fmt: skip
     places = [
-        label(f"{file}:{line}" if line is not None else file)
-        for file, line in zip(shown["filename"], shown["line_number"], strict=True)
+        label(file if line is None else f"{file}:{line}")
+        for file, line in shown.select("filename", "line_number").iter_rows()
     ]
-    details = zip(
-        places,
-        shown["self_seconds"],
-        shown["share"],
-        shown["ambiguous_samples"],
-        shown["total_seconds"],
-        [0.0] * shown.height if change is None else change,
-        strict=True,
+    figure = layout.empty_figure(
+        100 + 22 * min(shown["depth"].n_unique(), 40), showlegend=False
     )
-    return Icicle(
-        ids=[str(i) for i in shown["id"]],
-        parents=["" if parent is None else str(parent) for parent in shown["parent"]],
-        labels=names,
-        values=shown["total_samples"].to_list(),
-        branchvalues="total",
-        sort=False,
-        tiling={"orientation": "v"},
-        maxdepth=40,
-        pathbar={"visible": True, "side": "top"},
-        marker=_marker(shown, change),
-        customdata=[list(row) for row in details],
-        hovertemplate=(
-            "<b>%{label}</b><br>%{customdata[0]}<br>total time %{customdata[4]:,.4~g} s "
-            "(%{customdata[2]:.2%})<br>self time %{customdata[1]:,.4~g} s<br>"
-            "%{customdata[3]:,} ambiguous samples"
-            + ("" if change is None else "<br>%{customdata[5]:+.2%} of the total")
-            + "<extra></extra>"
-        ),
-        meta=layout.columns(
-            labels="name",
-            values="total_samples",
-            customdata=[
-                "place",
-                "self_seconds",
-                "share",
-                "ambiguous_samples",
-                "total_seconds",
-                "difference",
+    return figure.add_trace(
+        Icicle(
+            ids=shown["id"].cast(pl.String).to_list(),
+            parents=shown["parent"].cast(pl.String).fill_null("").to_list(),
+            labels=[
+                label(name, 60) or ("?" if depth else "all")
+                for name, depth in shown.select("name", "depth").iter_rows()
             ],
-        ),
+            values=shown["total_samples"].to_list(),
+            branchvalues="total",
+            sort=False,
+            tiling={"orientation": "v"},
+            maxdepth=40,
+            pathbar={"visible": True, "side": "top"},
+            marker=_marker(shown, is_difference=baseline is not None),
+            customdata=[
+                [place, *row]
+                for place, row in zip(places, shown.select(_DETAILS).iter_rows(), strict=True)
+            ],
+            hovertemplate=(
+                "<b>%{label}</b><br>%{customdata[0]}<br>total time %{customdata[4]:,.4~g} s "
+                "(%{customdata[2]:.2%})<br>self time %{customdata[1]:,.4~g} s<br>"
+                "%{customdata[3]:,} ambiguous samples"
+                + ("" if baseline is None else "<br>%{customdata[5]:+.2%} of the total")
+                + "<extra></extra>"
+            ),
+            meta=layout.columns(
+                labels="name", values="total_samples", customdata=["place", *_DETAILS]
+            ),
+        )
     )
 
 
-def _marker(shown: pl.DataFrame, change: list[float] | None) -> dict[str, Any]:
-    if change is None:
+def _marker(shown: pl.DataFrame, *, is_difference: bool) -> dict[str, Any]:
+    if not is_difference:
         # By a hash, so that a file has the same color in every figure.
-        ranks = [
+        files = (
             None if file is None else zlib.crc32(file.encode(errors="replace"))
             for file in shown["filename"]
-        ]
+        )
         ranked = palette.RANKED
-        return {
-            "colors": [palette.OTHER if r is None else ranked[r % len(ranked)] for r in ranks]
-        }
+        colors = [palette.OTHER if f is None else ranked[f % len(ranked)] for f in files]
+        return {"colors": colors}
+    change = shown["difference"].to_list()
     most = max(1e-9, *map(abs, change))
     return {
         "colors": change,
@@ -126,27 +114,14 @@ def _marker(shown: pl.DataFrame, change: list[float] | None) -> dict[str, Any]:
     }
 
 
-def _changes(nodes: pl.DataFrame, baseline: pl.DataFrame, shown: pl.DataFrame) -> list[float]:
-    now, before = _shares(nodes), _shares(baseline)
-    paths = _paths(nodes)
-    return [now[paths[i]] - before.get(paths[i], 0.0) for i in shown["id"]]
-
-
 def _shares(nodes: pl.DataFrame) -> dict[int, float]:
-    """Return shares of the total by path, which is the same in both trees."""
+    """Return the share of each node in the total, by a hash of all functions above it."""
     whole = max(nodes["total_samples"].to_list(), default=0) or 1
-    paths = _paths(nodes)
-    return {
-        paths[i]: samples / whole
-        for i, samples in zip(nodes["id"], nodes["total_samples"], strict=True)
-    }
-
-
-def _paths(nodes: pl.DataFrame) -> dict[int, int]:
-    """Return a hash of all functions from the root to each node."""
-    paths: dict[int, int] = {}
-    for i, parent, *frame in nodes.select(
-        "id", "parent", "name", "filename", "line_number"
+    paths: dict[int | None, int] = {}
+    shares: dict[int, float] = {}
+    for node, parent, samples, *frame in nodes.select(
+        "id", "parent", "total_samples", "name", "filename", "line_number"
     ).iter_rows():
-        paths[i] = hash((paths.get(parent), *frame))
-    return paths
+        paths[node] = hash((paths.get(parent), *frame))
+        shares[paths[node]] = samples / whole
+    return shares

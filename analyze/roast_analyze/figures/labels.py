@@ -14,19 +14,9 @@ NAME_LIMIT: Final = 24
 
 
 def label(text: object, limit: int = LABEL_LIMIT) -> str:
-    """Return a text from a trace as a label in which plotly finds no markup.
+    """Return a text from a trace as a label of one line in which plotly finds no markup.
 
-    Parameters
-    ----------
-    text : object
-        Any value; None returns an empty label.
-    limit : int
-        Longest label in characters, before escaping.
-
-    Returns
-    -------
-    str
-        One line in which ``&``, ``<`` and ``>`` are entities.
+    ``limit`` is its most characters before escaping; None returns an empty label.
     """
     if text is None:
         return ""
@@ -35,13 +25,7 @@ def label(text: object, limit: int = LABEL_LIMIT) -> str:
 
 
 def worker_name(worker: Mapping[str, object]) -> str:
-    """Return a short name of a worker: its name, else its address without the scheme.
-
-    Parameters
-    ----------
-    worker : mapping
-        ``worker`` and ``name`` of a row of view ``workers``.
-    """
+    """Return a short name of a row of view ``workers``: its name, else its address."""
     address = str(worker.get("worker") or "?")
     name = worker.get("name")
     if name in (None, "", address):

@@ -1,4 +1,4 @@
-"""Layout shared by the figures: an empty figure, and a time axis relative to the start."""
+"""Parts that figures share: an empty figure, axes, and curves over time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
-from plotly.graph_objects import Figure
+from plotly.graph_objects import Figure, Scatter
+
+from roast_analyze.figures import palette
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,15 +19,7 @@ _UNITS: Final = ((600.0, "s", 1.0), (6 * 3600.0, "min", 60.0), (float("inf"), "h
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Time relative to the start of a recording.
-
-    Parameters
-    ----------
-    start_t : float
-        Zero of the axis, seconds since the epoch.
-    stop_t : float
-        End of the recording, seconds since the epoch.
-    """
+    """Time relative to the start of a recording; both ends are seconds since the epoch."""
 
     start_t: float
     stop_t: float
@@ -65,14 +59,18 @@ class TimeAxis:
         """Return the number of the bucket of the column ``t``, of ``count`` equal buckets."""
         return ((pl.col("t") - self.start_t) / (self.span_seconds / count)).floor()
 
-    def place(self, t: str | pl.Expr) -> pl.Expr:
+    def place(self, t: str) -> pl.Expr:
         """Convert times in seconds since the epoch to positions, rounded to microseconds."""
-        column = pl.col(t) if isinstance(t, str) else t
-        return ((column - self.start_t) / self.unit_seconds).round(6)
+        return ((pl.col(t) - self.start_t) / self.unit_seconds).round(6)
+
+    def places(self, frame: pl.DataFrame) -> list[float]:
+        """Return the positions of the column ``t``, precise enough for a curve."""
+        return frame.select(self.place("t").round(3)).to_series().to_list()
 
 
 def empty_figure(height_px: int, **layout: Any) -> Figure:
     """Return an empty figure of a given height, without plotly's template."""
+    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom"}
     base: dict[str, Any] = {
         "template": None,
         "height": height_px,
@@ -80,14 +78,7 @@ def empty_figure(height_px: int, **layout: Any) -> Figure:
         "margin": {"l": 8, "r": 12, "t": 48, "b": 8},
         "hovermode": "closest",
         "showlegend": True,
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "xanchor": "left",
-            "y": 1.0,
-            "yanchor": "bottom",
-            "itemsizing": "constant",
-        },
+        "legend": {**legend, "itemsizing": "constant"},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "dragmode": "zoom",
@@ -95,29 +86,25 @@ def empty_figure(height_px: int, **layout: Any) -> Figure:
     return Figure(layout={**base, **layout})
 
 
-def one_or_two_panels(
-    time: TimeAxis, heights_px: tuple[int, int], above: str, below: str = "", **layout: Any
+def panels(
+    time: TimeAxis, height_px: int, *titles: str, nticks: int = 5, **settings: Any
 ) -> Figure:
-    """Return an empty figure over time with a panel, or two with ``y2`` below ``y``.
-
-    Parameters
-    ----------
-    time : TimeAxis
-    heights_px : tuple of int
-        Height with one panel and with two.
-    above, below : str
-        Titles of the vertical axes; without ``below`` there is one panel.
-    """
-    value = {"rangemode": "tozero", "nticks": 5}
-    figure = empty_figure(
-        heights_px[bool(below)],
-        xaxis=axis(time.title, range=time.range, anchor="y2" if below else "y"),
-        yaxis=axis(above, domain=[0.58, 1] if below else [0, 1], **value),
-        **layout,
-    )
-    if below:
-        figure.update_layout(yaxis2=axis(below, domain=[0, 0.42], anchor="x", **value))
-    return figure
+    """Return an empty figure over time with a panel for each title, y on top, y2 below it."""
+    gap = {1: 0.0, 2: 0.16}.get(len(titles), 0.14)
+    height = (1 - gap * (len(titles) - 1)) / len(titles)
+    axes = {}
+    for number, title in enumerate(titles, start=1):
+        bottom = (len(titles) - number) * (height + gap)
+        axes[f"yaxis{number if number > 1 else ''}"] = axis(
+            title,
+            domain=[round(bottom, 2), round(bottom + height, 2)],
+            rangemode="tozero",
+            nticks=nticks,
+            anchor="x",
+        )
+    lowest = f"y{len(titles)}" if len(titles) > 1 else "y"
+    times = axis(time.title, range=time.range, anchor=lowest)
+    return empty_figure(height_px, xaxis=times, **axes, **settings)
 
 
 def axis(title: str, **settings: Any) -> dict[str, Any]:
@@ -142,3 +129,25 @@ def names_axis(names: Sequence[str]) -> dict[str, Any]:
 def columns(**names: str | list[str]) -> dict[str, Any]:
     """Return metadata that names the columns of a trace, by attribute (x, y, customdata)."""
     return {"columns": names}
+
+
+def curve(
+    time: TimeAxis,
+    frame: pl.DataFrame,
+    column: str,
+    words: str,
+    *,
+    unit: str = "",
+    divisor: float = 1.0,
+    **settings: Any,
+) -> Scatter:
+    """Return a curve of a column over ``t``, called ``words``; ``divisor`` is its unit."""
+    return Scatter(
+        mode="lines",
+        x=time.places(frame),
+        y=(frame[column].cast(pl.Float64) / divisor).round(3).to_list(),
+        name=words,
+        fillcolor=palette.AREA,
+        hovertemplate=f"%{{y:,.4~g}} {f'{unit} ' if unit else ''}{words}<extra></extra>",
+        meta=columns(x=time.column, y=f"{column}_in_{unit}" if unit else column),
+    ).update(settings)

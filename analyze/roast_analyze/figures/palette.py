@@ -40,17 +40,8 @@ BACKGROUND: Final = "rgba(138, 143, 152, 0.16)"
 
 
 def by_rank(names: Iterable[str | None]) -> dict[str | None, str]:
-    """Assign each name the color of its rank.
+    """Assign distinct names, the most important first, the colors of their ranks.
 
-    Parameters
-    ----------
-    names : iterable of str or None
-        Distinct names, the most important first.
-
-    Returns
-    -------
-    dict
-        Colors of the first names; those beyond the palette are missing and get
-        :data:`OTHER`.
+    Names beyond the palette are missing and get :data:`OTHER`.
     """
     return dict(zip(names, RANKED, strict=False))

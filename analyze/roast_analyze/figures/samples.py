@@ -7,16 +7,20 @@ percentile bands instead of curves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
-from plotly.graph_objects import Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import NAME_LIMIT, label
+from roast_analyze.figures.layout import curve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plotly.graph_objects import Figure, Scatter
+
     from roast_analyze.figures.layout import TimeAxis
 
 #: Most points of a curve.
@@ -30,26 +34,16 @@ NAMED_LIMIT: Final = 8
 
 _GIB: Final = 1024.0**3
 _MIB: Final = 1024.0**2
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A column of the samples and its aggregation.
-
-    Parameters
-    ----------
-    column : str
-        Column of ``cluster_samples`` and ``worker_samples``.
-    largest : bool
-        Whether a bucket shows its maximum; else its mean.
-    """
-
-    column: str
-    largest: bool
-
-
-MEMORY: Final = Quantity("memory_bytes", largest=True)
-CPU: Final = Quantity("cpu_percent", largest=False)
+#: Parts of the memory of the cluster, from below: column, legend, line color, area color.
+_STACK: Final = (
+    ("managed_bytes", "stored results", palette.RANKED[0], "rgba(0, 114, 178, 0.45)"),
+    ("unmanaged_bytes", "other memory of the processes", palette.RANKED[4],
+     "rgba(86, 180, 233, 0.28)"),
+    ("spilled_bytes", "spilled, on disk", palette.RANKED[1], "rgba(230, 159, 0, 0.35)"),
+)  # fmt: skip
+_REFERENCE: Final = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6}
+#: The lower panel has its own legend, because its colors mean workers.
+_LOWER: Final[dict[str, Any]] = {"yaxis": "y2", "legend": "legend2"}
 
 
 def memory(
@@ -58,78 +52,40 @@ def memory(
     """Draw the memory of the cluster above that of its workers, on one time axis.
 
     The memory of the cluster is a stack: stored results, other memory of the processes, and
-    on top spilled results, which are on disk and use no memory.
-
-    Parameters
-    ----------
-    cluster : polars.DataFrame
-        View ``cluster_samples``: t, memory_bytes, memory_limit_bytes, managed_bytes,
-        spilled_bytes.
-    workers : polars.DataFrame
-        View ``worker_samples``: t, worker, server_id, memory_bytes, memory_limit_bytes.
-    names : dict
-        Worker address to the name shown, in the order of the legend.
-    axis : TimeAxis
+    on top spilled results, which are on disk and use no memory. The frames are the views
+    ``cluster_samples`` and ``worker_samples``; ``names`` contains the name shown for each
+    worker address, in the order of the legend.
     """
-    buckets = _fullest(cluster, axis)
-    peak = _largest(buckets["memory_bytes"])
-    unit, divisor = ("GiB", _GIB) if peak >= _GIB else ("MiB", _MIB)
-    figure = _two_panels(axis, f"cluster ({unit})", f"worker ({unit})")
-    for column, words, color, pale in _STACK:
-        if column == "spilled_bytes" and _largest(buckets[column]) == 0:
-            continue
-        figure.add_trace(
-            _line(
-                buckets, column, words, axis, divisor, unit, "y2",
-                line={"color": color, "width": 1}, fill="tonexty",
-            ).update(stackgroup="memory", fillcolor=pale)
-        )  # fmt: skip
-    if limit_fits(cluster):
-        line = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6, "shape": "hv"}
-        figure.add_trace(
-            _line(buckets, "memory_limit_bytes", "limit", axis, divisor, unit, "y2", line=line)
-        )
-    figure.add_traces(_worker_lines(workers, MEMORY, names, axis, divisor, unit))
-    if workers.height and limit_fits(workers):
-        limits = bucketed(workers, [], ["memory_limit_bytes"], axis, largest=True)
-        line = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6}
-        limit = _line(
-            limits,
-            "memory_limit_bytes",
-            "limit per worker",
-            axis,
-            divisor,
-            unit,
-            "y",
-            line=line,
-        )
-        figure.add_trace(limit)
-    return figure
-
-
-#: Parts of the memory of the cluster, from below: column, legend, line color, area color.
-_STACK: Final = (
-    ("managed_bytes", "stored results", palette.RANKED[0], "rgba(0, 114, 178, 0.45)"),
-    (
-        "unmanaged_bytes",
-        "other memory of the processes",
-        palette.RANKED[4],
-        "rgba(86, 180, 233, 0.28)",
-    ),
-    ("spilled_bytes", "spilled, on disk", palette.RANKED[1], "rgba(230, 159, 0, 0.35)"),
-)
-
-
-def _fullest(cluster: pl.DataFrame, axis: TimeAxis) -> pl.DataFrame:
-    """Return the tick with the most memory of each bucket, whose parts add up to the total."""
-    memory = pl.col("memory_bytes").fill_null(0)
-    return (
-        cluster.sort(memory, "t", descending=[True, False])
+    used = pl.col("memory_bytes").fill_null(0)
+    # Of each bucket, the tick with the most memory: its parts add up to the total.
+    fullest = (
+        cluster.sort(used, "t", descending=[True, False])
         .unique(axis.bucket(POINT_LIMIT), keep="first", maintain_order=True)
         .sort("t")
         .with_columns(pl.col("managed_bytes", "spilled_bytes").fill_null(0))
-        .with_columns((memory - pl.col("managed_bytes")).clip(0).alias("unmanaged_bytes"))
+        .with_columns((used - pl.col("managed_bytes")).clip(0).alias("unmanaged_bytes"))
     )
+    unit, size = ("GiB", _GIB) if _largest(fullest["memory_bytes"]) >= _GIB else ("MiB", _MIB)
+    draw = partial(curve, axis, unit=unit, divisor=size)
+    figure = _two_panels(axis, f"cluster ({unit})", f"worker ({unit})")
+    for column, words, color, pale in _STACK:
+        if column == "spilled_bytes" and _largest(fullest[column]) == 0:
+            continue
+        line = {"color": color, "width": 1}
+        figure.add_trace(
+            draw(fullest, column, words, line=line, stackgroup="memory", fill="tonexty",
+                 fillcolor=pale)
+        )  # fmt: skip
+    if limit_fits(cluster):
+        line = {**_REFERENCE, "shape": "hv"}
+        figure.add_trace(draw(fullest, "memory_limit_bytes", "limit", line=line))
+    figure.add_traces(_worker_curves(workers, "memory_bytes", names, axis, draw, largest=True))
+    if workers.height and limit_fits(workers):
+        limits = bucketed(workers, [], ["memory_limit_bytes"], axis, largest=True)
+        figure.add_trace(
+            draw(limits, "memory_limit_bytes", "limit per worker", line=_REFERENCE, **_LOWER)
+        )
+    return figure
 
 
 def cpu(
@@ -137,53 +93,28 @@ def cpu(
 ) -> Figure:
     """Draw the CPU usage of the cluster, in cores, above that of its workers, in percent.
 
-    Parameters
-    ----------
-    cluster : polars.DataFrame
-        View ``cluster_samples``: t, cpu_percent, nthreads.
-    workers : polars.DataFrame
-        View ``worker_samples``: t, worker, server_id, cpu_percent; 100 is one core.
-    names : dict
-        Worker address to the name shown, in the order of the legend.
-    axis : TimeAxis
+    Parameters as of :func:`memory`.
     """
     figure = _two_panels(axis, "cluster (cores)", "worker (% of a core)")
-    buckets = bucketed(cluster, [], ["cpu_percent", "nthreads"], axis, largest=False)
+    means = bucketed(cluster, [], ["cpu_percent", "nthreads"], axis, largest=False)
     busy = {"color": palette.RANKED[0], "width": 1.6}
-    reference = {"color": palette.REFERENCE, "dash": "dot", "width": 1.6, "shape": "hv"}
+    threads = {**_REFERENCE, "shape": "hv"}
     figure.add_trace(
-        _line(
-            buckets, "cpu_percent", "CPU", axis, 100, "cores", "y2", line=busy, fill="tozeroy"
-        )
-    )
-    figure.add_trace(
-        _line(buckets, "nthreads", "threads", axis, 1, "threads", "y2", line=reference)
-    )
-    figure.add_traces(_worker_lines(workers, CPU, names, axis, 1, "%"))
+        curve(axis, means, "cpu_percent", "CPU", unit="cores", divisor=100, line=busy,
+              fill="tozeroy")
+    )  # fmt: skip
+    figure.add_trace(curve(axis, means, "nthreads", "threads", unit="threads", line=threads))
+    draw = partial(curve, axis, unit="%")
+    figure.add_traces(_worker_curves(workers, "cpu_percent", names, axis, draw, largest=False))
     return figure
 
 
 def bucketed(
     samples: pl.DataFrame, by: list[str], columns: list[str], axis: TimeAxis, *, largest: bool
 ) -> pl.DataFrame:
-    """Aggregate samples by buckets of equal length.
+    """Aggregate ``columns`` by buckets of equal length and ``by``: the maximum or the mean.
 
-    Parameters
-    ----------
-    samples : polars.DataFrame
-        ``t``, the columns of ``by`` and ``columns``.
-    by : list of str
-        Columns to group by.
-    columns : list of str
-        Columns to aggregate.
-    axis : TimeAxis
-    largest : bool
-        Whether to return the maximum of a bucket; else the mean.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``by``, ``t`` (first sample of the bucket), ``columns``; sorted.
+    Returns ``by``, ``t`` (first sample of the bucket) and ``columns``; sorted.
     """
     value = pl.col(columns).max() if largest else pl.col(columns).mean()
     bucket = axis.bucket(POINT_LIMIT).alias("bucket")
@@ -203,103 +134,62 @@ def _largest(values: pl.Series) -> float:
 
 
 def _two_panels(axis: TimeAxis, above: str, below: str) -> Figure:
-    figure = layout.empty_figure(
-        490,
-        xaxis=layout.axis(axis.title, range=axis.range, anchor="y"),
-        yaxis=layout.axis(below, domain=[0, 0.42], rangemode="tozero", nticks=6),
-        yaxis2=layout.axis(above, domain=[0.58, 1], rangemode="tozero", nticks=6, anchor="x"),
-    )
-    # The lower panel needs its own legend, because its colors mean workers.
+    figure = layout.panels(axis, 490, above, below, nticks=6)
     legend = figure.layout.legend.to_plotly_json()
     return figure.update_layout(legend2={**legend, "y": 0.42})
 
 
-def _worker_lines(
+def _worker_curves(
     samples: pl.DataFrame,
-    what: Quantity,
+    column: str,
     names: dict[str, str],
     axis: TimeAxis,
-    divisor: float,
-    unit: str,
+    draw: Callable[..., Scatter],
+    *,
+    largest: bool,
 ) -> list[Scatter]:
-    """Draw a line for each worker process, or bands if there are many."""
-    identity = samples.with_columns(pl.coalesce("server_id", "worker").alias("process"))
-    if identity["process"].n_unique() > LINE_LIMIT:
-        return _bands(identity, what, axis, divisor, unit)
-    lines = bucketed(identity, ["process", "worker"], [what.column], axis, largest=what.largest)
-    by_process = lines.partition_by("process", maintain_order=True)
+    """Draw a curve for each worker process, or percentile bands if there are many."""
+    identified = samples.with_columns(pl.coalesce("server_id", "worker").alias("process"))
+    each = bucketed(identified, ["process", "worker"], [column], axis, largest=largest)
+    processes = each.partition_by("process", maintain_order=True)
+    if len(processes) > LINE_LIMIT:
+        return _bands(each, column, axis, draw)
     rank_of = {worker: rank for rank, worker in enumerate(names)}
-    by_process.sort(key=lambda line: rank_of.get(line["worker"][0], len(rank_of)))
-    traces = []
-    for rank, some in enumerate(by_process):
-        worker = some["worker"][0]
+    processes.sort(key=lambda process: rank_of.get(process["worker"][0], len(rank_of)))
+    curves = []
+    for rank, process in enumerate(processes):
+        worker = process["worker"][0]
         words = label(names.get(worker) or worker, NAME_LIMIT)
         line = {"width": 1.3, "color": palette.RANKED[rank % len(palette.RANKED)]}
-        trace = _line(some, what.column, words, axis, divisor, unit, "y", line=line)
-        traces.append(trace.update(showlegend=len(by_process) <= NAMED_LIMIT))
-    return traces
+        is_named = len(processes) <= NAMED_LIMIT
+        curves.append(draw(process, column, words, line=line, showlegend=is_named, **_LOWER))
+    return curves
 
 
 def _bands(
-    samples: pl.DataFrame, what: Quantity, axis: TimeAxis, divisor: float, unit: str
+    each: pl.DataFrame, column: str, axis: TimeAxis, draw: Callable[..., Scatter]
 ) -> list[Scatter]:
     """Draw the median worker, the range of the middle 90 %, and the highest."""
-    each = bucketed(samples, ["process"], [what.column], axis, largest=what.largest)
-    column = pl.col(what.column)
+    value = pl.col(column)
     spread = (
         each.group_by(axis.bucket(POINT_LIMIT).alias("bucket"))
         .agg(
             pl.col("t").min(),
-            column.quantile(0.05).alias("p05"),
-            column.median().alias("median"),
-            column.quantile(0.95).alias("p95"),
-            column.max().alias("highest"),
+            value.quantile(0.05).alias("p05"),
+            value.median().alias("median"),
+            value.quantile(0.95).alias("p95"),
+            value.max().alias("highest"),
         )
         .sort("t")
     )
-    thin = {"width": 0, "color": palette.RANKED[0]}
-    return [
-        _line(spread, "p05", "5th percentile", axis, divisor, unit, "y", line=thin).update(
-            showlegend=False
-        ),
-        _line(
-            spread, "p95", "middle 90 % of workers", axis, divisor, unit, "y",
-            line=thin, fill="tonexty",
-        ),
-        _line(
-            spread, "median", "median worker", axis, divisor, unit, "y",
-            line={"width": 1.6, "color": palette.RANKED[0]},
-        ),
-        _line(
-            spread, "highest", "highest worker", axis, divisor, unit, "y",
-            line={"width": 1, "color": palette.RANKED[1]},
-        ),
-    ]  # fmt: skip
-
-
-def _line(
-    frame: pl.DataFrame,
-    column: str,
-    words: str,
-    axis: TimeAxis,
-    divisor: float,
-    unit: str,
-    yaxis: str,
-    *,
-    line: dict[str, Any],
-    fill: str = "none",
-) -> Scatter:
-    values = (frame[column].cast(pl.Float64) / divisor).round(3)
-    return Scatter(
-        mode="lines",
-        x=frame.select(axis.place("t").round(3)).to_series().to_list(),
-        y=values.to_list(),
-        yaxis=yaxis,
-        legend="legend" if yaxis == "y2" else "legend2",
-        name=words,
-        line=line,
-        fill=fill,
-        fillcolor=palette.AREA,
-        hovertemplate=f"%{{y:,.4~g}} {unit} {words}<extra></extra>",
-        meta=layout.columns(x=axis.column, y=f"{column}_in_{unit}"),
+    first, second = palette.RANKED[:2]
+    edge, middle, top = (
+        {"width": width, "color": color}
+        for width, color in ((0, first), (1.6, first), (1, second))
     )
+    return [
+        draw(spread, "p05", "5th percentile", line=edge, showlegend=False, **_LOWER),
+        draw(spread, "p95", "middle 90 % of workers", line=edge, fill="tonexty", **_LOWER),
+        draw(spread, "median", "median worker", line=middle, **_LOWER),
+        draw(spread, "highest", "highest worker", line=top, **_LOWER),
+    ]

@@ -13,20 +13,20 @@ import gzip
 import hashlib
 import os
 import shutil
+import stat
 import zlib
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 from time import time
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 import zstandard
 
 from roast_analyze.errors import NotATrace, NotWritable, TraceError
 from roast_analyze.open.block_reader import MAX_LINE_BYTES
-from roast_analyze.open.decompress import Content
+from roast_analyze.open.decompress import Content, open_for_content
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.session import Session
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from roast_analyze.open.discover import Part
+    from roast_analyze.open.discover import Segment
 
 #: Length of the digest that identifies an imported file.
 _DIGITS: Final = 16
@@ -51,41 +51,20 @@ FROM trace_info
 """
 
 
-@dataclass(frozen=True)
-class ImportData:
-    """Content of a file to import.
+class ImportData(NamedTuple):
+    """Content of a file to import."""
 
-    Parameters
-    ----------
-    name : str
-        Program that wrote the file.
-    facts : dict
-        Fields of the ``import`` record.
-    records : iterable of dict
-        Records without ``t`` and ``source``, possibly read on demand.
-    """
-
-    name: str
-    facts: dict[str, Any]
-    records: Iterable[dict[str, Any]]
+    name: str  # program that wrote the file
+    facts: dict[str, Any]  # fields of the ``import`` record
+    records: Iterable[dict[str, Any]]  # without ``t`` and ``source``, possibly read on demand
 
 
-@dataclass(frozen=True)
-class ImportResult:
-    """Result of importing a file.
-
-    Parameters
-    ----------
-    path : Path
-    records_by_kind : dict of str to int
-        Number of imported records.
-    already_imported : bool
-        Whether the file was skipped because the trace contains it.
-    """
+class ImportResult(NamedTuple):
+    """Result of importing a file."""
 
     path: Path
-    records_by_kind: dict[str, int]
-    already_imported: bool = False
+    records_by_kind: dict[str, int]  # number of imported records
+    already_imported: bool = False  # the file was skipped because the trace contains it
 
 
 def append_files(
@@ -93,35 +72,18 @@ def append_files(
     files: Sequence[Path],
     read: Callable[[Path], AbstractContextManager[ImportData]],
 ) -> list[ImportResult]:
-    """Import files into a trace.
+    """Import files into a trace file or a folder of segments; return a result per file.
 
-    Parameters
-    ----------
-    trace : Path
-        A trace file or a folder of segments.
-    files : sequence of Path
-        Files that other programs wrote.
-    read : callable
-        Returns a context manager with the content of a file.
-
-    Returns
-    -------
-    list of ImportResult
-        One per file.
-
-    Raises
-    ------
-    TraceError
-        If a file cannot be read or the trace cannot be written; the trace is then
-        unchanged.
+    Raises TraceError if a file cannot be read or the trace cannot be written; the trace is then
+    unchanged.
     """
-    with _last_part(trace) as part, TemporaryFile() as lines:
+    with _last_segment(trace) as segment, TemporaryFile() as lines:
         with Session(trace) as opened:
             known = {
                 source for (source,) in opened.sql("SELECT source FROM imports").fetchall()
             }
             [(stop_t, is_complete)] = opened.sql(
-                _END, {"segment": part.identity.segment}
+                _END, {"segment": segment.identity.segment}
             ).fetchall()
         if stop_t is None:
             raise NotATrace(
@@ -129,7 +91,7 @@ def append_files(
             )
         results = []
         for file in files:
-            source = _digest(file)
+            source = digest(file)[:_DIGITS]
             if source in known:
                 results.append(ImportResult(file, {}, already_imported=True))
                 continue
@@ -138,39 +100,40 @@ def append_files(
                 counts = _write_import(lines, data, file, source, stop_t)
             results.append(ImportResult(file, counts))
         if not all(result.already_imported for result in results):
-            _append(part, lines, is_complete=is_complete)
+            _append(segment, lines, is_complete=is_complete)
     return results
 
 
 @contextmanager
-def _last_part(trace: Path) -> Iterator[Part]:
+def _last_segment(trace: Path) -> Iterator[Segment]:
     """Find the file to import into, and lock it against recorders and other imports."""
     while True:
-        parts = find_inputs([trace]).parts
-        if len({part.identity.trace_id for part in parts}) > 1:
+        segments = find_inputs([trace]).segments
+        if len({segment.identity.trace_id for segment in segments}) > 1:
             raise NotATrace(f"{str(trace)!r} contains several traces: name one of them")
-        part = parts[-1]
-        with part.segment.path.open("rb") as file:
+        segment = segments[-1]
+        with segment.path.open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise NotWritable(
-                    f"{str(part.segment.path)!r} is being recorded or imported into: wait "
+                    f"{str(segment.path)!r} is being recorded or imported into: wait "
                     "until that has ended"
                 ) from None
             except OSError:
                 # Some network file systems have no locks; the recorder needs none either.
                 pass
-            if part.segment.path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+            if segment.path.stat().st_ino == os.fstat(file.fileno()).st_ino:
                 # Its content can have changed before it was locked.
-                yield find_inputs([trace]).parts[-1]
+                yield find_inputs([trace]).segments[-1]
                 return
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """Return a digest of a file."""
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise TraceError(f"{str(path)!r} cannot be read: {error.strerror}") from None
 
@@ -184,7 +147,7 @@ def _write_import(
     with TemporaryFile() as lines:
         for record in data.records:
             kind = record["kind"]
-            line = _line({"kind": kind, "t": t, "source": source, **record})
+            line = as_line({"kind": kind, "t": t, "source": source, **record})
             if len(line) > MAX_LINE_BYTES:
                 raise TraceError(
                     f"{str(path)!r} has a record of {len(line)} bytes, more than the limit of "
@@ -206,39 +169,66 @@ def _write_import(
             "crc32": crc32,
         }
         facts["value"] = {"imported_t": time(), **facts.get("value", {})}
-        target.write(_line(facts))
+        target.write(as_line(facts))
         lines.seek(0)
         shutil.copyfileobj(lines, target, _PIECE_BYTES)
     return dict(counts)
 
 
-def _line(record: dict[str, Any]) -> bytes:
+def as_line(record: dict[str, Any]) -> bytes:
+    """Return a record as a line of a trace."""
     present = {name: value for name, value in record.items() if value is not None}
     return orjson.dumps(present, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _append(part: Part, lines: IO[bytes], *, is_complete: bool) -> None:
+def _append(segment: Segment, lines: IO[bytes], *, is_complete: bool) -> None:
     """Append lines to a file by replacing it; a truncated last line is ended first."""
-    path = part.segment.path.resolve()
+    path = segment.path.resolve()
+    with replacing(path, "; it is unchanged") as file:
+        with path.open("rb") as recorded:
+            shutil.copyfileobj(recorded, file, _PIECE_BYTES)
+        os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+        if segment.compression == "uncompressed":
+            # A trailer that lost only its newline is not detected as truncated.
+            file.seek(-1, os.SEEK_END)
+            is_complete = is_complete and file.read(1) == b"\n"
+        rest = b"" if is_complete else _remove_truncated_frame(file, segment)
+        file.seek(0, os.SEEK_END)
+        lines.seek(0)
+        with compressing(file, segment.compression) as target:
+            if not is_complete:
+                target.write(rest + b"\n")
+            shutil.copyfileobj(lines, target, _PIECE_BYTES)
+
+
+def _remove_truncated_frame(file: IO[bytes], segment: Segment) -> bytes:
+    """Remove a truncated frame from the end of a file, and return its content."""
+    complete_nbytes, rest = 0, b""
+    with open_for_content(segment.path) as recorded:
+        content = Content(recorded, segment.compression, 0, segment.nbytes)
+        for piece in content:
+            if piece.end is None:
+                rest += piece.data
+            else:
+                complete_nbytes, rest = piece.end, b""
+    if content.breaks.cut_at is None:
+        return b""
+    # Bytes appended behind it would be decompressed as its end.
+    file.truncate(complete_nbytes)
+    return rest
+
+
+@contextmanager
+def replacing(path: Path, note: str = "") -> Iterator[IO[bytes]]:
+    """Yield a new file that replaces a file if the block succeeds, or raise NotWritable."""
     draft = path.with_name(f".{path.name}.importing")
     try:
         draft.unlink(missing_ok=True)  # left by a killed import
         # Traces hold the user's names and error messages: private to the user.
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        shutil.copyfile(path, draft)
-        shutil.copymode(path, draft)
-        with draft.open("r+b") as file:
-            if part.segment.compression == "uncompressed":
-                # A trailer that lost only its newline is not detected as truncated.
-                file.seek(-1, os.SEEK_END)
-                is_complete = is_complete and file.read(1) == b"\n"
-            rest = b"" if is_complete else _remove_truncated_frame(file, part)
-            file.seek(0, os.SEEK_END)
-            lines.seek(0)
-            with compressing(file, part.segment.compression) as target:
-                if not is_complete:
-                    target.write(rest + b"\n")
-                shutil.copyfileobj(lines, target, _PIECE_BYTES)
+        descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        with os.fdopen(descriptor, "r+b") as file:
+            yield file
+            file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
         with contextlib.suppress(OSError):  # some file systems cannot sync a folder
@@ -249,29 +239,11 @@ def _append(part: Part, lines: IO[bytes], *, is_complete: bool) -> None:
                 os.close(descriptor)
     except OSError as error:
         raise NotWritable(
-            f"{str(path)!r} cannot be written: {error.strerror or error}; it is unchanged"
+            f"{str(path)!r} cannot be written: {error.strerror or error}{note}"
         ) from None
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-
-
-def _remove_truncated_frame(file: IO[bytes], part: Part) -> bytes:
-    """Remove a truncated frame from the end of a file, and return its content.
-
-    Bytes appended behind it would be decompressed as its end.
-    """
-    content = Content(file, part.segment.compression, 0, part.segment.nbytes)
-    complete_nbytes, rest = 0, b""
-    for piece in content:
-        if piece.end is None:
-            rest += bytes(piece.data)
-        else:
-            complete_nbytes, rest = piece.end, b""
-    if content.breaks.cut_at is None:
-        return b""
-    file.truncate(complete_nbytes)
-    return rest
 
 
 @contextmanager

@@ -26,19 +26,7 @@ _PID: Final = re.compile(r"_id[0-9]+-([0-9]{1,9})_")
 
 @contextmanager
 def read(path: Path) -> Iterator[ImportData]:
-    """Read a log.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    MissingExtra
-        If PyDarshan is not installed.
-    TraceError
-        If it is not a log, or truncated.
-    """
+    """Read a log; raise MissingExtra without PyDarshan, and TraceError if it is no log."""
     if importlib.util.find_spec("darshan") is None:
         raise MissingExtra(f"reading Darshan logs needs darshan: {_INSTALL}")
     with read_lines(path, "darshan_log", "a Darshan log") as lines:

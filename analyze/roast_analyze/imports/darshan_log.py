@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -18,16 +19,9 @@ if TYPE_CHECKING:
 
 #: Modules whose records have counters, and the prefix of the counters' names.
 _WITH_COUNTERS: Final = {
-    "POSIX": "POSIX",
-    "MPI-IO": "MPIIO",
-    "STDIO": "STDIO",
-    "H5F": "H5F",
-    "H5D": "H5D",
-    "PNETCDF_FILE": "PNETCDF_FILE",
-    "PNETCDF_VAR": "PNETCDF_VAR",
-    "DFS": "DFS",
-    "DAOS": "DAOS",
-}
+    "POSIX": "POSIX", "MPI-IO": "MPIIO", "STDIO": "STDIO", "H5F": "H5F", "H5D": "H5D",
+    "PNETCDF_FILE": "PNETCDF_FILE", "PNETCDF_VAR": "PNETCDF_VAR", "DFS": "DFS", "DAOS": "DAOS",
+}  # fmt: skip
 
 #: Modules of Darshan's extended tracing (DXT), and the layer that each traces.
 _TRACES: Final = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
@@ -59,8 +53,7 @@ def main() -> None:
     """Write the log in the first argument to stdout, as JSON lines."""
     from darshan.backend import cffi_backend as darshan
 
-    path = sys.argv[1]
-    log = darshan.log_open(path)
+    log = darshan.log_open(sys.argv[1])
     if log["handle"] == darshan.ffi.NULL:
         sys.exit("Error: it is not a Darshan log")
     job = darshan.log_get_job(log)
@@ -68,27 +61,8 @@ def main() -> None:
     modules = darshan.log_get_modules(log)
     if not modules and not job["start_time_sec"]:
         sys.exit("Error: it has neither a job nor a module")
-    _write([_facts(darshan, log, job, modules, begin_t)])
-    names = darshan.log_get_name_records(log)
-    for module in modules:
-        if module in _WITH_COUNTERS:
-            _write(_files(darshan, log, module, names, begin_t))
-        elif module in _TRACES:
-            _write(_segments(darshan, log, module, names, begin_t))
-    # The library prints errors on stderr and continues; the parent process reads them.
-    sys.stdout.flush()
-
-
-def _write(records: Iterable[dict[str, Any]]) -> None:
-    for record in records:
-        sys.stdout.buffer.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-
-
-def _facts(
-    darshan: Any, log: Any, job: dict[str, Any], modules: dict[str, Any], begin_t: float
-) -> dict[str, Any]:
     command = darshan.log_get_exe(log).split()
-    return {
+    facts = {
         "start_t": begin_t,
         "stop_t": job["end_time_sec"] + job["end_time_nsec"] / 1e9,
         "versions": {
@@ -106,58 +80,63 @@ def _facts(
             "left_out": sorted(modules.keys() - _WITH_COUNTERS.keys() - _TRACES.keys()),
         },
     }
+    _write([facts])
+    names = darshan.log_get_name_records(log)
+    for module in modules:
+        records = iter(partial(darshan.log_get_record, log, module, dtype="dict"), None)
+        if module in _WITH_COUNTERS:
+            _write(_file(record, module, names, begin_t) for record in records)
+        elif module in _TRACES:
+            for record in records:
+                _write(_segments(record, module, names, begin_t))
+    # The library prints errors on stderr and continues; the parent process reads them.
+    sys.stdout.flush()
 
 
-def _files(
-    darshan: Any, log: Any, module: str, names: dict[int, str], begin_t: float
-) -> Iterator[dict[str, Any]]:
-    """Yield the records of a module that has counters."""
-    while (record := darshan.log_get_record(log, module, dtype="dict")) is not None:
-        begin = len(_WITH_COUNTERS[module]) + 1
-        counters = {name: int(n) for name, n in record["counters"].items()}
-        times = {name: float(n) for name, n in record["fcounters"].items()}
-        short = {name[begin:]: n for name, n in (counters | times).items()}
-        start, stop = _extent(short)
-        values: dict[str, Any] = {
-            name: n for name, n in (counters | times).items() if n and math.isfinite(n)
-        }
-        if "file_rec_id" in record:
-            values["file"] = names.get(record["file_rec_id"], str(record["file_rec_id"]))
-        yield {
-            "kind": "io_file",
-            "filename": names.get(record["id"], str(record["id"])),
-            "start_t": None if start is None else begin_t + start,
-            "stop_t": None if stop is None else begin_t + stop,
-            "measured": {
-                "module": module,
-                "rank": int(record["rank"]),
-                **_sums(module, short),
-            },
-            "value": values,
-        }
+def _write(records: Iterable[dict[str, Any]]) -> None:
+    for record in records:
+        sys.stdout.buffer.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _file(
+    record: dict[str, Any], module: str, names: dict[int, str], begin_t: float
+) -> dict[str, Any]:
+    """Return the record of a file, from a module that has counters."""
+    begin = len(_WITH_COUNTERS[module]) + 1
+    counters: dict[str, float] = {name: int(n) for name, n in record["counters"].items()}
+    counters |= {name: float(n) for name, n in record["fcounters"].items()}
+    short = {name[begin:]: n for name, n in counters.items()}
+    start, stop = _extent(short)
+    values: dict[str, Any] = {n: it for n, it in counters.items() if it and math.isfinite(it)}
+    if "file_rec_id" in record:
+        values["file"] = names.get(record["file_rec_id"], str(record["file_rec_id"]))
+    return {
+        "kind": "io_file",
+        "filename": names.get(record["id"], str(record["id"])),
+        "start_t": None if start is None else begin_t + start,
+        "stop_t": None if stop is None else begin_t + stop,
+        "measured": {"module": module, "rank": int(record["rank"]), **_sums(module, short)},
+        "value": values,
+    }
 
 
 def _segments(
-    darshan: Any, log: Any, module: str, names: dict[int, str], begin_t: float
+    record: dict[str, Any], module: str, names: dict[int, str], begin_t: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield the calls that a module traced."""
-    while (record := darshan.log_get_record(log, module, dtype="dict")) is not None:
-        about = {
-            "kind": "io_segment",
-            "filename": names.get(record["id"], str(record["id"])),
-            "host": record["hostname"],
-        }
-        measured = {"module": _TRACES[module], "rank": int(record["rank"])}
-        for activity in ("write", "read"):
-            for segment in record[f"{activity}_segments"]:
-                yield {
-                    **about,
-                    "activity": activity,
-                    "start_t": begin_t + segment["start_time"],
-                    "stop_t": begin_t + segment["end_time"],
-                    "nbytes": segment["length"],
-                    "measured": {**measured, "offset_bytes": segment["offset"]},
-                }
+    """Yield the calls on a file, from a module that traces them."""
+    measured = {"module": _TRACES[module], "rank": int(record["rank"])}
+    for activity in ("write", "read"):
+        for segment in record[f"{activity}_segments"]:
+            yield {
+                "kind": "io_segment",
+                "filename": names.get(record["id"], str(record["id"])),
+                "host": record["hostname"],
+                "activity": activity,
+                "start_t": begin_t + segment["start_time"],
+                "stop_t": begin_t + segment["end_time"],
+                "nbytes": segment["length"],
+                "measured": {**measured, "offset_bytes": segment["offset"]},
+            }
 
 
 def _sums(module: str, counters: dict[str, float]) -> dict[str, float]:
@@ -178,15 +157,17 @@ def _sums(module: str, counters: dict[str, float]) -> dict[str, float]:
 
 def _extent(counters: dict[str, float]) -> tuple[float | None, float | None]:
     """Return the first and last use of a file, in seconds since the job's start."""
-    starts, stops = (
-        [
-            n
-            for name, n in counters.items()
-            if name.startswith("F_") and name.endswith(ending) and n > 0 and math.isfinite(n)
-        ]
-        for ending in ("_START_TIMESTAMP", "_END_TIMESTAMP")
+    times = {
+        name: n
+        for name, n in counters.items()
+        if name.startswith("F_") and n > 0 and math.isfinite(n)
+    }
+    return (
+        min(
+            (n for name, n in times.items() if name.endswith("_START_TIMESTAMP")), default=None
+        ),
+        max((n for name, n in times.items() if name.endswith("_END_TIMESTAMP")), default=None),
     )
-    return min(starts, default=None), max(stops, default=None)
 
 
 if __name__ == "__main__":

@@ -17,18 +17,21 @@ import re
 import sys
 import zlib
 from collections import Counter
+from contextlib import suppress
+from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints, is_typeddict
 
 import orjson
 
+from roast_schemas.records import KINDS, Json
 from roast_schemas.redact import MARK, Redactor, names_a_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Record = dict[str, Any]
-Reason = tuple[str, str, int | None, str]
 
 #: Dask's own annotations, which are imported.
 _ANNOTATIONS: Final = ("priority", "retries", "workers", "resources", "allow_other_workers")
@@ -41,6 +44,7 @@ _SIZE: Final = re.compile(r"[0-9]+(\.[0-9]+)? ?[a-zA-Zμµ%]{0,12}")
 
 _TASK: Final = re.compile(r"<TaskState (?P<key>.*) [a-z-]+>", re.DOTALL)
 _WORKER: Final = re.compile(r"<WorkerState '(?P<worker>[^']*)'")
+_PREFIX: Final = re.compile(r"<(?:TaskPrefix )?(?P<name>.*?)(?:: [a-z-]+: \d|: >|>)")
 
 #: Lines of a worker's log with a task's arguments.
 _ARGUMENTS: Final = re.compile(r"(?m)^(args|kwargs):.*$")
@@ -72,11 +76,9 @@ def main() -> None:
         dump = Dump(state)
         redactor = Redactor()
         # Losses come last: they are known when all other records are written.
-        for records in ([dump.header()], dump.records(), dump.losses()):
-            for record in records:
-                present = {name: value for name, value in record.items() if value is not None}
-                line = redactor.record(_plain(present))
-                sys.stdout.buffer.write(orjson.dumps(line, option=_OPTIONS))
+        for record in chain([dump.header()], dump.records(), dump.losses()):
+            line = redactor.record(conform(KINDS[record["kind"]], record))
+            sys.stdout.buffer.write(orjson.dumps(line, option=_OPTIONS))
         summary = {"redacted_values": redactor.replaced, "stop_t": dump.stop_t}
         sys.stdout.buffer.write(orjson.dumps(summary, option=_OPTIONS))
     except NotADump as error:
@@ -92,18 +94,7 @@ _OPTIONS: Final = (
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a dump.
-
-    Parameters
-    ----------
-    path : Path
-        msgpack or YAML, possibly compressed with gzip; the content decides.
-
-    Raises
-    ------
-    NotADump
-        If it is not a dump.
-    """
+    """Read a dump: msgpack or YAML, possibly compressed with gzip; the content decides."""
     try:
         with path.open("rb") as file:
             packed = file.read(3) == b"\x1f\x8b\x08"
@@ -164,244 +155,178 @@ def _yaml(file: Any) -> Any:
 
 
 class Dump:
-    """The records in a cluster dump.
-
-    Parameters
-    ----------
-    state : dict
-        Result of :func:`load`.
-
-    Attributes
-    ----------
-    start_t, stop_t : float
-        Start of the scheduler, and the last time in the dump.
-    """
+    """The records in a cluster dump; :func:`conform` removes values with a wrong type."""
 
     def __init__(self, state: dict[str, Any]) -> None:
         self._scheduler = state["scheduler"]
         self._versions = _mapping(state.get("versions"))
-        self._tasks = _mapping(self._scheduler.get("tasks"))
-        self._groups = _mapping(self._scheduler.get("task_groups"))
-        self._workers = {
-            str(address): worker
-            for address, worker in _mapping(self._scheduler.get("workers")).items()
-            if isinstance(worker, dict)
+        self._tasks = {
+            _key(_mapping(it).get("key", name)): _mapping(it)
+            for name, it in _mapping(self._scheduler, "tasks").items()
         }
-        self._answers = {
-            str(address): answer
-            for address, answer in state["workers"].items()
-            if isinstance(answer, dict)
-        }
+        self._groups = _mapping(self._scheduler, "task_groups")
+        self._workers = _mappings(self._scheduler.get("workers"))
+        self._answers = _mappings(state["workers"])
         self._log = [
             entry
-            for entry in _list(self._scheduler.get("transition_log"))
-            if isinstance(entry, list) and len(entry) >= 6 and _is_time(entry[-1])
+            for entry in _rows(self._scheduler.get("transition_log"))
+            if len(entry) >= 6 and _is_time(entry[-1])
         ]
-        self._losses: list[Reason] = []
-        times = [*self._times()]
+        self._losses: list[Record] = []
+        times = [time for time in self._times() if _is_time(time)]
         if not times:
             raise NotADump("it contains no time")
         started = self._scheduler.get("started")
         self.start_t = min([started] if _is_time(started) else times)
         self.stop_t = max(times)
 
-    def _times(self) -> Iterator[float]:
-        """Return every time in the dump, on the scheduler's clock."""
-        found: list[Any] = [self._scheduler.get("started")]
-        found += [entry[-1] for entry in self._log]
-        for one in (
-            *self._workers.values(),
-            *_mapping(self._scheduler.get("clients")).values(),
-        ):
-            found.append(_mapping(one).get("last_seen"))
-        for answer in self._answers.values():
-            found += [_list(entry)[-1] for entry in _list(answer.get("log")) if _list(entry)]
+    def _times(self) -> Iterator[Any]:
+        """Yield every time in the dump, on the scheduler's clock."""
+        yield self._scheduler.get("started")
+        clients = _mapping(self._scheduler, "clients").values()
+        for it in (*self._workers.values(), *clients):
+            yield _mapping(it).get("last_seen")
         for group in self._groups.values():
-            found.append(_mapping(group).get("stop"))
-        for events in _mapping(self._scheduler.get("events")).values():
-            found += [_list(event)[0] for event in _list(events) if _list(event)]
-        return (time for time in found if _is_time(time))
+            yield _mapping(group).get("stop")
+        logs = (_rows(answer.get("log")) for answer in self._answers.values())
+        yield from (entry[-1] for entry in chain(self._log, *logs))
+        for events in _mapping(self._scheduler, "events").values():
+            yield from (event[0] for event in _rows(events))
 
     def header(self) -> Record:
-        """Return the fields of the header."""
-        packages = _mapping(_mapping(self._versions.get("scheduler")).get("packages"))
+        """Return the header without the fields that do not depend on the dump."""
         return {
+            "kind": "header",
             "t": self.start_t,
-            "versions": packages or None,
-            "scheduler": self._text(self._scheduler.get("address")),
-            "scheduler_id": self._text(self._scheduler.get("id")),
+            "versions": _mapping(self._versions, "scheduler", "packages") or None,
+            "scheduler": self._scheduler.get("address"),
+            "scheduler_id": self._scheduler.get("id"),
         }
 
     def records(self) -> Iterator[Record]:
         """Yield all records except losses."""
         yield from self._environment()
-        yield from self._clients()
-        for address in self._workers:
-            yield from self._worker(address)
+        for name in _mapping(self._scheduler, "clients"):
+            yield {"kind": "client_added", "t": self.start_t, "client": name}
+        for address, it in self._workers.items():
+            yield from self._worker(address, it)
         yield from self._graph()
         yield from self._transitions()
         yield from self._events()
         for address, answer in self._answers.items():
-            yield from self._of_worker(address, answer)
+            about = {"worker": address, "server_id": answer.get("id")}
+            yield from self._worker_transitions(answer, about)
+            yield from self._transfers(answer, about)
+            yield from self._worker_log(answer, about)
 
     def losses(self) -> Iterator[Record]:
         """Yield records of what the dump does not contain."""
         for address in self._workers:
             if address not in self._answers:
                 detail = f"{address} did not answer when the dump was made"
-                self._lose("state of a worker", None, None, detail)
+                self._lose("state of a worker", detail)
         self._lose(
             "a cluster dump is not a recording",
-            None,
-            None,
             "it contains the state at one time and Dask's recent logs, but no samples over "
             "time, profiles and fine metrics, no times of attempts whose results were "
-            "released, "
-            "and no workers and tasks that were removed",
+            "released, and no workers and tasks that were removed",
         )
-        for reason, kind, records, detail in self._losses:
-            yield {
-                "kind": "loss",
-                "t": self.stop_t,
-                "reason": reason,
-                "record_kind": kind or None,
-                "records": records,
-                "detail": detail,
-            }
+        yield from self._losses
 
-    # -- parts ---------------------------------------------------------------------------
+    def _lose(
+        self, reason: str, detail: str, kind: str | None = None, records: int | None = None
+    ) -> None:
+        loss = {"kind": "loss", "t": self.stop_t, "reason": reason, "record_kind": kind}
+        self._losses.append({**loss, "records": records, "detail": detail})
 
     def _environment(self) -> Iterator[Record]:
-        def fact(section: str, name: str, value: Any) -> Record:
-            return {
-                "kind": "environment",
-                "t": self.start_t,
-                "section": section,
-                "name": name,
-                "value": value,
-            }
-
-        scheduler = _mapping(self._versions.get("scheduler"))
-        for name, value in _mapping(scheduler.get("packages")).items():
-            yield fact("scheduler versions", str(name), value)
-        host = _mapping(scheduler.get("host"))
-        for name in _HOST:
-            if name in host:
-                yield fact("scheduler machine", name, host[name])
+        facts: list[tuple[str, Any, Any]] = []
+        packages = _mapping(self._versions, "scheduler", "packages")
+        facts += [("scheduler versions", *item) for item in packages.items()]
+        host = _mapping(self._versions, "scheduler", "host")
+        facts += [("scheduler machine", name, host[name]) for name in _HOST if name in host]
         for name in ("address", "id", "status"):
-            if isinstance(self._scheduler.get(name), str):
-                yield fact("scheduler", name, self._scheduler[name])
-        left_out = 0
-        for answer in self._answers.values():
-            for name, value in _leaves(_mapping(answer.get("config")), ()):
-                if _is_harmless(name, value):
-                    yield fact("config", name, value)
-                else:
-                    left_out += 1
-            break  # workers usually share their configuration
-        if left_out:
+            if isinstance(value := self._scheduler.get(name), str):
+                facts.append(("scheduler", name, value))
+        # Workers usually share their configuration.
+        first = next(iter(self._answers.values()), {})
+        settings = list(_leaves(_mapping(first, "config"), ()))
+        harmless = [item for item in settings if _is_harmless(*item)]
+        facts += [("config", *item) for item in harmless]
+        for section, name, value in facts:
+            fact = {"section": section, "name": str(name), "value": value}
+            yield {"kind": "environment", "t": self.start_t, **fact}
+        if left_out := len(settings) - len(harmless):
             detail = (
                 f"{left_out} values: only switches, numbers, sizes and durations are imported, "
                 "because others can be secret"
             )
-            self._lose("settings not imported", "environment", None, detail)
+            self._lose("settings not imported", detail, "environment")
 
-    def _clients(self) -> Iterator[Record]:
-        for name in _mapping(self._scheduler.get("clients")):
-            yield {"kind": "client_added", "t": self.start_t, "client": self._text(name)}
-
-    def _worker(self, address: str) -> Iterator[Record]:
-        it = self._workers[address]
-        versions = _mapping(
-            _mapping(_mapping(self._versions.get("workers")).get(address)).get("packages")
-        )
+    def _worker(self, address: str, it: Record) -> Iterator[Record]:
+        common = _picked(it, "server_id", "memory_limit", "nthreads") | {"worker": address}
         yield {
             "kind": "worker_added",
-            "t": self._first_seen(address),
-            "worker": self._text(address),
-            "server_id": self._text(it.get("server_id")),
-            "name": self._text(str(it.get("name", address))),
-            "host": self._text(it.get("host")),
-            "pid": _integer(it.get("pid")),
-            "nthreads": _integer(it.get("nthreads")),
-            "memory_limit": _integer(it.get("memory_limit")),
-            "nanny": self._text(it.get("nanny")),
-            "local_directory": self._text(it.get("local_directory")),
-            "resources": _mapping(it.get("resources")),
-            "versions": versions or None,
+            "t": self._first_seen(address, it),
+            **common,
+            **_picked(it, "host", "pid", "nanny", "local_directory"),
+            "name": str(it.get("name", address)),
+            "resources": _mapping(it, "resources"),
+            "versions": _mapping(self._versions, "workers", address, "packages") or None,
         }
-        metrics = _mapping(it.get("metrics"))
-        seen = it.get("last_seen")
-        if not _is_time(seen):
-            return
-        spilled, transfer = (
-            _mapping(metrics.get("spilled_bytes")),
-            _mapping(metrics.get("transfer")),
-        )
-        yield {
-            "kind": "worker_sample",
-            "t": seen,
-            "worker": self._text(address),
-            "server_id": self._text(it.get("server_id")),
-            "memory_limit": _integer(it.get("memory_limit")),
-            "nthreads": _integer(it.get("nthreads")),
-            "processing": len(_list(it.get("processing"))),
-            "executing": len(_mapping(it.get("executing"))),
-            "occupancy": _number(it.get("occupancy")),
-            "nbytes": _integer(it.get("nbytes")),
-            "last_seen": seen,
-            "metrics": {
-                "cpu": _number(metrics.get("cpu")),
-                "memory": _integer(metrics.get("memory")),
-                "managed_bytes": _integer(metrics.get("managed_bytes")),
-                "spilled_memory": _integer(spilled.get("memory")),
-                "spilled_disk": _integer(spilled.get("disk")),
-                "ready": _integer(_mapping(metrics.get("task_counts")).get("ready")),
-                "event_loop_interval": _number(metrics.get("event_loop_interval")),
-                "num_fds": _integer(metrics.get("num_fds")),
-                "incoming_bytes": _integer(transfer.get("incoming_bytes")),
-                "outgoing_bytes": _integer(transfer.get("outgoing_bytes")),
-            },
-        }
+        metrics = _mapping(it, "metrics")
+        measured = ("cpu", "memory", "managed_bytes", "event_loop_interval", "num_fds")
+        if _is_time(it.get("last_seen")):
+            yield {
+                "kind": "worker_sample",
+                "t": it["last_seen"],
+                **common,
+                **_picked(it, "occupancy", "nbytes", "last_seen"),
+                "processing": len(_list(it.get("processing"))),
+                "executing": len(_mapping(it, "executing")),
+                "metrics": {
+                    **_picked(metrics, *measured),
+                    "spilled_memory": _mapping(metrics, "spilled_bytes").get("memory"),
+                    "spilled_disk": _mapping(metrics, "spilled_bytes").get("disk"),
+                    "ready": _mapping(metrics, "task_counts").get("ready"),
+                    **_picked(
+                        _mapping(metrics, "transfer"), "incoming_bytes", "outgoing_bytes"
+                    ),
+                },
+            }
 
-    def _first_seen(self, address: str) -> float:
+    def _first_seen(self, address: str, it: Record) -> float:
         """Return the first time known of a worker; few dumps contain when it joined."""
-        for event in _list(_mapping(self._scheduler.get("events")).get(address)):
-            if len(_list(event)) > 1 and _mapping(event[1]).get("action") == "add-worker":
+        for event in _rows(_mapping(self._scheduler, "events").get(address)):
+            if len(event) > 1 and _mapping(event[1]).get("action") == "add-worker":
                 return float(event[0])
-        answer = self._answers.get(address, {})
-        times = [entry[-1] for entry in map(_list, _list(answer.get("log"))) if entry]
-        times.append(self._workers[address].get("last_seen"))
-        return min((time for time in times if _is_time(time)), default=self.start_t)
+        log = _rows(self._answers.get(address, {}).get("log"))
+        times = [*(entry[-1] for entry in log), it.get("last_seen")]
+        return float(min(filter(_is_time, times), default=self.start_t))
 
     def _graph(self) -> Iterator[Record]:
         first: dict[str, list[Any]] = {}
         for logged in self._log:
             first.setdefault(_key(logged[0]), logged)
-        for name, task in self._tasks.items():
-            it = _mapping(task)
-            key = _key(it.get("key", name))
-            entry = first.get(key)
+        for key, it in self._tasks.items():
             group = str(it.get("group_key", ""))
-            annotations = _mapping(it.get("annotations"))
+            # A repr with the number of its tasks by state.
+            prefix = _PREFIX.match(str(it.get("prefix")))
             record: Record = {
                 "kind": "task",
                 "t": self.start_t,
                 "key": key,
-                "prefix": _prefix(it),
+                "prefix": prefix["name"] if prefix else group,
                 "group": group or None,
                 "dependencies": [_key_of(one) for one in _list(it.get("dependencies"))],
-                "priority": [
-                    n for n in map(_number, _list(it.get("priority"))) if n is not None
-                ],
-                "annotations": {n: annotations[n] for n in _ANNOTATIONS if n in annotations}
-                or None,
-                "span_id": self._text(_mapping(self._groups.get(group)).get("span_id")),
+                "priority": _list(it.get("priority")),
+                "annotations": _picked(_mapping(it, "annotations"), *_ANNOTATIONS) or None,
+                "span_id": _mapping(self._groups, group).get("span_id"),
             }
+            entry = first.get(key)
             if entry is None:
-                record["state"] = self._text(it.get("state"))
-                record["worker"] = self._known_worker(_worker_of(it.get("processing_on")))
-                record["run_id"] = _integer(it.get("run_id"))
+                record["state"] = it.get("state")
+                record |= self._assigned(it)
             elif entry[1] == "released" and str(entry[4]).startswith("update-graph"):
                 # The log has the transition with which it entered the graph.
                 record |= {"t": entry[-1], "stimulus_id": entry[4]}
@@ -413,26 +338,22 @@ class Dump:
         count = _integer(self._scheduler.get("transition_counter")) or 0
         if count > len(self._log):
             detail = f"the scheduler's transition log keeps the last {len(self._log):,}"
-            self._lose("older transitions", "transition", count - len(self._log), detail)
+            self._lose("older transitions", detail, "transition", count - len(self._log))
         last = {_key(entry[0]): place for place, entry in enumerate(self._log)}
-        tasks = {
-            _key(_mapping(it).get("key", name)): _mapping(it)
-            for name, it in self._tasks.items()
-        }
         gone: Counter[str] = Counter()
         for place, entry in enumerate(self._log):
-            key, start, finish, recommended, stimulus, t = _key(entry[0]), *entry[1:6]
+            key, (start, finish, recommended, stimulus, t) = _key(entry[0]), entry[1:6]
             record = {
                 "kind": "transition",
                 "t": t,
                 "key": key,
-                "start": self._text(str(start)),
-                "finish": self._text(str(finish)),
-                "stimulus_id": self._text(str(stimulus)),
+                "start": str(start),
+                "finish": str(finish),
+                "stimulus_id": str(stimulus),
             }
-            task = tasks.get(key, {})
+            task = self._tasks.get(key, {})
             if last[key] == place and task.get("state") == finish:
-                record |= self._end(key, str(start), str(finish), task, gone)
+                record |= self._end(key, start, finish, task, gone)
             elif (
                 start == "processing"
                 and str(stimulus).startswith("task-erred")
@@ -443,23 +364,19 @@ class Dump:
         if gone:
             names = ", ".join(sorted(gone)[:10])
             detail = f"they ran on workers that have left: {names}"
-            self._lose("failed attempts without their worker", "transition", None, detail)
+            self._lose("failed attempts without their worker", detail, "transition")
 
     def _end(
         self, key: str, start: str, finish: str, task: Record, gone: Counter[str]
     ) -> Record:
         """Return the dump's fields of the transition that led to a task's state."""
         if finish == "processing":
-            return {
-                "worker": self._known_worker(_worker_of(task.get("processing_on"))),
-                "run_id": _integer(task.get("run_id")),
-            }
+            return self._assigned(task)
         if start == "processing" and finish == "memory":
             return self._result(key, task)
         if finish != "erred":
             return {}
         failed_on = [str(worker) for worker in _list(task.get("erred_on"))]
-        worker = self._known_worker(failed_on[0]) if len(failed_on) == 1 else None
         gone.update(one for one in failed_on if one not in self._workers)
         pickled = task.get("exception")
         text = task.get("exception_text")
@@ -467,72 +384,52 @@ class Dump:
             # It is not unpickled, but can contain the name of its class as text.
             name = "KilledWorker" if "KilledWorker" in str(pickled) else "an exception"
             text = f"{name} (pickled in the dump, not read)"
-        cause = _key_of(task.get("exception_blame")) if task.get("exception_blame") else None
         return {
-            "worker": worker,
-            "run_id": _integer(task.get("run_id")),
-            "cause": self._text(cause),
-            "exception": self._text(text),
-            "traceback": self._text(task.get("traceback_text")),
+            "worker": self._known_worker(failed_on[0]) if len(failed_on) == 1 else None,
+            "run_id": task.get("run_id"),
+            "cause": _key_of(task["exception_blame"]) if task.get("exception_blame") else None,
+            "exception": _cut(text),
+            "traceback": _cut(task.get("traceback_text")),
         }
 
     def _result(self, key: str, task: Record) -> Record:
         """Return the fields of an attempt whose result is in memory."""
         known = {
-            "run_id": _integer(task.get("run_id")),
-            "nbytes": _integer(task.get("nbytes")) if task.get("nbytes") != -1 else None,
-            "typename": self._text(task.get("type")),
+            "run_id": task.get("run_id"),
+            "nbytes": task.get("nbytes") if task.get("nbytes") != -1 else None,
+            "typename": task.get("type"),
         }
         holders = [_worker_of(one) for one in _list(task.get("who_has"))]
         for worker in filter(None, holders):
-            its = _mapping(_mapping(self._answers.get(worker)).get("tasks"))
-            it = _mapping(its.get(key))
+            it = _mapping(self._answers, worker, "tasks", key)
             parts = [
-                {
-                    "action": str(part["action"]),
-                    "start": float(part["start"]),
-                    "stop": float(part["stop"]),
-                    "source": self._text(part.get("source")),
-                }
+                {**part, "action": str(part["action"])}
                 for part in map(_mapping, _list(it.get("startstops")))
                 if _is_time(part.get("start"))
                 and _is_time(part.get("stop"))
                 and "action" in part
             ]
             if any(part["action"] == "compute" for part in parts):
-                present = [{n: v for n, v in part.items() if v is not None} for part in parts]
-                return {**known, "worker": self._known_worker(worker), "startstops": present}
+                return {**known, "worker": self._known_worker(worker), "startstops": parts}
         if len(holders) == 1:
             # Results are sometimes copied to other workers, but rarely moved.
             known["worker"] = self._known_worker(holders[0])
         return known
 
     def _events(self) -> Iterator[Record]:
-        without = 0
-        for topic, events in _mapping(self._scheduler.get("events")).items():
-            if not isinstance(events, list):
-                without += 1
-                continue
-            for event in map(_list, events):
-                if len(event) < 2 or not _is_time(event[0]):
-                    continue
-                message = event[1]
-                worker = _mapping(message).get("worker")
-                yield {
-                    "kind": "event",
-                    "t": event[0],
-                    "topic": self._text(str(topic)),
-                    "worker": self._text(worker),
-                    "payload": message,
-                }
-        if without:
+        topics = _mapping(self._scheduler, "events")
+        for topic, events in topics.items():
+            for t, message, *_ in (event for event in _rows(events) if len(event) > 1):
+                if _is_time(t):
+                    worker = _mapping(message).get("worker")
+                    event = {"topic": str(topic), "worker": worker, "payload": message}
+                    yield {"kind": "event", "t": t, **event}
+        if without := sum(not isinstance(events, list) for events in topics.values()):
             detail = f"{without} topics are in the dump by name only"
-            self._lose("events not in the dump", "event", None, detail)
+            self._lose("events not in the dump", detail, "event")
 
-    def _of_worker(self, address: str, answer: Record) -> Iterator[Record]:
-        skipped = 0
-        about = {"worker": self._text(address), "server_id": self._text(answer.get("id"))}
-        for entry in map(_list, _list(answer.get("log"))):
+    def _worker_transitions(self, answer: Record, about: Record) -> Iterator[Record]:
+        for entry in _rows(answer.get("log")):
             if len(entry) == 7 and _is_time(entry[-1]):
                 key, start, finish, actual, _, stimulus, t = entry
                 yield {
@@ -540,22 +437,25 @@ class Dump:
                     "t": t,
                     **about,
                     "key": _key(key),
-                    "start": self._text(str(start)),
-                    "finish": self._text(str(finish)),
-                    "state": self._text(str(actual)) if actual != finish else None,
-                    "stimulus_id": self._text(str(stimulus)),
+                    "start": str(start),
+                    "finish": str(finish),
+                    "state": str(actual) if actual != finish else None,
+                    "stimulus_id": str(stimulus),
                 }
+
+    def _transfers(self, answer: Record, about: Record) -> Iterator[Record]:
+        address = about["worker"]
         for way in ("incoming", "outgoing"):
             transfers = _list(answer.get(f"transfer_{way}_log"))
             if len(transfers) >= _TRANSFERS:
                 detail = (
                     f"the log of {way} transfers of {address} keeps the last {len(transfers):,}"
                 )
-                self._lose("older transfers", "transfer", None, detail)
+                self._lose("older transfers", detail, "transfer")
             for it in map(_mapping, transfers):
                 if not (_is_time(it.get("start")) and _is_time(it.get("stop"))):
                     continue
-                ends = about["worker"], self._text(it.get("who"))
+                ends = address, it.get("who")
                 destination, source = ends if way == "incoming" else ends[::-1]
                 yield {
                     "kind": "transfer",
@@ -565,43 +465,72 @@ class Dump:
                     "stop_t": it["stop"],
                     "source": source,
                     "destination": destination,
-                    "nbytes": _integer(it.get("total")),
-                    "keys": {
-                        _key(key): _integer(nbytes)
-                        for key, nbytes in _mapping(it.get("keys")).items()
-                    },
+                    "nbytes": it.get("total"),
+                    "keys": {_key(key): size for key, size in _mapping(it, "keys").items()},
                 }
-        for entry in map(_list, _list(answer.get("logs"))):
-            if len(entry) != 2 or not isinstance(entry[1], str):
-                continue
-            if entry[0] in _LEVELS:
-                message = self._text(_ARGUMENTS.sub(r"\1: (not imported)", entry[1]))
-                yield {
-                    "kind": "event",
-                    "t": self.stop_t,
-                    "topic": "worker-log",
-                    "worker": about["worker"],
-                    "payload": {"level": entry[0], "message": message},
-                }
-            else:
-                skipped += 1
-        if skipped:
-            detail = f"{skipped} lines of {address}: only warnings and errors are imported"
-            self._lose("lines of a worker's log not imported", "event", None, detail)
 
-    def _lose(self, reason: str, kind: str | None, records: int | None, detail: str) -> None:
-        self._losses.append((reason, kind or "", records, detail))
+    def _worker_log(self, answer: Record, about: Record) -> Iterator[Record]:
+        lines = [
+            line
+            for line in _rows(answer.get("logs"))
+            if len(line) == 2 and isinstance(line[1], str)
+        ]
+        imported = [(level, text) for level, text in lines if level in _LEVELS]
+        for level, text in imported:
+            message = _cut(_ARGUMENTS.sub(r"\1: (not imported)", text))
+            payload = {"level": level, "message": message}
+            event = {"topic": "worker-log", "worker": about["worker"], "payload": payload}
+            yield {"kind": "event", "t": self.stop_t, **event}
+        if skipped := len(lines) - len(imported):
+            detail = (
+                f"{skipped} lines of {about['worker']}: only warnings and errors are imported"
+            )
+            self._lose("lines of a worker's log not imported", detail, "event")
+
+    def _assigned(self, task: Record) -> Record:
+        """Return the attempt that a task is assigned to."""
+        worker = self._known_worker(_worker_of(task.get("processing_on")))
+        return {"worker": worker, "run_id": task.get("run_id")}
 
     def _known_worker(self, worker: str | None) -> str | None:
         """Return the address of a worker, if the dump contains it."""
         return worker if worker in self._workers else None
 
-    def _text(self, value: Any) -> str | None:
-        """Return a text, cut if it is very long."""
-        if not isinstance(value, str):
-            return None
-        text = value[:_CHARACTERS]
-        return text if len(value) <= _CHARACTERS else text + " … (cut)"
+
+# -- types -------------------------------------------------------------------------------
+
+
+def conform(kind: Any, value: Any) -> Any:
+    """Return a value with the declared type of a record or a field, else None.
+
+    Fields and items with another type are left out.
+    """
+    if kind is Json:
+        return _plain(value)
+    if kind is str:
+        return _plain(value) if isinstance(value, str) else None
+    if kind is int:
+        return _integer(value)
+    if kind is float:
+        is_number = type(value) in (int, float) and math.isfinite(value)
+        return float(value) if is_number else None
+    if not isinstance(value, get_origin(kind) or dict):
+        return None
+    if isinstance(value, list):
+        items = (conform(get_args(kind)[0], item) for item in value)
+        return [item for item in items if item is not None]
+    if is_typeddict(kind):
+        fields = (
+            (name, conform(type_, value.get(name))) for name, type_ in _types(kind).items()
+        )
+    else:
+        item_type = get_args(kind)[1]
+        fields = ((_plain(name), conform(item_type, item)) for name, item in value.items())
+    return {name: field for name, field in fields if field is not None}
+
+
+#: Names and types of the fields of a record.
+_types = cache(get_type_hints)
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
@@ -623,28 +552,49 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return _plain(str(value))
 
 
-def _mapping(value: Any) -> dict[Any, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _integer(value: Any) -> int | None:
     if isinstance(value, float) and math.isfinite(value):
         value = int(value)
     return value if type(value) is int and abs(value) < 2**62 else None
 
 
-def _number(value: Any) -> float | None:
-    is_number = type(value) in (int, float) and math.isfinite(value)
-    return float(value) if is_number else None
-
-
 def _is_time(value: Any) -> bool:
     """Return whether a value is a time, in seconds since the epoch, of recent decades."""
     return type(value) in (int, float) and 1e9 < value < 1e10
+
+
+def _cut(text: Any) -> Any:
+    """Return a text, cut if it is very long."""
+    is_long = isinstance(text, str) and len(text) > _CHARACTERS
+    return text[:_CHARACTERS] + " … (cut)" if is_long else text
+
+
+def _mapping(value: Any, *path: str) -> dict[Any, Any]:
+    """Return the mapping at a path in nested mappings, or an empty one."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _mappings(value: Any) -> dict[str, dict[Any, Any]]:
+    """Return the values of a mapping that are mappings, by text."""
+    return {str(k): it for k, it in _mapping(value).items() if isinstance(it, dict)}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _rows(value: Any) -> list[list[Any]]:
+    """Return the entries of a log: the items of a list that are lists with items."""
+    return [row for row in _list(value) if isinstance(row, list) and row]
+
+
+def _picked(values: dict[Any, Any], *names: str) -> Record:
+    return {name: values[name] for name in names if name in values}
+
+
+# -- texts of Dask's objects -------------------------------------------------------------
 
 
 def _key(value: Any) -> str:
@@ -661,27 +611,16 @@ def _key_of(shown: Any) -> str:
     found = _TASK.fullmatch(str(shown))
     if found is None:
         return _key(shown)
-    text = found["key"]
-    if text[:1] in "'\"":
-        try:
-            return str(ast.literal_eval(text))
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return text
-    return text
+    if found["key"][:1] in "'\"":
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return str(ast.literal_eval(found["key"]))
+    return found["key"]
 
 
 def _worker_of(shown: Any) -> str | None:
     """Return the address in the repr of a worker."""
     found = _WORKER.match(str(shown))
     return found["worker"] if found else None
-
-
-def _prefix(task: Record) -> str:
-    """Return the prefix of a task, from a repr with the number of its tasks by state."""
-    found = re.match(
-        r"<(?:TaskPrefix )?(?P<name>.*?)(?:: [a-z-]+: \d|: >|>)", str(task.get("prefix"))
-    )
-    return found["name"] if found else str(task.get("group_key", ""))
 
 
 def _leaves(settings: dict[Any, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -28,19 +28,9 @@ MEMORY_BYTES: Final = 8 * 2**30
 def read_lines(path: Path, module: str, expected: str) -> Iterator[IO[bytes]]:
     """Convert a file to JSON lines in a subprocess.
 
-    Parameters
-    ----------
-    path : Path
-    module : str
-        Module of this package that is run with the path. It writes lines to stdout, and
-        errors to stderr in a line with the word Error.
-    expected : str
-        Description of valid files, for the error.
-
-    Raises
-    ------
-    TraceError
-        If the file could not be read to its end.
+    The module of this package is run with the path. It writes lines to stdout, and errors to
+    stderr in a line with the word Error. Then TraceError is raised, which describes the
+    `expected` files.
     """
     with TemporaryFile() as lines:
         try:

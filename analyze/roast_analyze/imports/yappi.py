@@ -18,20 +18,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def read(path: Path, *, worker: str | None, clock: str | None) -> Iterator[ImportData]:
-    """Read a file that Yappi saved.
+    """Read a file that Yappi saved of a worker; raise TraceError if it is none.
 
-    Parameters
-    ----------
-    path : Path
-    worker : str or None
-        Address of the profiled worker.
-    clock : {'cpu', 'wall', None}
-        Yappi's clock, for formats that do not contain it.
-
-    Raises
-    ------
-    TraceError
-        If it is not a file of Yappi, or contains another clock.
+    `clock` is Yappi's clock, ``cpu`` or ``wall``, for formats that do not contain it.
     """
     with read_lines(path, "yappi_stats", "a file saved by Yappi") as lines:
         facts: dict[str, Any] = orjson.loads(lines.readline())

@@ -22,9 +22,12 @@ import re
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import IO, Any, Final, NoReturn
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
 import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Name, file name and values of a function, with its callees.
 _Function = dict[str, Any]
@@ -52,13 +55,7 @@ def main() -> None:
 
 
 def read(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
-    """Return the facts of a binary file, and its functions.
-
-    Raises
-    ------
-    NotStats
-        If it has none of the formats, or contains no functions.
-    """
+    """Return the facts of a binary file, and its functions."""
     beginning = file.read(16)
     file.seek(0)
     if beginning.startswith(_PICKLE):
@@ -71,28 +68,17 @@ def read(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
 
 
 def validated(function: _Function) -> _Function:
-    """Return a function after checking the types of its values.
-
-    Raises
-    ------
-    NotStats
-        If a value has another type.
-    """
-    numbers = ("index", "line_number", "calls", "actual_calls")
-    times = ("self_seconds", "total_seconds")
+    """Return a function after checking the types of its values."""
     value = function["value"]
     for part in (value, *value["callees"]):
-        for name in numbers:
-            if (
-                type(part.get(name, 0)) not in (int, type(None))
-                or abs(part.get(name) or 0) >= 2**62
-            ):
-                raise NotStats(_unexpected(name, part[name]))
-        for name in times:
+        for name in ("index", "line_number", "calls", "actual_calls"):
+            number = part.get(name)
+            if number is not None and (type(number) is not int or abs(number) >= 2**62):
+                raise NotStats(_unexpected(name, number))
+        for name in ("self_seconds", "total_seconds"):
             seconds = part.get(name)
-            if seconds is not None and (
-                type(seconds) not in (int, float) or not math.isfinite(seconds)
-            ):
+            is_number = type(seconds) in (int, float) and math.isfinite(seconds)
+            if seconds is not None and not is_number:
                 raise NotStats(_unexpected(name, seconds))
     for name in ("name", "filename"):
         if type(function[name]) is not str:
@@ -143,7 +129,22 @@ class _Unpickler(pickle.Unpickler):
 def _ystat(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
     try:
         statistics, clock = _Unpickler(file).load()
-        functions = [_function_of_statistic(it) for it in vars(statistics)["_as_list"]]
+        functions = [
+            {
+                "name": it["name"],
+                "filename": it["module"],
+                "value": {
+                    **_numbers(it),
+                    "line_number": it["lineno"],
+                    "builtin": bool(it["builtin"]),
+                    "thread": it["ctx_id"] if type(it["ctx_id"]) is int else None,
+                    "thread_name": it["ctx_name"] if type(it["ctx_name"]) is str else None,
+                    "tag": it["tag"] if type(it["tag"]) is int else None,
+                    "callees": [_numbers(vars(c)) for c in vars(it["children"])["_as_list"]],
+                },
+            }
+            for it in map(vars, vars(statistics)["_as_list"])
+        ]
     except NotStats:
         raise
     except Exception as error:  # noqa: BLE001 - a pickle can fail in any way
@@ -155,24 +156,7 @@ def _ystat(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
     return {"value": {"format": "ystat", "clock": clock}}, functions
 
 
-def _function_of_statistic(statistic: _Statistic) -> _Function:
-    it = vars(statistic)
-    return {
-        "name": it["name"],
-        "filename": it["module"],
-        "value": {
-            **_numbers(it),
-            "line_number": it["lineno"],
-            "builtin": bool(it["builtin"]),
-            "thread": it["ctx_id"] if type(it["ctx_id"]) is int else None,
-            "thread_name": it["ctx_name"] if type(it["ctx_name"]) is str else None,
-            "tag": it["tag"] if type(it["tag"]) is int else None,
-            "callees": [_numbers(vars(child)) for child in vars(it["children"])["_as_list"]],
-        },
-    }
-
-
-def _numbers(it: dict[str, Any]) -> dict[str, Any]:
+def _numbers(it: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "index": it["index"],
         "calls": it["ncall"],

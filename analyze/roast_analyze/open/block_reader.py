@@ -7,9 +7,8 @@ kind with only the fields of that kind. Each line is parsed once.
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from itertools import compress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -28,8 +27,7 @@ MAX_LINE_BYTES: Final = 16 * 2**20
 #: Minimum size of a block. Larger blocks make larger row groups, and take more memory.
 BLOCK_BYTES: Final = 64 * 2**20
 
-_NEWLINE: Final = 10
-_CARRIAGE_RETURN: Final = 13
+_NEWLINE, _CARRIAGE_RETURN = b"\n\r"
 
 #: Bytes before the kind, as written by the recorder and by Python's json.
 OPENINGS: Final = (b'{"kind":"', b'{"kind": "')
@@ -46,153 +44,97 @@ _PIECE_BYTES: Final = 2**20
 _NAMES: Final = tuple(kinds())
 
 
-@dataclass
-class Block:
-    """Some whole lines.
-
-    Parameters
-    ----------
-    data : memoryview
-        Valid until the third block after it is requested.
-    end : int or None
-        Offset in the file at which reading can continue after this block.
-    too_long : int
-        Number of overlong lines that were skipped since the last block.
-    """
+class Block(NamedTuple):
+    """Some whole lines."""
 
     data: memoryview
-    end: int | None
-    too_long: int = 0
+    end: int | None  # offset in the file at which reading can continue after this block
+    too_long: int = 0  # number of overlong lines that were skipped since the last block
 
 
 def read_blocks(pieces: Iterable[Piece], *, anywhere: bool) -> Iterator[Block]:
     """Join pieces of content into blocks of whole lines.
 
     An offset at which reading can continue is never inside a block. For example, a frame that
-    was cut is not joined with others.
-
-    Parameters
-    ----------
-    pieces : iterable of Piece
-    anywhere : bool
-        Whether reading can continue after any line, rather than only where a piece ends.
+    was cut is not joined with others. If `anywhere`, reading can continue after any line, not
+    only where a piece ends.
     """
-    buffer = _Buffer(anywhere)
+    blocks = _Blocks(anywhere)
     for piece in pieces:
         if piece.end is None:
-            yield from buffer.whole_lines()
-        buffer.add(piece)
-        if buffer.used >= BLOCK_BYTES:
-            yield from buffer.whole_lines()
-    yield from buffer.whole_lines()
-    yield from buffer.last_line()
+            yield from blocks.whole_lines()
+        blocks.add(piece)
+        if len(blocks.text) >= BLOCK_BYTES:
+            yield from blocks.whole_lines()
+    yield from blocks.whole_lines()
+    if blocks.text:  # a last line without a newline
+        blocks.text += b"\n"
+        yield Block(memoryview(blocks.text), None)
 
 
-class _Buffer:
-    """Collects pieces of content until they are long enough for a block.
-
-    Three buffers take turns, so that a block stays valid until the third one after it is
-    started: one is being loaded, part of the previous one may still be, and the next is read.
-    """
+class _Blocks:
+    """Collects pieces of content until they are long enough for a block."""
 
     def __init__(self, anywhere: bool) -> None:
+        self.text = bytearray()
         self._anywhere = anywhere
-        self._data = bytearray()
-        self._others = deque([bytearray(), bytearray()])
         self._end: int | None = None
-        self._skipping = False
+        self._skipping = False  # within an overlong line
         self._too_long = 0
-        self.used = 0
 
     def add(self, piece: Piece) -> None:
-        data: bytes | memoryview = piece.data
+        data = piece.data
         self._end = piece.end
         if self._skipping:
-            _, newline, rest = bytes(data).partition(b"\n")
+            _, newline, data = data.partition(b"\n")
             self._skipping = not newline
-            data = rest
-        if self.used + len(data) >= len(self._data):
-            larger = bytearray(max(2 * len(self._data), self.used + len(data) + 1))
-            larger[: self.used] = memoryview(self._data)[: self.used]
-            self._data = larger  # never resized in place: a block may still refer to it
-        self._data[self.used : self.used + len(data)] = data
-        self.used += len(data)
+        self.text += data
 
     def whole_lines(self) -> Iterator[Block]:
         """Yield a block of the lines that are complete, and keep the rest."""
-        cut = self._data.rfind(b"\n", 0, self.used) + 1
-        rest = memoryview(self._data)[cut : self.used]
+        cut = self.text.rfind(b"\n") + 1
+        rest = self.text[cut:]
         if len(rest) > MAX_LINE_BYTES:
             self._skipping = True
             self._too_long += 1
-            rest = rest[:0]
+            rest.clear()
         if not cut and not self._too_long:
             return
         end = self._end
         if end is not None and (rest or self._skipping):
             end = end - len(rest) if self._anywhere and not self._skipping else None
-        yield Block(memoryview(self._data)[:cut], end, self._too_long)
-        # Requesting the next block releases the oldest buffer.
-        self._others.append(self._data)
-        self._data = self._others.popleft()
-        if len(self._data) <= len(rest):
-            self._data = bytearray(max(len(self._others[-1]), len(rest) + 1))
-        self._data[: len(rest)] = rest
-        self.used = len(rest)
-        self._too_long = 0
-
-    def last_line(self) -> Iterator[Block]:
-        """Yield a line without a newline at the end of the content, with one added."""
-        if self.used:
-            self._data[self.used] = _NEWLINE
-            yield Block(memoryview(self._data)[: self.used + 1], None)
+        yield Block(memoryview(self.text)[:cut], end, self._too_long)
+        # The text of the block itself must not change: it may still be loaded.
+        self.text, self._too_long = rest, 0
 
 
-@dataclass
-class Lines:
-    """Some lines of a block, in order.
+class Lines(NamedTuple):
+    """Some lines of a block, in order."""
 
-    Parameters
-    ----------
-    runs : list of memoryview
-        Their bytes; adjacent lines share a run.
-    numbers : array of int, shape (lines,)
-        Their numbers in the block, from 0.
-    nbytes : int
-    starts : array of int, shape (lines,)
-        Their offsets in the block.
-    """
-
-    runs: list[memoryview]
-    numbers: NDArray[np.int64]
+    runs: list[memoryview]  # their bytes; adjacent lines share a run
     nbytes: int
-    starts: NDArray[np.int64]
+    numbers: NDArray[np.int64]  # their numbers in the block, from 0
+    starts: NDArray[np.int64]  # their offsets in the block
 
 
-@dataclass
-class GroupedLines:
-    """The lines of a block by kind.
+class GroupedLines(NamedTuple):
+    """The lines of a block by kind."""
 
-    Parameters
-    ----------
-    lines : int
-        Number of lines that are not blank, including overlong ones.
-    too_long : int
-        Number of overlong lines, which are left out.
-    by_kind : dict of str or None to Lines
-        Lines that begin as records of a kind do; None has all others.
-    """
-
-    lines: int
-    too_long: int
+    lines: int  # number of lines that are not blank, including overlong ones
+    too_long: int  # number of overlong lines, which are left out
+    #: Lines that begin as records of a kind do; None has all others.
     by_kind: dict[str | None, Lines]
 
 
 def group_lines(block: Block) -> GroupedLines:
     """Group the lines of a block by kind."""
     data = np.frombuffer(block.data, np.uint8)
-    stops = _newlines(data) + 1
-    starts = np.concatenate(([0], stops[:-1])) if len(stops) else stops
+    if not len(data):
+        return GroupedLines(block.too_long, block.too_long, {})
+    offsets = range(0, len(data), _PIECE_BYTES)
+    newlines = [np.flatnonzero(data[a : a + _PIECE_BYTES] == _NEWLINE) + a for a in offsets]
+    stops = np.concatenate(newlines) + 1
+    starts = np.concatenate(([0], stops[:-1]))
     blank = (stops - starts == 1) | ((stops - starts == 2) & (data[starts] == _CARRIAGE_RETURN))
     if blank.any():
         starts, stops = starts[~blank], stops[~blank]
@@ -211,8 +153,8 @@ def group_lines(block: Block) -> GroupedLines:
         begin, end = starts[firsts[is_own]], stops[lasts[is_own]]
         by_kind[_NAMES[code] if code >= 0 else None] = Lines(
             runs=[block.data[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)],
-            numbers=numbers[codes == code],
             nbytes=int((end - begin).sum()),
+            numbers=numbers[codes == code],
             starts=starts[codes == code],
         )
     skipped = int(long.sum()) + block.too_long
@@ -229,19 +171,9 @@ def select_lines(lines: Lines, keep: list[bool]) -> Lines:
     """Return some of the lines."""
     if all(keep):
         return lines
-    runs = [
-        memoryview(line + b"\n")
-        for line, wanted in zip(each_line(lines), keep, strict=True)
-        if wanted
-    ]
-    numbers = lines.numbers[np.array(keep, np.bool_)]
-    return replace(lines, runs=runs, numbers=numbers, nbytes=sum(map(len, runs)))
-
-
-def _newlines(data: NDArray[np.uint8]) -> NDArray[np.int64]:
-    offsets = range(0, len(data), _PIECE_BYTES)
-    found = [np.flatnonzero(data[a : a + _PIECE_BYTES] == _NEWLINE) + a for a in offsets]
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    kept = [memoryview(line + b"\n") for line in compress(each_line(lines), keep)]
+    selected = np.array(keep, np.bool_)
+    return Lines(kept, sum(map(len, kept)), lines.numbers[selected], lines.starts[selected])
 
 
 def _kind_codes(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int8]:

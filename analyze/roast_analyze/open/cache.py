@@ -16,22 +16,22 @@ import os
 import shutil
 import time
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
 import platformdirs
 import xxhash
 
 from roast_analyze.errors import TraceError
 from roast_analyze.open.discover import Identity
-from roast_analyze.open.load import Account, Progress
+from roast_analyze.open.load import Account, Progress  # noqa: TC001 - types of fields
 from roast_analyze.open.views import definitions_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roast_analyze.open.discover import Inputs, Part, Segment
+    from roast_analyze.open.discover import Inputs, Segment
 
 #: Environment variables with the folder of the cache and its maximum size in bytes.
 FOLDER_VARIABLE: Final = "ROAST_CACHE_DIR"
@@ -44,57 +44,34 @@ _ABANDONED_SECONDS: Final = 24 * 3600.0
 
 _MANIFEST: Final = "manifest.json"
 _FINISHED, _UNFINISHED = ".duckdb", ".unfinished"
-_DIGEST_BUFFER_BYTES: Final = 2**22
+_DIGEST_BYTES: Final = 2**22
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A segment in a database.
-
-    Parameters
-    ----------
-    path : str
-    trace_id : str
-    segment : int
-    nbytes : int
-        Size of the file when it was read.
-    stamp : list of int
-        See :class:`roast_analyze.open.discover.Segment`.
-    digest : str
-        Digest of the first `nbytes` bytes.
-    account : Account
-    progress : Progress
-    """
+    """A segment in a database."""
 
     path: str
     trace_id: str
     segment: int
-    nbytes: int
-    stamp: list[int]
-    digest: str
+    nbytes: int  # size of the file when it was read
+    stamp: list[int]  # as in Segment
+    digest: str  # of the first `nbytes` bytes
     account: Account
     progress: Progress
 
     @classmethod
     def of(
-        cls, part: Part, account: Account, progress: Progress, *, before: Loaded | None
+        cls, segment: Segment, account: Account, progress: Progress, *, before: Loaded | None
     ) -> Loaded:
         """Describe a segment that was read; `before` describes an earlier reading."""
-        segment = part.segment
         if before is not None and before.nbytes == segment.nbytes:
             digest = before.digest
         else:
             digest = _digest(segment.path, segment.nbytes)
-        return cls(
-            path=str(segment.path),
-            trace_id=part.identity.trace_id,
-            segment=part.identity.segment,
-            nbytes=segment.nbytes,
-            stamp=list(segment.stamp),
-            digest=digest,
-            account=account,
-            progress=progress,
-        )
+        stamp = list(segment.stamp)
+        known = (str(segment.path), *segment.identity, segment.nbytes, stamp, digest)
+        return cls(*known, account, progress)
 
     def is_current(self, segment: Segment) -> bool:
         """Return whether the path, size and stamp of the file are still the same."""
@@ -116,18 +93,8 @@ class Manifest:
 
     database: str
     database_bytes: int
-    segments: tuple[Loaded, ...]
-    left_out: list[dict[str, Any]]
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Manifest:
-        """Convert the result of :func:`dataclasses.asdict` back."""
-        segments = []
-        for loaded in values["segments"]:
-            account = Account.from_dict(loaded["account"])
-            progress = Progress.from_dict(loaded["progress"])
-            segments.append(Loaded(**{**loaded, "account": account, "progress": progress}))
-        return cls(**{**values, "segments": tuple(segments)})
+    segments: list[Loaded]
+    left_out: str  # the files that are left out, only to compare it
 
     def reusable(self, inputs: Inputs) -> dict[Identity, Loaded]:
         """Return the segments that need not be read from their beginning.
@@ -136,36 +103,41 @@ class Manifest:
         the trace, so new rows must come last in their trace, and none may be removed.
         """
         loaded = {Identity(known.trace_id, known.segment): known for known in self.segments}
-        if not loaded.keys() <= {part.identity for part in inputs.parts}:
+        if not loaded.keys() <= {segment.identity for segment in inputs.segments}:
             return {}
         growing: set[str] = set()
-        for part in inputs.parts:
-            trace_id = part.identity.trace_id
-            known = loaded.get(part.identity)
+        for segment in inputs.segments:
+            trace_id = segment.identity.trace_id
+            known = loaded.get(segment.identity)
             if known is None:
                 growing.add(trace_id)
-            elif trace_id in growing or not known.is_prefix_of(part.segment):
+            elif trace_id in growing or not known.is_prefix_of(segment):
                 return {}
-            elif known.nbytes < part.segment.nbytes:
+            elif known.nbytes < segment.nbytes:
                 if known.progress.rows_after:
                     return {}
                 growing.add(trace_id)
         return loaded
 
 
-class Entry:
-    """The cache entry of some traces.
+def _from_dict(kind: Any, values: Any) -> Any:
+    """Convert the result of :func:`dataclasses.asdict` back."""
+    if get_origin(kind) is list and is_dataclass(item := get_args(kind)[0]):
+        return [_from_dict(item, value) for value in values]
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        return values
+    types = get_type_hints(kind)
+    return kind(**{name: _from_dict(types[name], value) for name, value in values.items()})
 
-    Parameters
-    ----------
-    inputs : Inputs
-        Segments of the traces.
-    """
+
+class Entry:
+    """The cache entry of some traces."""
 
     def __init__(self, inputs: Inputs) -> None:
+        # The first segment identifies a trace: a growing trace keeps its entry.
         first: dict[str, int] = {}
-        for part in inputs.parts:
-            first.setdefault(part.identity.trace_id, part.identity.segment)
+        for segment in inputs.segments:
+            first.setdefault(*segment.identity)
         key = json.dumps([definitions_digest(), *first.items()])
         self.folder = cache_folder() / xxhash.xxh3_128_hexdigest(key.encode())
 
@@ -173,7 +145,7 @@ class Entry:
         """Read the manifest; return None if there is no complete database."""
         try:
             values = json.loads((self.folder / _MANIFEST).read_bytes())
-            manifest = Manifest.from_dict(values)
+            manifest: Manifest = _from_dict(Manifest, values)
             if self.database(manifest).stat().st_size != manifest.database_bytes:
                 return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -195,23 +167,13 @@ class Entry:
 
     @contextlib.contextmanager
     def building(self, origin: Manifest | None = None) -> Iterator[Path]:
-        """Yield the path for a new database, with a copy of an older one if given.
-
-        The file is removed if building fails.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{uuid.uuid4().hex}{_UNFINISHED}"
-        try:
+        """Yield the path for a new database, with a copy of an older one if given."""
+        with unfinished(self.folder) as path:
             if origin is not None:
                 shutil.copyfile(self.database(origin), path)
             yield path
-        finally:
-            for leftover in (path, path.with_name(path.name + ".wal")):
-                leftover.unlink(missing_ok=True)
 
-    def publish(
-        self, database: Path, segments: tuple[Loaded, ...], left_out: list[dict[str, Any]]
-    ) -> Path:
+    def publish(self, database: Path, segments: list[Loaded], left_out: str) -> Path:
         """Make a database from :meth:`building` that of the entry; return its new path."""
         finished = database.with_suffix(_FINISHED)
         database.replace(finished)
@@ -234,6 +196,18 @@ class Entry:
         return finished
 
 
+@contextlib.contextmanager
+def unfinished(folder: Path) -> Iterator[Path]:
+    """Yield the path for a new database, and remove what is still there afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{uuid.uuid4().hex}{_UNFINISHED}"
+    try:
+        yield path
+    finally:
+        for leftover in (path, path.with_name(path.name + ".wal")):
+            leftover.unlink(missing_ok=True)
+
+
 def empty_database() -> Path:
     """Return the path of a database with all tables and views, which are empty."""
     return cache_folder() / "empty" / definitions_digest()
@@ -242,20 +216,17 @@ def empty_database() -> Path:
 def cache_folder() -> Path:
     """Return the folder of the cache."""
     configured = os.environ.get(FOLDER_VARIABLE)
-    if configured:
-        return Path(configured)
-    return Path(platformdirs.user_cache_dir("roast", appauthor=False))
+    return Path(configured or platformdirs.user_cache_dir("roast", appauthor=False))
 
 
 def _digest(path: Path, nbytes: int) -> str:
     """Return a digest of the first bytes of a file."""
     digest = xxhash.xxh3_128()
     with path.open("rb", buffering=0) as file:
-        buffer = memoryview(bytearray(_DIGEST_BUFFER_BYTES))
         left = nbytes
-        while left and (read := file.readinto(buffer[:left])):
-            digest.update(buffer[:read])
-            left -= read
+        while data := file.read(min(_DIGEST_BYTES, left)):
+            digest.update(data)
+            left -= len(data)
     return digest.hexdigest()
 
 

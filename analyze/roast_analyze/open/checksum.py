@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,48 +25,45 @@ _STATED: Final = re.compile(rb',"crc32":([0-9]{1,10})\}\r?\n\Z')
 
 @dataclass
 class Checksum:
-    """CRC-32 of the part of a segment that has been read.
+    """CRC-32 of the part of a segment that has been read."""
 
-    Parameters
-    ----------
-    crc32 : int
-        Of everything that has been read.
-    matches : bool or None
-        Whether the trailer states the same checksum; None if there is no trailer, or an
-        older one without a checksum.
-    awaited_bytes : int
-        Number of bytes to come that the last import announced.
-    awaited_crc32, imported_crc32 : int
-        Checksum that the last import announced, and that of the bytes read so far.
-    changed_imports : int
-        Imports that differ from their announcement.
-    """
-
-    crc32: int = 0
+    crc32: int = 0  # of everything that has been read
+    #: Whether the trailer states the same checksum; None if there is no trailer, or an older
+    #: one without a checksum.
     matches: bool | None = None
-    awaited_bytes: int = 0
-    awaited_crc32: int = 0
-    imported_crc32: int = 0
-    changed_imports: int = 0
+    awaited_bytes: int = 0  # number of bytes to come that the last import announced
+    awaited_crc32: int = 0  # checksum that the last import announced
+    imported_crc32: int = 0  # checksum of the bytes of that import read so far
+    changed_imports: int = 0  # imports that differ from their announcement
 
     def add(self, data: memoryview, trailers: list[int], imports: list[int]) -> None:
-        """Add the next bytes of the segment.
+        """Add the next lines of the segment, with the offsets of trailers and imports in them.
 
-        Parameters
-        ----------
-        data : memoryview
-            Whole lines.
-        trailers, imports : list of int
-            Offsets in `data` of trailers and imports. Of several trailers the first counts.
+        Of several trailers the first counts.
         """
-        self._add_imports(data, imports)
-        if trailers and self.matches is None:
-            line = _line_at(data, trailers[0])
-            if stated := _STATED.search(line):
-                offset = trailers[0] + stated.start()
-                self.crc32 = zlib.crc32(data[:offset], self.crc32)
-                self.matches = self.crc32 == int(stated[1])
-                data = data[offset:]
+        offset = self._add_awaited(data, 0)
+        for start in imports:
+            if start < offset:  # an imported record, not an announcement
+                continue
+            if self.awaited_bytes:
+                self.changed_imports += 1
+            line = _line_at(data, start)
+            announced: dict[str, object] = {}
+            with suppress(orjson.JSONDecodeError):
+                announced = orjson.loads(line)
+            nbytes, crc32 = announced.get("nbytes"), announced.get("crc32")
+            if type(nbytes) is int and type(crc32) is int and nbytes >= 0:
+                self.awaited_bytes, self.awaited_crc32 = nbytes, crc32
+            else:
+                self.awaited_bytes = self.awaited_crc32 = 0
+            self.imported_crc32 = 0
+            offset = self._add_awaited(data, start + len(line))
+        first = trailers[0] if trailers and self.matches is None else None
+        if first is not None and (stated := _STATED.search(_line_at(data, first))):
+            end = first + stated.start()
+            self.crc32 = zlib.crc32(data[:end], self.crc32)
+            self.matches = self.crc32 == int(stated[1])
+            data = data[end:]
         self.crc32 = zlib.crc32(data, self.crc32)
 
     def import_damage(self) -> Iterator[Damage]:
@@ -78,18 +76,6 @@ class Checksum:
         if self.awaited_bytes:
             detail = f"{self.awaited_bytes} bytes of the imported records are missing"
             yield Damage("cut import", None, detail)
-
-    def _add_imports(self, data: memoryview, imports: list[int]) -> None:
-        offset = self._add_awaited(data, 0)
-        for start in imports:
-            if start < offset:  # an imported record, not an announcement
-                continue
-            if self.awaited_bytes:
-                self.changed_imports += 1
-            line = _line_at(data, start)
-            self.awaited_bytes, self.awaited_crc32 = _parse_announcement(line)
-            self.imported_crc32 = 0
-            offset = self._add_awaited(data, start + len(line))
 
     def _add_awaited(self, data: memoryview, offset: int) -> int:
         """Add the awaited bytes from an offset on; return the offset after them."""
@@ -105,23 +91,10 @@ class Checksum:
 
 def _line_at(data: memoryview, start: int) -> bytes:
     """Return the line at an offset, with its newline."""
-    stop = start
-    while stop < len(data):
+    line = bytearray()
+    while start < len(data) and not line.endswith(b"\n"):
         # A memoryview has no find; copying all of a block would take too long.
-        piece = bytes(data[stop : stop + 2**16])
-        if (newline := piece.find(b"\n")) >= 0:
-            return bytes(data[start : stop + newline + 1])
-        stop += len(piece)
-    return bytes(data[start:])
-
-
-def _parse_announcement(line: bytes) -> tuple[int, int]:
-    """Return the size and the checksum that an import announces, or zeros."""
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return 0, 0
-    nbytes, crc32 = record.get("nbytes"), record.get("crc32")
-    if type(nbytes) is int and type(crc32) is int and nbytes >= 0:
-        return nbytes, crc32
-    return 0, 0
+        piece = bytes(data[start : start + 2**16])
+        line += piece[: piece.find(b"\n") + 1 or None]
+        start += len(piece)
+    return bytes(line)

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Damage:
-    """One way in which a segment is incomplete.
+class Damage(NamedTuple):
+    """One way in which a segment is incomplete."""
 
-    Parameters
-    ----------
-    reason : str
-        What is lost, or why.
-    records : int or None
-        Number of lost records; None if it cannot be known.
-    detail : str
-        Place or kind of the damage.
-    """
-
-    reason: str
-    records: int | None
-    detail: str
+    reason: str  # what is lost, or why
+    records: int | None  # number of lost records, None if it cannot be known
+    detail: str  # place or kind of the damage

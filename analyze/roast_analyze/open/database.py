@@ -12,22 +12,16 @@ import uuid
 import warnings
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from roast_analyze.errors import (
-    CacheNotUsed,
-    NoRoom,
-    NotATrace,
-    TraceError,
-    first_paragraph,
-)
-from roast_analyze.open.cache import Entry, Loaded, cache_folder, empty_database
+from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, TraceError, first_paragraph
+from roast_analyze.open.cache import Entry, Loaded, cache_folder, empty_database, unfinished
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.load import (
     Progress,
@@ -42,9 +36,12 @@ from roast_analyze.open.views import create_views, describe_views, fill_tables
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roast_analyze.open.discover import Identity, Inputs, Part
+    from roast_analyze.open.discover import Identity, Inputs, Segment
     from roast_analyze.open.load import Account
     from roast_analyze.open.views import View
+
+#: Observer of opening a trace: called with the current stage and its finished share.
+Listener = Callable[[str, float], None]
 
 #: Name of the database of a trace within a connection.
 NAME: Final = "trace"
@@ -73,44 +70,19 @@ _DAMAGED: Final = "Corrupt database file"
 _NO_SPACE: Final = "No space left on device"
 
 
-class Listener(Protocol):
-    """Observer of the progress of opening a trace."""
-
-    def __call__(self, stage: str, share: float) -> None:
-        """Receive the current stage and its finished share, from 0 to 1."""
-
-
 def open_database(
     names: Sequence[Path], *, cache: bool, memory_bytes: int, listener: Listener
 ) -> duckdb.DuckDBPyConnection:
-    """Open the database of some traces, with all views.
+    """Open the database of some traces, with all views and without restrictions.
 
-    Parameters
-    ----------
-    names : sequence of Path
-        Files, folders of segments, or patterns.
-    cache : bool
-        Whether to use the cache for traces that are not small.
-    memory_bytes : int
-        Memory limit of DuckDB, which spills to disk beyond it.
-    listener : Listener
-
-    Returns
-    -------
-    duckdb.DuckDBPyConnection
-        Connection that finds names in the database of the traces, :data:`NAME`, and then in an
-        empty one, :data:`VIEWS_NAME`. It is not restricted yet.
-
-    Raises
-    ------
-    TraceError
-        If there is no readable trace.
+    The connection finds names in that database, :data:`NAME`, and then in an empty one,
+    :data:`VIEWS_NAME`. Beyond its memory limit DuckDB spills to disk. Raises TraceError if
+    there is no readable trace.
     """
     inputs = find_inputs(names)
     content_bytes = sum(
-        part.segment.nbytes
-        * (1 if part.segment.compression == "uncompressed" else _COMPRESSION_RATIO)
-        for part in inputs.parts
+        segment.nbytes * (1 if segment.compression == "uncompressed" else _COMPRESSION_RATIO)
+        for segment in inputs.segments
     )
     connection = _connect(memory_bytes)
     try:
@@ -159,7 +131,13 @@ def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
     empty = empty_database()
     try:
         if not empty.exists():
-            _write_empty(empty)
+            with unfinished(empty.parent) as draft:
+                with _connect(limit_bytes(None)) as new:
+                    _attach(new, draft)
+                    _create_all(new)
+                    # Closing would write the file too, but without an error on a full disk.
+                    new.execute(f"CHECKPOINT {NAME}")
+                draft.replace(empty)
         connection.execute(f"ATTACH {_literal(empty)} AS {_EMPTY} (READ_ONLY)")
         try:
             with transaction(connection):
@@ -171,21 +149,6 @@ def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
         with suppress(OSError):
             empty.unlink(missing_ok=True)
         _create_all(connection)
-
-
-def _write_empty(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(uuid.uuid4().hex)
-    try:
-        with _connect(limit_bytes(None)) as connection:
-            _attach(connection, draft)
-            _create_all(connection)
-            # Closing would write the file too, but without an error on a full disk.
-            connection.execute(f"CHECKPOINT {NAME}")
-        draft.replace(path)
-    finally:
-        for leftover in (draft, draft.with_name(f"{draft.name}.wal")):
-            leftover.unlink(missing_ok=True)
 
 
 def _connect(memory_bytes: int) -> duckdb.DuckDBPyConnection:
@@ -206,8 +169,7 @@ def _attach(
     connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool = False
 ) -> None:
     options = " (READ_ONLY)" if read_only else ""
-    connection.execute(f"ATTACH {_literal(path)} AS {NAME}{options}")
-    connection.execute(f"USE {NAME}")
+    connection.execute(f"ATTACH {_literal(path)} AS {NAME}{options}; USE {NAME}")
 
 
 def _literal(path: Path) -> str:
@@ -234,13 +196,7 @@ def _attach_temporary(
 def _attach_cached(
     connection: duckdb.DuckDBPyConnection, inputs: Inputs, memory_bytes: int, listener: Listener
 ) -> bool:
-    """Attach the database in the cache, after building or growing it if necessary.
-
-    Returns
-    -------
-    bool
-        False, with a warning, if the cache cannot be used.
-    """
+    """Attach the database in the cache; return False, with a warning, if it cannot be used."""
     entry = Entry(inputs)
     problem: Exception = OSError()
     for _ in range(_ATTEMPTS):
@@ -271,20 +227,20 @@ def _update_entry(entry: Entry, inputs: Inputs, memory_bytes: int, listener: Lis
     """Return the database in the cache, after building or growing it if necessary."""
     manifest = entry.manifest()
     known = manifest.reusable(inputs) if manifest else {}
-    left_out = [asdict(file) for file in inputs.left_out]
+    left_out = repr(inputs.left_out)
     if (
         manifest
         and manifest.left_out == left_out
-        and len(known) == len(inputs.parts)
-        and all(known[part.identity].is_current(part.segment) for part in inputs.parts)
+        and len(known) == len(inputs.segments)
+        and all(known[segment.identity].is_current(segment) for segment in inputs.segments)
     ):
         entry.touch()
         return entry.database(manifest)
     with entry.building(manifest if known else None) as path:
         accounts = _build(path, inputs, known, memory_bytes, listener, cache=True)
-        segments = tuple(
+        segments = [
             Loaded.of(*account, before=known.get(account[0].identity)) for account in accounts
-        )
+        ]
         return entry.publish(path, segments, left_out)
 
 
@@ -296,14 +252,11 @@ def _build(
     listener: Listener,
     *,
     cache: bool,
-) -> list[tuple[Part, Account, Progress]]:
+) -> list[tuple[Segment, Account, Progress]]:
     """Build or grow a database in a file."""
-    connection = _connect(min(memory_bytes, LOADING_BYTES))
-    try:
+    with _connect(min(memory_bytes, LOADING_BYTES)) as connection:
         _attach(connection, path)
         return _load(connection, inputs, known, listener, cache=cache)
-    finally:
-        connection.close()
 
 
 def _load(
@@ -313,7 +266,7 @@ def _load(
     listener: Listener,
     *,
     cache: bool,
-) -> list[tuple[Part, Account, Progress]]:
+) -> list[tuple[Segment, Account, Progress]]:
     """Load what the database lacks, and fill the tables that are computed from it."""
     if not known:
         (_copy_all if cache else _create_all)(connection)
@@ -327,42 +280,44 @@ def _load(
     def report(offset: int) -> None:
         listener("reading", (finished_bytes + offset) / max(1, inputs.nbytes))
 
-    accounts: list[tuple[Part, Account, Progress]] = []
-    for part in inputs.parts:
-        loaded = known.get(part.identity)
-        if loaded and loaded.nbytes == part.segment.nbytes:
-            accounts.append((part, loaded.account, loaded.progress))
+    accounts: list[tuple[Segment, Account, Progress]] = []
+    for segment in inputs.segments:
+        loaded = known.get(segment.identity)
+        if loaded and loaded.nbytes == segment.nbytes:
+            account, progress = loaded.account, loaded.progress
         else:
             begin = loaded.progress if loaded else Progress()
-            account, progress = load_segment(
-                connection, part.segment, part.identity, begin, report
-            )
-            accounts.append((part, account, progress))
-        finished_bytes += part.segment.nbytes
+            account, progress = load_segment(connection, segment, begin, report)
+        accounts.append((segment, account, progress))
+        finished_bytes += segment.nbytes
     connection.execute("RESET threads")
     _check_records(accounts)
     with transaction(connection):
         write_accounts(
-            connection, [(part, account) for part, account, _ in accounts], inputs.left_out
+            connection,
+            [(segment, account) for segment, account, _ in accounts],
+            inputs.left_out,
         )
         fill_tables(connection, lambda share: listener("computing tables", share))
     connection.execute(f"CHECKPOINT {NAME}")
     return accounts
 
 
-def _check_records(accounts: list[tuple[Part, Account, Progress]]) -> None:
+def _check_records(accounts: list[tuple[Segment, Account, Progress]]) -> None:
     """Raise if a name means files without any record."""
-    lines: Counter[str] = Counter()
-    records: Counter[str] = Counter()
-    for part, account, _ in accounts:
+    lines: Counter[Path] = Counter()
+    records: Counter[Path] = Counter()
+    for segment, account, _ in accounts:
         nothing_read = not account.records_by_kind and account.lines == account.unreadable <= 1
         undamaged = not account.too_long and not account.breaks.damaged
-        if part.segment.begins_well and nothing_read and undamaged:
+        if segment.begins_well and nothing_read and undamaged:
             continue  # a trace that was cut within its first line
-        lines[part.name] += account.lines
-        records[part.name] += account.complete_records
+        lines[segment.name] += account.lines
+        records[segment.name] += account.complete_records
     for name, count in lines.items():
         if not count:
-            raise NotATrace(f"{name!r} is empty: name a trace recorded by roast")
+            raise NotATrace(f"{str(name)!r} is empty: name a trace recorded by roast")
         if not records[name]:
-            raise NotATrace(f"{name!r} contains no records: name a trace recorded by roast")
+            raise NotATrace(
+                f"{str(name)!r} contains no records: name a trace recorded by roast"
+            )

@@ -8,9 +8,11 @@ memory. A file that is still being written can be read, and continued later.
 
 from __future__ import annotations
 
+import os
 import zlib
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Final
+from io import BufferedReader, FileIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import zstandard
 
@@ -18,6 +20,7 @@ from roast_analyze.open.damage import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+    from pathlib import Path
 
 #: First bytes of a frame, by compression.
 MAGIC: Final = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b\x08"}
@@ -25,15 +28,17 @@ MAGIC: Final = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b\x08"}
 #: Last suffix of a file name, by compression.
 SUFFIX: Final = {"zstd": ".zst", "gzip": ".gz"}
 
-#: Some editors write this in front of UTF-8 text.
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+#: Buffer of a file to decompress. A hostile frame can grow by a factor of ten thousand.
+_BUFFER_BYTES: Final = 2**17
 
-#: Sizes of a read. A hostile compressed frame can grow by a factor of ten thousand.
+#: Size of a read of plain bytes.
 _PLAIN_BYTES: Final = 2**22
-_COMPRESSED_BYTES: Final = 2**17
 
 #: A frame up to this size is yielded only when it is known to be complete.
 _FRAME_BYTES: Final = 2**26
+
+#: Some editors write this in front of UTF-8 text.
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 @dataclass
@@ -55,81 +60,51 @@ class Breaks:
             yield Damage("damaged compression", None, detail)
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A piece of the decompressed content of a file.
+class Piece(NamedTuple):
+    """A piece of the decompressed content of a file."""
 
-    Parameters
-    ----------
-    data : bytes-like
-        Valid until the next piece is requested.
-    end : int or None
-        Offset in the file after this piece if reading can continue there when the file has
-        grown: any place in plain text, and the end of each compressed frame but the last.
-    """
-
-    data: bytes | memoryview
+    data: bytes
+    #: Offset in the file after this piece if reading can continue there when the file has
+    #: grown: any place in plain text, and the end of each compressed frame but the last.
     end: int | None
 
 
 @dataclass
 class Content:
-    """The decompressed content of a file, as an iterable of pieces.
+    """The decompressed content of a file, as an iterable of pieces."""
 
-    Parameters
-    ----------
-    file : binary file
-        Open for reading, seekable.
-    compression : str
-        As returned by :func:`detect_compression`.
-    start : int
-        Offset to start at: 0, or the `end` of a :class:`Piece`.
-    stop : int
-        Offset to stop at, even if the file has grown.
-    breaks : Breaks
-        Updated when damage is found.
-    """
-
-    file: IO[bytes]
-    compression: str
-    start: int
-    stop: int
-    breaks: Breaks = field(default_factory=Breaks)
+    file: BufferedReader  # as opened by :func:`open_for_content`
+    compression: str  # as returned by :func:`detect_compression`
+    start: int  # 0, or the `end` of a piece
+    stop: int  # nothing after it is read, even if the file has grown
+    breaks: Breaks = field(default_factory=Breaks)  # updated when damage is found
 
     def __iter__(self) -> Iterator[Piece]:
         self.file.seek(self.start)
         return self._plain() if self.compression == "uncompressed" else self._frames()
 
     def _plain(self) -> Iterator[Piece]:
-        buffer = memoryview(bytearray(_PLAIN_BYTES))
         offset = self.start
-        while offset < self.stop:
-            read = self.file.readinto(buffer[: self.stop - offset])  # type: ignore[attr-defined]
-            if not read:
-                return
-            skipped = 0
-            if offset == 0 and bytes(buffer[: len(_BYTE_ORDER_MARK)]) == _BYTE_ORDER_MARK:
-                skipped = len(_BYTE_ORDER_MARK)
-            offset += read
-            yield Piece(buffer[skipped:read], offset)
+        while data := self.file.read(min(_PLAIN_BYTES, self.stop - offset)):
+            text = data if offset else data.removeprefix(_BYTE_ORDER_MARK)
+            offset += len(data)
+            yield Piece(text, offset)
 
     def _frames(self) -> Iterator[Piece]:
-        source = _Source(self.file, self.start, self.stop)
-        while source.has_more():
-            begin = source.offset
-            end = yield from self._frame(source)
+        while (begin := self.file.tell()) < self.stop:
+            end = yield from self._frame()
             if end == "complete":
                 continue
-            following = source.find(MAGIC[self.compression], begin + 1)
+            following = self._find_frame(begin + 1)
             if end == "cut" and following is None:
                 self.breaks.cut_at = self.stop
             else:
                 self.breaks.damaged += 1
                 if self.breaks.first_damaged_at is None:
                     self.breaks.first_damaged_at = begin
-            source.seek(self.stop if following is None else following)
+            self.file.seek(self.stop if following is None else following)
 
-    def _frame(self, source: _Source) -> Generator[Piece, None, str]:
+    def _frame(self) -> Generator[Piece, None, str]:
         """Decompress one frame; return whether it is complete, cut or broken."""
         decompressor: Any = (
             zlib.decompressobj(wbits=31)
@@ -139,8 +114,13 @@ class Content:
         held: list[bytes] = []
         held_bytes = 0
         try:
-            while not decompressor.eof and source.has_more():
-                held.append(decompressor.decompress(source.read()))
+            # Nothing is left before `stop` if the file was truncated after it was opened.
+            while not decompressor.eof and (
+                data := self.file.peek()[: self.stop - self.file.tell()]
+            ):
+                held.append(decompressor.decompress(data))
+                # The next frame is decompressed from the same buffer.
+                self.file.seek(len(data) - len(decompressor.unused_data), os.SEEK_CUR)
                 held_bytes += len(held[-1])
                 if held_bytes > _FRAME_BYTES:
                     yield Piece(b"".join(held), None)
@@ -150,51 +130,20 @@ class Content:
         else:
             end = "complete" if decompressor.eof else "cut"
         if end == "complete":
-            source.seek(source.offset - len(decompressor.unused_data))
+            offset = self.file.tell()
             # The recorder extends the last frame of a file by overwriting the end of it.
-            yield Piece(b"".join(held), source.offset if source.has_more() else None)
+            yield Piece(b"".join(held), offset if offset < self.stop else None)
         else:
             # The output may end within a line, which must not be joined to what follows.
             yield Piece(b"".join([*held, b"\n"]), None)
         return end
 
-
-class _Source:
-    """The compressed bytes of a file between two offsets, buffered."""
-
-    def __init__(self, file: IO[bytes], start: int, stop: int) -> None:
-        self._file = file
-        self._stop = stop
-        self._buffer = b""
-        self._buffer_offset = start
-        self.offset = start
-
-    def has_more(self) -> bool:
-        return self.offset < self._stop
-
-    def read(self) -> bytes:
-        """Return the next bytes."""
-        data = self._buffer[self.offset - self._buffer_offset :]
-        if not data:
-            self._buffer_offset = self.offset
-            self._file.seek(self.offset)
-            self._buffer = self._file.read(min(_COMPRESSED_BYTES, self._stop - self.offset))
-            data = self._buffer
-        if not data:  # the file has been truncated since it was opened
-            self._stop = self.offset
-        self.offset += len(data)
-        return data
-
-    def seek(self, offset: int) -> None:
-        if not self._buffer_offset <= offset <= self._buffer_offset + len(self._buffer):
-            self._buffer, self._buffer_offset = b"", offset
-        self.offset = offset
-
-    def find(self, magic: bytes, begin: int) -> int | None:
-        """Return the first offset from `begin` on that has some bytes, or None."""
-        self._file.seek(begin)
+    def _find_frame(self, begin: int) -> int | None:
+        """Return the first offset from `begin` on where a frame begins, or None."""
+        magic = MAGIC[self.compression]
+        self.file.seek(begin)
         before = b""
-        while block := self._file.read(min(_PLAIN_BYTES, self._stop - begin)):
+        while block := self.file.read(min(_PLAIN_BYTES, self.stop - begin)):
             window = before + block
             if (found := window.find(magic)) >= 0:
                 return begin - len(before) + found
@@ -203,7 +152,12 @@ class _Source:
         return None
 
 
-def detect_compression(file: IO[bytes], suffix: str) -> str:
+def open_for_content(path: Path) -> BufferedReader:
+    """Open a file with a buffer from which several frames can be decompressed."""
+    return BufferedReader(FileIO(path), _BUFFER_BYTES)
+
+
+def detect_compression(file: BufferedReader, suffix: str) -> str:
     """Return ``zstd``, ``gzip`` or ``uncompressed``, from the first bytes of a file.
 
     The suffix of its name is only used if the file was cut within these bytes.

@@ -11,16 +11,15 @@ and then ``segment`` and ``trace_id``.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import duckdb
 import orjson
@@ -37,15 +36,15 @@ from roast_analyze.open.block_reader import (
 )
 from roast_analyze.open.checksum import Checksum
 from roast_analyze.open.damage import Damage
-from roast_analyze.open.decompress import Breaks, Content
-from roast_analyze.open.discover import Segment, parse_schema_version
+from roast_analyze.open.decompress import Breaks, Content, open_for_content
+from roast_analyze.open.discover import CURRENT_VERSION, version_numbers
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import duckdb_columns, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from roast_analyze.open.discover import Identity, LeftOut, Part
+    from roast_analyze.open.discover import Identity, Segment
 
 _Item = TypeVar("_Item")
 
@@ -68,8 +67,8 @@ _STAGED: Final = "staged"
 #: First schema version whose trailers contain a checksum.
 _CHECKSUM_VERSION: Final = (2, 1)
 
-#: Maximum number of buffers that Linux accepts in one writev.
-_BUFFERS_PER_WRITE: Final = 1024
+#: Size of a write to a file for DuckDB.
+_WRITE_BYTES: Final = 2**20
 
 #: Columns of the tables that are not fields of a record.
 _OWN_COLUMNS: Final = ("kind", "segment", "trace_id")
@@ -89,43 +88,17 @@ CREATE TABLE raw.damage (
 
 @dataclass
 class Account:
-    """What was read of a segment, and what could not be read.
+    """What was read of a segment, and what could not be read."""
 
-    Parameters
-    ----------
-    lines : int
-        Lines that are not blank.
-    records_by_kind : dict of str to int
-        Lines with a kind, known or unknown.
-    incomplete : dict of str to int
-        Records among them that lack a required field.
-    unreadable : int
-        Lines that are no JSON object, or have no kind.
-    first_unreadable, last_unreadable : int or None
-        Numbers of the first and the last of these lines, from 1.
-    too_long : int
-        Lines longer than any record.
-    breaks : Breaks
-        Damage of the compression.
-    checksum : Checksum
-        Checksum of everything that was read.
-    """
-
-    lines: int = 0
-    records_by_kind: dict[str, int] = field(default_factory=dict)
-    incomplete: dict[str, int] = field(default_factory=dict)
-    unreadable: int = 0
-    first_unreadable: int | None = None
+    lines: int = 0  # not counting blank ones
+    records_by_kind: dict[str, int] = field(default_factory=dict)  # known kinds and others
+    incomplete: dict[str, int] = field(default_factory=dict)  # those without a required field
+    unreadable: int = 0  # lines that are no JSON object, or have no kind
+    first_unreadable: int | None = None  # number of such a line, from 1
     last_unreadable: int | None = None
-    too_long: int = 0
+    too_long: int = 0  # lines longer than any record
     breaks: Breaks = field(default_factory=Breaks)
-    checksum: Checksum = field(default_factory=Checksum)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Account:
-        """Convert the result of :func:`dataclasses.asdict` back."""
-        breaks, checksum = Breaks(**values["breaks"]), Checksum(**values["checksum"])
-        return cls(**{**values, "breaks": breaks, "checksum": checksum})
+    checksum: Checksum = field(default_factory=Checksum)  # of everything that was read
 
     @property
     def complete_records(self) -> int:
@@ -135,20 +108,29 @@ class Account:
 
     def damage(self, header: str | None) -> Iterator[Damage]:
         """Yield the damage of the segment; `header` is the schema version of its header."""
-        found = list(self._content_damage())
-        # A checksum adds nothing to damage that is known.
-        yield from found or self._checksum_damage(header)
+        version = version_numbers(header)
+        if found := list(self._content_damage()):
+            yield from found  # a checksum would add nothing
+        elif self.checksum.matches is False:
+            detail = "the checksum in the trailer does not match: any value may have changed"
+            yield Damage("changed content", None, detail)
+        elif (
+            self.checksum.matches is None
+            and "trailer" in self.records_by_kind
+            and version
+            and version >= _CHECKSUM_VERSION
+        ):
+            detail = "the trailer has no checksum: any value may have changed"
+            yield Damage("changed content", None, detail)
         yield from self.checksum.import_damage()
         if header is None:
             yield Damage("no header", None, "the recorder's version and settings are unknown")
-            return
-        versions = parse_schema_version(header)
-        if versions is None:
+        elif version is None:
             yield Damage("unknown schema version", None, f"{header[:100]!r} is not a version")
-        elif versions[0][0] < versions[1][0]:
+        elif version[0] < CURRENT_VERSION[0]:
             detail = f"version {header} read as {SCHEMA_VERSION}: renamed fields are missing"
             yield Damage("older schema version", None, detail)
-        elif versions[0] > versions[1]:
+        elif version > CURRENT_VERSION:
             detail = f"version {header} read as {SCHEMA_VERSION}; upgrade: {INSTALL_COMMAND}"
             yield Damage("newer schema version", None, detail)
 
@@ -174,49 +156,20 @@ class Account:
         if rest := unknown[LISTED_UNKNOWN_KINDS:]:
             yield Damage("unknown kind", sum(n for _, n in rest), f"{len(rest)} more kinds")
         for kind, records in sorted(self.incomplete.items()):
-            required = (field.name for field in kinds()[kind].fields if field.required)
-            detail = f"kind {kind!r} needs {', '.join(required)}"
+            detail = f"kind {kind!r} needs {', '.join(_required(kind))}"
             yield Damage("incomplete records", records, detail)
-
-    def _checksum_damage(self, header: str | None) -> Iterator[Damage]:
-        versions = parse_schema_version(header) if header else None
-        if self.checksum.matches is False:
-            detail = "the checksum in the trailer does not match: any value may have changed"
-            yield Damage("changed content", None, detail)
-        elif (
-            self.checksum.matches is None
-            and "trailer" in self.records_by_kind
-            and versions is not None
-            and versions[0] >= _CHECKSUM_VERSION
-        ):
-            detail = "the trailer has no checksum: any value may have changed"
-            yield Damage("changed content", None, detail)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a segment was read, to continue when it has grown.
+    """How far a segment was read, to continue when it has grown."""
 
-    Parameters
-    ----------
-    offset : int
-        Offset in the file at which reading can continue.
-    account : Account
-        Account of everything before `offset`.
-    rows_after : int
-        Number of rows loaded from after `offset`, from a line or frame that was cut. With any
-        of them reading cannot continue: they would be loaded twice, and deleting rows would
-        change the ``rowid`` of others.
-    """
-
-    offset: int = 0
-    account: Account = field(default_factory=Account)
+    offset: int = 0  # in the file, where reading can continue
+    account: Account = field(default_factory=Account)  # of everything before `offset`
+    #: Number of rows loaded from after `offset`, from a line or frame that was cut. With any of
+    #: them reading cannot continue: they would be loaded twice, and deleting rows would change
+    #: the rowid of others.
     rows_after: int = 0
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """Convert the result of :func:`dataclasses.asdict` back."""
-        return cls(**{**values, "account": Account.from_dict(values["account"])})
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
@@ -236,44 +189,22 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
 def load_segment(
     connection: duckdb.DuckDBPyConnection,
     segment: Segment,
-    identity: Identity,
     begin: Progress,
     report: Callable[[int], None],
 ) -> tuple[Account, Progress]:
     """Append a segment, or what was added to it since `begin`, to the tables.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        Database with the tables of :func:`create_tables`, without an open transaction.
-    segment : Segment
-    identity : Identity
-    begin : Progress
-        How far the segment was read before.
-    report : callable
-        Called with the number of bytes of the file that have been read.
-
-    Returns
-    -------
-    Account
-        Account of the whole segment.
-    Progress
-        Where to continue when the segment has grown.
-
-    Raises
-    ------
-    NotATrace
-        If the file cannot be read.
-    duckdb.Error
-        If memory or disk space runs out.
+    The connection must have no open transaction. `report` is called with the number of bytes of
+    the file that have been read. Returns the account of the whole segment, and where to
+    continue when it has grown. Raises NotATrace, or duckdb.Error if memory or disk space runs
+    out.
     """
-    arguments = (connection, segment, identity, begin, report)
     # Some lines make DuckDB fail without reporting which line it was. Checking each line in
     # Python is much slower, so it is done only then.
     with suppress(*_LINE_ERRORS):
-        return _load(*arguments, check_each_line=False)
+        return _load(connection, segment, begin, report, check_each_line=False)
     try:
-        return _load(*arguments, check_each_line=True)
+        return _load(connection, segment, begin, report, check_each_line=True)
     except _LINE_ERRORS as error:
         raise NotATrace(
             f"cannot read {str(segment.path)!r}: {first_paragraph(error)}"
@@ -282,8 +213,8 @@ def load_segment(
 
 def write_accounts(
     connection: duckdb.DuckDBPyConnection,
-    accounts: Iterable[tuple[Part, Account]],
-    left_out: Iterable[LeftOut],
+    accounts: Iterable[tuple[Segment, Account]],
+    left_out: Iterable[tuple[Damage, str, int | None]],
 ) -> None:
     """Rewrite ``raw.segments`` and ``raw.damage``, after all segments are loaded."""
     connection.execute("DELETE FROM raw.segments; DELETE FROM raw.damage")
@@ -295,35 +226,32 @@ def write_accounts(
     rows = connection.execute(
         f"SELECT trace_id, segment, min(start_t), max(stop_t) FROM ({tables}) GROUP BY ALL"  # noqa: S608
     ).fetchall()
-    extents = {(trace_id, segment): (start, stop) for trace_id, segment, start, stop in rows}
+    extents = {(trace_id, number): extent for trace_id, number, *extent in rows}
     damage: list[tuple[Damage, str, int | None]] = []
-    for part, account in accounts:
-        known = {kind: n for kind, n in account.records_by_kind.items() if kind in kinds()}
-        trace_id, segment = part.identity.trace_id, part.identity.segment
-        start_t, stop_t = extents.get((trace_id, segment), (None, None))
+    for segment, account in accounts:
+        trace_id, number = segment.identity
+        counts = account.records_by_kind
+        known = {kind: n for kind, n in counts.items() if kind in kinds()}
         connection.execute(
-            "INSERT INTO raw.segments SELECT $path, $has_header, $has_trailer, $records, "
-            "map($kinds, $counts), $unreadable, $start_t, $stop_t, $segment, $trace_id",
-            {
-                "path": str(part.segment.path),
-                "has_header": part.segment.header is not None,
-                "has_trailer": "trailer" in known,
-                "records": sum(known.values()),
-                "kinds": list(account.records_by_kind),
-                "counts": list(account.records_by_kind.values()),
-                "unreadable": account.unreadable,
-                "start_t": start_t,
-                "stop_t": stop_t,
-                **vars(part.identity),
-            },
+            "INSERT INTO raw.segments VALUES (?, ?, ?, ?, map(?, ?), ?, ?, ?, ?, ?)",
+            [
+                str(segment.path),
+                segment.schema_version is not None,
+                "trailer" in known,
+                sum(known.values()),
+                list(counts),
+                list(counts.values()),
+                account.unreadable,
+                *extents.get((trace_id, number), (None, None)),
+                number,
+                trace_id,
+            ],
         )
-        header = part.segment.header.schema_version if part.segment.header else None
-        damage += ((found, trace_id, segment) for found in account.damage(header))
-    damage += ((file.damage, file.trace_id, file.segment) for file in left_out)
-    for found, trace_id, number in damage:
+        found = account.damage(segment.schema_version)
+        damage += ((one, trace_id, number) for one in found)
+    for one, trace_id, place in (*damage, *left_out):
         connection.execute(
-            "INSERT INTO raw.damage VALUES ($reason, $records, $detail, $segment, $trace_id)",
-            {**vars(found), "segment": number, "trace_id": trace_id},
+            "INSERT INTO raw.damage VALUES (?, ?, ?, ?, ?)", [*one, place, trace_id]
         )
 
 
@@ -349,7 +277,6 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 def _load(
     connection: duckdb.DuckDBPyConnection,
     segment: Segment,
-    identity: Identity,
     begin: Progress,
     report: Callable[[int], None],
     *,
@@ -358,10 +285,16 @@ def _load(
     offset, account_there = begin.offset, begin.account
     account = deepcopy(begin.account)
     with (
-        segment.path.open("rb", buffering=0) as file,
-        TemporaryDirectory(prefix="roast-") as scratch,
-        _Loader(connection, identity, account, Path(scratch), check_each_line) as loader,
+        open_for_content(segment.path) as file,
+        TemporaryDirectory(prefix="roast-") as folder,
+        closing(_second(connection)) as second,
+        transaction(second),
+        transaction(connection),
+        ThreadPoolExecutor(max_workers=1) as thread,
     ):
+        frequent = _Lane(second, Path(folder) / "frequent.jsonl", segment.identity)
+        others = _Lane(connection, Path(folder) / "others.jsonl", segment.identity)
+        loader = _Loader(frequent, others, thread, account, check_each_line)
         content = Content(
             file, segment.compression, offset, segment.nbytes, replace(account.breaks)
         )
@@ -381,24 +314,20 @@ def _load(
     return account, Progress(offset, account_there, loader.rows)
 
 
-@dataclass(frozen=True)
-class _Read:
-    """The lines of a block, and the state of reading after it.
+def _second(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Return a second connection to the same database."""
+    [(database,)] = connection.execute("SELECT current_database()").fetchall()
+    second = connection.cursor()
+    second.execute(f"USE {quoted(database)}")
+    return second
 
-    Parameters
-    ----------
-    lines : GroupedLines
-    end : int or None
-        See :class:`roast_analyze.open.block_reader.Block`.
-    offset : int
-        Offset in the file up to which it was read.
-    breaks : Breaks
-    checksum : Checksum
-    """
+
+class _Read(NamedTuple):
+    """The lines of a block, and the state of reading after it."""
 
     lines: GroupedLines
-    end: int | None
-    offset: int
+    end: int | None  # where reading can continue, as in Block
+    offset: int  # in the file, up to which it was read
     breaks: Breaks
     checksum: Checksum
 
@@ -433,43 +362,27 @@ class _Loader:
 
     def __init__(
         self,
-        connection: duckdb.DuckDBPyConnection,
-        identity: Identity,
+        frequent: _Lane,
+        others: _Lane,
+        thread: ThreadPoolExecutor,
         account: Account,
-        scratch: Path,
         check_each_line: bool,
     ) -> None:
+        self._frequent = frequent
+        self._others = others
+        self._thread = thread
         self._account = account
         self._check_each_line = check_each_line
-        [(database,)] = connection.execute("SELECT current_database()").fetchall()
-        second = connection.cursor()
-        second.execute(f"USE {quoted(database)}")
-        self._frequent = _Lane(second, scratch / "frequent.jsonl", identity)
-        self._others = _Lane(connection, scratch / "others.jsonl", identity)
         self._pending: deque[tuple[Lines, Future[int]]] = deque()
         #: Rows appended since :meth:`settled_account`.
         self.rows = 0
 
-    def __enter__(self) -> Self:
-        self._stack = ExitStack()
-        self._stack.enter_context(closing(self._frequent.connection))
-        for lane in (self._frequent, self._others):
-            self._stack.enter_context(transaction(lane.connection))
-        self._thread = self._stack.enter_context(ThreadPoolExecutor(max_workers=1))
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stack.__exit__(*exception)  # type: ignore[arg-type]
-
     def load(self, found: GroupedLines) -> None:
-        """Append the records of a block, and count the lines that are no records.
-
-        The block must not change until the one after it is loaded, or :meth:`settle` returns.
-        """
+        """Append the records of a block, and count the lines that are no records."""
         account = self._account
         by_kind: dict[str | None, Lines] = {}
         for kind, group in found.by_kind.items():
-            lines = replace(group, numbers=group.numbers + account.lines)
+            lines = group._replace(numbers=group.numbers + account.lines)
             if kind is None:
                 lines = select_lines(lines, [bool(line.strip()) for line in each_line(lines)])
             if self._check_each_line:
@@ -557,6 +470,7 @@ class _Lane:
     ) -> None:
         self.connection = connection
         self._path = path
+        self._path.touch()
         self._identity = identity
 
     def append(self, kind: str, lines: Lines) -> int:
@@ -573,7 +487,7 @@ class _Lane:
             f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
             f"SELECT {', '.join(columns)}, $segment, $trace_id "
             f"FROM {table} WHERE kind = $kind AND {_is_complete(kind)}",
-            {**(parameters or {}), "kind": kind, **vars(self._identity)},
+            {**(parameters or {}), "kind": kind, **self._identity._asdict()},
         ).fetchall()[0][0]
         return inserted
 
@@ -595,13 +509,9 @@ class _Lane:
         of nulls.
         """
         # The file is overwritten rather than recreated, which reuses its pages in memory.
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            for begin in range(0, len(lines.runs), _BUFFERS_PER_WRITE):
-                _write_all(file, lines.runs[begin : begin + _BUFFERS_PER_WRITE])
-            os.ftruncate(file, lines.nbytes)
-        finally:
-            os.close(file)
+        with self._path.open("r+b", _WRITE_BYTES) as file:
+            file.writelines(lines.runs)
+            file.truncate()
         types = ", ".join(f"{quoted(name)}: '{duckdb_columns()[name]}'" for name in names)
         sql = (
             f"read_json($path, format = 'newline_delimited', columns = {{{types}}}, "
@@ -609,19 +519,6 @@ class _Lane:
         )
         # DuckDB treats a path as a pattern; special characters in brackets are literal.
         return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(self._path))}
-
-
-def _write_all(file: int, buffers: list[memoryview]) -> None:
-    """Write buffers one after another; the kernel may accept only a part of them."""
-    written = os.writev(file, buffers)
-    for buffer in buffers:
-        if written >= len(buffer):
-            written -= len(buffer)
-            continue
-        rest = buffer[written:]
-        while rest:
-            rest = rest[os.write(file, rest) :]
-        written = 0
 
 
 def _add(counts: dict[str, int], kind: str, count: int) -> None:
@@ -637,9 +534,13 @@ def _is_record(line: bytes) -> bool:
     return isinstance(record, dict) and isinstance(record.get("kind"), str)
 
 
+def _required(kind: str) -> list[str]:
+    return [field.name for field in kinds()[kind].fields if field.required]
+
+
 def _is_complete(kind: str) -> str:
-    required = (field.name for field in kinds()[kind].fields if field.required)
-    return " AND ".join([*(f"{quoted(name)} IS NOT NULL" for name in required), "isfinite(t)"])
+    conditions = (f"{quoted(name)} IS NOT NULL" for name in _required(kind))
+    return " AND ".join([*conditions, "isfinite(t)"])
 
 
 def _field_names(kind: str) -> list[str]:

@@ -35,13 +35,7 @@ _CGROUP_FILES: Final = (
 
 
 def limit_bytes(text: str | int | None) -> int:
-    """Parse a memory limit into bytes.
-
-    Parameters
-    ----------
-    text : str, int or None
-        ``1GiB``, ``500 MB`` or a number of bytes; None is the default: 60 % of the free
-        memory, at most 4 GiB.
+    """Parse a memory limit, such as ``1GiB`` or a number of bytes; None is the default.
 
     Raises
     ------

@@ -81,13 +81,8 @@ def check_query(
 ) -> None:
     """Check that a text is one query, and that its parameters are complete.
 
-    DuckDB enforces what a query may do. These checks come first for clearer errors.
-
-    Raises
-    ------
-    QueryError
-        If a statement is no query or a second one follows (both only if `safe`), if there is
-        no statement, or if parameters are missing or unused.
+    DuckDB enforces what a query may do. These checks come first for clearer errors. Without
+    `safe` any statements are allowed.
     """
     if safe:
         for statement in statements:
@@ -135,19 +130,10 @@ def not_allowed(action: str) -> QueryError:
 def explain_error(
     error: Exception, query: str, views: Sequence[View], *, safe: bool, lines_before: int = 0
 ) -> QueryError:
-    """Return an error that says what is wrong with a query, and where.
+    """Convert an error of DuckDB into one with the place in the query and a suggestion.
 
-    Parameters
-    ----------
-    error : duckdb.Error
-    query : str
-        Text of the query.
-    views : sequence of View
-        Candidates for a suggestion.
-    safe : bool
-        Whether the query was limited to the trace.
-    lines_before : int
-        Number of lines that preceded the query in the text that DuckDB parsed.
+    `views` are the candidates for a suggestion; `safe` is whether the query was limited to the
+    trace; `lines_before` is the number of lines before the query in the text that was parsed.
     """
     text = str(error)
     if safe:
@@ -167,8 +153,7 @@ def explain_error(
 
 def missing_table(text: str) -> str | None:
     """Return the name of the table that DuckDB reported as missing, or None."""
-    found = _NO_TABLE.search(text)
-    return found[1] if found else None
+    return found[1] if (found := _NO_TABLE.search(text)) else None
 
 
 def _suggestion(text: str, query: str, views: Sequence[View]) -> str:

@@ -30,7 +30,6 @@ from roast_analyze.open.views import check_view_name, describe_views
 
 if TYPE_CHECKING:
     import os
-    from types import TracebackType
 
     import polars as pl
 
@@ -99,9 +98,7 @@ class Session:
         self._lock = threading.Lock()
 
     def sql(
-        self,
-        query: str,
-        parameters: Mapping[str, object] | Sequence[object] | None = None,
+        self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
     ) -> duckdb.DuckDBPyRelation:
         """Run a query in DuckDB's SQL.
 
@@ -141,7 +138,7 @@ class Session:
         return relation
 
     def explain(self, error: duckdb.Error, query: str = "") -> QueryError:
-        """Return an error that says what is wrong with a query, and where.
+        """Return an error that names what is wrong with a query, and where.
 
         Parameters
         ----------
@@ -164,24 +161,12 @@ class Session:
         return explain_error(error, query, views, safe=self._safe, lines_before=lines_before)
 
     def view(self, name: str) -> duckdb.DuckDBPyRelation:
-        """Return a view as a relation.
-
-        Raises
-        ------
-        UnknownView
-            If no view has this name.
-        """
+        """Return a view as a relation; raise UnknownView if no view has this name."""
         check_view_name(name, self._user_views)
         return self.sql(f"FROM {quoted(name)}")
 
     def frame(self, view: str) -> pl.DataFrame:
-        """Return a view as a Polars frame.
-
-        Raises
-        ------
-        UnknownView
-            If no view has this name.
-        """
+        """Return a view as a Polars frame; raise UnknownView if no view has this name."""
         frame: pl.DataFrame = self.view(view).pl()
         return frame
 
@@ -206,25 +191,14 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"Trace({', '.join(repr(str(path)) for path in self.paths)})"
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
-        """Return a new connection to the database.
-
-        Raises
-        ------
-        QueryError
-            If the trace is closed.
-        """
+        """Return a new connection to the database; raise QueryError if it is closed."""
         with self._lock:
             try:
                 connection = self._connection.cursor()

@@ -25,7 +25,7 @@ _UNIT_SECONDS: Final = (86400, 3600, 60, 1)
 def parse_time(
     time: float | str, start_t: float, stop_t: float, utc_offset_seconds: float
 ) -> float:
-    """Parse a time of a run.
+    """Parse a time of a run into seconds since the epoch.
 
     Parameters
     ----------
@@ -38,43 +38,34 @@ def parse_time(
     utc_offset_seconds : float
         Local time of the cluster minus UTC.
 
-    Returns
-    -------
-    float
-        Seconds since the epoch.
-
-    Raises
-    ------
-    TraceError
-        If it is none of these.
-
     Examples
     --------
     >>> parse_time("1h30m", 1000.0, 9000.0, 0.0), parse_time("-10m", 1000.0, 9000.0, 0.0)
     (6400.0, 8400.0)
     """
-    if not isinstance(time, str):
-        if not math.isfinite(time):
-            raise _invalid(time)
-        return stop_t + time if time < 0 else start_t + time
-    text = time.strip()
-    if _DATE.fullmatch(text):
-        try:
+    try:
+        if not isinstance(time, str):
+            if math.isfinite(time):
+                return stop_t + time if time < 0 else start_t + time
+        elif _DATE.fullmatch(text := time.strip()):
             moment = datetime.fromisoformat(text)
             if moment.tzinfo is None:
                 zone = timezone(timedelta(seconds=round(utc_offset_seconds / 60) * 60))
                 moment = moment.replace(tzinfo=zone)
             return moment.astimezone(UTC).timestamp()
-        except (ValueError, OverflowError):
-            raise _invalid(time) from None
-    seconds = _parse_duration(text.removeprefix("-"))
-    if seconds is None:
-        raise _invalid(time)
-    return stop_t - seconds if text.startswith("-") else start_t + seconds
+        else:
+            seconds = _parse_duration(text.removeprefix("-"))
+            return stop_t - seconds if text.startswith("-") else start_t + seconds
+    except (ValueError, OverflowError):
+        pass
+    raise TraceError(
+        f"invalid time {str(time)!r}: use seconds (90), 5m, 1h30m or 1:30:00 after the start "
+        "of the run, -10m before its end, or a date (2026-08-31T14:05)"
+    )
 
 
-def _parse_duration(text: str) -> float | None:
-    """Parse a duration into seconds; return None if it is none."""
+def _parse_duration(text: str) -> float:
+    """Parse a duration into seconds; raise ValueError if it is none."""
     if match := _SECONDS.fullmatch(text):
         return float(match[1])
     if match := _CLOCK.fullmatch(text):
@@ -84,12 +75,4 @@ def _parse_duration(text: str) -> float | None:
     elif text and (match := _UNITS.fullmatch(text)):
         parts = zip(match.groups(default="0"), _UNIT_SECONDS, strict=True)
         return sum(float(number) * unit for number, unit in parts)
-    return None
-
-
-def _invalid(time: float | str) -> TraceError:
-    return TraceError(
-        f"invalid time {str(time)!r}: use seconds (90), 5m, 1h30m or 1:30:00 after the "
-        f"start of "
-        "the run, -10m before its end, or a date (2026-08-31T14:05)"
-    )
+    raise ValueError(text)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roast_analyze.errors import TraceError
 from roast_analyze.open.database import NAME, VIEWS_NAME
@@ -62,8 +62,7 @@ WHERE trace_id = $trace_id
 """
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Numbers of attempts at tasks (or at chunks without tasks), transitions and samples."""
 
     attempts: int
@@ -73,38 +72,23 @@ class Counts:
 
 @dataclass(frozen=True)
 class TimeRange:
-    """A time range of a run, and how much of the run it contains.
-
-    Parameters
-    ----------
-    trace_id : str
-    start_seconds, stop_seconds : float
-        Ends of the range, in seconds since the start of the run.
-    run_seconds : float
-        Duration of the whole run.
-    selected, total : Counts
-        What the range contains, and what the whole run contains.
-    cut_attempts : int
-        Attempts in the range that are cut at an end of it.
-    """
+    """A time range of a run, and how much of the run it contains."""
 
     trace_id: str
-    start_seconds: float
+    start_seconds: float  # of the range, since the start of the run
     stop_seconds: float
-    run_seconds: float
-    selected: Counts
-    total: Counts
-    cut_attempts: int
+    run_seconds: float  # duration of the whole run
+    selected: Counts  # contents of the range
+    total: Counts  # contents of the whole run
+    cut_attempts: int  # attempts in the range that are cut at an end of it
 
     @property
     def options(self) -> str:
         """Options of the command line that select the same range."""
-        parts = []
-        if self.start_seconds > 0:
-            parts.append(f"--from {_format_seconds(self.start_seconds)}")
-        if self.stop_seconds < self.run_seconds:
-            parts.append(f"--to {_format_seconds(self.stop_seconds)}")
-        return " ".join(parts)
+        start, stop = map(_format_seconds, (self.start_seconds, self.stop_seconds))
+        begin = [f"--from {start}"] if self.start_seconds > 0 else []
+        end = [f"--to {stop}"] if self.stop_seconds < self.run_seconds else []
+        return " ".join(begin + end)
 
 
 def limit_to_time_range(
@@ -113,37 +97,18 @@ def limit_to_time_range(
     stop: float | str | None,
     listener: Listener,
 ) -> tuple[TimeRange, ...]:
-    """Limit a connection to a time range of each of its traces.
+    """Limit a connection to a time range of each of its traces; return the ranges.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        As returned by :func:`roast_analyze.open.database.open_database`. It then finds names in
-        the database :data:`RANGE_NAME`.
-    start, stop : float, str or None
-        Times as in :func:`roast_analyze.open.time_parsing.parse_time`, applied to each trace;
-        None is the start or the end of the run.
-    listener : Listener
-
-    Returns
-    -------
-    tuple of TimeRange
-        One per trace.
-
-    Raises
-    ------
-    TraceError
-        If the range is invalid or does not overlap a run.
+    It then finds names in the database :data:`RANGE_NAME`. Times are those of
+    :func:`roast_analyze.open.time_parsing.parse_time`; None is the start or the end of the run.
+    Raises TraceError if the range is invalid or does not overlap a run.
     """
     runs = connection.execute(_RUNS).fetchall()
     ends = {run[0]: _parse_range(start, stop, *run[1:]) for run in runs}
-    connection.execute(f"ATTACH ':memory:' AS {RANGE_NAME}")
-    connection.execute(f"USE {RANGE_NAME}")
+    connection.execute(f"ATTACH ':memory:' AS {RANGE_NAME}; USE {RANGE_NAME}")
     connection.execute(time_range_table())
-    for trace_id, (from_t, until_t) in ends.items():
-        connection.execute(
-            "INSERT INTO _time_range VALUES (?, ?, ?)", [trace_id, from_t, until_t]
-        )
+    for trace_id, range_ends in ends.items():
+        connection.execute("INSERT INTO _time_range VALUES (?, ?, ?)", [trace_id, *range_ends])
     create_time_range_views(connection, lambda share: listener("selecting the range", share))
     connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
     ranges = []

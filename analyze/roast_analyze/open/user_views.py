@@ -12,10 +12,9 @@ import os
 import re
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import duckdb
 
@@ -40,14 +39,9 @@ _COMMENT: Final = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(NamedTuple):
     path: Path
     text: str
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
 
     def broken(self, reason: object) -> BrokenView:
         return BrokenView(f"{str(self.path)!r}: {reason}")
@@ -61,27 +55,15 @@ def create(
 ) -> tuple[str, ...]:
     """Create the views of some folders and return the names of the public ones.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        Database with all other views; already restricted if `safe`.
-    folders : path-like, sequence of path-like, or None
-        None means the default folders: those of :data:`VARIABLE`, or ``roast/views`` in the
-        user's configuration folder. Broken files in them are skipped with a warning.
-    safe : bool
-        Whether the database is restricted.
-
-    Raises
-    ------
-    BrokenView
-        If a folder that was passed, or a file in it, is invalid.
+    The default folders are those of :data:`VARIABLE`, or ``roast/views`` in the user's
+    configuration folder; broken files in them are skipped with a warning. In a folder that was
+    passed they raise BrokenView. The database is already restricted if `safe`.
     """
     if folders is None:
         paths = _default_folders()
-    elif isinstance(folders, str | os.PathLike):
-        paths = [Path(folders)]
     else:
-        paths = [Path(folder) for folder in folders]
+        named = [folders] if isinstance(folders, str | os.PathLike) else folders
+        paths = [Path(folder) for folder in named]
     files, problems = _read(paths)
     creator = _Creator(connection, safe=safe)
     if files:
@@ -159,16 +141,10 @@ def _created_separately(connection: duckdb.DuckDBPyConnection) -> Iterator[None]
 
 
 class _Creator:
-    """Creates the views of files, in the order of their dependencies.
-
-    Attributes
-    ----------
-    created : dict
-        File of each view.
-    """
+    """Creates the views of files, in the order of their dependencies."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, *, safe: bool) -> None:
-        self.created: dict[str, _File] = {}
+        self.created: dict[str, _File] = {}  # file of each view
         self._connection = connection
         self._safe = safe
         found = connection.execute(
@@ -191,7 +167,7 @@ class _Creator:
                 except BrokenView as problem:
                     problems[file] = problem
             if len(problems) == len(files):
-                names = {file.name for file in files}
+                names = {file.path.stem for file in files}
                 return sorted(problems.values(), key=lambda p: missing_table(str(p)) in names)
             files = list(problems)
         return []
@@ -221,7 +197,7 @@ class _Creator:
         if not statements:
             raise file.broken("the file contains no query")
         if len(statements) == 1 and is_query(statements[0]):
-            name = self._checked_name(file.name, file)
+            name = self._checked_name(file.path.stem, file)
             lines = (line.strip() for line in file.text.splitlines())
             header = takewhile(lambda line: not line or line.startswith("--"), lines)
             comment = " ".join(filter(None, (line.lstrip("-").strip() for line in header)))

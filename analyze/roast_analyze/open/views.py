@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.resources import files
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 
@@ -27,7 +26,6 @@ from roast_schemas.describe import kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from importlib.resources.abc import Traversable
 
 #: Topics, in the order in which views are listed.
 TOPICS = ("trace", "setup", "tasks", "workers", "coffea", "spans", "profiles", "io")
@@ -35,9 +33,11 @@ TOPICS = ("trace", "setup", "tasks", "workers", "coffea", "spans", "profiles", "
 #: Topic of the user's own views, which are listed last.
 USER_TOPIC = "yours"
 
-#: Folder of the files for a time range, and the prefix of those that replace a raw table.
+#: Folder of the files for a time range, the prefix of those that replace a raw table, and the
+#: file of the table of time ranges.
 _TIME_RANGE = "time_range"
 _RAW = "raw."
+_TABLE = "_time_range"
 
 _NEEDS = "-- Needs: "
 _CREATE_TABLE = "CREATE TABLE"
@@ -66,16 +66,14 @@ class View:
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True)
-class _Definition:
+class _Definition(NamedTuple):
     """A file below ``sql/``."""
 
     name: str
     sql: str
-    needs: tuple[str, ...]
+    needs: list[str]
 
 
-@cache
 def view_names() -> tuple[str, ...]:
     """Return the names of the public views, in the order in which they are listed."""
     return tuple(_topics())
@@ -88,15 +86,7 @@ def create_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def fill_tables(connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]) -> None:
-    """Recompute the building blocks that are tables, which are computed once per trace.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        Database in which :func:`create_views` was called.
-    report : callable
-        Called with the finished share.
-    """
+    """Recompute the building blocks that are tables; report the finished share."""
     tables = [d for d in _definitions() if _CREATE_TABLE in d.sql]
     for i, definition in enumerate(tables):
         report(i / len(tables))
@@ -105,23 +95,17 @@ def fill_tables(connection: duckdb.DuckDBPyConnection, report: Callable[[float],
 
 def time_range_table() -> str:
     """Return the statement that creates the table of time ranges, ``_time_range``."""
-    return _time_range_definitions()["_time_range"].sql
+    return _read_topic(_TIME_RANGE)[_TABLE].sql
 
 
 def create_time_range_views(
     connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]
 ) -> None:
-    """Create all views and building blocks of a time range.
+    """Create all views and building blocks of a time range; report the finished share.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        Connected to a database that contains only a filled table ``_time_range``, next to the
-        database of the trace.
-    report : callable
-        Called with the finished share.
+    The database contains only a filled table ``_time_range``, next to that of the trace.
     """
-    cut = _time_range_definitions()
+    cut = _read_topic(_TIME_RANGE)
     connection.execute("CREATE SCHEMA raw")
     for (table,) in connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw' ORDER BY ALL"
@@ -129,13 +113,12 @@ def create_time_range_views(
         whole = f'CREATE VIEW raw."{table}" AS SELECT rowid, * FROM trace.raw."{table}"'  # noqa: S608 - fixed names
         connection.execute(cut[_RAW + table].sql if _RAW + table in cut else whole)
     definitions = {d.name: d for d in _definitions()}
-    relations = {name: d for name, d in cut.items() if not name.startswith(_RAW)}
-    del relations["_time_range"]
-    ordered = _in_order({**definitions, **relations})
+    replaced = {n: d for n, d in cut.items() if not n.startswith(_RAW) and n != _TABLE}
+    ordered = _in_order({**definitions, **replaced})
     for i, definition in enumerate(ordered):
         report(i / len(ordered))
         connection.execute(definition.sql)
-        if definition.name in cut and definition.name in definitions:
+        if definition.name in replaced and definition.name in definitions:
             _, comment, rest = definitions[definition.name].sql.partition(_COMMENT)
             connection.execute(comment + rest)
 
@@ -148,15 +131,7 @@ def view_statements() -> tuple[str, ...]:
 def describe_views(
     connection: duckdb.DuckDBPyConnection, user_views: Sequence[str] = ()
 ) -> list[View]:
-    """Return the public views with their descriptions.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        Database in which :func:`create_views` was called.
-    user_views : sequence of str, optional
-        Names of the user's own views, which are listed last.
-    """
+    """Return the public views with their descriptions, the user's own views last."""
     topics = {**_topics(), **dict.fromkeys(user_views, USER_TOPIC)}
     comments = dict(
         connection.execute(
@@ -180,19 +155,7 @@ def describe_views(
 
 
 def check_view_name(view: str, user_views: Sequence[str] = ()) -> None:
-    """Check that a public view has this name.
-
-    Parameters
-    ----------
-    view : str
-    user_views : sequence of str, optional
-        Names of the user's own views.
-
-    Raises
-    ------
-    UnknownView
-        If no view has this name.
-    """
+    """Raise UnknownView if neither a public view nor one of the user has this name."""
     names = (*view_names(), *user_views)
     if view not in names:
         raise UnknownView(f"unknown view {view!r}; {suggest(view, names)}")
@@ -207,12 +170,7 @@ def suggest(name: str, names: Sequence[str]) -> str:
 @cache
 def _topics() -> dict[str, str]:
     """Return the topic of each public view."""
-    return {
-        Path(file.name).stem: topic
-        for topic in TOPICS
-        for file in _sql_files(topic)
-        if not file.name.startswith("_")
-    }
+    return {n: topic for topic in TOPICS for n in _read_topic(topic) if not n.startswith("_")}
 
 
 @cache
@@ -226,30 +184,24 @@ def definitions_digest() -> str:
 @cache
 def _definitions() -> tuple[_Definition, ...]:
     """Read the files below ``sql/``, each after those that it needs."""
-    files_of_all = (file for topic in TOPICS for file in _sql_files(topic))
-    return _in_order({d.name: d for d in map(_read_definition, files_of_all)})
-
-
-@cache
-def _time_range_definitions() -> dict[str, _Definition]:
-    """Read the files that replace others for a time range."""
-    return {d.name: d for d in map(_read_definition, _sql_files(_TIME_RANGE))}
+    return _in_order({name: d for topic in TOPICS for name, d in _read_topic(topic).items()})
 
 
 def _in_order(definitions: dict[str, _Definition]) -> tuple[_Definition, ...]:
-    graph = {name: definition.needs for name, definition in definitions.items()}
-    names = TopologicalSorter(graph).static_order()
+    names = TopologicalSorter({name: d.needs for name, d in definitions.items()}).static_order()
     return tuple(definitions[name] for name in names if name in definitions)
 
 
-def _sql_files(topic: str) -> list[Traversable]:
+@cache
+def _read_topic(topic: str) -> dict[str, _Definition]:
+    """Read the files of a folder, in the order of their names."""
     folder = files("roast_analyze").joinpath("sql", topic)
-    entries = sorted(folder.iterdir(), key=lambda file: file.name)
-    return [file for file in entries if file.name.endswith(".sql")]
-
-
-def _read_definition(file: Traversable) -> _Definition:
-    sql = file.read_text(encoding="utf-8")
-    needs = sql.partition("\n")[0].removeprefix(_NEEDS)
-    names = () if needs == "nothing" else tuple(needs.split(", "))
-    return _Definition(Path(file.name).stem, sql, names)
+    found = {}
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".sql"):
+            name, sql = file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")
+            needs = sql.partition("\n")[0].removeprefix(_NEEDS)
+            found[name] = _Definition(
+                name, sql, [] if needs == "nothing" else needs.split(", ")
+            )
+    return found

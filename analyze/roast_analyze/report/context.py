@@ -48,63 +48,26 @@ _WORKER_SAMPLES: Final = (
 
 
 @dataclass(frozen=True)
-class Buckets:
-    """Buckets of equal length into which view ``concurrency`` divides the run.
-
-    Parameters
-    ----------
-    begin_t, seconds : float
-        Start of the first bucket, seconds since the epoch, and length of each.
-    last : int
-        Number of the last bucket.
-    """
-
-    begin_t: float = 0.0
-    seconds: float = 1.0
-    last: int = 0
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """Parameters of queries that group by bucket."""
-        return {"begin_t": self.begin_t, "width": self.seconds, "last": self.last}
-
-
-@dataclass(frozen=True)
 class Context:
-    """Data that several topics share.
+    """Data that several topics share."""
 
-    Parameters
-    ----------
-    trace_name : str
-        Name of the file or folder, without its parent.
-    time_range : TimeRange or None
-        The time range that the report covers, if it is not the whole run.
-    run, recording, time_spent
-        See their classes.
-    workers : polars.DataFrame
-        View ``workers`` with one more column, ``lost``.
-    load : polars.DataFrame
-        View ``concurrency`` with the columns t, seconds, executing, nthreads, ready and
-        waiting.
-    cluster_samples : polars.DataFrame
-        Some columns of this view.
-    worker_samples : polars.DataFrame
-        View ``worker_samples`` by buckets of equal length: t, worker, server_id, samples
-        (number of samples in the bucket), cpu_percent, executing, memory_bytes,
-        memory_limit_bytes, spilled_bytes.
-    comments : dict
-        View to column to its description.
-    """
-
+    #: Name of the file or folder, without its parent.
     trace_name: str
     run: runs.Run
     recording: runs.Recording
     time_spent: runs.TimeSpent
+    #: View ``workers`` with one more column, ``lost``.
     workers: pl.DataFrame
+    #: View ``concurrency``: t, seconds, executing, nthreads, ready and waiting.
     load: pl.DataFrame
+    #: Some columns of this view.
     cluster_samples: pl.DataFrame
+    #: View ``worker_samples`` by buckets of equal length; ``samples`` is their number in the
+    #: bucket.
     worker_samples: pl.DataFrame
+    #: View to column to its description.
     comments: dict[str, dict[str, str]]
+    #: The time range that the report covers, if it is not the whole run.
     time_range: TimeRange | None = None
 
     @property
@@ -118,19 +81,18 @@ class Context:
         return TimeAxis(self.start_t, self.run.stop_t or 0.0)
 
     @property
-    def buckets(self) -> Buckets:
-        """Buckets of :attr:`load`."""
+    def buckets(self) -> dict[str, float]:
+        """Start and width of the buckets of :attr:`load`, and the number of the last one."""
         if self.load.is_empty():
-            return Buckets()
+            return {"begin_t": 0.0, "width": 1.0, "last": 0}
         begin_t, seconds = self.load.select("t", "seconds").row(0)
-        return Buckets(begin_t, seconds, self.load.height - 1)
+        return {"begin_t": begin_t, "width": seconds, "last": self.load.height - 1}
 
     @property
     def options(self) -> str:
         """Options that restrict a command to the same time range."""
-        return (
-            f" {self.time_range.options}" if self.time_range and self.time_range.options else ""
-        )
+        options = self.time_range.options if self.time_range else ""
+        return f" {options}" if options else ""
 
     @cached_property
     def worker_names(self) -> dict[str, str]:

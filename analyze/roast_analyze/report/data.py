@@ -45,26 +45,22 @@ def query(trace: Session) -> ReportData:
     # Profile and timeline take longest and keep one core busy; the others share the second.
     with ThreadPoolExecutor(max_workers=1) as executor:
         try:
-            return _query(trace, executor)
+            profiling = executor.submit(profile.query, trace)
+            context = contexts.query(trace)
+            streaming = executor.submit(timeline.query, trace, context)
+            return ReportData(
+                context=context,
+                chunks=chunks.query(trace, context),
+                tasks=tasks.query(trace),
+                transfers=transfers.query(trace, context),
+                scheduler=scheduler.query(trace, context),
+                failures=failures.query(trace),
+                environment=environment.query(trace),
+                loss=loss.query(trace),
+                profile=profiling.result(),
+                timeline=streaming.result(),
+            )
         except BaseException:
             # An interrupt must not wait for queries that have not begun.
             executor.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def _query(trace: Session, executor: ThreadPoolExecutor) -> ReportData:
-    profiling = executor.submit(profile.query, trace)
-    context = contexts.query(trace)
-    streaming = executor.submit(timeline.query, trace, context)
-    return ReportData(
-        context=context,
-        chunks=chunks.query(trace, context),
-        tasks=tasks.query(trace),
-        transfers=transfers.query(trace, context),
-        scheduler=scheduler.query(trace, context),
-        failures=failures.query(trace),
-        environment=environment.query(trace),
-        loss=loss.query(trace),
-        profile=profiling.result(),
-        timeline=streaming.result(),
-    )

@@ -15,22 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Listing:
-    """The rows of a view that a table shows.
-
-    Parameters
-    ----------
-    view : str
-        Name of the view.
-    query : str
-        SQL that returns the rows.
-    rows : polars.DataFrame
-    total : int
-        Number of rows without the limit of the query.
-    """
+    """The rows of a view that a table shows, and the SQL that returns them."""
 
     view: str
     query: str
     rows: pl.DataFrame
+    #: Number of rows without the limit of the query.
     total: int
 
 
@@ -47,25 +37,16 @@ def list_query(trace: Session, view: str, query: str, order: str, limit: int) ->
         f"ORDER BY {order} LIMIT {limit}"
     ).pl()
     total = int(counted["total_rows"][0]) if counted.height else 0
-    return Listing(
-        view, _limited(query, order, limit, total), counted.drop("total_rows"), total
-    )
+    return _listing(view, query, order, limit, counted.drop("total_rows"), total)
 
 
 def list_frame(view: str, query: str, order: str, limit: int, rows: pl.DataFrame) -> Listing:
-    """Return the first rows of a result that was queried completely.
-
-    Parameters
-    ----------
-    view, query, order : str
-        View, query, and order of the rows.
-    limit : int
-    rows : polars.DataFrame
-        All rows, in order.
-    """
-    shown = rows.head(limit)
-    return Listing(view, _limited(query, order, limit, rows.height), shown, rows.height)
+    """Return the first rows of a result that was queried completely and is in order."""
+    return _listing(view, query, order, limit, rows.head(limit), rows.height)
 
 
-def _limited(query: str, order: str, limit: int, total: int) -> str:
-    return f"{query} ORDER BY {order}" + (f" LIMIT {limit}" if total > limit else "")
+def _listing(
+    view: str, query: str, order: str, limit: int, shown: pl.DataFrame, total: int
+) -> Listing:
+    limited = f" LIMIT {limit}" if total > limit else ""
+    return Listing(view, f"{query} ORDER BY {order}{limited}", shown, total)

@@ -1,8 +1,4 @@
-"""Data that scripts of the page read: JSON, compressed with gzip and encoded in base64.
-
-Base64 contains only letters, digits and three signs, so that no text of a trace can close
-the element that contains it.
-"""
+"""Data that scripts of the page read: JSON, compressed with gzip and encoded in base64."""
 
 from __future__ import annotations
 
@@ -10,15 +6,12 @@ import base64
 import gzip
 import json
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-#: The strongest compression takes twice as long and saves 1 % of the size.
-_LEVEL: Final = 6
 
 
 def pack(value: object) -> Markup:
@@ -28,13 +21,14 @@ def pack(value: object) -> Markup:
 
 def pack_text(text: str) -> Markup:
     """Pack a text."""
-    content = gzip.compress(text.encode(), compresslevel=_LEVEL, mtime=0)
-    return Markup(base64.b64encode(content).decode("ascii"))  # noqa: S704 - base64
+    # The strongest compression takes twice as long and saves 1 % of the size.
+    content = gzip.compress(text.encode(), compresslevel=6, mtime=0)
+    # Base64 contains only letters, digits and three signs, so that no text of a trace can
+    # close the element that contains it.
+    return Markup(base64.b64encode(content).decode("ascii"))  # noqa: S704
 
 
 def deltas(numbers: Iterable[int]) -> list[int]:
-    """Replace each number but the first by its difference to the previous one.
-
-    Sorted numbers become small and similar, which gzip compresses better.
-    """
+    """Replace each number but the first by its difference to the previous one."""
+    # Differences of sorted numbers are small and similar, which gzip compresses better.
     return [after - before for before, after in pairwise([0, *numbers])]

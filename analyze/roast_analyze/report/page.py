@@ -55,14 +55,7 @@ class Page:
 
 
 def build(data: ReportData, *, title: str | None = None) -> Page:
-    """Build the page.
-
-    Parameters
-    ----------
-    data : ReportData
-    title : str, optional
-        Heading; the default is the name of the trace.
-    """
+    """Build the page; its heading is the name of the trace unless a title is given."""
     context = data.context
     name, time_range = visible(context.trace_name), context.time_range
     prefixes = data.tasks.prefixes.rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from plotly.io import to_json
@@ -16,55 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure of the page.
+    """A figure of the page, whose height is set."""
 
-    Parameters
-    ----------
-    name : str
-        Identifier within the page, and name of a download.
-    title : str
-    description : str
-        Text for screen readers.
-    figure : Markup
-        Plotly's JSON, packed.
-    height_px : int
-    note : str
-        Omitted data, if any.
-    query, command : str
-        The SQL and the command that return its data.
-    """
-
+    figure: Figure
+    _: KW_ONLY
+    #: Identifier within the page, and name of a download.
     name: str
     title: str
+    #: Text for screen readers.
     description: str
-    figure: Markup
-    height_px: int
-    note: str
+    #: The SQL and the command that return its data.
     query: str
     command: str
+    #: Omitted data, if any.
+    note: str = ""
 
+    @property
+    def packed(self) -> Markup:
+        """Plotly's JSON, packed; NaN is null."""
+        return pack_text(to_json(self.figure, engine="json", validate=False))
 
-def plot_of(
-    figure: Figure,
-    *,
-    name: str,
-    title: str,
-    description: str,
-    query: str,
-    command: str,
-    note: str = "",
-) -> Plot:
-    """Pack a figure whose height is set; parameters as in :class:`Plot`.
-
-    NaN becomes null.
-    """
-    return Plot(
-        name=name,
-        title=title,
-        description=description,
-        figure=pack_text(to_json(figure, engine="json", validate=False)),
-        height_px=figure.layout.height,
-        note=note,
-        query=query,
-        command=command,
-    )
+    @property
+    def height_px(self) -> int:
+        """Height of the figure."""
+        return int(self.figure.layout.height)

@@ -18,51 +18,38 @@ UNKNOWN: Final = "–"
 _NBSP: Final = "\N{NO-BREAK SPACE}"
 _LARGE: Final = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 _BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+#: Bound, unit and its length; values that would round up to the next unit are written in it.
+_SHORT: Final = ((0.9995e-3, "µs", 1e-6), (0.9995, "ms", 1e-3), (59.95, "s", 1.0))
+#: Bound, unit and its length, and the same of the smaller unit of the rest.
+_LONG: Final = (
+    (3600, 60, "min", 1, "s"),
+    (86400, 3600, "h", 60, "min"),
+    (math.inf, 86400, "d", 3600, "h"),
+)
 
 
 def seconds(value: float | None) -> str:
-    """Format a duration.
-
-    Examples
-    --------
-    >>> seconds(0.0123), seconds(12.34), seconds(192), seconds(7500)
-    ('12.3 ms', '12.3 s', '3 min 12 s', '2 h 5 min')
-    """
+    """Format a duration, such as 12.3 ms, 3 min 12 s, or 2 h 5 min."""
     if not _is_known(value):
         return UNKNOWN
     if value < 0:
         return "−" + seconds(-value)
     if value == 0:
         return f"0{_NBSP}s"
-    for bound, unit, length in (
-        # Values that would round up to the next unit are written in it.
-        (0.9995e-3, "µs", 1e-6),
-        (0.9995, "ms", 1e-3),
-        (59.95, "s", 1.0),
-    ):
+    for bound, unit, length in _SHORT:
         if value < bound:
             return f"{_significant(value / length)}{_NBSP}{unit}"
-    for bound, big, big_unit, small, small_unit in (
-        (3600, 60, "min", 1, "s"),
-        (86400, 3600, "h", 60, "min"),
-        (math.inf, 86400, "d", 3600, "h"),
-    ):
-        whole = round(value / small) * small
-        if whole < bound:
-            rest = whole % big // small
-            tail = f" {rest}{_NBSP}{small_unit}" if rest else ""
-            return f"{whole // big:,}{_NBSP}{big_unit}{tail}"
-    return UNKNOWN
+    _, big, big_unit, small, small_unit = next(
+        row for row in _LONG if round(value / row[3]) * row[3] < row[0]
+    )
+    whole = round(value / small) * small
+    rest = whole % big // small
+    tail = f" {rest}{_NBSP}{small_unit}" if rest else ""
+    return f"{whole // big:,}{_NBSP}{big_unit}{tail}"
 
 
 def byte_size(value: float | None) -> str:
-    """Format a number of bytes in powers of 1024, as Dask does.
-
-    Examples
-    --------
-    >>> byte_size(890388480)
-    '849 MiB'
-    """
+    """Format a number of bytes in powers of 1024 as Dask does, such as 849 MiB."""
     if not _is_known(value):
         return UNKNOWN
     unit, divisor = byte_unit(value)
@@ -78,13 +65,7 @@ def byte_unit(value: float) -> tuple[str, int]:
 
 
 def count(value: float | None) -> str:
-    """Format a number with separators; from ten million on in millions.
-
-    Examples
-    --------
-    >>> count(12345), count(23_400_000)
-    ('12,345', '23.4 million')
-    """
+    """Format a number with separators; from ten million on in millions."""
     if not _is_known(value):
         return UNKNOWN
     if abs(value) >= 1e7:
@@ -94,13 +75,7 @@ def count(value: float | None) -> str:
 
 
 def counted(value: int, noun: str, plural: str | None = None) -> str:
-    """Format a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "worker"), counted(3, "worker"), counted(2, "retry", "retries")
-    ('1 worker', '3 workers', '2 retries')
-    """
+    """Format a number with its noun; without ``plural`` it ends in s."""
     return f"{count(value)}{_NBSP}{noun if value == 1 else plural or noun + 's'}"
 
 
@@ -108,30 +83,18 @@ def rate(value: float | None, what: str) -> str:
     """Format a number per second."""
     if not _is_known(value):
         return UNKNOWN
-    number = f"{value:,.0f}" if 100 <= value < 1e7 else count(value)
-    if value < 100:
-        number = _significant(value)
-    return f"{number}{_NBSP}{what}/s"
+    return f"{_significant(value) if value < 100 else count(value)}{_NBSP}{what}/s"
 
 
 def share(value: float | None) -> str:
     """Format a fraction in percent."""
     if not _is_known(value):
         return UNKNOWN
-    percent = 100 * value
-    if 0 < percent < 1:
-        return f"<1{_NBSP}%"
-    return f"{percent:.0f}{_NBSP}%"
+    return f"<1{_NBSP}%" if 0 < value < 0.01 else f"{100 * value:.0f}{_NBSP}%"
 
 
 def times(value: float | None) -> str:
-    """Format a ratio.
-
-    Examples
-    --------
-    >>> times(1.318), times(0.25)
-    ('×1.32', '×0.25')
-    """
+    """Format a ratio, such as ×1.32."""
     return f"×{_significant(value)}" if _is_known(value) else UNKNOWN
 
 
@@ -151,19 +114,12 @@ def core_time(core_seconds: float | None) -> tuple[str, str]:
 
 
 def instant(t: float | None, utc_offset_seconds: float | None) -> str:
-    """Format an instant in the cluster's time zone, followed by the zone.
-
-    Examples
-    --------
-    >>> instant(0.0, 3600)
-    '1970-01-01 01:00:00 (UTC+01:00)'
-    """
+    """Format an instant in the cluster's time zone, followed by the zone."""
     if not _is_known(t):
         return UNKNOWN
     shift = utc_offset_seconds if _is_known(utc_offset_seconds) else 0
     try:
-        offset = timedelta(seconds=round(shift / 60) * 60)
-        zone = timezone(offset)
+        zone = timezone(timedelta(minutes=round(shift / 60)))
         moment = datetime.fromtimestamp(t, UTC).astimezone(zone)
     except (ValueError, OverflowError, OSError):
         return f"{t} s since 1970"
@@ -171,13 +127,7 @@ def instant(t: float | None, utc_offset_seconds: float | None) -> str:
 
 
 def series(parts: Sequence[str]) -> str:
-    """Join parts of a sentence.
-
-    Examples
-    --------
-    >>> series(["a"]), series(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
+    """Join parts of a sentence, such as: a, b and c."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
@@ -197,8 +147,6 @@ def _is_known(value: float | None) -> TypeGuard[float]:
 
 def _significant(value: float) -> str:
     """Format three significant digits without an exponent, and all digits of integers."""
-    if not math.isfinite(value):
-        return UNKNOWN
     if value == 0:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))

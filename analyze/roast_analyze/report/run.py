@@ -7,10 +7,12 @@ The single report and the comparison both start from these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from roast_analyze.open.session import Session
 
 
@@ -50,6 +52,7 @@ class Run:
     lost_records: int = 0
     failed_chunks: int = 0
     skipped: int = 0
+    skipped_files: int = 0
     checkpointed_chunks: int = 0
     chunk_seconds: float | None = None
     merge_seconds: float | None = None
@@ -58,6 +61,8 @@ class Run:
     read_seconds: float | None = None
     cpu_seconds: float | None = None
     wait_seconds: float | None = None
+    #: Number of tasks that were never attempted, by the reason of view ``unattempted``.
+    unattempted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class Recording:
     """Versions and settings of the recording, from view ``trace_info``."""
 
     records: int = 0
+    label: str | None = None
     schema_version: str | None = None
     recorder_version: str | None = None
     dask_version: str | None = None
@@ -80,9 +86,10 @@ class TimeSpent:
 
     Without a cluster there are no tasks, and the view is ``chunks``.
 
-    ``kept_seconds`` computed results that were kept; ``wasted_seconds`` results of attempts
-    that failed or were lost; ``unfinished_seconds`` belong to attempts that continue after
-    the end of a time range. A transfer needs no core: it overlaps with computing.
+    ``kept_seconds`` computed results that were kept; ``wasted_seconds`` belong to attempts that
+    failed or were lost, and to results that were lost unused and computed again;
+    ``unfinished_seconds`` belong to attempts that continue after the end of a time range. A
+    transfer needs no core: it overlaps with computing.
     """
 
     kept_seconds: float = 0.0
@@ -96,9 +103,14 @@ class TimeSpent:
 def query_run(trace: Session) -> Run:
     """Return the totals of a run."""
     rows = trace.frame("run").to_dicts()
-    names = {field.name for field in fields(Run)}
+    names = {column.name for column in fields(Run)}
     row = rows[0] if rows else {}
-    return Run(**{n: value for n, value in row.items() if n in names and value is not None})
+    known = {n: value for n, value in row.items() if n in names and value is not None}
+    reasons = trace.sql(
+        "SELECT reason, count(*) FROM unattempted "
+        "GROUP BY reason ORDER BY count(*) DESC, reason"
+    ).fetchall()
+    return Run(**known, unattempted=dict(reasons))
 
 
 def query_recording(trace: Session) -> Recording:
@@ -110,7 +122,7 @@ def query_recording(trace: Session) -> Recording:
     if segments.is_empty():
         return Recording()
     first = segments.row(0, named=True) | {"records": segments["records"].sum()}
-    names = {field.name for field in fields(Recording)}
+    names = {column.name for column in fields(Recording)}
     return Recording(**{n: v for n, v in first.items() if n in names and v is not None})
 
 
@@ -119,8 +131,8 @@ def query_time_spent(trace: Session, run: Run) -> TimeSpent:
     activities = "sum(transfer_seconds), sum(deserialize_seconds), sum(disk_seconds)"
     source = "task_runs" if run.task_runs else "chunks"
     rows = trace.sql(
-        "SELECT sum(compute_seconds) FILTER (outcome = 'memory'), "
-        "sum(compute_seconds) FILTER (outcome NOT IN ('memory', 'unfinished')), "
+        "SELECT sum(compute_seconds) FILTER (kept), "
+        "sum(compute_seconds) FILTER (NOT kept AND outcome <> 'unfinished'), "
         "sum(compute_seconds) FILTER (outcome = 'unfinished'), "
         f"{activities if run.task_runs else 'NULL, NULL, NULL'} FROM {source}"
     ).fetchall()

@@ -5,13 +5,12 @@ Modules import and export by name only::
     import { duration, percent as share } from "../shared/format.js";
     export function draw() { … }        // or async function, class, const
 
-Inline ``<script type="module">`` elements would be simpler, but they run only after the whole
-page is parsed, and the first chart is drawn while the browser still reads the rest. Each module
-becomes a function that runs once and returns its exports, so names of modules never collide.
-
-Every page contains the scripts, so that comments and indentation are left out. This is safe
-line by line, because no string or template may continue on another line.
+Each module becomes a function that runs once and returns its exports, so that names of modules
+never collide. Every page contains the scripts, so that comments and indentation are left out.
 """
+
+# Inline `<script type="module">` elements would be simpler, but they run only after the whole
+# page is parsed, and the first chart is drawn while the browser still reads the rest.
 
 from __future__ import annotations
 
@@ -30,12 +29,7 @@ _UNSUPPORTED: Final = re.compile(r"^(import|export)\b.*", re.MULTILINE)
 
 @cache
 def bundle(entry: str) -> str:
-    """Return a script that runs a module and what it imports.
-
-    Parameters
-    ----------
-    entry : str
-        Path of the module within ``assets``.
+    """Return a script that runs a module of ``assets`` and what it imports.
 
     Raises
     ------
@@ -79,6 +73,7 @@ def compacted(name: str) -> str:
     """Return a file of ``assets`` without indentation, empty lines and lines of comments."""
     lines = []
     in_comment = False
+    # Safe line by line, because no string or template may continue on another line.
     for line in map(str.strip, asset(name).splitlines()):
         in_comment = in_comment or line.startswith("/*")
         if not in_comment and line.count("`") % 2:

@@ -25,17 +25,19 @@ class Snippet:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """An entry of a select or of a legend: a number, a text, and a color if it has one."""
+
+    value: int
+    text: str
+    color: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
-    """A section: sentences, figures and tables; or the reason why it is empty.
+    """A section: sentences, figures and tables; or the reason why it is empty."""
 
-    Parameters
-    ----------
-    name, title, nav : str
-        Identifier within the page, heading, and entry of the navigation.
-    empty, hint : str
-        Why there is nothing to show, and the code that records it next time.
-    """
-
+    #: Identifier within the page, heading, and entry of the navigation.
     name: str
     title: str
     nav: str
@@ -45,5 +47,6 @@ class Section:
     flame: Flame | None = None
     timeline: Timeline | None = None
     snippets: tuple[Snippet, ...] = ()
+    #: Why there is nothing to show, and the code that records it next time.
     empty: str = ""
     hint: str = ""

@@ -28,47 +28,32 @@ _PLOTLY: Final = "plotly-cartesian.min.js.gz"
 
 @dataclass(frozen=True)
 class Shell:
-    """Styles, scripts and policy of a page.
-
-    Parameters
-    ----------
-    style : Markup
-        Style sheet.
-    first_script : Markup
-        Script that runs after the first section, while the browser still reads the rest.
-    script : Markup
-        Script that runs at the end.
-    policy : str
-        Content security policy.
-    plotly_gzip_base64 : Markup
-        plotly.js.
-    """
+    """Styles, scripts and policy of a page."""
 
     style: Markup
+    #: Script that runs after the first section, while the browser still reads the rest.
     first_script: Markup
+    #: Script that runs at the end.
     script: Markup
     policy: str
+    #: plotly.js.
     plotly_gzip_base64: Markup
 
 
 def shell(styles: Sequence[str], first_script: str, script: str) -> Shell:
-    """Build the styles, scripts and policy of a page.
+    """Build the styles, scripts and policy of a page from files of ``assets``.
 
-    Parameters
-    ----------
-    styles : sequence of str
-        Style sheets, as paths within ``assets``.
-    first_script, script : str
-        Modules that are run, with what they import; see :class:`Shell`.
+    The modules ``first_script`` and ``script`` run with what they import.
     """
     scripts = [bundle(first_script), bundle(script)]
     library, library_hash = _plotly()
-    hashes = [*map(_sha256, scripts), library_hash]
-    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    allowed = " ".join(f"'sha256-{one}'" for one in (*map(_sha256, scripts), library_hash))
+    # All three are files of this package.
+    style, first, last = map(Markup, ("\n".join(map(compacted, styles)), *scripts))
     return Shell(
-        style=Markup("\n".join(map(compacted, styles))),  # noqa: S704 - files of this package
-        first_script=Markup(scripts[0]),  # noqa: S704 - files of this package
-        script=Markup(scripts[1]),  # noqa: S704 - files of this package
+        style=style,
+        first_script=first,
+        script=last,
         policy=(
             f"default-src 'none'; script-src {allowed}; "
             "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
@@ -100,11 +85,9 @@ def roast_version() -> str:
 
 @cache
 def _plotly() -> tuple[str, str]:
-    """Return plotly.js as base64 of gzip, and its hash.
-
-    It is the build with cartesian charts only, a third of the size of the one in plotly's
-    Python package. ``make plotly`` updates it.
-    """
+    """Return plotly.js as base64 of gzip, and its hash."""
+    # The build with cartesian charts only is a third of the size of the one in plotly's
+    # Python package. `make plotly` updates it.
     packed = files("roast_analyze.report").joinpath("assets", _PLOTLY).read_bytes()
     return base64.b64encode(packed).decode("ascii"), _sha256(gzip.decompress(packed).decode())
 

@@ -62,23 +62,14 @@ class Field:
 
 @dataclass(frozen=True)
 class Column:
-    """Heading of a column.
-
-    Parameters
-    ----------
-    name : str
-        Name in the view and in downloads.
-    title, unit : str
-    help : str
-        Description of the column.
-    numeric : bool
-        Whether the cells contain numbers.
-    """
+    """Heading of a column; its name is that of the view and of downloads."""
 
     name: str
     title: str
     unit: str
+    #: Description of the column.
     help: str
+    #: Whether the cells contain numbers.
     numeric: bool
 
 
@@ -92,54 +83,32 @@ class Sparkline:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell.
-
-    Parameters
-    ----------
-    text : str
-    value : int, float or None
-        Raw number.
-    tone : str
-        Empty, ``"good"`` or ``"bad"``.
-    more : str
-        Longer text that the user can expand.
-    sparkline : Sparkline, optional
-        Curve before the text.
-    beside : str or None
-        Small print after the text; empty if only other cells of the column have any.
-    """
+    """A cell: its text, and the raw number if it has one."""
 
     text: str
     value: float | None = None
+    #: Empty, ``"good"`` or ``"bad"``.
     tone: str = ""
+    #: Longer text that the user can expand.
     more: str = ""
+    #: Curve before the text.
     sparkline: Sparkline | None = None
+    #: Small print after the text; empty if only other cells of the column have any.
     beside: str | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page.
+    """A table of the page."""
 
-    Parameters
-    ----------
-    name : str
-        Identifier within the page, and name of a download.
-    title : str
-    columns : tuple of Column
-    rows : tuple of tuple of Cell
-        Cells in the order of the columns.
-    note : str
-        Omitted rows, if any.
-    query, command : str
-        The SQL and the command that return the same rows.
-    """
-
+    #: Identifier within the page, and name of a download.
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    #: Omitted rows, if any.
     note: str
+    #: The SQL and the command that return the same rows.
     query: str
     command: str
 
@@ -164,8 +133,7 @@ def build(
     name, title : str
     listing : Listing
     shown : tuple of Field
-        Columns in order. A column that is null in every row is omitted, except for the
-        first one.
+        Columns in order. All but the first are omitted if they are null in every row.
     comments : mapping
         Column to its description.
     command : str
@@ -177,7 +145,7 @@ def build(
     chosen : str
         Which rows are shown, if there are more.
     sparklines : mapping, optional
-        Shown column to the sparklines of its cells, row by row.
+        Column to the sparklines of its cells, row by row.
     """
     rows = listing.rows
     kept = [
@@ -201,18 +169,17 @@ def build(
                 replace(cell, beside="" if ratio is None else quantities.times(ratio))
                 for cell, ratio in zip(cells[field.name], rows[field.times], strict=True)
             ]
+        if sparklines and field.name in sparklines:
+            cells[field.name] = [
+                replace(cell, sparkline=curve)
+                for cell, curve in zip(cells[field.name], sparklines[field.name], strict=True)
+            ]
     if expandable:
         column, texts = expandable
         column = column if column in cells else kept[0].name
         cells[column] = [
             replace(cell, more=visible(text)) if text else cell
             for cell, text in zip(cells[column], rows[texts].to_list(), strict=True)
-        ]
-    for column in cells.keys() & (sparklines or {}).keys():
-        curves = (sparklines or {})[column]
-        cells[column] = [
-            replace(cell, sparkline=curve)
-            for cell, curve in zip(cells[column], curves, strict=True)
         ]
     note = ""
     if listing.total > rows.height:
@@ -246,25 +213,31 @@ def _format(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[
         return "", _outcome
     if kind == "since":
         return "s", lambda t: Cell("") if t is None else Cell(f"{t - start_t:,.3f}", t)
-    if kind == "share":
-        return "%", partial(_number, divisor=0.01, decimals=0)
-    if kind in ("count", "trouble"):
-        tone = "bad" if kind == "trouble" else ""
-        return "", partial(_number, divisor=1, decimals=0, tone=tone)
-    if kind in ("rate", "ratio"):
-        unit = "1/s" if kind == "rate" else ""
-        return unit, partial(_number, divisor=1, decimals=_decimals(largest))
-    if kind in ("seconds", "difference"):
-        unit, divisor = "s", 1.0
-        if 0 < largest < 0.1:
-            unit, divisor = ("ms", 1e-3) if largest >= 1e-4 else ("µs", 1e-6)
-    else:
-        unit, divisor = quantities.byte_unit(largest)
-    decimals = 0 if unit == "B" else _decimals(largest / divisor)
-    unit += "/s" if kind == "byte_rate" else ""
+    unit, divisor, tone = "", 1.0, ""
+    match kind:
+        case "share":
+            unit, divisor = "%", 0.01
+        case "rate":
+            unit = "1/s"
+        case "trouble":
+            tone = "bad"
+        case "seconds" | "difference":
+            unit = "s"
+            if 0 < largest < 0.1:
+                unit, divisor = ("ms", 1e-3) if largest >= 1e-4 else ("µs", 1e-6)
+        case "bytes" | "byte_rate":
+            unit, divisor = quantities.byte_unit(largest)
+    # With so many decimals the largest value has three or four digits. A sum of floats can be
+    # slightly below a round number.
+    rounded = float(f"{largest / divisor:.9g}")
+    decimals = next((d for d, bound in ((3, 1), (2, 100), (1, 1000)) if rounded < bound), 0)
+    if kind in ("share", "count", "trouble") or unit == "B":
+        decimals = 0
     if kind == "difference":
         return unit, partial(_difference, divisor=divisor, decimals=decimals)
-    return unit, partial(_number, divisor=divisor, decimals=decimals)
+    if kind == "byte_rate":
+        unit += "/s"
+    return unit, partial(_number, divisor=divisor, decimals=decimals, tone=tone)
 
 
 def _text(value: Any) -> Cell:
@@ -272,8 +245,8 @@ def _text(value: Any) -> Cell:
 
 
 def _outcome(value: Any) -> Cell:
-    text = _text(value).text
-    return Cell(text, tone="good" if value in _GOOD else "bad" if text else "")
+    cell = _text(value)
+    return replace(cell, tone="good" if value in _GOOD else "bad" if cell.text else "")
 
 
 def _number(value: float | None, divisor: float, decimals: int, tone: str = "") -> Cell:
@@ -294,13 +267,6 @@ def _difference(value: float | None, divisor: float, decimals: int) -> Cell:
     if value is None or not math.isfinite(value):
         return _number(value, divisor, decimals)
     amount = f"{abs(value) / divisor:,.{decimals}f}"
-    sign = "−" if value < 0 else "+"
     # A difference that is rounded to 0 has no sign.
-    return Cell(f"{sign if float(amount.replace(',', '')) else ''}{amount}", value)
-
-
-def _decimals(largest: float) -> int:
-    """Return the number of decimals with which the largest value has three or four digits."""
-    # A sum of floats can be slightly below a round number.
-    rounded = float(f"{largest:.9g}")
-    return next((d for d, bound in ((3, 1), (2, 100), (1, 1000)) if rounded < bound), 0)
+    sign = "" if not amount.strip("0.,") else "−" if value < 0 else "+"
+    return Cell(f"{sign}{amount}", value)

@@ -13,9 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-#: Uncompressed sizes of the baskets that were read, by id of the branch and basket number.
-BasketSizes = Mapping[tuple[int, int], int]
-
 #: Compressed and uncompressed bytes; None where unknown.
 Sizes = tuple[int | None, int | None]
 
@@ -38,16 +35,15 @@ def branch_name(branch: Any) -> str:
 
 def count_branches(table: Any) -> int | None:
     """Count the branches or fields of a table, nested ones included, or Parquet columns."""
-
-    def count_below(branch: Any) -> int:
-        # Much faster than `keys()`, because nearly all branches have none below them.
-        return len(branch.branches) + sum(
-            count_below(below) for below in branch.branches if len(below.branches)
-        )
-
     match storage_format(table):
         case "TTree":
-            return count_below(table)
+            count, queue = 0, [table]
+            # Much faster than `keys()`, because nearly all branches have none below them.
+            while queue:
+                below = queue.pop().branches
+                count += len(below)
+                queue += [branch for branch in below if len(branch.branches)]
+            return count
         case "RNTuple":
             return sum(not field.is_anonymous for field in table.all_fields)
         case "Parquet":
@@ -56,20 +52,15 @@ def count_branches(table: Any) -> int | None:
 
 
 class OverlappingBytes:
-    """Sizes of the pieces of a file that overlap a range of entries.
+    """Sizes of the pieces of a file that overlap the entries from start to stop."""
 
-    Parameters
-    ----------
-    start, stop : int
-        First entry, and the one after the last. An empty range overlaps nothing.
-    basket_sizes : mapping
-        The metadata of a TTree lacks the uncompressed size of a basket; it is known only
-        once the basket has been read.
-    """
-
-    def __init__(self, start: int, stop: int, basket_sizes: BasketSizes) -> None:
+    def __init__(
+        self, start: int, stop: int, basket_sizes: Mapping[tuple[int, int], int]
+    ) -> None:
         self._start = start
         self._stop = stop
+        # Uncompressed sizes of the baskets that were read, by id of the branch and number:
+        # the metadata of a TTree lacks them.
         self._basket_sizes = basket_sizes
         # Clusters or row groups are the same for all branches of a file, so found once.
         self._pieces: range | None = None
@@ -104,17 +95,12 @@ class OverlappingBytes:
         # Embedded baskets, the last ones, were read with the tree's own metadata.
         embedded = branch.embedded_baskets
         free = branch.num_baskets - len(embedded)
-        sizes: list[int | None] = []
-        for number in overlapping:
-            if number < free:
-                sizes.append(self._basket_sizes.get((id(branch), number)))
-            else:
-                # `uncompressed_bytes` is the size of a buffer that is mostly empty.
-                basket = embedded[number - free]
-                offsets = basket.byte_offsets
-                size = int(basket.member("fLast"))
-                sizes.append(size + (0 if offsets is None else int(offsets.nbytes)))
-        uncompressed = _sum(sizes)
+        uncompressed = _sum(
+            self._basket_sizes.get((id(branch), number))
+            if number < free
+            else _embedded_bytes(embedded[number - free])
+            for number in overlapping
+        )
         if uncompressed is None and len(overlapping) == free == branch.num_baskets:
             uncompressed = int(branch.uncompressed_bytes)
         return sum(int(branch.basket_compressed_bytes(n)) for n in overlapping), uncompressed
@@ -131,19 +117,18 @@ class OverlappingBytes:
         compressed = uncompressed = 0
         for cluster in self._pieces:
             stored = ntuple.page_link_list[cluster]
-            # A column that was added after this cluster has no pages in it.
-            for column in (column for column in columns if column < len(stored)):
-                representations = [column]
+            for column in columns:
+                # A column that was added after this cluster has no pages in it.
+                if column >= len(stored):
+                    continue
+                used = records[column]
                 if stored[column].suppressed:
                     # This cluster stores the field in another of its representations.
-                    field_id = records[column].field_id
-                    same = (record.idx for record in records if record.field_id == field_id)
-                    representations = [c for c in same if not stored[c].suppressed][:1]
-                for used in representations:
-                    for page in stored[used].pages:
-                        bits = page.num_elements * records[used].nbits
-                        compressed += int(page.locator.num_bytes)
-                        uncompressed += int(bits + 7) // 8
+                    same = (record for record in records if record.field_id == used.field_id)
+                    used = next((r for r in same if not stored[r.idx].suppressed), used)
+                for page in stored[used.idx].pages:
+                    compressed += int(page.locator.num_bytes)
+                    uncompressed += int(page.num_elements * used.nbits + 7) // 8
         return compressed, uncompressed
 
     def _of_parquet_column(self, column: Any) -> Sizes:
@@ -166,6 +151,12 @@ def _sum(values: Iterable[int | None]) -> int | None:
     """Return the sum, or None if any value is unknown."""
     sizes = list(values)
     return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def _embedded_bytes(basket: Any) -> int:
+    # `uncompressed_bytes` is the size of a buffer that is mostly empty.
+    offsets = basket.byte_offsets
+    return int(basket.member("fLast")) + (0 if offsets is None else int(offsets.nbytes))
 
 
 def _column_numbers(field: Any) -> list[int]:

@@ -3,16 +3,12 @@
 :data:`PATCHES` lists them. Each is replaced by a wrapper that does the same and reports to
 the :class:`~roast_recorder.coffea.measurement.Measurement` of the current chunk. Wrappers are
 installed with the first listener and removed with the last.
-
-A module that is not imported yet is patched after its import: importing coffea takes
-seconds, and most tasks need none of it.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import sys
 import threading
 from collections.abc import Callable
@@ -20,13 +16,15 @@ from importlib.abc import MetaPathFinder
 from time import perf_counter
 from typing import Any
 
-from roast_recorder.coffea.branches import branch_name
 from roast_recorder.coffea.measurement import (
     Fields,
     Records,
     call_measured,
     current_measurement,
     errors_logged,
+    exception_text,
+    publish,
+    read_clocks,
 )
 from roast_recorder.coffea.task_identity import (
     find_work_item,
@@ -35,19 +33,17 @@ from roast_recorder.coffea.task_identity import (
 )
 from roast_recorder.process_state import here
 
-#: Returns the replacement of a function.
-Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+#: Modules of pools whose processes are on this machine and can import the recorder.
+LOCAL_POOLS = ("concurrent.futures.process", "loky", "joblib")
+
+#: Called in place of a function, with that function and its arguments.
+Wrapper = Callable[..., Any]
 
 
 def add_listener(name: str, listener: Callable[[Records], None]) -> None:
     """Measure every chunk that this process makes, and pass its records to a listener.
 
-    Parameters
-    ----------
-    name : str
-        Another listener of that name is replaced.
-    listener : callable
-        Called in the thread that processed the chunk.
+    It is called in the thread that processed the chunk. One of the same name is replaced.
     """
     state = here()
     with state.lock:
@@ -60,10 +56,10 @@ def add_listener(name: str, listener: Callable[[Records], None]) -> None:
         if getattr(getattr(module, "__spec__", None), "_initializing", False):
             # Another thread is importing it, which can take seconds. Do not wait for it.
             threading.Thread(
-                target=_import_and_patch, args=(module_name,), name="roast-import", daemon=True
+                target=_patch, args=(module_name,), name="roast-import", daemon=True
             ).start()
         elif module is not None:
-            _patch(module)
+            _patch(module_name)
 
 
 def remove_listener(name: str) -> None:
@@ -84,231 +80,217 @@ def remove_listener(name: str) -> None:
 
 
 class _ImportHook(MetaPathFinder):
-    """Patch modules as soon as they have been imported."""
+    """Patch modules as soon as they have been imported.
+
+    Importing coffea takes seconds and most tasks need none of it, so it is not imported here.
+    """
 
     #: Recognized by other copies of this code in the process.
     of_roast = True
 
-    def __init__(self) -> None:
-        self._finding: set[str] = set()
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:  # noqa: ARG002
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
         """Return the spec that the other finders return, with a loader that patches."""
-        if fullname not in PATCHES or fullname in self._finding:
+        if fullname not in PATCHES:
             return None
-        self._finding.add(fullname)  # the search below comes here again
-        try:
-            with errors_logged(f"patch {fullname}"):
-                spec = importlib.util.find_spec(fullname)
-                if spec is not None and spec.loader is not None:
-                    _patch_after_loading(spec.loader)
-                    return spec
-        finally:
-            self._finding.discard(fullname)
-        return None
+        finders = [finder for finder in sys.meta_path if finder is not self]
+        found = (finder.find_spec(fullname, path, target) for finder in finders)
+        spec: Any = next((spec for spec in found if spec is not None), None)
+        if spec is None:
+            return None
+        with errors_logged(f"patch {fullname}"):
+            execute = spec.loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                execute(module)
+                _patch(fullname)
+
+            spec.loader.exec_module = exec_module
+        return spec
 
 
 def _import_hooks() -> list[Any]:
     return [finder for finder in sys.meta_path if getattr(finder, "of_roast", False)]
 
 
-def _patch_after_loading(loader: Any) -> None:
-    original = loader.exec_module
-
-    def exec_module(module: Any) -> None:
-        loader.exec_module = original
-        original(module)
-        _patch(module)
-
-    loader.exec_module = exec_module
-
-
-def _import_and_patch(name: str) -> None:
-    with errors_logged(f"patch {name}"):
-        _patch(importlib.import_module(name))
-
-
-def _patch(module: Any) -> None:
+def _patch(module_name: str) -> None:
     """Install the wrappers of a module that are not installed yet."""
     state = here()
-    with state.lock, errors_logged(f"patch {module.__name__}"):
-        if not state.listeners:
-            return
-        for class_name, attribute, wrap in PATCHES[module.__name__]:
-            owner = getattr(module, class_name, None)
-            # Other versions of coffea and uproot may lack it.
-            original = vars(owner).get(attribute) if owner is not None else None
-            if original is None or any(
-                owner is patched and attribute == name for patched, name, *_ in state.patched
-            ):
-                continue
-            is_static = isinstance(original, staticmethod)
-            function = original.__func__ if is_static else original
-            # With the original's name, by which pickle finds it.
-            wrapper: Any = functools.wraps(function)(wrap(function))
-            replacement = staticmethod(wrapper) if is_static else wrapper
-            setattr(owner, attribute, replacement)
-            state.patched.append((owner, attribute, original, replacement))
+    with errors_logged(f"patch {module_name}"):
+        # This waits for a thread that is importing it.
+        module = importlib.import_module(module_name)
+        with state.lock:
+            if not state.listeners:
+                return
+            patched = {(owner, attribute) for owner, attribute, *_ in state.patched}
+            for class_name, attribute, wrapper in PATCHES[module_name]:
+                owner = getattr(module, class_name, None)
+                # Other versions of coffea and uproot may lack it.
+                original = getattr(owner, "__dict__", {}).get(attribute)
+                if original is None or (owner, attribute) in patched:
+                    continue
+                is_static = isinstance(original, staticmethod)
+                replacement = wrapped(original.__func__ if is_static else original, wrapper)
+                replacement = staticmethod(replacement) if is_static else replacement
+                setattr(owner, attribute, replacement)
+                state.patched.append((owner, attribute, original, replacement))
 
 
-# -- wrappers --------------------------------------------------------------------------------
+def wrapped(function: Callable[..., Any], wrapper: Wrapper) -> Any:
+    """Return a function that calls the wrapper, by the name under which pickle finds it."""
 
-
-def _measures(identify: Callable[..., Fields | None], until: str) -> Wrap:
-    """Wrap a function that processes a chunk; `identify` takes the same arguments."""
-
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def measured(*arguments: Any, **keywords: Any) -> Any:
-            return call_measured(
-                lambda: identify(*arguments, **keywords), until, original, arguments, keywords
-            )
-
-        return measured
-
-    return wrap
-
-
-def _observes(observe: Callable[[Any, Any, Any], None]) -> Wrap:
-    """Wrap a method; `observe` takes measurement, object and result."""
-
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def observed(self: Any, *arguments: Any, **keywords: Any) -> Any:
-            result = original(self, *arguments, **keywords)
-            measurement = current_measurement()
-            if measurement is not None:
-                with errors_logged(f"observe {original.__name__}"):
-                    observe(measurement, self, result)
-            return result
-
-        return observed
-
-    return wrap
-
-
-def _times(begin: Callable[..., bool], end: Callable[..., None]) -> Wrap:
-    """Wrap a method that reads from the file.
-
-    `begin` takes measurement, object and arguments and returns whether to time the call;
-    `end` takes measurement, seconds, object and arguments.
-    """
-
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(self: Any, *arguments: Any, **keywords: Any) -> Any:
-            measurement = current_measurement()
-            is_timed = False
-            if measurement is not None:
-                with errors_logged(f"time {original.__name__}"):
-                    is_timed = begin(measurement, self, *arguments)
-            if not is_timed:
-                return original(self, *arguments, **keywords)
-            started_at = perf_counter()
-            measurement.is_reading = True
-            try:
-                return original(self, *arguments, **keywords)
-            finally:
-                seconds = perf_counter() - started_at
-                measurement.is_reading = False
-                with errors_logged(f"time {original.__name__}"):
-                    end(measurement, seconds, self, *arguments)
-
-        return timed
-
-    return wrap
-
-
-def _measures_in_pool(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``FuturesExecutor.__call__``, which makes chunks in the processes of a pool."""
-
-    def call(self: Any, items: Any, function: Any, accumulator: Any) -> Any:
-        with errors_logged("measure the chunks of a pool"):
-            pool = getattr(self.pool, "func", self.pool)  # of a functools.partial
-            kind = pool if isinstance(pool, type) else type(pool)
-            if any(base.__module__.startswith(_LOCAL_POOLS) for base in kind.__mro__):
-                for carry in list(here().carriers.values()):
-                    function = carry(function)
-        return original(self, items, function, accumulator)
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return wrapper(function, *arguments, **keywords)
 
     return call
 
 
-#: Modules of pools whose processes are on this machine and can import the recorder.
-_LOCAL_POOLS = ("concurrent.futures.process", "loky", "joblib")
+# -- functions that process chunks -----------------------------------------------------------
 
 
-# -- what the wrappers report --------------------------------------------------------------
+def process_item(original: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Wrap ``Runner._work_function``."""
+
+    def identify() -> Fields | None:
+        items = map(find_work_item, (*arguments, keywords.get("item")))
+        item = next((item for item in items if item is not None), None)
+        if item is None:
+            return None
+        # True until the file is opened: then the result does not come from the checkpoint.
+        from_checkpoint = keywords.get("checkpointer") is not None or None
+        return {**work_item_identity(item), "from_checkpoint": from_checkpoint}
+
+    return call_measured(identify, "processed", original, arguments, keywords)
 
 
-def _identify_work_item(*arguments: Any, **keywords: Any) -> Fields | None:
-    """Identify the chunk of ``Runner._work_function``."""
-    items = map(find_work_item, (*arguments, keywords.get("item")))
-    item = next((item for item in items if item is not None), None)
-    if item is None:
-        return None
-    # True until the file is opened: then the result does not come from the checkpoint.
-    from_checkpoint = keywords.get("checkpointer") is not None or None
-    return {**work_item_identity(item, {}), "from_checkpoint": from_checkpoint}
+def process_in_pool(
+    original: Any, executor: Any, items: Any, function: Any, accumulator: Any
+) -> Any:
+    """Wrap ``FuturesExecutor.__call__``, which makes chunks in the processes of a pool."""
+    with errors_logged("measure the chunks of a pool"):
+        pool = getattr(executor.pool, "func", executor.pool)  # of a functools.partial
+        kind = pool if isinstance(pool, type) else type(pool)
+        if any(base.__module__.startswith(LOCAL_POOLS) for base in kind.__mro__):
+            for carry in list(here().carriers.values()):
+                function = carry(function)
+    return original(executor, items, function, accumulator)
 
 
-def _identify_open_file(reader: Any, number: int, start: int, stop: int) -> Fields:
-    """Identify the chunk of a dask-awkward task whose file is open already."""
-    tree = reader.ttrees[number]
-    return reader_identity(reader, tree.file.file_path, tree.name, start, stop, True)
-
-
-def _begin_column(measurement: Any, mapping: Any, branch: Any, *_: Any) -> bool:
-    # None: the file lacks the branch. The processor may also read columns of other files.
-    return branch is not None and measurement.reads_from(mapping)
-
-
-def _end_column(measurement: Any, seconds: float, mapping: Any, branch: Any, *_: Any) -> None:
-    log = mapping._access_log
-    measurement.add_branch(log[-1].branch if log else branch_name(branch), branch, seconds)
-
-
-def _begin_tree(measurement: Any, reader: Any, tree: Any, start: int, stop: int) -> bool:
-    if measurement.is_reading:
-        return False
-    # The reader of files that were open before has them as `ttrees`.
-    opens = not hasattr(reader, "ttrees")
-    measurement.opened(tree, tree, int(stop - start), (start, stop), timed=opens)
-    return True
-
-
-def _end_tree(measurement: Any, seconds: float, reader: Any, tree: Any, *_: Any) -> None:
-    measurement.read_seconds += seconds
-    for name in reader.common_keys:
-        if name in tree:
-            measurement.add_branch(name, tree[name])
-
-
-_observe_events = _observes(
-    lambda measurement, factory, events: measurement.opened_by(factory, events, timed=True)
-)
-_observe_basket = _observes(
-    lambda measurement, basket, _: measurement.add_basket(
-        basket.parent, basket.basket_num, int(basket.uncompressed_bytes)
+def open_and_read(original: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Wrap the reader of a dask-awkward task that opens a file."""
+    return call_measured(
+        lambda: reader_identity(*arguments, **keywords), "read", original, arguments, keywords
     )
-)
-_times_column = _times(_begin_column, _end_column)
+
+
+def read_open_file(original: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Wrap the reader of a dask-awkward task whose files are open already."""
+
+    def identify() -> Fields:
+        reader, number, start, stop = arguments
+        tree = reader.ttrees[number]
+        return reader_identity(reader, tree.file.file_path, tree.name, start, stop, True)
+
+    return call_measured(identify, "read", original, arguments, keywords)
+
+
+def fetch_metadata(original: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Wrap ``Runner.metadata_fetcher_root``, which reads the number of entries of a file."""
+    start_t, started_at = read_clocks()
+    try:
+        return original(*arguments, **keywords)
+    except Exception as error:
+        # With skipbadfiles coffea leaves the file out, and nothing else reports it.
+        with errors_logged("record a file that cannot be read"):
+            fields = {
+                **work_item_identity(arguments[-1]),
+                "until": "metadata",
+                "thread": threading.get_ident(),
+                "start_t": start_t,
+                "stop_t": start_t + (perf_counter() - started_at),
+                "exception": exception_text(error),
+            }
+            publish([("chunk", fields)])
+        raise
+
+
+# -- functions that open and read files ------------------------------------------------------
+
+
+def _report(report: Callable[[Any], Any]) -> Any:
+    """Call a function with the measurement of the current chunk, if there is one."""
+    measurement = current_measurement()
+    if measurement is not None:
+        with errors_logged("measure a read"):
+            return report(measurement)
+    return None
+
+
+def _call_timed(
+    begin: Callable[[Any], bool], read: Callable[[], Any], end: Callable[[Any, float], None]
+) -> Any:
+    """Call a function that reads, and report how long it took if `begin` returns True."""
+    if not _report(begin):
+        return read()
+    started_at = perf_counter()
+    try:
+        return read()
+    finally:
+        seconds = perf_counter() - started_at
+        _report(lambda chunk: end(chunk, seconds))
+
+
+def open_events(original: Any, factory: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Wrap ``NanoEventsFactory.events``."""
+    events = original(factory, *arguments, **keywords)
+    _report(lambda chunk: chunk.open_events(factory, events, timed=True))
+    return events
+
+
+def read_column(original: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Wrap ``extract_column`` of coffea's sources of columns."""
+    return _call_timed(
+        lambda chunk: chunk.begin_column(*arguments),
+        lambda: original(*arguments, **keywords),
+        lambda chunk, seconds: chunk.end_column(seconds, *arguments),
+    )
+
+
+def read_basket(original: Any, basket: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Wrap ``Model_TBasket.read_members``."""
+    result = original(basket, *arguments, **keywords)
+    _report(lambda chunk: chunk.add_basket(basket))
+    return result
+
+
+def read_tree(original: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Wrap the part of dask-awkward's readers that reads branches."""
+    return _call_timed(
+        lambda chunk: chunk.begin_tree(*arguments),
+        lambda: original(*arguments, **keywords),
+        lambda chunk, seconds: chunk.end_tree(seconds, *arguments),
+    )
+
 
 #: Class, function and wrapper of everything that is patched, by module.
-PATCHES: dict[str, list[tuple[str, str, Wrap]]] = {
+PATCHES: dict[str, list[tuple[str, str, Wrapper]]] = {
     "coffea.processor.executor": [
-        ("Runner", "_work_function", _measures(_identify_work_item, "processed")),
-        ("FuturesExecutor", "__call__", _measures_in_pool),
+        ("Runner", "_work_function", process_item),
+        ("Runner", "metadata_fetcher_root", fetch_metadata),
+        ("Runner", "metadata_fetcher_parquet", fetch_metadata),
+        ("FuturesExecutor", "__call__", process_in_pool),
     ],
-    "coffea.nanoevents.factory": [("NanoEventsFactory", "events", _observe_events)],
+    "coffea.nanoevents.factory": [("NanoEventsFactory", "events", open_events)],
     "coffea.nanoevents.mapping.uproot": [
-        ("UprootSourceMapping", "extract_column", _times_column)
+        ("UprootSourceMapping", "extract_column", read_column)
     ],
     "coffea.nanoevents.mapping.parquet": [
-        ("ParquetSourceMapping", "extract_column", _times_column)
+        ("ParquetSourceMapping", "extract_column", read_column)
     ],
-    # The uncompressed size of a basket is known only when it is read.
-    "uproot.models.TBasket": [("Model_TBasket", "read_members", _observe_basket)],
+    "uproot.models.TBasket": [("Model_TBasket", "read_members", read_basket)],
     "uproot._dask": [
-        ("_UprootOpenAndRead", "_call_impl", _measures(reader_identity, "read")),
-        ("_UprootRead", "_call_impl", _measures(_identify_open_file, "read")),
-        ("UprootReadMixin", "read_tree", _times(_begin_tree, _end_tree)),
+        ("_UprootOpenAndRead", "_call_impl", open_and_read),
+        ("_UprootRead", "_call_impl", read_open_file),
+        ("UprootReadMixin", "read_tree", read_tree),
     ],
 }

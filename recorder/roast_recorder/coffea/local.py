@@ -22,10 +22,9 @@ import shutil
 import socket
 import tempfile
 import threading
-import uuid
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from time import time, time_ns
@@ -37,7 +36,7 @@ from roast_recorder import __version__, environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.process_state import here
 from roast_recorder.scheduler.wire_format import plain
-from roast_recorder.writer.client import Writer
+from roast_recorder.writer.client import TraceOwner, Writer
 from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -53,53 +52,17 @@ STOP_TIMEOUT_SECONDS = 30.0
 MAX_PENDING = 100_000
 
 
-class LocalRecording:
-    """Record the chunks of this process and its pools into one trace.
-
-    Parameters
-    ----------
-    path : path-like
-        See :func:`roast_recorder.record`.
-    settings : Settings
-
-    Attributes
-    ----------
-    trace_id : str
-        Identity of the recording, written in the header.
-    """
+class LocalRecording(TraceOwner):
+    """One recording of this process and its pools into one trace."""
 
     def __init__(self, path: str | os.PathLike[str], settings: Settings) -> None:
-        self.trace_id = uuid.uuid4().hex
-        self._path = os.fspath(path)
-        self._settings = settings
+        super().__init__(path, settings)
         self._name = f"roast-recorder-{self.trace_id}"
-        self._writer: Writer | None = None
+        self._spool: Spool | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
-        self._spool: Spool | None = None
         self._chunks = 0
         self._workers: set[int] = set()
-
-    @property
-    def records_by_kind(self) -> Counter[str]:
-        """Number of records in the trace so far."""
-        return self._started.records_by_kind
-
-    @property
-    def dropped_by_kind(self) -> Counter[str]:
-        """Number of records that were dropped so far."""
-        return self._started.dropped_by_kind
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the trace so far."""
-        return self._started.nbytes
-
-    @property
-    def _started(self) -> Writer:
-        if self._writer is None:
-            raise RuntimeError(f"the recording of {self._path!r} has not been started")
-        return self._writer
 
     def start(self) -> Self:
         """Start to record.
@@ -125,25 +88,19 @@ class LocalRecording:
             "utc_offset_seconds": utc_offset.total_seconds() if utc_offset else None,
         }
         writer = Writer(self._path, header, self._settings.as_dict())
-        spool = Spool(self._name)
-        self._stopping = threading.Event()
-        opened: Future[None] = Future()
-        # A thread, because an event loop may be running in this one, as in a notebook.
-        thread = threading.Thread(
-            target=lambda: asyncio.run(self._record(writer, spool, opened)),
+        # In threads, because an event loop may be running in this one, as in a notebook.
+        with ThreadPoolExecutor(1) as opener:
+            opener.submit(asyncio.run, writer.open()).result()
+        self._writer, spool = writer, Spool(self._name)
+        self._spool = spool
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._record(writer, spool)),
             name="roast-local",
             daemon=True,
         )
-        thread.start()
-        try:
-            opened.result()
-        except BaseException:
-            self._stopping.set()
-            spool.remove()
-            raise
-        self._writer, self._spool, self._thread = writer, spool, thread
+        self._thread.start()
         if self._settings.measure_chunks:
-            here().carriers[self._name] = functools.partial(Carried, spool)
+            here().carriers[self._name] = spool.carry
             add_listener(self._name, spool.put)
         atexit.register(self.stop)
         logger.info("roast: recording to %s", self._path)
@@ -161,36 +118,21 @@ class LocalRecording:
         thread.join(STOP_TIMEOUT_SECONDS)
         atexit.unregister(self.stop)
         spool.remove()
-        writer = self._started
         logger.log(
-            logging.WARNING if writer.dropped_by_kind else logging.INFO,
+            logging.WARNING if self.dropped_by_kind else logging.INFO,
             "roast: %s has %d records in %d bytes; %d records were dropped",
             self._path,
-            writer.records_by_kind.total(),
-            writer.nbytes,
-            writer.dropped_by_kind.total(),
+            self.records_by_kind.total(),
+            self.nbytes,
+            self.dropped_by_kind.total(),
         )
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, *_exception: object) -> None:
-        try:
-            self.stop()
-        except Exception:
-            # Raising it would hide an exception of the user's block.
-            logger.exception("roast: recording %s did not end in order", self._path)
-
     # -- in the recording's thread -------------------------------------------------------
 
-    async def _record(self, writer: Writer, spool: Spool, opened: Future[None]) -> None:
-        stop_requested = self._stopping.wait
-        try:
-            await writer.open()
-        except BaseException as error:  # noqa: BLE001 - start() raises it
-            opened.set_exception(error)
-            return
-        opened.set_result(None)
+    async def _record(self, writer: Writer, spool: Spool) -> None:
         try:
             if "environment" in self._settings.kinds:
                 described = environment.describe_process("client", self._settings.as_dict())
@@ -203,7 +145,7 @@ class LocalRecording:
             stopping = False
             while not stopping:
                 # Blocking, because nothing else runs on this event loop.
-                stopping = stop_requested(self._settings.flush_interval_seconds)
+                stopping = self._stopping.wait(self._settings.flush_interval_seconds)
                 records = [record for part in spool.take() for record in self._records(*part)]
                 if stopping:
                     records += spool.losses()
@@ -292,31 +234,24 @@ class Spool:
                 about = {"kind": "loss", "t": t, "reason": reason, "start_t": t, "stop_t": t}
                 yield {**about, "record_kind": "chunk", "records": chunks}
 
+    def carry(self, function: Any) -> Any:
+        """Return a function that measures in whichever process it is called."""
+        # Pickled apart, to be unpickled when the functions that it refers to are patched.
+        pickled = cloudpickle.dumps(function)
+        return functools.partial(_call_measured, self.folder, self.name, pickled)
+
     def remove(self) -> None:
         """Remove the folder. Processes that write later remove their listener."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Carried:
-    """A function that starts the measurement in the process in which it is unpickled."""
-
-    def __init__(self, spool: Spool, function: Any) -> None:
-        self._function = function
-        # Pickled apart, to be unpickled when the functions that it refers to are patched.
-        self._arguments = spool.folder, spool.name, cloudpickle.dumps(function)
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Call the function."""
-        return self._function(*arguments, **keywords)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle_listening, self._arguments
-
-
-def _unpickle_listening(folder: Path, name: str, function: bytes) -> Any:
+def _call_measured(
+    folder: Path, name: str, function: bytes, *arguments: Any, **keywords: Any
+) -> Any:
     if name not in here().listeners:
         add_listener(name, functools.partial(_write, folder, name))
-    return pickle.loads(function)  # noqa: S301 - from the process that records
+    # From the process that records.
+    return pickle.loads(function)(*arguments, **keywords)  # noqa: S301
 
 
 def _write(folder: Path, name: str, records: Records) -> None:

@@ -20,7 +20,12 @@ from typing import Any
 
 import psutil
 
-from roast_recorder.coffea.branches import OverlappingBytes, count_branches, storage_format
+from roast_recorder.coffea.branches import (
+    OverlappingBytes,
+    branch_name,
+    count_branches,
+    storage_format,
+)
 from roast_recorder.process_state import here
 from roast_schemas.records import Measured
 
@@ -49,42 +54,28 @@ Records = list[tuple[str, Fields]]
 
 
 class Measurement:
-    """Values of one attempt at a chunk, collected by wrappers of coffea and uproot.
-
-    Parameters
-    ----------
-    identity : dict
-        Fields of a ``chunk`` record that identify the chunk.
-    until : {"processed", "read"}
-        What ends together with the measurement.
-
-    Attributes
-    ----------
-    memory_peak : int
-        Bytes, raised by the thread that samples the process's memory.
-    is_reading : bool
-        Whether a read is being timed. One read can pass two wrappers: a wrapper of an
-        earlier recording stays inside of another library's wrapper.
-    read_seconds : float
-        Total time of the reads.
-    """
+    """Values of one attempt at a chunk, collected by wrappers of coffea and uproot."""
 
     def __init__(self, identity: Fields, until: str) -> None:
+        # `until` is what ends together with the measurement: "processed" or "read".
         self._fields = {**identity, "until": until}
+        self._opened_at: float | None = None
         self._table: Any = None
         self._file: Any = None
         self._mapping: Any = None
         self._counters_before: dict[str, int | None] = {}
         self._access_log: Any = None
         self._accesses_before = 0
+        # One read can pass two wrappers: a wrapper of an earlier recording stays inside of
+        # another library's wrapper.
+        self._is_reading = False
+        self._read_seconds = 0.0
         self._branches: dict[str, tuple[Any, float | None]] = {}
         self._basket_sizes: dict[tuple[int, int], int] = {}
         self._basket_branches: list[Any] = []
         self._sections: list[Fields] = []
         self._dropped_sections = 0
-        self._opened_at: float | None = None
-        self.is_reading = False
-        self.read_seconds = 0.0
+        #: Raised by the thread that samples the process's memory.
         self.memory_peak = self._memory_before = memory_bytes()
         self._highest_before = _highest_memory_bytes()
         self._start_t, self._started_at = read_clocks()
@@ -92,56 +83,50 @@ class Measurement:
 
     # -- called by the wrappers of coffea and uproot -------------------------------------
 
-    def opened(
-        self, table: Any, file: Any, events: int, entries: tuple[int, int], *, timed: bool
-    ) -> bool:
-        """Record that the events of `entries` are available; return False if some were.
-
-        `timed`: the file was opened during the measurement.
-        """
-        if self._opened_at is not None:
-            return False  # the processor opens another file
-        self._opened_at = perf_counter()
-        self._table, self._file = table, file
-        self._fields.pop("from_checkpoint", None)
-        start, stop = map(int, entries)
-        self._fields |= {"events": events, "entry_start": start, "entry_stop": stop}
-        if timed:
-            self._fields["open_seconds"] = self._opened_at - self._started_at
-        else:
-            # The counters of a file begin when it is opened.
-            self._counters_before = {name: _counter(file, name) for name in COUNTERS}
-        return True
-
-    def opened_by(self, factory: Any, events: Any, *, timed: bool) -> None:
-        """Record the events of a NanoEventsFactory, and where it logs its reads."""
+    def open_events(self, factory: Any, events: Any, *, timed: bool) -> None:
+        """Record the events of a NanoEventsFactory; `timed` if this call opened the file."""
         mapping = factory._mapping  # there is no public attribute
         table: Any = next(iter(mapping._cache.values()), None)
         file = factory.file_handle or table
-        entries = mapping._start, mapping._stop
-        if not self.opened(table, file, len(events), entries, timed=timed):
-            return
-        self._mapping = mapping
-        self._access_log = factory.access_log
-        self._accesses_before = len(self._access_log or ())
-        for name in getattr(mapping, "preloaded_arrays", None) or ():
-            self.add_branch(name, table[name])
+        if self._open(table, file, len(events), mapping._start, mapping._stop, timed):
+            self._mapping = mapping
+            self._access_log = factory.access_log
+            self._accesses_before = len(self._access_log or ())
+            for name in getattr(mapping, "preloaded_arrays", None) or ():
+                self._branches[name] = table[name], None
 
-    def reads_from(self, mapping: Any) -> bool:
-        """Return whether a read of this mapping belongs to the chunk and is not timed yet."""
-        return mapping is self._mapping and not self.is_reading
+    def begin_column(self, mapping: Any, branch: Any, *_arguments: Any) -> bool:
+        """Return whether to time the read of a column."""
+        # None: the file lacks the branch. The processor may also read columns of other files.
+        is_ours = branch is not None and mapping is self._mapping
+        return is_ours and self._begin_read()
 
-    def add_branch(self, name: str, branch: Any, seconds: float | None = None) -> None:
-        """Record that a branch was read, and the time that it took if that is known."""
+    def end_column(self, seconds: float, mapping: Any, branch: Any, *_arguments: Any) -> None:
+        """Record the read of a column."""
+        self._end_read(seconds)
+        log = mapping._access_log
+        name = log[-1].branch if log else branch_name(branch)
         _, before = self._branches.get(name, (None, None))
-        if seconds is not None:
-            self.read_seconds += seconds
-            before = (before or 0.0) + seconds
-        self._branches[name] = branch, before
+        self._branches[name] = branch, (before or 0.0) + seconds
 
-    def add_basket(self, branch: Any, number: int, nbytes: int) -> None:
-        """Record the uncompressed size of a basket that was read."""
-        self._basket_sizes[id(branch), number] = nbytes
+    def begin_tree(self, reader: Any, tree: Any, start: int, stop: int) -> bool:
+        """Record the entries that dask-awkward reads; return whether to time it."""
+        # The reader of files that were open before has them as `ttrees`.
+        timed = not hasattr(reader, "ttrees")
+        self._open(tree, tree, int(stop - start), start, stop, timed)
+        return self._begin_read()
+
+    def end_tree(self, seconds: float, reader: Any, tree: Any, *_entries: int) -> None:
+        """Record the branches that dask-awkward read."""
+        self._end_read(seconds)
+        self._branches |= {
+            name: (tree[name], None) for name in reader.common_keys if name in tree
+        }
+
+    def add_basket(self, basket: Any) -> None:
+        """Record the uncompressed size of a basket, which is known only once it is read."""
+        branch = basket.parent
+        self._basket_sizes[id(branch), basket.basket_num] = int(basket.uncompressed_bytes)
         # Keeps the object alive, so that no other branch gets its id.
         self._basket_branches.append(branch)
 
@@ -156,6 +141,32 @@ class Measurement:
         """Return what was requested from the file so far: bytes, or "num_requests"."""
         now = _counter(self._file, counter)
         return None if now is None else now - (self._counters_before.get(counter) or 0)
+
+    def _open(
+        self, table: Any, file: Any, events: int, start: int, stop: int, timed: bool
+    ) -> bool:
+        if self._opened_at is not None:
+            return False  # the processor opens another file
+        self._opened_at = perf_counter()
+        self._table, self._file = table, file
+        self._fields.pop("from_checkpoint", None)
+        entries = {"entry_start": int(start), "entry_stop": int(stop)}
+        self._fields |= {"events": events, **entries}
+        if timed:
+            self._fields["open_seconds"] = self._opened_at - self._started_at
+        else:
+            # The counters of a file begin when it is opened.
+            self._counters_before = {name: _counter(file, name) for name in COUNTERS}
+        return True
+
+    def _begin_read(self) -> bool:
+        begins = not self._is_reading
+        self._is_reading = True
+        return begins
+
+    def _end_read(self, seconds: float) -> None:
+        self._is_reading = False
+        self._read_seconds += seconds
 
     # -- the end -------------------------------------------------------------------------
 
@@ -184,16 +195,16 @@ class Measurement:
         if fields["until"] == "processed":
             fields["cpu_seconds"] = cpu_seconds
         if self._opened_at is not None:
-            fields["read_seconds"] = self.read_seconds
+            fields["read_seconds"] = self._read_seconds
             if fields["until"] == "processed":
                 coffea_seconds = _coffea_process_seconds(result)
                 fields["process_seconds"] = coffea_seconds or stopped_at - self._opened_at
-        # What one of them cannot read must not cost the others.
-        for read in (self._file_fields, self._column_fields, self._branch_fields):
-            with errors_logged("measure all of a chunk"):
-                fields |= read()
-        records = [("chunk", as_record(fields))]
-        records += [("section", as_record(section)) for section in self._sections]
+        if self._table is not None:
+            # What one of them cannot read must not cost the others.
+            for read in (self._file_fields, self._column_fields, self._branch_fields):
+                with errors_logged("measure all of a chunk"):
+                    fields |= read()
+        records = [("chunk", fields)] + [("section", section) for section in self._sections]
         if self._dropped_sections:
             loss = {
                 "reason": f"a chunk had more than {MAX_SECTIONS} sections",
@@ -206,8 +217,6 @@ class Measurement:
         return records
 
     def _file_fields(self) -> Fields:
-        if self._table is None:
-            return {}
         bytes_read, requests = map(self.requested, COUNTERS)
         return {
             "source": storage_format(self._table),
@@ -220,23 +229,26 @@ class Measurement:
     def _column_fields(self) -> Fields:
         if self._access_log is None:
             return {}
-        accesses = list(self._access_log)[self._accesses_before :]
         # Named as in coffea's report: branch and buffer. A buffer's key is
         # ``uuid/tree/0-100/offsets/…``.
+        accesses = list(self._access_log)[self._accesses_before :]
         columns = {f"{branch}-{buffer_key.split('/')[3]}" for branch, buffer_key in accesses}
         return {"columns": sorted(columns)}
 
     def _branch_fields(self) -> Fields:
-        if self._table is None:
-            return {}
         start, stop = self._fields["entry_start"], self._fields["entry_stop"]
         overlapping = OverlappingBytes(start, stop, self._basket_sizes)
         branches = []
         for name, (branch, seconds) in sorted(self._branches.items()):
-            fields: Fields = {"branch": name, "read_seconds": seconds}
+            compressed = uncompressed = None
             with errors_logged("determine the size of a branch"):
                 compressed, uncompressed = overlapping.of(branch)
-                fields |= {"compressed_bytes": compressed, "uncompressed_bytes": uncompressed}
+            fields = {
+                "branch": name,
+                "read_seconds": seconds,
+                "compressed_bytes": compressed,
+                "uncompressed_bytes": uncompressed,
+            }
             branches.append({key: value for key, value in fields.items() if value is not None})
         return {"branches": branches}
 
@@ -264,21 +276,8 @@ def call_measured(
 ) -> Any:
     """Call a function, and measure it if there are listeners and the chunk is known.
 
-    A call within a measured call is part of it.
-
-    Parameters
-    ----------
-    identify : callable
-        Returns the fields that identify the chunk, or None to not measure the call.
-    until : {"processed", "read"}
-        See :class:`Measurement`.
-    function, arguments, keywords
-        The call.
-
-    Returns
-    -------
-    object
-        The function's return value; its exceptions are raised unchanged.
+    `identify` returns the fields that identify the chunk, or None to not measure the call.
+    A call within a measured call is part of it. Exceptions are raised unchanged.
     """
     state = here()
     measurement = None
@@ -306,7 +305,7 @@ def call_measured(
     finally:
         try:
             with errors_logged("finish a measurement"):
-                _publish(measurement.end(result, raised))
+                publish(measurement.end(result, raised))
         finally:
             state.local.measurement = None
             state.measured.pop(id(measurement), None)
@@ -321,22 +320,22 @@ def publish_section(section: Fields) -> None:
     if measurement is not None:
         measurement.add_section(section)
     else:
-        _publish([("section", as_record(section))])
+        publish([("section", section)])
 
 
-def _publish(records: Records) -> None:
+def publish(found: Records) -> None:
+    """Pass records to all listeners, without unknown values."""
+    records: Records = []
+    for kind, fields in found:
+        record: Fields = {}
+        measured: Fields = {}
+        for name, value in fields.items():
+            if value is not None:
+                (measured if name in _MEASURED_FIELDS else record)[name] = value
+        records.append((kind, {**record, "measured": measured} if measured else record))
     for listener in list(here().listeners.values()):
         with errors_logged("pass a chunk to a listener"):
             listener(records)
-
-
-def as_record(fields: Fields) -> Fields:
-    """Move the measured fields of a chunk or section to ``measured``; leave out None."""
-    record: Fields = {"measured": {}}
-    for name, value in fields.items():
-        if value is not None:
-            (record["measured"] if name in _MEASURED_FIELDS else record)[name] = value
-    return record
 
 
 def read_clocks() -> tuple[float, float]:
@@ -415,25 +414,24 @@ def _raise_peaks() -> bool:
 
 def _coffea_process_seconds(result: Any) -> float | None:
     """Return the processing time that coffea itself measured (``savemetrics=True``)."""
-    is_coffeas = isinstance(result, dict) and "processed" in result
-    metrics = result.get("metrics") if is_coffeas else None
-    seconds = metrics.get("processtime") if isinstance(metrics, dict) else None
-    return float(seconds) if isinstance(seconds, (int, float)) else None
+    match result:
+        case {"processed": _, "metrics": {"processtime": int() | float() as seconds}}:
+            return float(seconds)
+    return None
 
 
 def _counter(file: Any, name: str) -> int | None:
     """Return a counter of the source of a file that uproot opened."""
     source = getattr(getattr(file, "file", file), "source", None)
-    value = getattr(source, name, None)
     # Some sources have no public counter of requests.
-    value = getattr(source, f"_{name}", None) if value is None else value
+    value = getattr(source, name, getattr(source, f"_{name}", None))
     return None if value is None else int(value)
 
 
 def _file_size(file: Any) -> int | None:
     """Return the size of a file from the ROOT header, or from what opened it."""
     size = getattr(getattr(file, "file", file), "fEND", None)
-    size = getattr(getattr(file, "openfile", None), "size", None) if size is None else size
+    size = size or getattr(getattr(file, "openfile", None), "size", None)
     return None if size is None else int(size)
 
 

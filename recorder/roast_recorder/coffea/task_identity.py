@@ -33,36 +33,24 @@ Fields = dict[str, Any]
 
 
 def chunk_identity(run_spec: Any, seen_usermeta: dict[int, Any] | None = None) -> Fields | None:
-    """Return what identifies the chunk that a task will process.
+    """Return the fields of a ``chunk`` record that identify the chunk of a task, or None.
 
     Tasks in which coffea asks a file for its number of entries are identified as well,
     without entries. If a file is missing, it is they that fail, and Dask's text of a
     FileNotFoundError lacks the file's name.
 
-    Parameters
-    ----------
-    run_spec : object
-        The scheduler's ``TaskState.run_spec``.
-    seen_usermeta : dict, optional
-        Bounded metadata by the id of the original. The chunks of a dataset share theirs,
-        which can be large; keep the dict no longer than the tasks.
-
-    Returns
-    -------
-    dict or None
-        Fields of a ``chunk`` record, without the key. None if the task is no chunk.
+    `seen_usermeta` maps the id of metadata to what is recorded of it. The chunks of a dataset
+    share theirs, which can be large. Keep the dict no longer than the tasks.
     """
+    if "uproot._dask" in sys.modules and (identity := _uproot_identity(run_spec)):
+        return identity
     # This runs for every task of a cluster: reject as early as possible.
     legacy = type(run_spec) is tuple
     arguments = run_spec[1:] if legacy else getattr(run_spec, "args", ())
-    if "uproot._dask" in sys.modules and (identity := _uproot_identity(run_spec)):
-        return identity
     if not arguments or type(arguments[0]) in _NO_WORK_ITEMS:
         return None
     item = find_work_item(run_spec)
-    if item is None:
-        return None
-    return work_item_identity(item, {} if seen_usermeta is None else seen_usermeta)
+    return None if item is None else work_item_identity(item, seen_usermeta)
 
 
 def find_work_item(candidate: Any, depth: int = 3) -> Any | None:
@@ -78,11 +66,12 @@ def find_work_item(candidate: Any, depth: int = 3) -> Any | None:
     return next((item for item in found if item is not None), None)
 
 
-def work_item_identity(item: Any, seen_usermeta: dict[int, Any]) -> Fields:
+def work_item_identity(item: Any, seen_usermeta: dict[int, Any] | None = None) -> Fields:
     """Return what identifies the chunk of a work item; entries are None if it has none."""
     usermeta = getattr(item, "usermeta", None)
-    if id(usermeta) not in seen_usermeta:
-        seen_usermeta[id(usermeta)] = _bounded(usermeta)
+    seen = {} if seen_usermeta is None else seen_usermeta
+    if id(usermeta) not in seen:
+        seen[id(usermeta)] = _bounded(usermeta)
     uuid = getattr(item, "fileuuid", None)
     start, stop = (getattr(item, name, None) for name in ("entrystart", "entrystop"))
     return {
@@ -93,18 +82,15 @@ def work_item_identity(item: Any, seen_usermeta: dict[int, Any]) -> Fields:
         "entry_start": None if start is None else int(start),
         "entry_stop": None if stop is None else int(stop),
         "file_uuid": uuid.hex() if isinstance(uuid, bytes) else uuid and str(uuid),
-        "usermeta": seen_usermeta[id(usermeta)],
+        "usermeta": seen[id(usermeta)],
     }
 
 
 def reader_identity(
     reader: Any, filename: Any, treename: Any, start: Any, stop: Any, are_entries: Any
 ) -> Fields:
-    """Return what identifies the chunk that uproot's reader of dask-awkward reads.
-
-    coffea adds the dataset and the user's metadata to the reader; the rest are the
-    arguments of its call.
-    """
+    """Return what identifies the chunk that uproot's reader of dask-awkward reads."""
+    # coffea adds the dataset and the user's metadata to the reader.
     usermeta = dict(getattr(reader.form_mapping_info, "metadata", None) or {})
     dataset = usermeta.pop("dataset", None)
     return {
@@ -138,10 +124,10 @@ def _uproot_identity(run_spec: Any) -> Fields | None:
         else:
             inner = (getattr(part, name, None) for name in ("func", "args", "dsk", "value"))
             queue.extend(found for found in inner if found is not None)
-    # A task that reads several ranges is several chunks, which only the worker tells apart.
-    return (
-        reader_identity(reader, *ranges[0]) if reader is not None and len(ranges) == 1 else None
-    )
+    # A task that reads several ranges is several chunks, which are identified on the worker.
+    if reader is None or len(ranges) != 1:
+        return None
+    return reader_identity(reader, *ranges[0])
 
 
 def _bounded(usermeta: Any) -> Any:

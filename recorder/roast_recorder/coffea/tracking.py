@@ -90,7 +90,7 @@ def _process_measured(function: Any, events: Any) -> Any:
         if measurement is not None:
             with errors_logged("find the file of events"):
                 factory = events.attrs["@events_factory"]
-                measurement.opened_by(factory, events, timed=False)
+                measurement.open_events(factory, events, timed=False)
         return function(events)
 
     return call_measured(lambda: _identify(events), "processed", process, (events,), {})

@@ -10,13 +10,17 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from roast_recorder.commands import FAILED, SUCCESS, CallError
-from roast_recorder.commands.options import add_recording_options, settings_of
+from roast_recorder.commands import (
+    FAILED,
+    SUCCESS,
+    CallError,
+    add_recording_options,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -24,6 +28,13 @@ if TYPE_CHECKING:
     from roast_recorder.client_recording import Recording
 
 CONNECT_TIMEOUT_SECONDS = 10.0
+
+#: Options, the parameters of Dask's Security that they set, and what the files contain.
+TLS_FILES = (
+    ("--tls-ca-file", "tls_ca_file", "certificates of the authority"),
+    ("--tls-cert", "tls_client_cert", "certificate of this client"),
+    ("--tls-key", "tls_client_key", "private key of this client"),
+)
 
 
 def add_to(commands: Any) -> None:
@@ -40,17 +51,18 @@ def add_to(commands: Any) -> None:
     )
     add_recording_options(parser)
     parser.add_argument(
-        "--duration", type=_seconds, metavar="SECONDS", help="how long to record"
+        "--duration",
+        type=_seconds,
+        default=float("inf"),
+        metavar="SECONDS",
+        help="how long to record",
     )
-    for name, description in (
-        ("ca-file", "certificates of the authority"),
-        ("cert", "certificate of this client"),
-        ("key", "private key of this client"),
-    ):
+    for option, name, content in TLS_FILES:
         parser.add_argument(
-            f"--tls-{name}",
+            option,
+            dest=name,
             metavar="FILE",
-            help=f"{description} (PEM); default: from Dask's configuration",
+            help=f"{content} (PEM); default: from Dask's configuration",
         )
     parser.set_defaults(run=_attach)
 
@@ -60,7 +72,10 @@ def _attach(options: argparse.Namespace) -> int:
     from roast_recorder.api import record
 
     settings = settings_of(options)
-    with _stop_event() as stop, _connect(options) as client:
+    stop = threading.Event()
+    with _connect(options) as client:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: stop.set())
         recording = record(client, options.output, **settings)
         try:
             recording.start()
@@ -68,7 +83,10 @@ def _attach(options: argparse.Namespace) -> int:
             raise CallError(str(error)) from None
         address = client.scheduler_info()["address"]
         print(f"roast-record: recording {address}; Ctrl-C ends it", file=sys.stderr)
-        _wait(recording, stop, options.duration)
+        until = monotonic() + options.duration
+        while monotonic() < until and not recording.ended and not stop.wait(0.2):
+            if sys.stderr.isatty():
+                print(f"\r{_progress(recording)} ", end="", file=sys.stderr, flush=True)
         recording.stop()
         whole = recording.ended_in_order()
     end = "" if whole else "; the recording did not end in order"
@@ -84,11 +102,7 @@ def _connect(options: argparse.Namespace) -> Client:
     for name in ("distributed", "distributed.client", "distributed.core"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     address = _address(options.address)
-    files = {
-        "tls_ca_file": options.tls_ca_file,
-        "tls_client_cert": options.tls_cert,
-        "tls_client_key": options.tls_key,
-    }
+    files = {name: getattr(options, name) for _, name, _ in TLS_FILES}
     given = {name: file for name, file in files.items() if file is not None}
     security = Security(**given, require_encryption=True) if given else Security()
 
@@ -124,34 +138,11 @@ def _address(argument: str) -> str:
         raise CallError(f"invalid scheduler file {argument!r}: it has no address") from None
 
 
-def _wait(recording: Recording, stop: threading.Event, duration_seconds: float | None) -> None:
-    """Wait until the recording is to stop or has ended; print its progress to a terminal."""
-    until = None if duration_seconds is None else monotonic() + duration_seconds
-    while not recording.ended and not stop.wait(0.2):
-        if until is not None and monotonic() >= until:
-            return
-        if sys.stderr.isatty():
-            print(f"\r{_progress(recording)} ", end="", file=sys.stderr, flush=True)
-
-
 def _progress(recording: Recording) -> str:
     return (
         f"{recording.records_by_kind.total():,} records, {recording.nbytes / 2**20:.1f} MiB, "
         f"{recording.dropped_by_kind.total():,} dropped"
     )
-
-
-@contextlib.contextmanager
-def _stop_event() -> Iterator[threading.Event]:
-    """Yield an event that Ctrl-C, SIGTERM and a closed terminal set."""
-    stop = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _seconds(text: str) -> float:

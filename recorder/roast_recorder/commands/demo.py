@@ -20,13 +20,10 @@ def add_to(commands: Any) -> None:
         description="Run a dijet analysis on a local cluster, record it, and print a summary "
         "of the trace. Without --files, input files are generated.",
     )
-    parser.add_argument(
-        "--files", nargs="+", type=Path, metavar="FILE", help="NanoAOD files to analyze"
-    )
-    parser.add_argument(
-        "--tree", default="Events", help="tree of the files (default: %(default)s)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--files", nargs="+", type=Path, metavar="FILE", help="NanoAOD files to analyze")
+    add("--tree", default="Events", help="tree of the files (default: %(default)s)")
+    add(
         "-o",
         "--output",
         type=Path,
@@ -34,15 +31,13 @@ def add_to(commands: Any) -> None:
         metavar="DIR",
         help="folder for input, trace and report (default: %(default)s)",
     )
-    parser.add_argument(
+    add(
         "--chunksize",
         type=_positive,
         default=30_000,
         help="events per chunk (default: %(default)s)",
     )
-    parser.add_argument(
-        "--workers", type=_positive, default=2, help="worker processes (default: %(default)s)"
-    )
+    add("--workers", type=_positive, default=2, help="worker processes (default: %(default)s)")
     parser.set_defaults(run=_demo)
 
 
@@ -65,15 +60,16 @@ def _demo(options: argparse.Namespace) -> int:
     # Imports coffea, which takes seconds.
     from roast_recorder.demo.run import record_demo
 
-    trace = folder / "demo.jsonl.zst"
-    keywords: dict[str, Any] = {
-        "treename": options.tree,
-        "chunksize": options.chunksize,
-        "workers": options.workers,
-    }
+    trace, page = folder / "demo.jsonl.zst", folder / "demo.html"
     code = SUCCESS
     try:
-        report = record_demo(trace, fileset, **keywords).report
+        report = record_demo(
+            trace,
+            fileset,
+            treename=options.tree,
+            chunksize=options.chunksize,
+            workers=options.workers,
+        )
     except Exception as error:  # noqa: BLE001 - the analysis may fail in any way
         code = FAILED
         failure = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
@@ -81,7 +77,14 @@ def _demo(options: argparse.Namespace) -> int:
     else:
         events, chunks = report["entries"], report["chunks"]
         print(f"coffea processed {events:,} events in {chunks} chunks.\n")
-    return _show(trace) or code
+    if importlib.util.find_spec("duckdb") is None:
+        print("To analyze the trace: pip install 'roast-trace[analyze]'")
+    else:
+        code = _analyze(trace) or _analyze(trace, "--html", page) or code
+    print(f"Trace:   {trace.resolve()}")
+    if page.exists():
+        print(f"Report:  {page.resolve()}")
+    return code
 
 
 def _fileset(users_files: list[Path] | None, folder: Path) -> dict[str, list[str]]:
@@ -103,21 +106,7 @@ def _fileset(users_files: list[Path] | None, folder: Path) -> dict[str, list[str
     return fileset
 
 
-def _show(trace: Path) -> int:
-    """Print the summary, write the report, and print the paths of both."""
-    report = trace.with_name("demo.html")
-    code = SUCCESS
-    if importlib.util.find_spec("duckdb") is None:
-        print("To analyze the trace: pip install 'roast-trace[analyze]'")
-    else:
-        code = _analyze(str(trace)) or _analyze(str(trace), "--html", str(report))
-    print(f"Trace:   {trace.resolve()}")
-    if report.exists():
-        print(f"Report:  {report.resolve()}")
-    return code
-
-
-def _analyze(*arguments: str) -> int:
+def _analyze(*arguments: str | Path) -> int:
     """Run ``roast-analyze`` in another process: the recorder never imports it."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "roast_analyze", *arguments]

@@ -12,8 +12,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from roast_recorder.client_preload import Plan
-from roast_recorder.commands import CallError
-from roast_recorder.commands.options import add_recording_options, check_target, settings_of
+from roast_recorder.commands import CallError, add_recording_options, settings_of
+from roast_recorder.settings import Settings
+from roast_recorder.writer.segments import Segments
+
+#: Darshan's own limit of 1,024 files per layer is used up by the imports of coffea alone.
+#: Directives as of Darshan 3.4; memory is in MiB per process.
+DARSHAN_CONFIG = r"""MAX_RECORDS 65536 POSIX,STDIO,DXT_POSIX
+MODMEM 256
+NAMEMEM 32
+NAME_EXCLUDE \.py$,\.pyc$,\.so$,\.so\.[0-9.]+$,^/proc/,^/sys/,/site-packages/ *
+"""
 
 SHIM = Path(__file__).parents[1] / "shim"
 SHIM_MODULE = "roast_client_preload"
@@ -30,6 +39,12 @@ def add_to(commands: Any) -> None:
         usage="%(prog)s -o TRACE [options] -- COMMAND …",
     )
     add_recording_options(parser)
+    parser.add_argument(
+        "--darshan",
+        metavar="LIB",
+        help="also measure files with Darshan: the path of libdarshan.so; logs are written to "
+        "a folder beside the trace",
+    )
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="python analysis.py …")
     parser.set_defaults(run=_run)
 
@@ -38,13 +53,20 @@ def _run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     target = os.path.abspath(options.output)  # noqa: PTH100 - the program may change folder
     target += "/" if options.output.endswith("/") else ""
-    check_target(target, settings)
+    try:
+        # An error before the program starts; a trace without records leaves no file.
+        Segments(target, {}, Settings.from_keywords(settings).as_dict()).abandon()
+    except (OSError, ValueError) as error:
+        raise CallError(str(error)) from None
+    darshan = _darshan_variables(options.darshan, target) if options.darshan else {}
     with TemporaryDirectory(prefix="roast-run-") as claims:
         plan = Plan(target, claims, settings)
-        code = _run_program(options.command, plan)
+        code = _run_program(options.command, {**darshan, **plan.as_variable()})
         traces = [trace for trace in plan.traces() if Path(trace).exists()]
     for trace in traces:
         print(f"roast-record: {trace}", file=sys.stderr)
+    if darshan:
+        print(f"roast-record: Darshan logs in {darshan['DARSHAN_LOGPATH']}", file=sys.stderr)
     if not traces:
         print(
             "roast-record: nothing was recorded: the program created no Dask client",
@@ -53,12 +75,11 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _run_program(command: list[str], plan: Plan) -> int:
-    environment = {**os.environ, **_dask_variables(), **plan.as_variable()}
-    paths = [str(SHIM), os.environ.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+def _run_program(command: list[str], variables: dict[str, str]) -> int:
+    paths = filter(None, [str(SHIM), os.environ.get("PYTHONPATH", "")])
+    added = {**_dask_variables(), **variables, "PYTHONPATH": os.pathsep.join(paths)}
     try:
-        program = subprocess.Popen(command, env=environment)  # noqa: S603 - the user's own
+        program = subprocess.Popen(command, env={**os.environ, **added})  # noqa: S603 - the user's own
     except OSError as error:
         raise CallError(f"cannot run {command[0]!r}: {error.strerror}") from None
     # The terminal sends Ctrl-C to the program as well, which decides how to end.
@@ -66,6 +87,37 @@ def _run_program(command: list[str], plan: Plan) -> int:
     signal.signal(signal.SIGTERM, lambda number, _: program.send_signal(number))
     code = program.wait()
     return code if code >= 0 else 128 - code
+
+
+def _darshan_variables(library: str, target: str) -> dict[str, str]:
+    """Return variables that preload Darshan; write its configuration beside its logs.
+
+    Limits and the folder that the user has set already are kept.
+    """
+    path = Path(library).resolve()
+    if not path.is_file():
+        raise CallError(f"invalid --darshan {library!r}: use the path of libdarshan.so")
+    if {" ", ":"} & {*str(path)}:  # separators of LD_PRELOAD
+        raise CallError(f"invalid --darshan {library!r}: the path has a space or a colon")
+    trace = Path(target)
+    name = trace.name.removesuffix(".zst").removesuffix(".gz").removesuffix(".jsonl")
+    logs = Path(os.environ.get("DARSHAN_LOGPATH") or trace.with_name(f"{name}.darshan"))
+    configuration = os.environ.get("DARSHAN_CONFIG_PATH")
+    try:
+        logs.mkdir(exist_ok=True)
+        if not configuration:
+            configuration = str(logs / "darshan.conf")
+            Path(configuration).write_text(DARSHAN_CONFIG)
+    except OSError as error:
+        raise CallError(f"cannot write {str(logs)!r}: {error.strerror}") from None
+    return {
+        # A library that is preloaded already stays first.
+        "LD_PRELOAD": ":".join(filter(None, [os.environ.get("LD_PRELOAD"), str(path)])),
+        "DARSHAN_ENABLE_NONMPI": "1",
+        "DXT_ENABLE_IO_TRACE": "1",
+        "DARSHAN_LOGPATH": str(logs),
+        "DARSHAN_CONFIG_PATH": configuration,
+    }
 
 
 def _dask_variables() -> dict[str, str]:
@@ -82,4 +134,11 @@ def _dask_variables() -> dict[str, str]:
     variables = {prefix: repr([*preloads, SHIM_MODULE])}
     if arguments:
         variables[f"{prefix}_ARGV"] = repr([*arguments, []])
+    logs = dask.config.get("logging", None) or {}
+    if "version" not in logs and not dask.config.get("logging-file-config", None):
+        # Dask logs each preload at INFO. A name with a dot cannot be in a variable of its own.
+        name = "DASK_INTERNAL_INHERIT_CONFIG"
+        inherited = dask.config.deserialize(os.environ[name]) if name in os.environ else {}
+        quiet = {"distributed.preloading": "warning", **logs}
+        variables[name] = dask.config.serialize({**inherited, "logging": quiet})
     return variables

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,6 @@ from roast_recorder.api import record
 from roast_recorder.demo.dijet import DijetProcessor
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Results of an analysis: coffea's accumulator and its report of the run."""
-
-    result: dict[str, Any]
-    report: dict[str, Any]
-
-
 def run_analysis(
     client: Client,
     fileset: dict[str, Any],
@@ -30,21 +21,8 @@ def run_analysis(
     treename: str = "Events",
     chunksize: int = 30_000,
     **executor_options: Any,
-) -> Outcome:
-    """Run the dijet analysis.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    fileset : dict
-        Files of each dataset, as for coffea.
-    treename : str
-        Tree of every file.
-    chunksize : int
-        Events of a chunk.
-    **executor_options
-        Passed to coffea's ``DaskExecutor``, for example ``retries``.
-    """
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run the dijet analysis; return coffea's accumulator and its report of the run."""
     runner = processor.Runner(
         executor=processor.DaskExecutor(client=client, **executor_options),
         schema=NanoAODSchema,
@@ -52,23 +30,13 @@ def run_analysis(
         savemetrics=True,
     )
     result, report = runner(fileset, treename=treename, processor_instance=DijetProcessor())
-    return Outcome(result, report)
+    return result, report
 
 
 def record_demo(
     trace: Path, fileset: dict[str, Any], *, treename: str, chunksize: int, workers: int
-) -> Outcome:
-    """Start a local cluster, and record the analysis on it.
-
-    Parameters
-    ----------
-    trace : Path
-        File to write.
-    fileset, treename, chunksize
-        See :func:`run_analysis`.
-    workers : int
-        Number of worker processes of one thread each.
-    """
+) -> dict[str, Any]:
+    """Record the analysis on a local cluster; return coffea's report."""
     with (
         LocalCluster(
             n_workers=workers,
@@ -79,4 +47,4 @@ def record_demo(
         Client(cluster) as client,
         record(client, trace),
     ):
-        return run_analysis(client, fileset, treename=treename, chunksize=chunksize)
+        return run_analysis(client, fileset, treename=treename, chunksize=chunksize)[1]

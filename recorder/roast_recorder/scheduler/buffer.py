@@ -1,7 +1,6 @@
 """The buffer between the hooks, which append, and the client or writer, which pulls.
 
-Everything runs on the scheduler's event loop, so there are no locks. Rows are encoded some
-thousands at a time, so that the loop is never blocked for long. An encoded batch stays
+Everything runs on the scheduler's event loop, so there are no locks. An encoded batch stays
 until the puller has acknowledged it: an answer that is lost on its way costs nothing.
 
 The buffer is bounded. When much of it is taken, batches are compressed. When the limit is
@@ -42,42 +41,27 @@ TOO_MUCH: Final = "more came than could be written"
 UNENCODABLE: Final = "impossible to encode"
 
 
-class Batch(NamedTuple):
-    """An encoded batch that has not been acknowledged."""
-
+class _Batch(NamedTuple):
     number: int
     lane: int
     content: bytes
 
 
 class Buffer:
-    """Rows and batches waiting to be pulled.
-
-    Parameters
-    ----------
-    limit_bytes : int
-        Largest total size of the waiting batches.
-
-    Attributes
-    ----------
-    transitions : list
-        Flat, as :mod:`~roast_recorder.scheduler.wire_format` describes it. The hook extends
-        it, always by a whole transition, and calls :meth:`seal` when it has grown beyond
-        :data:`TRANSITION_VALUES_PER_BATCH`.
-    keys_as_text : bool
-        As :func:`~roast_recorder.scheduler.wire_format.encode` takes it.
-    last_pull : float
-        Time of the last pull on the monotonic clock.
-    """
+    """Rows and batches of at most `limit_bytes` that wait to be pulled."""
 
     def __init__(self, limit_bytes: int) -> None:
+        #: Flat, see :mod:`~roast_recorder.scheduler.wire_format`. The hook extends it, always
+        #: by a whole transition, and calls :meth:`seal` when it has grown beyond
+        #: :data:`TRANSITION_VALUES_PER_BATCH`.
         self.transitions: list[Any] = []
+        #: As :func:`~roast_recorder.scheduler.wire_format.encode` takes it.
         self.keys_as_text = False
         self.last_pull = monotonic()
-        self._lanes: tuple[list[wire_format.Row], ...] = ([], [], [])
+        self._lanes: list[list[wire_format.Row]] = [[], [], []]
         self._unsealed = 0
         self._limit_bytes = limit_bytes
-        self._batches: deque[Batch] = deque()
+        self._batches: deque[_Batch] = deque()
         self._waiting_bytes = 0
         self._last_number = 0
         self._last_pulled = 0
@@ -106,11 +90,9 @@ class Buffer:
         """Encode what has been appended."""
         self._unsealed = 0
         transitions = self.transitions[:]
-        # The hook holds on to this list.
-        self.transitions.clear()
+        self.transitions.clear()  # in place: the hook holds on to this list
         for lane in (FACTS, EVENTS, SAMPLES):
-            rows = self._lanes[lane][:]
-            self._lanes[lane].clear()
+            rows, self._lanes[lane] = self._lanes[lane], []
             if rows or transitions:
                 lose = functools.partial(self._lose, UNENCODABLE)
                 content = wire_format.encode(
@@ -125,20 +107,11 @@ class Buffer:
                     self._drop(content)
             transitions = []
 
-    def pull(self, received: int, *, everything: bool = False) -> list[Batch]:
+    def pull(self, received: int, *, everything: bool = False) -> list[tuple[int, bytes]]:
         """Return the batches after number `received`, and forget those up to it.
 
-        Parameters
-        ----------
-        received : int
-            Number of the last batch that has been written; 0 if there is none.
-        everything : bool
-            Whether this is the last pull, after which nothing may remain.
-
-        Returns
-        -------
-        list of Batch
-            In order; the first few unless `everything`.
+        Batches are pairs of number and content, in order: the first few, unless this pull is
+        the last one and must return `everything`.
         """
         self.last_pull = monotonic()
         while self._batches and self._batches[0].number <= received:
@@ -159,18 +132,16 @@ class Buffer:
             batches = batches[:BATCHES_PER_PULL]
         if batches:
             self._last_pulled = batches[-1].number
-        return batches
+        return [(batch.number, batch.content) for batch in batches]
 
     def _add(self, lane: int, content: bytes) -> None:
         self._last_number += 1
         self._waiting_bytes += len(content)
-        self._batches.append(Batch(self._last_number, lane, content))
+        self._batches.append(_Batch(self._last_number, lane, content))
 
     def _make_room(self, nbytes: int, lane: int) -> bool:
         """Drop batches of lesser lanes until `nbytes` fit; return whether they do."""
         excess = self._waiting_bytes + nbytes - self._limit_bytes
-        if excess <= 0:
-            return True
         # A batch that was pulled may be written already: it must not be counted as lost.
         lesser = sorted(
             (b for b in self._batches if b.lane < lane and b.number > self._last_pulled),
@@ -187,11 +158,9 @@ class Buffer:
         return True
 
     def _drop(self, content: bytes) -> None:
-        for counted in wire_format.contents(*wire_format.decode(content)):
-            self._lose(TOO_MUCH, *counted)
+        for kind, t, records, _ in wire_format.all_rows(*wire_format.decode(content)):
+            self._lose(TOO_MUCH, kind, t, records)
 
     def _lose(self, reason: str, kind: str, t: float, records: int) -> None:
-        loss = self._losses.setdefault((reason, kind), [0, t, t])
-        loss[0] += records
-        loss[1] = min(loss[1], t)
-        loss[2] = max(loss[2], t)
+        lost, first, last = self._losses.get((reason, kind), (0, t, t))
+        self._losses[reason, kind] = [lost + records, min(first, t), max(last, t)]

@@ -13,28 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-#: Called with the message before it is handled, and with None afterwards.
+#: Called with the message before it is handled, and with None afterwards. Must not raise.
 Listener = Callable[[dict[str, Any] | None], None]
 
-Handlers = dict[str, Callable[..., Any]]
 
+def listen(
+    handlers: dict[str, Callable[..., Any]], operation: str, listener: Listener
+) -> Callable[[], None]:
+    """Call `listener` for every message of an operation; call what is returned to end that.
 
-def listen(handlers: Handlers, operation: str, listener: Listener) -> Callable[[], None]:
-    """Call `listener` for every message of an operation.
-
-    Parameters
-    ----------
-    handlers : dict
-        The ``handlers`` or ``stream_handlers`` of a scheduler or worker.
-    operation : str
-        Name of the message.
-    listener : callable
-        Must not raise.
-
-    Returns
-    -------
-    callable
-        Removes the listener.
+    `handlers` are the ``handlers`` or ``stream_handlers`` of a scheduler or worker.
     """
     handler = handlers[operation]
     # Recorders are pickled by value, so their classes differ; attributes identify a wrapper.
@@ -71,7 +59,7 @@ def _wrap(handler: Callable[..., Any], listeners: list[Listener]) -> Callable[..
                 listener(None)
 
     wrapper.__name__ = getattr(handler, "__name__", "wrapper")
-    wrapper.roast_self = wrapper  # type: ignore[attr-defined]
-    wrapper.roast_listeners = listeners  # type: ignore[attr-defined]
-    wrapper.roast_handler = handler  # type: ignore[attr-defined]
+    wrapper.__dict__.update(
+        roast_self=wrapper, roast_listeners=listeners, roast_handler=handler
+    )
     return wrapper

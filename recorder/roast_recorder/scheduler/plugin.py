@@ -18,18 +18,17 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from roast_recorder import environment
 from roast_recorder.coffea import task_identity as chunks
+from roast_recorder.graphs import CodeRegistry
 from roast_recorder.scheduler import message_hooks
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
-from roast_recorder.scheduler.computations import Computations
-from roast_recorder.scheduler.sampler import sample
-from roast_recorder.scheduler.wire_format import Row, needs_text, pack, plain
+from roast_recorder.scheduler.wire_format import Row, needs_text, pack, plain, worker_sample
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
-from roast_recorder.settings import recorded_kinds
+from roast_recorder.settings import OPT_IN_KINDS, OPTIONAL_KINDS, recorded_kinds
 from roast_recorder.worker.plugin import PROCESS_OPERATION
 from roast_recorder.worker.profiler import ProfileReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from distributed import Scheduler
     from distributed.scheduler import TaskState
@@ -43,26 +42,29 @@ CLOSE_TIMEOUT_SECONDS = 3.0
 #: the writing process of a killed client fetches the rest.
 ORPHANED_SECONDS = 30.0
 
+#: Shortest time between two flushes, and their share of the time since the first result: a
+#: program that is killed after a second must not lose all of it.
+MIN_FLUSH_SECONDS = 0.05
+FLUSH_SHARE = 1 / 5
+
 #: Existing tasks that are recorded before the scheduler's own work continues.
 TASKS_PER_STEP = 1_000
 
+#: Types of metrics, unless a user's code computes them with numpy.
+_NUMBERS = frozenset({float, int})
+
 
 class RecorderPlugin(SchedulerPlugin):
-    """Record one scheduler.
+    """Record one scheduler, for a client or, if `client_id` is None, for itself.
 
-    Parameters
-    ----------
-    trace_id : str
-        Part of the names of the plugin and its operations, because a scheduler can have
-        several recorders.
-    client_id : str or None
-        The plugin is removed :data:`ORPHANED_SECONDS` after this client has gone. None if
-        the scheduler records itself.
-    settings : dict
-        From :meth:`roast_recorder.settings.Settings.as_dict`.
-    worker_plugin : bytes or None
-        A pickled :class:`roast_recorder.worker.plugin.WorkerRecorder` for all workers.
+    `settings` are those of :meth:`roast_recorder.settings.Settings.as_dict`, `worker_plugin`
+    is a pickled :class:`roast_recorder.worker.plugin.WorkerRecorder`. The trace's id is part
+    of all names, because a scheduler can have several recorders.
     """
+
+    #: Called when all workers and clients of a closing scheduler have left, if the scheduler
+    #: records itself.
+    on_all_left: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -87,9 +89,10 @@ class RecorderPlugin(SchedulerPlugin):
         self._scheduler = scheduler
         self._tasks = scheduler.tasks
         self._kinds = recorded_kinds(self._settings)
+        self._skipped = frozenset([*OPTIONAL_KINDS, *OPT_IN_KINDS]) - self._kinds
         self._buffer = Buffer(self._settings["buffer_limit_bytes"])
         self._erred_message: dict[str, Any] | None = None
-        self._removal: dict[str, Any] = {}
+        self._removal: dict[str, Any] = {}  # the last event of a worker's removal
         self._server_ids: dict[str, str] = {}
         self._seen_spans: set[str] = set()
         self._odd_keys_entered = False
@@ -97,30 +100,27 @@ class RecorderPlugin(SchedulerPlugin):
         self._ending = ""
         self._closing = False
         self._woken = asyncio.Event()
+        self._first_result: float | None = None
         self._last_pull_waits = asyncio.Event()
         self._all_left = asyncio.Event()
-        self._on_all_left: Callable[[], None] | None = None
         self._profiles = None
         if "profile" in self._kinds:
             self._profiles = ProfileReader.of_scheduler(scheduler, time())
         self._profiled = monotonic()
         self._worker_plugins = WorkerPlugins(
-            scheduler,
-            self._trace_id,
-            self._pickled_worker_plugin,
-            self._kinds,
-            self._append,
+            scheduler, self._trace_id, self._pickled_worker_plugin, self._kinds, self._append
         )
-        self._computations = Computations(code=self._settings["code"])
+        self._codes = CodeRegistry()
+        self._last_computation: tuple[Any, int] | None = None
         self._plugins = list(environment.plugin_facts(scheduler))
         if "transition" in self._kinds:
             self.transition = self._transition_hook()  # type: ignore[method-assign]
+        self._hooks = contextlib.ExitStack()
         listen, streams = message_hooks.listen, scheduler.stream_handlers
-        self._unsubscribe = [listen(streams, "task-erred", self._on_task_erred)]
+        self._hooks.callback(listen(streams, "task-erred", self._on_task_erred))
         if "fine_metric" in self._kinds:
-            self._unsubscribe.append(
-                listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
-            )
+            remove = listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
+            self._hooks.callback(remove)
         for section, name, value in environment.scheduler_facts(scheduler):
             self._record("environment", section=section, name=name, value=value)
         for worker in scheduler.workers:
@@ -132,42 +132,34 @@ class RecorderPlugin(SchedulerPlugin):
         self._snapshot = asyncio.create_task(self._record_existing_tasks(tasks))
         self._describing = asyncio.create_task(self._record_environment())
         self._ticker = asyncio.create_task(self._tick())
-        for operation, handler in self._operations().items():
-            scheduler.handlers[operation] = handler
-        await self._worker_plugins.register()
-
-    def _operations(self) -> dict[str, Callable[..., Any]]:
-        return {
+        process = PROCESS_OPERATION.format(trace_id=self._trace_id)
+        self._operations: dict[str, Callable[..., Any]] = {
             operation_name("hello", self._trace_id): self.hello,
             operation_name("pull", self._trace_id): self.pull,
             operation_name("detach", self._trace_id): self.detach,
-            PROCESS_OPERATION.format(
-                trace_id=self._trace_id
-            ): self._worker_plugins.receive_process,
+            process: self._worker_plugins.receive_process,
         }
+        scheduler.handlers.update(self._operations)
+        await self._worker_plugins.register()
 
     async def _record_environment(self) -> None:
         """Record the scheduler's process and host."""
-        if "environment" not in self._kinds:
-            return
-        # In a thread, because it reads files.
-        described = await asyncio.to_thread(
-            environment.describe_process, "scheduler", self._settings
-        )
-        for fields in environment.facts_of(*described, self._worker_plugins.sheets):
-            self._record("environment", **fields)
+        if "environment" in self._kinds:
+            # In a thread, because it reads files.
+            process, sheets = await environment.call_in_thread(
+                environment.describe_process, "scheduler", self._settings
+            )
+            for fields in environment.facts_of(process, sheets, self._worker_plugins.sheets):
+                self._record("environment", **fields)
 
     async def _record_existing_tasks(self, tasks: list[TaskState]) -> None:
         """Record the tasks that entered before the recorder."""
         # Until all keys have been checked, any may be odd.
-        odd_keys, self._buffer.keys_as_text = False, True
+        self._buffer.keys_as_text = True
         for first in range(0, len(tasks), TASKS_PER_STEP):
-            step = tasks[first : first + TASKS_PER_STEP]
-            odd_keys = odd_keys or _have_odd_keys(step)
-            self._append_graph(step, time(), None, None, snapshot=True)
-            # Let the scheduler work.
-            await asyncio.sleep(0)
-        self._buffer.keys_as_text = odd_keys or self._odd_keys_entered
+            self._append_graph(tasks[first : first + TASKS_PER_STEP], time())
+            await asyncio.sleep(0)  # let the scheduler work
+        self._buffer.keys_as_text = self._odd_keys_entered
 
     def _detach_hooks(self, ending: str) -> None:
         """Stop recording; the rest can still be pulled.
@@ -186,21 +178,19 @@ class RecorderPlugin(SchedulerPlugin):
                     self._record("environment", section=section, name=name, value=value)
         self._attached = False
         self._ending = ending
-        for stop_listening in self._unsubscribe:
-            stop_listening()
+        self._hooks.close()
         self.transition = lambda *_, **__: None  # type: ignore[method-assign]
         self._woken.set()
 
     def _remove(self) -> None:
         """Remove the plugin and its operations from the scheduler."""
         self._detach_hooks("the recorder left")
-        self._ticker.cancel()
-        self._snapshot.cancel()
-        self._describing.cancel()
+        for task in (self._ticker, self._snapshot, self._describing):
+            task.cancel()
         self._scheduler.plugins.pop(self.name, None)
         if not self._closing:
             self._worker_plugins.unregister_soon()
-        for operation in self._operations():
+        for operation in self._operations:
             self._scheduler.handlers.pop(operation, None)
         self._last_pull_waits.set()
 
@@ -211,30 +201,24 @@ class RecorderPlugin(SchedulerPlugin):
         return environment.header_facts(self._scheduler)
 
     async def pull(self, received: int) -> dict[str, Any]:
-        """Return the batches that have not been received yet.
+        """Return ``batches`` after number `received`, the last that has been written.
 
-        This waits for the flush interval, unless recording ends or much is waiting, so the
-        caller can pull in a loop without a delay.
-
-        Parameters
-        ----------
-        received : int
-            Number of the last batch that has been written; 0 if there is none.
-
-        Returns
-        -------
-        dict
-            ``batches``: list of (number, content). ``ending``: how the recording ended if
-            no batch will follow, else empty.
+        This waits for the flush interval, less at the first results, unless recording ends or
+        much is waiting, so the caller can pull in a loop without a delay. ``ending`` is how
+        the recording ended if no batch will follow, else empty.
         """
         if not self._woken.is_set() and not self._buffer.crowded:
+            interval = self._settings["flush_interval_seconds"]
+            if self._first_result is not None:
+                share = (monotonic() - self._first_result) * FLUSH_SHARE
+                interval = min(interval, max(share, MIN_FLUSH_SECONDS))
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(
-                    self._woken.wait(), self._settings["flush_interval_seconds"]
-                )
+                await asyncio.wait_for(self._woken.wait(), interval)
+        if self._attached and not self._closing:
+            self._woken.clear()
         batches = self._buffer.pull(received)
         ending = self._ending if not batches and self._buffer.empty else ""
-        if self._closing and not batches and self._on_all_left is None:
+        if self._closing and not batches and self.on_all_left is None:
             # No further pull will reach the scheduler, so this answer must contain
             # everything until it is gone.
             await self._wait_until_all_left()
@@ -243,44 +227,30 @@ class RecorderPlugin(SchedulerPlugin):
             ending = self._ending
         if ending:
             self._remove()
-        return {"batches": [(b.number, b.content) for b in batches], "ending": ending}
+        return {"batches": batches, "ending": ending}
 
     def pull_rest(self) -> tuple[list[tuple[int, bytes]], str]:
-        """Return everything, when nothing can be awaited any more.
-
-        Returns
-        -------
-        list of (int, bytes)
-            Batches as from :meth:`pull`, some of which may be written already.
-        str
-            How the recording ended.
-        """
+        """Return all batches, of which some may be written already, and how recording ended."""
+        self._closing = True  # nothing can be awaited: the event loop may have ended
         self._detach_hooks("the scheduler closed")
         batches = self._buffer.pull(0, everything=True)
         self._remove()
-        return [(batch.number, batch.content) for batch in batches], self._ending
+        return batches, self._ending
 
     async def detach(
         self, *, ending: str = "recording was stopped", abandon: bool = False
     ) -> None:
         """End the recording; the client continues to pull until nothing is left.
 
-        Parameters
-        ----------
-        ending : str
-            Reason that the trailer will contain.
-        abandon : bool
-            Discard everything: the client will not pull.
+        The trailer will contain `ending`. `abandon`: the client will not pull.
         """
         if abandon:
             self._remove()
-            return
-        if not self._attached:
-            return
-        await self._worker_plugins.flush()
-        await asyncio.wait([self._snapshot, self._describing])
-        self._detach_hooks(ending)
-        await self._worker_plugins.unregister()
+        elif self._attached:
+            await self._worker_plugins.flush()
+            await asyncio.wait([self._snapshot, self._describing])
+            self._detach_hooks(ending)
+            await self._worker_plugins.unregister()
 
     # -- hooks ---------------------------------------------------------------------------
 
@@ -296,8 +266,9 @@ class RecorderPlugin(SchedulerPlugin):
         seal = self._buffer.seal
         limit = TRANSITION_VALUES_PER_BATCH
         now = time
-        explain = self._explain_failure
+        unreported = self._unreported_end
         check_keys = self._check_keys
+        has_result = False
 
         def transition(
             key: Any,
@@ -315,6 +286,7 @@ class RecorderPlugin(SchedulerPlugin):
             status: Any = None,  # noqa: ARG001
             **others: Any,
         ) -> None:
+            nonlocal has_result
             if finish == "processing":
                 task = tasks[key]
                 on = task.processing_on
@@ -323,29 +295,24 @@ class RecorderPlugin(SchedulerPlugin):
             elif start == "processing":
                 run_id = tasks[key].run_id
                 failure = None
+                if not has_result:
+                    has_result = True
+                    self._first_result = monotonic()
+                    self._woken.set()
                 if finish != "memory":
-                    worker, thread, startstops, failure = explain(
-                        key, stimulus_id, run_id, worker, thread, startstops, others
-                    )
+                    if others:
+                        failure = _error_of(others)
+                    elif end := unreported(key, run_id, stimulus_id):
+                        worker, thread, startstops, failure = end
                 extend(
                     (
-                        now(),
-                        key,
-                        start,
-                        finish,
-                        stimulus_id,
-                        worker,
-                        run_id,
-                        thread,
-                        nbytes,
-                        typename,
-                        startstops,
-                        failure,
+                        now(), key, start, finish, stimulus_id,
+                        worker, run_id, thread, nbytes, typename, startstops, failure,
                     )
-                )
+                )  # fmt: skip
             else:
                 if start == "memory" and key.__class__ is not str:
-                    check_keys((tasks[key],))  # data scattered by a client enter here
+                    check_keys((key,))  # data scattered by a client enter here
                 extend((now(), key, start, finish, stimulus_id))
             if len(values) > limit:
                 seal()
@@ -353,13 +320,7 @@ class RecorderPlugin(SchedulerPlugin):
         return transition
 
     def update_graph(
-        self,
-        scheduler: Scheduler,
-        *,
-        client: str,
-        tasks: list[Any],
-        stimulus_id: str | None = None,
-        **_others: Any,
+        self, scheduler: Scheduler, *, client: str, tasks: list[Any], **others: Any
     ) -> None:
         """Record the tasks of a graph, and which of them are coffea chunks."""
         if not self._attached:
@@ -367,9 +328,8 @@ class RecorderPlugin(SchedulerPlugin):
         known = self._tasks
         # Tasks that entered with an earlier graph are in other states.
         new = [task for key in tasks if (task := known.get(key)) and task.state == "released"]
-        self._check_keys(new)
-        t = time()
-        self._append_graph(new, t, client, stimulus_id, snapshot=False)
+        t, stimulus_id = time(), others.get("stimulus_id")
+        self._append_graph(new, t, client, stimulus_id)
         if "chunk" in self._kinds:
             seen_usermeta: dict[int, Any] = {}
             for task in new:
@@ -380,11 +340,14 @@ class RecorderPlugin(SchedulerPlugin):
                     continue
                 if chunk is not None:
                     self._append(("chunk", t, 1, {"key": str(task.key), **chunk}))
-        if "computation" in self._kinds and (
-            described := self._computations.describe_new(scheduler)
-        ):
-            fields = {**described, "client": client, "stimulus_id": stimulus_id}
-            self._append(("computation", t, 1, fields))
+        computation = scheduler.computations[-1]
+        stacks = list(computation.code) if self._settings["code"] else []
+        latest = (computation.id, len(stacks))
+        if latest != self._last_computation:
+            self._last_computation = latest
+            codes = self._codes.of_stacks(stacks)
+            about = {"name": str(computation.id), "client": client, "stimulus_id": stimulus_id}
+            self._record("computation", **about, value={"codes": codes} if codes else None)
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Record a worker that has joined."""
@@ -394,31 +357,22 @@ class RecorderPlugin(SchedulerPlugin):
             self._server_ids[worker] = state.server_id
             self._record("worker_added", **environment.worker_facts(state))
 
-    def remove_worker(
-        self,
-        scheduler: Scheduler,
-        worker: str,
-        *,
-        stimulus_id: str | None = None,
-        **_others: Any,
-    ) -> None:
+    def remove_worker(self, scheduler: Scheduler, worker: str, **others: Any) -> None:  # noqa: ARG002
         """Record a worker that has left; the scheduler has forgotten it already."""
+        server_id, stimulus_id = self._server_ids.pop(worker, None), others.get("stimulus_id")
         self._record(
-            "worker_removed",
-            worker=worker,
-            server_id=self._server_ids.pop(worker, None),
-            stimulus_id=stimulus_id,
+            "worker_removed", worker=worker, server_id=server_id, stimulus_id=stimulus_id
         )
-        self._check_all_left(scheduler)
+        self._check_all_left()
 
     def add_client(self, scheduler: Scheduler, client: str) -> None:  # noqa: ARG002
         """Record a client that has connected."""
         self._record("client_added", client=client)
 
-    def remove_client(self, scheduler: Scheduler, client: str) -> None:
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:  # noqa: ARG002
         """Record a client that has disconnected."""
         self._record("client_removed", client=client)
-        self._check_all_left(scheduler)
+        self._check_all_left()
 
     def log_event(self, topic: str, msg: Any) -> None:
         """Record an event of any topic, and what worker plugins send."""
@@ -429,9 +383,7 @@ class RecorderPlugin(SchedulerPlugin):
             worker = topic if topic in self._server_ids else None
             if isinstance(msg, dict) and msg.get("action") == "remove-worker":
                 self._removal = {**msg, "worker": topic}
-        if self._attached and "event" in self._kinds:
-            fields = {"topic": topic, "worker": worker, "payload": msg}
-            self._buffer.append(("event", time(), 1, fields))
+        self._record("event", topic=topic, worker=worker, payload=msg)
 
     async def before_close(self) -> None:
         """Record the workers' last measurements while they are connected."""
@@ -446,8 +398,8 @@ class RecorderPlugin(SchedulerPlugin):
         transitions.
         """
         self._closing = True
-        self._check_all_left(self._scheduler)
-        if self._on_all_left is not None:
+        self._check_all_left()
+        if self.on_all_left is not None:
             return  # the recording is in this process and pulls until then
         self._woken.set()
         while not self._last_pull_waits.is_set():
@@ -459,52 +411,32 @@ class RecorderPlugin(SchedulerPlugin):
 
     # -- what Dask passes to no plugin ---------------------------------------------------
 
-    def _explain_failure(
-        self,
-        key: Any,
-        stimulus_id: str,
-        run_id: int | None,
-        worker: str | None,
-        thread: int | None,
-        startstops: Any,
-        details: dict[str, Any],
-    ) -> tuple[str | None, int | None, Any, dict[str, Any] | None]:
-        """Complete the arguments of an attempt that ended without a result.
-
-        Returns
-        -------
-        tuple
-            Worker, thread, startstops, and ``failure`` as in
-            :data:`~roast_recorder.scheduler.wire_format.ATTEMPT`.
-        """
-        if details:
-            return worker, thread, startstops, _error_of(details)
-        message = self._erred_message
-        if message and message["key"] == key and message.get("run_id") in (None, run_id):
-            # The task will be retried, and Dask passes no error to plugins.
-            worker, thread = message.get("worker"), message.get("thread")
-            return worker, thread, message.get("startstops"), _error_of(message)
-        removal = self._removal
-        if removal.get("stimulus_id") == stimulus_id and key in removal.get(
-            "processing-tasks", ()
-        ):
-            # Work stealing moves tasks without a transition, so this worker can be another
-            # one than that of ``→ processing``.
-            worker = removal["worker"]
-        return worker, thread, startstops, None
-
     def _on_task_erred(self, message: dict[str, Any] | None) -> None:
         self._erred_message = message
 
-    def _on_heartbeat(self, message: dict[str, Any] | None) -> None:
-        """Record what a worker has added to its fine metrics.
+    def _unreported_end(
+        self, key: Any, run_id: int | None, stimulus_id: str
+    ) -> tuple[str | None, int | None, Any, dict[str, Any] | None] | None:
+        """Return worker, thread, startstops and failure that Dask passes to no plugin."""
+        message = self._erred_message
+        if message and message["key"] == key and message.get("run_id") in (None, run_id):
+            # The task will be retried.
+            worker, thread = message.get("worker"), message.get("thread")
+            return worker, thread, message.get("startstops"), _error_of(message)
+        removal = self._removal
+        is_lost = removal.get("stimulus_id") == stimulus_id
+        if is_lost and key in removal.get("processing-tasks", ()):
+            # Work stealing moves tasks without a transition, so this worker can be another
+            # one than that of ``→ processing``.
+            return removal["worker"], None, None, None
+        return None
 
-        Metrics of tasks come with a span, in the data of the spans extension; others do
-        not.
-        """
-        if message is None or not self._attached:
+    def _on_heartbeat(self, message: dict[str, Any] | None) -> None:
+        """Record what a worker has added to its fine metrics."""
+        if message is None:
             return
         worker = message["address"]
+        # Metrics of tasks come with a span, in the data of the spans extension.
         extensions = message.get("extensions") or {}
         digests = message["metrics"].get("digests_total_since_heartbeat", {})
         outside_tasks = {
@@ -517,65 +449,60 @@ class RecorderPlugin(SchedulerPlugin):
             deltas = {name: float(delta) for name, delta in deltas.items()}
         if deltas:
             content = (worker, self._server_ids.get(worker), deltas)
-            self._buffer.append(("fine_metric", time(), len(deltas), content))
+            self._append(("fine_metric", time(), len(deltas), content))
 
     # -- rows ----------------------------------------------------------------------------
 
     def _append(self, row: Row) -> None:
-        if self._attached:
+        if self._attached and row[0] not in self._skipped:
             self._buffer.append(row)
 
     def _record(self, kind: str, **fields: Any) -> None:
-        if kind != "environment" or kind in self._kinds:
-            self._append((kind, time(), 1, fields))
+        self._append((kind, time(), 1, fields))
 
     def _append_graph(
         self,
         tasks: list[TaskState],
         t: float,
-        client: str | None,
-        stimulus_id: str | None,
-        *,
-        snapshot: bool,
+        client: str | None = None,
+        stimulus_id: str | None = None,
     ) -> None:
-        append = self._buffer.append
+        """Append the tasks of a client's graph, or those that exist without a client."""
+        exist = client is None
+        append, check_keys = self._buffer.append, self._check_keys
         spans = self._seen_spans
         with_tasks = "task" in self._kinds
-        as_it_is = not self._buffer.keys_as_text
         for task in tasks:
             group = task.group
             span_id = getattr(group, "span_id", None)
             if span_id not in spans:
                 self._record_span(span_id)
+            key = task.key
+            others = [other.key for other in task.dependencies] if task.dependencies else ()
+            if others or key.__class__ is not str:
+                check_keys((key, *others))  # data that a client has scattered are in no graph
             if not with_tasks:
                 continue
-            on = task.processing_on if snapshot else None
-            others = [other.key for other in task.dependencies] if task.dependencies else ()
+            on = task.processing_on if exist else None
             priority, annotations = task.priority, None
             if task.annotations:
                 try:
                     annotations = plain(task.annotations)
                 except Exception as error:  # noqa: BLE001 - users' objects may raise anything
                     annotations = f"<cannot be encoded: {type(error).__name__}>"
+            if not priority or type(priority[0]) is not int:
+                priority = plain(priority)
             values = (
-                task.key if as_it_is else str(task.key),
-                task.prefix.name,
-                group.name,
-                others if as_it_is else list(map(str, others)),
-                priority if priority and type(priority[0]) is int else plain(priority),
-                annotations,
-                span_id,
-                client,
-                stimulus_id,
-                task.state if snapshot else None,
-                on.address if on else None,
-                task.run_id if on else None,
-            )
+                key, task.prefix.name, group.name, others, priority, annotations, span_id,
+                client, stimulus_id, task.state if exist else None,
+                on.address if on else None, task.run_id if on else None,
+            )  # fmt: skip
             append(("task", t, 1, values))
 
-    def _check_keys(self, tasks: Sequence[TaskState]) -> None:
-        if not self._odd_keys_entered and _have_odd_keys(tasks):
-            self._odd_keys_entered = self._buffer.keys_as_text = True
+    def _check_keys(self, keys: Iterable[Any]) -> None:
+        for key in keys:
+            if key.__class__ is not str and needs_text(key):
+                self._odd_keys_entered = self._buffer.keys_as_text = True
 
     def _record_span(self, span_id: str | None) -> None:
         """Record a span and its parents when its first task enters."""
@@ -584,16 +511,15 @@ class RecorderPlugin(SchedulerPlugin):
             self._seen_spans.add(span_id)
             span = extension.spans.get(span_id) if extension else None
             parent = span.parent.id if span and span.parent else None
-            if span is not None and "span" in self._kinds:
+            if span is not None:
                 self._record("span", span_id=span_id, span_name=span.name, parent_id=parent)
             span_id = parent
 
     def _sample(self) -> None:
-        if not self._attached or "worker_sample" not in self._kinds:
-            return
-        samples = list(map(sample, self._scheduler.workers.values()))
-        if samples:
-            self._buffer.append(("worker_sample", time(), len(samples), samples))
+        workers = self._scheduler.workers.values()
+        if workers and "worker_sample" in self._kinds:
+            samples = list(map(worker_sample, workers))
+            self._append(("worker_sample", time(), len(samples), samples))
 
     def _take_profile(self) -> None:
         """Record the profile of the scheduler's event loop."""
@@ -619,15 +545,11 @@ class RecorderPlugin(SchedulerPlugin):
 
     # -- clients and workers at the end --------------------------------------------------
 
-    def when_all_left(self, callback: Callable[[], None]) -> None:
-        """Call a function when all workers and clients of a closing scheduler have left."""
-        self._on_all_left = callback
-
-    def _check_all_left(self, scheduler: Scheduler) -> None:
-        if self._closing and not scheduler.workers and not _clients(scheduler):
+    def _check_all_left(self) -> None:
+        if self._closing and not self._scheduler.workers and not _clients(self._scheduler):
             self._all_left.set()
-            if self._on_all_left is not None:
-                self._on_all_left()
+            if self.on_all_left is not None:
+                self.on_all_left()
 
     async def _wait_until_all_left(self) -> None:
         self._last_pull_waits.set()
@@ -648,24 +570,6 @@ class RecorderPlugin(SchedulerPlugin):
 def _clients(scheduler: Scheduler) -> list[str]:
     """Return the clients, without Dask's placeholder for `fire_and_forget`."""
     return [client for client in scheduler.clients if client != "fire-and-forget"]
-
-
-#: Types of metrics, unless a user's code computes them with numpy.
-_NUMBERS = frozenset({float, int})
-
-
-def _have_odd_keys(tasks: Sequence[TaskState]) -> bool:
-    """Return whether keys of tasks or of their dependencies need text."""
-    for task in tasks:
-        key = task.key
-        if key.__class__ is not str and needs_text(key):
-            return True
-        if task.dependencies:
-            # Data that a client has scattered are in no graph.
-            for other in task.dependencies:
-                if other.key.__class__ is not str and needs_text(other.key):
-                    return True
-    return False
 
 
 def operation_name(operation: str, trace_id: str) -> str:

@@ -45,16 +45,8 @@ Pull = Callable[[int], Awaitable[dict[str, Any]]]
 
 
 async def pump(pull: Pull, writer: Writer) -> str:
-    """Pull batches and write them until the recording ends.
-
-    A batch is acknowledged, by the next pull, when it is in the trace.
-
-    Returns
-    -------
-    str
-        How the recording ended.
-    """
-    received = 0
+    """Pull batches and write them until the recording ends; return how it ended."""
+    received = 0  # a batch is acknowledged, by the next pull, when it is in the trace
     while True:
         answer = await pull(received)
         batches = [tuple(batch) for batch in answer["batches"]]
@@ -68,16 +60,9 @@ async def pump(pull: Pull, writer: Writer) -> str:
 def header(
     trace_id: str, settings: Settings, clock_offset_seconds: float, facts: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the header of a trace.
+    """Return the header of a trace with `facts` about the scheduler.
 
-    Parameters
-    ----------
-    trace_id : str
-    settings : Settings
-    clock_offset_seconds : float
-        Clock of the recording process minus the scheduler's.
-    facts : dict
-        Fields about the scheduler.
+    The offset is the clock of the recording process minus the scheduler's.
     """
     return {
         "kind": "header",
@@ -92,12 +77,12 @@ def header(
 def log_end(writer: Writer, ending: str) -> None:
     """Log what a trace contains and how its recording ended."""
     logger.log(
-        logging.INFO if ending and not writer.dropped_by_kind else logging.WARNING,
+        logging.INFO if ending and not writer.state.dropped_by_kind else logging.WARNING,
         "roast: %s has %d records in %d bytes; %d records were dropped; %s",
         writer.target,
-        writer.records_by_kind.total(),
-        writer.nbytes,
-        writer.dropped_by_kind.total(),
+        writer.state.records_by_kind.total(),
+        writer.state.nbytes,
+        writer.state.dropped_by_kind.total(),
         ending or "the recording did not end in order",
     )
 
@@ -105,23 +90,12 @@ def log_end(writer: Writer, ending: str) -> None:
 class SchedulerRecording:
     """A recording inside a scheduler's process, until the scheduler closes.
 
-    Parameters
-    ----------
-    scheduler : Scheduler
-    target : str
-        A file or a folder on the scheduler's host.
-    settings : Settings
-    retain_root : str, optional
-        Folder of all traces that ``retain_limit_bytes`` counts together.
+    The target is a file or a folder on the scheduler's host, `retain_root` the folder of all
+    traces that ``retain_limit_bytes`` counts together.
     """
 
     def __init__(
-        self,
-        scheduler: Scheduler,
-        target: str,
-        settings: Settings,
-        *,
-        retain_root: str | None = None,
+        self, scheduler: Scheduler, target: str, settings: Settings, *, retain_root: str
     ) -> None:
         trace_id = uuid.uuid4().hex
         worker_plugin = pickled_worker_plugin(trace_id, settings)
@@ -136,19 +110,13 @@ class SchedulerRecording:
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Open the trace and attach the recorder.
-
-        Raises
-        ------
-        ValueError, OSError
-            If no trace can be written to the target.
-        """
+        """Attach the recorder; raise ValueError or OSError if no trace can be written."""
         await self._writer.open()
         await self._plugin.start(self._scheduler)
-        self._plugin.when_all_left(self._finish_now)
+        self._plugin.on_all_left = self._finish_now
         self._scheduler.add_plugin(self._plugin, name=self._plugin.name)
         self._running = asyncio.create_task(self._run())
-        atexit.register(self._finish_now)
+        atexit.register(self._finish_at_exit)
         logger.info("roast: recording to %s", self._writer.target)
 
     async def _run(self) -> None:
@@ -163,34 +131,29 @@ class SchedulerRecording:
         except Exception:
             logger.exception("roast: recording to %s has ended", self._writer.target)
 
-    def _finish_now(self) -> None:
-        """Write what is left, when nothing can be awaited any more.
+    def _finish_at_exit(self) -> None:
+        # Dask's own exit closes a cluster whose loop is running in another thread.
+        if self._running is not None and not self._running.get_loop().is_running():
+            self._finish_now()
 
-        The scheduler's event loop may end with its current step.
-        """
+    def _finish_now(self) -> None:
+        """Write what is left, because the scheduler's event loop may end any moment."""
         running, self._running = self._running, None
         if running is None:
             return
         batches, ending = self._plugin.pull_rest()
         self._writer.finish_now(batches, time(), ending)
-        # The loop of the task may be closed.
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(RuntimeError):  # the loop of the task may be closed
             running.cancel()
         self._log_end(ending)
 
     def _log_end(self, ending: str) -> None:
-        atexit.unregister(self._finish_now)
+        atexit.unregister(self._finish_at_exit)
         log_end(self._writer, ending)
 
 
 def rescue_order(client: Client, trace_id: str, clock_offset_seconds: float) -> Any:
-    """Return what another process needs to connect to the recorder of a client.
-
-    Returns
-    -------
-    dict or None
-        None if another process cannot connect.
-    """
+    """Return what another process needs to connect to a client's recorder, or None."""
     scheduler: Any = client.scheduler
     address = str(scheduler.address)
     if address.startswith("inproc://"):
@@ -210,16 +173,8 @@ def rescue_order(client: Client, trace_id: str, clock_offset_seconds: float) -> 
 def fetch_rest(writer: Any, order: dict[str, Any]) -> bool:
     """End a recording whose client is gone: write the remaining batches and the trailer.
 
-    Parameters
-    ----------
-    writer : roast_recorder.writer.process.BatchWriter
-    order : dict
-        From :func:`rescue_order`.
-
-    Returns
-    -------
-    bool
-        Whether everything was fetched.
+    The writer is a :class:`roast_recorder.writer.segments.Segments`, the order comes from
+    :func:`rescue_order`. Return whether everything was fetched.
     """
     # Failed connections are expected here, and are reported by the return value.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -238,7 +193,7 @@ async def _fetch(writer: Any, order: dict[str, Any]) -> None:
         await detach(ending="the client has gone")
         ending = ""
         while not ending:
-            answer = await pull(received=writer.received)
+            answer = await pull(received=writer.state.received)
             writer.write_batches(answer["batches"])
             ending = answer["ending"]
         writer.finish(time() - order["clock_offset_seconds"], ending)

@@ -6,13 +6,12 @@ that :mod:`roast_schemas.records` declares. Both ends run the recorder's own cod
 
 A batch has two parts:
 
-* **Transitions** are the values of one flat list, one transition after another; a tuple for
-  each would cost as much again, most of it in the garbage collector. Each begins with
-  :data:`TRANSITION`. A transition to ``processing`` continues with the first two values of
-  :data:`ATTEMPT`, a transition from ``processing`` with all of them.
+* **Transitions** are the values of one flat list, one transition after another. Each begins
+  with :data:`TRANSITION`. A transition to ``processing`` continues with the first two values
+  of :data:`ATTEMPT`, a transition from ``processing`` with all of them.
 * **Rows** of all other kinds are tuples ``(kind, t, number of records, content)``. The
-  content is a dict of the fields of one record, the values that :data:`LAYOUTS` names, what
-  :func:`pack_log` returns for a kind of :data:`LOG_LAYOUTS`, or what :func:`pack` returns.
+  content is what the kind's decoder takes; of kinds without a decoder, a dict of the fields
+  of one record or what :func:`pack` returns.
 
 The encoding is :mod:`marshal`. It is as fast as the fastest encoders of JSON, half as large
 because it writes an object only once, supports sets, bytes and tuples, and every cluster
@@ -30,7 +29,10 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from distributed.scheduler import WorkerState
 
 Record = dict[str, Any]
 Row = tuple[Any, ...]
@@ -38,84 +40,23 @@ Row = tuple[Any, ...]
 #: Called with the kind, time and number of records that could not be encoded.
 Lose = Callable[[str, float, int], None]
 
-#: Values of every transition.
-TRANSITION: Final = ("t", "key", "start", "finish", "stimulus_id")
-
-#: Values of an attempt: the first two when it starts, all when it ends. ``failure`` is a
-#: dict with ``exception``, ``traceback`` and ``cause``, or None.
-ATTEMPT: Final = (
-    "worker", "run_id", "thread", "nbytes", "typename", "startstops", "failure",
-)  # fmt: skip
-
-#: Values of a worker sample after those of :data:`LAYOUTS`: the ``metrics`` of its record.
-WORKER_METRICS: Final = (
-    "cpu", "memory", "managed_bytes", "spilled_memory", "spilled_disk", "ready",
-    "event_loop_interval", "num_fds", "incoming_bytes", "outgoing_bytes",
-    "host_net_read_bps", "host_net_write_bps", "host_disk_read_bps", "host_disk_write_bps",
-)  # fmt: skip
-
-#: Values of rows whose kind is too frequent for a dict of fields. Samples of all workers at
-#: one tick are one row: a list of such tuples.
-LAYOUTS: Final = {
-    "task": (
-        "key", "prefix", "group", "dependencies", "priority", "annotations", "span_id",
-        "client", "stimulus_id", "state", "worker", "run_id",
-    ),
-    "fine_metric": ("worker", "server_id", "deltas"),
-    "profile": ("worker", "server_id", "packed"),
-    "worker_sample": (
-        "worker", "server_id", "memory_limit", "nthreads", "processing", "executing",
-        "occupancy", "nbytes", "last_seen",
-    ),
-}  # fmt: skip
-
-_TASK: Final = ("kind", "t", *LAYOUTS["task"])
-
-#: Values of each entry of a worker's logs.
-LOG_LAYOUTS: Final = {
-    "worker_transition": ("key", "start", "finish", "state", "stimulus_id", "t"),
-    "transfer": ("incoming", "start_t", "t", "peer", "nbytes", "keys", "sent_bytes"),
-    "spill": ("key", "start", "finish", "nbytes", "disk_bytes", "t"),
-}
-
 #: Supported by every Python since 3.4.
 MARSHAL_VERSION: Final = 4
-
-#: The text of an object that no other rule covers is cut at this length.
-MAX_TEXT_LENGTH: Final = 1000
-
-#: A larger array of numbers is replaced by its shape.
-MAX_ARRAY_SIZE: Final = 10_000
-
-#: Deeper nesting is replaced by "…".
-MAX_DEPTH: Final = 20
-
-#: Rebuilding a row of more containers would block the scheduler for too long.
-MAX_CONTAINERS: Final = 200_000
 
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZLIB_MAGIC: Final = b"\x78"
 
 
-# -- encoding, on the scheduler ----------------------------------------------------------
+# -- batches -----------------------------------------------------------------------------
 
 
 def encode(
     transitions: list[Any], rows: Iterable[Row], lose: Lose, *, keys_as_text: bool = False
 ) -> bytes:
-    """Encode a batch.
+    """Encode a batch; call `lose` for each row that cannot be encoded and is left out.
 
-    Parameters
-    ----------
-    transitions : list
-        A flat list, as described above.
-    rows : iterable of tuple
-        Dicts of fields may contain anything: sets, numpy scalars, users' objects. Values
-        that JSON lacks are replaced by the nearest plain value or by their text.
-    lose : callable
-        Called for each row that cannot be encoded and is left out.
-    keys_as_text : bool
-        Whether some keys :func:`need text <needs_text>`.
+    `keys_as_text` means that some keys :func:`need text <needs_text>`. Dicts of fields may
+    contain anything: :func:`plain` replaces what JSON lacks.
     """
     if keys_as_text:
         transitions = [
@@ -123,12 +64,13 @@ def encode(
             for t, key, *others in split_transitions(transitions)
             for value in (t, str(key), *others)
         ]
+        rows = map(_with_text_keys, rows)
     sound = []
     for row in rows:
         if type(row[3]) is dict:
-            kind, t, count, content = row
+            kind, t, count, fields = row
             try:
-                row = (kind, t, count, plain(content))  # noqa: PLW2901
+                row = (kind, t, count, plain(fields))  # noqa: PLW2901
             except Exception:  # noqa: BLE001 - users' objects may raise anything
                 lose(kind, t, count)
                 continue
@@ -136,40 +78,33 @@ def encode(
     # One odd value makes marshal refuse the whole batch, so check each row only then.
     with contextlib.suppress(Exception):
         return marshal.dumps((transitions, sound), MARSHAL_VERSION)
-    return _encode_one_by_one(transitions, sound, lose)
-
-
-def _encode_one_by_one(transitions: list[Any], rows: list[Row], lose: Lose) -> bytes:
-    """Encode a batch that has values which marshal refuses."""
-    kept_transitions: list[Any] = []
-    for transition in split_transitions(transitions):
-        copy = _encodable(transition)
-        if copy is None:
-            lose("transition", transition[0], 1)
-        else:
-            kept_transitions.extend(copy)
-    kept_rows = []
-    for row in rows:
-        copy = _encodable(row)
-        if copy is None:
+    kept: tuple[list[Any], list[Row]] = [], []
+    for row in all_rows(transitions, sound):
+        encodable = _encodable(row)
+        if encodable is None:
             lose(*row[:3])
+        elif row[0] == "transition":
+            kept[0].extend(encodable[3])
         else:
-            kept_rows.append(copy)
-    with contextlib.suppress(ValueError):
-        return marshal.dumps((kept_transitions, kept_rows), MARSHAL_VERSION)
-    # Each row alone is nested as deeply as marshal permits; inside a batch it is too deep.
-    for counted in contents(kept_transitions, kept_rows):
-        lose(*counted)
-    return marshal.dumps(([], []), MARSHAL_VERSION)
+            kept[1].append(encodable)
+    return marshal.dumps(kept, MARSHAL_VERSION)
+
+
+def _with_text_keys(row: Row) -> Row:
+    if row[0] != "task":
+        return row
+    key, prefix, group, dependencies, *others = row[3]
+    return (*row[:3], (str(key), prefix, group, list(map(str, dependencies)), *others))
 
 
 def _encodable(row: Row) -> Row | None:
-    """Return a row that marshal can encode, or None."""
-    for candidate in (lambda: row, lambda: _rebuilt(row)):
+    """Return a row, or else a copy of it, that marshal can encode; None if it cannot."""
+    for copy in (tuple, _rebuilt):
         with contextlib.suppress(Exception):
-            found: Row = candidate()
-            marshal.dumps(found, MARSHAL_VERSION)
-            return found
+            candidate: Row = copy(row)
+            # As deep as in a batch, because marshal limits the depth of nesting.
+            marshal.dumps(([], [candidate]), MARSHAL_VERSION)
+            return candidate
     return None
 
 
@@ -194,64 +129,8 @@ def compress(batch: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=1).compress(batch)
 
 
-#: Types of the elements of a tuple key that marshal keeps as they are.
-_PLAIN_PARTS = frozenset({str, int})
-
-
-def needs_text(key: Any) -> bool:
-    """Return whether a key that is no `str` must be encoded as its text.
-
-    marshal encodes the memory of a numpy number, which is a buffer, as bytes.
-    """
-    return type(key) is not tuple or not _PLAIN_PARTS.issuperset(map(type, key))
-
-
-# -- content of rows that workers send ---------------------------------------------------
-
-
-def pack(records: list[Record]) -> bytes:
-    """Encode the fields of several records, so that the scheduler only passes on bytes."""
-    text = json.dumps(records, default=str, ensure_ascii=False)
-    return zlib.compress(text.encode("utf-8", "replace"), 1)
-
-
-def unpack(packed: bytes) -> list[Record]:
-    """Decode what :func:`pack` returned."""
-    # NaN and infinity are no JSON, though Python writes them.
-    records: list[Record] = json.loads(zlib.decompress(packed), parse_constant=lambda _: None)
-    return records
-
-
-def pack_log(worker: str, server_id: str, delay_seconds: float, values: list[Any]) -> bytes:
-    """Encode entries of a worker's log.
-
-    Parameters
-    ----------
-    worker, server_id : str
-    delay_seconds : float
-        What is to be added to times of the worker's clock for those of the scheduler's.
-    values : list
-        Flat: for each entry the values that :data:`LOG_LAYOUTS` names.
-
-    Raises
-    ------
-    ValueError
-        If a value cannot be encoded.
-    """
-    return marshal.dumps((worker, server_id, delay_seconds, values), MARSHAL_VERSION)
-
-
-# -- decoding, in the writing process ----------------------------------------------------
-
-
 def decode(batch: bytes) -> tuple[list[Any], list[Row]]:
-    """Decode a batch, compressed or not, into its transitions and rows.
-
-    Raises
-    ------
-    ValueError
-        If these bytes are no batch.
-    """
+    """Decode a batch, compressed or not; raise ValueError if these bytes are none."""
     try:
         if batch[:4] == _ZSTD_MAGIC:
             import zstandard
@@ -266,30 +145,65 @@ def decode(batch: bytes) -> tuple[list[Any], list[Row]]:
 
 
 def records(batch: bytes) -> Iterator[Record]:
-    """Decode a batch into records.
+    """Decode a batch into records with ``kind`` and ``t``, without null fields.
 
-    Yields
-    ------
-    dict
-        A record with ``kind`` and ``t``. Null fields are left out. Transitions keep their
-        order, so do the other records, and both are merged by time. A row that cannot be
-        read becomes a ``loss``.
-
-    Raises
-    ------
-    ValueError
-        If these bytes are no batch.
+    Transitions keep their order, so do the other records, and both are merged by time. A
+    row that cannot be read becomes a ``loss``.
     """
     transitions, rows = decode(batch)
-    moved = _decoded(
-        split_transitions(transitions), _transition, lambda values: ("transition", values[0], 1)
-    )
-    others = _decoded(rows, _row, itemgetter(0, 1, 2))
+    moved, others = _decoded(all_rows(transitions, ())), _decoded(rows)
     return heapq.merge(moved, others, key=itemgetter("t"))
+
+
+def _decoded(rows: Iterable[Row]) -> Iterator[Record]:
+    for kind, t, count, content in rows:
+        try:
+            if kind == "transition":
+                yield _transition(kind, content)
+                continue
+            found = list(_DECODERS.get(kind, _fields)(kind, t, content))
+        except Exception as error:  # noqa: BLE001 - users can put anything into a graph
+            # One bad row must not cost the others.
+            reason = f"impossible to read: {type(error).__name__}"
+            found = [{"kind": "loss", "t": t, **loss(reason, kind, count, t, t)}]
+        yield from found
+
+
+def _present(record: Record) -> Record:
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def all_rows(transitions: list[Any], rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the transitions of a batch in the form of rows, then its rows."""
+    for values in split_transitions(transitions):
+        yield "transition", values[0], 1, values
+    yield from rows
+
+
+def count_records(batch: bytes) -> Counter[str]:
+    """Count the records of an encoded batch by kind."""
+    counts: Counter[str] = Counter()
+    for kind, _, count, _ in all_rows(*decode(batch)):
+        counts[kind] += count
+    return counts
+
+
+# -- transitions -------------------------------------------------------------------------
+
+#: Values of every transition.
+TRANSITION: Final = ("t", "key", "start", "finish", "stimulus_id")
+
+#: Values of an attempt: the first two when it starts, all when it ends. ``failure`` is a
+#: dict with ``exception``, ``traceback`` and ``cause``, or None.
+ATTEMPT: Final = (
+    "worker", "run_id", "thread", "nbytes", "typename", "startstops", "failure",
+)  # fmt: skip
 
 
 def split_transitions(transitions: list[Any]) -> Iterator[Row]:
     """Split the flat list of transitions."""
+    # It is flat because a tuple for each transition would double the cost of the hook, most
+    # of it in the garbage collector.
     values = iter(transitions)
     for transition in zip(*[values] * len(TRANSITION), strict=True):
         _, _, start, finish, _ = transition
@@ -301,48 +215,130 @@ def split_transitions(transitions: list[Any]) -> Iterator[Row]:
             yield transition
 
 
-def contents(transitions: list[Any], rows: Iterable[Row]) -> Iterator[tuple[str, float, int]]:
-    """Yield kind, time and number of records of each transition and row."""
-    for values in split_transitions(transitions):
-        yield "transition", values[0], 1
-    for kind, t, count, _ in rows:
-        yield kind, t, count
+def _transition(kind: str, values: Row) -> Record:
+    t, key, start, finish, stimulus_id, *attempt = values
+    record: Record = {
+        "kind": kind,
+        "t": round(t, 6),  # a float has no more digits for seconds since 1970
+        "key": text(key),
+        "start": start,
+        "finish": finish,
+        "stimulus_id": stimulus_id,
+    }
+    if attempt:  # most transitions have none, and an empty loop costs a third more
+        for name, value in zip(ATTEMPT, attempt, strict=False):
+            if name == "failure" and value:
+                record.update((part, text(of)) for part, of in value.items() if of is not None)
+            elif value is not None and (value or name != "startstops"):
+                record[name] = value
+    return record
 
 
-def count_records(batch: bytes) -> Counter[str]:
-    """Count the records of an encoded batch by kind."""
-    counts: Counter[str] = Counter()
-    for kind, _, count in contents(*decode(batch)):
-        counts[kind] += count
-    return counts
+_PLAIN_PARTS = frozenset({str, int})
 
 
-def key_text(key: Any) -> str:
-    """Return a key as text: Dask's string, or ``str(key)`` of a tuple."""
-    value = key if isinstance(key, str) else str(key)
-    # Not by way of `text`: this runs for every key of a trace.
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+def needs_text(key: Any) -> bool:
+    """Return whether a key that is no `str` must be encoded as its text."""
+    # marshal encodes the memory of a numpy number, which is a buffer, as bytes.
+    return type(key) is not tuple or not _PLAIN_PARTS.issuperset(map(type, key))
 
 
-def text(value: str) -> str:
-    """Return a text as valid Unicode."""
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+def text(value: Any) -> str:
+    """Return the text of a key or a name as valid Unicode."""
+    found = value if isinstance(value, str) else str(value)
+    return found if found.isascii() else found.encode("utf-8", "replace").decode()
 
 
-def _decoded(
-    rows: Iterable[Row],
-    decoder: Callable[[Row], Iterable[Record]],
-    about: Callable[[Row], tuple[str, float, int]],
-) -> Iterator[Record]:
-    for row in rows:
-        try:
-            found = decoder(row)
-        except Exception as error:  # noqa: BLE001 - users can put anything into a graph
-            # One bad row must not cost the others.
-            kind, t, count = about(row)
-            reason = f"impossible to read: {type(error).__name__}"
-            found = [{"kind": "loss", "t": t, **loss(reason, kind, count, t, t)}]
-        yield from found
+# -- rows that the scheduler makes: their values, and the records that they become -------
+
+#: Values of a task.
+TASK: Final = (
+    "key", "prefix", "group", "dependencies", "priority", "annotations", "span_id", "client",
+    "stimulus_id", "state", "worker", "run_id",
+)  # fmt: skip
+
+
+_NAMES_OF_TASK: Final = ("kind", "t", *TASK)
+
+
+def _task(kind: str, t: float, values: Row) -> list[Record]:
+    named = zip(_NAMES_OF_TASK, (kind, t, *values), strict=True)
+    record = {name: value for name, value in named if value is not None}
+    for name in ("key", "prefix", "group"):
+        record[name] = text(record[name])
+    record["dependencies"] = list(map(text, record["dependencies"]))
+    return [record]
+
+
+#: Values of a sample of a worker; those of :data:`WORKER_METRICS` follow.
+WORKER_SAMPLE: Final = (
+    "worker", "server_id", "memory_limit", "nthreads", "processing", "executing",
+    "occupancy", "nbytes", "last_seen",
+)  # fmt: skip
+
+#: The ``metrics`` of a sample, None if the worker did not report them.
+WORKER_METRICS: Final = (
+    "cpu", "memory", "managed_bytes", "spilled_memory", "spilled_disk", "ready",
+    "event_loop_interval", "num_fds", "incoming_bytes", "outgoing_bytes",
+    "host_net_read_bps", "host_net_write_bps", "host_disk_read_bps", "host_disk_write_bps",
+)  # fmt: skip
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+def worker_sample(worker: WorkerState) -> Row:
+    """Return the values of a sample, from the worker's last heartbeat."""
+    # A dict of fields would cost half as much again, which matters with thousands of workers.
+    metrics = worker.metrics
+    spilled = metrics.get("spilled_bytes", _NOTHING)
+    transfer = metrics.get("transfer", _NOTHING)
+    net = metrics.get("host_net_io", _NOTHING)
+    disk = metrics.get("host_disk_io", _NOTHING)
+    return (
+        worker.address, worker.server_id, worker.memory_limit, worker.nthreads,
+        len(worker.processing), len(worker.executing), worker.occupancy, worker.nbytes,
+        worker.last_seen,
+        metrics.get("cpu"), metrics.get("memory"), metrics.get("managed_bytes"),
+        spilled.get("memory"), spilled.get("disk"),
+        metrics.get("task_counts", _NOTHING).get("ready", 0),
+        metrics.get("event_loop_interval"), metrics.get("num_fds"),
+        transfer.get("incoming_bytes"), transfer.get("outgoing_bytes"),
+        net.get("read_bps"), net.get("write_bps"),
+        disk.get("read_bps"), disk.get("write_bps"),
+    )  # fmt: skip
+
+
+def _worker_samples(kind: str, t: float, samples: list[Row]) -> Iterator[Record]:
+    """Yield the samples of all workers at one tick."""
+    for values in samples:
+        fields = dict(zip(WORKER_SAMPLE, values, strict=False))
+        metrics = zip(WORKER_METRICS, values[len(WORKER_SAMPLE) :], strict=True)
+        fields["metrics"] = _present(dict(metrics))
+        yield _present({"kind": kind, "t": t, **fields})
+
+
+def _fine_metrics(kind: str, t: float, content: Row) -> Iterator[Record]:
+    """Yield a record for each delta of a worker's heartbeat.
+
+    A delta's name is (context, span_id, prefix, activity, unit) inside tasks and
+    (context, activity, unit) outside of them.
+    """
+    worker, server_id, deltas = content
+    for (context, *within_task, activity, unit), delta in deltas.items():
+        span_id, prefix = within_task if len(within_task) == 2 else (None, None)
+        record = {
+            "kind": kind,
+            "t": t,
+            "worker": worker,
+            "server_id": server_id,
+            "context": str(context),
+            "span_id": span_id,
+            "prefix": prefix and text(prefix),
+            "activity": text(activity),
+            "unit": str(unit),
+            "delta": delta,
+        }
+        yield _present(record)
 
 
 def loss(reason: str, record_kind: str, records: int, start_t: float, stop_t: float) -> Record:
@@ -356,166 +352,88 @@ def loss(reason: str, record_kind: str, records: int, start_t: float, stop_t: fl
     }
 
 
-def _present(record: Record) -> Record:
-    return {name: value for name, value in record.items() if value is not None}
+# -- rows that workers send --------------------------------------------------------------
 
 
-def _transition(values: Row) -> list[Record]:
-    t, key, start, finish, stimulus_id, *attempt = values
-    record: Record = {
-        "kind": "transition",
-        # A float has no more digits for seconds since 1970.
-        "t": round(t, 6),
-        "key": key_text(key),
-        "start": start,
-        "finish": finish,
-        "stimulus_id": stimulus_id,
-    }
-    if attempt:  # most transitions have none, and an empty loop costs a third more
-        for name, value in zip(ATTEMPT, attempt, strict=False):
-            if name == "failure" and value:
-                record.update((part, text(of)) for part, of in value.items() if of is not None)
-            elif value is not None and (value or name != "startstops"):
-                record[name] = value
-    return [record]
+def pack(records: list[Record]) -> bytes:
+    """Encode the fields of several records, so that the scheduler only passes on bytes."""
+    packed = json.dumps(records, default=str, ensure_ascii=False)
+    return zlib.compress(packed.encode("utf-8", "replace"), 1)
 
 
-def _row(row: Row) -> Iterable[Record]:
-    kind, t, _, content = row
-    if decoder := _DECODERS.get(kind):
-        return decoder(kind, t, content)
-    if type(content) is dict:
-        return [_present({"kind": kind, "t": t, **content})]
-    return [_present({"kind": kind, "t": t, **fields}) for fields in unpack(content)]
+def unpack(packed: bytes) -> list[Record]:
+    """Decode what :func:`pack` returned."""
+    # NaN and infinity are no JSON, though Python writes them.
+    records: list[Record] = json.loads(zlib.decompress(packed), parse_constant=lambda _: None)
+    return records
 
 
-def _task(kind: str, t: float, content: Row) -> list[Record]:
-    values = zip(_TASK, (kind, t, *content), strict=True)
-    record = {name: value for name, value in values if value is not None}
-    record["key"] = key_text(record["key"])
-    record["prefix"] = text(record["prefix"])
-    record["group"] = key_text(record["group"])
-    record["dependencies"] = list(map(key_text, record["dependencies"]))
-    return [record]
+def _fields(kind: str, t: float, content: Any) -> Iterator[Record]:
+    for fields in [content] if type(content) is dict else unpack(content):
+        yield _present({"kind": kind, "t": t, **fields})
 
 
-def _fine_metrics(kind: str, t: float, content: Row) -> list[Record]:
-    """Return a record for each delta of a heartbeat.
-
-    A delta's name is (context, span_id, prefix, activity, unit) inside tasks and
-    (context, activity, unit) outside of them.
-    """
-    worker, server_id, deltas = content
-    found = []
-    for name, delta in deltas.items():
-        context, *within_task, activity, unit = name
-        span_id, prefix = within_task if len(within_task) == 2 else (None, None)
-        record = {
-            "kind": kind,
-            "t": t,
-            "worker": worker,
-            "server_id": server_id,
-            "context": str(context),
-            "span_id": span_id,
-            "prefix": prefix and text(str(prefix)),
-            "activity": text(str(activity)),
-            "unit": str(unit),
-            "delta": delta,
-        }
-        found.append(_present(record))
-    return found
-
-
-def _profiles(kind: str, t: float, content: Row) -> list[Record]:
-    """Return a record for each prefix, and a loss for the trees that were too large."""
+def _profiles(kind: str, t: float, content: Row) -> Iterator[Record]:
+    """Yield a record for each prefix, and a loss for trees that were too large."""
     worker, server_id, packed = content
     profile = {"kind": kind, "t": t, "worker": worker, "server_id": server_id}
-    return [
-        _present({**({"kind": "loss", "t": t} if "reason" in fields else profile), **fields})
-        for fields in unpack(packed)
-    ]
+    for fields in unpack(packed):
+        about = {"kind": "loss", "t": t} if "reason" in fields else profile
+        yield _present({**about, **fields})
 
 
-def _worker_samples(kind: str, t: float, content: list[Row]) -> list[Record]:
-    """Return a record for each worker at one tick."""
-    names = LAYOUTS[kind]
-    found = []
-    for values in content:
-        record = {"kind": kind, "t": t, **dict(zip(names, values, strict=False))}
-        metrics = zip(WORKER_METRICS, values[len(names) :], strict=True)
-        record["metrics"] = {name: value for name, value in metrics if value is not None}
-        found.append(_present(record))
-    return found
-
-
-def _log(kind: str, _: float, packed: bytes) -> list[Record]:
-    """Return the records of a worker's log."""
-    worker, server_id, delay, values = marshal.loads(packed)  # noqa: S302 - from its plugin
-    entries = zip(*[iter(values)] * len(LOG_LAYOUTS[kind]), strict=True)
-    about = {"kind": kind, "worker": worker, "server_id": server_id}
-    return [
-        _present({**about, **fields, "t": round(fields["t"], 6)})
-        for fields in _LOG_DECODERS[kind](entries, worker, delay)
-    ]
-
-
-def _worker_transitions(entries: Iterable[Row], _worker: str, delay: float) -> Iterator[Record]:
-    """Yield the steps of worker transitions.
-
-    A transition by way of ``released`` is logged once more after its steps, as a whole:
-    from a state that the task has left already.
-    """
-    before_key, before_state = None, None
-    for key, start, finish, state, stimulus_id, t in entries:
-        comes_back = before_state == "forgotten" and start == "released"
-        is_summary = key == before_key and start != before_state and not comes_back
-        before_key, before_state = key, state
-        if not is_summary:
-            yield {
-                "t": t + delay,
-                "key": key_text(key),
-                "start": start,
-                "finish": finish,
-                "state": None if state == finish else state,
-                "stimulus_id": text(stimulus_id),
-            }
-
-
-def _transfers(entries: Iterable[Row], worker: str, _delay: float) -> Iterator[Record]:
-    """Yield transfers, whose times Dask has converted to the scheduler's clock."""
-    for incoming, start_t, stop_t, peer, nbytes, keys, sent_bytes in entries:
-        source, destination = (peer, worker) if incoming else (worker, peer)
-        yield {
-            "t": stop_t,
-            "start_t": start_t,
-            "stop_t": stop_t,
-            "source": source,
-            "destination": destination,
-            "nbytes": nbytes,
-            "keys": {text(key): nbytes for key, nbytes in keys.items()},
-            "measured": None if sent_bytes is None else {"sent_bytes": sent_bytes},
-        }
-
-
-def _spills(entries: Iterable[Row], _worker: str, delay: float) -> Iterator[Record]:
-    for key, start, finish, nbytes, disk_bytes, t in entries:
-        yield {
-            "t": t + delay,
-            "key": key_text(key),
-            "start": start,
-            "finish": finish,
-            "nbytes": nbytes,
-            "measured": None if disk_bytes is None else {"disk_bytes": disk_bytes},
-        }
-
-
-_LOG_DECODERS: Final[dict[str, Callable[[Iterable[Row], str, float], Iterator[Record]]]] = {
-    "worker_transition": _worker_transitions,
-    "transfer": _transfers,
-    "spill": _spills,
+#: Values of each entry of a worker's logs.
+LOG_LAYOUTS: Final = {
+    "worker_transition": ("key", "start", "finish", "state", "stimulus_id", "t"),
+    "transfer": ("incoming", "start_t", "t", "peer", "nbytes", "keys", "sent_bytes"),
+    "spill": ("key", "start", "finish", "nbytes", "disk_bytes", "t"),
 }
 
-_DECODERS: Final[dict[str, Callable[[str, float, Any], list[Record]]]] = {
+
+def pack_log(worker: str, server_id: str, delay_seconds: float, values: list[Any]) -> bytes:
+    """Encode entries of a worker's log; raise ValueError if a value cannot be encoded.
+
+    `values` is flat: for each entry those that :data:`LOG_LAYOUTS` names. The delay is added
+    to times of the worker's clock for those of the scheduler's.
+    """
+    return marshal.dumps((worker, server_id, delay_seconds, values), MARSHAL_VERSION)
+
+
+def _log(kind: str, _: float, packed: bytes) -> Iterator[Record]:
+    """Decode what :func:`pack_log` returned."""
+    worker, server_id, delay, values = marshal.loads(packed)  # noqa: S302 - from its plugin
+    names = LOG_LAYOUTS[kind]
+    before_key, before_state = None, None
+    for entry in zip(*[iter(values)] * len(names), strict=True):
+        fields = dict(zip(names, entry, strict=True), worker=worker, server_id=server_id)
+        if kind == "transfer":
+            # Dask has converted the times to the scheduler's clock.
+            fields["stop_t"] = fields["t"]
+            incoming, peer = fields.pop("incoming"), fields.pop("peer")
+            source, destination = (peer, worker) if incoming else (worker, peer)
+            fields.update(source=source, destination=destination)
+            fields["keys"] = {text(key): nbytes for key, nbytes in fields["keys"].items()}
+        else:
+            fields["t"] += delay
+            fields["key"] = text(fields["key"])
+        if kind == "worker_transition":
+            start, state = fields["start"], fields["state"]
+            # A transition by way of ``released`` is logged once more after its steps, as a
+            # whole: from a state that the task has left already.
+            comes_back = before_state == "forgotten" and start == "released"
+            is_summary = fields["key"] == before_key and start != before_state
+            before_key, before_state = fields["key"], state
+            if is_summary and not comes_back:
+                continue
+            fields["state"] = None if state == fields["finish"] else state
+            fields["stimulus_id"] = text(fields["stimulus_id"])
+        for name in ("sent_bytes", "disk_bytes"):
+            if (nbytes := fields.pop(name, None)) is not None:
+                fields["measured"] = {name: nbytes}
+        yield _present({"kind": kind, **fields, "t": round(fields["t"], 6)})
+
+
+_DECODERS: Final[dict[str, Callable[[str, float, Any], Iterable[Record]]]] = {
     "task": _task,
     "fine_metric": _fine_metrics,
     "profile": _profiles,
@@ -526,26 +444,37 @@ _DECODERS: Final[dict[str, Callable[[str, float, Any], list[Record]]]] = {
 
 # -- plain values ------------------------------------------------------------------------
 
+#: The text of an object that no other rule covers is cut at this length.
+MAX_TEXT_LENGTH: Final = 1000
 
-def plain(
-    value: Any, inside: tuple[int, ...] = (), containers: Iterator[int] | None = None
-) -> Any:
+#: A larger array of numbers is replaced by its shape.
+MAX_ARRAY_SIZE: Final = 10_000
+
+#: Deeper nesting is replaced by "…".
+MAX_DEPTH: Final = 20
+
+#: Characters of one record: what follows is left out and counted. A record of 16 MiB cannot
+#: be read, and building a large one would block the scheduler.
+MAX_CHARACTERS: Final = 2_000_000
+
+#: What a number or a container counts as.
+_VALUE_CHARACTERS: Final = 20
+
+
+def plain(value: Any, inside: tuple[int, ...] = (), room: list[int] | None = None) -> Any:
     """Return a copy made of JSON's types: text keys, finite numbers, valid Unicode.
 
-    Parameters
-    ----------
-    value : object
-    inside : tuple of int
-        Identities of the containers around the value, to end the recursion of one that
-        contains itself.
-    containers : iterator of int, optional
-        Counts all containers.
-
-    Raises
-    ------
-    ValueError
-        If there are more containers than :data:`MAX_CONTAINERS`.
+    For the recursion, `inside` are the identities of the containers around the value, and
+    `room` has the number of characters that are left.
     """
+    room = [MAX_CHARACTERS] if room is None else room
+    if isinstance(value, str):
+        length = len(value)
+        if length > room[0]:
+            value = f"{value[: max(room[0], 0)]}… ({length:,} characters)"
+        room[0] -= length
+        return value.encode("utf-8", "replace").decode()
+    room[0] -= _VALUE_CHARACTERS
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -556,24 +485,31 @@ def plain(
         return str(value)[:MAX_TEXT_LENGTH] if bits < 10_000 else f"<a number of {bits} bits>"
     if isinstance(value, float):
         return float(value) if value - value == 0 else None
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
+    # A container can contain itself.
     if len(inside) > MAX_DEPTH or id(value) in inside:
         return "…"
-    containers = itertools.count() if containers is None else containers
-    if next(containers) > MAX_CONTAINERS:
-        raise ValueError("too many containers")
     inside = (*inside, id(value))
     if isinstance(value, dict):
-        return {
-            plain(str(key)): plain(item, inside, containers)
-            for key, item in list(value.items())
-        }
+        fields: dict[str, Any] = {}
+        for key, item in list(value.items()):
+            # All fields of the record itself are kept.
+            if room[0] <= 0 and len(inside) > 1:
+                fields["…"] = f"{len(value) - len(fields):,} more"
+                break
+            name = plain(str(key), (), room if len(inside) > 1 else None)
+            fields[name] = plain(item, inside, room)
+        return fields
     if isinstance(value, (set, frozenset)):
         value = sorted(value, key=str)
     if isinstance(value, (list, tuple)):
-        return [plain(item, inside, containers) for item in list(value)]
-    return plain(_nearest(value), inside, containers)
+        items: list[Any] = []
+        for item in list(value):
+            if room[0] <= 0:
+                items.append(f"… {len(value) - len(items):,} more")
+                break
+            items.append(plain(item, inside, room))
+        return items
+    return plain(_nearest(value), inside, room)
 
 
 def _nearest(value: Any) -> Any:

@@ -33,24 +33,10 @@ COLLECTED_KINDS = frozenset({"fine_metric", "profile", "environment", *OPT_IN_KI
 
 
 class WorkerPlugins:
-    """Registers a plugin on every worker, and receives what the plugins send.
+    """Registers a plugin on every worker, and appends the rows that the plugins send.
 
-    Parameters
-    ----------
-    scheduler : Scheduler
-    trace_id : str
-    pickled : bytes or None
-        A :class:`roast_recorder.worker.plugin.WorkerRecorder`. None if workers have nothing to
-        record.
-    kinds : set of str
-        Kinds of records to keep.
-    append : callable
-        Called with each row.
-
-    Attributes
-    ----------
-    sheets : Sheets
-        Configurations and lists of packages that are in the trace already.
+    `pickled` is a :class:`roast_recorder.worker.plugin.WorkerRecorder`, or None if workers
+    have nothing to record. `kinds` are the kinds that are recorded.
     """
 
     def __init__(
@@ -65,8 +51,9 @@ class WorkerPlugins:
         self._name = PLUGIN_NAME.format(trace_id=trace_id)
         self._topic = TOPIC.format(trace_id=trace_id)
         self._pickled = pickled
-        self._kinds = kinds | {"loss"}
+        self._kinds = kinds
         self._append = append
+        #: Configurations and lists of packages that are in the trace already.
         self.sheets = Sheets()
         self._request: asyncio.Task[None] | None = None
 
@@ -92,12 +79,32 @@ class WorkerPlugins:
         if self._name in self._scheduler.worker_plugins:
             self._request = asyncio.get_running_loop().create_task(self.unregister())
 
-    async def flush(self) -> None:
-        """Request a heartbeat and all pending records from every worker.
+    async def _wait_for(self, request: Any) -> None:
+        """Wait for the answers of all workers, but not for slow ones."""
+        self._request = asyncio.ensure_future(self._log_errors(request))
+        await asyncio.wait({self._request}, timeout=ANSWER_TIMEOUT_SECONDS)
 
-        Measurements since the last heartbeat would be lost otherwise, and a worker that has
-        just joined may not have described itself yet.
-        """
+    async def _log_errors(self, request: Any) -> None:
+        try:
+            answers = await request
+        except Exception as error:  # noqa: BLE001 - a worker may leave at any time
+            logger.debug("roast: not every worker has answered: %s", error)
+            return
+        errors = [
+            answer for answer in answers.values() if answer and answer.get("status") == "error"
+        ]
+        if errors:
+            logger.warning(
+                "roast: %d of %d workers cannot be recorded from within (%s)",
+                len(errors),
+                len(answers),
+                errors[0].get("exception_text", "no reason given"),
+            )
+
+    async def flush(self) -> None:
+        """Request a heartbeat and all pending records from every worker."""
+        # Measurements since the last heartbeat would be lost otherwise, and a worker that has
+        # just joined may not have described itself yet.
         if self._kinds.isdisjoint(COLLECTED_KINDS) or not self._scheduler.workers:
             return
         name = self._name
@@ -121,9 +128,8 @@ class WorkerPlugins:
     async def _run_on(self, worker: str, function: bytes) -> None:
         # Not through the scheduler's pool: it would wait for a connection to a worker that
         # does not answer when the scheduler closes.
-        comm = await connect(
-            worker, timeout=FLUSH_TIMEOUT_SECONDS, **self._scheduler.connection_args
-        )
+        arguments = self._scheduler.connection_args
+        comm = await connect(worker, timeout=FLUSH_TIMEOUT_SECONDS, **arguments)
         try:
             await send_recv(comm, op="run", function=function, reply=True)
         finally:
@@ -132,18 +138,9 @@ class WorkerPlugins:
     def receive(self, topic: Any, message: Any) -> bool:
         """Record what a worker's plugin has sent as an event.
 
-        Parameters
-        ----------
-        topic : object
-            Topic of any event of Dask's.
-        message : object
-            Of this recorder's topic: ``rows``, a list of (kind, number of records, content),
-            as :mod:`~roast_recorder.scheduler.wire_format` describes the content.
-
-        Returns
-        -------
-        bool
-            Whether the event was one of a recorder, this one or another.
+        ``rows`` of the message are (kind, number of records, content), as
+        :mod:`~roast_recorder.scheduler.wire_format` describes the content. Return whether the
+        event was one of a recorder, this one or another.
         """
         # Not every topic is a text: Dask has logged restarts under None.
         if not str(topic).startswith(TOPIC.format(trace_id="")):
@@ -151,26 +148,24 @@ class WorkerPlugins:
         if topic == self._topic:
             t = time()
             for kind, records, content in message["rows"]:
-                if kind in self._kinds:
-                    self._append((kind, t, records, content))
+                self._append((kind, t, records, content))
             # Dask would keep the event for later subscribers.
             self._forget_events()
         return True
 
+    def _forget_events(self) -> None:
+        # There is no public way.
+        broker: Any = getattr(self._scheduler, "_broker", None)
+        if broker is not None:
+            broker._topics.pop(self._topic, None)
+            return
+        for name in ("events", "event_counts"):  # until 2024.11
+            getattr(self._scheduler, name).pop(self._topic, None)
+
     async def receive_process(
         self, process: bytes, sheets: dict[str, bytes], worker: str
     ) -> None:
-        """Record the description of a worker's process.
-
-        Parameters
-        ----------
-        process, sheets
-            As :func:`roast_recorder.environment.describe_worker` returns them.
-        worker : str
-            Address of the worker.
-        """
-        if "environment" not in self._kinds:
-            return
+        """Record the process of a worker, from `environment.describe_worker`."""
         t = time()
         for name, packed in sheets.items():
             if self.sheets.add(name):
@@ -185,43 +180,8 @@ class WorkerPlugins:
                 }
                 self._append(("loss", t, 1, loss))
         server = self._scheduler.workers.get(worker)
-        for described in unpack(process):
-            fields = {
-                "section": PROCESS,
-                "name": described["role"],
-                "value": described,
-                "worker": worker,
-                "server_id": server and server.server_id,
-            }
+        server_id = server and server.server_id
+        for value in unpack(process):
+            fields = {"section": PROCESS, "name": value["role"], "value": value}
+            fields |= {"worker": worker, "server_id": server_id}
             self._append(("environment", t, 1, fields))
-
-    async def _wait_for(self, request: Any) -> None:
-        """Wait for the answers of all workers, but not for slow ones."""
-        self._request = asyncio.ensure_future(self._log_errors(request))
-        await asyncio.wait({self._request}, timeout=ANSWER_TIMEOUT_SECONDS)
-
-    async def _log_errors(self, request: Any) -> None:
-        try:
-            answers = await request
-        except Exception as error:  # noqa: BLE001 - a worker may leave at any time
-            logger.debug("roast: not every worker has answered: %s", error)
-            return
-        errors = [
-            answer for answer in answers.values() if answer and answer.get("status") == "error"
-        ]
-        if errors:
-            logger.warning(
-                "roast: %d of %d workers cannot be recorded from within (%s)",
-                len(errors),
-                len(answers),
-                errors[0].get("exception_text", "no reason given"),
-            )
-
-    def _forget_events(self) -> None:
-        # There is no public way.
-        broker: Any = getattr(self._scheduler, "_broker", None)
-        if broker is not None:
-            broker._topics.pop(self._topic, None)
-            return
-        for name in ("events", "event_counts"):  # until 2024.11
-            getattr(self._scheduler, name).pop(self._topic, None)

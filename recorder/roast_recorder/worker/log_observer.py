@@ -13,11 +13,12 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_recorder.scheduler import message_hooks
-from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, needs_text, pack_log
+from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, loss, needs_text, pack_log
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -56,58 +57,58 @@ class LogObserver:
         self._transitions = Pending("worker_transition")
         self._spills = Pending("spill")
         self._transfers = Pending("transfer")
+        self._kinds = (self._transitions, self._spills, self._transfers)
         self._subscriptions = contextlib.ExitStack()
         subscribe = self._subscriptions.callback
         if transitions:
             subscribe(observe_log(worker.state, "log", self._transitions.transition_listener()))
-            self._observe_spills(worker.data)
+            # Dask's spill buffer has these; another kind of buffer has none.
+            for name, spilled in (
+                ("fast_to_slow_callbacks", True),
+                ("slow_to_fast_callbacks", False),
+            ):
+                callbacks = getattr(worker.data, name, None)
+                if isinstance(callbacks, list):
+                    callback = partial(self._on_spill, spilled)
+                    callbacks.append(callback)
+                    subscribe(callbacks.remove, callback)
         if transfers:
             for name, incoming in (
                 ("transfer_incoming_log", True),
                 ("transfer_outgoing_log", False),
             ):
-                subscribe(
-                    observe_log(worker, name, self._transfers.transfer_listener(incoming))
-                )
+                subscribe(observe_log(worker, name, partial(self._on_transfer, incoming)))
             handlers: Any = worker.handlers
             subscribe(message_hooks.listen(handlers, "update_data", self._on_scatter))
 
     @property
     def crowded(self) -> bool:
         """Whether the pending records should be sent without waiting for a heartbeat."""
-        kinds = (self._transitions, self._spills, self._transfers)
-        return any(len(pending) > MANY_PENDING for pending in kinds)
+        return any(len(pending) > MANY_PENDING for pending in self._kinds)
 
     def take(self) -> dict[str, Any] | None:
-        """Return the pending records and clear them.
+        """Return the pending records as a message for the scheduler, or None; clear them.
 
         Call this after every heartbeat. A heartbeat updates the estimated offset between
         the worker's clock and the scheduler's; the times of ``state.log`` are converted with
         the estimate that Dask used when it timed the same tasks.
-
-        Returns
-        -------
-        dict or None
-            ``rows``: (kind, number of records, content), where
-            :mod:`roast_recorder.scheduler.wire_format` describes the content. None if nothing
-            is pending.
         """
-        worker = self._worker
+        worker, offset = self._worker, self._clock_offset
         address = worker.contact_address or worker.address
         rows: list[tuple[str, int, Any]] = []
-        for pending in (self._transitions, self._spills, self._transfers):
+        losses = []
+        for pending in self._kinds:
             records, dropped, values = pending.take()
             if dropped:
-                rows.append(self._loss(pending.kind, dropped, "a worker's buffer was full"))
-            if records:
-                if pending is self._transitions:
-                    _replace_odd_keys(values)
-                try:
-                    packed = pack_log(address, worker.id, self._clock_offset, values)
-                except ValueError:
-                    rows.append(self._loss(pending.kind, records, "impossible to encode"))
-                else:
+                losses.append(("a worker's buffer was full", pending.kind, dropped))
+            try:
+                if records:
+                    packed = pack_log(address, worker.id, offset, values)
                     rows.append((pending.kind, records, packed))
+            except ValueError:
+                losses.append(("impossible to encode", pending.kind, records))
+        times = self._taken_t + offset, time() + offset
+        rows += [("loss", 1, loss(*lost, *times)) for lost in losses]
         self._clock_offset = worker.scheduler_delay
         self._taken_t = time()
         return {"rows": rows} if rows else None
@@ -116,70 +117,44 @@ class LogObserver:
         """Stop collecting, and restore what was replaced on the worker."""
         self._subscriptions.close()
 
-    def _loss(self, kind: str, records: int, reason: str) -> tuple[str, int, Any]:
-        loss = {
-            "reason": reason,
-            "record_kind": kind,
-            "records": records,
-            "start_t": self._taken_t + self._clock_offset,
-            "stop_t": time() + self._clock_offset,
-        }
-        return "loss", 1, loss
+    def _on_transfer(self, incoming: bool, entry: dict[str, Any]) -> None:
+        # The times of these logs are the scheduler's.
+        with contextlib.suppress(Exception):
+            sent_bytes = _optional_int(entry.get("compressed"))
+            times = entry["start"], entry["stop"]
+            total, sizes = int(entry["total"]), _sizes(entry["keys"])
+            self._transfers.append((incoming, *times, entry["who"], total, sizes, sent_bytes))
 
     def _on_scatter(self, message: dict[str, Any] | None) -> None:
-        """Record scattered data when the handler is done: None follows each message.
-
-        The client reports nothing, so neither the start nor the source is known.
-        """
+        """Record scattered data when the handler is done: None follows each message."""
         if message is not None:
             self._scattered_keys = list(message.get("data") or ())
             return
+        keys, self._scattered_keys = self._scattered_keys, []
         tasks = self._worker.state.tasks
-        keys = self._scattered_keys
         sizes = _sizes({key: getattr(tasks.get(key), "nbytes", None) for key in keys})
         now = time() + self._worker.scheduler_delay
-        self._scattered_keys = []
+        # The client reports nothing, so neither the start nor the source is known.
         self._transfers.append((True, None, now, None, sum(sizes.values()), sizes, None))
 
-    def _observe_spills(self, data: Any) -> None:
-        """Add callbacks to Dask's spill buffer; another kind of buffer has none.
-
-        A callback that raised would prevent the result from moving.
-        """
-
-        def spilled(key: Any, _value: Any) -> None:
-            with contextlib.suppress(Exception):
-                size = data._slow_uncached.weight_by_key.get(key) or (None, None)
-                sizes = map(_optional_int, size)
-                self._spills.append((_plain_key(key), "memory", "disk", *sizes, time()))
-
-        def restored(key: Any, _value: Any) -> None:
-            with contextlib.suppress(Exception):
-                nbytes = _optional_int(data.fast.weights.get(key))
-                self._spills.append((_plain_key(key), "disk", "memory", nbytes, None, time()))
-
-        def remove(callbacks: list[Any], callback: Any) -> None:
-            with contextlib.suppress(ValueError):
-                callbacks.remove(callback)
-
-        for name, callback in (
-            ("fast_to_slow_callbacks", spilled),
-            ("slow_to_fast_callbacks", restored),
-        ):
-            callbacks = getattr(data, name, None)
-            if isinstance(callbacks, list):
-                callbacks.append(callback)
-                self._subscriptions.callback(remove, callbacks, callback)
+    def _on_spill(self, spilled: bool, key: Any, _value: Any) -> None:
+        data: Any = self._worker.data
+        # A callback that raised would prevent the result from moving.
+        with contextlib.suppress(Exception):
+            if spilled:
+                states = "memory", "disk"
+                sizes = data._slow_uncached.weight_by_key.get(key) or (None, None)
+            else:
+                states = "disk", "memory"
+                sizes = data.fast.weights.get(key), None
+            self._spills.append((key, *states, *map(_optional_int, sizes), time()))
 
 
 class Pending:
     """Bounded list of records of one kind that have not been sent yet.
 
-    Parameters
-    ----------
-    kind : str
-        One of :data:`~roast_recorder.scheduler.wire_format.LOG_LAYOUTS`, which names the
-        consecutive values of one record.
+    `kind` is one of :data:`~roast_recorder.scheduler.wire_format.LOG_LAYOUTS`, which names
+    the consecutive values of one record.
     """
 
     def __init__(self, kind: str) -> None:
@@ -193,18 +168,16 @@ class Pending:
 
     def append(self, values: tuple[Any, ...]) -> None:
         """Append the values of a record, or count it as dropped."""
-        if len(self._values) < MAX_PENDING * self._width:
+        if len(self) < MAX_PENDING:
             self._values.extend(values)
         else:
             self._dropped += 1
 
     def transition_listener(self) -> Listener:
-        """Return a listener for ``state.log``.
-
-        It is a closure over a flat list because it runs at every transition: attribute
-        lookups would double its cost, and a tuple a record would cost the garbage collector
-        even more.
-        """
+        """Return a listener for ``state.log``."""
+        # A closure over a flat list, because it runs at every transition: attribute lookups
+        # would double its cost, and a tuple a record would cost the garbage collector even
+        # more.
         values = self._values
         extend = values.extend
         limit = MAX_PENDING * self._width
@@ -219,31 +192,18 @@ class Pending:
 
         return on_entry
 
-    def transfer_listener(self, incoming: bool) -> Listener:
-        """Return a listener for a log of transfers, whose times are the scheduler's."""
-
-        def on_entry(entry: dict[str, Any]) -> None:
-            with contextlib.suppress(Exception):
-                self.append(
-                    (
-                        incoming,
-                        entry["start"],
-                        entry["stop"],
-                        entry["who"],
-                        int(entry["total"]),
-                        _sizes(entry["keys"]),
-                        _optional_int(entry.get("compressed")),
-                    )
-                )
-
-        return on_entry
-
     def take(self) -> tuple[int, int, list[Any]]:
         """Return the number of records, the number dropped, and the values; clear them."""
-        values, dropped = self._values[:], self._dropped
+        records, dropped, values = len(self), self._dropped, self._values[:]
         self._values.clear()
         self._dropped = 0
-        return len(values) // self._width, dropped, values
+        if LOG_LAYOUTS[self.kind][0] == "key":
+            # Keys that marshal cannot encode are replaced by their text.
+            keys = values[:: self._width]
+            odd = {key: str(key) for key in {*keys} if type(key) is not str and needs_text(key)}
+            if odd:
+                values[:: self._width] = [odd.get(key, key) for key in keys]
+        return records, dropped, values
 
 
 class ObservedLog(deque[Any]):
@@ -266,19 +226,11 @@ class ObservedLog(deque[Any]):
 def observe_log(owner: Any, attribute: str, listener: Listener) -> Unsubscribe:
     """Call `listener` with every entry that is appended to a log from now on.
 
-    Parameters
-    ----------
-    owner : object
-    attribute : str
-        Name of the owner's attribute that holds the deque.
-    listener : callable
-        It must not raise. It should not keep containers: each that stays alive costs the
-        garbage collector more than everything else here.
+    `attribute` is the name of the owner's attribute that holds the deque. The returned
+    function ends the subscription; the last one restores a plain deque.
 
-    Returns
-    -------
-    callable
-        Ends the subscription. The last one restores a plain deque.
+    The listener must not raise. It should not keep containers: each that stays alive costs
+    the garbage collector more than everything else here.
     """
     log = getattr(owner, attribute)
     # The class may be another recording's copy: recorders are pickled by value.
@@ -296,14 +248,11 @@ def observe_log(owner: Any, attribute: str, listener: Listener) -> Unsubscribe:
 
 
 def observe_heartbeats(worker: Worker, listener: Callable[[], None]) -> Unsubscribe:
-    """Call `listener` after each heartbeat of a worker; return a function that ends it.
-
-    All recordings share one wrapper, which the last one removes.
-    """
+    """Call `listener` after each heartbeat of a worker; return a function that ends it."""
     heartbeat: Any = worker.periodic_callbacks["heartbeat"]
-    original = heartbeat.callback
-    listeners: list[Callable[[], None]] | None = getattr(original, "roast_listeners", None)
-    if listeners is None:
+    # All recordings share one wrapper, which the last one removes.
+    if not hasattr(heartbeat.callback, "roast_listeners"):
+        original = heartbeat.callback
         shared: list[Callable[[], None]] = []
 
         async def observed() -> None:
@@ -313,10 +262,9 @@ def observe_heartbeats(worker: Worker, listener: Callable[[], None]) -> Unsubscr
                 for each in tuple(shared):  # one may unsubscribe
                     each()
 
-        observed.roast_original = original  # type: ignore[attr-defined]
-        observed.roast_listeners = shared  # type: ignore[attr-defined]
         heartbeat.callback = observed
-        listeners = shared
+        vars(observed).update(roast_original=original, roast_listeners=shared)
+    listeners = heartbeat.callback.roast_listeners
     listeners.append(listener)
 
     def unsubscribe() -> None:
@@ -327,24 +275,9 @@ def observe_heartbeats(worker: Worker, listener: Callable[[], None]) -> Unsubscr
     return unsubscribe
 
 
-def _replace_odd_keys(values: list[Any]) -> None:
-    """Replace, in the flat list of transitions, keys that marshal cannot encode by text."""
-    width = len(LOG_LAYOUTS["worker_transition"])
-    keys = values[::width]
-    odd = {key: str(key) for key in set(keys) if type(key) is not str and needs_text(key)}
-    if odd:
-        values[::width] = [odd.get(key, key) for key in keys]
-
-
-def _plain_key(key: Any) -> Any:
-    return key if type(key) is str or not needs_text(key) else str(key)
-
-
 def _sizes(keys: dict[Any, Any]) -> dict[str, int]:
     """Return sizes by the text of the key; 0 where Dask has none."""
-    return {
-        key if type(key) is str else str(key): int(nbytes or 0) for key, nbytes in keys.items()
-    }
+    return {str(key): int(nbytes or 0) for key, nbytes in keys.items()}
 
 
 def _optional_int(value: Any) -> int | None:

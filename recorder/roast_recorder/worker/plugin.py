@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import distributed.worker
 from distributed import get_worker
+from distributed.core import rpc
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from roast_recorder import environment
@@ -94,17 +95,19 @@ class WorkerRecorder(WorkerPlugin):
         self._listener_name = f"{self.name}-{worker.id}"
         if self._chunks:
             add_listener(self._listener_name, self._on_measured)
-            self._start(self._send_measured_regularly())
-        if self._profile_interval_seconds is not None:
+            self._start(_repeat(self._send_measured, SEND_INTERVAL_SECONDS))
+        if (interval := self._profile_interval_seconds) is not None:
             count_innermost(self._listener_name)
             self._profiles = ProfileReader.of_worker(worker, time() + worker.scheduler_delay)
-            self._start(self._send_profiles_regularly(self._profile_interval_seconds))
+            # Spread the messages of a thousand workers over the interval.
+            first = interval * random()  # noqa: S311
+            self._start(_repeat(lambda: self._send(self._take_profiles()), interval, first))
         if self._facts is not None:
             self._describing = self._start(self._describe_process(self._facts))
         if any(self._log_options.values()):
             self._logs = LogObserver(worker, **self._log_options)
             self._unsubscribe_heartbeats = observe_heartbeats(worker, self._send_logs)
-            self._start(self._send_crowded_logs())
+            self._start(_repeat(self._send_crowded_logs, SEND_INTERVAL_SECONDS))
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - Dask's signature
         """Send what is pending, and restore everything."""
@@ -113,8 +116,7 @@ class WorkerRecorder(WorkerPlugin):
         for task in self._tasks:
             task.cancel()
         self._send_measured()
-        if profiles := self._last_profiles():
-            self._send(profiles)
+        self._send(self._take_profiles(is_last=True))
         if self._logs is not None and self._unsubscribe_heartbeats is not None:
             self._unsubscribe_heartbeats()
             self._send_logs()
@@ -134,7 +136,7 @@ class WorkerRecorder(WorkerPlugin):
         if self._describing is not None:
             await asyncio.wait([self._describing])
         scheduler: Any = self._worker.scheduler
-        for message in (self._last_profiles(), self._logs and self._logs.take()):
+        for message in (self._take_profiles(is_last=True), self._logs and self._logs.take()):
             if message:
                 await scheduler.log_event(topic=self._topic, msg=message)
 
@@ -143,32 +145,26 @@ class WorkerRecorder(WorkerPlugin):
         self._tasks.append(task)
         return task
 
-    def _send(self, message: dict[str, Any]) -> None:
-        self._worker.log_event(self._topic, message)
-
-    # -- chunks and sections -------------------------------------------------------------
+    def _send(self, message: dict[str, Any] | None) -> None:
+        if message:
+            self._worker.log_event(self._topic, message)
 
     def _on_measured(self, records: Records) -> None:
         """Queue the records of a chunk or section of this worker's.
 
         This runs in the task's thread. To wake the event loop here would delay the task.
         """
+        worker = self._worker
         try:
-            running_worker = get_worker()
+            if get_worker() is not worker:
+                return
         except ValueError:
             return  # not the thread of a task
-        worker = self._worker
-        if running_worker is not worker:
-            return
         # Through the module: a `threading.local` cannot be pickled by value.
         threads: Any = distributed.worker
         key = threads.thread_state.key
-        task = worker.state.tasks.get(key)
-        attempt = {
-            "key": str(key),
-            "run_id": getattr(task, "run_id", None),
-            "worker": worker.address,
-        }
+        run_id = getattr(worker.state.tasks.get(key), "run_id", None)
+        attempt = {"key": str(key), "run_id": run_id, "worker": worker.address}
         completed = []
         for kind, fields in records:
             complete = {**fields, **(attempt if kind != "loss" else {})}
@@ -188,59 +184,50 @@ class WorkerRecorder(WorkerPlugin):
             rows = [(kind, len(several), pack(several)) for kind, several in by_kind.items()]
             self._send({"rows": rows})
 
-    async def _send_measured_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(SEND_INTERVAL_SECONDS)
-            self._send_measured()
-
-    # -- the process ---------------------------------------------------------------------
-
     async def _describe_process(self, settings: dict[str, Any]) -> None:
         worker = self._worker
         # In a thread, because it reads files.
-        described = await asyncio.to_thread(
+        described = await environment.call_in_thread(
             environment.describe_worker, settings, list(worker.plugins)
         )
         # An event would be lost: the scheduler subscribes once all workers have the plugin.
-        operation = getattr(worker.scheduler, self._process_operation)
         with contextlib.suppress(OSError):  # the scheduler has gone
-            await operation(**described, worker=worker.address)
+            # A connection of its own: one that waits in the worker's pool would change how
+            # the worker's next request is sent.
+            async with rpc(
+                worker.scheduler.address, connection_args=worker.connection_args
+            ) as scheduler:
+                operation = getattr(scheduler, self._process_operation)
+                await operation(**described, worker=worker.address)
 
-    # -- profiles ------------------------------------------------------------------------
-
-    async def _send_profiles_regularly(self, interval: float) -> None:
-        # Spread the messages of a thousand workers over the interval.
-        await asyncio.sleep(interval * random())  # noqa: S311
-        while self._profiles is not None:
-            if records := self._profiles.take():
-                self._send(self._profile_message(records))
-            await asyncio.sleep(interval)
-
-    def _last_profiles(self) -> dict[str, Any] | None:
-        """Return the message with all remaining profiles, once."""
-        profiles, self._profiles = self._profiles, None
-        if profiles is None:
+    def _take_profiles(self, *, is_last: bool = False) -> dict[str, Any] | None:
+        """Return the message with the profiles since the last one; none follow the last."""
+        if self._profiles is None:
             return None
-        worker = self._worker
-        now = time() + worker.scheduler_delay
-        records = profiles.take(running=(now, dict(worker.profile_keys)))
-        return self._profile_message(records) if records else None
-
-    def _profile_message(self, records: list[dict[str, Any]]) -> dict[str, Any]:
-        content = (self._worker.address, self._worker.id, pack(records))
+        worker, running = self._worker, None
+        if is_last:
+            running = time() + worker.scheduler_delay, dict(worker.profile_keys)
+        records = self._profiles.take(running)
+        if is_last:
+            self._profiles = None
+        if not records:
+            return None
+        content = worker.address, worker.id, pack(records)
         return {"rows": [("profile", len(records), content)]}
-
-    # -- logs ----------------------------------------------------------------------------
 
     def _send_logs(self) -> None:
         stream: Any = self._worker.batched_stream
         # Without a connection Dask would drop the message; the log entries stay pending.
-        is_connected = stream and stream.comm and not stream.comm.closed()
-        if self._logs is not None and is_connected and (message := self._logs.take()):
-            self._send(message)
+        if self._logs is not None and stream and stream.comm and not stream.comm.closed():
+            self._send(self._logs.take())
 
-    async def _send_crowded_logs(self) -> None:
-        while self._logs is not None:
-            await asyncio.sleep(SEND_INTERVAL_SECONDS)
-            if self._logs is not None and self._logs.crowded:
-                self._send_logs()
+    def _send_crowded_logs(self) -> None:
+        if self._logs is not None and self._logs.crowded:
+            self._send_logs()
+
+
+async def _repeat(send: Callable[[], None], interval: float, first: float = 0.0) -> None:
+    await asyncio.sleep(first)
+    while True:
+        send()
+        await asyncio.sleep(interval)

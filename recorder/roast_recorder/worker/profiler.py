@@ -1,8 +1,9 @@
 """Read the profiles that Dask's statistical profiler collects, each cycle once.
 
-Every second Dask closes a cycle: a tree of call counts for each task prefix. Nothing is
-sampled here. The cycles of an interval are merged into one tree that names each function
-once, and keeps the counts of each cycle apart.
+Every second Dask closes a cycle: a tree of call counts for each task prefix, in the worker's
+``profile_keys_history`` (its ``profile_history`` adds up all prefixes). Nothing is sampled
+here. The cycles of an interval are merged into one tree that names each function once, and
+keeps the counts of each cycle apart.
 
 Dask counts a sample in every function of its stack except the innermost one. During a
 recording, the function of Dask's that counts a sample is wrapped, so that the tree also
@@ -12,7 +13,8 @@ contains the number of samples that ended in each node.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import takewhile
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ from dask.utils import parse_timedelta
 from distributed import profile
 
 from roast_recorder.process_state import here
+from roast_recorder.scheduler.wire_format import loss
 
 if TYPE_CHECKING:
     from distributed import Scheduler, Worker
@@ -42,43 +45,27 @@ INNERMOST = "roast_innermost"
 SETTLED_SECONDS = 0.1
 
 
+@dataclass
 class ProfileReader:
-    """Read the cycles of one profiler that were not read before.
+    """Read the cycles of one profiler that were not read before."""
 
-    Parameters
-    ----------
-    history : callable
-        Returns the cycles, newest first.
-    cycle_seconds : float
-        Length of a cycle that does not follow another one directly.
-    interval_seconds : float
-        Time between two samples.
-    since : float
-        Cycles that ended before are skipped, on the clock of the history.
-    """
+    #: Returns the cycles, newest first.
+    history: Callable[[], Iterable[Cycle]]
+    #: Length of a cycle that does not follow another one directly.
+    cycle_seconds: float
+    #: Time between two samples.
+    interval_seconds: float
+    #: End of what was read, on the clock of the history; at first, where to begin.
+    read_until: float
 
-    def __init__(
-        self,
-        history: Callable[[], Iterable[Cycle]],
-        *,
-        cycle_seconds: float,
-        interval_seconds: float,
-        since: float,
-    ) -> None:
-        self._history = history
-        self._cycle_seconds = cycle_seconds
-        self._interval_seconds = interval_seconds
-        self._read_until = since
+    def __post_init__(self) -> None:
+        self._newest_t = next((t for t, _ in self.history() if t <= self.read_until), None)
 
     @classmethod
     def of_worker(cls, worker: Worker, since: float) -> ProfileReader:
         """Return a reader of a worker's profiles."""
-        return cls(
-            lambda: reversed(worker.profile_keys_history),
-            cycle_seconds=_setting_seconds("cycle"),
-            interval_seconds=_setting_seconds("interval"),
-            since=since,
-        )
+        cycle, interval = _setting_seconds("cycle"), _setting_seconds("interval")
+        return cls(lambda: reversed(worker.profile_keys_history), cycle, interval, since)
 
     @classmethod
     def of_scheduler(cls, scheduler: Scheduler, since: float) -> ProfileReader | None:
@@ -91,57 +78,42 @@ class ProfileReader:
             settled = time() - SETTLED_SECONDS
             return ((t, {None: tree}) for t, tree in reversed(list(log)) if t < settled)
 
-        seconds = _setting_seconds("cycle")
-        return cls(history, cycle_seconds=seconds, interval_seconds=seconds, since=since)
+        return cls(history, _setting_seconds("cycle"), _setting_seconds("cycle"), since)
 
     def take(self, running: Cycle | None = None) -> list[dict[str, Any]]:
-        """Return the cycles that were closed since the last call.
+        """Return the fields of ``profile`` and ``loss`` records since the last call.
 
-        Parameters
-        ----------
-        running : (float, dict), optional
-            Current time and the trees of the cycle that is not closed yet. Pass it in the
-            last call only, since the rest of that cycle is not read.
-
-        Returns
-        -------
-        list of dict
-            Fields of ``profile`` records, but for worker and server. A dict with a
-            ``reason`` has the fields of a ``loss`` record.
+        `running` is the current time and the trees of the cycle that is not closed yet. Pass
+        it in the last call only, since the rest of that cycle is not read.
         """
-        cycles = list(takewhile(lambda cycle: cycle[0] > self._read_until, self._history()))
+        # Not by comparison of times: on a busy machine the worker's estimate of the
+        # scheduler's clock can go back by more than a cycle.
+        cycles = list(takewhile(lambda cycle: cycle[0] != self._newest_t, self.history()))
+        if cycles:
+            self._newest_t = cycles[0][0]
         cycles.reverse()
         merged: dict[str | None, MergedTrees] = {}
         for stop_t, trees in [*cycles, *([running] if running else ())]:
-            follows = stop_t - self._read_until < 2 * self._cycle_seconds
-            start_t = self._read_until if follows else stop_t - self._cycle_seconds
-            self._read_until = stop_t
+            follows = 0 <= stop_t - self.read_until < 2 * self.cycle_seconds
+            start_t = self.read_until if follows else stop_t - self.cycle_seconds
+            self.read_until = stop_t
             for prefix, tree in trees.items():
                 merged.setdefault(prefix, MergedTrees()).add(tree, start_t, stop_t)
-        records = []
-        for prefix, trees in merged.items():
-            fields = {"prefix": None if prefix is None else str(prefix)}
-            if trees.slices:
-                records.append({**fields, **trees.as_record(self._interval_seconds)})
-            if trees.dropped:
-                records.append({**fields, **trees.as_loss()})
-        return records
+        return [
+            {"prefix": None if prefix is None else str(prefix), **fields}
+            for prefix, trees in merged.items()
+            for fields in trees.records(self.interval_seconds)
+        ]
 
 
 class MergedTrees:
-    """Trees of call counts merged into one, with the counts of each tree.
-
-    Attributes
-    ----------
-    slices : list of dict
-        Times, nodes and counts of each tree.
-    dropped : list of dict
-        Times and samples of the trees that had too many nodes.
-    """
+    """Trees of call counts merged into one, with the counts of each tree."""
 
     def __init__(self) -> None:
-        self.slices: list[dict[str, Any]] = []
-        self.dropped: list[dict[str, Any]] = []
+        #: Times, nodes and counts of each tree.
+        self._slices: list[dict[str, Any]] = []
+        #: Start, stop and samples of the trees that had too many nodes.
+        self._dropped: list[tuple[float, float, int]] = []
         self._frame_numbers: dict[str, int] = {}
         self._frames: list[dict[str, Any]] = []
         self._nodes: dict[tuple[int, str], int] = {}
@@ -151,13 +123,12 @@ class MergedTrees:
 
     def add(self, tree: Tree, start_t: float, stop_t: float) -> None:
         """Add the tree of one cycle."""
-        times = {"start_t": start_t, "stop_t": stop_t}
         nodes, counts, innermost = [0], [tree["count"]], [0]
         queue = [(0, child) for child in tree["children"].values()]
         while queue:
             parent, child = queue.pop()
             if len(nodes) == MAX_NODES or len(self._parents) == MAX_NODES:
-                self.dropped.append({**times, "samples": tree["count"]})
+                self._dropped.append((start_t, stop_t, tree["count"]))
                 return
             node = self._node(parent, child)
             nodes.append(node)
@@ -166,11 +137,11 @@ class MergedTrees:
             queue += [(node, grandchild) for grandchild in child["children"].values()]
         if not tree["count"]:
             return
-        cycle = {**times, "nodes": nodes, "counts": counts}
+        cycle = {"start_t": start_t, "stop_t": stop_t, "nodes": nodes, "counts": counts}
         # A recording that began during the cycle missed where its first samples ended.
         if sum(innermost) == tree["count"]:
             cycle["innermost"] = innermost
-        self.slices.append(cycle)
+        self._slices.append(cycle)
 
     def _node(self, parent: int, tree: Tree) -> int:
         """Return the number of a child node; add the node and its frame if they are new."""
@@ -192,32 +163,27 @@ class MergedTrees:
         self._line_numbers.append(description.get("line_number"))
         return node
 
-    def as_record(self, interval_seconds: float) -> dict[str, Any]:
-        """Return the fields of a ``profile`` record."""
-        return {
-            "start_t": self.slices[0]["start_t"],
-            "stop_t": self.slices[-1]["stop_t"],
-            "interval_seconds": interval_seconds,
-            "tree": {
-                "frames": self._frames,
-                "parents": self._parents,
-                "node_frames": self._node_frames,
-                "line_numbers": self._line_numbers,
-                "slices": self.slices,
-            },
-        }
-
-    def as_loss(self) -> dict[str, Any]:
-        """Return the fields of a ``loss`` record of the dropped trees."""
-        samples = sum(tree["samples"] for tree in self.dropped)
-        return {
-            "reason": f"the profile of a cycle had more than {MAX_NODES} nodes",
-            "record_kind": "profile",
-            "records": len(self.dropped),
-            "detail": f"{samples} samples",
-            "start_t": self.dropped[0]["start_t"],
-            "stop_t": self.dropped[-1]["stop_t"],
-        }
+    def records(self, interval_seconds: float) -> Iterator[dict[str, Any]]:
+        """Yield the fields of a ``profile`` record, and of a ``loss`` of the dropped trees."""
+        if self._slices:
+            yield {
+                "start_t": self._slices[0]["start_t"],
+                "stop_t": self._slices[-1]["stop_t"],
+                "interval_seconds": interval_seconds,
+                "tree": {
+                    "frames": self._frames,
+                    "parents": self._parents,
+                    "node_frames": self._node_frames,
+                    "line_numbers": self._line_numbers,
+                    "slices": self._slices,
+                },
+            }
+        if self._dropped:
+            reason = f"the profile of a cycle had more than {MAX_NODES} nodes"
+            times = self._dropped[0][0], self._dropped[-1][1]
+            samples = sum(samples for *_, samples in self._dropped)
+            lost = loss(reason, "profile", len(self._dropped), *times)
+            yield {**lost, "detail": f"{samples} samples"}
 
 
 def count_innermost(name: str) -> None:

@@ -1,10 +1,10 @@
 """The client of the writing process: sends it batches and returns once they are on disk.
 
 The client sends one request at a time, ``(operation, arguments)``, over a
-:class:`multiprocessing.connection.Connection`. The answer is ``(error, status, state)``:
-an exception or None, the trace's counts, and the bytes from which another process can
-continue. A process that was killed is replaced: the new one starts from the state of the
-last answer and gets the unanswered request again, so every batch is written exactly once.
+:class:`multiprocessing.connection.Connection`. The answer is ``(error, state, warnings)``:
+an exception or None, the state from which another process can continue, and lines for the
+user. A process that was killed is replaced: the new one starts from the state of the last
+answer and gets the unanswered request again, so every batch is written exactly once.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import asyncio
 import atexit
 import logging
 import multiprocessing
+import os
 import subprocess
 import sys
-from collections import Counter
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,13 @@ from typing import TYPE_CHECKING, Any
 import roast_recorder
 import roast_schemas
 from roast_recorder.scheduler import wire_format
+from roast_recorder.writer.segments import State
 
 if TYPE_CHECKING:
+    from collections import Counter
     from multiprocessing.connection import Connection
+
+    from roast_recorder.settings import Settings
 
 logger = logging.getLogger("roast_recorder")
 
@@ -45,61 +50,77 @@ _PROGRAM = (
 )
 
 
-class Writer:
-    """Writes a trace in a separate process.
-
-    Parameters
-    ----------
-    target, header, settings, retain_root
-        As in :class:`roast_recorder.writer.segments.Segments`.
-    rescue : dict, optional
-        How the process fetches the remaining batches if this process dies, from
-        :func:`roast_recorder.scheduler.recording.rescue_order`.
+class TraceOwner:
+    """A recording that writes a trace.
 
     Attributes
     ----------
-    records_by_kind, dropped_by_kind : Counter
-        Records in the trace, and records that never reached it.
-    nbytes : int
-        Size of the trace.
+    trace_id : str
+        Identity of the recording, which is in the trace's header.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], settings: Settings) -> None:
+        self.trace_id = uuid.uuid4().hex
+        self._path = os.fspath(path)
+        self._settings = settings
+        self._writer: Writer | None = None
+
+    @property
+    def records_by_kind(self) -> Counter[str]:
+        """Number of records in the trace so far."""
+        return self._started.state.records_by_kind
+
+    @property
+    def dropped_by_kind(self) -> Counter[str]:
+        """Number of records that were dropped so far."""
+        return self._started.state.dropped_by_kind
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the trace so far."""
+        return self._started.state.nbytes
+
+    @property
+    def _started(self) -> Writer:
+        if self._writer is None:
+            raise RuntimeError(f"the recording of {self._path!r} has not been started")
+        return self._writer
+
+    def stop(self) -> Any:
+        """End the recording."""
+        raise NotImplementedError
+
+    def __exit__(self, *_exception: object) -> None:
+        try:
+            self.stop()
+        except Exception:
+            # Raising it would hide an exception of the user's block.
+            logger.exception("roast: recording %s did not end in order", self._path)
+
+
+class Writer:
+    """Writes a trace in a separate process.
+
+    The parameters are those of :class:`roast_recorder.writer.segments.Segments`, and `rescue`
+    of :func:`roast_recorder.scheduler.recording.rescue_order`: how the process fetches the
+    remaining batches if this process dies.
     """
 
     def __init__(
-        self,
-        target: str,
-        header: dict[str, Any],
-        settings: dict[str, Any],
-        *,
-        rescue: dict[str, Any] | None = None,
-        retain_root: str | None = None,
+        self, target: str, header: dict[str, Any], settings: dict[str, Any], **order: Any
     ) -> None:
         self.target = target
-        self.records_by_kind: Counter[str] = Counter()
-        self.dropped_by_kind: Counter[str] = Counter()
-        self.nbytes = 0
-        self._order = {
-            "target": target,
-            "header": header,
-            "settings": settings,
-            "retain_root": retain_root,
-            "rescue": rescue,
-        }
-        self._state: bytes | None = None
+        self._order = {"target": target, "header": header, "settings": settings, **order}
+        #: State of the trace at the last answer, and what was dropped since.
+        self.state = State()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         # Requests wait for a disk: they are made in a thread, in the order of the calls.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="roast-writer")
         self._ended = False
-        self._last_written = 0
 
     async def open(self) -> None:
-        """Start the process and the trace.
-
-        Raises
-        ------
-        ValueError, OSError
-            If no trace can be written to the target.
-        """
+        """Start the process and the trace, or raise its ValueError or OSError."""
         await self._in_thread(self._start)
 
     async def write_batches(self, batches: list[Batch]) -> None:
@@ -129,8 +150,13 @@ class Writer:
 
     def release(self) -> None:
         """Leave the end of the trace to the process, which fetches the remaining records."""
+
+        def release() -> None:
+            if process := self._disconnect():
+                atexit.register(_wait, process)
+
         # The event loop is ending and must not wait for a hanging disk.
-        self._in_thread_now(self._release, RELEASE_TIMEOUT_SECONDS)
+        self._in_thread_now(release, RELEASE_TIMEOUT_SECONDS)
         self._thread.shutdown(wait=False)
 
     async def _in_thread(self, function: Any, *arguments: Any) -> None:
@@ -160,20 +186,18 @@ class Writer:
 
     # -- in the thread -------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self, resume: State | None = None) -> None:
         self._process, self._connection = _spawn()
-        process = self._process
-        if not self._exchange("open", ({**self._order, "resume": self._state},)):
-            code = _exit_code(process)
+        if not self._exchange("open", {**self._order, "resume": resume}):
+            code = _exit_code(self._process)
             raise OSError(f"the writing process ended at once (exit code {code})")
 
     def _request(self, operation: str, *arguments: Any) -> None:
+        """Make a request, of several processes if necessary, or count it as dropped."""
         for _ in range(MAX_TRIES):
             if self._ended:
                 break
-            if self._exchange(operation, arguments):
-                if operation == "write_batches" and arguments[0]:
-                    self._last_written = arguments[0][-1][0]
+            if self._exchange(operation, *arguments):
                 return
             if not self._ended:
                 self._restart()
@@ -185,26 +209,32 @@ class Writer:
             if self._process is not None:
                 # Idle since it cut the trace back to the last answer.
                 self._process.kill()
-        self._count_as_dropped(operation, arguments)
+        if operation == "write":
+            self.state.dropped_by_kind.update(record["kind"] for record in arguments[0])
+        elif operation == "write_batches":
+            for number, batch in arguments[0]:
+                # At the end, unacknowledged batches are handed over a second time.
+                if number > self.state.received:
+                    try:
+                        self.state.dropped_by_kind.update(wire_format.count_records(batch))
+                    except Exception:  # noqa: BLE001 - the processes may have died of it
+                        self.state.dropped_by_kind["batch"] += 1
 
-    def _exchange(self, operation: str, arguments: tuple[Any, ...]) -> bool:
+    def _exchange(self, operation: str, *arguments: Any) -> bool:
         """Send a request and read the answer; return whether there was one."""
         if self._connection is None:
             return False
         try:
             self._connection.send((operation, arguments))
-            error, status, state = self._connection.recv()
+            error, state, warnings = self._connection.recv()
         except (OSError, EOFError):
             return False
         if error is not None:
             if process := self._disconnect():
                 process.wait()
             raise error
-        self._state = state
-        self.records_by_kind = status["records_by_kind"]
-        self.dropped_by_kind = status["dropped_by_kind"]
-        self.nbytes = status["nbytes"]
-        for warning in status["warnings"]:
+        self.state = state
+        for warning in warnings:
             logger.warning("roast: %s", warning)
         return True
 
@@ -217,7 +247,7 @@ class Writer:
                 _exit_code(self._process),
             )
         try:
-            self._start()
+            self._start(self.state)
         except (OSError, ValueError) as error:
             logger.warning("roast: %s cannot be continued: %s", self.target, error)
             self._process = self._connection = None
@@ -228,10 +258,6 @@ class Writer:
             _wait(process)
         self._thread.shutdown(wait=False)
 
-    def _release(self) -> None:
-        if process := self._disconnect():
-            atexit.register(_wait, process)
-
     def _disconnect(self) -> subprocess.Popen[bytes] | None:
         """Make no more requests; return the process."""
         self._ended = True
@@ -240,25 +266,11 @@ class Writer:
         process, self._process, self._connection = self._process, None, None
         return process
 
-    def _count_as_dropped(self, operation: str, arguments: tuple[Any, ...]) -> None:
-        if operation == "write":
-            self.dropped_by_kind.update(record["kind"] for record in arguments[0])
-        elif operation == "write_batches":
-            for number, batch in arguments[0]:
-                # At the end, unacknowledged batches are handed over a second time.
-                if number <= self._last_written:
-                    continue
-                try:
-                    self.dropped_by_kind.update(wire_format.count_records(batch))
-                except Exception:  # noqa: BLE001 - the processes may have died of this batch
-                    self.dropped_by_kind["batch"] += 1
-
 
 def _spawn() -> tuple[subprocess.Popen[bytes], Connection]:
     # The packages may come from paths that another interpreter does not search.
     paths = [
-        str(Path(package.__file__ or "").parents[1])
-        for package in (roast_recorder, roast_schemas)
+        str(Path(package.__path__[0]).parent) for package in (roast_recorder, roast_schemas)
     ]
     ours, theirs = multiprocessing.Pipe()
     descriptor = theirs.fileno()

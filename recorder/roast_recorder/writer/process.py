@@ -11,81 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
-from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from roast_recorder.scheduler import wire_format
 from roast_recorder.writer.segments import Segments
 
 #: Time between two checks whether the client's process is alive.
 PARENT_CHECK_SECONDS = 1.0
-
-
-class BatchWriter:
-    """Writes batches of rows and records to a trace. Its methods are the operations.
-
-    Parameters
-    ----------
-    target, header, settings, retain_root
-        As in :class:`~roast_recorder.writer.segments.Segments`.
-    resume : bytes or None
-        Last :meth:`answer` of a process that was killed.
-
-    Attributes
-    ----------
-    received : int
-        Number of the last batch in the trace.
-
-    Raises
-    ------
-    ValueError, OSError
-        If no trace can be written to the target.
-    """
-
-    def __init__(
-        self,
-        target: str,
-        header: dict[str, Any],
-        settings: dict[str, Any],
-        retain_root: str | None = None,
-        resume: bytes | None = None,
-    ) -> None:
-        self.received, state = 0, None
-        if resume is not None:
-            self.received, state = pickle.loads(resume)  # noqa: S301 - made by `answer`
-        self._warnings: list[str] = []
-        self._segments = Segments(
-            target,
-            header,
-            settings,
-            retain_root=retain_root,
-            resume=state,
-            warn=self._warnings.append,
-        )
-        self.write = self._segments.write
-        self.finish = self._segments.finish
-        self.abandon = self._segments.abandon
-
-    def write_batches(self, batches: Iterable[tuple[int, bytes]]) -> None:
-        """Write the batches that are not in the trace yet."""
-        for number, batch in batches:
-            if number > self.received:
-                self.write(wire_format.records(batch))
-                self.received = number
-
-    def answer(self) -> tuple[None, dict[str, Any], bytes]:
-        """Return the answer to a request: no error, the counts, and the state to resume."""
-        status = {
-            "records_by_kind": self._segments.records_by_kind,
-            "dropped_by_kind": self._segments.dropped_by_kind,
-            "nbytes": self._segments.nbytes,
-            "warnings": self._warnings[:],
-        }
-        self._warnings.clear()
-        return None, status, pickle.dumps((self.received, self._segments.state))
 
 
 def main(descriptor: int) -> None:
@@ -103,33 +36,33 @@ def serve(connection: Connection) -> None:
     request = _receive(connection, parent)
     if request is None:
         return
-    _, (order,) = request
+    operation, (order,) = request
     rescue = order.pop("rescue", None)
     try:
-        writer = BatchWriter(**order)
+        segments = Segments(**order)
     except Exception as error:  # noqa: BLE001 - raised by the client
         if not isinstance(error, (OSError, ValueError)):
             error = OSError(f"{type(error).__name__}: {error}")
-        connection.send((error, None, None))
+        connection.send((error, None, []))
         return
-    operation = "open"
     while True:
         # If the client is gone, the next request is None.
         with contextlib.suppress(OSError):
-            connection.send(writer.answer())
+            connection.send((None, segments.state, segments.warnings))
         if operation in ("finish", "abandon"):
             return
+        segments.warnings.clear()
         request = _receive(connection, parent)
         if request is None:
             break
         operation, arguments = request
-        getattr(writer, operation)(*arguments)
+        getattr(segments, operation)(*arguments)
     if rescue is not None:
         from roast_recorder.scheduler.recording import fetch_rest
 
-        if fetch_rest(writer, rescue):
+        if fetch_rest(segments, rescue):
             return
-    writer.abandon()
+    segments.abandon()
 
 
 def _receive(connection: Connection, parent: int) -> tuple[str, tuple[Any, ...]] | None:

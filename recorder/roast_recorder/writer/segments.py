@@ -9,8 +9,8 @@ Records that cannot be written are counted by kind and reported in ``loss`` reco
 the next successful write. For each kind, records passed in = records written + records
 dropped.
 
-The writing process may be killed at any moment. :attr:`Segments.state`, taken after each
-call, is all that another process needs to continue: it cuts the file back to that state.
+The writing process may be killed at any moment. A copy of :attr:`Segments.state` after each
+call is all that another process needs to continue: it cuts the file back to that state.
 A finished segment is therefore removed only by a later call than the one that finished it.
 """
 
@@ -19,27 +19,28 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import pickle
 import re
 import stat
 import tempfile
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import orjson
 
+from roast_recorder.scheduler import wire_format
 from roast_recorder.writer.trace_file import ENDINGS, TraceFile
 from roast_schemas.redact import Redactor
 
 Record = dict[str, Any]
+Key = TypeVar("Key", bound=Hashable)
 
-#: Number of records and the first and last ``t`` among them, by kind.
-Tally = dict[str, tuple[int, float, float]]
+#: Number of records, and the first and last ``t`` among them.
+Extent = tuple[int, float, float]
 
 #: Reasons in ``loss`` records.
 UNWRITTEN = "the trace could not be written: {why}"
@@ -52,41 +53,64 @@ SEGMENT_NAME = re.compile(r"\d{6,}\.jsonl(\.zst|\.gz)?")
 #: Kinds that later segments repeat, and the kind that ends a repetition.
 STANDING_KINDS = {"environment", "worker_added", "worker_removed"}
 
-#: Disk space that is held for the last losses and the trailer: some 300 losses.
+#: Disk space held in an unnamed file for the last losses and the trailer: some 300 losses.
 RESERVE_BYTES = 64 * 2**10
+
+
+@dataclass
+class _Segment:
+    """State of the segment that is being written."""
+
+    number: int = 1
+    nbytes: int = 0
+    crc32: int = 0
+    begun_at: float = 0.0
+    records_by_kind: Counter[str] = field(default_factory=Counter)
+    dropped_by_kind: Counter[str] = field(default_factory=Counter)
+    #: Its records by kind, without header, losses and repetitions.
+    extents: dict[str, Extent] = field(default_factory=dict)
+
+
+@dataclass
+class State:
+    """State of a trace, from which another process can continue it after the last call."""
+
+    #: Number of the last batch in the trace.
+    received: int = 0
+    segment: _Segment = field(default_factory=_Segment)
+    #: Records in the trace: removed segments included, repetitions not.
+    records_by_kind: Counter[str] = field(default_factory=Counter)
+    dropped_by_kind: Counter[str] = field(default_factory=Counter)
+    redacted_values: int = 0
+    finished_nbytes: int = 0
+    #: Records by kind of the finished segments that retention may remove, by number.
+    finished: dict[int, dict[str, Extent]] = field(default_factory=dict)
+    #: Losses not reported yet, by reason, detail and kind.
+    losses: dict[tuple[str, str, str], Extent] = field(default_factory=dict)
+    #: Lines that the next segment repeats, by kind and subject.
+    standing: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    warned: set[str] = field(default_factory=set)
+    ended: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Size of everything written so far."""
+        return self.finished_nbytes + self.segment.nbytes
 
 
 class Segments:
     """Writes the records of one trace.
 
-    Parameters
-    ----------
-    target : str
-        A name with one of :data:`~roast_recorder.writer.trace_file.ENDINGS` is one file,
-        which is never rotated. Any other name, and any existing folder, is a folder of
-        segments; the folder and its parent are made if they are missing.
-    header : dict
-        Fields of the header record. ``clock_offset_seconds`` is the difference between
-        this process's clock and the clock of the trace.
-    settings : dict
-        Settings by name, as in :meth:`roast_recorder.settings.Settings.as_dict`.
-    retain_root : str, optional
-        Apply ``retain_limit_bytes`` to the segments of all traces in this folder's
-        folders, except segments that are being written.
-    resume : bytes, optional
-        A :attr:`state`: continue that trace, whose writer was killed.
-    warn : callable
-        Called with one line for the user, at most once per kind of problem.
-    clock : callable
-        Returns seconds since the epoch.
+    A target with one of the endings of :mod:`~roast_recorder.writer.trace_file` is one file,
+    which is never rotated. Any other name, and any existing folder, is a folder of segments;
+    the folder and its parent are made if they are missing, and the folder is removed if the
+    trace ends without a record. The segments of all traces in
+    `retain_root` count for ``retain_limit_bytes``, except those that are being written.
 
-    Raises
-    ------
-    ValueError
-        If `target` is no valid name, the folder holds another trace, another recording
-        writes there, or the trace to resume has ended or was changed.
-    OSError
-        If the folder or the file cannot be made.
+    Problems become `warnings`, lines for the user, at most one per kind of problem. But a
+    ValueError is raised if the target is no valid name, holds another trace or is being
+    recorded to, or if the trace to resume has ended or was changed; an OSError if the folder
+    or the file cannot be made.
     """
 
     def __init__(
@@ -96,90 +120,69 @@ class Segments:
         settings: dict[str, Any],
         *,
         retain_root: str | None = None,
-        resume: bytes | None = None,
-        warn: Callable[[str], None],
+        resume: State | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         self._target = Path(target)
         self._is_folder = _is_folder(target)
+        self._made_folder = False
         self._settings = settings
-        self._warn = warn
+        self._retain_root = Path(retain_root) if retain_root else None
         self._clock = clock
-        self._redactor = Redactor(settings["redact_patterns"]) if settings["redact"] else None
-        self._header = self._redactor.record(header) if self._redactor else header
-        self._state = _State()
-        if resume is not None:
-            self._state = pickle.loads(resume)  # noqa: S301 - made by `state`
-            if self._redactor:
-                # The redactions in the header were counted when the trace began.
-                self._redactor.replaced = self._state.redacted_values
-        self._retain_root = Path(retain_root) if retain_root is not None else None
-        self._retained_nbytes: int | None = None
+        redactor = self._redactor = Redactor(settings["redact_patterns"])
+        self._redact = redactor.record if settings["redact"] else lambda record: record
+        self._header = self._redact(header)
+        self.state = resume or State(redacted_values=redactor.replaced)
+        # The redactions in the header were counted when the trace began.
+        redactor.replaced = self.state.redacted_values
+        self.warnings: list[str] = []
+        self._listed_nbytes: int | None = None
         self._reserve: IO[bytes] | None = None
+        self._file: TraceFile | None = None
         if self._is_folder:
             self._prepare_folder(resumed=resume is not None)
-        self._file: TraceFile | None = None
         self._open()
 
-    @property
-    def records_by_kind(self) -> Counter[str]:
-        """Records in the trace so far: removed segments included, repetitions not."""
-        return self._state.records_by_kind
-
-    @property
-    def dropped_by_kind(self) -> Counter[str]:
-        """Records that were dropped so far."""
-        return self._state.dropped_by_kind
-
-    @property
-    def nbytes(self) -> int:
-        """Size of everything written so far, in bytes."""
-        return self._state.finished_nbytes + self._state.segment.nbytes
-
-    @property
-    def state(self) -> bytes:
-        """State from which another process can continue the trace after the last call."""
-        self._state.redacted_values = self._redactor.replaced if self._redactor else 0
-        return pickle.dumps(self._state)
+    def write_batches(self, batches: Iterable[tuple[int, bytes]]) -> None:
+        """Write encoded rows, by the number of their batch, unless the trace has them."""
+        for number, batch in batches:
+            if number > self.state.received:
+                self.write(wire_format.records(batch))
+                self.state.received = number
 
     def write(self, records: Iterable[Record]) -> None:
         """Write records in one append, after the losses not reported yet.
 
-        It never raises: records that cannot be written are counted.
-
-        Parameters
-        ----------
-        records : iterable of dict
-            Each with ``kind`` and ``t``. Those of kind ``loss`` count as dropped records.
+        It never raises: records that cannot be written are counted. Those of kind ``loss``
+        count as dropped records.
         """
-        batch = self._encode(records)
+        lines, extents, standing = self._encode(records)
+        self.state.redacted_values = self._redactor.replaced
         self._retain()
-        if batch.lines or self._state.losses:
+        segment, settings = self.state.segment, self._settings
+        is_due = self._is_folder and (
+            segment.nbytes >= settings["segment_limit_bytes"]
+            or self._clock() - segment.begun_at >= settings["segment_limit_seconds"]
+        )
+        if lines or self.state.losses:
             try:
-                if self._is_due():
+                if is_due and segment.nbytes:
                     self._append(trailer={"t": self._now(), "reason": "rotated"})
                     self._close()
-                self._append(batch)
+                self._append(lines, extents)
             except Exception as error:  # noqa: BLE001 - recording must not end the run
-                self._drop(batch.tally, UNWRITTEN.format(why=_reason(error)))
+                for kind, extent in extents.items():
+                    self._drop(kind, extent, UNWRITTEN.format(why=_reason(error)))
                 self._warn_unwritten(error)
         # Only now: a segment that began with this batch has these among its records.
-        for record, line in batch.standing:
-            self._state.repeat(record, line)
+        for record, line in standing:
+            self._repeat(record, line)
 
     def finish(self, t: float, reason: str) -> None:
-        """End the trace in order, with a trailer, also on a full disk.
-
-        Parameters
-        ----------
-        t : float
-            When the recording ended.
-        reason : str
-            Why it ended.
-        """
+        """End the trace in order at time `t`, with a trailer, also on a full disk."""
         self._retain()
-        replaced = self._redactor.replaced if self._redactor else 0
-        self._end({"t": t, "reason": reason, "redacted_values": replaced})
+        redacted_values = self.state.redacted_values
+        self._end({"t": t, "reason": reason, "redacted_values": redacted_values})
 
     def abandon(self) -> None:
         """End the trace without a trailer."""
@@ -192,6 +195,7 @@ class Segments:
 
     def _prepare_folder(self, *, resumed: bool) -> None:
         for folder in (self._target.parent, self._target):
+            self._made_folder = not folder.exists()
             folder.mkdir(mode=0o700, exist_ok=True)
         for path in self._target.iterdir():
             if not SEGMENT_NAME.fullmatch(path.name) or not path.stat().st_size:
@@ -201,27 +205,29 @@ class Segments:
                     f"{str(self._target)!r} already holds the segments of a trace; choose "
                     "another folder, or remove it first"
                 )
-            if int(path.name.partition(".")[0]) > self._state.segment.number:
+            if int(path.name.partition(".")[0]) > self.state.segment.number:
                 # The killed writer began it after its last answer.
                 path.unlink()
 
     def _open(self) -> TraceFile:
         """Return the file of the segment, opened if it is not open."""
-        if self._state.ended:
+        if self.state.ended:
             raise ValueError("the trace has ended")
         if self._file is None:
-            self._file = TraceFile(
-                self._path(self._state.segment.number),
-                level=self._settings["compression_level"],
-                resume_nbytes=self._state.segment.nbytes or None,
-            )
+            segment, level = self.state.segment, self._settings["compression_level"]
+            path = self._path(segment.number)
+            self._file = TraceFile(path, level=level, resume_nbytes=segment.nbytes)
         if self._reserve is None and self._file.regular:
-            self._reserve = _reserve_space(self._file.path.parent)
+            with contextlib.suppress(OSError):
+                reserve = tempfile.TemporaryFile(dir=self._file.path.parent, buffering=0)  # noqa: SIM115
+                # A file system that compresses would allocate nothing for zeros.
+                reserve.write(os.urandom(RESERVE_BYTES))
+                self._reserve = reserve
         return self._file
 
     def _close(self) -> None:
         """Close the segment; the next write begins another."""
-        segment = self._state.segment
+        state, segment = self.state, self.state.segment
         if self._file is not None:
             try:
                 self._file.close()
@@ -229,14 +235,14 @@ class Segments:
                 self._warn_unwritten(error)
             self._file = None
         if segment.nbytes:
-            self._state.finished_nbytes += segment.nbytes
+            state.finished_nbytes += segment.nbytes
             if self._is_folder and self._settings["retain_limit_bytes"] is not None:
-                self._state.finished[segment.number] = segment.tally
-            self._state.segment = _Segment(number=segment.number + 1)
+                state.finished[segment.number] = segment.extents
+            state.segment = _Segment(number=segment.number + 1)
 
     def _end(self, trailer: Record | None) -> None:
         try:
-            if not self._state.ended and (trailer or self._state.losses):
+            if not self.state.ended and (trailer or self.state.losses):
                 self._open()
                 if self._reserve is not None:
                     # Its space is for the lines that follow.
@@ -247,7 +253,10 @@ class Segments:
         if self._reserve is not None:
             self._reserve.close()
         self._close()
-        self._state.ended = True
+        self.state.ended = True
+        if self._made_folder:
+            with contextlib.suppress(OSError):  # it has segments
+                self._target.rmdir()
 
     # -- one segment ---------------------------------------------------------------------
 
@@ -255,109 +264,50 @@ class Segments:
         """Return the time on the clock of the trace."""
         return self._clock() - float(self._header.get("clock_offset_seconds", 0.0))
 
-    def _is_due(self) -> bool:
-        """Return whether the segment has reached its size or age limit."""
-        segment = self._state.segment
-        if not self._is_folder or not segment.nbytes:
-            return False
-        settings, age_seconds = self._settings, self._clock() - segment.begun_at
-        return bool(
-            segment.nbytes >= settings["segment_limit_bytes"]
-            or age_seconds >= settings["segment_limit_seconds"]
-        )
-
-    def _encode(self, records: Iterable[Record]) -> _Batch:
+    def _encode(
+        self, records: Iterable[Record]
+    ) -> tuple[bytes, dict[str, Extent], list[tuple[Record, bytes]]]:
+        """Return lines, extents by kind, and records that matter to later segments."""
         lines: list[bytes] = []
-        batch = _Batch()
         ts_by_kind: defaultdict[str, list[float]] = defaultdict(list)
-        redacted = map(self._redactor.record, records) if self._redactor else records
-        for record in redacted:
+        standing = []
+        for record in map(self._redact, records):
             kind, t = record["kind"], record["t"]
             if kind == "loss":
-                span = record["records"], record["start_t"], record["stop_t"]
-                self._drop({record["record_kind"]: span}, record["reason"])
+                extent = record["records"], record["start_t"], record["stop_t"]
+                self._drop(record["record_kind"], extent, record["reason"])
                 continue
             try:
                 line = _line(record)
             except orjson.JSONEncodeError as error:
-                self._drop({kind: (1, t, t)}, UNENCODABLE.format(why=error))
+                self._drop(kind, (1, t, t), UNENCODABLE.format(why=error))
                 self._warn_once("encode", f"a {kind} record cannot be encoded ({error})")
                 continue
             lines.append(line)
             ts_by_kind[kind].append(t)
             if self._is_folder and kind in STANDING_KINDS:
-                batch.standing.append((record, line))
-        batch.lines = b"".join(lines)
-        batch.tally = {kind: (len(ts), min(ts), max(ts)) for kind, ts in ts_by_kind.items()}
-        return batch
+                standing.append((record, line))
+        extents = {kind: (len(ts), min(ts), max(ts)) for kind, ts in ts_by_kind.items()}
+        return b"".join(lines), extents, standing
 
-    def _append(self, batch: _Batch | None = None, trailer: Record | None = None) -> None:
-        """Append a batch and a trailer to the segment, with the lines required before them.
+    def _append(
+        self,
+        lines: bytes = b"",
+        extents: dict[str, Extent] | None = None,
+        trailer: Record | None = None,
+    ) -> None:
+        """Append lines and a trailer, after what must precede them.
 
-        Raises
-        ------
-        OSError
-            If the segment cannot be written; then nothing has changed.
+        After an exception, nothing has changed.
         """
-        batch = batch or _Batch()
-        file, state, segment = self._open(), self._state, self._state.segment
-        losses = self._loss_lines()
-        counts = Counter({kind: records for kind, (records, _, _) in batch.tally.items()})
-        counts["loss"] += len(losses)
-        beginning, repeated = b"", Counter[str]()
-        if not segment.nbytes:
-            header = {"kind": "header", "t": self._now(), **self._header}
-            header["segment"] = segment.number
-            if segment.number > 1:
-                header["t"] = self._now()
-            counts["header"] += 1
-            standing = [line for lines in state.standing.values() for line in lines.values()]
-            repeated.update({kind: len(lines) for kind, lines in state.standing.items()})
-            beginning = _line(header) + b"".join(standing)
-        in_segment = segment.records_by_kind + counts + repeated
-        lines = b"".join([beginning, *losses, batch.lines])
-        crc32 = zlib.crc32(lines, segment.crc32)
-        if trailer:
-            line = _line(
-                {
-                    "kind": "trailer",
-                    "t": trailer["t"],
-                    "segment": segment.number,
-                    "reason": trailer["reason"],
-                    "records_by_kind": in_segment,
-                    "dropped_by_kind": segment.dropped_by_kind,
-                    **trailer,
-                }
-            ).removesuffix(b"}\n")
-            # A changed digit in a plain file is detected by nothing else.
-            lines += line + b',"crc32":%d}\n' % zlib.crc32(line, crc32)
-            counts["trailer"] += 1
-        file.append(lines)
-
-        if not segment.nbytes:
-            segment.begun_at = self._clock()
-        segment.nbytes, segment.crc32 = file.nbytes, crc32
-        segment.records_by_kind = in_segment
-        _add(segment.tally, batch.tally)
-        state.records_by_kind += counts
-        state.losses = {}
-
-    # -- dropped records -----------------------------------------------------------------
-
-    def _drop(self, tally: Tally, reason: str) -> None:
-        """Count records as dropped, to be reported by the next write."""
-        for kind, (records, _, _) in tally.items():
-            self._state.dropped_by_kind[kind] += records
-            self._state.segment.dropped_by_kind[kind] += records
-        self._state.lose(reason, "", tally)
-
-    def _loss_lines(self) -> list[bytes]:
-        t = self._now()
-        return [
+        file, state, segment = self._open(), self.state, self.state.segment
+        extents = extents or {}
+        counts = Counter({kind: records for kind, (records, _, _) in extents.items()})
+        losses = [
             _line(
                 {
                     "kind": "loss",
-                    "t": t,
+                    "t": self._now(),
                     "reason": reason,
                     "record_kind": kind,
                     "records": records,
@@ -366,17 +316,73 @@ class Segments:
                     **({"detail": detail} if detail else {}),
                 }
             )
-            for (reason, detail), tally in self._state.losses.items()
-            for kind, (records, start_t, stop_t) in tally.items()
+            for (reason, detail, kind), (records, start_t, stop_t) in state.losses.items()
         ]
+        counts["loss"] += len(losses)
+        before, repeated = losses, Counter[str]()
+        if not segment.nbytes:
+            header = {"kind": "header", "t": self._now(), **self._header}
+            header["segment"] = segment.number
+            if segment.number > 1:
+                header["t"] = self._now()
+            counts["header"] += 1
+            standing = [line for facts in state.standing.values() for line in facts.values()]
+            repeated.update({kind: len(facts) for kind, facts in state.standing.items()})
+            before = [_line(header), *standing, *losses]
+        lines = b"".join([*before, lines])
+        in_segment = segment.records_by_kind + counts + repeated
+        crc32 = zlib.crc32(lines, segment.crc32)
+        if trailer:
+            trailer = {
+                "kind": "trailer",
+                **trailer,
+                "segment": segment.number,
+                "records_by_kind": in_segment,
+                "dropped_by_kind": segment.dropped_by_kind,
+            }
+            last = _line(trailer).removesuffix(b"}\n")
+            # A changed digit in a plain file is detected by nothing else.
+            lines += last + b',"crc32":%d}\n' % zlib.crc32(last, crc32)
+            counts["trailer"] += 1
+        file.append(lines)
+
+        if not segment.nbytes:
+            segment.begun_at = self._clock()
+        segment.nbytes, segment.crc32 = file.nbytes, crc32
+        segment.records_by_kind = in_segment
+        for kind, extent in extents.items():
+            _add(segment.extents, kind, extent)
+        state.records_by_kind += counts
+        state.losses = {}
+
+    def _repeat(self, record: Record, line: bytes) -> None:
+        """Repeat a record in the next segments, or end a repetition."""
+        kind, standing = record["kind"], self.state.standing
+        subject = str(record.get("server_id") or record.get("worker"))
+        if kind == "worker_removed":
+            standing.get("worker_added", {}).pop(subject, None)
+            standing.get("environment", {}).pop(f"process/worker/{subject}", None)
+            return
+        if kind == "environment":
+            fact = f"{record.get('section')}/{record.get('name')}"
+            subject = f"{fact}/{subject}" if record.get("server_id") else fact
+        standing.setdefault(kind, {})[subject] = line
+
+    # -- dropped records -----------------------------------------------------------------
+
+    def _drop(self, kind: str, extent: Extent, reason: str) -> None:
+        """Count records as dropped, to be reported by the next write."""
+        self.state.dropped_by_kind[kind] += extent[0]
+        self.state.segment.dropped_by_kind[kind] += extent[0]
+        _add(self.state.losses, (reason, "", kind), extent)
 
     def _warn_unwritten(self, error: Exception) -> None:
         self._warn_once("write", f"{self._target} cannot be written ({_reason(error)})")
 
     def _warn_once(self, problem: str, line: str) -> None:
-        if problem not in self._state.warned:
-            self._state.warned.add(problem)
-            self._warn(f"{line}; the run continues")
+        if problem not in self.state.warned:
+            self.state.warned.add(problem)
+            self.warnings.append(f"{line}; the run continues")
 
     # -- retention -----------------------------------------------------------------------
 
@@ -386,31 +392,31 @@ class Segments:
         if limit is None or not self._is_folder:
             return
         # Listing all folders for each batch would be slow on a network file system.
-        listed = self._retained_nbytes
-        if listed is not None and self.nbytes - listed < limit / 100:
+        listed = self._listed_nbytes
+        if listed is not None and self.state.nbytes - listed < limit / 100:
             return
-        self._retained_nbytes = self.nbytes
-        finished = {self._path(number): number for number in self._state.finished}
-        removed = False
+        self._listed_nbytes = self.state.nbytes
+        finished = {self._path(number): number for number in self.state.finished}
         with contextlib.suppress(OSError):
             segments = sorted(self._segments_on_disk())
             excess = sum(nbytes for _, _, nbytes in segments) - limit
             for _, path, nbytes in segments:
-                if excess > 0 and _remove(path, claim=path not in finished):
+                if excess > 0 and _remove(path, lock=path not in finished):
                     excess -= nbytes
-                    removed = True
+                    self._warn_once(
+                        "retain",
+                        f"{self._target}: older segments are removed, retain_bytes={limit}",
+                    )
                     if path.parent != self._target:
                         with contextlib.suppress(OSError):  # it has other files
                             path.parent.rmdir()
-        if removed:
-            warning = f"{self._target}: older segments are removed, retain_bytes={limit}"
-            self._warn_once("retain", warning)
         # Also those that another trace's writer removed, or a killed one of this trace.
         with contextlib.suppress(OSError):
             for path, number in finished.items():
                 if not path.exists():
-                    tally = self._state.finished.pop(number)
-                    self._state.lose(NOT_RETAINED, f"segment {number}", tally)
+                    for kind, extent in self.state.finished.pop(number).items():
+                        loss = NOT_RETAINED, f"segment {number}", kind
+                        _add(self.state.losses, loss, extent)
 
     def _segments_on_disk(self) -> Iterator[tuple[int, Path, int]]:
         """Yield modification time, path and size of every segment under the limit."""
@@ -426,75 +432,8 @@ class Segments:
                         yield status.st_mtime_ns, path, status.st_size
 
 
-@dataclass
-class _Batch:
-    """The encoded records of one call."""
-
-    lines: bytes = b""
-    tally: Tally = field(default_factory=dict)
-    #: Records that later segments repeat, or that end a repetition, and their lines.
-    standing: list[tuple[Record, bytes]] = field(default_factory=list)
-
-
-@dataclass
-class _Segment:
-    """State of the segment that is being written."""
-
-    number: int = 1
-    nbytes: int = 0
-    #: Checksum of its lines so far.
-    crc32: int = 0
-    begun_at: float = 0.0
-    records_by_kind: Counter[str] = field(default_factory=Counter)
-    dropped_by_kind: Counter[str] = field(default_factory=Counter)
-    #: Its records without header and repetitions.
-    tally: Tally = field(default_factory=dict)
-
-
-@dataclass
-class _State:
-    """State of the trace, in values that another process can unpickle."""
-
-    segment: _Segment = field(default_factory=_Segment)
-    records_by_kind: Counter[str] = field(default_factory=Counter)
-    dropped_by_kind: Counter[str] = field(default_factory=Counter)
-    redacted_values: int = 0
-    finished_nbytes: int = 0
-    #: Finished segments that retention may remove, by number.
-    finished: dict[int, Tally] = field(default_factory=dict)
-    #: Losses not reported yet, by reason and detail.
-    losses: dict[tuple[str, str], Tally] = field(default_factory=dict)
-    #: Lines that the next segment repeats, by kind and subject.
-    standing: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    warned: set[str] = field(default_factory=set)
-    ended: bool = False
-
-    def lose(self, reason: str, detail: str, tally: Tally) -> None:
-        """Add to the losses not reported yet."""
-        _add(self.losses.setdefault((reason, detail), {}), tally)
-
-    def repeat(self, record: Record, line: bytes) -> None:
-        """Repeat a record in the next segments, or end a repetition."""
-        kind = record["kind"]
-        subject = str(record.get("server_id") or record.get("worker"))
-        if kind == "worker_removed":
-            self.standing.get("worker_added", {}).pop(subject, None)
-            self.standing.get("environment", {}).pop(f"process/worker/{subject}", None)
-            return
-        if kind == "environment":
-            fact = f"{record.get('section')}/{record.get('name')}"
-            subject = f"{fact}/{subject}" if record.get("server_id") else fact
-        self.standing.setdefault(kind, {})[subject] = line
-
-
 def _is_folder(target: str) -> bool:
-    """Return whether a target is a folder of segments.
-
-    Raises
-    ------
-    ValueError
-        If the name is a file's, but no trace's.
-    """
+    """Return whether a target is a folder of segments; refuse the name of another file."""
     if target.endswith("/") or Path(target).is_dir():
         return True
     if target.endswith(ENDINGS):
@@ -507,43 +446,22 @@ def _is_folder(target: str) -> bool:
     return True
 
 
-def _reserve_space(folder: Path) -> IO[bytes] | None:
-    """Hold disk space in an unnamed file, whose space is free once it is closed.
-
-    Returns
-    -------
-    file or None
-        None if it cannot be made. On a nearly full disk it can be smaller than
-        :data:`RESERVE_BYTES`.
-    """
-    with contextlib.suppress(OSError):
-        reserve = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
-        # A file system that compresses would allocate nothing for zeros.
-        reserve.write(os.urandom(RESERVE_BYTES))
-        return reserve
-    return None
+def _remove(path: Path, *, lock: bool) -> bool:
+    """Remove a segment unless another writer has locked it; return whether it was removed."""
+    # Network file systems grant the lock only for a file open for writing.
+    with contextlib.suppress(OSError), path.open("r+b") as file:
+        if lock:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+        return True
+    return False
 
 
-def _remove(path: Path, *, claim: bool) -> bool:
-    """Remove a segment unless another writer has claimed it; return whether it was removed."""
-    try:
-        if claim:
-            # Network file systems grant the lock only for a file open for writing.
-            with path.open("r+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
-        else:
-            path.unlink()
-    except OSError:
-        return False
-    return True
-
-
-def _add(tally: Tally, more: Tally) -> None:
-    """Add to a tally in place."""
-    for kind, (records, start_t, stop_t) in more.items():
-        before, first_t, last_t = tally.get(kind, (0, start_t, stop_t))
-        tally[kind] = before + records, min(start_t, first_t), max(stop_t, last_t)
+def _add(extents: dict[Key, Extent], key: Key, more: Extent) -> None:
+    """Add an extent in place."""
+    records, start_t, stop_t = more
+    before, first_t, last_t = extents.get(key, (0, start_t, stop_t))
+    extents[key] = before + records, min(start_t, first_t), max(stop_t, last_t)
 
 
 def _line(record: Record) -> bytes:

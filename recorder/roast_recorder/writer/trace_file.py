@@ -20,12 +20,14 @@ import fcntl
 import gzip
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zstandard import ZstdCompressionObj
+
+#: Endings of a trace in one file, which select its compression.
+ENDINGS = (".jsonl", ".jsonl.zst", ".jsonl.gz")
 
 #: Uncompressed bytes after which a zstd frame is complete and the next flush begins another.
 FRAME_BYTES = 256 * 2**10
@@ -37,68 +39,39 @@ PIECE_BYTES = 8 * 2**20
 class TraceFile:
     """A file of whole lines that is valid after each append.
 
-    Parameters
-    ----------
-    path : path-like
-        Ends in one of :data:`ENDINGS`. An older trace of that name is replaced by the
-        first append, and kept if there is none. A file that is not regular (a FIFO, a
-        terminal) is written without seeking, one complete frame per append.
-    level : int
-        Compression level.
-    resume_nbytes : int, optional
-        Continue the file of a writer that was killed: cut it back to this size, a previous
-        value of `nbytes`.
+    An older trace of that name is replaced by the first append, and kept if there is none. A
+    file that is not regular (a FIFO, a terminal) is written without seeking, one complete
+    frame per append. With `resume_nbytes`, an earlier value of `nbytes`, the file of a writer
+    that was killed is cut back to that size and continued.
 
-    Attributes
-    ----------
-    path : Path
-    regular : bool
-        Whether the file is a regular file.
-    nbytes : int
-        Size of the appended data on disk, with the end of the last frame.
-
-    Raises
-    ------
-    ValueError
-        If another recording writes the file, or the file to resume is smaller than
-        `resume_nbytes`.
-    OSError
-        If the file cannot be opened.
+    A ValueError is raised if another recording writes the file, or if it is smaller than
+    `resume_nbytes`; an OSError if it cannot be opened.
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        level: int = 6,
-        resume_nbytes: int | None = None,
+        self, path: str | os.PathLike[str], *, level: int = 6, resume_nbytes: int = 0
     ) -> None:
         self.path = Path(path)
-        self.nbytes = resume_nbytes or 0
+        #: Size of the appended data on disk, with the end of the last frame.
+        self.nbytes = resume_nbytes
         self._encoder = _ENCODERS[self.path.suffix](level)
         # Traces hold the user's file names and error messages: private to the user.
-        flags = os.O_WRONLY | (0 if self.nbytes else os.O_CREAT)
+        flags = os.O_WRONLY | (0 if resume_nbytes else os.O_CREAT)
         self._file = os.fdopen(os.open(self.path, flags, 0o600), "wb", buffering=0)
         self.regular = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
         # Whether the file has exactly `nbytes` bytes; an older trace is cut by an append.
         self._clean = not self.regular
-        if self.regular:
-            try:
+        try:
+            if self.regular:
                 self._claim()
-                if self.nbytes:
-                    self._resume()
-            except BaseException:
-                self._file.close()
-                raise
+        except BaseException:
+            self._file.close()
+            raise
 
     def append(self, data: bytes) -> None:
         """Append whole lines; the operating system has them on return.
 
-        Raises
-        ------
-        OSError
-            If the data cannot be written. The file is then unchanged, and a later append
-            can succeed.
+        After an OSError the file is unchanged, and a later append can succeed.
         """
         if not data:
             return
@@ -128,7 +101,7 @@ class TraceFile:
         self._file.close()
 
     def _claim(self) -> None:
-        """Lock the file against other recordings for as long as it is open."""
+        """Lock the file, and cut back what a killed writer has left behind."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -137,31 +110,27 @@ class TraceFile:
                 "another name"
             ) from None
         except OSError:
-            # Some network file systems have no locks.
-            pass
-
-    def _resume(self) -> None:
-        size = os.fstat(self._file.fileno()).st_size
-        if size < self.nbytes:
-            raise ValueError(
-                f"{str(self.path)!r} has {size} bytes, but {self.nbytes} were written: the "
-                "file was changed by another program, and the recording cannot continue"
-            )
-        self._cut_back()
+            pass  # some network file systems have no locks
+        if self.nbytes:
+            size = os.fstat(self._file.fileno()).st_size
+            if size < self.nbytes:
+                raise ValueError(
+                    f"{str(self.path)!r} has {size} bytes, but {self.nbytes} were written: "
+                    "the file was changed by another program, and the recording cannot continue"
+                )
+            self._cut_back()
 
     def _cut_back(self) -> None:
         """Remove everything behind the last complete append."""
         # The compressor may refer to data that is being removed.
         self._encoder.end_frame()
-        if not self.regular:
-            return
-        self._clean = False
-        descriptor = self._file.fileno()
-        os.fchmod(descriptor, 0o600)
-        os.ftruncate(descriptor, self.nbytes)
-        if self.nbytes:
-            self._write(self._encoder.end, self.nbytes - len(self._encoder.end))
-        self._clean = True
+        if self.regular:
+            self._clean = False
+            os.fchmod(self._file.fileno(), 0o600)
+            os.ftruncate(self._file.fileno(), self.nbytes)
+            if self.nbytes:
+                self._write(self._encoder.end, self.nbytes - len(self._encoder.end))
+            self._clean = True
 
     def _write(self, data: bytes, offset: int) -> None:
         descriptor = self._file.fileno()
@@ -176,28 +145,16 @@ class TraceFile:
 
 
 class _Plain:
-    """Lines without compression.
+    """Lines without compression, and the operations of every encoder."""
 
-    Attributes
-    ----------
-    end : bytes
-        The last bytes of all encoded data, which the next data may overwrite.
-    """
-
+    #: Last bytes of all encoded data, which the next data may overwrite.
     end = b""
 
     def __init__(self, level: int) -> None:
         self._level = level
 
     def encode(self, data: bytes) -> tuple[int, bytes]:
-        """Encode lines.
-
-        Returns
-        -------
-        overlap : int
-            Number of bytes at the end of the file to overwrite.
-        encoded : bytes
-        """
+        """Return how many bytes at the end of the file to overwrite, and the new bytes."""
         return 0, data
 
     def end_frame(self) -> None:
@@ -217,48 +174,32 @@ class _Zstd(_Plain):
     #: A last block, raw and empty. No checksum follows: the frame header declares none.
     end = b"\x01\x00\x00"
 
-    _frame: ZstdCompressionObj | None = None
-    _frame_nbytes = 0
-
     def __init__(self, level: int) -> None:
         import zstandard
 
-        super().__init__(level)
         self._flush_block = zstandard.COMPRESSOBJ_FLUSH_BLOCK
         # The size of the content is unknown when the frame header is written.
         self._compressor = zstandard.ZstdCompressor(level=level, write_content_size=False)
+        self._frame: ZstdCompressionObj | None = None
+        self._frame_nbytes = 0
 
     def encode(self, data: bytes) -> tuple[int, bytes]:
         extends = self._frame is not None and self._frame_nbytes < FRAME_BYTES
-        encoded = []
-        for piece in _pieces(data):
+        encoded = b""
+        while data:
             if self._frame is None or self._frame_nbytes >= FRAME_BYTES:
                 self._frame = self._compressor.compressobj()
                 self._frame_nbytes = 0
+            # Whole lines: a reader of one frame can parse it.
+            stop = data.find(b"\n", PIECE_BYTES - 1) + 1 or len(data)
+            piece, data = data[:stop], data[stop:]
             self._frame_nbytes += len(piece)
-            encoded += [
-                self._frame.compress(piece),
-                self._frame.flush(self._flush_block),
-                self.end,
-            ]
-        return len(self.end) if extends else 0, b"".join(encoded)
+            encoded += self._frame.compress(piece) + self._frame.flush(self._flush_block)
+            encoded += self.end
+        return len(self.end) if extends else 0, encoded
 
     def end_frame(self) -> None:
         self._frame = None
 
 
-def _pieces(data: bytes) -> Iterator[bytes]:
-    """Split lines into pieces of about :data:`PIECE_BYTES`, each of whole lines."""
-    start = 0
-    while len(data) - start > PIECE_BYTES:
-        stop = data.find(b"\n", start + PIECE_BYTES - 1) + 1 or len(data)
-        yield data[start:stop]
-        start = stop
-    if start < len(data):
-        yield data[start:]
-
-
 _ENCODERS: dict[str, type[_Plain]] = {".jsonl": _Plain, ".zst": _Zstd, ".gz": _Gzip}
-
-#: Endings of a trace in one file, which select its compression.
-ENDINGS = (".jsonl", ".jsonl.zst", ".jsonl.gz")

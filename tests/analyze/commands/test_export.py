@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from roast_analyze.cli import main
-
 
 @pytest.fixture
 def path(write_trace, worker, task, run):
@@ -20,15 +18,12 @@ def path(write_trace, worker, task, run):
 
 
 @pytest.fixture
-def error(capsys):
+def error(analyze):
     """Run a command that fails; return its message."""
 
     def error(*words: object) -> str:
-        assert main(["export", *map(str, words)]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith("roast-analyze: ")
-        assert err.count("\n") == 1
+        code, out, err = analyze("export", *words)
+        assert (code, out, err[:15], err.count("\n")) == (2, "", "roast-analyze: ", 1)
         return err.removeprefix("roast-analyze: ")
 
     return error
@@ -54,9 +49,6 @@ def test_invalid_targets(error, path, tmp_path):
     missing = tmp_path / "missing" / "out"
 
     assert error(path).startswith("no format given: choose from --perfetto FILE, ")
-    for form in ("--speedscope", "--folded"):
-        words = [form, tmp_path / "out", "--perfetto", tmp_path / "other"]
-        assert error(path, *words).startswith("the trace has no profiles: ")
     for form in ("--perfetto", "--parquet", "--duckdb"):
         assert repr(str(missing.parent)) in error(path, form, missing)
     assert repr(str(tmp_path)) in error(path, "--perfetto", tmp_path)
@@ -70,6 +62,32 @@ def test_invalid_targets(error, path, tmp_path):
         assert "No space left on device" in error(path, "--perfetto", "/dev/full")
     assert [file.name for file in tmp_path.iterdir()] == ["trace.jsonl"]
     assert path.read_bytes() == before
+
+
+def test_nothing_to_export(analyze, path, write_trace, worker, tmp_path):
+    profile = {"kind": "profile", "t": 9.0, "worker": "tcp://w1", "prefix": "load", "tree": {}}
+    profiled = write_trace(
+        worker("tcp://w1"), {**profile, "start_t": 0.0, "stop_t": 9.0}, name="p"
+    )
+    for trace, options, message in (
+        (path, "", "the trace has no profiles: enable Dask's profiler"),
+        (
+            profiled,
+            "--worker scheduler",
+            "the trace has no profile of the scheduler: Dask does ",
+        ),
+        (
+            profiled,
+            "--from 20",
+            "no profile in this part of the trace: choose another worker, ",
+        ),
+    ):
+        for form in ("--speedscope", "--folded"):
+            code, out, err = analyze("export", trace, form, tmp_path / "out", *options.split())
+
+            assert (code, out, err.count("\n")) == (1, "", 1)
+            assert err.startswith(f"roast-analyze: {message}")
+            assert not (tmp_path / "out").exists()
 
 
 def test_an_older_file_stays_until_the_new_one_is_complete(error, path, tmp_path, monkeypatch):
@@ -89,28 +107,19 @@ def test_an_older_file_stays_until_the_new_one_is_complete(error, path, tmp_path
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out.json", "trace.jsonl"]
 
 
-def test_stdout_and_pipes(path, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "roast_analyze", "export", str(path), "--perfetto", "-"],
-        capture_output=True,
-        check=True,
-    )
+def test_files_folders_stdout_and_pipes(analyze, path, tmp_path):
+    command = [sys.executable, "-m", "roast_analyze", "export", str(path), "--perfetto", "-"]
+    done = subprocess.run(command, capture_output=True, check=True)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
     reader.start()
-    assert main(["export", str(path), "--perfetto", str(pipe)]) == 0
+    targets = ["--perfetto", pipe, "--parquet", tmp_path / "b", "--duckdb", tmp_path / "c"]
+    assert analyze("export", path, *targets) == (0, "", "")
     reader.join()
 
     for text in (done.stdout, read[0]):
         assert any(event["name"] == "load" for event in json.loads(text))
     assert pipe.is_fifo()
-
-
-def test_several_formats(path, tmp_path):
-    names = {"--perfetto": "a", "--parquet": "b", "--duckdb": "c"}
-    words = [word for form, name in names.items() for word in (form, str(tmp_path / name))]
-
-    assert main(["export", str(path), *words]) == 0
-    assert {file.name for file in tmp_path.iterdir()} == {"a", "b", "c", "trace.jsonl"}
+    assert {file.name for file in tmp_path.iterdir()} == {"pipe", "b", "c", "trace.jsonl"}

@@ -1,9 +1,7 @@
 """The command ``import``: combinations of arguments."""
 
-from roast_analyze.cli import main
 
-
-def test_invalid_combinations(tmp_path, monkeypatch, capsys, write_trace, task):
+def test_invalid_combinations(tmp_path, monkeypatch, analyze, write_trace, task):
     monkeypatch.chdir(tmp_path)
     write_trace(task("a"), name="t")
     for words, message in {
@@ -16,9 +14,9 @@ def test_invalid_combinations(tmp_path, monkeypatch, capsys, write_trace, task):
         "yappi x --into -": "--into cannot be stdout: name a file",
         "yappi x --into missing": "'missing' does not exist: name a trace file",
         "dump x --into t": "dump needs --output TRACE",
+        "dump x --into t -o u": "--into is not an option of dump: use --output",
         "dump x y -o t": "expected one dump, got 2",
     }.items():
-        code = main(["import", *words.split()])
-        captured = capsys.readouterr()
-        assert (code, captured.out, captured.err.count("\n")) == (2, "", 1), words
-        assert message in captured.err
+        code, out, err = analyze("import", *words.split())
+        assert (code, out, err.count("\n")) == (2, "", 1), words
+        assert message in err

@@ -23,14 +23,11 @@ def output(monkeypatch, stderr, delay_seconds, **options) -> str:
     return stderr.getvalue()
 
 
-def test_a_long_wait_in_a_terminal_has_a_bar(monkeypatch):
+def test_a_bar_is_shown_only_for_a_long_wait_in_a_terminal(monkeypatch):
     measured = output(monkeypatch, Terminal(), 0.0)
     unmeasured = output(monkeypatch, Terminal(), 0.0, measured=False)
 
     assert "␛[31mx: reading" in measured
     assert ("0%" in measured, "0%" in unmeasured) == (True, False)
-
-
-def test_a_short_wait_and_a_file_have_none(monkeypatch):
     assert "reading" not in output(monkeypatch, Terminal(), 60.0)
     assert output(monkeypatch, io.StringIO(), 0.0) == ""

@@ -3,25 +3,23 @@
 import re
 import webbrowser
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from roast_analyze.cli import main
+from roast_analyze import report
 
 
 @pytest.fixture
-def summarize(capsys, write_trace, monkeypatch):
-    """Return the summary of a trace at 80 columns."""
+def summarize(analyze, write_trace, monkeypatch):
+    """Return the summary of a trace at 80 columns, with plain spaces in numbers."""
     monkeypatch.setenv("COLUMNS", "80")
 
     def summarize(*records, **options) -> str:
-        path = write_trace(*records, **options)
-        capsys.readouterr()
-        assert main([str(path)]) == 0
-        captured = capsys.readouterr()
-        assert captured.err == ""
-        assert max(map(len, captured.out.splitlines())) <= 80
-        return captured.out
+        code, text, err = analyze(write_trace(*records, **options))
+        assert (code, err) == (0, "")
+        assert max(map(len, text.splitlines())) <= 80
+        return text.replace("\N{NO-BREAK SPACE}", " ")
 
     return summarize
 
@@ -32,27 +30,26 @@ def section(text: str, title: str) -> list[list[str]]:
     return [re.split(r"  +", line.strip()) for line in found.splitlines()[3:]]
 
 
-def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, move, chunk):
-    def part(key, dataset, filename):
-        entries = {"entry_start": 0, "entry_stop": 1000}
-        return chunk(key, dataset=dataset, filename=filename, treename="Events", **entries)
+def titles(text: str) -> list[str]:
+    return [part.splitlines()[0] for part in text.strip().split("\n\n")[1:]]
+
+
+def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, chunk):
+    one, two = "tcp://10.0.0.1:1", "tcp://10.0.0.2:2"
+    place = {"treename": "Events", "entry_start": 0, "entry_stop": 1000}
 
     text = summarize(
-        worker("tcp://10.0.0.1:1", nthreads=2, name="one"),
-        worker("tcp://10.0.0.2:2", nthreads=2, name="two"),
+        worker(one, nthreads=2, name="one"),
+        worker(two, nthreads=2, name="two"),
         *(task(key) for key in ("Proc-a", "Proc-b", "sum-c")),
-        part("Proc-a", "DY", "root://site//store/dy.root"),
-        part("Proc-b", "QCD", "qcd.root"),
-        *run("Proc-a", 10.0, 40.0, worker="tcp://10.0.0.1:1"),
-        *run("sum-c", 40.0, 42.0, worker="tcp://10.0.0.1:1"),
-        move(10.0, "Proc-b", "waiting>processing", worker="tcp://10.0.0.2:2"),
-        move(30.0, "Proc-b", "processing>released", "handle-worker-cleanup-30.0"),
-        gone("tcp://10.0.0.2:2", 30.0, "handle-worker-cleanup-30.0"),
-        move(31.0, "Proc-b", "waiting>processing", worker="tcp://10.0.0.1:1"),
-        move(33.0, "Proc-b", "processing>erred", "task-erred-33.0",
-             worker="tcp://10.0.0.1:1", exception="OSError('unreadable')"),
-        stop_t=100.0,
-    )  # fmt: skip
+        chunk("Proc-a", dataset="DY", filename="root://site//store/dy.root", **place),
+        chunk("Proc-b", dataset="QCD", filename="qcd.root", **place),
+        *run("Proc-a", 10.0, 40.0, one),
+        *run("sum-c", 40.0, 42.0, one),
+        *run("Proc-b", 10.0, 30.0, two, "lost"),
+        gone(two, 30.0, "handle-worker-cleanup-30.0"),
+        *run("Proc-b", 31.0, 33.0, one, "erred", exception="OSError('unreadable')"),
+    )
 
     head = text.split("\n\n")[0]
     assert "1 min 40 s from 1970-01-01 00:00:00 (UTC)" in head
@@ -68,17 +65,15 @@ def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, move,
     ]
     assert section(text, "Datasets")[0] == ["DY", "1", "1", "0", "1,000", "30 s", "33.3"]
     assert section(text, "Workers") == [
-        ["one", "tcp://10.0.0.1:1", "2", "3", "32 s", "16 %", "–", "–"],
-        ["two", "tcp://10.0.0.2:2", "2", "1", "0 s", "0 %", "–", "30 s"],
+        ["one", one, "2", "3", "32 s", "16 %", "–", "–"],
+        ["two", two, "2", "1", "0 s", "0 %", "–", "30 s"],
     ]
-    assert section(text, "Slowest attempts")[0] == [
-        "30 s", "memory", "tcp://10.0.0.1:1", "Proc-a",
-    ]  # fmt: skip
+    assert section(text, "Slowest attempts")[0] == ["30 s", "memory", one, "Proc-a"]
     assert section(text, "Slowest files")[0][-1] == "root://site//store/dy.root"
     failures = "\n".join(map(" ".join, section(text, "Failures")))
-    assert "attempt lost tcp://10.0.0.2:2 Proc-b: its worker went" in failures
-    assert "worker lost tcp://10.0.0.2:2 handle-worker-cleanup" in failures
-    assert "task erred tcp://10.0.0.1:1 Proc-b: OSError('unreadable')" in failures
+    assert f"attempt lost {two} Proc-b: its worker went" in failures
+    assert f"worker lost {two} handle-worker-cleanup" in failures
+    assert f"task erred {one} Proc-b: OSError('unreadable')" in failures
 
 
 def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
@@ -110,7 +105,7 @@ def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
         task("reduce-1", dependencies=["Proc-0"]),
         *run("reduce-1", 990.0, 991.0),
         stop_t=1000.0,
-    ).replace("\N{NO-BREAK SPACE}", " ")
+    )
 
     head = text.split("\n\n")[0]
     assert "Chunks    46 done in 47 attempts, 1 skipped, 1 from checkpoints" in head
@@ -138,7 +133,7 @@ def test_a_run_without_a_cluster(summarize, worker, chunk):
         made("a", 1, 1.0, exception="OSError('x')"),
         made("a", 2, 4.0, events=1000),
         made("b", 3, 6.0, events=1000),
-    ).replace("\N{NO-BREAK SPACE}", " ")
+    )
 
     head = text.split("\n\n")[0]
     assert "Tasks" not in head
@@ -151,52 +146,25 @@ def test_a_run_without_a_cluster(summarize, worker, chunk):
     ]  # fmt: skip
 
 
-def titles(text: str) -> list[str]:
-    return [part.splitlines()[0] for part in text.strip().split("\n\n")[1:]]
-
-
-def test_a_trace_of_nothing(summarize):
+def test_only_tables_with_rows_are_shown(summarize, task, run):
     assert titles(summarize()) == []
-
-
-def test_one_task_without_workers_and_chunks(summarize, task, run):
-    text = summarize(task("a"), *run("a", 1.0, 2.0))
-
-    assert titles(text) == [
-        "Tasks by prefix",
-        "Workers",
-        "Slowest attempts",
-    ]
-
-
-def test_only_failures(summarize, move):
-    text = summarize(
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(2.0, "a", "processing>erred", "task-erred-2.0", exception="E()"),
-    )
-
+    assert titles(summarize(task("a"), *run("a", 1.0, 2.0))) == [
+        "Tasks by prefix", "Workers", "Slowest attempts",
+    ]  # fmt: skip
+    text = summarize(*run("a", 1.0, 2.0, outcome="erred", exception="E()"))
     assert "1 erred" in text
     assert section(text, "Failures") == [["2 s", "task erred", "w1", "a: E()"]]
-
-
-@pytest.mark.parametrize(
-    ("records", "missing"), [(3, "3 records missing"), (1, "1 record missing")]
-)
-def test_losses_come_first(summarize, task, records, missing):
-    text = summarize(
-        task("a"), {"kind": "loss", "t": 1.0, "reason": "late", "records": records}
-    )
-
-    top = text.split("\n\n")[0].replace("\N{NO-BREAK SPACE}", " ")
-    assert f"no, at least {missing}, see below" in top
-    assert titles(text)[0] == "Losses"
-    assert section(text, "Losses") == [["late", str(records)]]
-
-
-def test_omitted_rows_are_counted(summarize, task):
     text = summarize(*(task(f"p{i}-1") for i in range(20)))
-
     assert "… and 8 more: the view prefixes" in text
+
+
+def test_losses_come_first(summarize, task):
+    for records, missing in [(3, "3 records missing"), (1, "1 record missing")]:
+        loss = {"kind": "loss", "t": 1.0, "reason": "late", "records": records}
+        text = summarize(task("a"), loss)
+        assert f"no, at least {missing}, see below" in text.split("\n\n")[0]
+        assert titles(text)[0] == "Losses"
+        assert section(text, "Losses") == [["late", str(records)]]
 
 
 def test_long_names_are_wrapped(summarize, task, run):
@@ -217,114 +185,109 @@ HOSTILE = [
 ]
 
 
-def test_text_of_a_trace_cannot_control_the_terminal(summarize, worker, task, run, move, chunk):
-    for hostile in HOSTILE:
-        text = summarize(
-            worker(hostile, name=hostile),
-            task("a", prefix=hostile),
-            chunk("a", dataset=hostile, filename=hostile, entry_start=0, entry_stop=10),
-            *run("a", 1.0, 2.0, worker=hostile),
-            move(3.0, hostile, "waiting>processing", worker=hostile),
-            move(4.0, hostile, "processing>erred", "task-erred-4.0", exception=hostile),
-            {"kind": "loss", "t": 1.0, "reason": hostile, "detail": hostile},
-        )
-        assert {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} == {"\n"}
-        assert "\u202e" not in text
-        if "markup" in hostile:
-            assert "[bold red]" in text
-            assert ":smile:" in "".join(text.split())
+def test_text_of_a_trace_cannot_control_the_terminal(summarize, worker, task, run, chunk):
+    records = []
+    for n, text in enumerate(HOSTILE):
+        entries = {"entry_start": 0, "entry_stop": 10}
+        records += [
+            worker(text, name=text),
+            task(f"{n}", prefix=text),
+            chunk(f"{n}", dataset=text, filename=text, **entries),
+            *run(f"{n}", 1.0, 2.0, worker=text),
+            *run(text, 3.0, 4.0, text, "erred", exception=text),
+            {"kind": "loss", "t": 1.0, "reason": text, "detail": text},
+        ]
+
+    text = summarize(*records)
+    assert {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} == {"\n"}
+    assert "\u202e" not in text
+    assert "[bold red]" in text
+    assert ":smile:" in "".join(text.split())
 
 
-# -- the report --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("words", [["{trace}", "--html"], ["--html", "{trace}"]])
-def test_the_report_is_written_next_to_the_trace(capsys, write_trace, task, words):
-    path = write_trace(task("a"), name="run.jsonl")
-
-    assert main([word.format(trace=path) for word in words]) == 0
-    report = path.with_name("run.html")
-    assert capsys.readouterr().out == f"report: {report}\n"
-    assert "<html" in report.read_text()[:1000]
-
-
-def test_title_and_path_of_the_report(tmp_path, write_trace):
-    target = tmp_path / "my page.html"
-
-    main([str(write_trace()), "--html", str(target), "--title", "A <good> run"])
-
-    assert "A &lt;good&gt; run" in target.read_text()
-
-
-def test_the_summary_of_a_time_range(capsys, write_trace, worker, task, run, sample):
+def test_the_summary_of_a_time_range(analyze, write_trace, worker, task, run, sample):
     path = write_trace(
         worker("w1"), task("a-1"), task("b-1"), *run("a-1", 10.0, 30.0),
         *run("b-1", 50.0, 60.0), sample(5.0), stop_t=1500.0,
     )  # fmt: skip
 
     # A time before the end looks like an option.
-    assert main([str(path), "--from", "20", "--to", "-24m"]) == 0
+    code, out, _ = analyze(path, "--from", "20", "--to", "-24m")
 
-    text = " ".join(capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ").split())
+    text = " ".join(out.replace("\N{NO-BREAK SPACE}", " ").split())
+    assert code == 0
     assert text.startswith("Trace trace.jsonl Only time range 20 s to 60 s of a run of 25 min.")
     assert "Recorded 40 s from 1970-01-01 00:00:20 (UTC)" in text
     assert "Compute 20 s in 40 s of core time: 50 %" in text
     assert "2 attempts: 1 memory, 1 unfinished" in text
 
 
-def test_the_report_never_overwrites_a_trace(capsys, write_trace):
+# -- the report --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """Replace the writing of reports; return the list of the titles that they have."""
+    titles = []
+
+    def write(_, target, *, title, **_options):
+        titles.append(title)
+        return target
+
+    for name in ("write_report", "write_comparison"):
+        monkeypatch.setattr(report, name, write)
+    return titles
+
+
+def test_the_report_is_written_next_to_the_trace(analyze, write_trace, task):
+    path = write_trace(task("a"), name="run.jsonl")
+    page = path.with_name("run.html")
+
+    assert analyze("--html", path) == (0, f"report: {page}\n", "")
+    assert "<html" in page.read_text()[:1000]
+
+
+def test_title_and_path_of_the_report(analyze, several, tmp_path, written):
+    target = tmp_path / "my page.html"
+
+    for words, page in [
+        ([several[0], "--html", target], target),
+        ([*several[:1], "--html"], tmp_path / "before.html"),
+        ([*several[:2], "--html"], tmp_path / "before-and-after.html"),
+        ([*several[:3], "--html"], tmp_path / "before-and-2-more.html"),
+    ]:
+        assert analyze(*words, "--title", "T") == (0, f"report: {page}\n", "")
+    assert written == ["T"] * 4
+
+
+def test_the_report_never_overwrites_a_trace(analyze, write_trace):
     """In `a --html b` both may be meant as traces."""
     a = write_trace(name="a.jsonl", trace_id="A")
     b = write_trace(name="b.jsonl", trace_id="B")
     before = b.read_bytes()
 
-    assert main([str(a), "--html", str(b)]) == 2
+    code, _, err = analyze(a, "--html", b)
 
-    assert "is named like a trace: put the traces before --html FILE" in capsys.readouterr().err
+    assert code == 2
+    assert "is named like a trace: put the traces before --html FILE" in err
     assert b.read_bytes() == before
 
 
-# -- in the browser ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """Return the list of the addresses that are opened."""
-    addresses = []
-    monkeypatch.setattr(webbrowser, "open", lambda url: addresses.append(url) or True)
-    return addresses
-
-
-def test_open_writes_the_report_and_opens_it(capsys, write_trace, shown):
+def test_open_writes_the_report_and_opens_it(analyze, monkeypatch, write_trace, written):
     path = write_trace(name="my run.jsonl")
+    page = path.with_name("my run.html")
+    shown = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: shown.append(url) or True)
 
-    assert main([str(path), "--open", "--title", "Mine"]) == 0
+    assert analyze(path, "--open", "--title", "Mine") == (0, f"report: {page}\n", "")
+    assert (shown, written) == ([page.as_uri()], ["Mine"])
 
-    report = path.with_name("my run.html")
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == (f"report: {report}\n", "")
-    assert shown == [report.as_uri()]
-    assert "Mine" in report.read_text()
-
-
-@pytest.mark.parametrize("trouble", [False, webbrowser.Error("none"), OSError("none")])
-def test_without_a_browser_the_address_is_printed(capsys, monkeypatch, write_trace, trouble):
-    def fail(_url):
-        if isinstance(trouble, Exception):
-            raise trouble
-        return trouble
-
-    monkeypatch.setattr(webbrowser, "open", fail)
-    path = write_trace(name="run.jsonl")
-
-    assert main([str(path), "--open"]) == 0
-
-    report = path.with_name("run.html")
-    captured = capsys.readouterr()
-    assert captured.out == f"report: {report}\n"
-    assert captured.err == (
-        f"roast-analyze: no browser found: open {report.as_uri()} in yours\n"
-    )
+    # Without a browser the address is printed.
+    message = f"roast-analyze: no browser found: open {page.as_uri()} in yours\n"
+    for trouble in (None, webbrowser.Error("none"), OSError("none")):
+        fails = Mock(return_value=False, side_effect=trouble)
+        monkeypatch.setattr(webbrowser, "open", fails)
+        assert analyze(path, "--open") == (0, f"report: {page}\n", message)
 
 
 # -- several traces ----------------------------------------------------------------------
@@ -334,28 +297,24 @@ def test_without_a_browser_the_address_is_printed(capsys, monkeypatch, write_tra
 def several(write_trace, worker, task, run, chunk):
     """Return three traces: the second took twice the time, the third has chunks."""
 
-    def trace(name, *records, stop_t):
-        return str(
-            write_trace(
-                worker("w1"), *records, name=f"{name}.jsonl", trace_id=name, stop_t=stop_t
-            )
-        )
+    def trace(name, stop_t, *records):
+        about = {"name": f"{name}.jsonl", "trace_id": name, "stop_t": stop_t}
+        return str(write_trace(worker("w1"), *records, **about))
 
     entries = {"filename": "f", "entry_start": 0, "entry_stop": 12_000}
     return [
-        trace("before", task("x-1"), *run("x-1", 1.0, 3.0), stop_t=10.0),
-        trace("after", task("x-1"), *run("x-1", 1.0, 7.0), stop_t=20.0),
-        trace("chunky", task("P-1"), chunk("P-1", **entries), *run("P-1", 1.0, 3.0),
-              stop_t=5.0),
-    ]  # fmt: skip
+        trace("before", 10.0, task("x-1"), *run("x-1", 1.0, 3.0)),
+        trace("after", 20.0, task("x-1"), *run("x-1", 1.0, 7.0)),
+        trace("chunky", 5.0, task("P-1"), chunk("P-1", **entries), *run("P-1", 1.0, 3.0)),
+    ]
 
 
-def test_several_traces_are_compared(capsys, monkeypatch, several):
+def test_several_traces_are_compared(analyze, monkeypatch, several):
     monkeypatch.setenv("COLUMNS", "80")
 
-    assert main(several) == 0
+    code, text, _ = analyze(*several)
 
-    text = capsys.readouterr().out
+    assert code == 0
     assert max(map(len, text.splitlines())) <= 80
     assert text.startswith(
         "Of 3 traces, after took the longest, 20 s: 4 times as long as chunky (5 s)."
@@ -368,51 +327,29 @@ def test_several_traces_are_compared(capsys, monkeypatch, several):
         ["×0.5", "×1", "×0.5", "×1", "×0.375"],
     ]
     assert section(text, "Work") == [
-        ["before", "1", "–", "–", "–", "–"],
-        ["after", "1", "–", "–", "–", "–"],
-        ["×1"],
-        ["chunky", "1", "1", "12,000", "6,000", "–"],
-        ["×1"],
+        ["before", "1", "–", "–", "–", "–", "8 B"],
+        ["after", "1", "–", "–", "–", "–", "8 B"],
+        ["×1", "×1"],
+        ["chunky", "1", "1", "12,000", "6,000", "–", "8 B"],
+        ["×1", "×1"],
     ]
     assert [row[-1] for row in section(text, "Memory and failures")] == ["complete"] * 3
 
 
-def test_a_folder_with_several_traces_is_compared(capsys, several):
-    assert main([str(Path(several[0]).parent)]) == 0
+def test_traces_of_folders_and_segments(analyze, write_trace, task, several, tmp_path):
+    code, text, _ = analyze(Path(several[0]).parent)
+    names = [row[0] for row in section(text, "Memory")]
+    assert (code, names) == (0, ["after", "before", "chunky"])
 
-    assert [row[0] for row in section(capsys.readouterr().out, "Memory")] == [
-        "after", "before", "chunky",
-    ]  # fmt: skip
-
-
-def test_segments_of_one_trace_are_one_trace(capsys, write_trace, task):
-    parts = [
-        str(write_trace(task(f"a-{n}"), name=f"part-{n}.jsonl", segment=n)) for n in (1, 2)
-    ]
-
-    assert main(parts) == 0
-
-    text = capsys.readouterr().out
-    head = [line.split(None, 1) for line in text.split("\n\n")[0].splitlines()]
-    assert ["Trace", "part-1.jsonl"] in head
-    assert ["Tasks", "2, 0 attempts"] in head
-    assert ["Complete", "yes"] in head
-
-
-@pytest.mark.parametrize(
-    ("names", "report"), [(2, "before-and-after.html"), (3, "before-and-2-more.html")]
-)
-def test_the_comparison_is_written_next_to_the_first_trace(
-    capsys, several, tmp_path, names, report
-):
-    assert main([*several[:names], "--html", "--title", "A <good> week"]) == 0
-
-    assert capsys.readouterr().out == f"report: {tmp_path / report}\n"
-    assert "A &lt;good&gt; week" in (tmp_path / report).read_text()
-
-
-def test_an_invalid_one_of_several_traces_is_named(capsys, tmp_path, several):
     (tmp_path / "notes.jsonl").write_text("hello\n")
+    code, _, err = analyze(*several, tmp_path / "notes.jsonl")
+    assert (code, "notes.jsonl" in err) == (2, True)
 
-    assert main([*several, str(tmp_path / "notes.jsonl")]) == 2
-    assert "notes.jsonl" in capsys.readouterr().err
+    # Segments of one trace are one trace.
+    tasks = {n: task(f"a-{n}") for n in (1, 2)}
+    parts = (write_trace(task, name=f"part-{n}.jsonl", segment=n) for n, task in tasks.items())
+    code, text, _ = analyze(*parts)
+    head = dict(line.split(None, 1) for line in text.split("\n\n")[0].splitlines())
+    assert code == 0
+    assert (head["Trace"], head["Tasks"]) == ("part-1.jsonl", "2, 0 attempts")
+    assert head["Complete"] == "yes"

@@ -1,11 +1,13 @@
 """Synthetic profiles, and exports as fixtures."""
 
+import io
 import json
-from pathlib import Path
+from importlib import import_module
 
 import pytest
 
-from roast_analyze.cli import main
+from roast_analyze import Trace
+from roast_analyze.export.scope import find_scope
 
 
 @pytest.fixture
@@ -24,51 +26,47 @@ def profile():
         **fields,
     ) -> dict:
         nodes = list(range(len(functions) + 1))
-        slices = [
-            {
-                "start_t": start_t + number,
-                "stop_t": start_t + number + 1,
-                "nodes": nodes,
-                "counts": [*[count] * len(functions), 0 if worker else count],
-            }
-            for number, count in enumerate(counts)
-        ]
-        frames = [
-            {"name": name, "filename": "/lib/code.py", "line_number": line}
-            for line, name in enumerate(functions, start=10)
-        ]
+        lines = range(10, 10 + len(functions))
         tree = {
-            "frames": frames,
+            "frames": [
+                {"name": name, "filename": "/lib/code.py", "line_number": line}
+                for name, line in zip(functions, lines, strict=True)
+            ],
             "parents": [None, *nodes[:-1]],
             "node_frames": [None, *range(len(functions))],
-            "line_numbers": [None, *range(10, 10 + len(functions))],
-            "slices": slices,
+            "line_numbers": [None, *lines],
+            "slices": [
+                {
+                    "start_t": start_t + number,
+                    "stop_t": start_t + number + 1,
+                    "nodes": nodes,
+                    "counts": [*[count] * len(functions), 0 if worker else count],
+                }
+                for number, count in enumerate(counts)
+            ],
         }
         times = {"start_t": start_t, "stop_t": start_t + len(counts), "interval_seconds": 0.01}
-        who = {"worker": worker, "prefix": prefix}
-        known = {name: value for name, value in who.items() if value is not None}
+        known = {"worker": worker} if worker else {}
+        known |= {"prefix": prefix} if prefix else {}
         return {"kind": "profile", "t": start_t, **known, **times, "tree": tree, **fields}
 
     return profile
 
 
 @pytest.fixture
-def export(tmp_path):
-    """Export a trace in a text format; return the text."""
+def export():
+    """Write a trace, or a part of it, in a text format; return the text."""
 
-    def export(path: Path, form: str, *options: object) -> str:
-        target = tmp_path / f"out.{form}"
-        assert main(["export", str(path), f"--{form}", str(target), *map(str, options)]) == 0
-        return target.read_text(encoding="utf-8")
+    def export(trace: Trace, form: str, **part: object) -> str:
+        file = io.StringIO()
+        writer = import_module(f"roast_analyze.export.{form}")
+        writer.write(trace, find_scope(trace, **part), file)
+        return file.getvalue()
 
     return export
 
 
 @pytest.fixture
 def events(export):
-    """Export a trace for Perfetto; return the events."""
-
-    def events(path: Path, *options: object) -> list[dict]:
-        return json.loads(export(path, "perfetto", *options))
-
-    return events
+    """Return the trace events for Perfetto of a trace, or of a part of it."""
+    return lambda trace, **part: json.loads(export(trace, "perfetto", **part))

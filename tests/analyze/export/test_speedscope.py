@@ -11,10 +11,10 @@ SCHEMA = json.loads((Path(__file__).parent / "speedscope/file-format-schema.json
 
 @pytest.fixture
 def speedscope(export):
-    """Export a trace for speedscope; validate the file and return it."""
+    """Return the file of a trace, or of a part of it, after validating it."""
 
-    def speedscope(path: Path, *options: object) -> dict:
-        file = json.loads(export(path, "speedscope", *options))
+    def speedscope(trace, **part) -> dict:
+        file = json.loads(export(trace, "speedscope", **part))
         jsonschema.validate(file, SCHEMA)
         for profile in file["profiles"]:
             assert len(profile["samples"]) == len(profile["weights"])
@@ -26,77 +26,63 @@ def speedscope(export):
     return speedscope
 
 
+def functions(file: dict) -> list[str]:
+    return [frame["name"] for frame in file["shared"]["frames"]]
+
+
 def stacks(file: dict, number: int = 0) -> list[tuple[list[str], float]]:
     """Return the names of functions and the weight of each sample."""
-    profile = file["profiles"][number]
-    frames = [frame["name"] for frame in file["shared"]["frames"]]
+    profile, names = file["profiles"][number], functions(file)
     return [
-        ([frames[frame] for frame in sample], pytest.approx(weight))
+        ([names[frame] for frame in sample], pytest.approx(weight))
         for sample, weight in zip(profile["samples"], profile["weights"], strict=True)
     ]
 
 
-def test_each_worker_has_a_profile(speedscope, write_trace, worker, profile):
-    path = write_trace(
+def test_each_worker_has_a_profile_of_samples_ordered_by_time(
+    speedscope, open_trace, worker, profile
+):
+    trace = open_trace(
         worker("w1", name="first"),
-        profile("w1", functions=("main", "f"), counts=(3, 5)),
+        profile("w1", functions=("main", "f"), counts=(3, 5), start_t=5.0),
+        profile("w1", "b", functions=("early",), counts=(1,)),
         profile("w2", functions=("main", "g"), counts=(2,)),
         profile(None, None, functions=("loop",), counts=(7,)),
     )
 
-    file = speedscope(path)
+    file = speedscope(trace)
 
     assert [p["name"] for p in file["profiles"]] == ["first w1", "w2", "scheduler"]
     assert {p["unit"] for p in file["profiles"]} == {"seconds"}
-    assert stacks(file, 0) == [(["main", "f"], 0.03), (["main", "f"], 0.05)]
+    assert stacks(file, 0) == [(["early"], 0.01), (["main", "f"], 0.03), (["main", "f"], 0.05)]
     assert stacks(file, 1) == [(["main", "g"], 0.02)]
     assert {"name": "main", "file": "/lib/code.py", "line": 10} in file["shared"]["frames"]
 
 
-def test_samples_are_ordered_by_time(speedscope, write_trace, profile):
-    path = write_trace(
-        profile(functions=("late",), start_t=8.0),
-        profile(functions=("early",), start_t=2.0),
-        profile(prefix="b", functions=("middle",), start_t=5.0),
-    )
-
-    assert [names for names, _ in stacks(speedscope(path))] == [["early"], ["middle"], ["late"]]
-
-
-def test_ambiguous_samples_count_for_the_caller(speedscope, write_trace, profile):
+def test_ambiguous_samples_count_for_the_caller(speedscope, open_trace, profile):
     tree = {
-        "frames": [{"name": n, "filename": "f.py", "line_number": 1} for n in ("m", "f", "g")],
+        "frames": [{"name": "m", "filename": "f.py", "line_number": 1}, {"name": "f"}, {}],
         "parents": [None, 0, 1, 1],
         "node_frames": [None, 0, 1, 2],
         "line_numbers": [None, 1, 1, 1],
         "slices": [{"start_t": 1, "stop_t": 2, "nodes": [0, 1, 2, 3], "counts": [9, 9, 0, 0]}],
     }
 
-    file = speedscope(write_trace(profile(tree=tree)))
+    file = speedscope(open_trace(profile(tree=tree)))
 
     found = {tuple(names): weight for names, weight in stacks(file)}
-    assert found == {("m", "f"): 0.01, ("m", "g"): 0.01, ("m",): 0.07}
+    assert found == {("m", "f"): 0.01, ("m", "?"): 0.01, ("m",): 0.07}
 
 
-def test_without_an_interval_samples_are_counted(speedscope, write_trace, profile):
-    file = speedscope(write_trace(profile(interval_seconds=None, counts=(4,))))
+def test_without_an_interval_samples_are_counted(speedscope, open_trace, profile):
+    file = speedscope(open_trace(profile(interval_seconds=None, counts=(4,))))
 
     assert file["profiles"][0]["unit"] == "none"
     assert file["profiles"][0]["weights"] == [4]
 
 
-@pytest.mark.parametrize(
-    ("options", "functions"),
-    [
-        (["--worker", "w2"], ["c"]),
-        (["--worker", "scheduler"], ["loop"]),
-        (["--prefix", "y"], ["b"]),
-        (["--from", 5], ["b", "c", "loop"]),
-        (["--to", 5], ["a"]),
-    ],
-)
-def test_a_scope_selects_profiles(speedscope, write_trace, worker, profile, options, functions):
-    path = write_trace(
+def test_a_scope_selects_profiles(speedscope, open_trace, worker, profile):
+    trace = open_trace(
         worker("w1"),
         worker("w2"),
         profile("w1", "x", ("a",), start_t=1.0),
@@ -105,17 +91,23 @@ def test_a_scope_selects_profiles(speedscope, write_trace, worker, profile, opti
         profile(None, None, ("loop",), start_t=6.0),
     )
 
-    file = speedscope(path, *options)
-    assert sorted(frame["name"] for frame in file["shared"]["frames"]) == functions
+    for part, expected in [
+        ({"worker": "w2"}, ["c"]),
+        ({"worker": "scheduler"}, ["loop"]),
+        ({"prefix": "y"}, ["b"]),
+        ({"start": 5.0}, ["b", "c", "loop"]),
+        ({"stop": 5.0}, ["a"]),
+    ]:
+        assert sorted(functions(speedscope(trace, **part))) == expected, part
 
 
 HOSTILE = 'x"\\\x00\n\u202e;é𝄞' + "y" * 50_000
 
 
-def test_unusual_text(speedscope, write_trace, worker, profile):
-    path = write_trace(
+def test_unusual_text(speedscope, open_trace, worker, profile):
+    trace = open_trace(
         worker(HOSTILE, name=HOSTILE), profile(HOSTILE, HOSTILE, (HOSTILE, HOSTILE, ""))
     )
 
-    [found] = speedscope(path)["profiles"]
+    [found] = speedscope(trace)["profiles"]
     assert len(found["samples"]) == 1

@@ -8,7 +8,6 @@ import zstandard
 
 from measured import darshan_log
 from roast_analyze import Trace
-from roast_analyze.cli import main
 
 
 def framed(compress):
@@ -38,37 +37,44 @@ def log(tmp_path):
 def stored(tmp_path, lines, task):
     """Write a small trace; a name without suffix is a folder of two segments."""
 
-    def store(name):
+    def store(name="trace.jsonl"):
         path = tmp_path / name
         if name in STORED:
             path.write_bytes(STORED[name](lines(task("a"))))
             return path
         path.mkdir()
-        for number in (1, 2):
-            (path / f"00000{number}.jsonl").write_bytes(
-                lines(task(f"a-{number}"), segment=number)
-            )
+        for n in (1, 2):
+            (path / f"00000{n}.jsonl").write_bytes(lines(task(f"a-{n}"), segment=n))
         return path
 
     return store
 
 
 @pytest.fixture
-def ask():
-    def ask(path, query):
+def rows_of():
+    """Return the rows of a query of a trace that a command may have changed."""
+
+    def rows_of(path, query):
         with Trace(path) as trace:
             return trace.sql(query).fetchall()
 
-    return ask
+    return rows_of
 
 
 @pytest.fixture
-def command(capsys):
-    """Run ``roast-analyze``; return its exit code, stdout and stderr."""
+def refused(analyze, tmp_path):
+    """Run an import that fails with an error of one line, and writes nothing; return it."""
 
-    def command(*words):
-        code = main([str(word) for word in words])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+    def refused(*words):
+        def contents():
+            files = tmp_path.rglob("*")
+            return {path: path.read_bytes() for path in files if path.is_file()}
 
-    return command
+        before = contents()
+        code, out, error = analyze("import", *words)
+        assert (code, out, error.count("\n")) == (2, "", 1), words
+        assert "Traceback" not in error
+        assert contents() == before
+        return error
+
+    return refused

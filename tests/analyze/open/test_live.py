@@ -18,6 +18,17 @@ def slow(i):
 NOT_ENDED = {"no trailer", "damaged compression", "last line unreadable"}
 
 
+def read_now(path):
+    """Return the transitions, the numbers of attempts and the losses of a trace."""
+    with Trace(path) as trace:
+        moves = trace.sql("SELECT key, start, finish FROM transitions ORDER BY seq").fetchall()
+        [attempts] = trace.sql(
+            "SELECT count(*), count(*) FILTER (outcome = 'memory') FROM task_runs"
+        ).fetchall()
+        reasons = {reason for (reason,) in trace.sql("SELECT reason FROM loss").fetchall()}
+    return moves, attempts, reasons
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     ("ending", "small_bytes"), [(".jsonl", database.SMALL_BYTES), (".jsonl.zst", 0)]
@@ -26,39 +37,21 @@ def test_answers_during_a_recording(client, tmp_path, monkeypatch, ending, small
     monkeypatch.setattr(database, "SMALL_BYTES", small_bytes)
     monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / f"trace{ending}"
-    seen = []
+    found, futures = [], []
     with roast_recorder.record(client, path, flush_interval_seconds=0.1):
-        futures = client.map(slow, range(600), pure=False)
-        while len(seen) < 8 or not all(future.done() for future in futures):
-            if path.exists() and path.stat().st_size:
-                seen.append(moment(path))
-    whole = moment(path)
+        while not path.exists() or not path.stat().st_size:
+            time.sleep(0.05)
+        while len({len(moves) for moves, *_ in found}) < 5:
+            futures += client.map(slow, range(50), pure=False)
+            found.append(read_now(path))
+        client.gather(futures)
+    whole, attempts, reasons = read_now(path)
 
-    assert whole["loss"] == set()
-    assert whole["runs"] == whole["well"] == 600
-    for before, after in zip(seen, [*seen[1:], whole], strict=True):
-        # Records that were read once stay, in the same order.
-        assert after["moves"][: len(before["moves"])] == before["moves"]
-    for now in seen:
-        assert now["loss"] <= NOT_ENDED
-        assert now["begun"] == now["runs"]
-        assert now["ended"] == now["well"]
-    assert len({len(now["moves"]) for now in seen}) > 3
-
-
-def moment(path):
-    """Return what a trace contains now."""
-    with Trace(path) as trace:
-        moves = trace.sql("SELECT key, start, finish FROM transitions ORDER BY seq").fetchall()
-        [(runs, well)] = trace.sql(
-            "SELECT count(*), count(*) FILTER (outcome = 'memory') FROM task_runs"
-        ).fetchall()
-        reasons = {reason for (reason,) in trace.sql("SELECT reason FROM loss").fetchall()}
-    return {
-        "moves": moves,
-        "runs": runs,
-        "well": well,
-        "begun": sum(finish == "processing" for _, _, finish in moves),
-        "ended": sum(finish == "memory" for _, _, finish in moves),
-        "loss": reasons,
-    }
+    assert (attempts, reasons) == ((len(futures), len(futures)), set())
+    for moves, attempts, reasons in found:
+        finishes = [finish for _, _, finish in moves]
+        assert attempts == (finishes.count("processing"), finishes.count("memory"))
+        assert reasons <= NOT_ENDED
+    # Records that were read once stay, in the same order.
+    for before, after in zip(found, [*found[1:], (whole, 0, 0)], strict=True):
+        assert after[0][: len(before[0])] == before[0]

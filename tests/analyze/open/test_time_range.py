@@ -1,26 +1,34 @@
 """Traces limited to a time range: what is cut at its ends, and which ranges are refused."""
 
+import contextlib
+
 import pytest
 
 from roast_analyze import Trace
 from roast_analyze.errors import TraceError
 from roast_analyze.open import database
 from roast_analyze.open.time_range import Counts
+from sealing import sealed
 
 
 @pytest.fixture
 def limited(write_trace):
     """Open a time range of a trace of 100 s with some records."""
-    opened: list[Trace] = []
+    with contextlib.ExitStack() as opened:
+        yield lambda *records, **options: opened.enter_context(
+            Trace(write_trace(*records), **options)
+        )
 
-    def limited(*records: dict, start=None, stop=None, **options) -> Trace:
-        path = write_trace(*records, stop_t=options.pop("stop_t", 100.0))
-        opened.append(Trace(path, start=start, stop=stop, **options))
-        return opened[-1]
 
-    yield limited
-    for trace in opened:
-        trace.close()
+@pytest.fixture
+def rows_in(limited):
+    """Open a time range of some records; return a function that returns the rows of a query."""
+
+    def rows_in(*records: dict, start=None, stop=None):
+        opened = limited(*records, start=start, stop=stop)
+        return lambda query: opened.sql(query).fetchall()
+
+    return rows_in
 
 
 @pytest.fixture
@@ -32,78 +40,72 @@ def crossing(worker, task, run) -> list[dict]:
 @pytest.mark.parametrize(
     ("start", "stop", "expected"),
     [
-        (0, 20, ("unfinished", 10.0, 20.0, 10.0, 20.0, 10.0, None)),
-        (20, None, ("memory", 20.0, 30.0, 20.0, 30.0, 10.0, 7)),
-        (12, 15, ("unfinished", 12.0, 15.0, 12.0, 15.0, 3.0, None)),
-        (5, 31, ("memory", 10.0, 30.0, 10.0, 30.0, 20.0, 7)),
+        (0, 20, [("unfinished", 10.0, 20.0, 10.0, 20.0, 10.0, None)]),
+        (20, None, [("memory", 20.0, 30.0, 20.0, 30.0, 10.0, 7)]),
+        (12, 15, [("unfinished", 12.0, 15.0, 12.0, 15.0, 3.0, None)]),
+        (5, 31, [("memory", 10.0, 30.0, 10.0, 30.0, 20.0, 7)]),
         # An attempt that ends at the end of a range belongs to the next range.
-        (5, 30, ("unfinished", 10.0, 30.0, 10.0, 30.0, 20.0, None)),
-        (30, 31, ("memory", 30.0, 30.0, 30.0, 30.0, 0.0, 7)),
+        (5, 30, [("unfinished", 10.0, 30.0, 10.0, 30.0, 20.0, None)]),
+        (30, 31, [("memory", 30.0, 30.0, 30.0, 30.0, 0.0, 7)]),
+        # It is left out of ranges that do not contain a part of it.
+        (0, 10, []),
+        (30.5, None, []),
+        (40, 50, []),
     ],
 )
-def test_an_attempt_is_cut_at_the_ends(limited, crossing, start, stop, expected):
+def test_an_attempt_is_cut_at_the_ends(rows_in, crossing, start, stop, expected):
     query = (
         "SELECT outcome, processing_t, end_t, compute_start_t, compute_stop_t, "
         "compute_seconds, nbytes FROM task_runs"
     )
 
-    assert limited(*crossing, start=start, stop=stop).sql(query).fetchall() == [expected]
+    assert rows_in(*crossing, start=start, stop=stop)(query) == expected
 
 
-@pytest.mark.parametrize(("start", "stop"), [(0, 10), (30.5, None), (40, 50)])
-def test_an_attempt_outside_the_range_is_left_out(limited, crossing, start, stop):
-    opened = limited(*crossing, start=start, stop=stop)
+def test_sums_are_cut_but_durations_of_attempts_are_not(rows_in, crossing):
+    opened = rows_in(*crossing, start=20, stop=25)
 
-    assert opened.sql("SELECT count(*) FROM task_runs").fetchall() == [(0,)]
-
-
-def test_sums_are_cut_but_durations_of_attempts_are_not(limited, crossing):
-    opened = limited(*crossing, start=20, stop=25)
-
-    assert opened.sql(
+    assert opened(
         "SELECT compute_seconds, mean_compute_seconds, max_compute_seconds FROM prefixes"
-    ).fetchall() == [(5.0, 20.0, 20.0)]
-    assert opened.sql(
+    ) == [(5.0, 20.0, 20.0)]
+    assert opened(
         "SELECT wall_seconds, busy_seconds, core_seconds, compute_seconds, core_efficiency "
         "FROM run"
-    ).fetchall() == [(5.0, 5.0, 5.0, 5.0, 1.0)]
-    assert opened.sql("SELECT processing_seconds FROM latencies").fetchall() == [(20.0,)]
+    ) == [(5.0, 5.0, 5.0, 5.0, 1.0)]
+    assert opened("SELECT processing_seconds FROM latencies") == [(20.0,)]
 
 
-def test_workers_are_those_present_in_the_range(limited, worker, gone):
+def test_workers_are_those_present_in_the_range(rows_in, worker, gone):
     records = [
         worker("gone"), gone("gone", 10.0, "retire-workers-10.0"), worker("stays"),
         worker("goes", 30.0), gone("goes", 70.0, "handle-worker-cleanup-70.0"),
         worker("comes", 80.0),
     ]  # fmt: skip
-    opened = limited(*records, start=20, stop=60)
+    opened = rows_in(*records, start=20, stop=60)
 
-    assert opened.sql("SELECT worker, added_t, removed_t FROM workers").fetchall() == [
+    assert opened("SELECT worker, added_t, removed_t FROM workers") == [
         ("stays", 20.0, None),
         ("goes", 30.0, None),
     ]
-    assert opened.sql("SELECT workers, core_seconds FROM run").fetchall() == [(2, 70.0)]
-    assert opened.frame("failures").is_empty()
+    assert opened("SELECT workers, core_seconds FROM run") == [(2, 70.0)]
+    assert opened("FROM failures") == []
     # A later range contains the loss of the worker.
-    later = limited(*records, start=60)
-    assert later.sql("SELECT worker, t FROM failures").fetchall() == [("goes", 70.0)]
+    later = rows_in(*records, start=60)
+    assert later("SELECT worker, t FROM failures") == [("goes", 70.0)]
 
 
-def test_tasks_are_those_submitted_or_attempted_in_the_range(limited, task, run):
+def test_tasks_are_those_submitted_or_attempted_in_the_range(rows_in, task, run):
     records = [
         task("early-1", 1.0), task("both-1", 1.0), task("late-1", 40.0), task("later-1", 90.0),
         *run("early-1", 2.0, 3.0), *run("both-1", 30.0, 31.0),
     ]  # fmt: skip
-    opened = limited(*records, start=20, stop=60)
+    opened = rows_in(*records, start=20, stop=60)
 
-    assert opened.sql("SELECT key FROM tasks ORDER BY key").fetchall() == [
-        ("both-1",),
-        ("late-1",),
-    ]
+    assert opened("SELECT key FROM tasks ORDER BY key") == [("both-1",), ("late-1",)]
 
 
 def test_seconds_of_a_chunk_are_split_and_other_measurements_count_at_its_end(
-    limited, worker, task, run, chunk
+    rows_in, worker, task, run, chunk
 ):
     identity = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 1000}
     measured = {"start_t": 10.0, "stop_t": 30.0, "events": 1000, "bytes_read": 50}
@@ -118,13 +120,13 @@ def test_seconds_of_a_chunk_are_split_and_other_measurements_count_at_its_end(
         "events_per_second FROM chunks"
     )
 
-    before = limited(*records, stop=15)
-    assert before.sql(query).fetchall() == [("unfinished", 5.0, 1.0, 4.0, None, None, None)]
-    assert before.sql("SELECT chunks, events FROM run").fetchall() == [(0, 0)]
-    after = limited(*records, start=15)
-    assert after.sql(query).fetchall() == [("memory", 15.0, 3.0, 12.0, 1000, 50, 50.0)]
+    before = rows_in(*records, stop=15)
+    assert before(query) == [("unfinished", 5.0, 1.0, 4.0, None, None, None)]
+    assert before("SELECT chunks, events FROM run") == [(0, 0)]
+    after = rows_in(*records, start=15)
+    assert after(query) == [("memory", 15.0, 3.0, 12.0, 1000, 50, 50.0)]
     # A cut chunk does not count for the cost of chunks.
-    assert after.sql("SELECT count(*) FROM chunk_costs").fetchall() == [(0,)]
+    assert after("SELECT count(*) FROM chunk_costs") == [(0,)]
 
 
 def test_chunks_without_a_cluster_are_cut(limited, chunk):
@@ -143,15 +145,15 @@ def test_chunks_without_a_cluster_are_cut(limited, chunk):
     assert (left_out.selected.attempts, left_out.cut_attempts) == (1, 1)
 
 
-def test_sections_are_cut(limited, passage):
+def test_sections_are_cut(rows_in, passage):
     through = passage(30.0, "P-1", "jets", run_id=1, start_t=10.0, stop_t=30.0, bytes_read=5)
     query = "SELECT seconds, bytes_read FROM sections"
 
-    assert limited(through, stop=15).sql(query).fetchall() == [(5.0, None)]
-    assert limited(through, start=15).sql(query).fetchall() == [(15.0, 5)]
+    assert rows_in(through, stop=15)(query) == [(5.0, None)]
+    assert rows_in(through, start=15)(query) == [(15.0, 5)]
 
 
-def test_tasks_without_a_start_or_an_end(limited, worker, task, move):
+def test_tasks_without_a_start_or_an_end(rows_in, worker, task, move):
     records = [
         worker("w1"),
         task("was-1", state="processing", worker="w1"),
@@ -161,66 +163,61 @@ def test_tasks_without_a_start_or_an_end(limited, worker, task, move):
     ]
     query = "SELECT key, outcome, processing_t, end_t FROM task_runs ORDER BY key"
 
-    assert limited(*records, start=20, stop=30).sql(query).fetchall() == [
+    assert rows_in(*records, start=20, stop=30)(query) == [
         ("stays-1", "unfinished", 20.0, None),
         ("was-1", "unfinished", None, 30.0),
     ]
-    assert limited(*records, start=60).sql(query).fetchall() == [
-        ("stays-1", "unfinished", 60.0, None)
-    ]
+    assert rows_in(*records, start=60)(query) == [("stays-1", "unfinished", 60.0, None)]
 
 
-def test_phases_of_an_attempt_that_ends_after_the_range(limited, worker, task, move):
-    parts = [
-        {"action": "transfer", "start": 12.0, "stop": 18.0},
-        {"action": "compute", "start": 18.0, "stop": 30.0},
-    ]
-    ended = {"worker": "w1", "startstops": parts, "exception": "ValueError('no')"}
+def test_phases_of_an_attempt_that_ends_after_the_range(rows_in, worker, task, move):
+    phases = [("transfer", 12.0, 18.0), ("compute", 18.0, 30.0)]
+    ended = {"worker": "w1", "phases": phases, "exception": "ValueError('no')"}
     records = [
         worker("w1"),
         task("a-1"),
         move(10.0, "a-1", "waiting>processing", worker="w1"),
         move(31.0, "a-1", "processing>erred", "task-erred-31.0", **ended),
     ]
-    opened = limited(*records, start=15, stop=20)
+    opened = rows_in(*records, start=15, stop=20)
 
-    assert opened.sql(
+    assert opened(
         "SELECT outcome, transfer_seconds, compute_seconds, exception FROM task_runs"
-    ).fetchall() == [("unfinished", 3.0, 2.0, None)]
-    assert opened.frame("failures").is_empty()
-    assert opened.sql("SELECT failures, erred, unfinished FROM run").fetchall() == [(0, 0, 1)]
+    ) == [("unfinished", 3.0, 2.0, None)]
+    assert opened("FROM failures") == []
+    assert opened("SELECT failures, erred, unfinished FROM run") == [(0, 0, 1)]
     # The failure is known from the whole trace.
-    assert opened.sql("SELECT sum(failed_seconds) FROM utilisation").fetchall() == [
-        (pytest.approx(2.0),)
-    ]
+    assert opened("SELECT sum(failed_seconds) FROM utilisation") == [(pytest.approx(2.0),)]
 
 
-def test_the_description_of_a_range(limited, crossing, sample):
-    opened = limited(*crossing, sample(50.0), start="20s", stop="-1:00")
+@pytest.mark.parametrize(
+    ("start", "stop", "ends", "options"),
+    [
+        ("20s", "-1:00", (20, 40), "--from 20 --to 40"),
+        # Ends beyond the run are those of the run.
+        (-500, None, (0, 100), ""),
+        (None, 500, (0, 100), ""),
+        ("1970-01-01", "2030-01-01", (0, 100), ""),
+    ],
+)
+def test_the_description_of_a_range(limited, crossing, sample, start, stop, ends, options):
+    [found] = limited(*crossing, sample(50.0), start=start, stop=stop).time_ranges
 
-    [found] = opened.time_ranges
-    assert (found.start_seconds, found.stop_seconds, found.run_seconds) == (20, 40, 100)
-    assert found.selected == Counts(attempts=1, transitions=1, samples=0)
+    assert (found.start_seconds, found.stop_seconds, found.run_seconds) == (*ends, 100)
+    assert found.options == options
     assert found.total == Counts(attempts=1, transitions=2, samples=1)
-    assert found.cut_attempts == 1
-    assert found.options == "--from 20 --to 40"
+    assert found.selected == (Counts(1, 1, 0) if options else found.total)
+    assert found.cut_attempts == bool(options)
 
 
-def test_a_trace_without_a_range(limited, crossing):
-    assert limited(*crossing).time_ranges == ()
-
-
-def test_a_range_is_relative_to_the_start_of_each_trace(tmp_path, lines, task, run):
+def test_a_range_is_relative_to_the_start_of_each_trace(write_trace, task, run):
+    one = write_trace(task("a-1"), *run("a-1", 10.0, 30.0), name="a.jsonl")
     late = [task("b-1", 1010.0), *run("b-1", 1010.0, 1030.0)]
-    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
-    paths[0].write_bytes(lines(task("a-1"), *run("a-1", 10.0, 30.0)))
-    header = b'"trace_id": "U"'
-    text = lines(*late, stop_t=1100.0).replace(b'"trace_id": "T"', header)
-    paths[1].write_bytes(
-        text.replace(b'"kind": "header", "t": 0.0', b'"kind": "header", "t": 1000.0')
-    )
+    two = write_trace(*late, stop_t=1100.0, name="b.jsonl", trace_id="U")
+    first = b'"kind": "header", "t": '
+    two.write_bytes(sealed(two.read_bytes().replace(first + b"0.0", first + b"1000.0")))
 
-    with Trace(*paths, start=20) as opened:
+    with Trace(one, two, start=20) as opened:
         assert opened.sql(
             "SELECT trace_id, compute_start_t, compute_seconds FROM task_runs"
         ).fetchall() == [("T", 20.0, 10.0), ("U", 1020.0, 10.0)]
@@ -228,16 +225,11 @@ def test_a_range_is_relative_to_the_start_of_each_trace(tmp_path, lines, task, r
 
 
 def test_views_are_the_same_and_losses_are_those_of_the_whole_trace(limited, crossing):
-    lost = {
-        "kind": "loss",
-        "t": 90.0,
-        "reason": "too slow",
-        "record_kind": "event",
-        "records": 3,
-    }
+    lost = {"kind": "loss", "t": 90.0, "reason": "too slow", "record_kind": "event"}
     whole = limited(*crossing, lost)
     part = limited(*crossing, lost, start=20, stop=40)
 
+    assert whole.time_ranges == ()
     assert part.views() == whole.views()
     assert part.frame("loss").to_dicts() == whole.frame("loss").to_dicts()
     assert part.sql("SELECT reason FROM loss").fetchall() == [("too slow",)]
@@ -286,20 +278,9 @@ def test_the_cache_contains_the_whole_trace(
         ("noon", None, "invalid time 'noon': use seconds (90), 5m, …"),
     ],
 )
-def test_invalid_ranges(limited, crossing, start, stop, message):
+def test_invalid_ranges(rows_in, crossing, start, stop, message):
     with pytest.raises(TraceError) as error:
-        limited(*crossing, start=start, stop=stop)
+        rows_in(*crossing, start=start, stop=stop)
 
     [line] = str(error.value).splitlines()
     assert line.startswith(message.removesuffix("…"))
-
-
-@pytest.mark.parametrize(
-    ("start", "stop"), [(-500, None), (None, 500), ("1970-01-01", "2030-01-01")]
-)
-def test_ends_beyond_the_run_are_those_of_the_run(limited, crossing, start, stop):
-    [found] = limited(*crossing, start=start, stop=stop).time_ranges
-
-    assert (found.start_seconds, found.stop_seconds) == (0, 100)
-    assert found.selected == found.total
-    assert found.options == ""

@@ -84,19 +84,14 @@ def test_views_can_use_each_other_in_any_order(path, folder):
         assert [view.name for view in own(trace)] == ["a", "b", "c", "d"]
 
 
-def test_building_blocks_are_not_listed(path, folder):
-    with Trace(path, views=[folder(_block="SELECT 1 AS n", built="FROM _block")]) as trace:
-        assert [view.name for view in own(trace)] == ["built"]
-        assert trace.frame("built").item() == 1
-
-
-def test_byte_order_marks_and_other_files_are_ignored(path, folder):
-    views = folder(one="\ufeffSELECT 1 AS n")
+def test_what_is_not_listed(path, folder):
+    views = folder(_block="SELECT 1 AS n", built="\ufeffFROM _block")
     (views / "README.md").write_text("no view")
     (views / "empty.sql.bak").write_text("no view")
 
     with Trace(path, views=[views]) as trace:
-        assert [view.name for view in own(trace)] == ["one"]
+        assert [view.name for view in own(trace)] == ["built"]
+        assert trace.frame("built").item() == 1
 
 
 # -- invalid files ---------------------------------------------------------------------
@@ -104,59 +99,64 @@ def test_byte_order_marks_and_other_files_are_ignored(path, folder):
 NOT_ALLOWED = "is not allowed: use one query, or CREATE VIEW name AS … and COMMENT ON the views"
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({"tasks": "SELECT 1"}, "tasks.sql': 'tasks' is a view of roast: choose another name"),
-        ({"Tasks": "SELECT 1"}, "Tasks.sql': 'Tasks' is a view of roast"),
-        ({"a": "CREATE VIEW _tasks AS SELECT 1"}, "a.sql': '_tasks' is a view of roast"),
-        (
-            {"a": "CREATE VIEW b AS SELECT 1", "b": "SELECT 2"},
-            "a.sql' also creates 'b': rename one of them",
-        ),
-        (
-            {"a": "-- c\nSELECT\n  kye FROM tasks"},
-            """a.sql': line 3, column 3: Binder Error: Referenced column "kye" not found""",
-        ),
-        (
-            {"a": "CREATE VIEW a AS SELECT 1;\nCREATE VIEW b AS\nFROM taks"},
-            "a.sql': line 3, column 6: Catalog Error: Table with name taks does not exist!",
-        ),
-        (
-            {"a": "SELEC 1"},
-            "a.sql': line 1, column 1: Parser Error: syntax error at or near \"S",
-        ),
-        ({"a": ""}, "a.sql': the file contains no query"),
-        ({"a": "-- nothing"}, "a.sql': the file contains no query"),
-        ({"a-b": "SELECT 1"}, "invalid view name 'a-b': use letters, digits and _"),
-        ({"a": "SELECT 1; SELECT 2"}, f"'SELECT 1;' {NOT_ALLOWED}"),
-        ({"a": "DROP VIEW tasks"}, f"'DROP VIEW tasks' {NOT_ALLOWED}"),
-        ({"a": "COPY tasks TO 'x'"}, NOT_ALLOWED),
-        ({"a": "SET threads = 1"}, NOT_ALLOWED),
-        ({"a": "UPDATE EXTENSIONS"}, NOT_ALLOWED),
-        ({"a": "CREATE TABLE a AS SELECT 1"}, NOT_ALLOWED),
-        ({"a": "CREATE MACRO a() AS 1"}, NOT_ALLOWED),
-        ({"a": "CREATE TEMP VIEW a AS SELECT 1"}, NOT_ALLOWED),
-        ({"a": "CREATE OR REPLACE VIEW tasks AS SELECT 1"}, NOT_ALLOWED),
-        ({"a": "CREATE VIEW raw.a AS SELECT 1"}, NOT_ALLOWED),
-        ({"a": 'CREATE VIEW "raw"."a" AS SELECT 1'}, NOT_ALLOWED),
-        ({"a": "COMMENT ON VIEW tasks IS 'x'"}, NOT_ALLOWED),
-        ({"a": "CREATE VIEW a AS SELECT 1; COMMENT ON COLUMN tasks.key IS 'x'"}, NOT_ALLOWED),
-        (
-            {"a": "FROM read_text('/etc/passwd')"},
-            "a.sql': opening '/etc/passwd' is not allowed",
-        ),
-        ({"a": "WITH a AS (DELETE FROM raw.task RETURNING *) FROM a"}, "not allowed"),
-        ({"a": "FROM a"}, "Table with name a does not exist"),
-        ({"a": "FROM b", "b": "FROM a"}, "Table with name b does not exist"),
-        ({"a": "FROM b", "b": "FROM nowhere"}, "b.sql': line 1, column 6: "),
-    ],
-)
+#: Files that contain something else than queries, views, and comments on these views.
+FOREIGN = [
+    "SELECT 1; SELECT 2",
+    "DROP VIEW tasks",
+    "COPY tasks TO 'x'",
+    "SET threads = 1",
+    "UPDATE EXTENSIONS",
+    "CREATE TABLE a AS SELECT 1",
+    "CREATE MACRO a() AS 1",
+    "CREATE TEMP VIEW a AS SELECT 1",
+    "CREATE OR REPLACE VIEW tasks AS SELECT 1",
+    "CREATE VIEW raw.a AS SELECT 1",
+    'CREATE VIEW "raw"."a" AS SELECT 1',
+    "COMMENT ON VIEW tasks IS 'x'",
+    "CREATE VIEW a AS SELECT 1; COMMENT ON COLUMN tasks.key IS 'x'",
+]
+
+BROKEN = [
+    ({"tasks": "SELECT 1"}, "tasks.sql': 'tasks' is a view of roast: choose another name"),
+    ({"Tasks": "SELECT 1"}, "Tasks.sql': 'Tasks' is a view of roast"),
+    ({"a": "CREATE VIEW _tasks AS SELECT 1"}, "a.sql': '_tasks' is a view of roast"),
+    ({"a": "CREATE VIEW b AS SELECT 1", "b": "SELECT 2"}, "a.sql' also creates 'b': rename"),
+    ({"a": "-- c\nSELECT\n  kye FROM tasks"}, "a.sql': line 3, column 3: Binder Error: Refer"),
+    (
+        {"a": "CREATE VIEW a AS SELECT 1;\nCREATE VIEW b AS\nFROM taks"},
+        "a.sql': line 3, column 6: Catalog Error: Table with name taks does not exist!",
+    ),
+    ({"a": "SELEC 1"}, "a.sql': line 1, column 1: Parser Error: syntax error at or near \"S"),
+    ({"a": ""}, "a.sql': the file contains no query"),
+    ({"a": "-- nothing"}, "a.sql': the file contains no query"),
+    ({"a-b": "SELECT 1"}, "invalid view name 'a-b': use letters, digits and _"),
+    ({"a": "SELECT 1; SELECT 2"}, f"'SELECT 1;' {NOT_ALLOWED}"),
+    ({"a": "FROM read_text('/etc/passwd')"}, "a.sql': opening '/etc/passwd' is not allowed"),
+    ({"a": "WITH a AS (DELETE FROM raw.task RETURNING *) FROM a"}, "not allowed"),
+    ({"a": "FROM a"}, "Table with name a does not exist"),
+    ({"a": "FROM b", "b": "FROM a"}, "Table with name b does not exist"),
+    ({"a": "FROM b", "b": "FROM nowhere"}, "b.sql': line 1, column 6: "),
+]
+
+
+@pytest.mark.parametrize(("files", "message"), BROKEN, ids=range(len(BROKEN)))
 def test_a_broken_file_is_named_with_the_reason(path, folder, files, message):
     with pytest.raises(BrokenView) as caught:
         Trace(path, views=[folder(**files)])
 
     assert message in str(caught.value).splitlines()[0]
+
+
+def test_files_of_other_statements_are_not_allowed(path, folder, monkeypatch):
+    views = folder(**{f"v{i}": text for i, text in enumerate(FOREIGN)})
+    monkeypatch.setenv("ROAST_VIEWS", str(views))
+
+    with pytest.warns(ViewSkipped) as caught:
+        Trace(path).close()
+
+    messages = [str(warning.message) for warning in caught]
+    assert len(messages) == len(FOREIGN)
+    assert [message for message in messages if NOT_ALLOWED not in message] == []
 
 
 def test_unreadable_files_and_folders_are_named(path, folder, tmp_path):
@@ -202,7 +202,7 @@ def test_the_folders_of_the_environment_variable(path, folder, monkeypatch):
     first, second = folder("first", a="SELECT 1"), folder("second", b="SELECT 2")
     monkeypatch.setenv("ROAST_VIEWS", f"{first}:{second}")
 
-    with Trace(path) as trace:
+    with warnings.catch_warnings(action="error"), Trace(path) as trace:
         assert [view.name for view in own(trace)] == ["a", "b"]
     for named in ([second], second, str(second)):
         with Trace(path, views=named) as trace:
@@ -224,11 +224,3 @@ def test_broken_files_in_the_default_folders_are_skipped_with_a_warning(
         f"'{views}/worse.sql'",
     ]
     assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
-
-
-def test_valid_files_cause_no_warning(path, folder, monkeypatch):
-    monkeypatch.setenv("ROAST_VIEWS", str(folder(slow=SLOW)))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Trace(path).close()

@@ -90,13 +90,14 @@ def unpack():
 
 
 class Elements(HTMLParser):
-    """Names of the elements of a page, its scripts and its text."""
+    """Names of the elements of a page, its handlers, its scripts and its heading."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.names: list[str] = []
         self.scripts: list[tuple[dict, str]] = []
         self.handlers: list[str] = []
+        self.heading = ""
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
@@ -108,6 +109,8 @@ class Elements(HTMLParser):
     def handle_data(self, text):
         if self.lasttag == "script" and self.scripts and not self.scripts[-1][1]:
             self.scripts[-1] = (self.scripts[-1][0], text)
+        if "h1" in self.names and "nav" not in self.names:
+            self.heading += text
 
 
 @pytest.fixture

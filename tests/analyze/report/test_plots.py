@@ -1,26 +1,27 @@
-import base64
-import gzip
-import json
-
 import plotly.graph_objects as go
 
-from roast_analyze.report.plots import plot_of
+from roast_analyze.report.packed import deltas, pack, pack_text
+from roast_analyze.report.plots import Plot
 
 
-def test_a_figure_lies_in_the_page_packed_with_null_for_nan():
+def test_a_figure_is_packed_with_null_for_nan(unpack):
     figure = go.Figure(go.Scatter(x=[1, 2], y=[float("nan"), 3.0])).update_layout(height=321)
+    texts = dict.fromkeys(("name", "title", "description", "query", "command"), "")
 
-    plot = plot_of(
-        figure,
-        name="rate",
-        title="Rate",
-        description="A curve",
-        query="FROM run",
-        command="roast-analyze x",
-    )
+    plot = Plot(figure, **texts)
 
-    spec = json.loads(gzip.decompress(base64.b64decode(plot.figure)))
-    assert spec["data"][0]["x"] == [1, 2]
-    assert spec["data"][0]["y"] == [None, 3.0]
-    assert (plot.height_px, plot.note) == (321, "")
-    assert (plot.name, plot.query) == ("rate", "FROM run")
+    (curve,) = unpack(plot.packed)["data"]
+    assert (curve["x"], curve["y"], plot.height_px) == ([1, 2], [None, 3.0], 321)
+
+
+def test_packed_text_contains_no_markup_and_is_reproducible(unpack):
+    value = {"names": ["</script><!-- & \"'", "ä", "\u2028"], "numbers": [1, 2.5, None]}
+
+    assert unpack(pack(value)) == value
+    assert set("<>&\"'").isdisjoint(pack(value))
+    assert pack_text("text" * 50) == pack_text("text" * 50)
+
+
+def test_deltas():
+    assert deltas([100, 101, 103]) == [100, 1, 2]
+    assert deltas([]) == []

@@ -20,31 +20,30 @@ TEXTS = {
     TRIES: {0: "0 tries", 1: "1 try", 2: "2 tries"},
     q.share: {None: "–", 0: "0 %", 0.004: "<1 %", 0.755: "76 %", 1: "100 %"},
     q.times: {None: "–", 1.318: "×1.32", 0.25: "×0.25", 1: "×1"},
+    partial(q.rate, what="events"): {
+        0.1234: "0.123 events/s", 123.4: "123 events/s", 2e7: "20 million events/s",
+    },
+    q.core_time: {
+        90: ("90", "core-seconds"), 600: ("10", "core-minutes"), 7200: ("2", "core-hours"),
+    },
+    partial(q.instant, 0.0): {
+        0: "1970-01-01 00:00:00 (UTC)", -19800.2: "1969-12-31 18:30:00 (UTC-05:30)",
+    },
+    partial(q.instant, utc_offset_seconds=0): {None: "–", 1e300: "1e+300 s since 1970"},
 }  # fmt: skip
 
 
-def test_numbers_with_their_units():
+def plain(text):
+    return text.replace("\N{NO-BREAK SPACE}", " ") if isinstance(text, str) else text
+
+
+def test_quantities_as_text():
     texts = {
-        function: {
-            value: function(value).replace("\N{NO-BREAK SPACE}", " ") for value in values
-        }
+        function: {value: plain(function(value)) for value in values}
         for function, values in TEXTS.items()
     }
 
     assert texts == TEXTS
-
-
-def test_core_time():
-    assert [q.core_time(seconds) for seconds in (90, 600, 7200)] == [
-        ("90", "core-seconds"), ("10", "core-minutes"), ("2", "core-hours"),
-    ]  # fmt: skip
-
-
-def test_instants_with_their_time_zone():
-    assert q.instant(0.0, 0) == "1970-01-01 00:00:00 (UTC)"
-    assert q.instant(0.0, -19800.2) == "1969-12-31 18:30:00 (UTC-05:30)"
-    assert q.instant(None, 0) == "–"
-    assert q.instant(1e300, 0) == "1e+300 s since 1970"
 
 
 def test_numbers_that_are_not_finite_are_unknown():

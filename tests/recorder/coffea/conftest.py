@@ -33,3 +33,11 @@ def listener():
     remove_listener("test")
     assert current_measurement() is None
     assert here().measured == {}
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """The files of `coffea_runs`."""
+    from coffea_runs import write_files
+
+    return write_files(tmp_path_factory.mktemp("files"))

@@ -25,13 +25,10 @@ from coffea.dataset_tools import apply_to_fileset
 from coffea.nanoevents import BaseSchema
 from distributed import Client
 
-from roast_recorder.demo import files
+from coffea_runs import expected_sizes, measured_sizes
 
-DATASETS = (
-    files.Dataset("DYJets", files=2, events=300, jets=2.0, resonance_mass=91.0),
-    files.Dataset("TTbar", files=1, events=250, jets=5.0, resonance_mass=173.0),
-)
-STEP = 100
+#: Steps of each file, which are also its baskets.
+STEPS = [(0, 100), (100, 200), (200, 250)]
 
 pytestmark = pytest.mark.cluster
 
@@ -39,28 +36,14 @@ pytestmark = pytest.mark.cluster
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("nanoaod")
-    list(files.write_files(folder, DATASETS))
-    return folder
+def dataset(path, bad_file=None, /, **metadata):
+    """Return a dataset with steps, as coffea's preprocessing does; one step of a bad file."""
 
+    def steps(steps):
+        return {"object_path": "Events", "steps": list(map(list, steps))}
 
-def steps_of(dataset):
-    return [
-        [begin, min(begin + STEP, dataset.events)] for begin in range(0, dataset.events, STEP)
-    ]
-
-
-def fileset_of(folder, datasets=DATASETS, **metadata):
-    """Return a fileset with steps, as coffea's preprocessing does."""
-    paths = files.fileset(folder, datasets)
-
-    def spec(dataset):
-        steps = {"object_path": "Events", "steps": steps_of(dataset)}
-        return {"files": dict.fromkeys(paths[dataset.name], steps), "metadata": metadata}
-
-    return {dataset.name: spec(dataset) for dataset in datasets}
+    bad = {} if bad_file is None else {str(bad_file): steps(STEPS[:1])}
+    return {"files": {str(path): steps(STEPS), **bad}, "metadata": metadata}
 
 
 def count_jets(events):
@@ -71,11 +54,11 @@ def count_jets(events):
     }
 
 
-def compute(fileset, processor=count_jets, **uproot_options):
+def compute(fileset, processor=count_jets, retries=0, **uproot_options):
     applied = apply_to_fileset(
         processor, fileset, schemaclass=BaseSchema, uproot_options=uproot_options
     )
-    [computed] = dask.compute(applied)
+    [computed] = dask.compute(applied, retries=retries)
     return computed
 
 
@@ -92,44 +75,53 @@ def identity(chunk):
     return tuple(chunk.get(name) for name in names)
 
 
-def is_patched():
-    import uproot._dask as reading
+def entries_of(chunk):
+    return chunk["filename"], chunk.get("entry_start"), chunk.get("entry_stop")
 
-    functions = reading._UprootOpenAndRead._call_impl, reading.UprootReadMixin.read_tree
-    return tuple(hasattr(function, "__wrapped__") for function in functions)
+
+@pytest.fixture
+def record(client, tmp_path, read_lines):
+    """Record what a function computes; return identities, measured chunks and all lines."""
+
+    def record(function):
+        with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+            function()
+        lines = read_lines(tmp_path / "trace.jsonl")
+        return *chunks_in(lines), lines
+
+    return record
 
 
 @pytest.fixture(scope="module")
 def recorded(cluster, folder, tmp_path_factory, read_lines):
-    """The trace, and what was computed with and without a recorder."""
+    """The lines of a trace, and what was computed with and without a recorder."""
     trace = tmp_path_factory.mktemp("dask-awkward") / "trace.jsonl"
-    fileset = fileset_of(folder, DATASETS[:1], year=2018, path="/store/mc")
-    fileset |= fileset_of(folder, DATASETS[1:])
+    fileset = {
+        "DY": dataset(folder / "a.root", year=2018, path="/store/mc"),
+        "TT": dataset(folder / "b.root"),
+    }
     with Client(cluster) as client:
         unrecorded = compute(fileset)
         with roast_recorder.record(client, trace):
             computed = compute(fileset)
-            assert set(client.run(is_patched).values()) == {(True, True)}
-        assert set(client.run(is_patched).values()) == {(False, False)}
     assert computed == unrecorded
-    return trace, read_lines(trace), computed
+    return read_lines(trace), computed
 
 
 def test_each_chunk_is_measured_until_it_is_read(recorded, folder):
-    _, lines, computed = recorded
+    lines, computed = recorded
     identities, measured = chunks_in(lines)
 
-    assert [identity(chunk)[2:] for chunk in measured] == [
-        (path, "Events", start, stop)
-        for dataset in DATASETS
-        for path in files.fileset(folder, DATASETS)[dataset.name]
-        for start, stop in steps_of(dataset)
+    assert [identity(chunk)[1:] for chunk in measured] == [
+        (dataset, str(folder / name), "Events", *step)
+        for dataset, name in (("DY", "a.root"), ("TT", "b.root"))
+        for step in STEPS
     ]
     # The scheduler identified the same chunks before.
     assert list(map(identity, identities)) == list(map(identity, measured))
-    assert len({chunk["key"] for chunk in measured}) == len(measured) == 9
     tasks = {line["key"] for line in lines if line.get("finish") == "memory"}
-    assert {chunk["key"] for chunk in measured} <= tasks
+    keys = {chunk["key"] for chunk in measured}
+    assert (len(keys), keys <= tasks) == (6, True)
     for chunk in measured:
         values = chunk["measured"]
         assert (values["until"], values["source"]) == ("read", "TTree")
@@ -137,40 +129,23 @@ def test_each_chunk_is_measured_until_it_is_read(recorded, folder):
         assert values["read_seconds"] > 0 < values["open_seconds"]
         # The task continues, and so does its thread's CPU time.
         assert not {"cpu_seconds", "process_seconds"} & values.keys()
-    for dataset in DATASETS:
-        own = [c["measured"]["events"] for c in measured if c["dataset"] == dataset.name]
-        assert sum(own) == computed[dataset.name]["events"] == dataset.files * dataset.events
-        usermeta = {"DYJets": {"year": 2018, "path": "/store/mc"}, "TTbar": None}[dataset.name]
-        own = [c.get("usermeta") for c in identities if c["dataset"] == dataset.name]
-        assert own == [usermeta] * len(own)
+        # The branches are those that the task needs.
+        expected = expected_sizes(chunk["filename"], "TTree", chunk)
+        sizes = {name: expected[name] for name in ("Jet_pt", "nJet")}
+        assert measured_sizes(values) == sizes
+        assert values["bytes_read"] > sum(size for size, _ in sizes.values())
+    assert {name: counts["events"] for name, counts in computed.items()} == {
+        "DY": 250,
+        "TT": 250,
+    }
+    usermeta = {"year": 2018, "path": "/store/mc"}
+    assert [c.get("usermeta") for c in identities] == [usermeta] * 3 + [None] * 3
     validator = jsonschema.Draft202012Validator(json_schema())
     for line in lines:
         validator.validate(line)
 
 
-def test_branches_are_those_that_the_task_needs(recorded):
-    _, lines, _ = recorded
-    for chunk in chunks_in(lines)[1]:
-        sizes = {}
-        with uproot.open(chunk["filename"]) as file:
-            for name in ("Jet_pt", "nJet"):
-                branch = file["Events"][name]
-                offsets = branch.entry_offsets
-                [n] = [n for n in range(len(offsets) - 1) if offsets[n] < offsets[n + 1]]
-                sizes[name] = (
-                    branch.basket_compressed_bytes(n),
-                    branch.basket_uncompressed_bytes(n),
-                )
-        assert {
-            branch["branch"]: (branch["compressed_bytes"], branch["uncompressed_bytes"])
-            for branch in chunk["measured"]["branches"]
-        } == sizes
-        assert chunk["measured"]["bytes_read"] > sum(size for size, _ in sizes.values())
-
-
-def test_sections_belong_to_the_chunk_that_their_task_reads(
-    client, folder, tmp_path, read_lines
-):
+def test_sections_belong_to_the_chunk_that_their_task_reads(record, folder):
     def in_section(events):
         def unchanged(x):
             with section("total"):
@@ -178,76 +153,54 @@ def test_sections_belong_to_the_chunk_that_their_task_reads(
 
         return ak.sum(events.nJet.map_partitions(unchanged))
 
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
-        compute(fileset_of(folder, DATASETS[1:]), in_section)
+    _, measured, lines = record(lambda: compute({"DY": dataset(folder / "a.root")}, in_section))
 
-    lines = read_lines(tmp_path / "trace.jsonl")
     parts = [line for line in lines if line["kind"] == "section"]
     assert {part["name"] for part in parts} == {"total"}
     assert {(part["key"], part["run_id"]) for part in parts} == {
-        (chunk["key"], chunk["run_id"]) for chunk in chunks_in(lines)[1]
+        (chunk["key"], chunk["run_id"]) for chunk in measured
     }
-
-
-def test_the_views_add_up(recorded):
-    pytest.importorskip("duckdb")
-    from roast_analyze import Trace
-
-    with Trace(recorded[0]) as trace:
-        assert trace.sql(
-            "SELECT dataset, count(*), sum(events)::BIGINT FROM chunks"
-            " WHERE outcome = 'memory' AND attempt = 1 GROUP BY ALL ORDER BY ALL"
-        ).fetchall() == [("DYJets", 6, 600), ("TTbar", 3, 250)]
 
 
 # -- failures --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reported", [False, True], ids=["raised", "in a report"])
-def test_a_missing_file_is_the_chunk_that_failed(
-    client, folder, tmp_path, read_lines, reported, caplog
-):
-    fileset = fileset_of(folder, DATASETS[1:])
-    missing = str(folder / "missing.root")
-    fileset["TTbar"]["files"][missing] = {"object_path": "Events", "steps": [[0, 100]]}
+def test_a_missing_file_is_the_chunk_that_failed(record, folder, tmp_path, reported, caplog):
+    missing = str(tmp_path / "missing.root")
+    fileset = {"DY": dataset(folder / "a.root", missing)}
 
-    with (
-        caplog.at_level(logging.WARNING, "roast_recorder"),
-        roast_recorder.record(client, tmp_path / "trace.jsonl"),
-    ):
+    def run():
         if reported:
             computed, _ = compute(fileset, allow_read_errors_with_report=True)
-            assert computed["TTbar"]["events"] == 250
+            assert computed["DY"]["events"] == 250
         else:
             with pytest.raises(FileNotFoundError):
                 compute(fileset)
 
-    lines = read_lines(tmp_path / "trace.jsonl")
-    identities, measured = chunks_in(lines)
-    failed = [chunk for chunk in measured if "exception" in chunk]
-    assert [chunk["filename"] for chunk in failed] == [missing]
-    assert identity(failed[0]) in list(map(identity, identities))
-    assert failed[0]["exception"].startswith("FileNotFoundError(")
-    assert "events" not in failed[0]["measured"]
+    with caplog.at_level(logging.WARNING, "roast_recorder"):
+        identities, measured, lines = record(run)
+
+    [failed] = [chunk for chunk in measured if "exception" in chunk]
+    assert failed["filename"] == missing
+    assert identity(failed) in list(map(identity, identities))
+    assert failed["exception"].startswith("FileNotFoundError(")
+    assert "events" not in failed["measured"]
     erred = {line["key"] for line in lines if line.get("finish") == "erred"}
-    assert (failed[0]["key"] in erred) != reported
+    assert (failed["key"] in erred) != reported
     assert caplog.text == ""
 
 
-def test_each_attempt_at_a_damaged_file_is_recorded(client, folder, tmp_path, read_lines):
-    damaged = tmp_path / "TTbar_0.root"
-    damaged.write_bytes((folder / "TTbar_0.root").read_bytes()[:5_000])
-    fileset = fileset_of(folder, DATASETS[1:])
-    fileset["TTbar"]["files"][str(damaged)] = {"object_path": "Events", "steps": [[0, 100]]}
-    applied = apply_to_fileset(count_jets, fileset, schemaclass=BaseSchema)
+def test_each_attempt_at_a_damaged_file_is_recorded(record, folder, tmp_path):
+    damaged = tmp_path / "damaged.root"
+    damaged.write_bytes((folder / "a.root").read_bytes()[:5_000])
 
-    with (
-        roast_recorder.record(client, tmp_path / "trace.jsonl"),
-        pytest.raises(Exception),  # noqa: B017, PT011 - uproot's own
-    ):
-        dask.compute(applied, retries=2)
+    def run():
+        with pytest.raises(Exception):  # noqa: B017, PT011 - uproot's own
+            compute({"DY": dataset(folder / "a.root", damaged)}, retries=2)
 
-    _, measured = chunks_in(read_lines(tmp_path / "trace.jsonl"))
+    _, measured, _ = record(run)
+
     failed = [chunk for chunk in measured if chunk["filename"] == str(damaged)]
     assert all("exception" in chunk for chunk in failed)
     assert len({chunk["run_id"] for chunk in failed}) == 3
@@ -259,61 +212,62 @@ def test_each_attempt_at_a_damaged_file_is_recorded(client, folder, tmp_path, re
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"open_files": True, "step_size": STEP},
-        {"open_files": False, "steps_per_file": 3},
-    ],
+    [{"open_files": True, "step_size": 125}, {"open_files": False, "steps_per_file": 2}],
     ids=["open", "not open"],
 )
-def test_uproot_without_coffea(client, folder, tmp_path, read_lines, options):
-    paths = [str(folder / f"DYJets_{part}.root") for part in range(2)]
+def test_uproot_without_coffea(record, folder, options):
+    paths = [str(folder / name) for name in ("a.root", "b.root")]
+    heavy = []
 
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+    def run():
         events = uproot.dask(dict.fromkeys(paths, "Events"), **options)
-        hard = int(ak.sum(events.MET_pt > 30).compute())
+        heavy.append(int(ak.sum(events.weight > 4).compute()))
 
-    expected = sum(
-        int(ak.sum(uproot.open(path)["Events"]["MET_pt"].array() > 30)) for path in paths
-    )
-    assert hard == expected > 0
-    identities, measured = chunks_in(read_lines(tmp_path / "trace.jsonl"))
-    assert [(c["filename"], c["entry_start"], c["entry_stop"]) for c in measured] == [
-        (path, start, start + 100) for path in paths for start in (0, 100, 200)
+    identities, measured, _ = record(run)
+
+    weights = [uproot.open(path)["Events"]["weight"].array() for path in paths]
+    assert heavy == [sum(int(ak.sum(weight > 4)) for weight in weights)]
+    assert list(map(entries_of, measured)) == [
+        (path, *step) for path in paths for step in ((0, 125), (125, 250))
     ]
     for chunk in measured:
-        assert [branch["branch"] for branch in chunk["measured"]["branches"]] == ["MET_pt"]
+        assert [branch["branch"] for branch in chunk["measured"]["branches"]] == ["weight"]
         assert (chunk["treename"], "dataset" in chunk) == ("Events", False)
+        assert ("open_seconds" in chunk["measured"]) != options["open_files"]
     # The entries of a step are unknown until the file is opened.
     assert all("entry_start" not in chunk for chunk in identities)
 
 
-def test_a_task_that_reads_two_files_has_two_chunks(client, folder, tmp_path, read_lines):
-    paths = [str(folder / f"DYJets_{part}.root") for part in range(2)]
+def test_a_task_that_reads_two_files_has_two_chunks(record, folder):
+    paths = [str(folder / name) for name in ("a.root", "b.root")]
 
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+    def run():
         one, other = (
-            uproot.dask({path: "Events"}, open_files=False, steps_per_file=3).nJet
+            uproot.dask({path: "Events"}, open_files=False, steps_per_file=2).run
             for path in paths
         )
         int(ak.sum(one + other).compute())
 
-    identities, measured = chunks_in(read_lines(tmp_path / "trace.jsonl"))
+    identities, measured, _ = record(run)
+
     assert identities == []
-    assert sorted(Counter(chunk["run_id"] for chunk in measured).values()) == [2, 2, 2]
-    assert [(chunk["filename"], chunk["entry_start"]) for chunk in measured] == [
-        (path, start) for path in paths for start in (0, 100, 200)
+    assert sorted(Counter(chunk["run_id"] for chunk in measured).values()) == [2, 2]
+    assert list(map(entries_of, measured)) == [
+        (path, *step) for path in paths for step in ((0, 125), (125, 250))
     ]
 
 
-def test_steps_of_a_missing_file_have_no_entries(client, folder, tmp_path, read_lines):
-    paths = [str(folder / "TTbar_0.root"), str(folder / "missing.root")]
+def test_steps_of_a_missing_file_have_no_entries(record, folder, tmp_path):
+    missing = str(tmp_path / "missing.root")
 
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
-        events = uproot.dask(dict.fromkeys(paths, "Events"), open_files=False, steps_per_file=2)
+    def run():
+        paths = dict.fromkeys([str(folder / "a.root"), missing], "Events")
+        events = uproot.dask(paths, open_files=False, steps_per_file=2)
         with pytest.raises(FileNotFoundError):
-            ak.sum(events.MET_pt).compute()
+            ak.sum(events.weight).compute()
 
-    _, measured = chunks_in(read_lines(tmp_path / "trace.jsonl"))
-    failed = [chunk for chunk in measured if chunk["filename"] == paths[1]]
+    _, measured, _ = record(run)
+
+    failed = [entries_of(chunk) for chunk in measured if chunk["filename"] == missing]
     assert 1 <= len(failed) <= 2
-    assert not any("entry_start" in chunk or "entry_stop" in chunk for chunk in failed)
+    assert set(failed) == {(missing, None, None)}

@@ -10,15 +10,10 @@ import pytest
 from roast_recorder import section
 from roast_recorder.coffea import section as section_module
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
-from roast_recorder.coffea.measurement import call_measured
 
 
 def names(listener):
     return [fields["name"] for fields in listener.sections]
-
-
-def in_a_chunk(function):
-    return call_measured(lambda: {"dataset": "DY"}, "processed", function, (), {})
 
 
 class Unprintable:
@@ -38,8 +33,7 @@ def test_nothing_is_read_without_a_recording(monkeypatch):
     with pytest.raises(KeyError), part:
         raise KeyError
 
-    assert calls == []
-    assert vars(part) == before
+    assert (calls, vars(part)) == ([], before)
 
 
 def test_sections_that_cross_the_limits_of_a_recording_are_not_recorded(listener):
@@ -54,17 +48,25 @@ def test_sections_that_cross_the_limits_of_a_recording_are_not_recorded(listener
     assert names(listener) == ["inside"]
 
 
-def test_values_of_a_section(listener):
-    with section("jets"):
-        pass
+def test_values_of_sections(listener):
+    kept = []
+    for name in ("", "Jets ≥ 2", 7, None):  # any name is recorded as text
+        with section(name):
+            pass
+    with section("takes"):
+        kept.append(b"\1" * 2**26)
 
-    [[(kind, record)]] = listener
-    assert kind == "section"
-    assert record.keys() == {"name", "thread", "start_t", "stop_t", "measured"}
-    assert record["measured"].keys() == {"cpu_seconds", "memory_delta"}
-    assert (record["name"], record["thread"]) == ("jets", threading.get_ident())
-    assert record["start_t"] <= record["stop_t"]
-    assert record["measured"]["cpu_seconds"] >= 0
+    assert names(listener) == ["", "Jets ≥ 2", "7", "None", "takes"]
+    for [(kind, record)] in listener:
+        assert kind == "section"
+        assert record.keys() == {"name", "thread", "start_t", "stop_t", "measured"}
+        assert record["measured"].keys() == {"cpu_seconds", "memory_delta"}
+        assert record["thread"] == threading.get_ident()
+        assert record["start_t"] <= record["stop_t"]
+        assert record["measured"]["cpu_seconds"] >= 0
+    *others, takes = (fields["memory_delta"] for fields in listener.sections)
+    assert max(others) < 2**25
+    assert takes == pytest.approx(2**26, rel=0.2)
 
 
 def test_nested_sections_lie_within_each_other(listener):
@@ -102,7 +104,6 @@ def test_threads_can_use_one_object_concurrently(listener):
     for thread in threads:
         thread.join()
 
-    assert names(listener) == ["jets"] * 3
     assert {fields["thread"] for fields in listener.sections} == {t.ident for t in threads}
     # With another thread's clock they could be anything.
     assert all(fields["cpu_seconds"] > 0 for fields in listener.sections)
@@ -120,26 +121,6 @@ def test_a_pickled_copy_is_not_entered(listener, pickler):
 
     inner, outer = listener.sections
     assert inner["start_t"] > outer["start_t"]
-
-
-def test_the_memory_of_a_section_is_its_own(listener):
-    kept = []
-    with section("before"):
-        pass
-    with section("takes"):
-        kept.append(b"\1" * 2**26)
-
-    before, takes = (fields["memory_delta"] for fields in listener.sections)
-    assert before < 2**25
-    assert takes == pytest.approx(2**26, rel=0.2)
-
-
-def test_any_name_is_recorded_as_text(listener):
-    for name in ("", "Jets ≥ 2", 7, None):
-        with section(name):
-            pass
-
-    assert names(listener) == ["", "Jets ≥ 2", "7", "None"]
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])
@@ -174,23 +155,3 @@ def test_errors_of_the_recorder_do_not_reach_the_task(listener, monkeypatch):
         pass
 
     assert names(listener) == ["well"]
-
-
-def test_sections_of_a_chunk_are_published_with_it(listener):
-    def process():
-        for name in ("jets", "jets", "fails"):
-            with section(name):
-                if name == "fails":
-                    raise ValueError("mine")
-        assert listener == []
-
-    with section("around"), pytest.raises(ValueError, match="mine"):
-        in_a_chunk(process)
-
-    of_chunk, around = ([kind for kind, _ in records] for records in listener)
-    assert of_chunk == ["chunk", "section", "section", "section"]
-    assert around == ["section"]
-    assert names(listener) == ["jets", "jets", "fails", "around"]
-    assert listener.chunks[0]["exception"] == "ValueError('mine')"
-    failed = [fields["name"] for fields in listener.sections if "exception" in fields]
-    assert failed == ["fails"]

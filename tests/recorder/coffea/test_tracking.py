@@ -3,7 +3,7 @@
 import functools
 import pickle
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import cloudpickle
@@ -14,34 +14,32 @@ from roast_recorder.coffea.instrumentation import remove_listener
 
 pytest.importorskip("coffea")
 import awkward as ak
-import numpy as np
 import uproot
 from coffea.nanoevents import BaseSchema, NanoEventsFactory
 from coffea.processor import IterativeExecutor, ProcessorABC, Runner
 
-#: Entries of the file, and of each of its baskets.
-ENTRIES, BASKET = 300, 100
+#: Entries of the file.
+ENTRIES = 250
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    """A file of two branches."""
-    path = tmp_path_factory.mktemp("coffea") / "events.root"
-    with uproot.recreate(path) as file:
-        tree = file.mktree("Events", {"x": "i8", "y": "f4"})
-        for begin in range(0, ENTRIES, BASKET):
-            x = np.arange(begin, begin + BASKET)
-            tree.extend({"x": x, "y": x.astype("f4") / 2})
-    return str(path)
+@pytest.fixture
+def path(folder):
+    return str(folder / "a.root")
 
 
-def read(path, **options):
-    """Open the events of the file without a Runner."""
+def read(path, of="root", **options):
+    """Open the events of a file without a Runner."""
+    opens = getattr(NanoEventsFactory, f"from_{of}")
     options = {"schemaclass": BaseSchema, "mode": "virtual", **options}
-    return NanoEventsFactory.from_root({path: "Events"}, **options).events()
+    return opens({path: "Events"} if of == "root" else path, **options).events()
 
 
 # -- kinds of processors ---------------------------------------------------------------------
+
+
+def total(events):
+    """Sum of a branch."""
+    return int(ak.sum(events.weight))
 
 
 class Abc(ProcessorABC):
@@ -49,7 +47,7 @@ class Abc(ProcessorABC):
         self.factor = factor
 
     def process(self, events):
-        return {"x": self.factor * int(ak.sum(events.x)), "n": len(events)}
+        return self.factor * total(events)
 
     def postprocess(self, accumulator):
         return accumulator
@@ -58,10 +56,9 @@ class Abc(ProcessorABC):
 @dataclass(frozen=True)
 class Frozen:
     factor: int = 2
-    more: list = field(default_factory=list, hash=False)
 
     def process(self, events):
-        return self.factor * int(ak.sum(events.x))
+        return self.factor * total(events)
 
 
 class OwnProcess:
@@ -69,21 +66,17 @@ class OwnProcess:
         self.process = self.really_process
 
     def really_process(self, events):
-        return int(ak.sum(events.x))
+        return total(events)
 
 
 class OfClass:
-    factor = 3
-
     @classmethod
     def process(cls, events):
-        return cls.factor * int(ak.sum(events.x))
+        return cls.__name__, total(events)
 
 
 class Static:
-    @staticmethod
-    def process(events):
-        return int(ak.sum(events.x))
+    process = staticmethod(total)
 
 
 class Delegates:
@@ -98,16 +91,7 @@ class Delegates:
 
 class CallsItself(Abc):
     def process(self, events):
-        return len(events) if len(events) <= BASKET else 1 + self.process(events[:BASKET])
-
-
-def total(events):
-    """Sum of x."""
-    return int(ak.sum(events.x))
-
-
-def weighted(factor, events):
-    return factor * total(events)
+        return len(events) if len(events) <= 100 else 1 + self.process(events[:100])
 
 
 PROCESSORS = [
@@ -120,7 +104,7 @@ PROCESSORS = [
     CallsItself(),
     total,
     lambda events: -total(events),
-    functools.partial(weighted, 7),
+    functools.partial(lambda factor, events: factor * total(events), 7),
     Abc().process,
 ]
 
@@ -137,28 +121,27 @@ def test_results_are_the_same_here_and_in_a_pickle(listener, path, processor):
     assert listener == []
 
     tracked = track(processor)
-    copy = cloudpickle.loads(cloudpickle.dumps(tracked))
-    assert call(tracked, read(path)) == call(copy, read(path)) == expected
+    copies = [cloudpickle.loads(cloudpickle.dumps(tracked))]
+    if not callable(processor):
+        copies.append(pickle.loads(pickle.dumps(tracked)))
+        assert type(tracked) is type(processor)
+    for copy in (tracked, *copies):
+        assert call(copy, read(path)) == expected
 
-    assert [(c["events"], c["until"]) for c in listener.chunks] == [(ENTRIES, "processed")] * 2
+    assert [(c["events"], c["until"]) for c in listener.chunks] == [(ENTRIES, "processed")] * (
+        1 + len(copies)
+    )
     if before is not None:
         assert vars(processor) == before
-    if not callable(processor):
-        assert type(tracked) is type(processor)
+    listener.clear()
     call(processor, read(path))
     remove_listener("test")
     assert call(tracked, read(path)) == expected
-    assert len(listener) == 2
-
-
-def test_plain_pickle_copies_a_tracked_processor(listener, path):
-    for processor in (Abc(), Frozen(), OfClass(), Static(), OwnProcess()):
-        copy = pickle.loads(pickle.dumps(track(processor)))
-        assert call(copy, read(path)) == call(processor, read(path))
-    assert len(listener) == 5
+    assert listener == []
 
 
 def test_attributes_set_later_are_used(listener, path):
+    expected = total(read(path))
     tracked = Abc(factor=1)
     for times in (1, 2, 3):
         tracked = track(tracked)
@@ -166,46 +149,15 @@ def test_attributes_set_later_are_used(listener, path):
         copy.factor = 100
         tracked.factor = 10
 
-        assert tracked.process(read(path))["x"] == 10 * sum(range(ENTRIES))
-        assert copy.process(read(path))["x"] == 100 * sum(range(ENTRIES))
+        assert tracked.process(read(path)) == 10 * expected
+        assert copy.process(read(path)) == 100 * expected
         assert len(listener) == 2 * times
 
 
-def test_a_decorated_function_keeps_its_name(path):
+def test_a_function_keeps_its_name_and_its_exceptions(listener, path):
     tracked = track(total)
-
-    assert (tracked.__name__, tracked.__doc__) == ("total", "Sum of x.")
+    assert (tracked.__name__, tracked.__doc__) == ("total", "Sum of a branch.")
     assert tracked.__wrapped__ is total
-    events = read(path)
-    assert track(lambda given: given)(events) is events
-
-
-@dataclass(slots=True)
-class Slotted:
-    factor: int = 2
-
-    def process(self, events):
-        return self.factor * total(events)
-
-
-def test_an_invalid_processor_is_named(listener, path):
-    for wrong in (7, None, "Abc", Abc):
-        with pytest.raises(TypeError) as caught:
-            track(wrong)
-        assert (
-            str(caught.value) == f"invalid processor {wrong!r}: use a processor or a function"
-        )
-    with pytest.raises(TypeError) as caught:
-        track(Slotted())
-    assert str(caught.value) == (
-        f"cannot track {Slotted()!r}, whose class has __slots__: "
-        "track its method, processor.process"
-    )
-    assert track(Slotted().process)(read(path)) == 2 * sum(range(ENTRIES))
-    assert len(listener) == 1
-
-
-def test_an_exception_is_recorded_and_raised_unchanged(listener, path):
     error = ValueError("no jets")
 
     def fails(_):
@@ -219,13 +171,35 @@ def test_an_exception_is_recorded_and_raised_unchanged(listener, path):
     assert (chunk["exception"], chunk["filename"]) == ("ValueError('no jets')", path)
 
 
+class Slotted:
+    __slots__ = ()
+
+    def process(self, events):
+        return total(events)
+
+
+def test_an_invalid_processor_is_named(listener, path):
+    slotted = Slotted()
+    for wrong in (7, Abc):
+        with pytest.raises(TypeError, match=r"invalid processor .* use a processor or a func"):
+            track(wrong)
+    with pytest.raises(TypeError) as caught:
+        track(slotted)
+    assert str(caught.value) == (
+        f"cannot track {slotted!r}, whose class has __slots__: "
+        "track its method, processor.process"
+    )
+    assert track(slotted.process)(read(path)) == total(read(path))
+    assert len(listener) == 1
+
+
 # -- values of events that were opened without a Runner --------------------------------------
 
 
 def test_values_of_a_chunk(listener, path):
     metadata = {"dataset": "DY", "year": 2018}
     with uproot.open(path) as file:
-        file_uuid, branch = file.file.uuid, file["Events"]["x"]
+        file_uuid, branch = file.file.uuid, file["Events"]["weight"]
         in_two_baskets = sum(branch.basket_compressed_bytes(number) for number in (1, 2))
 
     track(total)(read(path, metadata=metadata, entry_start=150, entry_stop=250))
@@ -240,77 +214,63 @@ def test_values_of_a_chunk(listener, path):
         "entry_stop": 250,
         "events": 100,
         "source": "TTree",
-        "file_branches": 2,
+        "file_branches": 9,
     }
     assert {name: chunk.get(name) for name in identity} == identity
     [read_branch] = chunk["branches"]
-    assert read_branch["branch"] == "x"
-    assert read_branch["compressed_bytes"] == in_two_baskets
+    assert (read_branch["branch"], read_branch["compressed_bytes"]) == (
+        "weight",
+        in_two_baskets,
+    )
     assert "open_seconds" not in chunk  # opened before
 
 
-def test_bytes_are_those_requested_during_the_chunk(listener, path):
-    events = read(path)
-
-    for _ in range(2):
-        track(total)(events)
-
-    first, second = listener.chunks
-    assert first["bytes_read"] == sum(b["compressed_bytes"] for b in first["branches"]) > 0
-    assert (second["bytes_read"], second["requests"], second["branches"]) == (0, 0, [])
-
-
-def test_columns_are_those_accessed_during_the_chunk(listener, path):
+def test_bytes_and_columns_are_those_of_the_chunk(listener, path):
     log = []
     events = read(path, access_log=log)
-    ak.sum(events.y)
-
-    track(total)(events)
+    ak.sum(events.run)
+    for _ in range(2):
+        track(total)(events)
     track(total)(read(path, mode="eager"))
 
-    assert {access.branch for access in log} == {"x", "y"}
-    assert listener.chunks[0]["columns"] == ["x-data"]
-    assert listener.chunks[1]["branches"] == []
+    assert {access.branch for access in log} == {"run", "weight"}
+    first, second, eager = listener.chunks
+    assert first["columns"] == ["weight-data"]
+    assert first["bytes_read"] == sum(b["compressed_bytes"] for b in first["branches"]) > 0
+    assert (second["bytes_read"], second["requests"], second["branches"]) == (0, 0, [])
+    assert eager["branches"] == []
 
 
-def test_names_come_from_the_file_without_metadata(listener, path):
+def test_names_come_from_the_file_without_metadata(listener, path, folder):
     with uproot.open(path) as file:
         is_open = NanoEventsFactory.from_root(
             file, treepath="/Events", schemaclass=BaseSchema, mode="virtual"
         ).events()
         track(total)(is_open)
     events = read(path)
-    track(total)(events[events.x < 10])
+    track(total)(events[:10])
+    track(total)(read(str(folder / "ntuple.root")))
 
-    for chunk, n in zip(listener.chunks, (ENTRIES, 10), strict=True):
-        assert (chunk["filename"], chunk["treename"], chunk["events"]) == (path, "Events", n)
-        assert chunk["entry_stop"] == ENTRIES
-        assert "dataset" not in chunk
-
-
-def test_an_rntuple(listener, tmp_path):
-    with uproot.recreate(tmp_path / "ntuple.root") as file:
-        file.mkrntuple("Events", {"x": np.arange(20)})
-
-    assert track(total)(read(str(tmp_path / "ntuple.root"))) == sum(range(20))
-
-    [chunk] = listener.chunks
-    assert (chunk["source"], chunk["treename"], chunk["events"]) == ("RNTuple", "Events", 20)
+    assert [
+        (c["source"], c["filename"], c["treename"], c["events"], c["entry_stop"])
+        for c in listener.chunks
+    ] == [
+        ("TTree", path, "Events", ENTRIES, ENTRIES),
+        ("TTree", path, "Events", 10, ENTRIES),
+        ("RNTuple", str(folder / "ntuple.root"), "Events", ENTRIES, ENTRIES),
+    ]
+    assert not any("dataset" in chunk for chunk in listener.chunks)
 
 
-def test_a_parquet_file_is_named_by_metadata_only(listener, tmp_path):
+def test_a_parquet_file_is_named_by_metadata_only(listener, folder):
     pytest.importorskip("pyarrow", minversion="17")  # as awkward needs it
-    path = str(tmp_path / "table.parquet")
-    ak.to_parquet(ak.Array({"x": np.arange(20)}), path)
+    path = str(folder / "a.parquet")
 
     for metadata in (None, {"filename": path, "treename": "table"}):
-        events = NanoEventsFactory.from_parquet(
-            path, schemaclass=BaseSchema, mode="virtual", metadata=metadata
-        ).events()
-        assert track(total)(events) == sum(range(20))
+        track(total)(read(path, "parquet", metadata=metadata))
 
     unnamed, named = listener.chunks
-    assert [(c["source"], c["events"]) for c in (unnamed, named)] == [("Parquet", 20)] * 2
+    assert (unnamed["source"], unnamed["events"]) == ("Parquet", ENTRIES)
     assert {"filename", "treename", "file_uuid"}.isdisjoint(unnamed)
     assert (named["filename"], named["treename"]) == (path, "table")
 
@@ -322,22 +282,18 @@ class Rebuilt(SimpleNamespace):
         return 3
 
 
-@pytest.mark.parametrize("attrs", [{"attrs": {}}, {}])
-def test_metadata_can_identify_a_chunk(listener, attrs):
-    metadata = {"dataset": "DY", "filename": "a.root", "treename": "t", "fileuuid": "1-2"}
+def test_metadata_can_identify_a_chunk_of_a_file_and_nothing_else_is_measured(listener):
+    identity = {"dataset": "DY", "filename": "a.root", "treename": "t"}
+    for attrs in ({"attrs": {}}, {}):
+        assert track(len)(Rebuilt(metadata={**identity, "fileuuid": "1-2"}, **attrs)) == 3
+    assert len(listener) == 2
+    for chunk in listener.chunks:
+        assert chunk.items() >= {**identity, "file_uuid": "12"}.items()
+        assert "events" not in chunk
+    listener.clear()
 
-    assert track(len)(Rebuilt(metadata=metadata, **attrs)) == 3
-
-    [chunk] = listener.chunks
-    identity = {"dataset": "DY", "filename": "a.root", "treename": "t", "file_uuid": "12"}
-    assert {name: chunk.get(name) for name in identity} == identity
-    assert "events" not in chunk
-
-
-def test_what_is_not_a_chunk_of_a_file_is_not_measured(listener):
     for events in (
         [1, 2, 3],
-        ak.Array([1, 2, 3]),
         ak.Array({"metadata": [1, 2, 3]}),
         Rebuilt(metadata={"dataset": "DY"}),
         Rebuilt(metadata=7, attrs=None),
@@ -347,28 +303,12 @@ def test_what_is_not_a_chunk_of_a_file_is_not_measured(listener):
     assert listener == []
 
 
-class Counts(ProcessorABC):
-    """Returns an accumulator, whatever the inner processor returns."""
+def test_a_chunk_of_coffeas_runner_is_measured_once(listener, path):
+    runner = Runner(IterativeExecutor(status=False), schema=BaseSchema, chunksize=100)
 
-    def __init__(self, inner):
-        self.inner = inner
+    runner({"DY": [path]}, treename="Events", processor_instance=track(track(Abc())))
 
-    def process(self, events):
-        call(self.inner, events)
-        return {"chunks": 1}
-
-    def postprocess(self, accumulator):
-        return accumulator
-
-
-@pytest.mark.parametrize("processor", [Abc(), track(Abc()), track(track(total))])
-def test_a_chunk_of_coffeas_runner_is_measured_once(listener, path, processor):
-    executor = IterativeExecutor(status=False)
-    runner = Runner(executor=executor, schema=BaseSchema, chunksize=BASKET)
-
-    runner({"DY": [path]}, treename="Events", processor_instance=Counts(processor))
-
-    assert [chunk["entry_start"] for chunk in listener.chunks] == [0, 100, 200]
+    assert [chunk["entry_start"] for chunk in listener.chunks] == [0, 125]
     # Measured by the outer call, which opens the file.
     assert all(chunk["open_seconds"] > 0 for chunk in listener.chunks)
-    assert all(chunk["columns"] == ["x-data"] for chunk in listener.chunks)
+    assert all(chunk["columns"] == ["weight-data"] for chunk in listener.chunks)

@@ -10,9 +10,6 @@ from roast_recorder.scheduler import wire_format
 from roast_recorder.scheduler.buffer import (
     BATCHES_PER_PULL,
     EVENTS,
-    FACTS,
-    RECORDS_PER_BATCH,
-    SAMPLES,
     TOO_MUCH,
     UNENCODABLE,
     Buffer,
@@ -22,12 +19,17 @@ PLENTY = 10**8
 
 #: A kind of each lane, all of one length.
 PROFILE, EVENT, GRAPH = "profile", "event__", "graph__"
-LANE = {PROFILE: SAMPLES, EVENT: EVENTS, GRAPH: FACTS}
 
 
 @pytest.fixture(autouse=True)
 def lanes(monkeypatch):
     monkeypatch.setitem(buffer_module.LANES, EVENT, EVENTS)
+
+
+@pytest.fixture
+def per_batch(monkeypatch):
+    monkeypatch.setattr(buffer_module, "RECORDS_PER_BATCH", 100)
+    return 100
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def seal(buffer, *numbers, kind=GRAPH, payload=""):
 
 
 def rows_of(batches):
-    return [item for batch in batches for item in wire_format.decode(batch.content)[1]]
+    return [item for _, content in batches for item in wire_format.decode(content)[1]]
 
 
 def numbers(batches):
@@ -61,12 +63,9 @@ def numbers(batches):
 
 def losses(batches):
     """Records, first and last time of each reason and kind."""
+    names = ("records", "start_t", "stop_t")
     return {
-        (loss["reason"], loss["record_kind"]): (
-            loss["records"],
-            loss["start_t"],
-            loss["stop_t"],
-        )
+        (loss["reason"], loss["record_kind"]): tuple(map(loss.get, names))
         for kind, _, _, loss in rows_of(batches)
         if kind == "loss"
     }
@@ -76,8 +75,8 @@ def nbytes_of(*rows):
     return len(wire_format.encode([], rows, None))
 
 
-def is_compressed(batch):
-    return batch.content[:4] == b"\x28\xb5\x2f\xfd"
+def are_compressed(batches):
+    return [content[:4] == b"\x28\xb5\x2f\xfd" for _, content in batches]
 
 
 # -- pulling --------------------------------------------------------------------------------
@@ -90,14 +89,13 @@ def test_batches_are_one_for_each_lane_facts_first():
     for number, kind in enumerate([PROFILE, EVENT, GRAPH, GRAPH], 2):
         buffer.append(row(number, kind))
 
-    facts, events, samples = buffer.pull(received=0)
+    batches = buffer.pull(received=0)
 
-    assert [batch.lane for batch in (facts, events, samples)] == [FACTS, EVENTS, SAMPLES]
-    assert [numbers([batch]) for batch in (facts, events, samples)] == [[4, 5], [3], [2]]
-    assert wire_format.decode(facts.content)[0] == transition(1)
+    assert [numbers([batch]) for batch in batches] == [[4, 5], [3], [2]]
+    assert wire_format.decode(batches[0][1])[0] == transition(1)
     hooked.extend(transition(6))
-    [more] = buffer.pull(samples.number)
-    assert wire_format.decode(more.content) == (transition(6), [])
+    [(_, content)] = buffer.pull(batches[-1][0])
+    assert wire_format.decode(content) == (transition(6), [])
 
 
 def test_a_batch_stays_until_it_is_acknowledged():
@@ -108,14 +106,14 @@ def test_a_batch_stays_until_it_is_acknowledged():
 
     again, second = buffer.pull(received=0)
     assert again == first
-    assert buffer.pull(received=first.number) == [second]
+    assert buffer.pull(received=first[0]) == [second]
     assert not buffer.empty
-    assert buffer.pull(received=second.number) == []
+    assert buffer.pull(received=second[0]) == []
     assert buffer.empty
 
 
 def test_anything_that_waits_makes_a_buffer_nonempty():
-    for fill in (
+    for wait in (
         lambda buffer: buffer.append(row(1)),
         lambda buffer: buffer.append(row(1, PROFILE)),
         lambda buffer: buffer.transitions.extend(transition(1)),
@@ -125,63 +123,39 @@ def test_anything_that_waits_makes_a_buffer_nonempty():
             buffer = Buffer(limit)
             seal(buffer)
             assert buffer.empty
-            fill(buffer)
+            wait(buffer)
             assert not buffer.empty
 
 
-def test_rows_are_encoded_and_pulled_in_portions():
+@pytest.mark.parametrize("everything", [False, True])
+def test_rows_are_encoded_and_pulled_in_portions(per_batch, everything):
     buffer = Buffer(PLENTY)
-    total = (BATCHES_PER_PULL + 2) * RECORDS_PER_BATCH + 1
+    total = (BATCHES_PER_PULL + 2) * per_batch + 1
     for number in range(total):
         buffer.append(row(number))
 
     first = buffer.pull(received=0)
 
-    assert [len(rows_of([batch])) for batch in first] == [RECORDS_PER_BATCH] * BATCHES_PER_PULL
+    assert [len(rows_of([batch])) for batch in first] == [per_batch] * BATCHES_PER_PULL
     assert buffer.pull(received=0) == first
     assert buffer.crowded
-    rest = buffer.pull(first[-1].number)
-    assert numbers(first + rest) == list(range(total))
+    written = first[:5] if everything else first
+    rest = buffer.pull(written[-1][0], everything=everything)
+    assert numbers(written + rest) == list(range(total))
     assert not buffer.crowded
-    assert buffer.pull(rest[-1].number) == []
+    assert buffer.pull(rest[-1][0]) == []
     assert buffer.empty
 
 
-def test_rows_of_many_records_are_encoded_sooner():
-    buffer = Buffer(PLENTY)
-    for t in (1.0, 2.0):
-        buffer.append(("worker_sample", t, RECORDS_PER_BATCH - 1, []))
+def test_two_batches_that_were_not_pulled_crowd_a_buffer(per_batch):
+    buffer, crowded = Buffer(PLENTY), []
+    for t in (1.0, 2.0):  # rows of many records are encoded sooner
+        buffer.append(("worker_sample", t, per_batch - 1, []))
         buffer.append(("profile", t, 1, ("w", "id", b"")))
-
-    assert buffer.crowded  # with two batches, although nothing has pulled
-
-
-def test_two_new_batches_crowd_a_buffer():
-    buffer = Buffer(PLENTY)
-    crowded = []
-    for number in range(3):
-        seal(buffer, number)
         crowded.append(buffer.crowded)
     buffer.pull(received=0)
 
-    assert (crowded, buffer.crowded) == ([False, True, True], False)
-
-
-def test_the_last_pull_leaves_nothing():
-    buffer = Buffer(PLENTY)
-    seal(buffer, 1)
-    seal(buffer, 2)
-    [first, _] = buffer.pull(received=0)
-    total = (BATCHES_PER_PULL + 2) * RECORDS_PER_BATCH + 1
-    for number in range(3, total):
-        buffer.append(row(number))
-    buffer.append(row(total, PROFILE))
-
-    batches = buffer.pull(first.number, everything=True)
-
-    assert numbers(batches) == list(range(2, total + 1))
-    assert buffer.pull(batches[-1].number) == []
-    assert buffer.empty
+    assert (crowded, buffer.crowded) == ([False, True], False)
 
 
 # -- the limit ------------------------------------------------------------------------------
@@ -196,18 +170,17 @@ def test_a_batch_that_just_fits_is_kept():
 
 @pytest.mark.usefixtures("incompressible")
 def test_the_least_valuable_batch_is_dropped_first_and_of_those_the_oldest():
-    for waiting, arriving, dropped in [
-        ([PROFILE, EVENT, GRAPH], GRAPH, 0),
-        ([EVENT, PROFILE, GRAPH], GRAPH, 1),
-        ([GRAPH, EVENT, PROFILE], EVENT, 2),
-        ([GRAPH, EVENT, GRAPH], GRAPH, 1),
-        ([GRAPH, EVENT, PROFILE], PROFILE, 3),
-        ([GRAPH, EVENT, GRAPH], EVENT, 3),
-        ([GRAPH, GRAPH, GRAPH], GRAPH, 3),
-        ([PROFILE, PROFILE, EVENT], GRAPH, 0),
+    for kinds, dropped in [
+        ([PROFILE, EVENT, GRAPH, GRAPH], 0),
+        ([EVENT, PROFILE, GRAPH, GRAPH], 1),
+        ([GRAPH, EVENT, PROFILE, EVENT], 2),
+        ([GRAPH, EVENT, GRAPH, GRAPH], 1),
+        ([GRAPH, EVENT, PROFILE, PROFILE], 3),
+        ([GRAPH, EVENT, GRAPH, EVENT], 3),
+        ([GRAPH, GRAPH, GRAPH, GRAPH], 3),
+        ([PROFILE, PROFILE, EVENT, GRAPH], 0),
     ]:
         buffer = Buffer(3 * nbytes_of(row(1)))
-        kinds = [*waiting, arriving]
         for number, kind in enumerate(kinds):
             seal(buffer, number, kind=kind)
         batches = buffer.pull(received=0)
@@ -226,89 +199,53 @@ def test_no_more_is_dropped_than_must_be():
     seal(buffer, 10, payload="x" * (small // 2))
     # Dropping all the others would not make room for this one.
     seal(buffer, 11, payload="x" * 100 * small)
+    # The rest of that part is free again.
+    seal(buffer, 12)
 
     batches = buffer.pull(0, everything=True)
-    assert numbers(batches) == [*range(2, 10), 10]
-    assert losses(batches) == {(TOO_MUCH, PROFILE): (2, 0, 1), (TOO_MUCH, GRAPH): (1, 11, 11)}
+    assert numbers(batches) == [*range(3, 10), 10, 12]
+    assert losses(batches) == {(TOO_MUCH, PROFILE): (3, 0, 2), (TOO_MUCH, GRAPH): (1, 11, 11)}
 
 
 @pytest.mark.usefixtures("incompressible")
-def test_a_batch_that_was_pulled_is_never_dropped():
+def test_a_batch_that_was_pulled_is_never_dropped_and_makes_room_when_acknowledged():
     buffer = Buffer(2 * nbytes_of(row(1, PROFILE)))
     seal(buffer, 1, kind=PROFILE)
-    pulled = buffer.pull(received=0)
+    [pulled] = buffer.pull(received=0)
     seal(buffer, 2, kind=PROFILE)
     seal(buffer, 3)
     seal(buffer, 4)
 
     batches = buffer.pull(received=0)
 
-    assert batches[:1] == pulled
+    assert batches[0] == pulled
     assert numbers(batches) == [1, 3]
     assert losses(batches) == {(TOO_MUCH, PROFILE): (1, 2, 2), (TOO_MUCH, GRAPH): (1, 4, 4)}
+    assert buffer.pull(received=batches[-1][0]) == []
+    seal(buffer, 5)
+    assert numbers(buffer.pull(received=batches[-1][0])) == [5]
 
 
-def test_an_acknowledgement_makes_room():
-    buffer = Buffer(nbytes_of(row(1)))
-    seal(buffer, 1)
-    [first] = buffer.pull(received=0)
-    seal(buffer, 2)
-    [loss] = buffer.pull(received=first.number)
-    assert buffer.pull(received=loss.number) == []
-
-    seal(buffer, 3)
-
-    assert numbers(buffer.pull(received=loss.number)) == [3]
-
-
-def test_batches_are_compressed_when_much_waits():
+def test_batches_are_compressed_when_much_waits_or_when_they_fit_no_other_way():
     payload = "much the same " * 100
-    nbytes = nbytes_of(row(0, payload=payload))
     # A sixteenth is just less than two batches.
-    buffer = Buffer(2 * 16 * nbytes - 16)
-    for number in range(5):
-        seal(buffer, number, payload=payload)
-
-    batches = buffer.pull(received=0)
-
-    assert list(map(is_compressed, batches)) == [False, False, True, True, True]
-    assert numbers(batches) == [0, 1, 2, 3, 4]
-
-
-def test_a_batch_that_fits_only_compressed_is_compressed():
-    buffer = Buffer(2_000)
-
-    seal(buffer, 1, payload="x" * 10_000)
-
-    [batch] = buffer.pull(received=0)
-    assert is_compressed(batch)
-    assert numbers([batch]) == [1]
-
-
-def test_nothing_is_compressed_while_the_puller_keeps_up():
-    payload = "much the same " * 100
-    buffer = Buffer(16 * nbytes_of(row(0, payload=payload)))
-    received = 0
+    limit = 2 * 16 * nbytes_of(row(0, payload=payload)) - 16
+    waiting, pulled, received = Buffer(limit), Buffer(limit), 0
     for number in range(40):
-        seal(buffer, number, payload=payload)
-        [batch] = buffer.pull(received)
-        received = batch.number
-        assert not is_compressed(batch)
+        seal(pulled, number, payload=payload)
+        [(received, content)] = pulled.pull(received)
+        assert are_compressed([(received, content)]) == [False]
+    for number in range(5):
+        seal(waiting, number, payload=payload)
+    tight = Buffer(2_000)
+    seal(tight, 1, payload="x" * 10_000)
 
+    batches = waiting.pull(received=0)
 
-def test_every_record_of_a_dropped_compressed_batch_is_counted(monkeypatch):
-    monkeypatch.setattr(buffer_module, "COMPRESS_BEYOND", 0)
-    payload = random.Random(1).randbytes(500).hex()
-    buffer = Buffer(2_000)
-    seal(buffer, 1, kind=EVENT)
-    seal(buffer, 2, 3, 4, kind=PROFILE, payload=payload)
-    seal(buffer, 5, payload=random.Random(2).randbytes(1_500).hex())
-
-    batches = buffer.pull(received=0)
-
-    assert list(map(is_compressed, batches)) == [False, True, False]
-    assert numbers(batches) == [1, 5]
-    assert losses(batches) == {(TOO_MUCH, PROFILE): (3, 2.0, 4.0)}
+    assert are_compressed(batches) == [False, False, True, True, True]
+    assert numbers(batches) == [0, 1, 2, 3, 4]
+    [batch] = tight.pull(received=0)
+    assert (are_compressed([batch]), numbers([batch])) == ([True], [1])
 
 
 # -- losses ---------------------------------------------------------------------------------
@@ -333,46 +270,35 @@ def test_losses_are_counted_by_kind_from_the_first_to_the_last():
     }
 
 
-def test_a_loss_is_reported_once():
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_loss_is_reported_once(everything):
     buffer = Buffer(limit_bytes=1)
     seal(buffer, 1)
     [reported] = buffer.pull(received=0)
     assert losses([reported]) == {(TOO_MUCH, GRAPH): (1, 1.0, 1.0)}
-    seal(buffer, 2)
+    buffer.append(row(2))
 
-    again, more = buffer.pull(received=0)
+    again, more = buffer.pull(received=0, everything=everything)
 
     assert again == reported, "the first answer may have been lost"
     assert losses([more]) == {(TOO_MUCH, GRAPH): (1, 2.0, 2.0)}
-    assert buffer.pull(received=more.number) == []
+    assert buffer.pull(received=more[0]) == []
     assert buffer.empty
 
 
 @pytest.mark.usefixtures("incompressible")
 def test_a_loss_comes_after_the_batches_that_wait():
-    buffer = Buffer((BATCHES_PER_PULL + 1) * nbytes_of(row(1)))
-    for number in range(BATCHES_PER_PULL + 2):
-        seal(buffer, number)
-    first = buffer.pull(received=0)
-    assert losses(first) == {}
-
-    second = buffer.pull(received=first[-1].number)
-
     last = BATCHES_PER_PULL + 1
+    buffer = Buffer(last * nbytes_of(row(1)))
+    for number in range(last + 1):
+        seal(buffer, number)
+
+    first = buffer.pull(received=0)
+    second = buffer.pull(received=first[-1][0])
+
     assert numbers(first + second) == list(range(last))
+    assert losses(first) == {}
     assert losses(second) == {(TOO_MUCH, GRAPH): (1, last, last)}
-
-
-def test_the_last_pull_reports_losses_too():
-    buffer = Buffer(nbytes_of(row(1)))
-    seal(buffer, 1)
-    buffer.append(row(2))
-
-    batches = buffer.pull(received=0, everything=True)
-
-    assert numbers(batches) == [1]
-    assert losses(batches) == {(TOO_MUCH, GRAPH): (1, 2.0, 2.0)}
-    assert buffer.pull(received=batches[-1].number) == []
 
 
 def test_a_record_that_cannot_be_encoded_is_a_loss():
@@ -399,10 +325,9 @@ def test_every_record_arrives_once_or_is_counted_as_lost(seed):
     buffer, arrived, appended = Buffer(limit), [], Counter()
 
     def pull(everything=False):
-        received = arrived[-1].number if arrived else 0
-        batches = buffer.pull(received, everything=everything)
-        of_losses = sum(len(batch.content) for batch in batches if losses([batch]))
-        assert sum(len(batch.content) for batch in batches) - of_losses <= limit
+        batches = buffer.pull(arrived[-1][0] if arrived else 0, everything=everything)
+        of_records = [content for number, content in batches if not losses([(number, content)])]
+        assert sum(map(len, of_records)) <= limit
         return batches
 
     for number in range(3_000):

@@ -12,16 +12,7 @@ import numpy as np
 import pytest
 
 from roast_recorder.scheduler import wire_format
-from roast_recorder.scheduler.wire_format import (
-    count_records,
-    decode,
-    encode,
-    pack,
-    pack_log,
-    plain,
-    records,
-    unpack,
-)
+from roast_recorder.scheduler.wire_format import decode, encode, pack, pack_log, plain, unpack
 from roast_schemas.describe import json_schema
 from roast_schemas.records import WorkerMetrics
 
@@ -49,30 +40,18 @@ class Text(str):
     __slots__ = ()
 
 
-def encoded(transitions=(), rows=(), **options):
-    lost = []
-    batch = encode(list(transitions), rows, lambda *loss: lost.append(loss), **options)
-    return batch, lost
-
-
 def through(transitions=(), rows=(), **options):
     """Records on the other side, all of which the schema declares, and what was lost."""
-    batch, lost = encoded(transitions, rows, **options)
-    found = list(records(batch))
+    lost = []
+    flat = [value for transition in transitions for value in transition]
+    batch = encode(flat, rows, lambda *loss: lost.append(loss), **options)
+    found = list(wire_format.records(batch))
     for record in found:
         VALIDATOR.validate(json.loads(json.dumps(record)))
     return found, lost
 
 
-def record_of(*transition):
-    """The record of a transition, without what every transition has."""
-    [record], lost = through(transition)
-    assert not lost
-    assert record.pop("kind") == "transition"
-    return record
-
-
-def rows_through(*rows):
+def records_of(*rows):
     found, lost = through(rows=rows)
     assert not lost
     return found
@@ -82,22 +61,13 @@ def event(value, t=1.0):
     return ("event", t, 1, {"topic": "x", "payload": value})
 
 
-def task(key="k", dependencies=(), annotations=None):
-    values = (
-        key,
-        "k",
-        "g",
-        dependencies,
-        (0, 1),
-        annotations,
-        "span",
-        "c",
-        "s",
-        None,
-        None,
-        None,
-    )
+def task(key="k", dependencies=(), annotations=None, prefix="k", state=(None, None, None)):
+    values = (key, prefix, "g", dependencies, (0, 1), annotations, "span", "c", "s", *state)
     return ("task", 1.0, 1, values)
+
+
+def log(kind, values):
+    return (kind, 5.0, 1, pack_log("tcp://w", "Worker-1", 0.5, values))
 
 
 def nested(depth, core, make=list):
@@ -106,232 +76,163 @@ def nested(depth, core, make=list):
     return core
 
 
-# -- transitions ----------------------------------------------------------------------------
+# -- records --------------------------------------------------------------------------------
+
+PARTS = ({"action": "compute", "start": 1.0, "stop": 2.0},)
+FAILURE = {"exception": "E('lone \ud800')", "traceback": "", "cause": None}
+# fmt: off
+ENDED = ("k", "processing", "erred", "s", "tcp://w", 3, 9, 0, "int")
+ATTEMPT = {"key": "k", "start": "processing", "finish": "erred", "stimulus_id": "s",
+           "worker": "tcp://w", "run_id": 3, "thread": 9, "nbytes": 0, "typename": "int"}
+
+#: Transitions, whose length depends on their states only, and their records.
+TRANSITIONS = [
+    ((1.5, ("x", (0, "a")), "waiting", "processing", "s", "tcp://w", 3),
+     {"t": 1.5, "key": "('x', (0, 'a'))", "start": "waiting", "finish": "processing",
+      "stimulus_id": "s", "worker": "tcp://w", "run_id": 3}),
+    ((1.5, "k", "processing", "processing", "s", None, 3),
+     {"t": 1.5, "key": "k", "start": "processing", "finish": "processing",
+      "stimulus_id": "s", "run_id": 3}),
+    ((1.5, *ENDED, PARTS, None), {"t": 1.5, **ATTEMPT, "startstops": PARTS}),
+    ((1.5, *ENDED, (), FAILURE),
+     {"t": 1.5, **ATTEMPT, "exception": "E('lone ?')", "traceback": ""}),
+    # A float of today's seconds has no more digits than six.
+    ((1_800_000_000.1234567, "lone \ud800", "memory", "released", "s"),
+     {"t": 1_800_000_000.123457, "key": "lone ?", "start": "memory", "finish": "released",
+      "stimulus_id": "s"}),
+    (("processing", "processing", "waiting", "released", "processing"), None),
+]
+
+DELTAS = {
+    ("execute", "span", "x", "compute", "seconds"): 1.5,
+    ("execute", None, "x", ("odd", 1), "bytes"): 2,
+    ("get-data", "lone \ud800", "count"): 3,
+}
+NUMBERS = list(range(1, 22))
+WORKER = {"worker": "tcp://w", "server_id": "Worker-1"}
+SPLIT = {"reason": "too large", "record_kind": "profile", "records": 1}
+SECTIONS = [{"key": "k", "name": "cuts"}, {"key": "k", "name": "fit", "worker": None}]
+
+#: Rows and their records.
+ROWS = [
+    (task(("x", 1), [("y", 0), "z"]),
+     [{"kind": "task", "t": 1.0, "key": "('x', 1)", "prefix": "k", "group": "g",
+       "dependencies": ["('y', 0)", "z"], "priority": (0, 1), "span_id": "span",
+       "client": "c", "stimulus_id": "s"}]),
+    (task("k", (), {"retries": 2}, "k\ud800", ("processing", "tcp://w", 7)),
+     [{"kind": "task", "t": 1.0, "key": "k", "prefix": "k?", "group": "g",
+       "dependencies": [], "priority": (0, 1), "span_id": "span", "client": "c",
+       "stimulus_id": "s", "annotations": {"retries": 2}, "state": "processing",
+       "worker": "tcp://w", "run_id": 7}]),
+    (("fine_metric", 1.0, 3, ("tcp://w", None, DELTAS)),
+     [{"kind": "fine_metric", "t": 1.0, "worker": "tcp://w", **fields} for fields in (
+      {"context": "execute", "span_id": "span", "prefix": "x", "activity": "compute",
+       "unit": "seconds", "delta": 1.5},
+      {"context": "execute", "prefix": "x", "activity": "('odd', 1)", "unit": "bytes",
+       "delta": 2},
+      {"context": "get-data", "activity": "lone ?", "unit": "count", "delta": 3})]),
+    (("worker_sample", 2.0, 2, [
+      ("tcp://w", "Worker-1", *NUMBERS),
+      ("tcp://w", "Worker-1", *[None] * 7, 12.5, *[None] * 13)]),
+     [{"kind": "worker_sample", "t": 2.0, **WORKER, "memory_limit": 1, "nthreads": 2,
+       "processing": 3, "executing": 4, "occupancy": 5, "nbytes": 6, "last_seen": 7,
+       "metrics": dict(zip(WorkerMetrics.__annotations__, NUMBERS[7:], strict=True))},
+      {"kind": "worker_sample", "t": 2.0, **WORKER, "metrics": {"cpu": 12.5}}]),
+    (("chunk", 1.0, 1, {"key": "c", "dataset": "tt", "usermeta": None}),
+     [{"kind": "chunk", "t": 1.0, "key": "c", "dataset": "tt"}]),
+    (("section", 2.0, 2, pack(SECTIONS)),
+     [{"kind": "section", "t": 2.0, "key": "k", "name": name} for name in ("cuts", "fit")]),
+    (("profile", 3.0, 2, ("tcp://w", "Worker-1", pack([{"prefix": "x"}, SPLIT]))),
+     [{"kind": "profile", "t": 3.0, **WORKER, "prefix": "x"},
+      {"kind": "loss", "t": 3.0, **SPLIT}]),
+    # Times of a worker's clock are on the scheduler's; Dask has converted those of transfers.
+    (log("worker_transition", [("x", 0), "executing", "released", "cancelled", "\ud800", 1.25]),
+     [{"kind": "worker_transition", "t": 1.75, **WORKER, "key": "('x', 0)",
+       "start": "executing", "finish": "released", "state": "cancelled",
+       "stimulus_id": "?"}]),
+    (log("transfer", [True, 1.0, 2.0, "tcp://v", 30, {"a": 10, "b\ud800": 20}, None,
+                      False, 1.0, 2.0, None, 10, {"a": 10}, 7,
+                      True, None, 2.0, None, 10, {"a": 10}, None]),
+     [{"kind": "transfer", "t": 2.0, **WORKER, "stop_t": 2.0, **fields} for fields in (
+      {"start_t": 1.0, "source": "tcp://v", "destination": "tcp://w", "nbytes": 30,
+       "keys": {"a": 10, "b?": 20}},
+      {"start_t": 1.0, "source": "tcp://w", "nbytes": 10, "keys": {"a": 10},
+       "measured": {"sent_bytes": 7}},
+      {"destination": "tcp://w", "nbytes": 10, "keys": {"a": 10}})]),
+    (log("spill", ["a", "memory", "disk", 10, 7, 1.0, "a", "disk", "memory", None, None, 2.0]),
+     [{"kind": "spill", "t": 1.5, **WORKER, "key": "a", "start": "memory", "finish": "disk",
+       "nbytes": 10, "measured": {"disk_bytes": 7}},
+      {"kind": "spill", "t": 2.5, **WORKER, "key": "a", "start": "disk",
+       "finish": "memory"}]),
+]
+# fmt: on
 
 
 def test_transitions():
-    parts = ({"action": "compute", "start": 1.0, "stop": 2.0},)
-    failure = {"exception": "E('lone \ud800')", "traceback": "", "cause": None}
-    ended = ("processing", "erred", "s", "tcp://w", 3, 9, 0, "int")
-    begins = {"key": "k", "start": "processing", "finish": "erred", "stimulus_id": "s"}
-    attempt = {"worker": "tcp://w", "run_id": 3, "thread": 9, "nbytes": 0, "typename": "int"}
-
-    assert record_of(1.5, ("x", (0, "a")), "waiting", "processing", "s", "tcp://w", 3) == {
-        "t": 1.5, "key": "('x', (0, 'a'))", "start": "waiting", "finish": "processing",
-        "stimulus_id": "s", "worker": "tcp://w", "run_id": 3,
-    }  # fmt: skip
-    assert "worker" not in record_of(1.5, "k", "waiting", "processing", "s", None, 3)
-    assert record_of(1.5, "k", *ended, parts, None) == {
-        "t": 1.5, **begins, **attempt, "startstops": parts,
-    }  # fmt: skip
-    assert record_of(1.5, "k", *ended, (), failure) == {
-        "t": 1.5, **begins, **attempt, "exception": "E('lone ?')", "traceback": "",
-    }  # fmt: skip
-    # A float of today's seconds has no more digits than six.
-    assert record_of(1_800_000_000.1234567, "lone \ud800", "memory", "released", "s") == {
-        "t": 1_800_000_000.123457, "key": "lone ?", "start": "memory", "finish": "released",
-        "stimulus_id": "s",
-    }  # fmt: skip
+    flat = [value for transition, _ in TRANSITIONS for value in transition]
+    assert list(wire_format.split_transitions(flat)) == [moved for moved, _ in TRANSITIONS]
+    for transition, expected in TRANSITIONS[:-1]:
+        assert through([transition]) == ([{"kind": "transition", **expected}], [])
 
 
-def test_the_length_of_a_transition_depends_on_its_states_only():
-    moved = [
-        ("processing", "processing", "waiting", "released", "processing"),
-        (1.0, "k", "waiting", "processing", "s", "tcp://w", 7),
-        (2.0, "k", "processing", "memory", "s", "tcp://w", 7, 1, 8, "int", (), None),
-        (3.0, "k", "processing", "processing", "s", "tcp://w", 7),
-        (4.0, ("x", 1), "memory", "released", "s"),
-    ]
-
-    flat = [value for transition in moved for value in transition]
-
-    assert list(wire_format.split_transitions(flat)) == moved
-    assert list(wire_format.split_transitions([])) == []
+@pytest.mark.parametrize(("row", "expected"), ROWS, ids=[row[0] for row, _ in ROWS])
+def test_rows(row, expected):
+    assert records_of(row) == expected
 
 
 def test_records_are_merged_by_time_and_keep_their_order():
-    def merged(moved, others):
-        transitions = [v for n, t in enumerate(moved) for v in (t, f"k{n}", "a", "b", "s")]
+    for moved, others, expected in [
+        ([], [], ""),
+        ([1, 3], [2, 4], "k0 c0 k1 c1"),
+        ([1, 1], [1, 1], "k0 k1 c0 c1"),  # transitions first
+        # The clock was set back.
+        ([5, 1, 2], [], "k0 k1 k2"),
+        ([5, 1, 2], [3, 6], "c0 k0 k1 k2 c1"),
+        ([2, 4], [5, 1, 3], "k0 k1 c0 c1 c2"),
+    ]:
+        transitions = [(t, f"k{n}", "a", "b", "s") for n, t in enumerate(moved)]
         rows = [("client_added", t, 1, {"client": f"c{n}"}) for n, t in enumerate(others)]
         found, _ = through(transitions, rows)
-        return " ".join(record.get("key") or record["client"] for record in found)
-
-    assert merged([], []) == ""
-    assert merged([1, 3], [2, 4]) == "k0 c0 k1 c1"
-    assert merged([1, 1], [1, 1]) == "k0 k1 c0 c1"  # transitions first
-    # The clock was set back.
-    assert merged([5, 1, 2], []) == "k0 k1 k2"
-    assert merged([5, 1, 2], [3, 6]) == "c0 k0 k1 k2 c1"
-    assert merged([2, 4], [5, 1, 3]) == "k0 k1 c0 c1 c2"
-
-
-# -- rows of other kinds --------------------------------------------------------------------
-
-
-def test_tasks():
-    values = ("k", "k\ud800", "k", (), (0,), {"retries": 2}, None, None, None)
-
-    entered, existing = rows_through(
-        task(("x", 1), [("y", 0), "z"]),
-        ("task", 2.0, 1, (*values, "processing", "tcp://w", 7)),
-    )
-
-    assert entered == {
-        "kind": "task", "t": 1.0, "key": "('x', 1)", "prefix": "k", "group": "g",
-        "dependencies": ["('y', 0)", "z"], "priority": (0, 1), "span_id": "span",
-        "client": "c", "stimulus_id": "s",
-    }  # fmt: skip
-    assert existing == {
-        "kind": "task", "t": 2.0, "key": "k", "prefix": "k?", "group": "k",
-        "dependencies": [], "priority": (0,), "annotations": {"retries": 2},
-        "state": "processing", "worker": "tcp://w", "run_id": 7,
-    }  # fmt: skip
-
-
-def test_fine_metrics_become_a_record_for_each_delta():
-    deltas = {
-        ("execute", "span", "x", "compute", "seconds"): 1.5,
-        ("execute", None, "x", ("odd", 1), "bytes"): 2,
-        ("get-data", "lone \ud800", "count"): 3,
-    }
-    both = {"kind": "fine_metric", "t": 1.0, "worker": "tcp://w"}
-
-    assert rows_through(("fine_metric", 1.0, 3, ("tcp://w", None, deltas))) == [
-        {**both, "context": "execute", "span_id": "span", "prefix": "x",
-         "activity": "compute", "unit": "seconds", "delta": 1.5},
-        {**both, "context": "execute", "prefix": "x", "activity": "('odd', 1)",
-         "unit": "bytes", "delta": 2},
-        {**both, "context": "get-data", "activity": "lone ?", "unit": "count", "delta": 3},
-    ]  # fmt: skip
-
-
-def test_fields_of_one_record_or_of_several_packed_ones():
-    sections = [{"key": "k", "name": "cuts"}, {"key": "k", "name": "fit", "worker": None}]
-    loss = {"reason": "too large", "record_kind": "profile", "records": 1}
-    profile = ("tcp://w", "Worker-1", pack([{"prefix": "x"}, loss]))
-
-    assert rows_through(
-        ("chunk", 1.0, 1, {"key": "c", "dataset": "tt", "usermeta": None}),
-        ("section", 2.0, 2, pack(sections)),
-        ("profile", 3.0, 2, profile),
-    ) == [
-        {"kind": "chunk", "t": 1.0, "key": "c", "dataset": "tt"},
-        {"kind": "section", "t": 2.0, "key": "k", "name": "cuts"},
-        {"kind": "section", "t": 2.0, "key": "k", "name": "fit"},
-        {"kind": "profile", "t": 3.0, "worker": "tcp://w", "server_id": "Worker-1",
-         "prefix": "x"},
-        {"kind": "loss", "t": 3.0, **loss},
-    ]  # fmt: skip
-
-
-def test_samples():
-    numbers = list(range(1, 22))
-
-    full, sparse = rows_through(
-        (
-            "worker_sample",
-            2.0,
-            2,
-            [
-                ("tcp://v", "Worker-0", *numbers),
-                ("tcp://w", "Worker-1", *[None] * 7, 12.5, *[None] * 13),
-            ],
-        ),
-    )
-
-    metrics = full.pop("metrics")
-    assert list(metrics) == list(WorkerMetrics.__annotations__)
-    assert [*list(full.values())[4:], *metrics.values()] == numbers
-    assert full["last_seen"] == 7
-    assert sparse == {
-        "kind": "worker_sample", "t": 2.0, "worker": "tcp://w", "server_id": "Worker-1",
-        "metrics": {"cpu": 12.5},
-    }  # fmt: skip
-
-
-def test_packed_records_are_json():
-    odd = [{"set": {1}, "name": "lone \ud800", "nan": float("nan"), "inf": [float("inf")]}]
-
-    assert unpack(pack(odd)) == [{"set": "{1}", "name": "lone ?", "nan": None, "inf": [None]}]
-
-
-def test_logs_of_workers_are_on_the_schedulers_clock():
-    transition = [("x", 0), "executing", "released", "cancelled", "free-\ud800", 1.25]
-    transfers = [
-        *(True, 1.0, 2.0, "tcp://v", 30, {"a": 10, "b\ud800": 20}, None),
-        *(False, 1.0, 2.0, None, 10, {"a": 10}, 7),
-        *(True, None, 2.0, None, 10, {"a": 10}, None),
-    ]
-    spills = ["a", "memory", "disk", 10, 7, 1.0, "a", "disk", "memory", None, None, 2.0]
-
-    def log(kind, values):
-        return rows_through((kind, 5.0, 1, pack_log("tcp://w", "Worker-1", 0.5, values)))
-
-    whose = {"worker": "tcp://w", "server_id": "Worker-1"}
-    assert log("worker_transition", transition) == [
-        {"kind": "worker_transition", "t": 1.75, **whose, "key": "('x', 0)",
-         "start": "executing", "finish": "released", "state": "cancelled",
-         "stimulus_id": "free-?"},
-    ]  # fmt: skip
-    received, sent, scattered = log("transfer", transfers)
-    assert received == {
-        "kind": "transfer", "t": 2.0, **whose, "start_t": 1.0, "stop_t": 2.0,
-        "source": "tcp://v", "destination": "tcp://w", "nbytes": 30,
-        "keys": {"a": 10, "b?": 20},
-    }  # fmt: skip
-    assert (sent["source"], sent["measured"]) == ("tcp://w", {"sent_bytes": 7})
-    assert "destination" not in sent
-    assert scattered["destination"] == "tcp://w"
-    assert {"source", "start_t", "measured"}.isdisjoint(scattered)
-    assert log("spill", spills) == [
-        {"kind": "spill", "t": 1.5, **whose, "key": "a", "start": "memory", "finish": "disk",
-         "nbytes": 10, "measured": {"disk_bytes": 7}},
-        {"kind": "spill", "t": 2.5, **whose, "key": "a", "start": "disk", "finish": "memory"},
-    ]  # fmt: skip
+        assert " ".join(line.get("key") or line["client"] for line in found) == expected
 
 
 def test_worker_transitions_are_those_that_dask_passes_to_plugins():
     """A transition by way of ``released`` is in the log once more, as a whole."""
-    from distributed.worker_state_machine import (
-        AcquireReplicasEvent,
-        ComputeTaskEvent,
-        FreeKeysEvent,
-        GatherDepNetworkFailureEvent,
-        WorkerState,
-    )
+    from distributed import worker_state_machine as machine
 
     seen = []
     witness = SimpleNamespace(transition=lambda *change, **_: seen.append(change))
-    state = WorkerState(address="127.0.0.1:1", plugins={"witness": witness})
+    state = machine.WorkerState(address="127.0.0.1:1", plugins={"witness": witness})
     state.log = deque()
     there = {"who_has": {"x": ["127.0.0.1:2"]}, "nbytes": {"x": 1}}
     for stimulus in (
-        AcquireReplicasEvent(**there, stimulus_id="s1"),
-        ComputeTaskEvent.dummy("x", stimulus_id="s2"),
-        ComputeTaskEvent.dummy("z", stimulus_id="s3"),
-        FreeKeysEvent(keys=["x", "z"], stimulus_id="s4"),
-        GatherDepNetworkFailureEvent(worker="127.0.0.1:2", total_nbytes=1, stimulus_id="s5"),
-        AcquireReplicasEvent(**there, stimulus_id="s6"),
+        machine.AcquireReplicasEvent(**there, stimulus_id="s1"),
+        machine.ComputeTaskEvent.dummy("x", stimulus_id="s2"),
+        machine.ComputeTaskEvent.dummy("z", stimulus_id="s3"),
+        machine.FreeKeysEvent(keys=["x", "z"], stimulus_id="s4"),
+        machine.GatherDepNetworkFailureEvent(
+            worker="127.0.0.1:2", total_nbytes=1, stimulus_id="s5"
+        ),
+        machine.AcquireReplicasEvent(**there, stimulus_id="s6"),
     ):
         state.handle_stimulus(stimulus)
     logged = [entry for entry in state.log if len(entry) == 7]
     values = [v for key, a, b, state, _, s, t in logged for v in (key, a, b, state, s, t)]
 
-    found = rows_through(("worker_transition", 5.0, 1, pack_log("w", "W", 0.0, values)))
+    found = records_of(log("worker_transition", values))
 
     assert [(line["key"], line["start"], line["finish"]) for line in found] == seen
     assert len(logged) == len(seen) + 1
 
 
 def test_a_row_that_cannot_be_read_becomes_a_loss():
-    client = {"client": "c"}
-    deltas = {("seconds",): 2.0, ("execute", "span", "x", "compute", "seconds"): 1.0}
+    added = ("client_added", 1.0, 1, {"client": "c"})
 
-    first, metrics, spill, last = rows_through(
-        ("client_added", 1.0, 1, client),
-        ("fine_metric", 2.0, 2, ("w", "id", deltas)),
+    first, metrics, spill, last = records_of(
+        added,
+        ("fine_metric", 2.0, 2, ("w", "id", {**DELTAS, ("seconds",): 2.0})),
         ("spill", 3.0, 3, pack_log("w", "id", 0.0, [1])),
-        ("client_added", 4.0, 1, client),
+        added,
     )
 
     assert metrics == {
@@ -343,15 +244,8 @@ def test_a_row_that_cannot_be_read_becomes_a_loss():
 
 
 def test_bytes_that_are_no_batch_are_refused():
-    whole = marshal.dumps(([], []))
-    for content in (
-        b"",
-        b"junk",
-        b"xyz",
-        marshal.dumps(5),
-        marshal.dumps((1, 2, 3)),
-        whole[:-1],
-    ):
+    odd = [marshal.dumps(5), marshal.dumps((1, 2, 3)), marshal.dumps(([], []))[:-1]]
+    for content in (b"", b"junk", b"xyz", *odd):
         with pytest.raises(ValueError):  # noqa: PT011 - marshal's own texts differ
             decode(content)
 
@@ -370,14 +264,13 @@ def test_compressed_batches_decode_the_same(monkeypatch, installed):
 
 def test_records_are_counted_without_being_decoded():
     transitions = [1.0, "k", "a", "b", "s", 2.0, "k", "waiting", "processing", "s", "w", 1]
-    rows = [event(1), event(2), ("section", 1.0, 5, pack([]))]
+    batch = encode(transitions, [event(1), event(2), ("section", 1.0, 5, pack([]))], None)
 
-    assert count_records(encode(transitions, rows, None)) == Counter(
-        transition=2, event=2, section=5
-    )
+    assert wire_format.count_records(batch) == Counter(transition=2, event=2, section=5)
 
 
 # -- odd values -----------------------------------------------------------------------------
+
 
 #: A value, and the same as JSON has it.
 ODD_VALUES = [
@@ -430,7 +323,7 @@ def test_values_become_those_that_json_has():
     failures = []
     for value, expected in ODD_VALUES:
         found = plain(value)
-        beside_an_odd_one = rows_through(event([value, NoText()]))[0]["payload"][0]
+        beside_an_odd_one = records_of(event([value, NoText()]))[0]["payload"][0]
         if found != expected or not same_types(found, expected):
             failures.append((type(value), found, expected))
         if "…" not in str(expected) and beside_an_odd_one != expected:
@@ -442,7 +335,13 @@ def test_containers_that_contain_themselves_end_there():
     loop = {"odd": NoText()}
     loop["self"] = [loop]
 
-    assert rows_through(event(loop))[0]["payload"] == {"odd": "<NoText>", "self": ["…"]}
+    assert records_of(event(loop))[0]["payload"] == {"odd": "<NoText>", "self": ["…"]}
+
+
+def test_packed_records_are_json():
+    odd = [{"set": {1}, "name": "lone \ud800", "nan": float("nan"), "inf": [float("inf")]}]
+
+    assert unpack(pack(odd)) == [{"set": "{1}", "name": "lone ?", "nan": None, "inf": [None]}]
 
 
 def test_keys_are_the_texts_that_dask_shows():
@@ -457,74 +356,90 @@ def test_keys_are_the_texts_that_dask_shows():
         (b"raw", "b'raw'"),
         (17, "17"),
     ]:
-        found, lost = through([1.0, key, "memory", "released", "s"], [task(key, [key])])
-        assert [record["key"] for record in found] == [expected, expected]
-        assert (found[1]["dependencies"], lost) == ([expected], [])
+        (of_transition, of_task), lost = through(
+            [(1.0, key, "memory", "released", "s")], [task(key, [key])]
+        )
+        assert of_transition["key"] == of_task["key"] == expected
+        assert (of_task["dependencies"], lost) == ([expected], [])
 
 
 def test_keys_with_numpy_numbers_become_texts():
-    odd = [1.0, ODD_KEY, "waiting", "processing", "s", "tcp://w", 7]
+    odd = (1.0, ODD_KEY, "waiting", "processing", "s", "tcp://w", 7)
 
-    found, lost = through([*odd, 2.0, ("y", 1), "a", "b", "s"], keys_as_text=True)
+    found, lost = through([odd, (2.0, ("y", 1), "a", "b", "s")], keys_as_text=True)
 
     assert [record["key"] for record in found] == [str(ODD_KEY), "('y', 1)"]
     assert (found[0]["run_id"], lost) == (7, [])
-    assert [wire_format.needs_text(key) for key in (ODD_KEY, 17, ("x", 1.5), ("x", 1))] == [
-        True, True, True, False,
-    ]  # fmt: skip
+    odd_or_not = [wire_format.needs_text(key) for key in (ODD_KEY, 17, ("x", 1.5), ("x", 1))]
+    assert odd_or_not == [True, True, True, False]
 
 
 def test_an_odd_value_leaves_the_rest_of_the_batch_as_it_was():
-    other = [1.0, ("x", 1), "released", "waiting", "s-1"]
-    parts = ({"action": "compute", "start": 1.0, "stop": 2.0},)
-    odd = [2.0, ("x", ("y", 1)), "processing", "erred", "s-2", "tcp://w", 7, 1, 8]
-    odd += [Text("int"), parts, {"exception": Text("E()"), "cause": "c"}]
+    other = (1.0, ("x", 1), "released", "waiting", "s-1")
+    odd = (2.0, ("x", ("y", 1)), "processing", "erred", "s-2", "tcp://w", 7, 1, 8,
+           Text("int"), PARTS, {"exception": Text("E()"), "cause": "c"})  # fmt: skip
     deltas = {("execute", "span", "x", Color.RED, "seconds"): 2.0}
-    dependencies = [("part", number) for number in range(30_000)]
+    dependencies = [*(("part", number) for number in range(3_000)), ("part", Text("x"))]
     rows = [
         task(("x", 1), dependencies, {"odd": "plain"}),
         ("fine_metric", 3.0, 1, ("w", "id", deltas)),
         event({"x": [1, 2]}, 4.0),
     ]
 
-    moved, tasks, ended, metric, last = through([*other, *odd], rows)[0]
+    moved, tasks, ended, metric, last = through([other, odd], rows)[0]
 
     assert moved["key"] == "('x', 1)"
-    assert len(tasks["dependencies"]) == 30_000
+    assert tasks["dependencies"][2_999:] == ["('part', 2999)", "('part', 'x')"]
     assert (ended["typename"], ended["exception"], ended["cause"]) == ("int", "E()", "c")
-    assert (ended["key"], ended["startstops"]) == ("('x', ('y', 1))", parts)
+    assert (ended["key"], ended["startstops"]) == ("('x', ('y', 1))", PARTS)
     assert (metric["activity"], metric["delta"]) == ("red", 2.0)
     assert last["payload"] == {"x": [1, 2]}
 
 
-def test_what_cannot_be_encoded_is_reported_and_the_rest_is_kept(monkeypatch):
-    monkeypatch.setattr(wire_format, "MAX_CONTAINERS", 1_000)
-    doubling = [NoText()]
-    for _ in range(15):
-        doubling = [doubling, doubling]
-    moved = [v for t, s in enumerate(["s", NoClass(), "s"]) for v in (t, "k", "a", "b", s)]
-    payloads = [1, NoClass(), {NoText(): 1}, doubling, 5]
+def test_what_cannot_be_encoded_is_reported_and_the_rest_is_kept():
+    moved = [(t, "k", "a", "b", s) for t, s in enumerate(["s", NoClass(), "s"])]
+    payloads = [1, NoClass(), {NoText(): 1}, 5]
 
     found, lost = through(moved, [event(p, 10.0 + t) for t, p in enumerate(payloads)])
 
-    assert [record["t"] for record in found] == [0, 2, 10, 14]
-    assert sorted(lost) == [
-        ("event", 11, 1), ("event", 12, 1), ("event", 13, 1), ("transition", 1, 1),
-    ]  # fmt: skip
+    assert [record["t"] for record in found] == [0, 2, 10, 13]
+    assert sorted(lost) == [("event", 11, 1), ("event", 12, 1), ("transition", 1, 1)]
+
+
+def test_of_a_large_value_the_beginning_is_kept_and_the_rest_is_counted():
+    doubling = ["leaf"]
+    for _ in range(30):
+        doubling = [doubling, doubling]
+
+    for value, beginning, end in (
+        ("x" * 20_000_000, '"xxx', '… (20,000,000 characters)"'),
+        (["first", "x" * 20_000_000], '["first","xxx', '… (20,000,000 characters)"]'),
+        (list(range(1_000_000)), "[0,1,2,", ',"… 900,002 more"]'),
+        (dict.fromkeys(range(300_000)), '{"0":null,"1":null,', '"…":"219,557 more"}'),
+        (doubling, "[[[", "]"),
+    ):
+        payload = json.dumps(
+            records_of(event(value))[0]["payload"], separators=(",", ":"), ensure_ascii=False
+        )
+
+        assert (payload[: len(beginning)], payload[-len(end) :]) == (beginning, end)
+        assert len(payload) < 4_000_000
 
 
 def test_no_depth_of_nesting_costs_other_rows():
-    def metric(depth):
-        name = ("execute", None, "x", nested(depth, 1, tuple), "seconds")
-        return ("fine_metric", 2.0, 1, ("w", "id", {name: 1.0}))
-
-    depth = 0
+    depth, core = 0, 1
     while True:  # the deepest nesting that marshal permits depends on the platform
         try:
-            marshal.dumps(nested(depth, 1))
+            marshal.dumps(core)
         except ValueError:
             break
-        depth += 1
+        depth, core = depth + 1, [core]
     for tried in range(depth - 8, depth + 3):
-        batch, lost = encoded(rows=[event(1), metric(tried)])
-        assert len(decode(batch)[1]) + len(lost) == 2
+        name = ("execute", None, "x", nested(tried, 1, tuple), "seconds")
+        lost = []
+        rows = [event(1), ("fine_metric", 2.0, 1, ("w", "id", {name: 1.0}))]
+        batch = encode([], rows, lambda *loss, lost=lost: lost.append(loss))
+        assert [row[0] for row in decode(batch)[1]] + [kind for kind, *_ in lost] == [
+            "event",
+            "fine_metric",
+        ]

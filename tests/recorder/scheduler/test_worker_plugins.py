@@ -1,14 +1,12 @@
 """Plugins on real workers: they are registered, send records, and leave nothing behind."""
 
 import contextlib
-import json
-import subprocess
 import sys
 import time
 
 import cloudpickle
 import pytest
-from distributed import Client, SchedulerPlugin, WorkerPlugin, get_worker
+from distributed import Client, LocalCluster, SchedulerPlugin, WorkerPlugin, get_worker
 
 import roast_recorder
 from roast_recorder.coffea.measurement import MAX_SECTIONS
@@ -28,18 +26,15 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 class Recorder(SchedulerPlugin):
     """As much of a recorder as worker plugins need."""
 
-    def __init__(self, scheduler, trace_id, kinds=("chunk", "section"), measures=True):
+    def __init__(self, scheduler, trace_id="t", measures=True):
         self.name = f"test-{trace_id}"
         self.rows = []
         self.received = []
         self._scheduler = scheduler
-        pickled = pickled_worker_plugin(trace_id, Settings(kinds=kinds)) if measures else None
-        self.plugins = WorkerPlugins(
-            scheduler, trace_id, pickled, frozenset(kinds), self.append
-        )
-
-    def append(self, row, *_how):
-        self.rows.append(row)
+        settings = Settings(kinds=("chunk", "section"))
+        pickled = pickled_worker_plugin(trace_id, settings) if measures else None
+        kinds = frozenset(settings.kinds)
+        self.plugins = WorkerPlugins(scheduler, trace_id, pickled, kinds, self.rows.append)
 
     def log_event(self, topic, msg):
         self.received.append((topic, self.plugins.receive(topic, msg)))
@@ -65,8 +60,8 @@ def record(client, cluster):
     """Start a recorder; it ends with the test, if not before."""
     with contextlib.ExitStack() as stack:
 
-        def record(trace_id, **options):
-            recorder = Recorder(cluster.scheduler, trace_id, **options)
+        def record(*args, **options):
+            recorder = Recorder(cluster.scheduler, *args, **options)
             client.sync(recorder.start_recording)
             stack.callback(end, client, cluster, recorder)
             return recorder
@@ -91,51 +86,69 @@ def what_is_left(client, cluster):
 
     return (
         [name for name in cluster.scheduler.worker_plugins if "roast" in name],
-        topics_of_roast(client),
+        [topic for topic in client.get_events() if "roast" in str(topic)],
         {worker: left for worker, left in client.run(on_worker).items() if left},
     )
 
 
-def topics_of_roast(client):
-    return [topic for topic in client.get_events() if "roast" in str(topic)]
-
-
-def chunk(number=0, sections=0, fails=False):
+def chunk(number=0, sections=0, identity=None, delay=0.0):
     """A task that makes a chunk, and gives the address of its worker."""
     from roast_recorder.coffea.measurement import call_measured, current_measurement
 
-    def process():
-        for section in range(sections):
-            chunk_record = {"name": str(section), "start_t": time.time(), "stop_t": time.time()}
-            current_measurement().add_section(chunk_record)
-        if fails:
-            raise ValueError("no jets")
-        return get_worker().address
+    worker = get_worker()
 
-    return call_measured(lambda: {"dataset": f"DY-{number}"}, "processed", process, (), {})
+    def process():
+        worker.scheduler_delay = delay
+        for section in range(sections):
+            fields = {"name": str(section), "start_t": time.time(), "stop_t": time.time()}
+            current_measurement().add_section(fields)
+        return worker.address
+
+    try:
+        fields = identity or {"dataset": f"DY-{number}"}
+        return call_measured(lambda: fields, "processed", process, (), {})
+    finally:
+        worker.scheduler_delay = 0.0
 
 
 # -- records ---------------------------------------------------------------------------------
 
 
-def test_each_attempt_is_recorded_with_its_run_id_and_exception(record, client, cluster):
-    recorder = record("t")
+def test_a_chunk_and_its_sections_are_recorded_before_the_task_ends(record, client, cluster):
+    recorder = record()
 
-    future = client.submit(chunk, fails=True, pure=False, retries=2)
-    with pytest.raises(ValueError, match="no jets"):
-        future.result()
+    future = client.submit(chunk, sections=MAX_SECTIONS + 3, pure=False)
+    worker = future.result()
 
-    attempts = recorder.records()
-    assert {(a["key"], a["exception"]) for a in attempts} == {
-        (future.key, "ValueError('no jets')")
-    }
-    run_ids = [attempt["run_id"] for attempt in attempts]
-    assert len(set(run_ids)) == 3
-    assert run_ids[-1] == cluster.scheduler.tasks[future.key].run_id
+    [of_chunk] = recorder.records()
+    run_id = cluster.scheduler.tasks[future.key].run_id
+    assert of_chunk["dataset"] == "DY-0"
+    assert of_chunk["measured"]["until"] == "processed"
+    assert of_chunk["measured"]["memory_peak"] > 0
+    sections = recorder.records("section")
+    assert [section["name"] for section in sections] == list(map(str, range(MAX_SECTIONS)))
+    for found in (of_chunk, *sections):
+        assert (found["key"], found["worker"], found["run_id"]) == (future.key, worker, run_id)
+    [loss] = recorder.records("loss")
+    assert (loss["record_kind"], loss["records"]) == ("section", 3)
+
+
+def test_odd_names_and_clocks(record, client):
+    """Dask cannot send such names; times are on the scheduler's clock."""
+    recorder = record()
+    identity = {"dataset": {1, 2}, "filename": "\udcff", "treename": float("nan")}
+
+    begun = time.time()
+    client.submit(chunk, identity=identity, delay=5_000.0, pure=False).result()
+    client.submit(chunk, pure=False).result()  # the connection is open
+
+    odd, _ = recorder.records()
+    assert (odd["dataset"], odd["filename"]) == ("{1, 2}", "?")
+    assert begun <= odd["start_t"] - 5_000 <= odd["stop_t"] - 5_000 <= time.time()
 
 
 def test_events_of_other_topics_are_left_alone(record, client, cluster):
-    recorder = record("t", measures=False)
+    recorder = record(measures=False)
 
     client.log_event("theirs", {"rows": "mine"})
 
@@ -149,81 +162,6 @@ def test_events_of_other_topics_are_left_alone(record, client, cluster):
     assert what_is_left(client, cluster) == ([], [], {})
 
 
-def test_a_chunk_and_its_sections_are_recorded_before_the_task_ends(record, client, cluster):
-    recorder = record("t")
-
-    future = client.submit(chunk, sections=2, pure=False)
-    worker = future.result()
-
-    [of_chunk] = recorder.records()
-    run_id = cluster.scheduler.tasks[future.key].run_id
-    assert of_chunk["dataset"] == "DY-0"
-    assert of_chunk["measured"]["until"] == "processed"
-    assert of_chunk["measured"]["memory_peak"] > 0
-    sections = recorder.records("section")
-    assert [section["name"] for section in sections] == ["0", "1"]
-    for found in (of_chunk, *sections):
-        assert (found["key"], found["worker"], found["run_id"]) == (future.key, worker, run_id)
-
-
-def test_too_many_sections_are_a_loss(record, client):
-    recorder = record("t")
-
-    client.submit(chunk, sections=MAX_SECTIONS + 3, pure=False).result()
-
-    assert len(recorder.records("section")) == MAX_SECTIONS
-    [loss] = recorder.records("loss")
-    assert (loss["record_kind"], loss["records"]) == ("section", 3)
-
-
-def test_kinds_that_are_not_requested_are_not_recorded(record, client):
-    recorders = {kind: record(kind, kinds=[kind]) for kind in ("chunk", "section")}
-
-    client.submit(chunk, sections=1, pure=False).result()
-
-    for kind, recorder in recorders.items():
-        assert {row_kind for row_kind, *_ in recorder.rows} == {kind}
-
-
-def test_times_are_on_the_schedulers_clock(record, client):
-    recorder = record("t")
-
-    def on_a_slow_clock():
-        from roast_recorder.coffea.measurement import call_measured
-
-        worker = get_worker()
-
-        def process():
-            worker.scheduler_delay = 5_000.0
-            return time.time()
-
-        try:
-            return call_measured(dict, "processed", process, (), {})
-        finally:
-            worker.scheduler_delay = 0.0
-
-    t = client.submit(on_a_slow_clock, pure=False).result()
-
-    [chunk_record] = recorder.records()
-    assert chunk_record["start_t"] - 5_000 <= t <= chunk_record["stop_t"] - 5_000
-
-
-def test_names_that_dask_cannot_send_are_recorded(record, client):
-    recorder = record("t")
-
-    def odd():
-        from roast_recorder.coffea.measurement import call_measured
-
-        identity = {"dataset": {1, 2}, "filename": "\udcff", "treename": float("nan")}
-        return call_measured(lambda: identity, "processed", lambda: "result", (), {})
-
-    assert client.submit(odd, pure=False).result() == "result"
-    assert client.submit(chunk, pure=False).result() in client.scheduler_info()["workers"]
-
-    first, _ = recorder.records()
-    assert (first["dataset"], first["filename"]) == ("{1, 2}", "?")
-
-
 # -- recorders -------------------------------------------------------------------------------
 
 
@@ -232,15 +170,13 @@ def test_two_recorders_record_the_same_chunks_until_one_ends(record, client, clu
 
     client.gather(client.map(chunk, range(10), pure=False))
 
-    assert len(first.records()) == len(second.records()) == 10
-    assert {found["key"] for found in first.records()} == {
-        found["key"] for found in second.records()
-    }
+    one, two = ([line["key"] for line in recorder.records()] for recorder in (first, second))
+    assert len(one) == len(two) == 10
+    assert set(one) == set(two)
     # Each receives the events of both, and records its own only. Dask does not keep them.
-    topics = {TOPIC.format(trace_id=trace_id) for trace_id in ("one", "two")}
     events = {event for event in first.received if "roast" in event[0]}
-    assert events == {(topic, True) for topic in topics}
-    assert topics_of_roast(client) == []
+    assert events == {(TOPIC.format(trace_id=trace_id), True) for trace_id in ("one", "two")}
+    assert what_is_left(client, cluster)[1] == []
 
     client.sync(first.end_recording)
     client.gather(client.map(chunk, range(10), pure=False))
@@ -249,9 +185,19 @@ def test_two_recorders_record_the_same_chunks_until_one_ends(record, client, clu
     assert what_is_left(client, cluster)[0] == ["roast-recorder-two"]
 
 
+def replaced():
+    """Whether uproot's function is another one, in the worker's process."""
+    from uproot.models.TBasket import Model_TBasket
+
+    return hasattr(Model_TBasket.read_members, "__wrapped__")
+
+
 @pytest.mark.parametrize("how", ["unregister", "unregister_soon"])
 def test_unregistering_twice_has_no_further_effect(record, client, cluster, how):
-    recorder = record("t")
+    pytest.importorskip("uproot")
+    client.run(replaced)
+    recorder = record()
+    assert set(client.run(replaced).values()) == {True}
 
     async def withdraw():
         for _ in range(2):
@@ -265,48 +211,23 @@ def test_unregistering_twice_has_no_further_effect(record, client, cluster, how)
     client.submit(chunk, pure=False).result()
 
     assert recorder.rows == []
+    assert set(client.run(replaced).values()) == {False}
     assert what_is_left(client, cluster) == ([], [], {})
 
 
 # -- workers ---------------------------------------------------------------------------------
 
 
-def wait_until(true, seconds=30):
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
 def test_a_worker_that_joins_later_is_recorded(record, client, cluster):
     before = set(cluster.scheduler.workers)
-    recorder = record("t")
+    recorder = record()
 
-    cluster.scale(3)
-    client.wait_for_workers(3, timeout=60)
+    client.restart_workers([min(before)], timeout=60)
+    client.wait_for_workers(2, timeout=60)
     [late] = set(cluster.scheduler.workers) - before
     client.submit(chunk, workers=[late], pure=False).result()
 
-    assert [chunk_record["worker"] for chunk_record in recorder.records()] == [late]
-    client.retire_workers([late], close_workers=True)
-    cluster.scale(2)
-    wait_until(lambda: set(cluster.scheduler.workers) == before)
-
-
-@pytest.mark.parametrize("how", ["restart_workers", "restart"])
-def test_a_restarted_worker_is_recorded(record, client, cluster, how):
-    first = set(cluster.scheduler.workers)
-    recorder = record("t")
-
-    if how == "restart_workers":
-        client.restart_workers([min(first)], timeout=60)
-    else:
-        client.restart(timeout=60)
-    client.wait_for_workers(2, timeout=60)
-    again = min(set(cluster.scheduler.workers) - first)
-    client.submit(chunk, workers=[again], pure=False).result()
-
-    assert [chunk_record["worker"] for chunk_record in recorder.records()] == [again]
+    assert [line["worker"] for line in recorder.records()] == [late]
 
 
 def test_registering_does_not_wait_for_a_silent_worker(
@@ -321,10 +242,16 @@ def test_registering_does_not_wait_for_a_silent_worker(
         while not end.exists():
             time.sleep(0.01)  # noqa: ASYNC251 - its event loop stands still
 
+    def wait_until(true):
+        until = time.monotonic() + 30
+        while not true():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
     client.run(stand_still, workers=[worker], wait=False)
     wait_until(begun.exists)
 
-    recorder = record("t")
+    recorder = record()
     assert not recorder.plugins._request.done()
     end.touch()
     wait_until(recorder.plugins._request.done)
@@ -338,78 +265,45 @@ def test_a_worker_that_cannot_be_recorded_is_logged(record, client, caplog):
         def setup(self, worker):  # noqa: ARG002
             raise RuntimeError("no meters here")
 
-    recorder = record("t", measures=False)
+    recorder = record(measures=False)
     recorder.plugins._pickled = cloudpickle.dumps(Unusable())
-    client.sync(recorder.plugins.register)
+
+    async def register():
+        await recorder.plugins.register()
+        await recorder.plugins._request  # also of slow workers
+
+    client.sync(register)
 
     assert client.submit(chunk, pure=False).result()
     assert recorder.rows == []
     assert "2 of 2 workers cannot be recorded from within (RuntimeError" in caplog.text
 
 
-def replaced():
-    """Whether uproot's function is another one, in the worker's process."""
-    from uproot.models.TBasket import Model_TBasket
-
-    return hasattr(Model_TBasket.read_members, "__wrapped__")
-
-
-def test_patched_functions_on_workers_are_restored(client, cluster, tmp_path):
-    pytest.importorskip("uproot")
-    client.run(replaced)
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
-        assert set(client.run(replaced).values()) == {True}
-        client.gather(client.map(chunk, range(10), pure=False))
-
-    assert set(client.run(replaced).values()) == {False}
-    assert what_is_left(client, cluster) == ([], [], {})
+def two_workers_in_this_process():
+    with (
+        LocalCluster(n_workers=2, processes=False, dashboard_address="127.0.0.1:0") as shared,
+        Client(shared) as client,
+    ):
+        recorder = Recorder(shared.scheduler)
+        client.sync(recorder.start_recording)
+        futures = client.map(chunk, range(20), pure=False)
+        addresses = {future.key: future.result() for future in futures}
+        assert len(recorder.records()) == 20
+        assert {line["key"]: line["worker"] for line in recorder.records()} == addresses
+        assert len(set(addresses.values())) == 2
+        client.sync(recorder.end_recording)
+        assert what_is_left(client, shared) == ([], [], {})
 
 
-SEVERAL_IN_ONE_PROCESS = """
-import json, sys
-from distributed import Client, LocalCluster, get_worker
-import roast_recorder
-from roast_recorder.process_state import here
-from roast_recorder.coffea.measurement import call_measured
-
-def chunk(number):
-    fields = {"dataset": str(number)}
-    return call_measured(lambda: fields, "processed", lambda: get_worker().address, (), {})
-
-with (
-    LocalCluster(n_workers=2, threads_per_worker=2, processes=False, dashboard_address=None)
-    as cluster,
-    Client(cluster) as client,
-):
-    with roast_recorder.record(client, sys.argv[1]):
-        futures = client.map(chunk, range(20))
-        addresses = dict(zip([future.key for future in futures], client.gather(futures)))
-    print(json.dumps(addresses))
-    assert not here().listeners
-"""
-
-
-def test_workers_that_share_a_process_record_their_own_chunks(tmp_path, read_lines):
-    trace = tmp_path / "trace.jsonl"
-    done = subprocess.run(
-        [sys.executable, "-c", SEVERAL_IN_ONE_PROCESS, str(trace)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
-    addresses = json.loads(done.stdout)
-
-    chunk_record = [line for line in read_lines(trace) if line["kind"] == "chunk"]
-
-    assert len(chunk_record) == len(addresses) == 20
-    assert {line["key"]: line["worker"] for line in chunk_record} == addresses
-    assert len(set(addresses.values())) == 2
+def test_workers_that_share_a_process_record_their_own_chunks(in_another_process):
+    in_another_process(two_workers_in_this_process)
 
 
 def test_a_worker_with_distributed_only_measures_chunks(start_scheduler, tmp_path, read_lines):
     uproot = pytest.importorskip("uproot")
-    pytest.importorskip("coffea")
+    processor = pytest.importorskip("coffea.processor")
+    from coffea.nanoevents import BaseSchema
+
     with uproot.recreate(tmp_path / "f.root") as file:
         file.mktree("Events", {"x": "f8"}).extend({"x": [0.0] * 30})
     _, address = start_scheduler(workers=1)
@@ -422,23 +316,16 @@ def test_a_worker_with_distributed_only_measures_chunks(start_scheduler, tmp_pat
     trace = tmp_path / "trace.jsonl"
     with Client(address) as client, roast_recorder.record(client, trace):
         client.wait_for_workers(1, timeout=60)
-        result = run(client, {"DY": [str(tmp_path / "f.root")]}, process)
+        executor = processor.DaskExecutor(client=client, status=False)
+        runner = processor.Runner(executor=executor, schema=BaseSchema, chunksize=10)
+        fileset = {"DY": [str(tmp_path / "f.root")]}
+        result = runner(fileset, treename="Events", processor_instance=process)
 
     assert result == {"x": 0.0, "n": 30}
     chunks = [line for line in read_lines(trace) if line["kind"] == "chunk"]
-    measured = [line for line in chunks if "run_id" in line]
-    assert sorted((line["entry_start"], line["measured"]["events"]) for line in measured) == [
-        (0, 10),
-        (10, 10),
-        (20, 10),
+    measured = [
+        (line["entry_start"], line["measured"]["events"], line["measured"]["columns"][0])
+        for line in chunks
+        if "run_id" in line
     ]
-    assert {line["measured"]["columns"][0] for line in measured} == {"x-data"}
-
-
-def run(client, fileset, process):
-    from coffea import processor
-    from coffea.nanoevents import BaseSchema
-
-    executor = processor.DaskExecutor(client=client, status=False)
-    runner = processor.Runner(executor=executor, schema=BaseSchema, chunksize=10)
-    return runner(fileset, treename="Events", processor_instance=process)
+    assert sorted(measured) == [(start, 10, "x-data") for start in (0, 10, 20)]

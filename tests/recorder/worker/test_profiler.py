@@ -1,5 +1,6 @@
 """Each cycle of Dask's profiler is recorded once, with the counts that Dask has."""
 
+import json
 import os
 import signal
 import sys
@@ -39,17 +40,22 @@ def tree(count, *children, name="root", line=1, seen=2):
 
 def reader(cycles, since=0.0):
     """A reader of a history that grows with the list."""
-    return ProfileReader(
-        lambda: reversed(cycles), cycle_seconds=1.0, interval_seconds=0.01, since=since
-    )
+    return ProfileReader(lambda: reversed(cycles), 1.0, 0.01, since)
 
 
 def samples_in(records):
     return sum(cycle["counts"][0] for record in records for cycle in record["tree"]["slices"])
 
 
-def times_of(record):
-    return [(cycle["start_t"], cycle["stop_t"]) for cycle in record["tree"]["slices"]]
+def innermost(records):
+    """Number of samples that ended in each function."""
+    found = Counter()
+    for tree in (record["tree"] for record in records):
+        for cycle in tree["slices"]:
+            for node, samples in zip(cycle["nodes"], cycle.get("innermost", ()), strict=False):
+                if samples:
+                    found[tree["frames"][tree["node_frames"][node]]["name"]] += samples
+    return found
 
 
 def test_trees_are_merged_and_their_counts_are_separate():
@@ -58,7 +64,8 @@ def test_trees_are_merged_and_their_counts_are_separate():
     merged.add(tree(3, tree(3, tree(1, name="g"), name="f", seen=4)), 0.0, 1.0)
     merged.add(tree(2, tree(2, tree(0, name="h"), tree(1, name="f"), name="f")), 1.0, 2.0)
 
-    assert merged.as_record(0.01) == {
+    [record] = merged.records(0.01)
+    assert record == {
         "start_t": 0.0,
         "stop_t": 2.0,
         "interval_seconds": 0.01,
@@ -88,12 +95,15 @@ def test_each_cycle_is_returned_once():
     nothing = profiles.take()
     cycles += [(3.0, {"x": tree(8)}), (4.0, {"x": tree(0)})]
     second = profiles.take()
+    cycles += [(2.5, {"x": tree(16)})]  # the clock was set back
+    third = profiles.take()
 
     assert [(r["prefix"], samples_in([r])) for r in first] == [("x", 3), ("y", 4)]
     assert nothing == []
     assert [(r["prefix"], r["start_t"], r["stop_t"], samples_in([r])) for r in second] == [
         ("x", 2.0, 3.0, 8)
     ]
+    assert samples_in(third) == 16
 
 
 @pytest.mark.parametrize(
@@ -102,15 +112,17 @@ def test_each_cycle_is_returned_once():
         ([1.0, 2.0], 1.5, None, [(1.5, 2.0)]),
         ([1.0], 0.0, 1.5, [(0.0, 1.0), (1.0, 1.5)]),
         ([1.0, 60.0], 0.0, None, [(0.0, 1.0), (59.0, 60.0)]),
+        ([1.0, 2.0, 0.5], 0.0, None, [(0.0, 1.0), (1.0, 2.0), (-0.5, 0.5)]),
     ],
-    ids=["before the recording", "the running cycle", "after a pause"],
+    ids=["before the recording", "the running cycle", "after a pause", "a clock set back"],
 )
 def test_times_of_cycles(ends, since, running, expected):
     profiles = reader([(end, {"x": tree(1)}) for end in ends], since)
 
     [record] = profiles.take(running and (running, {"x": tree(2)}))
 
-    assert times_of(record) == expected
+    slices = record["tree"]["slices"]
+    assert [(cycle["start_t"], cycle["stop_t"]) for cycle in slices] == expected
 
 
 def test_trees_with_too_many_nodes_are_dropped_and_counted(monkeypatch):
@@ -148,28 +160,25 @@ def test_real_stacks_are_kept_count_by_count_and_survive_packing():
 
     records = reader([(float(n + 1), {"x": t}) for n, t in enumerate(trees)]).take()
 
+    def given(state, path=()):
+        found = Counter({path: state["count"]})
+        for child in state["children"].values():
+            found.update(given(child, (*path, child["description"]["name"])))
+        return found
+
+    def path(node):
+        if recorded["parents"][node] is None:
+            return ()
+        frame = recorded["frames"][recorded["node_frames"][node]]
+        return (*path(recorded["parents"][node]), frame["name"])
+
     assert unpack(pack(records)) == records
-    for cycle, state in zip(records[0]["tree"]["slices"], trees, strict=True):
-        counts = dict(zip(cycle["nodes"], cycle["counts"], strict=True))
-        recorded = records[0]["tree"]
-
-        def path(node, recorded=recorded):
-            if recorded["parents"][node] is None:
-                return ()
-            frame = recorded["frames"][recorded["node_frames"][node]]
-            return (*path(recorded["parents"][node]), frame["name"])
-
-        found = Counter({path(node): 0 for node in counts})
-        for node, count in counts.items():
-            found[path(node)] += count
-        assert found == paths_in(state)
-
-
-def paths_in(state, path=()):
-    found = Counter({path: state["count"]})
-    for child in state["children"].values():
-        found.update(paths_in(child, (*path, child["description"]["name"])))
-    return found
+    recorded = records[0]["tree"]
+    for cycle, state in zip(recorded["slices"], trees, strict=True):
+        found = Counter()
+        for node, count in zip(cycle["nodes"], cycle["counts"], strict=True):
+            found.update({path(node): count})
+        assert found == given(state)
 
 
 def test_innermost_functions_are_counted_while_any_recording_runs():
@@ -191,14 +200,7 @@ def test_innermost_functions_are_counted_while_any_recording_runs():
     restored = profile.process
     [record] = reader([(1.0, {"x": state})]).take()
 
-    frames, node_frames = record["tree"]["frames"], record["tree"]["node_frames"]
-    [cycle] = record["tree"]["slices"]
-    named = {
-        frames[node_frames[node]]["name"]: samples
-        for node, samples in zip(cycle["nodes"], cycle["innermost"], strict=True)
-        if samples
-    }
-    assert named == {"inner": 1, "outer": 1}
+    assert innermost([record]) == {"inner": 1, "outer": 1}
     assert restored is original
 
 
@@ -243,36 +245,35 @@ def spin(seconds):
 
 
 def history(dask_worker):
-    """Number of samples that the worker's profiler has."""
+    """Number of samples in the closed cycles of the worker's profiler; None if more follow."""
+    if dask_worker.profile_recent["count"]:
+        return None
     return sum(tree["count"] for _, tree in dask_worker.profile_history)
 
 
-def worker_profiles(lines):
-    return [line for line in lines if line["kind"] == "profile" and "worker" in line]
+def worker_profiles(path):
+    """Complete lines of a trace that may still be written."""
+    lines = path.read_bytes().rpartition(b"\n")[0].splitlines()
+    records = map(json.loads, (line for line in lines if b'"kind":"profile"' in line))
+    return [record for record in records if "worker" in record]
 
 
-def samples_by_worker(lines):
+def samples_by_worker(records):
     found = Counter()
-    for line in worker_profiles(lines):
-        found[line["worker"]] += samples_in([line])
-    return dict(found)
+    for record in records:
+        found[record["worker"]] += samples_in([record])
+    return found
 
 
-def innermost_shares(lines):
-    """Share of the samples that ended in each function."""
-    found = Counter()
-    for line in lines:
-        frames, node_frames = line["tree"]["frames"], line["tree"]["node_frames"]
-        for cycle in line["tree"]["slices"]:
-            ended = zip(cycle["nodes"], cycle.get("innermost", ()), strict=False)
-            for node, samples in ended:
-                if samples:
-                    found[frames[node_frames[node]]["name"]] += samples
-    return {name: found[name] / found.total() for name in ("spin_a", "spin_b")}
+def wait_until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 @pytest.mark.cluster
-def test_samples_are_those_of_the_workers_histories(tmp_path, read_lines):
+def test_samples_are_those_of_the_workers_histories(tmp_path):
     """Read at two intervals, of workers that live, that retire and that are killed."""
     paths = {interval: tmp_path / f"{interval}.jsonl" for interval in (0.5, 10.0)}
     with (
@@ -285,21 +286,21 @@ def test_samples_are_those_of_the_workers_histories(tmp_path, read_lines):
     ):
         _, retired, killed = list(cluster.scheduler.workers.values())
         client.gather(client.map(spin, [0.9] * 9, pure=False))
-        time.sleep(1.6)  # until the last cycle is closed and sent
+        wait_until(lambda: None not in client.run(history).values())
         expected = client.run(history)
+        wait_until(lambda: samples_by_worker(worker_profiles(paths[0.5])) == expected)
         os.kill(killed.pid, signal.SIGKILL)
         client.retire_workers([retired.address])
         # A retired worker reports while it closes, and the recording must not end before.
-        while psutil.pid_exists(retired.pid):
-            time.sleep(0.1)
+        wait_until(lambda: not psutil.pid_exists(retired.pid))
 
-    frequent = read_lines(paths[0.5])
+    frequent, rare = map(worker_profiles, paths.values())
     assert samples_by_worker(frequent) == expected
     assert min(expected.values()) > 50
-    rare = samples_by_worker(read_lines(paths[10.0]))
-    assert {worker: rare[worker] for worker in expected if worker != killed.address} == {
-        worker: n for worker, n in expected.items() if worker != killed.address
-    }
-    lines = worker_profiles(frequent)
-    assert {line["prefix"] for line in lines} == {"spin"}
-    assert innermost_shares(lines) == pytest.approx({"spin_a": 0.75, "spin_b": 0.25}, abs=0.06)
+    expected.pop(killed.address)
+    by_worker = samples_by_worker(rare)
+    assert {worker: by_worker[worker] for worker in expected} == expected
+    assert {line["prefix"] for line in frequent} == {"spin"}
+    ended = innermost(frequent)
+    assert ended["spin_a"] / ended.total() == pytest.approx(0.75, abs=0.06)
+    assert ended["spin_b"] / ended.total() == pytest.approx(0.25, abs=0.06)

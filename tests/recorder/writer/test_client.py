@@ -23,17 +23,13 @@ HEADER = {"kind": "header", "t": 0.0, "trace_id": "abc"}
 TIMEOUT_SECONDS = 60.0
 
 
-def event(number, payload=None):
-    return ("event", float(number), 1, {"topic": "t", "payload": payload or number})
-
-
-def batch(number, *rows):
-    """Return a batch of these rows, or of one event of the same number."""
-    return number, wire_format.encode([], rows or [event(number)], None)
-
-
-def writer_of(target, **settings):
-    return Writer(str(target), HEADER, Settings(**settings).as_dict())
+def batch(number, *payloads):
+    """Return a batch of events with these payloads, or with its number."""
+    rows = [
+        ("event", float(number), 1, {"topic": "t", "payload": payload})
+        for payload in payloads or [number]
+    ]
+    return number, wire_format.encode([], rows, None)
 
 
 def kill(writer):
@@ -51,22 +47,28 @@ def trace(tmp_path):
 
 
 @pytest.fixture
-def read(read_lines):
-    """Read a trace in one file or in segments."""
+def work():
+    """Open a writer, await what a function does with it, and return the writer."""
 
-    def lines(target):
-        files = sorted(target.iterdir()) if target.is_dir() else [target]
-        return [line for file in files for line in read_lines(file)]
+    def run(target, do):
+        async def main():
+            writer = Writer(str(target), HEADER, Settings().as_dict())
+            await writer.open()
+            await do(writer)
+            return writer
 
-    return lines
+        return asyncio.run(main())
+
+    return run
 
 
 @pytest.fixture
-def written(read):
+def written(read_lines):
     """Read the payloads of a trace's events, and the kind of its last line."""
 
     def payloads(target):
-        lines = read(target)
+        files = sorted(target.iterdir()) if target.is_dir() else [target]
+        lines = [line for file in files for line in read_lines(file)]
         return [line["payload"] for line in lines if line["kind"] == "event"], lines[-1]["kind"]
 
     return payloads
@@ -75,15 +77,12 @@ def written(read):
 # -- writing --------------------------------------------------------------------------------
 
 
-def test_batches_are_in_the_trace_on_return(target, read, written, caplog):
-    writer = writer_of(target)
-
-    async def run():
-        await writer.open()
+def test_batches_are_in_the_trace_on_return(target, work, written, caplog):
+    async def do(writer):
         await writer.write([{"kind": "environment", "t": 0.5, "section": "a", "name": "b"}])
         for number in (1, 2, 3):
             await writer.write_batches([batch(number)])
-            assert writer.records_by_kind["event"] == number
+            assert writer.state.records_by_kind["event"] == number
             assert written(target) == (list(range(1, number + 1)), "event")
         await asyncio.gather(*(writer.write_batches([batch(number)]) for number in (4, 5, 6)))
         process = writer._process
@@ -91,139 +90,105 @@ def test_batches_are_in_the_trace_on_return(target, read, written, caplog):
         await writer.finish(7.0, "end")
         assert process.returncode == 0
 
-    asyncio.run(run())
+    writer = work(target, do)
 
-    kinds = [line["kind"] for line in read(target)]
-    assert kinds == ["header", "environment", *["event"] * 6, "trailer"]
-    assert written(target)[0] == [1, 2, 3, 4, 5, 6]
-    assert writer.records_by_kind == {"header": 1, "environment": 1, "event": 6, "trailer": 1}
-    assert writer.dropped_by_kind == {}
+    assert written(target) == ([1, 2, 3, 4, 5, 6], "trailer")
+    assert writer.state.records_by_kind == {
+        "header": 1,
+        "environment": 1,
+        "event": 6,
+        "trailer": 1,
+    }
+    assert writer.state.dropped_by_kind == {}
     files = target.iterdir() if target.is_dir() else [target]
-    assert writer.nbytes == sum(file.stat().st_size for file in files)
+    assert writer.state.nbytes == sum(file.stat().st_size for file in files)
     assert not caplog.records
 
 
-def test_a_cancelled_caller_does_not_lose_its_request(trace, written):
-    async def run():
-        writer = writer_of(trace)
-        await writer.open()
-        many = [event(number) for number in range(1, 20_001)]
-        waiting = asyncio.create_task(writer.write_batches([batch(1, *many)]))
+def test_a_cancelled_caller_does_not_lose_its_request(trace, work, written):
+    async def do(writer):
+        waiting = asyncio.create_task(writer.write_batches([batch(1, *range(5_000))]))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        await writer.write_batches([batch(2, event(20_001))])
+        await writer.write_batches([batch(2, 5_000)])
         await writer.finish(3.0, "end")
-        assert writer.records_by_kind["event"] == 20_001
 
-    asyncio.run(run())
+    work(trace, do)
 
-    assert written(trace) == (list(range(1, 20_002)), "trailer")
+    assert written(trace) == (list(range(5_001)), "trailer")
 
 
-def test_finishing_without_an_event_loop(trace, written):
-    writer = writer_of(trace)
-    asyncio.run(writer.open())
+def test_the_end_without_an_event_loop_and_after_the_end(trace, work, written):
+    async def do(writer):
+        """Write nothing."""
 
+    writer = work(trace, do)
     writer.finish_now([batch(1)], 2.0, "end")
-    writer.finish_now([batch(1)], 3.0, "again")
+    writer.finish_now([batch(1), batch(2, 0, 0)], 3.0, "again")
 
-    assert written(trace) == ([1], "trailer")
-    assert writer.dropped_by_kind == {}
-
-
-def test_records_after_the_end_are_dropped(trace, written):
-    writer = writer_of(trace)
-
-    async def run():
-        await writer.open()
-        await writer.finish(1.0, "end")
-        await writer.write_batches([batch(1, event(1), event(2)), (2, b"invalid")])
+    async def late():
+        await writer.write_batches([(3, b"invalid")])
         await writer.write([{"kind": "environment", "t": 2.0}])
         await writer.finish(3.0, "again")
         await writer.abandon()
 
-    asyncio.run(run())
+    asyncio.run(late())
+    assert writer.state.dropped_by_kind == {"event": 2, "environment": 1, "batch": 1}
+    assert written(trace) == ([1], "trailer")
 
-    assert writer.dropped_by_kind == {"event": 2, "environment": 1, "batch": 1}
-    assert written(trace) == ([], "trailer")
 
-
-def test_a_hanging_disk_does_not_hang_the_end(trace, monkeypatch, caplog):
+def test_a_hanging_disk_does_not_hang_the_end(trace, work, monkeypatch, caplog):
     monkeypatch.setattr(client, "EXIT_TIMEOUT_SECONDS", 0.2)
-    writer = writer_of(trace)
-    asyncio.run(writer.open())
-    process, spawned = writer._process, []
-    monkeypatch.setattr(client, "_spawn", lambda: spawned.append(1))
-    process.send_signal(signal.SIGSTOP)
+    spawned = []
 
+    async def do(writer):
+        monkeypatch.setattr(client, "_spawn", lambda: spawned.append(1))
+        writer._process.send_signal(signal.SIGSTOP)
+
+    writer = work(trace, do)
+    process = writer._process
     writer.finish_now([batch(1)], 2.0, "end")
 
     writer._thread.shutdown()
     assert process.wait(timeout=10) == -signal.SIGKILL
     assert spawned == []
-    assert writer.dropped_by_kind == {"event": 1}
+    assert writer.state.dropped_by_kind == {"event": 1}
     assert "could not be finished in time" in caplog.text
 
 
-def test_warnings_are_logged_in_this_process(trace, caplog):
-    async def run():
-        writer = writer_of(trace)
-        await writer.open()
-        await writer.write([{"kind": "event", "t": 1.0, "topic": "t", "payload": 2**70}])
+def test_warnings_are_logged_in_this_process(trace, work, caplog):
+    async def do(writer):
+        for _ in range(2):
+            await writer.write([{"kind": "event", "t": 1.0, "topic": "t", "payload": 2**70}])
         await writer.finish(2.0, "end")
 
-    asyncio.run(run())
+    work(trace, do)
 
     [record] = caplog.records
     assert (record.name, record.levelname) == ("roast_recorder", "WARNING")
     assert record.message.startswith("roast: a event record cannot be encoded")
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "text"),
-    [
-        ("no/x.jsonl", FileNotFoundError, "No such file .*x.jsonl"),
-        ("file/x.jsonl", NotADirectoryError, "Not a directory"),
-        ("held", ValueError, "already holds the segments of a trace"),
-        ("x.json", ValueError, "invalid trace name"),
-    ],
-)
-def test_an_invalid_target_is_refused(tmp_path, name, error, text):
-    (tmp_path / "file").touch()
-    (tmp_path / "held").mkdir()
-    (tmp_path / "held" / "000001.jsonl.zst").write_bytes(b"content")
-    writer = writer_of(tmp_path / name)
+def test_an_invalid_target_is_refused(tmp_path):
+    for name, error in [("x.json", ValueError), ("no/x.jsonl", FileNotFoundError)]:
+        writer = Writer(str(tmp_path / name), HEADER, Settings().as_dict())
 
-    with pytest.raises(error, match=text):
-        asyncio.run(writer.open())
+        with pytest.raises(error, match=name):
+            asyncio.run(writer.open())
 
-    asyncio.run(writer.finish(1.0, "end"))
-    assert writer._process is None
+        asyncio.run(writer.finish(1.0, "end"))
+        assert writer._process is None
 
 
-def test_a_file_that_another_recording_writes_is_refused(trace, written):
-    async def run():
-        first, second = writer_of(trace), writer_of(trace)
-        await first.open()
-        with pytest.raises(ValueError, match="is being recorded to"):
-            await second.open()
-        await first.write_batches([batch(1)])
-        await first.finish(2.0, "end")
-
-    asyncio.run(run())
-
-    assert written(trace) == ([1], "trailer")
-
-
-def test_modules_in_the_working_folder_do_not_shadow_pythons(tmp_path, monkeypatch, written):
+def test_modules_in_the_working_folder_do_not_shadow_pythons(
+    tmp_path, work, monkeypatch, written
+):
     (tmp_path / "pickle.py").write_text("raise SystemExit('not the standard library')\n")
     monkeypatch.chdir(tmp_path)
-    writer = writer_of("trace.jsonl")
 
-    asyncio.run(writer.open())
-    asyncio.run(writer.finish(1.0, "end"))
+    work("trace.jsonl", lambda writer: writer.finish(1.0, "end"))
 
     assert written(tmp_path / "trace.jsonl") == ([], "trailer")
 
@@ -231,23 +196,19 @@ def test_modules_in_the_working_folder_do_not_shadow_pythons(tmp_path, monkeypat
 # -- the process is killed ------------------------------------------------------------------
 
 
-def test_another_process_continues(target, read, written, caplog):
-    writer = writer_of(target)
-
-    async def run():
-        await writer.open()
+def test_another_process_continues(target, work, written, caplog):
+    async def do(writer):
         for number in range(1, 7):
             await writer.write_batches([batch(number)])
             if number in (1, 2, 5):
                 kill(writer)
         await writer.finish(7.0, "end")
 
-    asyncio.run(run())
+    writer = work(target, do)
 
     assert written(target) == ([1, 2, 3, 4, 5, 6], "trailer")
-    assert read(target)[-1]["records_by_kind"] == {"header": 1, "event": 6}
-    assert writer.records_by_kind == {"header": 1, "event": 6, "trailer": 1}
-    assert writer.dropped_by_kind == {}
+    assert writer.state.records_by_kind == {"header": 1, "event": 6, "trailer": 1}
+    assert writer.state.dropped_by_kind == {}
     assert [record.message for record in caplog.records] == [
         f"roast: the process that writes {target} died (exit code -9); another continues"
     ] * 3
@@ -258,9 +219,9 @@ def lose_answers(monkeypatch):
     """Kill the process before its next answers arrive, except answers to ``open``."""
     exchange, left = Writer._exchange, []
 
-    def exchange_or_kill(self, operation, arguments):
+    def exchange_or_kill(self, operation, *arguments):
         if operation == "open" or not left:
-            return exchange(self, operation, arguments)
+            return exchange(self, operation, *arguments)
         left.pop()
         self._connection.send((operation, arguments))
         error, _, _ = self._connection.recv()
@@ -272,90 +233,63 @@ def lose_answers(monkeypatch):
     return lambda times: left.extend([None] * times)
 
 
-def test_batches_written_but_not_answered_are_written_once(target, written, lose_answers):
-    writer = writer_of(target)
-
-    async def run():
-        await writer.open()
+def test_batches_written_but_not_answered_are_written_once(target, work, written, lose_answers):
+    async def do(writer):
         await writer.write_batches([batch(1)])
-        lose_answers(1)
+        lose_answers(MAX_TRIES - 1)
         await writer.write_batches([batch(2), batch(3)])
         await writer.write_batches([batch(4)])
         lose_answers(1)
         await writer.finish(5.0, "end")
 
-    asyncio.run(run())
+    writer = work(target, do)
 
     assert written(target) == ([1, 2, 3, 4], "trailer")
-    assert writer.records_by_kind == {"header": 1, "event": 4, "trailer": 1}
-
-
-def test_two_processes_may_die_over_one_request(trace, written, lose_answers, caplog):
-    writer = writer_of(trace)
-
-    async def run():
-        await writer.open()
-        for number in (1, 2):
-            lose_answers(MAX_TRIES - 1)
-            await writer.write_batches([batch(number)])
-        await writer.finish(3.0, "end")
-
-    asyncio.run(run())
-
-    assert written(trace) == ([1, 2], "trailer")
-    assert writer.dropped_by_kind == {}
-    assert len(caplog.records) == 2 * (MAX_TRIES - 1)
+    assert writer.state.records_by_kind == {"header": 1, "event": 4, "trailer": 1}
+    assert writer.state.dropped_by_kind == {}
 
 
 def test_after_three_processes_the_trace_ends_and_records_are_dropped(
-    trace, written, lose_answers, caplog
+    trace, work, written, lose_answers, caplog
 ):
-    writer = writer_of(trace)
-
-    async def run():
-        await writer.open()
+    async def do(writer):
         await writer.write_batches([batch(1)])
         lose_answers(MAX_TRIES)
-        await writer.write_batches([batch(2, event(2), event(3))])
+        await writer.write_batches([batch(2, 0, 0)])
         last = writer._process
         await writer.write_batches([batch(4)])
         await writer.write([{"kind": "environment", "t": 5.0}])
         await writer.finish(6.0, "end")
         assert last.returncode == -signal.SIGKILL
 
-    asyncio.run(run())
+    writer = work(trace, do)
 
     assert written(trace) == ([1], "event")
-    assert writer.dropped_by_kind == {"event": 3, "environment": 1}
+    assert writer.state.dropped_by_kind == {"event": 3, "environment": 1}
     [message] = [record.message for record in caplog.records if "ends here" in record.message]
     assert message == f"roast: {trace} ends here: it cannot be written; the run continues"
 
 
-def test_a_trace_that_another_program_changed_is_not_continued(trace, caplog):
-    writer = writer_of(trace)
-
-    async def run():
-        await writer.open()
+def test_a_trace_that_another_program_changed_is_not_continued(trace, work, caplog):
+    async def do(writer):
         await writer.write_batches([batch(1)])
         kill(writer)
         trace.write_bytes(b"")
         await writer.write_batches([batch(2)])
         await writer.finish(3.0, "end")
 
-    asyncio.run(run())
+    writer = work(trace, do)
 
     assert trace.read_bytes() == b""
-    assert writer.dropped_by_kind == {"event": 1}
+    assert writer.state.dropped_by_kind == {"event": 1}
     assert "was changed by another program" in caplog.text
 
 
 # -- the process is left alone --------------------------------------------------------------
 
 
-def test_a_released_process_closes_the_trace(target, written):
-    writer = writer_of(target)
-    asyncio.run(writer.open())
-    asyncio.run(writer.write_batches([batch(1), batch(2)]))
+def test_a_released_process_closes_the_trace(trace, work, written):
+    writer = work(trace, lambda writer: writer.write_batches([batch(1), batch(2)]))
     process = writer._process
 
     writer.release()
@@ -364,21 +298,18 @@ def test_a_released_process_closes_the_trace(target, written):
     asyncio.run(writer.finish(4.0, "end"))
 
     assert process.wait(TIMEOUT_SECONDS) == 0
-    assert written(target) == ([1, 2], "event")
-    assert writer.dropped_by_kind == {"event": 1}
+    assert written(trace) == ([1, 2], "event")
+    assert writer.state.dropped_by_kind == {"event": 1}
 
 
-def test_signals_of_the_terminal_and_the_batch_job_are_ignored(trace, written, caplog):
-    writer = writer_of(trace)
-
-    async def run():
-        await writer.open()
+def test_signals_of_the_terminal_and_the_batch_job_are_ignored(trace, work, written, caplog):
+    async def do(writer):
         for number, sent in enumerate((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), 1):
             os.kill(writer._process.pid, sent)
             await writer.write_batches([batch(number)])
         await writer.finish(4.0, "end")
 
-    asyncio.run(run())
+    work(trace, do)
 
     assert written(trace) == ([1, 2, 3], "trailer")
     assert not caplog.records
@@ -403,9 +334,12 @@ asyncio.run(run())
 """
 
 
-@pytest.mark.parametrize("forks", [False, True], ids=["alone", "forked"])
-def test_a_killed_parent_leaves_a_readable_trace(target, written, forks):
+@pytest.mark.parametrize(
+    ("name", "forks"), [("folder", False), ("trace.jsonl.zst", True)], ids=["alone", "forked"]
+)
+def test_a_killed_parent_leaves_a_readable_trace(tmp_path, written, name, forks):
     """A fork of the parent can survive it and keep the connection open."""
+    target = tmp_path / name
     program = PARENT.format(
         path=sys.path, target=str(target), header=HEADER, content=batch(1)[1], forks=forks
     )
@@ -417,8 +351,7 @@ def test_a_killed_parent_leaves_a_readable_trace(target, written, forks):
         parent.kill()
         parent.wait()
         try:
-            path = target / "000001.jsonl.zst" if target.is_dir() else target
-            wait_until_unlocked(path)
+            wait_until_unlocked(target / "000001.jsonl.zst" if target.is_dir() else target)
         finally:
             if child:
                 os.kill(child, signal.SIGKILL)

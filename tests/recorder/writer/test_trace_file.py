@@ -17,7 +17,7 @@ from roast_recorder.writer import trace_file
 from roast_recorder.writer.trace_file import ENDINGS, TraceFile
 
 
-def lines(count: int, seed: int = 0) -> bytes:
+def lines(seed: int, count: int = 5) -> bytes:
     """Return transitions as a scheduler makes them: similar lines, random numbers."""
     draw = random.Random(seed)
     records = (
@@ -55,8 +55,8 @@ def test_the_file_is_valid_after_each_append(path):
     file, expected = TraceFile(path), b""
 
     for seed in range(60):
-        file.append(lines(40, seed))
-        expected += lines(40, seed)
+        file.append(lines(seed, 40))
+        expected += lines(seed, 40)
 
         assert content(path) == expected
         assert file.nbytes == path.stat().st_size
@@ -68,7 +68,7 @@ def test_the_file_is_valid_after_each_append(path):
 
 
 def test_small_appends_compress_as_well_as_a_large_one(tmp_path):
-    flushes = [lines(40, seed) for seed in range(100)]
+    flushes = [lines(seed, 40) for seed in range(100)]
 
     small, large = TraceFile(tmp_path / "small.jsonl.zst"), TraceFile(tmp_path / "l.jsonl.zst")
     for flush in flushes:
@@ -109,7 +109,7 @@ def test_a_large_append_is_split_between_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(trace_file, "PIECE_BYTES", 1000)
     file = TraceFile(tmp_path / "trace.jsonl.zst")
 
-    file.append(lines(40))
+    file.append(lines(0, 40))
 
     frames = file.path.read_bytes().split(zstandard.FRAME_HEADER)[1:]
     assert len(frames) > 5
@@ -129,24 +129,24 @@ def test_a_failed_append_changes_nothing(path, monkeypatch):
 
     monkeypatch.setattr(os, "pwrite", pwrite)
     file = TraceFile(path)
-    file.append(lines(5, 1))
-    file.append(lines(5, 2))
+    file.append(lines(1))
+    file.append(lines(2))
     before = path.read_bytes()
 
     room[0] = 10
     with pytest.raises(OSError, match="No space"):
-        file.append(lines(5, 3))
+        file.append(lines(3))
 
     assert path.read_bytes() == before
     assert file.nbytes == len(before)
     room[0] = 10**6
-    file.append(lines(5, 4))
-    assert content(path) == lines(5, 1) + lines(5, 2) + lines(5, 4)
+    file.append(lines(4))
+    assert content(path) == lines(1) + lines(2) + lines(4)
 
 
 def test_a_file_that_cannot_be_cut_back_is_cut_by_the_next_append(path, monkeypatch):
     file = TraceFile(path)
-    file.append(lines(5, 1))
+    file.append(lines(1))
 
     def refuse(*_):
         raise OSError(errno.EIO, "Input/output error")
@@ -156,16 +156,16 @@ def test_a_file_that_cannot_be_cut_back_is_cut_by_the_next_append(path, monkeypa
         broken.setattr(os, "pwrite", refuse)
         for _ in range(2):
             with pytest.raises(OSError, match="Input/output"):
-                file.append(lines(5, 2))
+                file.append(lines(2))
 
-    file.append(lines(5, 3))
-    assert content(path) == lines(5, 1) + lines(5, 3)
+    file.append(lines(3))
+    assert content(path) == lines(1) + lines(3)
 
 
 @pytest.mark.parametrize("torn", [b"", b"t", b"torn in the middle of a block"])
 def test_another_writer_resumes_a_file(path, torn):
     killed = TraceFile(path)
-    killed.append(lines(5, 1))
+    killed.append(lines(1))
     nbytes = killed.nbytes
     del killed
     end_nbytes = 3 if path.suffix == ".zst" else 0  # overwritten by the torn append
@@ -175,9 +175,9 @@ def test_another_writer_resumes_a_file(path, torn):
 
     file = TraceFile(path, resume_nbytes=nbytes)
 
-    assert content(path) == lines(5, 1)
-    file.append(lines(5, 3))
-    assert content(path) == lines(5, 1) + lines(5, 3)
+    assert content(path) == lines(1)
+    file.append(lines(3))
+    assert content(path) == lines(1) + lines(3)
 
 
 def test_a_file_that_became_shorter_is_not_resumed(path):
@@ -188,35 +188,29 @@ def test_a_file_that_became_shorter_is_not_resumed(path):
 
 
 def test_an_older_trace_is_replaced_by_the_first_append(path):
-    path.write_bytes(b"an older trace\n" * 1000)
+    older = b"an older trace\n" * 1000
+    path.write_bytes(older)
     path.chmod(0o644)
 
     file = TraceFile(path)
     file.append(b"")
-    assert path.read_bytes() == b"an older trace\n" * 1000
+    assert path.read_bytes() == older
 
     file.append(lines(1))
     assert content(path) == lines(1)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_an_empty_file_is_private_and_removed_at_the_end(path):
+def test_an_empty_file_is_private_locked_and_removed_at_the_end(path):
     file = TraceFile(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pytest.raises(ValueError, match="is being recorded to; stop that recording"):
+        TraceFile(path)
 
     file.close()
     file.close()
 
     assert not path.exists()
-
-
-def test_two_recordings_cannot_write_one_file(path):
-    first = TraceFile(path)
-
-    with pytest.raises(ValueError, match="is being recorded to; stop that recording"):
-        TraceFile(path)
-
-    first.close()
     TraceFile(path)
 
 
@@ -227,10 +221,10 @@ def test_a_fifo_receives_complete_frames(path):
     reader.start()
 
     file = TraceFile(path)
-    file.append(lines(5, 1))
-    file.append(lines(5, 2))
+    file.append(lines(1))
+    file.append(lines(2))
     file.close()
     reader.join()
 
-    assert DECOMPRESS[path.suffix](received[0]) == lines(5, 1) + lines(5, 2)
+    assert DECOMPRESS[path.suffix](received[0]) == lines(1) + lines(2)
     assert path.is_fifo()

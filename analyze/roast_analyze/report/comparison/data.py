@@ -10,12 +10,12 @@ by prefix, dataset and file are joined here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from roast_analyze.report.comparison.labels import abbreviated, distinct_labels
+from roast_analyze.report.comparison.labels import abbreviated, distinct_labels, recorded_labels
 from roast_analyze.report.listing import Listing
 from roast_analyze.report.run import (
     Recording,
@@ -27,7 +27,7 @@ from roast_analyze.report.run import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from roast_analyze.open.session import Session
@@ -46,18 +46,10 @@ RATIO: Final = " times"
 #: Column of the largest difference to the first trace, with its sign.
 DIFFERENCE: Final = "difference_seconds"
 #: Facts that always differ between runs.
-_IDENTITIES: Final = frozenset(
-    {
-        ("client", "id"),
-        ("client", "pid"),
-        ("scheduler", "address"),
-        ("scheduler", "id"),
-        ("scheduler", "pid"),
-    }
-)
-#: Section of the recorder's settings among the recorded facts.
-RECORDER: Final = "recorder settings"
-
+_IDENTITIES: Final = {
+    ("client", "id"), ("client", "pid"),
+    ("scheduler", "address"), ("scheduler", "id"), ("scheduler", "pid"),
+}  # fmt: skip
 #: Columns that identify a row of a view in every trace.
 _KEYS: Final = {
     "prefixes": ("prefix",),
@@ -67,18 +59,21 @@ _KEYS: Final = {
 
 #: Attributes of a run that are compared as they are.
 _RUN_TOTALS: Final = (
-    "wall_seconds", "busy_seconds", "peak_workers", "peak_nthreads", "core_seconds",
-    "core_efficiency", "tasks", "events_per_second", "bytes_read", "peak_memory_bytes",
-    "failures", "lost_records",
+    "wall_seconds", "busy_seconds", "peak_nthreads", "core_seconds", "core_efficiency", "tasks",
+    "events_per_second", "bytes_read", "output_bytes", "peak_memory_bytes", "failures",
+    "lost_records",
 )  # fmt: skip
 
 _TOTALS_QUERY: Final = (
     "FROM run LEFT JOIN (SELECT trace_id, "
-    "sum(compute_seconds) FILTER (outcome = 'memory') AS kept_seconds, "
-    "sum(compute_seconds) FILTER (outcome <> 'memory') AS wasted_seconds "
+    "sum(compute_seconds) FILTER (kept) AS kept_seconds, "
+    "sum(compute_seconds) FILTER (NOT kept) AS wasted_seconds "
     "FROM task_runs GROUP BY trace_id) USING (trace_id)"
 )
+#: Several values of one name, in any order, are one.
 _FACTS: Final = (
+    "SELECT coalesce(section, ''), coalesce(name, ''), "
+    "string_agg(DISTINCT coalesce(value, ''), '; ' ORDER BY coalesce(value, '')) FROM ("
     "SELECT section, name, value FROM environment UNION ALL "
     "SELECT process || ' packages', package, version FROM packages "
     "WHERE process IN (SELECT process FROM machines WHERE python IS NOT NULL) "
@@ -86,46 +81,33 @@ _FACTS: Final = (
     "UNION ALL SELECT process || ' configuration', name, coalesce(value, 'None') FROM config "
     "WHERE differs IS NOT NULL AND NOT is_run_specific AND (process <> 'scheduler' "
     "OR name NOT IN (SELECT name FROM environment WHERE section = 'dask configuration')) "
-    "UNION ALL "
-    f"SELECT '{RECORDER}', unnest(json_keys(settings)), "
-    "settings ->> unnest(json_keys(settings)) FROM trace_info"
+    "UNION ALL SELECT 'recorder settings', unnest(json_keys(settings)), "
+    "settings ->> unnest(json_keys(settings)) FROM trace_info) GROUP BY ALL"
 )
 
 
 @dataclass(frozen=True)
 class TraceTotals:
-    """Totals, samples and facts of one trace.
+    """Totals, samples and facts of one trace."""
 
-    Parameters
-    ----------
-    label : str
-        Name that is distinct within the comparison.
-    names : tuple of str
-        Paths of the trace, for commands.
-    run, recording, time_spent
-        See their classes.
-    losses : int
-        Number of losses.
-    load : polars.DataFrame
-        View ``concurrency``: t, executing, nthreads.
-    samples : polars.DataFrame
-        View ``cluster_samples``: t, cpu_percent, nthreads, memory_bytes, memory_limit_bytes.
-    totals : dict
-        View to its compute ``seconds`` by prefix, dataset or file.
-    facts : polars.DataFrame
-        Facts about software, machines and settings: section, name, value.
-    """
-
+    #: Name that is distinct within the comparison, and its abbreviation for figures.
     label: str
+    short_label: str
+    #: Paths of the trace, for commands.
     names: tuple[str, ...]
     run: Run
     recording: Recording
     time_spent: TimeSpent
+    #: Number of losses.
     losses: int
+    #: View ``concurrency``: t, executing, nthreads.
     load: pl.DataFrame
+    #: View ``cluster_samples``: t, cpu_percent, nthreads, memory_bytes, memory_limit_bytes.
     samples: pl.DataFrame
+    #: View to its compute ``seconds`` by prefix, dataset or file.
     totals: dict[str, pl.DataFrame]
-    facts: pl.DataFrame
+    #: Section and name of facts about software, machines and settings to their value.
+    facts: dict[tuple[str, str], str]
 
     @property
     def wall_seconds(self) -> float:
@@ -143,48 +125,30 @@ class TraceTotals:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The data of a comparison.
+    """The data of a comparison."""
 
-    Parameters
-    ----------
-    traces : tuple of TraceTotals
-        The others are compared with the first.
-    left_out : tuple of str
-        Labels of traces beyond :data:`TRACE_LIMIT`.
-    totals : Listing
-        One row per trace: ``trace``, its totals, and for each column of numbers the ratio to
-        the first trace, in a column whose name ends in :data:`RATIO`.
-    prefixes, datasets, files : Listing
-        One row for each in any trace: its name, the compute seconds in each trace (see
-        :func:`seconds_in`), their ratios to the first trace, and :data:`DIFFERENCE`. The
-        largest differences come first.
-    facts : Listing
-        Recorded facts that differ: ``section``, ``name``, and the value in each trace.
-    facts_in_common : int
-        Number of facts that do not differ.
-    comments : dict
-        Column of the view ``run`` to its description.
-    """
-
+    #: The others are compared with the first.
     traces: tuple[TraceTotals, ...]
+    #: Labels of traces beyond :data:`TRACE_LIMIT`.
     left_out: tuple[str, ...]
+    #: One row per trace: ``trace``, its totals, and for each column of numbers the ratio to
+    #: the first trace, in a column whose name ends in :data:`RATIO`.
     totals: Listing
-    prefixes: Listing
-    datasets: Listing
-    files: Listing
+    #: View to one row for each of its prefixes, datasets or files in any trace: its name, the
+    #: compute seconds in each trace (see :func:`seconds_in`), their ratios to the first trace,
+    #: and :data:`DIFFERENCE`. The largest differences come first.
+    groups: dict[str, Listing]
+    #: Recorded facts that differ: ``section``, ``name``, and the value in each trace.
     facts: Listing
+    #: Number of facts that do not differ.
     facts_in_common: int
+    #: Column of the view ``run`` to its description.
     comments: dict[str, str]
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the traces."""
         return tuple(trace.label for trace in self.traces)
-
-    @property
-    def short_labels(self) -> tuple[str, ...]:
-        """Abbreviated names for figures and headings."""
-        return tuple(abbreviated(self.labels))
 
 
 def seconds_in(label: str) -> str:
@@ -207,23 +171,26 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
     opener : callable
         Opens a trace; it is closed before the next one is opened.
     """
-    labels, names = distinct_labels(traces)
+    file_labels, names = distinct_labels(traces)
     compared: list[TraceTotals] = []
     comments: dict[str, str] = {}
-    for paths, label, trace_names in zip(traces[:TRACE_LIMIT], labels, names, strict=False):
+    for paths, label, called in zip(traces[:TRACE_LIMIT], file_labels, names, strict=False):
         with opener(paths) as trace:
-            compared.append(_query_trace(trace, label, trace_names))
+            compared.append(_query_trace(trace, label, called))
             if not comments:
-                run = next(view for view in trace.views() if view.name == "run")
+                [run] = (view for view in trace.views() if view.name == "run")
                 comments = {column.name: column.comment for column in run.columns}
+    labels = recorded_labels([trace.recording.label for trace in compared], file_labels)
+    compared = [
+        replace(trace, label=label, short_label=short)
+        for trace, label, short in zip(compared, labels, abbreviated(labels), strict=True)
+    ]
     facts, facts_in_common = _differing_facts(compared)
     return Comparison(
         traces=tuple(compared),
-        left_out=tuple(labels[len(compared) :]),
+        left_out=tuple(file_labels[len(compared) :]),
         totals=Listing("run", _TOTALS_QUERY, _totals(compared), len(compared)),
-        prefixes=_compare_groups("prefixes", compared),
-        datasets=_compare_groups("datasets", compared),
-        files=_compare_groups("files", compared),
+        groups={view: _compare_groups(view, compared) for view in _KEYS},
         facts=facts,
         facts_in_common=facts_in_common,
         comments=comments,
@@ -241,6 +208,7 @@ def _query_trace(trace: Session, label: str, names: tuple[str, ...]) -> TraceTot
         ).pl()
     return TraceTotals(
         label=label,
+        short_label=label,
         names=names,
         run=run,
         recording=query_recording(trace),
@@ -252,37 +220,31 @@ def _query_trace(trace: Session, label: str, names: tuple[str, ...]) -> TraceTot
             "FROM cluster_samples ORDER BY t"
         ).pl(),
         totals=totals,
-        facts=trace.sql(_FACTS).pl(),
+        facts={(section, name): fact for section, name, fact in trace.sql(_FACTS).fetchall()},
     )
 
 
-def _totals(traces: Iterable[TraceTotals]) -> pl.DataFrame:
-    rows = pl.DataFrame(
-        [
-            {
-                "trace": trace.label,
-                **{name: getattr(trace.run, name) for name in _RUN_TOTALS},
-                # Without coffea, zero chunks would look as if all had failed.
-                **{
-                    name: getattr(trace.run, name) if trace.run.chunk_attempts else None
-                    for name in ("chunks", "events")
-                },
-                "kept_seconds": trace.time_spent.kept_seconds,
-                "wasted_seconds": trace.time_spent.wasted_seconds,
-                "idle_seconds": trace.idle_seconds,
-                "completeness": "incomplete" if trace.losses else "complete",
-            }
-            for trace in traces
-        ],
-        infer_schema_length=None,
-    )
-    numbers = [name for name, kind in rows.schema.items() if kind.is_numeric()]
-    return rows.with_columns(
+def _totals(traces: Sequence[TraceTotals]) -> pl.DataFrame:
+    rows = []
+    for trace in traces:
+        row = {"trace": trace.label, **{name: getattr(trace.run, name) for name in _RUN_TOTALS}}
+        # Without coffea, zero chunks would look as if all had failed.
+        has_chunks = trace.run.chunk_attempts > 0
+        row["chunks"] = trace.run.chunks if has_chunks else None
+        row["events"] = trace.run.events if has_chunks else None
+        row["kept_seconds"] = trace.time_spent.kept_seconds
+        row["wasted_seconds"] = trace.time_spent.wasted_seconds
+        row["idle_seconds"] = trace.idle_seconds
+        row["completeness"] = "incomplete" if trace.losses else "complete"
+        rows.append(row)
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return frame.with_columns(
         # The ratio of the first trace to itself is not worth showing.
         pl.when(pl.int_range(pl.len()) > 0)
         .then(_ratio(pl.col(name), pl.col(name).first()))
         .alias(name + RATIO)
-        for name in numbers
+        for name, kind in frame.schema.items()
+        if kind.is_numeric()
     )
 
 
@@ -297,14 +259,14 @@ def _compare_groups(view: str, traces: Sequence[TraceTotals]) -> Listing:
     for trace, column in zip(traces, columns, strict=True):
         seconds = trace.totals[view].rename({"seconds": column})
         rows = rows.join(seconds, on=keys, how="left", nulls_equal=True)
-    first = pl.col(columns[0])
-    differences = [
-        pl.col(name).fill_null(0.0) - first.fill_null(0.0) for name in columns[1:]
-    ] or [pl.lit(0.0)]
-    ratios = [_ratio(pl.col(name), first).alias(name + RATIO) for name in columns[1:]]
-    highest, lowest = pl.max_horizontal(differences), pl.min_horizontal(differences)
-    largest = pl.when(highest >= -lowest).then(highest).otherwise(lowest)
-    compared = rows.with_columns(*ratios, largest.alias(DIFFERENCE)).sort(
+    first, *others = map(pl.col, columns)
+    differences = [other.fill_null(0.0) - first.fill_null(0.0) for other in others]
+    highest = pl.max_horizontal(differences or [pl.lit(0.0)])
+    lowest = pl.min_horizontal(differences or [pl.lit(0.0)])
+    compared = rows.with_columns(
+        *(_ratio(pl.col(name), first).alias(name + RATIO) for name in columns[1:]),
+        pl.when(highest >= -lowest).then(highest).otherwise(lowest).alias(DIFFERENCE),
+    ).sort(
         pl.col(DIFFERENCE).abs(), first, *keys,
         descending=[True, True, *[False] * len(keys)], nulls_last=True,
     )  # fmt: skip
@@ -313,14 +275,14 @@ def _compare_groups(view: str, traces: Sequence[TraceTotals]) -> Listing:
 
 
 def _differing_facts(traces: Sequence[TraceTotals]) -> tuple[Listing, int]:
-    """List the facts that differ between the traces that recorded their section.
+    """List the facts that differ between the traces that recorded their section, count others.
 
     A trace without a section was recorded with other settings, so that a missing package
     does not mean that it was not installed.
     """
-    labels = [trace.label for trace in traces]
-    facts = [_values_by_name(trace.facts) for trace in traces]
+    facts = [trace.facts for trace in traces]
     sections = [{section for section, _ in some} for some in facts]
+    columns = [value_in(trace.label) for trace in traces]
     rows, in_common = [], 0
     for section, name in sorted({name for some in facts for name in some} - _IDENTITIES):
         values = [some.get((section, name)) for some in facts]
@@ -328,21 +290,10 @@ def _differing_facts(traces: Sequence[TraceTotals]) -> tuple[Listing, int]:
             value for value, has in zip(values, sections, strict=True) if section in has
         }
         if len(compared) > 1:
-            columns = map(value_in, labels)
-            rows.append(
-                {"section": section, "name": name, **dict(zip(columns, values, strict=True))}
-            )
+            rows.append((section, name, *values))
         else:
             in_common += 1
-    schema = dict.fromkeys(["section", "name", *map(value_in, labels)], pl.String)
+    schema = dict.fromkeys(["section", "name", *columns], pl.String)
     query = "PIVOT environment ON trace_id USING first(value) GROUP BY section, name"
-    frame = pl.DataFrame(rows[:FACT_ROWS], schema=schema)
+    frame = pl.DataFrame(rows[:FACT_ROWS], schema=schema, orient="row")
     return Listing("environment", query, frame, len(rows)), in_common
-
-
-def _values_by_name(facts: pl.DataFrame) -> dict[tuple[str, str], str]:
-    """Return the values by section and name; several values of one name are joined."""
-    values: dict[tuple[str, str], dict[str, None]] = {}
-    for section, name, value in facts.iter_rows():
-        values.setdefault((section or "", name or ""), {})[value or ""] = None
-    return {name: "; ".join(found) for name, found in values.items()}

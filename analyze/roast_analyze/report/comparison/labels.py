@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from itertools import product, takewhile
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.open.discover import trace_name
@@ -32,14 +32,24 @@ def distinct_labels(
     """
     firsts = [paths[0].absolute() for paths in traces]
     longest = max(len(path.parts) for path in firsts)
-    ways = [(depth, suffix) for suffix in (False, True) for depth in range(1, longest + 1)]
-    depth, suffix = next(
-        (way for way in ways if len({_tail(first, *way) for first in firsts}) == len(firsts)),
-        ways[-1],
-    )
-    labels = [_tail(first, depth, suffix) for first in firsts]
+    for suffix, depth in product((False, True), range(1, longest + 1)):
+        labels = [_tail(first, depth, suffix) for first in firsts]
+        if len(set(labels)) == len(firsts):
+            break
     return labels, [
         tuple(_tail(path.absolute(), depth, True) for path in paths) for paths in traces
+    ]
+
+
+def recorded_labels(given: Sequence[str | None], files: Sequence[str]) -> list[str]:
+    """Return the label that each trace was recorded with, or else the name of its file.
+
+    Labels that are not distinct are followed by the name of the file.
+    """
+    named = [label or file for label, file in zip(given, files, strict=False)]
+    return [
+        name if named.count(name) == 1 else f"{name} ({file})"
+        for name, file in zip(named, files, strict=False)
     ]
 
 

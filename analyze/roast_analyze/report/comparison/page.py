@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from roast_analyze.figures import palette
+from roast_analyze.figures.bars import Part
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import limit_fits
 from roast_analyze.report import quantities as q
@@ -20,7 +21,7 @@ from roast_analyze.report import tables
 from roast_analyze.report.comparison import figures, sentences
 from roast_analyze.report.comparison.data import DIFFERENCE, RATIO, seconds_in, value_in
 from roast_analyze.report.listing import Listing
-from roast_analyze.report.plots import Plot, plot_of
+from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
 from roast_analyze.report.shell import Shell, roast_version, shell, templates
 from roast_analyze.report.tables import Field, Table
@@ -38,14 +39,6 @@ _HELP: Final = {
     "idle_seconds": "Core time in which no task computed.",
     DIFFERENCE: "Largest difference to the first trace.",
 }
-
-_STYLES: Final = ("page/page.css", "page/comparison.css")
-_REPORT_HINT: Final = (
-    "The report of a single trace adds its timeline, chunks, workers, failures and profile; "
-    "the last column contains the command that writes it."
-)
-#: Most characters of a trace's name in the heading of a column.
-_HEADING: Final = 32
 #: Most paths of a trace, and most traces, in a command.
 _NAMES: Final = 6
 
@@ -64,15 +57,7 @@ class ComparisonPage:
 
 
 def build(comparison: Comparison, *, title: str | None = None) -> ComparisonPage:
-    """Build the page.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Of at least one trace.
-    title : str, optional
-        Heading; the default is the names of the traces.
-    """
+    """Build the page of at least one trace; the default title is the names of the traces."""
     first, *others = map(sentences.trace_label, comparison.labels)
     names = f"{first} and {q.count(len(others))} more"
     if len(others) <= 1:
@@ -90,7 +75,9 @@ def build(comparison: Comparison, *, title: str | None = None) -> ComparisonPage
             _facts(comparison),
             _traces(comparison),
         ),
-        shell=shell(_STYLES, "shared/scripted.js", "comparison.js"),
+        shell=shell(
+            ("page/page.css", "page/comparison.css"), "shared/scripted.js", "comparison.js"
+        ),
     )
 
 
@@ -124,11 +111,27 @@ _WORK: Final = (
         Field("events", "events", "count"),
         Field("events_per_second", "event rate", "rate"),
         Field("bytes_read", "bytes read", "bytes"),
+        Field("output_bytes", "results", "bytes"),
         Field("peak_memory_bytes", "peak memory", "bytes"),
         Field("failures", "failures", "trouble"),
     ),
     Field("lost_records", "lost records", "trouble", optional=True),
     Field("completeness", "trace", "outcome"),
+)
+#: View to the title of its table, the noun for its rows, and the columns that name them.
+_GROUPS: Final = {
+    "prefixes": ("By prefix", "prefix", (Field("prefix", "prefix"),)),
+    "datasets": ("By dataset", "dataset", (Field("dataset", "dataset"),)),
+    "files": ("By file", "file", (Field("filename", "file"), Field("dataset", "dataset"))),
+}
+_TRACES: Final = (
+    Field("trace", "trace"),
+    Field("recorded", "recorded from"),
+    Field("dask_version", "dask"),
+    Field("python_version", "Python"),
+    Field("recorder_version", "roast"),
+    Field("records", "records", "count"),
+    Field("command", "command for its report"),
 )
 
 
@@ -141,24 +144,23 @@ def _verdict(comparison: Comparison) -> Section:
     )
     plots: tuple[Plot, ...] = ()
     if any(trace.run.core_seconds for trace in comparison.traces):
-        spent = [(t.time_spent, t.idle_seconds or 0.0) for t in comparison.traces]
+        spent = [trace.time_spent for trace in comparison.traces]
+        idle = [trace.idle_seconds or 0.0 for trace in comparison.traces]
         parts = (
-            ("computing, result kept", [s.kept_seconds for s, _ in spent], palette.RANKED[0]),
-            ("computing, result discarded", [s.wasted_seconds for s, _ in spent],
-             palette.FAILURE),
-            ("idle, waiting and other", [idle for _, idle in spent], palette.BACKGROUND),
+            Part("computing, result kept", [s.kept_seconds for s in spent], palette.RANKED[0]),
+            Part("computing, result discarded", [s.wasted_seconds for s in spent],
+                 palette.FAILURE),
+            Part("idle, waiting and other", idle, palette.BACKGROUND),
         )  # fmt: skip
         figure = figures.stacked(
-            comparison.short_labels,
-            [figures.Part(*part) for part in parts if any(part[1])],
+            [trace.short_label for trace in comparison.traces],
+            [part for part in parts if any(part.seconds)],
             "core time (s)",
         )
+        query = comparison.totals.query
         plots = (
-            _plot(
-                comparison, "core-time", "Use of the core time", "one bar per trace", figure,
-                comparison.totals.query, "run",
-            ),
-        )  # fmt: skip
+            _plot(comparison, figure, "core-time", "Use of the core time", "bar", query, "run"),
+        )
     return Section(
         "verdict",
         "Overview",
@@ -174,29 +176,25 @@ def _verdict(comparison: Comparison) -> Section:
 
 def _over_time(comparison: Comparison) -> Section:
     traces = comparison.traces
-    span = max(trace.wall_seconds for trace in traces)
-    axes = [TimeAxis(t.run.start_t or 0.0, (t.run.start_t or 0.0) + span) for t in traces]
-    titles = zip(comparison.short_labels, axes, strict=True)
-    panels = [
-        (figures.Panel(name, axis, trace.load), figures.Panel(name, axis, trace.samples))
-        for (name, axis), trace in zip(titles, traces, strict=True)
-    ]
-    load, samples = [p[0] for p in panels], [p[1] for p in panels]
-    has_limit = any(limit_fits(trace.samples) for trace in traces)
+    axis = TimeAxis(0.0, max(trace.wall_seconds for trace in traces))
+    load = [_panel(trace, trace.load) for trace in traces]
+    samples = [_panel(trace, trace.samples) for trace in traces]
     peak = max(trace.run.peak_memory_bytes or 0 for trace in traces)
-    unit, divisor = ("GiB", 1024.0**3) if peak >= 1024**3 else ("MiB", 1024.0**2)
-    executing = figures.Quantity("executing", "tasks executing", "nthreads", "threads", "tasks")
-    cpu = figures.Quantity("cpu_percent", "CPU usage", "nthreads", "threads", "cores", 100)
-    memory = figures.Quantity(
-        "memory_bytes", "process memory", "memory_limit_bytes", "limit", unit, divisor, divisor,
-        largest=True,
-    )  # fmt: skip
+    unit, nbytes = ("GiB", 1024.0**3) if peak >= 1024**3 else ("MiB", 1024.0**2)
+    threads = ("nthreads", "threads", 1.0)
+    executing = [("executing", "tasks executing", 1.0), threads]
+    cpu = [("cpu_percent", "CPU usage", 100.0), threads]
+    memory = [("memory_bytes", "process memory", nbytes)]
+    has_limit = any(limit_fits(trace.samples) for trace in traces)
+    if has_limit:
+        memory.append(("memory_limit_bytes", "limit", nbytes))
     plots = (
-        ("computing", "Executing tasks", figures.over_time(load, executing),
+        ("computing", "Executing tasks", figures.over_time(load, axis, executing, "tasks"),
          "executing, nthreads", "concurrency"),
-        ("cpu", "CPU usage (cores)", figures.over_time(samples, cpu),
+        ("cpu", "CPU usage (cores)", figures.over_time(samples, axis, cpu, "cores"),
          "cpu_percent, nthreads", "cluster_samples"),
-        ("memory", f"Memory ({unit})", figures.over_time(samples, memory, reference=has_limit),
+        ("memory", f"Memory ({unit})",
+         figures.over_time(samples, axis, memory, unit, largest=True),
          "memory_bytes, memory_limit_bytes", "cluster_samples"),
     )  # fmt: skip
     text = (sentences.over_time(comparison, with_limit=has_limit), sentences.memory(comparison))
@@ -207,7 +205,7 @@ def _over_time(comparison: Comparison) -> Section:
         tuple(filter(None, text)),
         tuple(
             _plot(
-                comparison, name, title, "one curve per trace", figure,
+                comparison, figure, name, title, "curve",
                 f"SELECT trace_id, t, {columns} FROM {view}",  # noqa: S608 - texts from above
                 view,
             )
@@ -216,44 +214,35 @@ def _over_time(comparison: Comparison) -> Section:
     )  # fmt: skip
 
 
+def _panel(trace: TraceTotals, frame: pl.DataFrame) -> tuple[str, pl.DataFrame]:
+    """Return a frame with times since the start of its trace, and the name of its panel."""
+    return trace.short_label, frame.with_columns(pl.col("t") - (trace.run.start_t or 0.0))
+
+
 def _compute(comparison: Comparison) -> Section:
     text, plots, shown = [], [], []
-    difference = Field(DIFFERENCE, "difference", "difference", group="seconds")
+    columns = [seconds_in(trace.label) for trace in comparison.traces]
     seconds = [
-        Field(
-            seconds_in(label),
-            shortened(visible(short), _HEADING),
-            "seconds",
-            group="seconds",
-            times=seconds_in(label) + RATIO if number else "",
-        )
-        for number, (label, short) in enumerate(
-            zip(comparison.labels, comparison.short_labels, strict=True)
-        )
+        Field(column, _heading(trace), "seconds", group="seconds", times=column + RATIO)
+        for trace, column in zip(comparison.traces, columns, strict=True)
     ]
-    for view, title, names, noun in (
-        ("prefixes", "By prefix", (Field("prefix", "prefix"),), "prefix"),
-        ("datasets", "By dataset", (Field("dataset", "dataset"),), "dataset"),
-        ("files", "By file", (Field("filename", "file"), Field("dataset", "dataset")), "file"),
-    ):
-        listing: Listing = getattr(comparison, view)
+    seconds[0] = replace(seconds[0], times="")
+    difference = Field(DIFFERENCE, "difference", "difference", group="seconds")
+    for view, (title, noun, (name, *more)) in _GROUPS.items():
+        listing = comparison.groups[view]
         if listing.total == 0:
             continue
-        text.append(sentences.difference(comparison, listing, noun, view))
-        columns = (names[0], *seconds, difference, *names[1:])
-        shown.append(_table(comparison, view, title, listing, columns))
+        text.append(sentences.difference(comparison, listing, noun))
+        fields = (name, *seconds, difference, *more)
+        shown.append(_table(comparison, view, title, listing, fields))
         if view != "files":
             figure = figures.stacked(
-                comparison.short_labels,
-                figures.largest_parts(listing.rows, noun, [f.name for f in seconds]),
+                [trace.short_label for trace in comparison.traces],
+                figures.largest_parts(listing.rows, noun, columns),
                 "time of all attempts (s)",
             )
-            plots.append(
-                _plot(
-                    comparison, f"{noun}-seconds", f"Compute time by {noun}",
-                    "one bar per trace", figure, listing.query, view,
-                )
-            )  # fmt: skip
+            about = f"{noun}-seconds", f"Compute time by {noun}", "bar"
+            plots.append(_plot(comparison, figure, *about, listing.query, view))
     section = Section("compute", "Compute time", "Compute time")
     if not shown:
         return replace(section, empty="None of these traces contains tasks or chunks.")
@@ -265,11 +254,10 @@ def _facts(comparison: Comparison) -> Section:
     text = sentences.facts(comparison)
     if comparison.facts.total == 0:
         return replace(section, empty=text)
-    labels = zip(comparison.labels, comparison.short_labels, strict=True)
     columns = (
         Field("section", "section"),
         Field("name", "fact"),
-        *(Field(value_in(lbl), shortened(visible(short), _HEADING)) for lbl, short in labels),
+        *(Field(value_in(trace.label), _heading(trace)) for trace in comparison.traces),
     )
     table = _table(comparison, "differences", "Differing facts", comparison.facts, columns)
     return replace(section, sentences=(text,), tables=(table,))
@@ -290,44 +278,30 @@ def _traces(comparison: Comparison) -> Section:
             for trace in comparison.traces
         ]
     )
-    listing = Listing(
-        "trace_info",
-        "SELECT start_t, dask_version, python_version, records FROM trace_info",
-        rows,
-        rows.height,
+    query = "SELECT start_t, dask_version, python_version, records FROM trace_info"
+    listing = Listing("trace_info", query, rows, rows.height)
+    hint = (
+        "The report of a single trace adds its timeline, chunks, workers, failures and "
+        "profile; the last column contains the command that writes it."
     )
-    columns = (
-        Field("trace", "trace"),
-        Field("recorded", "recorded from"),
-        Field("dask_version", "dask"),
-        Field("python_version", "Python"),
-        Field("recorder_version", "roast"),
-        Field("records", "records", "count"),
-        Field("command", "command for its report"),
-    )
-    return Section(
-        "traces",
-        "Traces",
-        "Traces",
-        sentences=(_REPORT_HINT,),
-        tables=(_table(comparison, "traces", "Traces", listing, columns),),
-    )
+    table = _table(comparison, "traces", "Traces", listing, _TRACES)
+    return Section("traces", "Traces", "Traces", sentences=(hint,), tables=(table,))
 
 
 def _plot(
     comparison: Comparison,
+    figure: Figure,
     name: str,
     title: str,
-    kind: str,
-    figure: Figure,
+    mark: str,
     query: str,
     view: str,
 ) -> Plot:
-    return plot_of(
+    return Plot(
         figure,
         name=name,
         title=title,
-        description=f"{title}: {kind}, on the same axes, for "
+        description=f"{title}: one {mark} per trace, on the same axes, for "
         f"{q.counted(len(comparison.traces), 'trace')}.",
         query=query,
         command=_view_command(comparison, view),
@@ -346,6 +320,10 @@ def _table(
         command=_view_command(comparison, listing.view),
         chosen="those that differ most",
     )
+
+
+def _heading(trace: TraceTotals) -> str:
+    return shortened(visible(trace.short_label), 32)
 
 
 def _view_command(comparison: Comparison, view: str) -> str:

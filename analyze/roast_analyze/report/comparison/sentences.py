@@ -12,13 +12,14 @@ from roast_analyze.report.comparison.data import DIFFERENCE, TRACE_LIMIT, second
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from roast_analyze.report.comparison.data import Comparison, TraceTotals
+    from roast_analyze.report.comparison.data import Comparison
     from roast_analyze.report.listing import Listing
 
 #: Most traces that a sentence names.
 _NAMED: Final = 4
+
+#: A trace's label, a quantity of it, and the text of the quantity.
+_Value = tuple[str, float, str]
 
 
 def trace_label(label: str) -> str:
@@ -28,42 +29,37 @@ def trace_label(label: str) -> str:
 
 def verdict(comparison: Comparison) -> str:
     """Compare the longest trace with the shortest; of two traces, the second with the first."""
-    traces = comparison.traces
-    if len(traces) == 2:
-        first, second = traces
-        return (
-            f"{trace_label(second.label)} took {q.seconds(second.wall_seconds)}, "
-            f"{_times_as(second.wall_seconds, first.wall_seconds, 'long')} "
-            f"{trace_label(first.label)} ({q.seconds(first.wall_seconds)})."
+    walls = [
+        (trace.label, trace.wall_seconds, q.seconds(trace.wall_seconds))
+        for trace in comparison.traces
+    ]
+    if len(walls) == 2:
+        short, long = walls
+        start = f"{trace_label(long[0])} took {long[2]}, "
+    else:
+        short, long = _extremes(walls)
+        start = (
+            f"Of {q.count(len(walls))} traces, {trace_label(long[0])} took the longest, "
+            f"{long[2]}: "
         )
-    shortest, longest = _extremes(traces, lambda trace: trace.wall_seconds)
-    return (
-        f"Of {q.count(len(traces))} traces, {trace_label(longest.label)} took the longest, "
-        f"{q.seconds(longest.wall_seconds)}: "
-        f"{_times_as(longest.wall_seconds, shortest.wall_seconds, 'long')} "
-        f"{trace_label(shortest.label)} ({q.seconds(shortest.wall_seconds)})."
-    )
+    return f"{start}{_times_as(long, short, 'long')}."
 
 
 def core_time(comparison: Comparison) -> str:
     """Compare CPU utilization, and compute time whose result was discarded."""
-    known = [t for t in comparison.traces if t.run.core_efficiency is not None]
-    if not known:
+    used, wasted = [], []
+    for trace in comparison.traces:
+        utilization, discarded = trace.run.core_efficiency, trace.time_spent.wasted_seconds
+        if utilization is None:
+            continue
+        used.append((trace.label, utilization, q.share(utilization)))
+        if discarded:
+            wasted.append((trace.label, discarded, q.seconds(discarded)))
+    if not used:
         return "No worker was recorded in any trace, so that CPU utilization is unknown."
-
-    def utilization(trace: TraceTotals) -> float:
-        return trace.run.core_efficiency or 0.0
-
-    def discarded(trace: TraceTotals) -> float:
-        return trace.time_spent.wasted_seconds
-
-    text = (
-        f"CPU utilization was {_each(known, utilization, lambda t: q.share(utilization(t)))}."
-    )
-    wasted = [t for t in known if discarded(t)]
+    text = f"CPU utilization was {_each(used)}."
     if wasted:
-        seconds = _each(wasted, discarded, lambda t: q.seconds(discarded(t)))
-        text += f" Attempts with discarded results computed for {seconds}."
+        text += f" Attempts with discarded results computed for {_each(wasted)}."
     return text
 
 
@@ -86,67 +82,61 @@ def left_out(comparison: Comparison) -> str:
 
 
 def over_time(comparison: Comparison, *, with_limit: bool) -> str:
-    """Describe the figures and the average number of threads that computed.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    with_limit : bool
-        Whether the memory limit is drawn.
-    """
+    """Describe the figures, with the memory limit or without, and compare the threads."""
     text = (
         "Each row is a trace, all on the same axes; time starts at zero for each. Dotted "
         f"lines: threads{' and memory limit' if with_limit else ''}."
     )
-    ran = [t for t in comparison.traces if t.run.busy_seconds and t.run.compute_seconds]
-    if ran:
-
-        def computing(trace: TraceTotals) -> float:
-            return (trace.run.compute_seconds or 0.0) / (trace.run.busy_seconds or 1.0)
-
-        def of_threads(trace: TraceTotals) -> str:
-            return f"{q.number(computing(trace))} of {q.count(trace.run.peak_nthreads)}"
-
+    computing = []
+    for trace in comparison.traces:
+        run = trace.run
+        if run.busy_seconds and run.compute_seconds:
+            average = run.compute_seconds / run.busy_seconds
+            words = f"{q.number(average)} of {q.count(run.peak_nthreads)}"
+            computing.append((trace.label, average, words))
+    if computing:
         text += (
             " Average number of threads that computed, from the first task to the last: "
-            f"{_each(ran, computing, of_threads)}."
+            f"{_each(computing)}."
         )
     return text
 
 
 def memory(comparison: Comparison) -> str:
     """Compare the highest with the lowest peak memory; empty if they are unknown."""
-    known = [t for t in comparison.traces if t.run.peak_memory_bytes]
-    if len(known) < 2:
+    peaks = [
+        (trace.label, float(peak), q.byte_size(peak))
+        for trace in comparison.traces
+        if (peak := trace.run.peak_memory_bytes)
+    ]
+    if len(peaks) < 2:
         return ""
-    least, most = _extremes(known, lambda trace: trace.run.peak_memory_bytes or 0)
-    high, low = most.run.peak_memory_bytes or 0, least.run.peak_memory_bytes or 0
+    low, high = _extremes(peaks)
     return (
-        f"{trace_label(most.label)} had the highest peak memory, {q.byte_size(high)}: "
-        f"{_times_as(high, low, 'much')} {trace_label(least.label)} ({q.byte_size(low)})."
+        f"{trace_label(high[0])} had the highest peak memory, {high[2]}: "
+        f"{_times_as(high, low, 'much')}."
     )
 
 
-def difference(comparison: Comparison, listing: Listing, noun: str, plural: str) -> str:
+def difference(comparison: Comparison, listing: Listing, noun: str) -> str:
     """Name the prefix, dataset or file with the largest difference to the first trace."""
-    if listing.total == 0:
-        return ""
     row = listing.rows.row(0, named=True)
     change = row[DIFFERENCE]
     if not change:
         return f"The compute time by {noun} is the same in all traces."
-    first, *others = [trace.label for trace in comparison.traces]
-    before = row[seconds_in(first)] or 0.0
+    first, *others = comparison.labels
+    seconds = {label: row[seconds_in(label)] for label in comparison.labels}
     other = min(
-        others, key=lambda label: abs((row[seconds_in(label)] or 0.0) - before - change)
+        others,
+        key=lambda label: abs((seconds[label] or 0.0) - (seconds[first] or 0.0) - change),
     )
     name = shortened(visible(str(next(iter(row.values())) or f"(no {noun})")), 80)
     amounts = [
-        f"{'none' if row[seconds_in(label)] is None else q.seconds(row[seconds_in(label)])} in "
+        f"{'none' if seconds[label] is None else q.seconds(seconds[label])} in "
         f"{trace_label(label)}"
         for label in (other, first)
     ]
-    return f"Of the {plural}, {name} differs most in compute time: {', '.join(amounts)}."
+    return f"Of the {listing.view}, {name} differs most in compute time: {', '.join(amounts)}."
 
 
 def facts(comparison: Comparison) -> str:
@@ -158,7 +148,7 @@ def facts(comparison: Comparison) -> str:
     if not differing:
         facts = q.counted(same, "recorded fact")
         return f"{facts} {about} {'is' if same == 1 else 'are'} the same in all traces."
-    sections = list(dict.fromkeys(comparison.facts.rows["section"]))
+    sections = comparison.facts.rows["section"].unique(maintain_order=True)
     where = _series([shortened(visible(section), 40) for section in sections])
     facts = q.counted(differing, "recorded fact")
     return (
@@ -168,34 +158,27 @@ def facts(comparison: Comparison) -> str:
     )
 
 
-def _times_as(value: float, other: float, adverb: str) -> str:
-    if not other:
-        return f"not as {adverb} as"
-    ratio = value / other
-    if 0.995 <= ratio < 1.005:
-        return f"as {adverb} as"
-    return f"{q.number(ratio)} times as {adverb} as"
+def _times_as(high: _Value, low: _Value, adverb: str) -> str:
+    """Compare a value with another, such as: 2 times as long as a (5 s)."""
+    times = "not "
+    if low[1]:
+        ratio = high[1] / low[1]
+        times = "" if 0.995 <= ratio < 1.005 else f"{q.number(ratio)} times "
+    return f"{times}as {adverb} as {trace_label(low[0])} ({low[2]})"
 
 
-def _extremes(
-    traces: Sequence[TraceTotals], value: Callable[[TraceTotals], float]
-) -> tuple[TraceTotals, TraceTotals]:
-    return min(traces, key=value), max(traces, key=value)
-
-
-def _each(
-    traces: Sequence[TraceTotals],
-    value: Callable[[TraceTotals], float],
-    text: Callable[[TraceTotals], str],
-) -> str:
+def _each(values: list[_Value]) -> str:
     """Describe a value in each of a few traces; of many, its minimum and maximum."""
-    if len(traces) <= _NAMED:
-        return _series([f"{text(t)} in {trace_label(t.label)}" for t in traces])
-    low, high = _extremes(traces, value)
-    least, most = text(low), text(high)
-    if least == most:
-        return f"{least} in each of {q.count(len(traces))} traces"
-    return f"{least} in {trace_label(low.label)} to {most} in {trace_label(high.label)}"
+    if len(values) <= _NAMED:
+        return _series([f"{text} in {trace_label(label)}" for label, _, text in values])
+    low, high = _extremes(values)
+    if low[2] == high[2]:
+        return f"{low[2]} in each of {q.count(len(values))} traces"
+    return f"{low[2]} in {trace_label(low[0])} to {high[2]} in {trace_label(high[0])}"
+
+
+def _extremes(values: list[_Value]) -> tuple[_Value, _Value]:
+    return min(values, key=lambda value: value[1]), max(values, key=lambda value: value[1])
 
 
 def _series(parts: list[str]) -> str:

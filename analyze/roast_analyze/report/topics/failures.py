@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -13,7 +13,7 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.section import Section
 from roast_analyze.report.tables import Field
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -31,7 +31,8 @@ PAYLOAD_CHARACTERS: Final = 240
 _FAILURE_COLUMNS: Final = (
     Field("t", "time", "since"),
     Field("what", "failure", "outcome"),
-    Field("exception", "exception"),
+    Field("cause", "exception"),
+    Field("exception", "raised as"),
     Field("detail", "detail"),
     Field("worker", "worker"),
     Field("prefix", "prefix"),
@@ -67,32 +68,25 @@ def query(trace: Session) -> Failures:
         f"CASE WHEN length(traceback) > {TRACEBACK_CHARACTERS} "
         f"THEN '…' || right(traceback, {TRACEBACK_CHARACTERS - 1}) ELSE traceback END"
     )
+    failures = (
+        "SELECT t, what, prefix, key, attempt, worker, "
+        f"{beginning('cause', EXCEPTION_CHARACTERS)} AS cause, "
+        f"{beginning('nullif(exception, cause)', EXCEPTION_CHARACTERS)} AS exception, detail, "
+        f"{end} AS traceback FROM failures"
+    )
+    events = (
+        "SELECT t, topic, worker, "
+        f"{beginning('payload::VARCHAR', PAYLOAD_CHARACTERS)} AS payload FROM events"
+    )
+    topics = (
+        "SELECT topic, count(*) AS events, min(t) AS first_t, max(t) AS last_t FROM events "
+        "GROUP BY topic"
+    )
+    by_time = "t, key NULLS LAST, attempt, worker"
     return Failures(
-        failures=list_query(
-            trace,
-            "failures",
-            "SELECT t, what, prefix, key, attempt, worker, "
-            f"{beginning('exception', EXCEPTION_CHARACTERS)} AS exception, detail, "
-            f"{end} AS traceback FROM failures",
-            "t, key NULLS LAST, attempt, worker",
-            FAILURE_ROWS,
-        ),
-        events=list_query(
-            trace,
-            "events",
-            "SELECT t, topic, worker, "
-            f"{beginning('payload::VARCHAR', PAYLOAD_CHARACTERS)} AS payload FROM events",
-            "t, topic, worker, payload",
-            EVENT_ROWS,
-        ),
-        topics=list_query(
-            trace,
-            "events",
-            "SELECT topic, count(*) AS events, min(t) AS first_t, max(t) AS last_t FROM events "
-            "GROUP BY topic",
-            "events DESC, topic",
-            TOPIC_ROWS,
-        ),
+        list_query(trace, "failures", failures, by_time, FAILURE_ROWS),
+        list_query(trace, "events", events, "t, topic, worker, payload", EVENT_ROWS),
+        list_query(trace, "events", topics, "events DESC, topic", TOPIC_ROWS),
     )
 
 
@@ -110,13 +104,9 @@ def section(found: Failures, context: Context) -> Section:
     tables = []
     if found.failures.total:
         failures = context.table(
-            "failures",
-            "Failures",
-            found.failures,
-            _FAILURE_COLUMNS,
-            chosen="the first",
-            expandable=("exception", "traceback"),
-        )
+            "failures", "Failures", found.failures, _FAILURE_COLUMNS,
+            chosen="the first", expandable=("cause", "traceback"),
+        )  # fmt: skip
         tables.append(failures)
     if found.events.total:
         sentences.append(
@@ -124,21 +114,20 @@ def section(found: Failures, context: Context) -> Section:
             "the scheduler, the workers, the client or your code, in "
             f"{q.counted(found.topics.total, 'topic')}."
         )
-        tables += [
-            context.table(
-                "topics", "Events by topic", found.topics, _TOPIC_COLUMNS,
-                chosen="those with the most events",
-            ),
-            context.table("events", "Events", found.events, _EVENT_COLUMNS, chosen="the first"),
-        ]  # fmt: skip
+        topics = context.table(
+            "topics", "Events by topic", found.topics, _TOPIC_COLUMNS,
+            chosen="those with the most events",
+        )  # fmt: skip
+        events = context.table(
+            "events", "Events", found.events, _EVENT_COLUMNS, chosen="the first"
+        )
+        tables += topics, events
     else:
         sentences.append(
             "No Dask event was recorded: there was none, or the settings excluded events."
         )
-    return replace(
-        Section("failures", "Failures and events", "Failures"),
-        sentences=tuple(sentences),
-        tables=tuple(tables),
+    return Section(
+        "failures", "Failures and events", "Failures", tuple(sentences), tables=tuple(tables)
     )
 
 
@@ -146,29 +135,30 @@ def _failures(failures: Listing) -> str:
     """Count the failures by kind, and quote the most frequent exception."""
     if failures.total == 0:
         return "No attempt failed and no worker was lost."
-    counts = failures.rows["what"].value_counts().sort("count", "what", descending=True)
+    rows = failures.rows
+    counts = rows["what"].value_counts().sort("count", "what", descending=True)
     kinds = ", ".join(f"{n:,} × {visible(str(kind))}" for kind, n in counts.iter_rows())
-    shown = failures.rows.height
-    some = "" if failures.total == shown else f" among the first {q.count(shown)}"
+    some = f" among the first {q.count(rows.height)}" if failures.total > rows.height else ""
     text = f"{q.counted(failures.total, 'failure')}; by kind{some}: {kinds}."
-    return text + _most_frequent(failures.rows["exception"].drop_nulls())
-
-
-def _most_frequent(exceptions: pl.Series) -> str:
-    """Quote the most frequent exception; exceptions that differ in numbers are one."""
-    kinds = (
+    exceptions = rows["cause"].drop_nulls()
+    if exceptions.is_empty():
+        return text
+    # Exceptions that differ in numbers are one.
+    number = "0x[0-9a-f]+|[0-9]+"
+    same = (
         exceptions.to_frame("text")
-        .with_columns(pl.col("text").str.replace_all("0x[0-9a-f]+|[0-9]+", "#").alias("kind"))
-        .group_by("kind", maintain_order=True)
+        .group_by(
+            pl.col("text").str.replace_all(number, "#").alias("kind"), maintain_order=True
+        )
         .agg(pl.len().alias("count"), pl.col("text").first())
         .sort("count", descending=True, maintain_order=True)
     )
-    if kinds.is_empty():
-        return ""
-    _, count, text = kinds.row(0)
-    lead = f"Most frequent ({count:,} ×)" if kinds.height > 1 else "All have the same exception"
+    _, count, quoted = same.row(0)
     if exceptions.len() == 1:
         lead = "Exception"
-    elif exceptions.n_unique() > 1 and kinds.height == 1:
-        lead = "All have the same exception, except for numbers"
-    return f" {lead}: {shortened(' '.join(visible(text).split()), 160)}"
+    elif same.height > 1:
+        lead = f"Most frequent ({count:,} ×)"
+    else:
+        numbers = ", except for numbers" if exceptions.n_unique() > 1 else ""
+        lead = f"All have the same exception{numbers}"
+    return f"{text} {lead}: {one_line(quoted, 160)}"

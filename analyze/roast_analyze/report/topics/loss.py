@@ -34,12 +34,13 @@ def query(trace: Session) -> Listing:
 def section(loss: Listing, context: Context) -> Section:
     """Build the section."""
     section = Section("loss", "Lost records", "Loss")
+    text = completeness(loss, context)
     if loss.total == 0:
-        return replace(section, empty=completeness(loss, context))
+        return replace(section, empty=text)
     table = context.table(
         "loss", "Reasons for loss", loss, _COLUMNS, chosen="those with the most records"
     )
-    return replace(section, sentences=(completeness(loss, context),), tables=(table,))
+    return replace(section, sentences=(text,), tables=(table,))
 
 
 def completeness(loss: Listing, context: Context) -> str:

@@ -9,13 +9,12 @@ import polars as pl
 
 from roast_analyze.figures import samples
 from roast_analyze.report import quantities as q
-from roast_analyze.report.plots import plot_of
+from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
 from roast_analyze.report.topics import transfers as transfer_topic
 
 if TYPE_CHECKING:
     from roast_analyze.report.context import Context
-    from roast_analyze.report.plots import Plot
     from roast_analyze.report.topics.transfers import Transfers
 
 _SAMPLE_HINT: Final = (
@@ -26,20 +25,15 @@ _SAMPLE_HINT: Final = (
 def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> Section:
     """Build the section; ``prefixes`` contains prefix and transfer_seconds."""
     section = Section("memory", "Memory and data transfers", "Memory")
-    is_sampled = not context.cluster_samples.is_empty()
-    if not is_sampled and not transfers.count:
-        return replace(section, empty=_not_sampled(context), hint=_SAMPLE_HINT)
-    sentences = [
-        _memory(context) if is_sampled else _not_sampled(context).removesuffix(":") + ".",
-        transfer_topic.sentence(transfers, prefixes),
-    ]
-    plots: tuple[Plot, ...] = ()
-    if is_sampled:
-        memory = samples.memory(
-            context.cluster_samples, context.worker_samples, context.worker_names, context.axis
-        )
-        plot = plot_of(
-            memory,
+    about_transfers = transfer_topic.sentence(transfers, prefixes)
+    if not context.cluster_samples.is_empty():
+        plot = Plot(
+            samples.memory(
+                context.cluster_samples,
+                context.worker_samples,
+                context.worker_names,
+                context.axis,
+            ),
             name="memory",
             title="Memory over time",
             description="Memory over time: of the cluster above, stacked as stored results, "
@@ -47,16 +41,26 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
             query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
             command=context.view_command("worker_samples"),
         )
-        plots = (plot,)
-    section = replace(section, sentences=tuple(sentences), plots=plots)
+        section = replace(section, sentences=(_memory(context), about_transfers), plots=(plot,))
+    else:
+        interval = q.seconds(context.recording.sample_interval_seconds or 1.0)
+        reason = (
+            "No worker was sampled: there was none, or the recording was shorter than the "
+            f"sample interval ({interval}). To sample more often"
+        )
+        if not transfers.count:
+            return replace(section, empty=f"{reason}:", hint=_SAMPLE_HINT)
+        section = replace(section, sentences=(f"{reason}.", about_transfers))
     return transfer_topic.extend(section, transfers, context) if transfers.count else section
 
 
 def _memory(context: Context) -> str:
     """Describe the peak memory, its distance to the limit, and spilling."""
     cluster, workers = context.cluster_samples, context.worker_samples
-    limit = q.as_float(cluster["memory_limit_bytes"].max())
-    peak = q.as_float(cluster["memory_bytes"].max())
+    peak, limit, spilled = (
+        q.as_float(cluster[name].max())
+        for name in ("memory_bytes", "memory_limit_bytes", "spilled_bytes")
+    )
     text = f"Peak memory of all workers was {q.byte_size(peak)}"
     text += f" of {q.byte_size(limit)}." if limit else "; no limit is set."
     shares = workers.filter(pl.col("memory_limit_bytes") > 0).select(
@@ -65,20 +69,10 @@ def _memory(context: Context) -> str:
     share = q.as_float(shares.to_series().max())
     if share is not None:
         text += f" The fullest worker reached {q.share(share)} of its limit."
-    spilled = q.as_float(cluster["spilled_bytes"].max())
-    text += (
-        f" At most {q.byte_size(spilled)} were spilled to disk."
-        if spilled
-        else " Nothing was spilled to disk."
-    )
+    if spilled:
+        text += f" At most {q.byte_size(spilled)} were spilled to disk."
+    else:
+        text += " Nothing was spilled to disk."
     if limit and not samples.limit_fits(cluster):
         text += " The limit is far above the curves and is not drawn."
     return text
-
-
-def _not_sampled(context: Context) -> str:
-    interval = q.seconds(context.recording.sample_interval_seconds or 1.0)
-    return (
-        "No worker was sampled: there was none, or the recording was shorter than the sample "
-        f"interval ({interval}). To sample more often:"
-    )

@@ -12,13 +12,16 @@ from plotly.graph_objects import Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.report import quantities as q
-from roast_analyze.report.plots import plot_of
+from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
 
 if TYPE_CHECKING:
     from roast_analyze.figures.layout import TimeAxis
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
+
+#: With more idle threads than this, ready tasks do not wait for a free thread.
+IDLE_SHARE: Final = 0.2
 
 #: What happened at the very end belongs to the last bucket.
 _BUCKET: Final = "least(floor(({t} - $begin_t) / $width)::BIGINT, $last) AS bucket"
@@ -51,59 +54,43 @@ _SETTINGS: Final = (
 
 @dataclass(frozen=True)
 class SchedulerLoad:
-    """Load of the scheduler over time.
+    """Load of the scheduler over time."""
 
-    Parameters
-    ----------
-    load : polars.DataFrame
-        One row per bucket of view ``concurrency``: t, seconds, ready (tasks without a free
-        thread), waiting (for dependencies), transitions_per_second, slowest_loop_seconds
-        (longest interval of a worker's event loop), batches, tasks, stolen.
-    batches, tasks, largest : int
-        Batches in which new tasks were submitted (a graph is one), their tasks, and the tasks
-        of the largest batch.
-    stolen, too_late : int
-        Tasks that idle workers stole, and requests for tasks that had begun or were gone.
-    stealing : bool or None
-        Whether work stealing was enabled; None if it was not recorded.
-    has_events : bool
-        Whether Dask's events were recorded, which stealing is counted from.
-    """
-
+    #: One row per bucket of view ``concurrency``: t, seconds, ready (tasks that are not
+    #: computed yet), waiting (for dependencies), executing, nthreads, transitions_per_second,
+    #: slowest_loop_seconds (longest interval of a worker's event loop), batches, tasks,
+    #: stolen.
     load: pl.DataFrame
+    #: Batches in which new tasks were submitted (a graph is one), their tasks, and the tasks
+    #: of the largest batch.
     batches: int
     tasks: int
     largest: int
+    #: Tasks that idle workers stole, and requests for tasks that had begun or were gone.
     stolen: int
     too_late: int
+    #: Whether work stealing was enabled; None if it was not recorded.
     stealing: bool | None
+    #: Whether Dask's events were recorded, which stealing is counted from.
     has_events: bool
 
 
 def query(trace: Session, context: Context) -> SchedulerLoad:
     """Query the load of the scheduler."""
-    buckets = context.buckets.parameters
     transitions, loops, batches, steals = (
-        trace.sql(text, buckets).pl() for text in (_TRANSITIONS, _LOOPS, _BATCHES, _STEALS)
+        trace.sql(text, context.buckets).pl()
+        for text in (_TRANSITIONS, _LOOPS, _BATCHES, _STEALS)
     )
     has_events, stealing = trace.sql(_SETTINGS).fetchall()[0]
-    load = (
-        context.load.select("t", "seconds", "ready", "waiting")
-        .with_columns(pl.int_range(pl.len()).alias("bucket"))
-        .join(transitions, on="bucket", how="left")
-        .join(loops, on="bucket", how="left")
-        .join(batches, on="bucket", how="left")
-        .join(steals, on="bucket", how="left")
-        .sort("t")
-        .with_columns(
-            (pl.col("transitions").fill_null(0) / pl.col("seconds")).alias(
-                "transitions_per_second"
-            ),
-            pl.col("batches", "tasks", "stolen").fill_null(0),
-        )
-    )
+    columns = ("t", "seconds", "ready", "waiting", "executing", "nthreads")
+    load = context.load.select(columns).with_row_index("bucket")
+    for found in (transitions, loops, batches, steals):
+        load = load.join(found, on="bucket", how="left", maintain_order="left")
+    per_second = pl.col("transitions").fill_null(0) / pl.col("seconds")
     return SchedulerLoad(
-        load=load,
+        load=load.with_columns(
+            pl.col("batches", "tasks", "stolen").fill_null(0), transitions_per_second=per_second
+        ),
         batches=int(batches["batches"].sum()),
         tasks=int(batches["tasks"].sum()),
         largest=int(batches["largest"].fill_null(0).max() or 0),
@@ -128,7 +115,7 @@ def section(found: SchedulerLoad, context: Context) -> Section:
             empty="No transition was recorded: there was no scheduler, it had no tasks, or the "
             "settings excluded transitions.",
         )
-    plot = plot_of(
+    plot = Plot(
         figure(load, context.axis),
         name="scheduler",
         title="Scheduler load",
@@ -142,7 +129,7 @@ def section(found: SchedulerLoad, context: Context) -> Section:
     plots = [plot]
     if found.tasks:
         stolen = f", and {q.counted(found.stolen, 'stolen task')}" if found.stolen else ""
-        submissions = plot_of(
+        submissions = Plot(
             submission_figure(load, context.axis),
             name="submissions",
             title="Task submissions",
@@ -153,8 +140,25 @@ def section(found: SchedulerLoad, context: Context) -> Section:
             command=context.view_command("tasks"),
         )
         plots.append(submissions)
-    sentences = (_load(load), _submissions(found), _stealing(found))
-    return replace(section, sentences=tuple(filter(None, sentences)), plots=tuple(plots))
+    sentences = (_load(load), *_submissions(found))
+    return replace(section, sentences=sentences, plots=tuple(plots))
+
+
+def _waiting(load: pl.DataFrame) -> str:
+    """Count the ready tasks at most, and name what they waited for."""
+    ready, executing, nthreads = (
+        load.sort("ready", descending=True, nulls_last=True, maintain_order=True)
+        .select("ready", "executing", "nthreads")
+        .row(0)
+    )
+    tasks = q.counted(round(ready), "ready task")
+    idle = 1 - executing / nthreads if nthreads else 0.0
+    if idle < IDLE_SHARE:
+        return f"Up to {tasks} waited for a free thread."
+    return (
+        f"Up to {tasks} waited, while {q.share(idle)} of the threads computed nothing: they "
+        "waited for the scheduler or for their inputs, not for a free thread."
+    )
 
 
 def _load(load: pl.DataFrame) -> str:
@@ -165,9 +169,8 @@ def _load(load: pl.DataFrame) -> str:
     sentences = [
         f"The scheduler made {total}, at most {peak} within {q.seconds(load['seconds'][0])}."
     ]
-    if ready := q.as_float(load["ready"].max()):
-        tasks = q.counted(round(ready), "ready task")
-        sentences.append(f"Up to {tasks} waited for a free thread.")
+    if q.as_float(load["ready"].max()):
+        sentences.append(_waiting(load))
     if loop := q.as_float(load["slowest_loop_seconds"].max()):
         sentences.append(
             f"The slowest event loop of a worker took {q.seconds(loop)} per iteration "
@@ -176,84 +179,58 @@ def _load(load: pl.DataFrame) -> str:
     return " ".join(sentences)
 
 
-def _submissions(found: SchedulerLoad) -> str:
-    if not found.tasks:
-        return ""
-    tasks = q.counted(found.tasks, "task was submitted", "tasks were submitted")
-    if found.batches == 1:
-        return f"{tasks} in one batch."
-    return (
-        f"{tasks} in {q.count(found.batches)} batches, such as graphs; the largest had "
-        f"{q.counted(found.largest, 'task')}."
-    )
-
-
-def _stealing(found: SchedulerLoad) -> str:
-    """Count the stolen tasks; empty if that is unknown."""
+def _submissions(found: SchedulerLoad) -> list[str]:
+    """Count submitted and stolen tasks, as far as these are known."""
+    sentences = []
+    if found.tasks:
+        tasks = q.counted(found.tasks, "task was submitted", "tasks were submitted")
+        largest = q.counted(found.largest, "task")
+        batches = f"{q.count(found.batches)} batches, such as graphs; the largest had {largest}"
+        sentences.append(f"{tasks} in {'one batch' if found.batches == 1 else batches}.")
     if found.stealing is False and not found.stolen:
-        return "Work stealing was disabled."
-    if not found.has_events:
-        return ""
-    if not found.stolen and not found.too_late:
-        return "No task was stolen."
-    late = ""
-    if found.too_late:
-        late = f"; {q.counted(found.too_late, 'request')} came too late"
-    stolen = q.counted(found.stolen, "task was stolen", "tasks were stolen")
-    return f"{stolen} from busy workers by idle ones{late}."
+        sentences.append("Work stealing was disabled.")
+    elif found.has_events and not found.stolen and not found.too_late:
+        sentences.append("No task was stolen.")
+    elif found.has_events:
+        late = q.counted(found.too_late, "request")
+        stolen = q.counted(found.stolen, "task was stolen", "tasks were stolen")
+        sentences.append(
+            f"{stolen} from busy workers by idle ones"
+            + (f"; {late} came too late." if found.too_late else ".")
+        )
+    return sentences
 
 
 def figure(load: pl.DataFrame, axis: TimeAxis) -> Figure:
     """Draw transitions, waiting tasks and event loops: see :attr:`SchedulerLoad.load`."""
-    drawn = layout.empty_figure(
-        520,
-        xaxis=layout.axis(axis.title, range=axis.range, anchor="y"),
-        yaxis=layout.axis(
-            "event loop (s)", domain=[0, 0.24], rangemode="tozero", nticks=4, anchor="x"
-        ),
-        yaxis2=layout.axis(
-            "tasks", domain=[0.38, 0.62], rangemode="tozero", nticks=5, anchor="x"
-        ),
-        yaxis3=layout.axis(
-            "per second", domain=[0.76, 1], rangemode="tozero", nticks=5, anchor="x"
-        ),
-    )
+    drawn = layout.panels(axis, 520, "per second", "tasks", "event loop (s)")
+    drawn.update_layout(yaxis3_nticks=4)
     for column, words, color, yaxis in (
-        ("transitions_per_second", "transitions per second", palette.RANKED[0], "y3"),
+        ("transitions_per_second", "transitions per second", palette.RANKED[0], "y"),
         ("ready", "ready, no free thread", palette.RANKED[1], "y2"),
         ("waiting", "waiting for dependencies", palette.RANKED[4], "y2"),
-        ("slowest_loop_seconds", "slowest event loop of a worker", palette.RANKED[3], "y"),
+        ("slowest_loop_seconds", "slowest event loop of a worker", palette.RANKED[3], "y3"),
     ):
-        drawn.add_trace(
-            Scatter(
-                mode="lines",
-                # A value is that of the bucket that begins there.
-                line={"color": color, "width": 1.6, "shape": "hv"},
-                # Short runs have more buckets than samples.
-                connectgaps=True,
-                x=load.select(axis.place("t").round(3)).to_series().to_list(),
-                y=load[column].round(3).to_list(),
-                yaxis=yaxis,
-                name=words,
-                fill="tozeroy" if yaxis == "y3" else "none",
-                fillcolor=palette.AREA,
-                hovertemplate=f"%{{y:,.4~g}} {words}<extra></extra>",
-                meta=layout.columns(x=axis.column, y=column),
-            )
-        )
+        curve = layout.curve(
+            axis, load, column, words,
+            yaxis=yaxis,
+            # A value is that of the bucket that begins there.
+            line={"color": color, "width": 1.6, "shape": "hv"},
+            # Short runs have more buckets than samples.
+            connectgaps=True,
+            fill="tozeroy" if yaxis == "y" else "none",
+        )  # fmt: skip
+        drawn.add_trace(curve)
     return drawn
 
 
 def submission_figure(load: pl.DataFrame, axis: TimeAxis) -> Figure:
     """Draw submitted tasks, and stolen tasks below if there are any."""
-    has_stolen = bool(load["stolen"].sum())
-    drawn = layout.one_or_two_panels(
-        axis, (240, 400), "tasks", "stolen" if has_stolen else "", showlegend=has_stolen
-    )
-    drawn.add_trace(_stems(load, "tasks", "tasks submitted", palette.RANKED[0], axis, "y"))
-    if has_stolen:
-        drawn.add_trace(_stems(load, "stolen", "tasks stolen", palette.RANKED[3], axis, "y2"))
-    return drawn
+    stems = [_stems(load, "tasks", "tasks submitted", palette.RANKED[0], axis, "y")]
+    if not load["stolen"].sum():
+        return layout.panels(axis, 240, "tasks", showlegend=False).add_traces(stems)
+    stems.append(_stems(load, "stolen", "tasks stolen", palette.RANKED[3], axis, "y2"))
+    return layout.panels(axis, 400, "tasks", "stolen").add_traces(stems)
 
 
 def _stems(
@@ -262,23 +239,16 @@ def _stems(
     """Draw a stem for each bucket with tasks; a bar would be too thin to see."""
     shown = load.filter(pl.col(column) > 0)
     counts = shown[column].to_list()
+    # The stem is an error bar from the point down to zero.
+    down = {"type": "data", "symmetric": False, "array": [0] * len(counts), "width": 0}
     return Scatter(
         mode="markers",
-        x=shown.select(axis.place("t").round(3)).to_series().to_list(),
+        x=axis.places(shown),
         y=counts,
         yaxis=yaxis,
         name=words,
         marker={"color": color, "size": 7},
-        # The stem is an error bar from the point down to zero.
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": [0] * len(counts),
-            "arrayminus": counts,
-            "width": 0,
-            "thickness": 1.6,
-            "color": color,
-        },
+        error_y={**down, "arrayminus": counts, "thickness": 1.6, "color": color},
         cliponaxis=False,
         hovertemplate=f"%{{y:,}} {words}<extra></extra>",
         meta=layout.columns(x=axis.column, y=column),

@@ -16,7 +16,7 @@ from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label, worker_name
 from roast_analyze.report import quantities as q
 from roast_analyze.report.listing import Listing, list_frame
-from roast_analyze.report.plots import plot_of
+from roast_analyze.report.plots import Plot
 from roast_analyze.report.tables import Field
 from roast_analyze.safe_text import shortened, visible
 
@@ -47,14 +47,9 @@ _ORDER: Final = "bytes DESC NULLS LAST, seconds DESC, source, destination"
 _ROW_PX: Final = 16
 _LEAST_PX: Final = 110
 _AROUND_PX: Final = 130
-#: Units: size, least amount for which it is used, and name.
-_BYTES: Final = (
-    (1024.0**3, 1024.0**3, "GiB"),
-    (1024.0**2, 1024.0**2, "MiB"),
-    (1024.0, 1024.0, "KiB"),
-    (1.0, 0.0, "B"),
-)
-_SECONDS: Final = ((1.0, 1.0, "s"), (1e-3, 0.0, "ms"))
+#: Units: size and name, the largest first.
+_BYTES: Final = ((1024.0**3, "GiB"), (1024.0**2, "MiB"), (1024.0, "KiB"), (1.0, "B"))
+_SECONDS: Final = ((1.0, "s"), (1e-3, "ms"))
 #: Most columns with names below them: plotly would rotate more names.
 _NAMED_COLUMNS: Final = 8
 
@@ -69,29 +64,19 @@ _PAIRS: Final = (
 
 @dataclass(frozen=True)
 class Transfers:
-    """Data transfers between workers.
+    """Data transfers between workers."""
 
-    Parameters
-    ----------
-    recorded : bool
-        Whether transfers were recorded, so that their bytes are known.
-    count, bytes : int
-    seconds : float
-        Sum over all transfers, which can overlap.
-    pairs : Listing
-        source, destination, transfers, bytes, seconds; the largest first.
-    workers : polars.DataFrame
-        Rows of the map: see :func:`row_names`.
-    cells : polars.DataFrame
-        Cells of the map: from_row, to_row, transfers, bytes, seconds.
-    """
-
+    #: Whether transfers were recorded, so that their bytes are known.
     recorded: bool
     count: int
     bytes: int
+    #: Sum over all transfers, which can overlap.
     seconds: float
+    #: source, destination, transfers, bytes, seconds; the largest first.
     pairs: Listing
+    #: Rows of the map: see :func:`named_rows`.
     workers: pl.DataFrame
+    #: Cells of the map: from_row, to_row, transfers, bytes, seconds.
     cells: pl.DataFrame
 
 
@@ -102,13 +87,9 @@ def query(trace: Session, context: Context) -> Transfers:
     pairs = trace.sql(f"{text} ORDER BY {_ORDER}").pl()
     addresses = context.workers.select("worker", "name").unique("worker", maintain_order=True)
     rows = addresses.with_columns(map_row().alias("row"))
-    sources = rows.select(pl.col("worker").alias("source"), pl.col("row").alias("from_row"))
-    destinations = rows.select(
-        pl.col("worker").alias("destination"), pl.col("row").alias("to_row")
-    )
     cells = (
-        pairs.join(sources, on="source")
-        .join(destinations, on="destination")
+        pairs.join(rows.select(source="worker", from_row="row"), on="source")
+        .join(rows.select(destination="worker", to_row="row"), on="destination")
         .group_by("from_row", "to_row")
         .agg(pl.col("transfers", "bytes", "seconds").sum())
         .sort("from_row", "to_row")
@@ -176,7 +157,7 @@ def extend(section: Section, transfers: Transfers, context: Context) -> Section:
             f"Each of the {q.count(rows)} rows stands for several of the {q.count(total)} "
             "workers, in order."
         )
-    plot = plot_of(
+    plot = Plot(
         figure(transfers),
         name="movement",
         title="Transfers between workers",
@@ -194,44 +175,26 @@ def extend(section: Section, transfers: Transfers, context: Context) -> Section:
     return replace(section, plots=(*section.plots, plot), tables=(*section.tables, table))
 
 
-def row_names(workers: pl.DataFrame) -> dict[int, str]:
-    """Return the names of the rows of a map of workers.
-
-    Parameters
-    ----------
-    workers : polars.DataFrame
-        row; worker and name of its first worker; workers, the number of workers in it.
-    """
-    rows = workers.unique("row").sort("row").iter_rows(named=True)
-    return {
-        row["row"]: label(worker_name(row))
-        + (f" and {row['workers'] - 1} more" if row["workers"] > 1 else "")
-        for row in rows
-    }
-
-
 def figure(transfers: Transfers) -> Figure:
     """Draw a heatmap: a row for each source and a column for each destination.
 
     Colors show bytes if these were recorded, else seconds.
     """
-    names = row_names(transfers.workers)
-    rows = list(names)
-    column = "bytes" if transfers.recorded else "seconds"
-    values = {
-        (source, destination): value
-        for source, destination, value in transfers.cells.select(
-            "from_row", "to_row", column
-        ).iter_rows()
-    }
-    most = max(values.values(), default=0)
-    units = _BYTES if transfers.recorded else _SECONDS
-    divisor, unit = next((size, unit) for size, least, unit in units if most >= least)
-
-    def scaled(value: float | None) -> float | None:
-        return None if value is None else float(f"{value / divisor:.3g}")
-
-    ticks = {"tickmode": "array", "tickvals": rows, "ticktext": list(names.values())}
+    names = [
+        label(worker_name(row))
+        + (f" and {row['workers'] - 1} more" if row["workers"] > 1 else "")
+        for row in transfers.workers.iter_rows(named=True)
+    ]
+    column, units = ("bytes", _BYTES) if transfers.recorded else ("seconds", _SECONDS)
+    most = max(transfers.cells[column].drop_nulls(), default=0)
+    size, unit = next((each for each in units if most >= each[0]), units[-1])
+    values: list[list[float | None]] = [[None] * len(names) for _ in names]
+    for source, destination, value in transfers.cells.select(
+        "from_row", "to_row", column
+    ).iter_rows():
+        values[source][destination] = None if value is None else float(f"{value / size:.3g}")
+    places = list(range(len(names)))
+    ticks = {"tickmode": "array", "tickvals": places, "ticktext": names, "showgrid": False}
     named = len(names) <= _NAMED_COLUMNS
     drawn = layout.empty_figure(
         _AROUND_PX + max(_ROW_PX * len(names), _LEAST_PX),
@@ -240,35 +203,25 @@ def figure(transfers: Transfers) -> Figure:
             # Two or three columns across the whole page would look like bars.
             domain=[0, min(1, len(names) / _NAMED_COLUMNS)],
             showticklabels=named,
-            showgrid=False,
             **ticks,
         ),
-        yaxis=layout.axis("source", autorange="reversed", showgrid=False, **ticks),
+        yaxis=layout.axis("source", autorange="reversed", **ticks),
     )
     if not named:
         # Without tick labels plotly writes the title onto the map.
         drawn.update_layout(xaxis_title_standoff=28, margin_b=48)
-    drawn.add_trace(
+    above = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom"}
+    scale = {"tickvals": [0, most / size], "ticktext": ["0", f"{most / size:.3g} {unit}"]}
+    return drawn.add_trace(
         Heatmap(
-            z=[[scaled(values.get((source, to))) for to in rows] for source in rows],
-            x=rows,
-            y=rows,
+            z=values,
+            x=places,
+            y=places,
             zmin=0,
-            zmax=most / divisor or 1,
+            zmax=most / size or 1,
             colorscale=[[0, "rgba(0, 114, 178, 0.08)"], [1, palette.RANKED[0]]],
-            colorbar={
-                "orientation": "h",
-                "x": 0,
-                "xanchor": "left",
-                "y": 1,
-                "yanchor": "bottom",
-                "len": 0.25,
-                "thickness": 8,
-                "tickmode": "array",
-                "tickvals": [0, most / divisor],
-                "ticktext": ["0", f"{most / divisor:.3g} {unit}"],
-                "outlinewidth": 0,
-            },
+            colorbar={**above, "len": 0.25, "thickness": 8, "tickmode": "array", **scale,
+                      "outlinewidth": 0},
             hoverongaps=False,
             xgap=1,
             ygap=1,
@@ -276,5 +229,4 @@ def figure(transfers: Transfers) -> Figure:
             hovertemplate=f"%{{z:,.4~g}} {unit} from %{{y}} to %{{x}}<extra></extra>",
             meta=layout.columns(x="destination", y="source", z=f"{column}_in_{unit}"),
         )
-    )
-    return drawn
+    )  # fmt: skip

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from roast_analyze.report.run import Run
 
 _SPENT_QUERY: Final = (
-    "SELECT core_seconds, sum(task_runs.compute_seconds) FILTER (outcome = 'memory') "
-    "AS kept, sum(task_runs.compute_seconds) FILTER (outcome NOT IN ('memory', 'unfinished')) "
+    "SELECT core_seconds, sum(task_runs.compute_seconds) FILTER (task_runs.kept) AS kept, "
+    "sum(task_runs.compute_seconds) FILTER (NOT task_runs.kept AND outcome <> 'unfinished') "
     "AS wasted, sum(task_runs.compute_seconds) FILTER (outcome = 'unfinished') AS unfinished, "
     "sum(task_runs.transfer_seconds) AS transfer, sum(deserialize_seconds) AS "
     "deserialize, sum(disk_seconds) AS disk FROM run, task_runs GROUP BY core_seconds"
 )
 _SPENT_ON_CHUNKS_QUERY: Final = (
-    "SELECT core_seconds, sum(chunks.compute_seconds) FILTER (outcome = 'memory') AS kept, "
-    "sum(chunks.compute_seconds) FILTER (outcome NOT IN ('memory', 'unfinished')) AS wasted, "
+    "SELECT core_seconds, sum(chunks.compute_seconds) FILTER (chunks.kept) AS kept, "
+    "sum(chunks.compute_seconds) FILTER (NOT chunks.kept AND outcome <> 'unfinished') "
+    "AS wasted, "
     "sum(chunks.compute_seconds) FILTER (outcome = 'unfinished') AS unfinished "
     "FROM run, chunks GROUP BY core_seconds"
 )
@@ -122,24 +123,40 @@ def _summary(run: Run) -> str:
 def _outcome(run: Run) -> str:
     """Describe how busy the cores were and what failed."""
     failed = f"{failure_counts(run)}."
+    if run.unattempted:
+        failed += f" {unattempted_counts(run)}."
     if run.core_efficiency is None or not (run.task_runs or run.chunk_attempts):
         return failed
     return f"CPU utilization was {q.share(run.core_efficiency)}. {failed}"
 
 
 def failure_counts(run: Run) -> str:
-    """Count failed, retried, lost, unfinished and skipped attempts in words."""
+    """Count failed, retried, lost, unfinished and skipped attempts and files in words."""
     parts = [
         (run.erred, "task failed", "tasks failed"),
         (run.retried, "attempt failed and was retried", "attempts failed and were retried"),
         (run.lost, "attempt was lost with its worker", "attempts were lost with their workers"),
         (run.unfinished, "attempt did not finish", "attempts did not finish"),
         (run.skipped, "chunk was skipped", "chunks were skipped"),
+        (
+            run.skipped_files,
+            "file was skipped: its events are missing",
+            "files were skipped: their events are missing",
+        ),
     ]
     counts = [q.counted(n, one, many) for n, one, many in parts if n]
     if not counts:
         return "Nothing failed" if run.failures == 0 else q.counted(run.failures, "failure")
     return q.series(counts)
+
+
+def unattempted_counts(run: Run) -> str:
+    """Count the tasks that were never attempted, by reason, in words."""
+    tasks = q.counted(sum(run.unattempted.values()), "task was", "tasks were")
+    reasons = [f"{q.count(n)} {reason}" for reason, n in run.unattempted.items()]
+    if len(reasons) == 1:
+        return f"{tasks} never attempted ({next(iter(run.unattempted))})"
+    return f"{tasks} never attempted ({', '.join(reasons)})"
 
 
 def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:

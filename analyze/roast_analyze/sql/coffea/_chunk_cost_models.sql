@@ -1,14 +1,38 @@
 -- Needs: _chunks
--- Cost model of chunks by dataset: fixed time plus time per event. A least-squares line is
--- fitted, outliers are removed, and the line is fitted again. If the sizes are too similar to
--- determine the fixed time, the measured time to open a file replaces it.
+-- Cost model of chunks by dataset: fixed time plus time per event, a least-squares line. Chunks
+-- that ran while their process warmed up are left out, and after a first fit, outliers. The line
+-- is drawn only through sizes that differ by a factor of 2 or more: a line through similar sizes
+-- is extrapolated to size 0, where any trend of the run becomes a fixed time.
 CREATE TABLE _chunk_cost_models AS
 WITH results AS (
-    SELECT trace_id, dataset, events, compute_seconds AS seconds, open_seconds
+    SELECT trace_id, dataset, process, events, compute_seconds AS seconds, is_warming_up
     FROM _chunks
     WHERE is_first_result AND chunks_in_task = 1 AND events > 0 AND compute_seconds > 0
         -- Chunks cut off by a time range are excluded.
         AND compute_seconds = whole_seconds
+),
+-- At least three chunks are on either side of the middle (of logarithms): one odd chunk, such as
+-- the rest of a file, does not determine the line.
+sizes AS (
+    SELECT *, sqrt(min(events) OVER same * max(events) OVER same) AS middle
+    FROM results
+    WHERE NOT is_warming_up
+    WINDOW same AS (PARTITION BY trace_id, dataset)
+),
+spread AS (
+    SELECT trace_id, dataset
+    FROM sizes
+    GROUP BY trace_id, dataset
+    HAVING max(events) >= 2 * min(events)
+        AND least(count(*) FILTER (events < middle), count(*) FILTER (events > middle)) > 2
+),
+warm AS (
+    SELECT results.*
+    FROM results
+    INNER JOIN spread
+        ON results.trace_id = spread.trace_id
+        AND results.dataset IS NOT DISTINCT FROM spread.dataset
+    WHERE NOT results.is_warming_up
 ),
 rough AS (
     SELECT
@@ -18,19 +42,17 @@ rough AS (
         regr_slope(seconds, events) AS event_seconds,
         -- Smaller residuals are not outliers.
         0.01 * median(seconds) AS tolerance
-    FROM results
+    FROM warm
     GROUP BY trace_id, dataset
-    HAVING count(DISTINCT events) > 2
 ),
 residuals AS (
     SELECT
-        results.*,
+        warm.*,
         rough.tolerance,
-        results.seconds - rough.fixed_seconds - rough.event_seconds * results.events AS residual
-    FROM results
+        warm.seconds - rough.fixed_seconds - rough.event_seconds * warm.events AS residual
+    FROM warm
     INNER JOIN rough
-        ON results.trace_id = rough.trace_id
-        AND results.dataset IS NOT DISTINCT FROM rough.dataset
+        ON warm.trace_id = rough.trace_id AND warm.dataset IS NOT DISTINCT FROM rough.dataset
 ),
 near AS (
     SELECT
@@ -42,7 +64,7 @@ near AS (
     FROM residuals
     WINDOW same AS (PARTITION BY trace_id, dataset)
 ),
-kept AS (
+fitted AS (
     SELECT *
     FROM near
     WINDOW same AS (PARTITION BY trace_id, dataset)
@@ -53,7 +75,7 @@ line AS (
     SELECT
         trace_id,
         dataset,
-        count(*) AS chunks,
+        count(*) AS fitted_chunks,
         regr_intercept(seconds, events) AS line_fixed_seconds,
         regr_slope(seconds, events) AS line_event_seconds,
         regr_r2(seconds, events) AS r2,
@@ -67,84 +89,82 @@ line AS (
             / (count(*) - 2)
             * (1 / count(*) + regr_avgx(seconds, events) ** 2 / regr_sxx(seconds, events))
         ) AS fixed_error
-    FROM kept
+    FROM fitted
     GROUP BY trace_id, dataset
-    HAVING count(*) > 4 AND count(DISTINCT events) > 2
+    HAVING count(*) > 4 AND max(events) > min(events)
 ),
-opening AS (
+totals AS (
     SELECT
         trace_id,
         dataset,
-        count(*) AS chunks,
+        count(*) AS all_chunks,
+        count(*) FILTER (NOT is_warming_up) AS chunks,
         count(DISTINCT events) AS sizes,
+        count(DISTINCT process) AS processes,
+        min(events) AS smallest_chunk_events,
         median(events) AS median_events,
-        max(events) AS most_events,
-        sum(seconds) AS seconds,
-        CASE WHEN count(open_seconds) = count(*) THEN median(open_seconds) END AS open_seconds,
-        CASE
-            WHEN count(open_seconds) = count(*) THEN median((seconds - open_seconds) / events)
-        END AS open_event_seconds
+        max(events) AS largest_chunk_events,
+        sum(events) AS events,
+        sum(seconds) AS seconds
     FROM results
     GROUP BY trace_id, dataset
 ),
-chosen AS (
+judged AS (
     SELECT
-        opening.* EXCLUDE (open_event_seconds),
-        opening.chunks - line.chunks AS outliers,
+        totals.*,
+        totals.chunks - line.fitted_chunks AS outliers,
         line.line_fixed_seconds,
         line.fixed_error,
         line.line_event_seconds,
         line.r2,
         -- Upper bound of the fixed time.
         greatest(line_fixed_seconds, 0) + 2 * line.fixed_error AS fixed_bound,
-        -- Below this, the time of a chunk is considered independent of its number of events.
-        0.01 * opening.seconds / opening.chunks / opening.median_events AS least_event_seconds,
-        line_event_seconds > least_event_seconds AS grows,
-        CASE
-            WHEN grows AND line_fixed_seconds > 2 * line.fixed_error THEN 'fit'
-            -- A fixed time compatible with 0 and below 5 % is determined well enough, too.
-            WHEN grows
-                AND greatest(fixed_bound, -line_fixed_seconds)
-                    < 0.05 * line_event_seconds * opening.median_events THEN 'fit'
-            WHEN coalesce(line_fixed_seconds, 0) >= -2 * coalesce(line.fixed_error, 0)
-                AND opening.chunks > 4
-                AND open_event_seconds > least_event_seconds THEN 'opening'
-        END AS method,
-        CASE method
-            WHEN 'fit' THEN greatest(line_fixed_seconds, 0)
-            WHEN 'opening' THEN opening.open_seconds
-        END AS fixed_seconds,
-        CASE method
-            WHEN 'fit' THEN line_event_seconds
-            WHEN 'opening' THEN open_event_seconds
-        END AS event_seconds,
-        -- Fixed time used for min_events: its upper bound if it is compatible with 0.
-        CASE
-            WHEN method = 'fit' AND line_fixed_seconds <= 2 * line.fixed_error THEN fixed_bound
-            ELSE fixed_seconds
-        END AS burden_seconds
-    FROM opening
+        -- Below 1 % of the mean, the time of a chunk does not depend on its number of events.
+        line_event_seconds > 0.01 * totals.seconds / totals.all_chunks / totals.median_events
+            AS grows,
+        -- The fixed time is determined to within half of its value, or compatible with 0 and
+        -- below 5 % of a chunk.
+        coalesce(
+            grows AND (
+                line_fixed_seconds > 2 * line.fixed_error
+                OR greatest(fixed_bound, -line_fixed_seconds)
+                    < 0.05 * line_event_seconds * totals.median_events
+            ),
+            false
+        ) AS is_known
+    FROM totals
     LEFT JOIN line
-        ON opening.trace_id = line.trace_id
-        AND opening.dataset IS NOT DISTINCT FROM line.dataset
+        ON totals.trace_id = line.trace_id AND totals.dataset IS NOT DISTINCT FROM line.dataset
+),
+models AS (
+    SELECT
+        *,
+        CASE WHEN is_known THEN greatest(line_fixed_seconds, 0) END AS fixed_seconds,
+        CASE WHEN is_known THEN line_event_seconds END AS event_seconds,
+        -- Fixed time used for the recommendation: its upper bound if it is compatible with 0.
+        CASE
+            WHEN line_fixed_seconds <= 2 * fixed_error THEN fixed_bound
+            ELSE line_fixed_seconds
+        END AS burden_seconds
+    FROM judged
 ),
 errors AS (
     SELECT
         results.trace_id,
         results.dataset,
         median(
-            abs(results.seconds - chosen.fixed_seconds - chosen.event_seconds * results.events)
+            abs(results.seconds - models.fixed_seconds - models.event_seconds * results.events)
             / results.seconds
         ) AS relative_error
     FROM results
-    INNER JOIN chosen
-        ON results.trace_id = chosen.trace_id
-        AND results.dataset IS NOT DISTINCT FROM chosen.dataset
-    WHERE chosen.method IS NOT NULL
+    INNER JOIN models
+        ON results.trace_id = models.trace_id
+        AND results.dataset IS NOT DISTINCT FROM models.dataset
+    WHERE models.is_known AND NOT results.is_warming_up
     GROUP BY results.trace_id, results.dataset
 )
-SELECT chosen.*, errors.relative_error
-FROM chosen
+SELECT models.*, errors.relative_error
+FROM models
 LEFT JOIN errors
-    ON chosen.trace_id = errors.trace_id
-    AND chosen.dataset IS NOT DISTINCT FROM errors.dataset;
+    ON models.trace_id = errors.trace_id
+    AND models.dataset IS NOT DISTINCT FROM errors.dataset;

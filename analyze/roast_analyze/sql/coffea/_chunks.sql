@@ -207,8 +207,19 @@ SELECT
     -- A time range can cut it off.
     whole_seconds AS compute_seconds,
     CASE WHEN chunks_in_task = 1 THEN whole_seconds / nullif(events, 0) END AS event_seconds,
-    process.process
-FROM judged
+    process.process,
+    -- The first chunk of a process and those that began beside it also pay for imports and for
+    -- the first opening of a file. The next one on the same thread begins within 1 ms.
+    coalesce(
+        process.process IS NOT NULL
+        AND begin_t + 0.001 < first_value(begin_t + whole_seconds) OVER (
+            PARTITION BY process.process ORDER BY begin_t, judged.seq, start_t, part
+        ),
+        false
+    ) AS is_warming_up
+FROM (
+    SELECT *, coalesce(start_t, end_t - whole_seconds) AS begin_t FROM judged
+) AS judged
 ASOF LEFT JOIN _workers AS process
     ON judged.trace_id = process.trace_id
     AND judged.worker = process.worker

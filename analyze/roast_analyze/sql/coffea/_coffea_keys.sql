@@ -6,6 +6,7 @@ SELECT
     trace_id,
     key,
     CASE
+        WHEN bool_or(measured.until = 'metadata') THEN 'file metadata'
         WHEN bool_or(entry_start IS NOT NULL OR measured.events IS NOT NULL)
             OR NOT bool_or(run_id IS NULL) THEN 'chunk'
         ELSE 'file metadata'

@@ -3,7 +3,8 @@
 -- the time expected from its dataset and size is modeled as a file factor times a worker
 -- factor. The factors are found by alternately dividing by medians (Tukey's median polish of
 -- ratios). Factors that cannot be separated are 1: a file read by one worker, or a worker that
--- read one file.
+-- read one file. A busy machine makes all chunks of a period slow, so each chunk
+-- is first compared with those of other files that ran at the same time.
 CREATE TABLE _relative_duration AS
 WITH expected AS (
     SELECT
@@ -12,10 +13,14 @@ WITH expected AS (
         chunk.filename,
         chunk.treename,
         chunk.process,
+        -- Number of a time slot in which a thread processes about two chunks.
+        floor(
+            chunk.begin_t
+            / nullif(2 * median(chunk.whole_seconds) OVER (PARTITION BY chunk.trace_id), 0)
+        ) AS slot,
         chunk.whole_seconds / CASE
-            WHEN cost.method IS NULL
-                THEN chunk.events * median(chunk.event_seconds) OVER same_dataset
-            ELSE cost.fixed_seconds + cost.event_seconds * chunk.events
+            WHEN cost.is_known THEN cost.fixed_seconds + cost.event_seconds * chunk.events
+            ELSE chunk.events * median(chunk.event_seconds) OVER same_dataset
         END AS ratio
     FROM _chunks AS chunk
     LEFT JOIN _chunk_cost_models AS cost
@@ -24,10 +29,11 @@ WITH expected AS (
     WHERE chunk.event_seconds > 0 AND chunk.process IS NOT NULL
     WINDOW same_dataset AS (PARTITION BY chunk.trace_id, chunk.dataset)
 ),
-ratios AS (
+numbered AS (
     SELECT
         trace_id,
         process,
+        slot,
         dense_rank() OVER (ORDER BY trace_id, dataset, filename, treename) AS file,
         dense_rank() OVER (ORDER BY trace_id, dataset) AS of_dataset,
         ratio / median(ratio) OVER (PARTITION BY trace_id, dataset) AS ratio,
@@ -36,10 +42,36 @@ ratios AS (
         treename
     FROM expected
 ),
+-- The usual ratio in a slot is the median over its files; of an even number the lower one, so
+-- that of two files the faster one is the reference. A single file or a few chunks are none.
+slots AS (
+    SELECT
+        trace_id,
+        slot,
+        count(*) > 1 AND sum(chunks) > 5 AS is_comparable,
+        quantile_disc(ratio, 0.5) AS ratio
+    FROM (
+        SELECT trace_id, slot, file, median(ratio) AS ratio, count(*) AS chunks
+        FROM numbered
+        GROUP BY trace_id, slot, file
+    )
+    GROUP BY trace_id, slot
+),
+ratios AS (
+    SELECT
+        numbered.* REPLACE (
+            numbered.ratio / CASE WHEN slots.is_comparable THEN slots.ratio ELSE 1 END AS ratio
+        ),
+        NOT slots.is_comparable AS is_alone
+    FROM numbered
+    INNER JOIN slots
+        ON numbered.trace_id = slots.trace_id AND numbered.slot IS NOT DISTINCT FROM slots.slot
+),
 files AS (
     SELECT
         file,
         count(*) AS chunks,
+        avg(is_alone::INTEGER) > 0.5 AS is_alone,
         any_value(trace_id) AS trace_id,
         any_value(of_dataset) AS of_dataset,
         any_value(dataset) AS dataset,
@@ -109,6 +141,7 @@ separable AS (
         files.treename,
         NULL::BIGINT AS process,
         files.chunks,
+        files.is_alone,
         files_2.relative_duration / quantile_disc(files_2.relative_duration, 0.5)
             OVER (PARTITION BY files.of_dataset) AS relative_duration
     FROM files
@@ -121,18 +154,32 @@ separable AS (
         NULL,
         workers.process,
         workers.chunks,
+        false,
         workers_2.relative_duration / quantile_disc(workers_2.relative_duration, 0.5)
             OVER (PARTITION BY workers.trace_id) AS relative_duration
     FROM workers
     INNER JOIN workers_2 USING (process)
     QUALIFY count(*) OVER (PARTITION BY workers.trace_id) > 1
+),
+compared AS (
+    SELECT
+        separable.*,
+        -- The standard error of the median of normal values is 1.2533 times that of their mean.
+        1.2533 * noise.sigma / sqrt(chunks) AS log_error,
+        count(*) OVER peers AS peers,
+        1.4826 * mad(ln(relative_duration)) OVER peers AS log_spread
+    FROM separable
+    INNER JOIN noise USING (trace_id)
+    WINDOW peers AS (PARTITION BY trace_id, process IS NULL)
 )
 SELECT
-    separable.*,
-    -- A factor of 1.5, from at least 3 chunks, and significant: the standard error of the
-    -- median of normal values is 1.2533 times that of their mean.
-    relative_duration >= 1.5
-        AND chunks > 2
-        AND ln(relative_duration) > 4 * 1.2533 * noise.sigma / sqrt(chunks) AS is_slow
-FROM separable
-INNER JOIN noise USING (trace_id);
+    * EXCLUDE (is_alone, log_error, peers, log_spread),
+    relative_duration * log_error AS relative_duration_error,
+    -- Slow is a factor of 1.5 from at least 5 chunks that is 4 standard errors above 1 and, where
+    -- 3 or more are compared, 4 times their spread. A factor of 2.5 is required where the
+    -- comparison is weak: of two, or of a file that was read alone.
+    chunks >= 5
+        AND relative_duration >= CASE WHEN is_alone OR peers < 3 THEN 2.5 ELSE 1.5 END
+        AND ln(relative_duration) > 4 * log_error
+        AND (peers < 3 OR ln(relative_duration) > 4 * log_spread) AS is_slow
+FROM compared;

@@ -1,4 +1,4 @@
--- Needs: _chunks
+-- Needs: _chunks, _discarded_results
 CREATE VIEW chunks AS
 SELECT
     chunk.key,
@@ -49,8 +49,11 @@ SELECT
     chunk.from_checkpoint,
     chunk.measured_until,
     chunk.chunks_in_task,
+    chunk.outcome = 'memory' AND discarded.seq IS NULL AS kept,
+    chunk.bytes_read / nullif(chunk.events, 0) AS bytes_per_event,
     chunk.trace_id
 FROM _chunks AS chunk
+LEFT JOIN _discarded_results AS discarded USING (seq)
 LEFT JOIN raw.chunk AS identity ON identity.rowid = chunk.identity_record
 LEFT JOIN raw.chunk AS measured ON measured.rowid = chunk.measured_record
 ORDER BY chunk.trace_id, chunk.seq NULLS LAST, chunk.start_t, chunk.part;
@@ -104,4 +107,6 @@ COMMENT ON COLUMN chunks.memory_peak_bytes IS 'Peak process memory during the ch
 COMMENT ON COLUMN chunks.from_checkpoint IS 'True if the result was loaded from a checkpoint, without reading or processing.';
 COMMENT ON COLUMN chunks.measured_until IS 'What ended at stop_t: processed, or read if the task went on with the data (dask-awkward).';
 COMMENT ON COLUMN chunks.chunks_in_task IS 'Number of chunks that the task reads. More than 1 only with dask-awkward.';
+COMMENT ON COLUMN chunks.kept IS 'True if the attempt computed a result that was kept, as in task_runs. False for a skipped chunk.';
+COMMENT ON COLUMN chunks.bytes_per_event IS 'bytes_read / events.';
 COMMENT ON COLUMN chunks.trace_id IS 'Trace identity.';

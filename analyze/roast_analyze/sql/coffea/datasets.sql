@@ -1,4 +1,4 @@
--- Needs: _chunks, _is_failed, _relative_iqr
+-- Needs: _chunks, _discarded_results, _is_failed, _relative_iqr
 CREATE VIEW datasets AS
 WITH files AS (
     SELECT
@@ -31,6 +31,8 @@ totals AS (
         END::BIGINT AS events,
         sum(bytes_read)::BIGINT AS bytes_read,
         sum(compute_seconds) AS compute_seconds,
+        sum(compute_seconds) FILTER (outcome = 'memory' AND discarded.seq IS NULL)
+            AS kept_seconds,
         sum(events) FILTER (is_first_result)
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
@@ -56,15 +58,21 @@ totals AS (
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
         avg(branches_read / nullif(file_branches, 0)) FILTER (is_first_result) AS branch_share,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
+        sum(bytes_read) FILTER (is_first_result)
+            / nullif(sum(events) FILTER (is_first_result AND bytes_read IS NOT NULL), 0)
+            AS bytes_per_event,
         trace_id
     FROM _chunks
+    LEFT JOIN _discarded_results AS discarded USING (seq)
     GROUP BY trace_id, dataset
 )
 SELECT
-    totals.* EXCLUDE (branch_share, checkpointed_chunks, trace_id),
+    totals.* EXCLUDE (branch_share, checkpointed_chunks, kept_seconds, bytes_per_event, trace_id),
     branch_share,
     shares.file_read_ratio,
     checkpointed_chunks,
+    kept_seconds,
+    bytes_per_event,
     totals.trace_id
 FROM totals
 LEFT JOIN shares
@@ -100,4 +108,6 @@ COMMENT ON COLUMN datasets.compression_ratio IS 'Uncompressed bytes divided by c
 COMMENT ON COLUMN datasets.branch_share IS 'Share of the branches of a file that was read, averaged over the chunks.';
 COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes read by processed chunks divided by the size of their files. Can exceed 1, since each chunk opens the file again.';
 COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
+COMMENT ON COLUMN datasets.kept_seconds IS 'Compute time of attempts whose result was kept, as in chunks.kept.';
+COMMENT ON COLUMN datasets.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
 COMMENT ON COLUMN datasets.trace_id IS 'Trace identity.';

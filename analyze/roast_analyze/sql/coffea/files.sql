@@ -1,4 +1,4 @@
--- Needs: _chunks, _is_failed, _relative_duration, _relative_iqr
+-- Needs: _chunks, _is_failed, _relative_duration, _relative_iqr, _unread_files
 CREATE VIEW files AS
 WITH totals AS (
     SELECT
@@ -43,14 +43,41 @@ WITH totals AS (
         sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
+        sum(bytes_read) FILTER (is_first_result)
+            / nullif(sum(events) FILTER (is_first_result AND bytes_read IS NOT NULL), 0)
+            AS bytes_per_event,
         trace_id
     FROM _chunks
     GROUP BY trace_id, dataset, filename, treename
+    UNION ALL BY NAME
+    -- Files without chunks, because their number of entries could not be read.
+    SELECT
+        dataset,
+        filename,
+        treename,
+        0 AS chunks,
+        0 AS chunk_attempts,
+        0 AS events,
+        count(DISTINCT worker) AS workers,
+        count(*) AS failed_attempts,
+        0 AS checkpointed_chunks,
+        trace_id
+    FROM _unread_files AS unread
+    WHERE NOT EXISTS (
+        FROM _chunks AS chunk
+        WHERE chunk.trace_id = unread.trace_id
+            AND chunk.dataset IS NOT DISTINCT FROM unread.dataset
+            AND chunk.filename IS NOT DISTINCT FROM unread.filename
+            AND chunk.treename IS NOT DISTINCT FROM unread.treename
+    )
+    GROUP BY trace_id, dataset, filename, treename
 )
 SELECT
-    totals.* EXCLUDE (trace_id),
+    totals.* EXCLUDE (bytes_per_event, trace_id),
     relative_duration.relative_duration,
+    relative_duration.relative_duration_error,
     relative_duration.is_slow,
+    totals.bytes_per_event,
     totals.trace_id
 FROM totals
 LEFT JOIN _relative_duration AS relative_duration
@@ -66,7 +93,7 @@ ORDER BY
     totals.filename,
     totals.treename;
 
-COMMENT ON VIEW files IS 'Totals by file. One row per dataset, file and tree, highest compute time first. Sums cover measured values only, and are null if nothing was measured.';
+COMMENT ON VIEW files IS 'Totals by file. One row per dataset, file and tree, highest compute time first. A file that coffea skipped because its number of entries could not be read has no chunks and no events. Sums cover measured values only, and are null if nothing was measured.';
 COMMENT ON COLUMN files.dataset IS 'Dataset of the file.';
 COMMENT ON COLUMN files.filename IS 'File name, as coffea gives it.';
 COMMENT ON COLUMN files.treename IS 'Tree or table in the file.';
@@ -77,7 +104,7 @@ COMMENT ON COLUMN files.bytes_read IS 'Bytes read by all attempts. Null if not m
 COMMENT ON COLUMN files.compute_seconds IS 'Compute time of all attempts.';
 COMMENT ON COLUMN files.events_per_second IS 'events / compute_seconds: rate of one thread, failed and repeated attempts included, results from a checkpoint excluded.';
 COMMENT ON COLUMN files.workers IS 'Number of workers that attempted the file.';
-COMMENT ON COLUMN files.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN files.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped, failed reads of the number of entries included.';
 COMMENT ON COLUMN files.bytes_per_second IS 'bytes_read divided by the compute time of the attempts that measured it: rate of one thread.';
 COMMENT ON COLUMN files.compute_share IS 'Share of the compute time of all chunk attempts.';
 COMMENT ON COLUMN files.median_compute_seconds IS 'Median compute time of successful attempts.';
@@ -101,5 +128,7 @@ COMMENT ON COLUMN files.uncompressed_bytes IS 'Size of these bytes after decompr
 COMMENT ON COLUMN files.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
 COMMENT ON COLUMN files.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
 COMMENT ON COLUMN files.relative_duration IS 'Duration of its chunks relative to the median file of the dataset: the median over its chunks of measured time divided by the time expected from dataset, size and worker. Null if files and workers cannot be separated: fewer than two workers, or one file in the dataset.';
-COMMENT ON COLUMN files.is_slow IS 'True if relative_duration is at least 1.5, from at least 3 chunks, and 4 standard errors above 1. Chunks of a file often run at the same time: a slow period of the whole cluster makes the file slow, too.';
+COMMENT ON COLUMN files.relative_duration_error IS 'Standard error of relative_duration, from the scatter of chunks.';
+COMMENT ON COLUMN files.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of all files. Of two files, or if no other file was read at the same time, at least 2.5 is required.';
+COMMENT ON COLUMN files.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
 COMMENT ON COLUMN files.trace_id IS 'Trace identity.';

@@ -52,6 +52,12 @@ matched AS (
 SELECT
     jobs.* EXCLUDE (worker),
     matched.worker,
-    coalesce(matched.candidate_workers, 0) AS candidate_workers
+    coalesce(matched.candidate_workers, 0) AS candidate_workers,
+    list_filter(
+        json_keys(jobs.value -> '$.modules'),
+        lambda module: coalesce(
+            (jobs.value -> '$.modules' -> module ->> 'partial')::BOOLEAN, false
+        )
+    ) AS partial_modules
 FROM jobs
 LEFT JOIN matched USING (source, trace_id);

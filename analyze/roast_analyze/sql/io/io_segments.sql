@@ -1,6 +1,6 @@
--- Needs: _io_jobs, _task_runs
--- Darshan does not record threads. If exactly one attempt was computing on the worker during
--- the call, the call belongs to it; otherwise the task is unknown.
+-- Needs: _io_clocks, _io_jobs, _io_runs
+-- Darshan does not record threads, and its clock is not that of Dask's times. A call belongs to an
+-- attempt that computes during it at the plausible offsets between the clocks.
 CREATE VIEW io_segments AS
 WITH calls AS (
     SELECT
@@ -12,19 +12,38 @@ WITH calls AS (
     FROM raw.io_segment AS io
     LEFT JOIN _io_jobs AS jobs USING (trace_id, source)
 ),
-runs AS (
+-- The share of the plausible offsets of the clock at which the call lies within the attempt.
+fits AS (
     SELECT
         calls.seq,
-        list(
-            {key: run.key, attempt: run.attempt, thread: run.thread} ORDER BY run.seq
-        ) AS runs
+        run.key,
+        run.attempt,
+        run.seq AS run,
+        CASE
+            WHEN clock.most_offset > clock.least_offset
+                THEN (
+                    least(run.stop_t - calls.stop_t, clock.most_offset)
+                    - greatest(run.start_t - calls.start_t, clock.least_offset)
+                ) / (clock.most_offset - clock.least_offset)
+            ELSE 1
+        END AS share
     FROM calls
-    INNER JOIN _task_runs AS run
+    INNER JOIN _io_clocks AS clock USING (trace_id, source)
+    INNER JOIN _io_runs AS run
         ON run.trace_id = calls.trace_id
         AND run.worker = calls.of_worker
-        AND run.compute_start_t <= calls.stop_t
-        AND run.compute_stop_t >= calls.start_t
-    GROUP BY calls.seq
+        AND run.start_t - calls.start_t <= clock.most_offset
+        AND run.stop_t - calls.stop_t >= clock.least_offset
+        AND run.start_t - calls.start_t <= run.stop_t - calls.stop_t
+),
+runs AS (
+    SELECT
+        seq,
+        list({key: key, attempt: attempt} ORDER BY share DESC, run) AS runs,
+        max(share) / greatest(sum(share), 1) AS confidence
+    FROM fits
+    WHERE share > 0
+    GROUP BY seq
 )
 SELECT
     calls.filename,
@@ -38,12 +57,13 @@ SELECT
     calls.measured.rank AS rank,
     calls.pid,
     calls.of_worker AS worker,
-    CASE WHEN len(runs.runs) = 1 THEN runs.runs[1].key END AS key,
-    CASE WHEN len(runs.runs) = 1 THEN runs.runs[1].attempt END AS attempt,
+    CASE WHEN runs.confidence >= 0.95 THEN runs.runs[1].key END AS key,
+    CASE WHEN runs.confidence >= 0.95 THEN runs.runs[1].attempt END AS attempt,
     CASE
         WHEN calls.of_worker IS NOT NULL
             THEN coalesce(list_transform(runs.runs, lambda run: run.key), [])
     END AS candidate_keys,
+    runs.confidence,
     calls.log,
     calls.source,
     calls.trace_id
@@ -63,9 +83,10 @@ COMMENT ON COLUMN io_segments.host IS 'Host name from Darshan.';
 COMMENT ON COLUMN io_segments.rank IS 'Rank of the process in its job.';
 COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
 COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
-COMMENT ON COLUMN io_segments.key IS 'Task that made the call: the only one that the worker was computing. Null if there was none or more than one, since Darshan does not record threads.';
+COMMENT ON COLUMN io_segments.key IS 'Task that made the call, since the worker was computing only this one at the time. Null if confidence is below 0.95: Darshan records neither tasks nor threads.';
 COMMENT ON COLUMN io_segments.attempt IS 'Attempt number of this task.';
-COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker was computing during the call, by the clocks of worker and host. Null if the worker is unknown.';
+COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker may have been computing during the call, the most probable first. Null if the worker is unknown.';
+COMMENT ON COLUMN io_segments.confidence IS 'Confidence in the first of candidate_keys, from 0 to 1: share of the plausible offsets between Darshan''s clock and Dask''s times (io_jobs.clock_offset_seconds) at which the worker computed this task during the call, divided among tasks computed at the same time.';
 COMMENT ON COLUMN io_segments.log IS 'Log file name.';
 COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
 COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';

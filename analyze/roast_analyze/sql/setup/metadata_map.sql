@@ -40,9 +40,9 @@ WITH cells(step, level, metadata, cell, "view", hint) AS (
         (5, 'process', 'stacks of the scheduler''s event loop', 'scheduler''s profile', 'profile_stacks', 'Recorded if Dask profiles event loops: not on Python 3.11 and not with distributed.worker.profile.enabled off.'),
         (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
         (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
-        (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'roast-analyze import darshan LOG… --into TRACE'),
-        (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'roast-analyze import darshan LOG… --into TRACE'),
-        (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: DXT_ENABLE_IO_TRACE=1'),
+        (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
+        (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
+        (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: roast-record run --darshan LIB, or DXT_ENABLE_IO_TRACE=1.'),
         (2, 'client', 'layers of graphs of other clients', NULL, NULL, 'Cannot be recorded. The scheduler receives tasks; only the sending client has the layers.'),
         (2, 'graph', 'steps of an expression before optimization', NULL, NULL, 'Cannot be recorded. Expressions are optimized before the client receives them; graph_layers names what was fused.'),
         (3, 'graph', 'restrictions set by Dask, as for P2P shuffles', NULL, NULL, 'Cannot be recorded. Dask sets them on tasks later and emits no event.'),
@@ -154,6 +154,14 @@ counts AS (
     SELECT trace_id, 'io files', count(*) FROM raw.io_file GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'io segments', count(*) FROM raw.io_segment GROUP BY trace_id
+),
+partial AS (
+    SELECT
+        trace_id,
+        CASE WHEN starts_with(module, 'DXT_') THEN 'io segments' ELSE 'io files' END AS cell,
+        count(DISTINCT source) AS logs
+    FROM (SELECT trace_id, source, unnest(partial_modules) AS module FROM io_jobs)
+    GROUP BY ALL
 )
 SELECT
     cells.step,
@@ -163,12 +171,19 @@ SELECT
     coalesce(records, 0) > 0 AS is_recorded,
     CASE WHEN cells.cell IS NOT NULL THEN coalesce(records, 0) END AS records,
     "view",
-    CASE WHEN coalesce(records, 0) = 0 THEN hint END AS hint,
+    CASE
+        WHEN coalesce(records, 0) = 0 THEN hint
+        WHEN partial.logs > 0
+            THEN 'Incomplete: Darshan reached its limit of records or memory (partial logs: '
+                || partial.logs || '). DARSHAN_CONFIG_PATH names a file with higher limits: see '
+                || 'analyze/README.md.'
+    END AS hint,
     traces.trace_id
 FROM (SELECT DISTINCT trace_id FROM trace_info) AS traces
 CROSS JOIN cells
 INNER JOIN steps ON cells.step = steps.step
 LEFT JOIN counts ON counts.trace_id = traces.trace_id AND counts.cell = cells.cell
+LEFT JOIN partial ON partial.trace_id = traces.trace_id AND partial.cell = cells.cell
 ORDER BY traces.trace_id, cells.step, cells.cell IS NULL, level, metadata;
 
 COMMENT ON VIEW metadata_map IS 'Metadata that a trace contains or lacks. One row per step of a run (launch, submission, scheduling, receipt, execution), level (from the job to the coroutine) and kind of metadata. The hint describes how to record missing metadata, or why that is impossible.';
@@ -179,5 +194,5 @@ COMMENT ON COLUMN metadata_map.metadata IS 'Kind of metadata.';
 COMMENT ON COLUMN metadata_map.is_recorded IS 'Whether this trace contains the metadata.';
 COMMENT ON COLUMN metadata_map.records IS 'Number of records or rows; null if it cannot be recorded.';
 COMMENT ON COLUMN metadata_map."view" IS 'View with the metadata; null if it cannot be recorded.';
-COMMENT ON COLUMN metadata_map.hint IS 'How to record missing metadata, or why that is impossible.';
+COMMENT ON COLUMN metadata_map.hint IS 'How to record missing or incomplete metadata, or why that is impossible.';
 COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';

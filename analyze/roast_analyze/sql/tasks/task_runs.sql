@@ -1,4 +1,4 @@
--- Needs: _task_runs
+-- Needs: _discarded_results, _task_files, _task_runs
 CREATE VIEW task_runs AS
 SELECT
     key,
@@ -23,8 +23,12 @@ SELECT
     run_id,
     end_t,
     role,
+    outcome = 'memory' AND discarded.seq IS NULL AS kept,
+    files.filename,
     trace_id
-FROM _task_runs
+FROM _task_runs AS run
+LEFT JOIN _discarded_results AS discarded USING (seq)
+LEFT JOIN _task_files AS files USING (trace_id, key)
 ORDER BY trace_id, seq;
 
 COMMENT ON VIEW task_runs IS 'Task attempts, with outcome and timing. One row per dispatch of a key to a worker, and per key that was processing when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded.';
@@ -50,4 +54,6 @@ COMMENT ON COLUMN task_runs.traceback IS 'Traceback text.';
 COMMENT ON COLUMN task_runs.run_id IS 'Dask''s run id of the attempt.';
 COMMENT ON COLUMN task_runs.end_t IS 'End recorded by the scheduler, in seconds since the epoch. Null if unfinished.';
 COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
+COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that was kept: the last one of its key, or one that a dependent used before it was lost. False for a result that was lost with its worker and computed again, and for all attempts without a result.';
+COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';

@@ -1,6 +1,6 @@
--- Needs: _profiles
--- Losses come from three sources: the reader (raw.damage), the recorder (records of kind loss,
--- repeated as sums in the trailer) and the trailer's record counts. A line that cannot be read
+-- Needs: _io_jobs, _profiles
+-- Losses come from four sources: the reader (raw.damage), the recorder (records of kind loss,
+-- repeated as sums in the trailer), the trailer's record counts and imported logs. A line that cannot be read
 -- is also missing from the trailer's count, so it is subtracted there.
 CREATE VIEW loss AS
 WITH first_trailer AS (
@@ -169,6 +169,17 @@ everything AS (
     FROM _profiles
     WHERE NOT is_whole
     GROUP BY trace_id, segment
+    UNION ALL
+    SELECT
+        'partial Darshan log',
+        NULL,
+        filename || ': Darshan reached its limit of records or memory in '
+            || array_to_string(partial_modules, ', ') || ', so files opened later are missing',
+        t,
+        trace_id,
+        segment
+    FROM _io_jobs
+    WHERE len(partial_modules) > 0
     UNION ALL
     SELECT
         coalesce(reason, 'dropped while recording'),

@@ -1,10 +1,11 @@
--- Needs: _chunks, _clip_negative, _cluster_size, _is_failed, _task_runs, _tasks, cluster_samples, failures, loss
+-- Needs: _chunks, _clip_negative, _cluster_size, _discarded_results, _is_failed, _task_runs, _tasks, _unread_files, cluster_samples, failures, loss
 CREATE VIEW run AS
 WITH runs AS (
     SELECT
         trace_id,
         _clip_negative(max(end_t) - min(processing_t)) AS busy_seconds,
         sum(compute_seconds) AS compute_seconds,
+        sum(compute_seconds) FILTER (kept) AS kept_seconds,
         count(outcome) AS task_runs,
         count(*) FILTER (outcome = 'memory') AS memory,
         count(*) FILTER (outcome = 'erred') AS erred,
@@ -18,10 +19,14 @@ WITH runs AS (
         sum(compute_seconds) FILTER (role = 'merge') AS merge_seconds
     FROM (
         SELECT
-            trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role
+            trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role,
+            outcome = 'memory' AND discarded.seq IS NULL AS kept
         FROM _task_runs
+        LEFT JOIN _discarded_results AS discarded USING (seq)
         UNION ALL BY NAME
-        SELECT trace_id, processing_t, end_t, compute_seconds, output_bytes AS nbytes
+        SELECT
+            trace_id, processing_t, end_t, compute_seconds, output_bytes AS nbytes,
+            outcome = 'memory' AS kept
         FROM _chunks
         WHERE NOT has_task
     )
@@ -75,6 +80,11 @@ worker_memory AS (
 ),
 failed AS (
     SELECT trace_id, count(*) AS failures FROM failures GROUP BY trace_id
+),
+skipped_files AS (
+    SELECT trace_id, count(*) FILTER (is_skipped) AS skipped_files
+    FROM _unread_files
+    GROUP BY trace_id
 ),
 lost_records AS (
     SELECT trace_id, sum(records) AS lost_records FROM loss GROUP BY trace_id
@@ -133,6 +143,8 @@ SELECT
     greatest(worker_memory.peak_worker_memory_bytes, chunk_runs.peak_memory_bytes)
         AS peak_worker_memory_bytes,
     worker_memory.mean_worker_memory_bytes,
+    runs.kept_seconds,
+    coalesce(skipped_files.skipped_files, 0) AS skipped_files,
     cluster.trace_id
 FROM _cluster_size AS cluster
 LEFT JOIN runs USING (trace_id)
@@ -142,6 +154,7 @@ LEFT JOIN memory USING (trace_id)
 LEFT JOIN worker_memory USING (trace_id)
 LEFT JOIN failed USING (trace_id)
 LEFT JOIN lost_records USING (trace_id)
+LEFT JOIN skipped_files USING (trace_id)
 ORDER BY cluster.trace_id;
 
 COMMENT ON VIEW run IS 'Summary of the run. One row per trace.';
@@ -197,4 +210,6 @@ COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording
 COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
 COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
 COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
+COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
+COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
 COMMENT ON COLUMN run.trace_id IS 'Trace identity.';

@@ -17,6 +17,7 @@ SELECT
     segments.records,
     trailer.redacted_values,
     segments.path,
+    header.settings ->> 'label' AS label,
     segments.trace_id
 FROM raw.segments AS segments
 LEFT JOIN (
@@ -46,4 +47,5 @@ COMMENT ON COLUMN trace_info.settings IS 'Recorder settings, as JSON.';
 COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.';
 COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end in order.';
 COMMENT ON COLUMN trace_info.path IS 'File name.';
+COMMENT ON COLUMN trace_info.label IS 'Name of the run, given when it was recorded.';
 COMMENT ON COLUMN trace_info.trace_id IS 'Trace identity.';

@@ -1,6 +1,7 @@
 -- Needs: _workers
 -- Workers that left, with the reason, and whether Dask expected it. The event `remove-worker`
--- decides; without it, a broken connection counts as unexpected.
+-- decides; without it, a broken connection counts as unexpected. Since distributed 2024.4.2, a
+-- nanny that kills its worker for memory logs an event.
 CREATE TABLE _worker_removals AS
 WITH removal_events AS (
     SELECT
@@ -18,12 +19,41 @@ WITH removal_events AS (
         PARTITION BY trace_id, coalesce(worker, payload ->> '$.worker'), payload ->> '$.stimulus_id'
         ORDER BY rowid
     ) = 1
+),
+kills AS (
+    SELECT
+        process,
+        CASE WHEN coalesce(limit_bytes, memory_bytes) >= 2 ** 30 THEN 'GiB' ELSE 'MiB' END AS unit,
+        CASE unit WHEN 'GiB' THEN 2 ** 30 ELSE 2 ** 20 END AS unit_bytes,
+        CASE unit WHEN 'GiB' THEN '%.1f' ELSE '%.0f' END AS number,
+        concat_ws(
+            ' ',
+            'killed by its nanny at',
+            printf(number, memory_bytes / unit_bytes),
+            'of ' || printf(number, limit_bytes / unit_bytes),
+            unit
+        ) AS kill
+    FROM (
+        SELECT
+            killed.process,
+            any_value(killed.memory_limit_bytes) AS limit_bytes,
+            max((event.payload ->> '$.rss')::DOUBLE) AS memory_bytes
+        FROM raw.event AS event
+        ASOF INNER JOIN _workers AS killed
+            ON event.trace_id = killed.trace_id
+            AND coalesce(event.worker, event.payload ->> '$.worker') = killed.worker
+            AND event.t >= killed.from_t
+        WHERE event.topic = 'worker-restart-memory'
+        GROUP BY killed.process
+    )
 )
 SELECT
     workers.process,
     workers.worker,
     workers.removed_t,
-    regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '') AS reason,
+    workers.removal_stimulus_id AS stimulus_id,
+    kills.kill,
+    coalesce(kills.kill, regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '')) AS reason,
     coalesce(
         removal_events.expected,
         NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'),
@@ -38,4 +68,5 @@ LEFT JOIN removal_events
     ON workers.trace_id = removal_events.trace_id
     AND workers.worker = removal_events.worker
     AND workers.removal_stimulus_id = removal_events.stimulus_id
+LEFT JOIN kills USING (process)
 WHERE workers.removed_t IS NOT NULL;

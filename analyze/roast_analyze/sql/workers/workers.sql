@@ -80,10 +80,16 @@ SELECT
     chunk_runs.relative_iqr,
     chunk_runs.slowest_file,
     relative_duration.relative_duration,
+    relative_duration.relative_duration_error,
     relative_duration.is_slow,
+    added.pid,
+    added.nanny,
+    added.resources,
+    added.local_directory,
     workers.trace_id
 FROM _workers AS workers
 LEFT JOIN _worker_removals AS departures USING (process)
+LEFT JOIN raw.worker_added AS added ON workers.seq = added.rowid
 LEFT JOIN runs USING (process)
 LEFT JOIN chunk_runs USING (process)
 LEFT JOIN samples USING (process)
@@ -98,7 +104,7 @@ COMMENT ON COLUMN workers.nthreads IS 'Number of threads that compute.';
 COMMENT ON COLUMN workers.memory_limit_bytes IS 'Memory limit. Null if there is none.';
 COMMENT ON COLUMN workers.added_t IS 'Time of joining or start of the recording, in seconds since the epoch. Null if not recorded.';
 COMMENT ON COLUMN workers.removed_t IS 'Time of leaving, in seconds since the epoch. Null if the worker did not leave.';
-COMMENT ON COLUMN workers.removal_reason IS 'Reason for leaving: Dask''s stimulus_id without the time.';
+COMMENT ON COLUMN workers.removal_reason IS 'Reason for leaving: killed by its nanny at a given memory, or else Dask''s stimulus_id without the time.';
 COMMENT ON COLUMN workers.task_runs IS 'Task attempts that ran on the worker or were assigned to it.';
 COMMENT ON COLUMN workers.compute_seconds IS 'Compute time of its attempts. Without a cluster, of its chunks.';
 COMMENT ON COLUMN workers.output_bytes IS 'Size of its results.';
@@ -117,5 +123,10 @@ COMMENT ON COLUMN workers.max_chunk_seconds IS 'Maximum compute time of successf
 COMMENT ON COLUMN workers.relative_iqr IS 'Interquartile range of the seconds per event of its chunks, divided by their median.';
 COMMENT ON COLUMN workers.slowest_file IS 'File of the chunk with the most seconds per event; the first by name in case of a tie.';
 COMMENT ON COLUMN workers.relative_duration IS 'Duration of its chunks relative to the median worker: the median over its chunks of measured time divided by the time expected from dataset, size and file. Null if workers and files cannot be separated: one file, or one worker.';
-COMMENT ON COLUMN workers.is_slow IS 'True if relative_duration is at least 1.5, from at least 3 chunks, and 4 standard errors above 1.';
+COMMENT ON COLUMN workers.relative_duration_error IS 'Standard error of relative_duration, from the scatter of chunks.';
+COMMENT ON COLUMN workers.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of all workers. Of two workers, at least 2.5 is required.';
+COMMENT ON COLUMN workers.pid IS 'Process id on its host.';
+COMMENT ON COLUMN workers.nanny IS 'Address of its nanny. Null if it has none.';
+COMMENT ON COLUMN workers.resources IS 'Dask resources that it offers, as JSON.';
+COMMENT ON COLUMN workers.local_directory IS 'Folder for spilled results.';
 COMMENT ON COLUMN workers.trace_id IS 'Trace identity.';

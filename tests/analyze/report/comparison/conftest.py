@@ -17,3 +17,14 @@ def compare(write_trace):
         return query(group_by_trace(paths), lambda names: Trace(*names))
 
     return compare
+
+
+@pytest.fixture
+def fact():
+    """Return a recorded fact."""
+
+    def fact(section: str, name: str, value: object) -> dict:
+        about = {"section": section, "name": name, "value": value}
+        return {"kind": "environment", "t": 0.0, **about}
+
+    return fact

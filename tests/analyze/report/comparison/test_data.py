@@ -7,24 +7,18 @@ import pytest
 from roast_analyze import Trace
 from roast_analyze.open.discover import group_by_trace
 from roast_analyze.report.comparison import data
-from roast_analyze.report.comparison.data import (
-    DIFFERENCE,
-    RATIO,
-    query,
-    seconds_in,
-    value_in,
+from roast_analyze.report.comparison.data import DIFFERENCE, RATIO, query, seconds_in, value_in
+from roast_analyze.report.comparison.labels import (
+    abbreviated,
+    distinct_labels,
+    recorded_labels,
 )
-from roast_analyze.report.comparison.labels import abbreviated, distinct_labels
 
 
 @pytest.fixture
 def done(task, run):
     """A task that computed for so many seconds."""
-
-    def done(key: str, seconds: float) -> list[dict]:
-        return [task(key), *run(key, 1.0, 1.0 + seconds)]
-
-    return done
+    return lambda key, seconds: [task(key), *run(key, 1.0, 1.0 + seconds)]
 
 
 def rows(listing, *columns):
@@ -50,22 +44,21 @@ def test_prefixes_are_ranked_by_difference(compare, done, task, run):
     def nameless(seconds):
         return [task("x", prefix=None), *run("x", 1.0, 1.0 + seconds)]
 
-    compared = compare(
+    prefixes = compare(
         a=[*done("same-1", 2.0), *done("less-1", 3.0), *done("gone-1", 0.5), *nameless(0.5)],
         b=[*done("same-1", 2.0), *done("less-1", 1.0), *nameless(2.0)],
         c=[*done("same-1", 2.0), *done("less-1", 2.5), *done("new-1", 1.0)],
-    )
+    ).groups["prefixes"]
 
-    columns = ["prefix", *map(seconds_in, "abc"), DIFFERENCE]
-    assert rows(compared.prefixes, *columns) == [
+    assert rows(prefixes, "prefix", *map(seconds_in, "abc"), DIFFERENCE) == [
         ("less", 3.0, 1.0, 2.5, -2.0),
         (None, 0.5, 2.0, None, 1.5),
         ("new", None, None, 1.0, 1.0),
         ("gone", 0.5, None, None, -0.5),
         ("same", 2.0, 2.0, 2.0, 0.0),
     ]
-    assert rows(compared.prefixes, seconds_in("b") + RATIO)[0] == (pytest.approx(1 / 3),)
-    assert rows(compared.prefixes, seconds_in("c") + RATIO)[2] == (None,)
+    assert rows(prefixes, seconds_in("b") + RATIO)[0] == (pytest.approx(1 / 3),)
+    assert rows(prefixes, seconds_in("c") + RATIO)[2] == (None,)
 
 
 def test_chunks_are_compared_by_dataset_and_by_file(compare, done, chunk):
@@ -74,74 +67,57 @@ def test_chunks_are_compared_by_dataset_and_by_file(compare, done, chunk):
         return [chunk(key, dataset=dataset, **entries), *done(key, seconds)]
 
     compared = compare(
-        a=[*made("Z", "P-1", 1.0), *made("W", "P-2", 1.0)],
-        b=[*made("Z", "P-1", 3.0)],
-        plain=[],
+        a=[*made("Z", "P-1", 1.0), *made("W", "P-2", 1.0)], b=[*made("Z", "P-1", 3.0)], plain=[]
     )
 
     assert rows(compared.totals, "chunks", "events") == [(2, 200), (1, 100), (None, None)]
     columns = ("filename", "dataset", seconds_in("a"), seconds_in("b"))
-    assert rows(compared.files, *columns) == [
+    assert rows(compared.groups["files"], *columns) == [
         ("f.root", "Z", 1.0, 3.0),
         ("f.root", "W", 1.0, None),
     ]
-    assert rows(compared.datasets, "dataset", DIFFERENCE) == [("Z", 2.0), ("W", -1.0)]
+    datasets = compared.groups["datasets"]
+    assert rows(datasets, "dataset", DIFFERENCE) == [("Z", 2.0), ("W", -1.0)]
 
 
-def test_queries_of_the_listings(write_trace, done):
-    records = [*done("x-1", 1.0)]
-    paths = [write_trace(*records, name=f"{n}.jsonl", trace_id=n) for n in "ab"]
-    compared = query(group_by_trace(paths), lambda names: Trace(*names))
+def test_facts_and_settings_that_differ(write_trace, fact):
+    def recorded(name, settings, *facts):
+        path = write_trace(*facts, name=f"{name}.jsonl", trace_id=name)
+        header, rest = path.read_text().split("\n", 1)
+        path.write_text(f'{header[:-1]},"settings":{settings}}}\n{rest}')
+        return path
 
-    with Trace(*paths) as both:
-        assert len(both.sql(compared.totals.query).fetchall()) == 2
-        assert both.sql(compared.prefixes.query).pl().rows() == [("x", 1.0, 1.0)]
-        assert both.sql(compared.files.query).pl().height == 0
-        assert both.sql(compared.facts.query).pl().height == 0
-
-
-def fact(section: str, name: str, value: object) -> dict:
-    return {"kind": "environment", "t": 0.0, "section": section, "name": name, "value": value}
-
-
-def test_facts_that_differ(compare):
-    def facts(dask, pid, **packages):
+    def facts(dask, pid, values, **packages):
         return [
             fact("scheduler versions", "dask", dask),
             fact("dask configuration", "worker-saturation", 1.1),
             fact("scheduler", "pid", pid),
             *(fact("client versions", name, "1") for name in packages),
+            *(fact("cluster", "several", value) for value in values),
         ]
 
-    compared = compare(
-        a=[*facts("2026.1", 1, numpy="1", coffea="1"), fact("worker versions", "numpy", "1")],
-        b=facts("2026.8", 2, numpy="1"),
-    )
-
-    # Process ids always differ, and b recorded nothing about the versions on workers.
-    assert rows(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
-        ("client versions", "coffea", "1", None),
-        ("scheduler versions", "dask", "2026.1", "2026.8"),
-    ]
-    assert compared.facts_in_common == 3
-
-
-def test_settings_of_the_recorder_are_facts(write_trace):
-    def recorded(name, **settings):
-        path = write_trace(name=name, trace_id=name)
-        header, rest = path.read_text().split("\n", 1)
-        path.write_text(f'{header[:-1]},"settings":{settings}}}\n{rest}'.replace("'", '"'))
-        return path
-
+    only_a = fact("worker versions", "numpy", "1")
     paths = [
-        recorded("a.jsonl", redact_patterns=0, buffer_limit_bytes=5),
-        recorded("b.jsonl", redact_patterns=2, buffer_limit_bytes=5),
+        recorded(
+            "a",
+            '{"x": 0, "y": 5, "label": "new"}',
+            *facts("2026.1", 1, "xy", numpy="1", coffea="1"),
+            only_a,
+        ),
+        recorded("b", '{"x": 2, "y": 5}', *facts("2026.8", 2, "yx", numpy="1")),
     ]
     compared = query(group_by_trace(paths), lambda names: Trace(*names))
 
-    assert rows(compared.facts, "section", "name", value_in("a"), value_in("b")) == [
-        (data.RECORDER, "redact_patterns", "0", "2")
+    assert compared.labels == ("new", "b")
+    # Process ids always differ, b recorded nothing about the versions on workers, and several
+    # values of one name are one in any order.
+    assert rows(compared.facts, "section", "name", value_in("new"), value_in("b")) == [
+        ("client versions", "coffea", "1", None),
+        ("recorder settings", "label", "new", None),
+        ("recorder settings", "x", "0", "2"),
+        ("scheduler versions", "dask", "2026.1", "2026.8"),
     ]
+    assert compared.facts_in_common == 5
 
 
 @pytest.mark.parametrize(
@@ -159,13 +135,24 @@ def test_settings_of_the_recorder_are_facts(write_trace):
     ],
 )
 def test_names_are_as_short_as_can_be(paths, labels, names):
-    root = Path("/deep/down")
-
     # Where folders are needed, all have as many.
-    assert distinct_labels([(root / path,) for path in paths]) == (
+    assert distinct_labels([(Path("/deep/down") / path,) for path in paths]) == (
         labels,
         [(name,) for name in names],
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "labels"),
+    [
+        ([None, None], ["a", "b"]),
+        (["v1", "v2"], ["v1", "v2"]),
+        (["v1", None], ["v1", "b"]),
+        (["v1", "v1"], ["v1 (a)", "v1 (b)"]),
+    ],
+)
+def test_labels_given_when_recording_replace_names_of_files(given, labels):
+    assert recorded_labels(given, ["a", "b", "left out"]) == labels
 
 
 @pytest.mark.parametrize(
@@ -178,10 +165,7 @@ def test_names_are_as_short_as_can_be(paths, labels, names):
         ),
         (["x_of_a_long_name_of_a_run", "y_of_a_long_name_of_a_run"], ["x…", "y…"]),
         (["run", "run_of_a_very_long_name_indeed"], ["run", "run_of_a_very_long_name_indeed"]),
-        (
-            ["a_run_of_a_long_name", "a_run_of_a_long_name_again"],
-            ["…name", "…name_again"],
-        ),
+        (["a_run_of_a_long_name", "a_run_of_a_long_name_again"], ["…name", "…name_again"]),
         (["the same name of both of them"] * 2, ["…them"] * 2),
     ],
 )
@@ -189,7 +173,7 @@ def test_abbreviated_names(labels, short):
     assert abbreviated(labels) == short
 
 
-def test_traces_are_opened_one_after_the_other(write_trace):
+def test_traces_are_opened_one_after_the_other(write_trace, done, monkeypatch):
     events = []
 
     class Opened(Trace):
@@ -201,41 +185,32 @@ def test_traces_are_opened_one_after_the_other(write_trace):
         events.append(f"open {names[0].name}")
         return Opened(*names)
 
-    paths = [write_trace(name=f"{n}.jsonl", trace_id=n) for n in "ab"]
-    query(group_by_trace(paths), opener)
+    monkeypatch.setattr(data, "TRACE_LIMIT", 2)
+    paths = [write_trace(*done("x-1", 1.0), name=f"{n}.jsonl", trace_id=n) for n in "abc"]
+    compared = query(group_by_trace(paths), opener)
 
     assert events == ["open a.jsonl", "close a.jsonl", "open b.jsonl", "close b.jsonl"]
+    assert (compared.labels, compared.left_out) == (("a", "b"), ("c",))
+    # The queries of the tables compare all traces that are opened together.
+    with Trace(*paths[:2]) as both:
+        assert len(both.sql(compared.totals.query).fetchall()) == 2
+        prefixes = both.sql(compared.groups["prefixes"].query)
+        assert prefixes.pl().rows() == [("x", 1.0, 1.0)]
+        assert both.sql(compared.groups["files"].query).pl().height == 0
+        assert both.sql(compared.facts.query).pl().height == 0
 
 
-def test_traces_beyond_the_limit_are_not_opened(write_trace, monkeypatch):
-    monkeypatch.setattr(data, "TRACE_LIMIT", 1)
-    path, opened = write_trace(), []
-    traces = [(path.with_name(f"{name}.jsonl"),) for name in "abc"]
-
-    def opener(names):
-        opened.append(names)
-        return Trace(path)
-
-    compared = query(traces, opener)
-
-    assert opened == traces[:1]
-    assert compared.labels == ("a",)
-    assert compared.left_out == ("b", "c")
-
-
-def test_long_listings_are_limited(compare, task, run, monkeypatch):
+def test_long_listings_are_limited(compare, done, fact, monkeypatch):
     monkeypatch.setattr(data, "GROUP_ROWS", 2)
     monkeypatch.setattr(data, "FACT_ROWS", 2)
 
     def made(seconds, value):
         for n in range(5):
-            yield task(f"p{n}-1")
-            yield from run(f"p{n}-1", 1.0, 1.0 + n * seconds)
+            yield from done(f"p{n}-1", n * seconds)
             yield fact("s", str(n), value)
 
     compared = compare(a=list(made(0.1, "x")), b=list(made(0.2, "y")))
 
-    assert [row[0] for row in rows(compared.prefixes, "prefix")] == ["p4", "p3"]
-    assert (compared.prefixes.total, compared.facts.total, compared.facts.rows.height) == (
-        5, 5, 2,
-    )  # fmt: skip
+    prefixes, facts = compared.groups["prefixes"], compared.facts
+    assert [row[0] for row in rows(prefixes, "prefix")] == ["p4", "p3"]
+    assert (prefixes.total, facts.total, facts.rows.height) == (5, 5, 2)

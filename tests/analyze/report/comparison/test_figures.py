@@ -1,33 +1,23 @@
 import polars as pl
 
 from roast_analyze.figures import palette
+from roast_analyze.figures.bars import Part
 from roast_analyze.figures.layout import TimeAxis
-from roast_analyze.report.comparison.figures import (
-    Panel,
-    Part,
-    Quantity,
-    largest_parts,
-    over_time,
-    stacked,
-)
+from roast_analyze.report.comparison.figures import largest_parts, over_time, stacked
 
-CPU = Quantity("cpu_percent", "CPU", "nthreads", "threads", "cores", 100)
+AXIS = TimeAxis(0.0, 10.0)
+CPU = [("cpu_percent", "CPU", 100.0), ("nthreads", "threads", 1.0)]
 
 
-def panel(name: str, start_t: float, *samples: tuple) -> Panel:
+def panel(name: str, *samples: tuple) -> tuple[str, pl.DataFrame]:
     """Samples: seconds since the start, CPU in percent, threads."""
-    frame = pl.DataFrame(
-        [(start_t + t, cpu, threads) for t, cpu, threads in samples],
-        schema={"t": pl.Float64, "cpu_percent": pl.Float64, "nthreads": pl.Int64},
-        orient="row",
-    )
-    return Panel(name, TimeAxis(start_t, start_t + 10.0), frame)
+    schema = {"t": pl.Float64, "cpu_percent": pl.Float64, "nthreads": pl.Int64}
+    return name, pl.DataFrame(samples, schema=schema, orient="row")
 
 
 def test_traces_have_panels_with_the_same_axes():
-    figure = over_time(
-        [panel("a", 100.0, (0, 50.0, 1), (5, 100.0, 1)), panel("b", 900.0, (1, 380.0, 4))], CPU
-    )
+    traces = [panel("a", (0, 50.0, 1), (5, 100.0, 1)), panel("b", (1, 380.0, 4)), panel("c")]
+    figure = over_time(traces, AXIS, CPU, "cores")
 
     curves = [(curve.yaxis, list(curve.x), list(curve.y)) for curve in figure.data]
     assert curves == [
@@ -35,41 +25,35 @@ def test_traces_have_panels_with_the_same_axes():
         ("y", [0.0, 5.0], [1, 1]),
         ("y2", [1.0], [3.8]),
         ("y2", [1.0], [4]),
+        ("y3", [], []),
+        ("y3", [], []),
     ]
+    assert figure.data[0].name == "a: CPU"
     assert figure.layout.yaxis.range == figure.layout.yaxis2.range == (0, 4.2)
     assert figure.layout.yaxis.domain[0] > figure.layout.yaxis2.domain[1]
-    assert [note.text for note in figure.layout.annotations] == ["a", "b"]
+    notes = [note.text for note in figure.layout.annotations]
+    assert notes == ["a", "b", "c · nothing recorded"]
 
 
-def test_without_the_reference():
-    figure = over_time([panel("a", 0.0, (0, 50.0, 8))], CPU, reference=False)
+def test_without_the_reference_and_without_samples():
+    without = over_time([panel("a", (0, 50.0, 8))], AXIS, CPU[:1], "cores")
+    nothing = over_time([panel("a", (0, None, None))], AXIS, CPU, "cores")
 
-    assert len(figure.data) == 1
-    assert figure.layout.yaxis.range == (0, 0.525)
-
-
-def test_traces_without_samples():
-    figure = over_time([panel("a", 0.0), panel("b", 0.0, (0, None, None))], CPU)
-
-    assert [note.text for note in figure.layout.annotations] == [
-        "a · nothing recorded",
-        "b · nothing recorded",
-    ]
-    assert figure.layout.yaxis.range == (0, 1)
+    assert len(without.data) == 1
+    assert without.layout.yaxis.range == (0, 0.525)
+    assert nothing.layout.annotations[0].text == "a · nothing recorded"
+    assert nothing.layout.yaxis.range == (0, 1)
 
 
 def test_a_long_trace_has_few_points():
-    figure = over_time(
-        [panel("a", 0.0, *((n / 500, float(n % 7), 2) for n in range(5000)))], CPU
-    )
+    samples = ((n / 500, float(n % 7), 2) for n in range(5000))
 
-    assert len(figure.data[0].x) <= 240
+    assert len(over_time([panel("a", *samples)], AXIS, CPU, "cores").data[0].x) <= 240
 
 
 def test_stacked_bars():
-    figure = stacked(
-        ["a", "<b>"], [Part("kept", [2.0, 3.0], "#000"), Part("idle", [0.5, 0.0], "#fff")], "s"
-    )
+    parts = [Part("kept", [2.0, 3.0], "#000"), Part("idle", [0.5, 0.0], "#fff")]
+    figure = stacked(["a", "<b>"], parts, "s")
 
     assert [(bar.name, list(bar.x), list(bar.y)) for bar in figure.data] == [
         ("kept", [2.0, 3.0], [0, 1]),
@@ -93,7 +77,7 @@ def test_the_largest_parts_have_colors():
     assert [part.words for part in parts] == [
         "(no name)", "p11", "p10", "p09", "p08", "p07", "p06", "p05", "p04", "4 others",
     ]  # fmt: skip
-    assert parts[0].seconds == [0.0, 99.0]
-    assert parts[-1].seconds == [0.0 + 1 + 2 + 3, 0.0]
+    assert [*parts[0].seconds] == [0.0, 99.0]
+    assert [*parts[-1].seconds] == [0.0 + 1 + 2 + 3, 0.0]
     assert parts[-1].color == palette.OTHER
     assert len({part.color for part in parts}) == 10

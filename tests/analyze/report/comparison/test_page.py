@@ -2,6 +2,8 @@ import re
 
 import pytest
 
+from roast_analyze.cli import main
+from roast_analyze.open.database import documented_views
 from roast_analyze.report import write_comparison
 from roast_analyze.report.comparison import page
 
@@ -15,19 +17,13 @@ def build(compare):
 
 
 @pytest.fixture
-def full(worker, task, run, sample, chunk):
+def full(worker, task, run, sample, chunk, fact):
     """Records of a run that has something for each section."""
 
     def full(text: str, seconds: float) -> list[dict]:
         entries = {"filename": text, "treename": "Events", "entry_start": 0, "entry_stop": 100}
         return [
-            {
-                "kind": "environment",
-                "t": 0.0,
-                "section": HOSTILE,
-                "name": HOSTILE,
-                "value": text,
-            },
+            fact(HOSTILE, HOSTILE, text),
             worker(text),
             task("P-1", prefix=text),
             chunk("P-1", dataset=text, **entries),
@@ -38,7 +34,7 @@ def full(worker, task, run, sample, chunk):
     return full
 
 
-def test_every_section_is_there_and_filled(build, full):
+def test_every_section_is_there_and_hostile_strings_stay_text(build, full, parsed, unpack):
     html = page.render(build({"a": full("x", 1.0), "b": full("y", 2.0)}))
 
     assert re.findall(r'<section id="([a-z-]+)"', html) == [
@@ -52,69 +48,60 @@ def test_every_section_is_there_and_filled(build, full):
     ]  # fmt: skip
     assert "<h1><bdi>a and b</bdi></h1>" in html
 
+    traces = {HOSTILE: full(HOSTILE, 1.0), f"b{HOSTILE}": full(f"y{HOSTILE}", 2.0)}
+    hostile = page.render(build(traces, title=HOSTILE))
 
-def test_commands_for_the_report_of_each_trace(build):
-    built = build({"a b": [], "c": []})
+    attacked = parsed(hostile)
+    assert attacked.names == parsed(html).names
+    assert attacked.handlers == []
+    assert "{{ 7*7 }}" in re.search(r"<h1>.*?</h1>", hostile)[0]
+    figures = [
+        unpack(text)
+        for text in re.findall(
+            r'<script type="application/octet-stream">(.*?)</script>', hostile
+        )
+    ]
+    assert [len(figure["data"]) for figure in figures] == [2, 4, 4, 4, 2, 2]
+    assert "<img" not in "".join(figures[0]["layout"]["yaxis"]["ticktext"])
 
-    (traces,) = (section.tables[0] for section in built.sections if section.name == "traces")
-    assert [row[-1].text for row in traces.rows] == [
+
+def test_commands_and_units_of_tables(build, full, monkeypatch, tmp_path):
+    built = build({"a b": full("x", 0.002), "c": full("x", 5.0)})
+    monkeypatch.chdir(tmp_path)
+
+    parts = [part for section in built.sections for part in (*section.tables, *section.plots)]
+    tables = {table.name: table for section in built.sections for table in section.tables}
+    assert [row[-1].text for row in tables["traces"].rows] == [
         "roast-analyze 'a b.jsonl' --html",
         "roast-analyze c.jsonl --html",
     ]
     assert built.command == "roast-analyze 'a b.jsonl' c.jsonl --html"
-
-
-def test_commands_open_all_of_the_traces(build, full, monkeypatch, tmp_path):
-    from roast_analyze.cli import main
-
-    built = build({"a": full("x", 1.0), "b": full("y", 2.0)})
-    monkeypatch.chdir(tmp_path)
-
-    commands = {
-        part.command for section in built.sections for part in (*section.tables, *section.plots)
+    opening = "roast-analyze view 'a b.jsonl' c.jsonl "
+    assert main(["view", "a b.jsonl", "c.jsonl", "prefixes"]) == 0
+    assert {part.command.removeprefix(opening) for part in parts} <= {
+        view.name for view in documented_views()
     }
-    assert "roast-analyze view a.jsonl b.jsonl prefixes" in commands
-    for command in commands:
-        assert main(command.split()[1:]) == 0
-
-
-def test_empty_traces(build):
-    built = build({"a": [], "b": [], "c": []})
-    html = page.render(built)
-
-    assert built.title == "a and 2 more"
-    assert "None of these traces contains tasks or chunks." in html
-    assert "No facts about software, machines and settings" in html
-    assert [plot.name for section in built.sections for plot in section.plots] == [
-        "computing", "cpu", "memory",
+    # The numbers of all traces have one unit.
+    prefixes = tables["prefixes"]
+    assert [column.unit for column in prefixes.columns] == ["", "s", "s", "s"]
+    assert [(cell.text, cell.beside) for cell in prefixes.rows[0]] == [
+        ("x", None), ("<0.01", None), ("5.00", "×2,500"), ("+5.00", None),
     ]  # fmt: skip
 
 
-def test_hostile_strings_stay_text(build, full, parsed):
-    harmless = parsed(page.render(build({"a": full("x", 1.0), "b": full("y", 2.0)})))
-    html = page.render(
-        build(
-            {HOSTILE: full(HOSTILE, 1.0), f"b{HOSTILE}": full(f"y{HOSTILE}", 2.0)},
-            title=HOSTILE,
-        )
-    )
+def test_empty_and_incomplete_traces(build):
+    loss = {"kind": "loss", "t": 1.0, "reason": "late", "records": 3}
+    built = build({"a": [], "b": [loss], "c": []})
 
-    attacked = parsed(html)
-    assert attacked.names == harmless.names
-    assert attacked.handlers == []
-    assert "{{ 7*7 }}" in re.search(r"<h1>.*?</h1>", html)[0]
-
-
-def test_one_unit_for_the_numbers_of_all_traces(build, full):
-    built = build({"a": full("x", 0.002), "b": full("x", 5.0)})
-
-    (table,) = (
-        table for section in built.sections for table in section.tables
-        if table.name == "prefixes"
-    )  # fmt: skip
-    assert [column.unit for column in table.columns] == ["", "s", "s", "s"]
-    assert [(cell.text, cell.beside) for cell in table.rows[0]] == [
-        ("x", None), ("<0.01", None), ("5.00", "×2,500"), ("+5.00", None),
+    verdict, over_time, compute, differences, _ = built.sections
+    assert built.title == "a and 2 more"
+    assert compute.empty == "None of these traces contains tasks or chunks."
+    assert differences.empty.startswith("No facts about software, machines and settings")
+    assert verdict.plots == ()
+    assert [plot.name for plot in over_time.plots] == ["computing", "cpu", "memory"]
+    _, work = verdict.tables
+    assert [(row[-1].text, row[-1].tone) for row in work.rows] == [
+        ("complete", "good"), ("incomplete", "bad"), ("complete", "good"),
     ]  # fmt: skip
 
 
@@ -127,24 +114,3 @@ def test_the_page_is_written(tmp_path, write_trace, task):
 
     assert [file.name for file in target.parent.iterdir()] == ["page.html"]
     assert "<title>T &amp; T · roast</title>" in target.read_text()
-
-
-def test_figures_are_json(build, full, unpack):
-    html = page.render(build({"a": full("x", 1.0), "b<b>": full("y", 2.0)}))
-
-    figures = [
-        unpack(text)
-        for text in re.findall(r'<script type="application/octet-stream">(.*?)</script>', html)
-    ]
-    assert [len(figure["data"]) for figure in figures] == [2, 4, 4, 4, 2, 2]
-    assert figures[0]["layout"]["yaxis"]["ticktext"] == ["a", "b&lt;b&gt;"]
-
-
-def test_incomplete_traces_are_marked(build):
-    built = build({"a": [], "b": [{"kind": "loss", "t": 1.0, "reason": "late", "records": 3}]})
-
-    _, work = built.sections[0].tables
-    cells = [row[-1] for row in work.rows]
-    assert [(cell.text, cell.tone) for cell in cells] == [
-        ("complete", "good"), ("incomplete", "bad"),
-    ]  # fmt: skip

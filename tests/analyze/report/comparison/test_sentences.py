@@ -1,134 +1,133 @@
-from dataclasses import replace
+"""Sentences about totals, without traces."""
+
+import polars as pl
+import pytest
 
 from roast_analyze.report.comparison import sentences
+from roast_analyze.report.comparison.data import DIFFERENCE, Comparison, TraceTotals, seconds_in
+from roast_analyze.report.listing import Listing
+from roast_analyze.report.run import Recording, Run, TimeSpent
+
+NOTHING = Listing("", "", pl.DataFrame(), 0)
+GIB = 1024**3
+
+
+def totals(label, losses=0, wasted=0.0, **run) -> TraceTotals:
+    spent, empty = TimeSpent(wasted_seconds=wasted), NOTHING.rows
+    return TraceTotals(
+        label, label, (), Run(**run), Recording(), spent, losses, empty, empty, {}, {}
+    )
+
+
+def compared(*traces, left_out=(), facts=NOTHING, in_common=0) -> Comparison:
+    return Comparison(traces, left_out, NOTHING, {}, facts, in_common, {})
 
 
 def plain(text: str) -> str:
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def busy(worker, task, run, seconds: float, prefix: str = "x") -> list[dict]:
-    """Records of a worker that computed for so many seconds."""
-    return [worker("w1"), task(f"{prefix}-1"), *run(f"{prefix}-1", 1.0, 1.0 + seconds)]
+@pytest.mark.parametrize(
+    ("walls", "text"),
+    [
+        ({"a": 10.0, "b": 15.0}, "b took 15 s, 1.5 times as long as a (10 s)."),
+        ({"a": 10.0, "b": 10.01}, "b took 10 s, as long as a (10 s)."),
+        ({"a": 0.0, "b": 2.0}, "b took 2 s, not as long as a (0 s)."),
+        (
+            {"a": 10.0, "b": 5.0, "c": 20.0},
+            "Of 3 traces, c took the longest, 20 s: 4 times as long as b (5 s).",
+        ),
+    ],
+)
+def test_verdict(walls, text):
+    traces = [totals(name, wall_seconds=wall) for name, wall in walls.items()]
+
+    assert plain(sentences.verdict(compared(*traces))) == text
 
 
-def test_verdict(compare):
-    compared = compare(a=[])
-
-    def verdict(**seconds: float) -> str:
-        [trace] = compared.traces
-        traces = [
-            replace(trace, label=name, run=replace(trace.run, wall_seconds=wall))
-            for name, wall in seconds.items()
-        ]
-        return plain(sentences.verdict(replace(compared, traces=tuple(traces))))
-
-    assert verdict(a=10.0, b=15.0) == "b took 15 s, 1.5 times as long as a (10 s)."
-    assert verdict(a=10.0, b=10.01) == "b took 10 s, as long as a (10 s)."
-    assert verdict(a=0.0, b=2.0) == "b took 2 s, not as long as a (0 s)."
-    assert verdict(a=10.0, b=5.0, c=20.0) == (
-        "Of 3 traces, c took the longest, 20 s: 4 times as long as b (5 s)."
-    )
-
-
-def test_core_time(compare, worker, task, run, move):
-    started = [{"action": "compute", "start": 5.0, "stop": 8.0}]
-    failed = [
-        task("y-1"),
-        move(5.0, "y-1", "waiting>processing", worker="w1"),
-        move(8.0, "y-1", "processing>erred", "task-erred-1", worker="w1", startstops=started),
-    ]
-    compared = compare(
-        a=busy(worker, task, run, 2.0), b=[*busy(worker, task, run, 3.0), *failed]
-    )
-    a, b = compared.traces
+def test_core_time():
+    a, b = totals("a", core_efficiency=0.2), totals("b", core_efficiency=0.6, wasted=3.0)
 
     def core_time(*traces) -> str:
-        return plain(sentences.core_time(replace(compared, traces=traces)))
+        return plain(sentences.core_time(compared(*traces)))
 
-    assert core_time(a, b) == (
+    assert core_time(a, b, totals("without workers")) == (
         "CPU utilization was 20 % in a and 60 % in b. Attempts with discarded results computed "
         "for 3 s in b."
     )
     # Of many traces, only the extremes are named.
     assert core_time(a, a, a, a, b).startswith("CPU utilization was 20 % in a to 60 % in b.")
     assert core_time(a, a, a, a, a) == "CPU utilization was 20 % in each of 5 traces."
+    assert core_time(totals("c")) == (
+        "No worker was recorded in any trace, so that CPU utilization is unknown."
+    )
 
 
-def test_incomplete_and_omitted_traces(compare):
-    compared = compare(a=[], b=[{"kind": "loss", "t": 1.0, "reason": "late", "records": 3}])
+def test_incomplete_and_omitted_traces():
+    a, b = totals("a"), totals("b", losses=1)
 
-    assert sentences.completeness(compared) == (
+    assert sentences.completeness(compared(a)) == "All traces are complete."
+    assert sentences.completeness(compared(a, b)) == (
         "b is incomplete: lost records are missing in all numbers."
     )
-    whole = replace(compared, traces=compared.traces[:1])
-    assert sentences.completeness(whole) == "All traces are complete."
-    assert sentences.left_out(whole) == ""
-    assert plain(sentences.left_out(replace(whole, left_out=tuple("stuvwx")))) == (
+    assert sentences.left_out(compared(a)) == ""
+    assert plain(sentences.left_out(compared(a, left_out=tuple("stuvwx")))) == (
         "6 more traces are left out, because the limit is 24: s, t, u and 3 more."
     )
-    assert sentences.core_time(whole).startswith("No worker was recorded in any trace")
 
 
-def test_over_time(compare, worker, task, run):
-    compared = compare(a=busy(worker, task, run, 2.0), b=busy(worker, task, run, 4.0))
+def test_over_time():
+    run = {"peak_nthreads": 4, "busy_seconds": 2.0}
+    traces = [totals("a", compute_seconds=2.0, **run), totals("b", compute_seconds=7.0, **run)]
+    comparison = compared(*traces, totals("idle"))
 
-    text = plain(sentences.over_time(compared, with_limit=False))
+    text = plain(sentences.over_time(comparison, with_limit=False))
 
-    assert text.endswith("from the first task to the last: 1 of 1 in a and 1 of 1 in b.")
+    assert text.endswith("from the first task to the last: 1 of 4 in a and 3.5 of 4 in b.")
     assert "memory limit" not in text
-    assert "memory limit" in sentences.over_time(compared, with_limit=True)
+    assert "memory limit" in sentences.over_time(comparison, with_limit=True)
 
 
-def test_memory(compare, worker, sample):
-    def held(memory):
-        return [worker("w1"), sample(1.0, "w1", memory=memory, nthreads=1)]
+def test_memory():
+    a, b = totals("a", peak_memory_bytes=GIB), totals("b", peak_memory_bytes=3 * GIB)
 
-    compared = compare(a=held(1024**3), b=held(3 * 1024**3))
-
-    assert plain(sentences.memory(compared)) == (
+    assert sentences.memory(compared(a, totals("unknown"))) == ""
+    assert plain(sentences.memory(compared(a, b))) == (
         "b had the highest peak memory, 3 GiB: 3 times as much as a (1 GiB)."
     )
-    assert sentences.memory(replace(compared, traces=compared.traces[:1])) == ""
 
 
-def test_difference(compare, worker, task, run):
-    compared = compare(
-        a=busy(worker, task, run, 2.0),
-        b=busy(worker, task, run, 3.0),
-        c=busy(worker, task, run, 1.0, prefix="other"),
-    )
+def test_difference():
+    def difference(change: float, *rows: tuple) -> str:
+        columns = ["prefix", *map(seconds_in, "abc"), DIFFERENCE]
+        found = pl.DataFrame([(*row, change) for row in rows], schema=columns, orient="row")
+        listing = Listing("prefixes", "", found, len(rows))
+        comparison = compared(*map(totals, "abc"))
+        return plain(sentences.difference(comparison, listing, "prefix"))
 
-    def difference(listing):
-        return plain(sentences.difference(compared, listing, "prefix", "prefixes"))
-
-    assert difference(compared.prefixes) == (
+    assert difference(-2.0, ("x", 2.0, 3.0, None)) == (
         "Of the prefixes, x differs most in compute time: none in c, 2 s in a."
     )
-    same = compared.prefixes.rows.with_columns(difference_seconds=0.0)
-    assert difference(replace(compared.prefixes, rows=same)) == (
+    assert difference(1.0, (None, 2.0, 3.0, None)) == (
+        "Of the prefixes, (no prefix) differs most in compute time: 3 s in b, 2 s in a."
+    )
+    assert difference(0.0, ("x", 2.0, 2.0, 2.0)) == (
         "The compute time by prefix is the same in all traces."
     )
-    assert difference(replace(compared.prefixes, total=0)) == ""
 
 
-def test_facts(compare):
-    def facts(**values):
-        return [
-            {"kind": "environment", "t": 0.0, "section": "s", "name": name, "value": value}
-            for name, value in values.items()
-        ]
+def test_facts():
+    def facts(*sections: str, in_common: int) -> str:
+        listing = Listing("", "", pl.DataFrame({"section": sections}), len(sections))
+        return plain(sentences.facts(compared(facts=listing, in_common=in_common)))
 
-    compared = compare(a=facts(x="1", y="2"), b=facts(x="1", y="3"))
-
-    assert plain(sentences.facts(compared)) == (
-        "1 recorded fact about software, machines and settings differs, in s; 1 is the same. "
-        "Identifiers and addresses, which always differ, are left out."
+    about = "about software, machines and settings"
+    assert facts("s", in_common=1) == (
+        f"1 recorded fact {about} differs, in s; 1 is the same. Identifiers and addresses, "
+        "which always differ, are left out."
     )
-    same = replace(compared, facts=replace(compared.facts, total=0))
-    assert plain(sentences.facts(same)) == (
-        "1 recorded fact about software, machines and settings is the same in all traces."
+    assert facts("s", "t", "s", in_common=2).startswith(
+        f"3 recorded facts {about} differ, in s and t; 2 are the same."
     )
-    assert sentences.facts(replace(same, facts_in_common=0)) == (
-        "No facts about software, machines and settings were recorded."
-    )
+    assert facts(in_common=1) == f"1 recorded fact {about} is the same in all traces."
+    assert facts(in_common=0) == f"No facts {about} were recorded."

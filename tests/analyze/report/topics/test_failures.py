@@ -1,4 +1,4 @@
-"""Failures, and the events that were logged with Dask."""
+"""Failures, and the events that were logged with Dask; what is lost."""
 
 import pytest
 
@@ -23,22 +23,19 @@ def event(t, payload, topic="x"):
     return {"kind": "event", "t": t, "topic": topic, "payload": payload}
 
 
-def test_the_first_events_are_listed_and_all_counted(open_trace):
-    found = failures.query(open_trace(*(event(float(i), "y" * 1000) for i in range(250))))
+def test_long_lists_and_texts_are_cut(open_trace, fail):
+    """Of an exception the beginning is kept, of a traceback the end."""
+    traceback = "first" + "line\n" * 1000 + "last"
+    events = (event(float(i), "y" * 1000) for i in range(250))
+
+    found = failures.query(open_trace(*fail("a", "E" * 2000, traceback=traceback), *events))
 
     assert (found.events.rows.height, found.events.total) == (failures.EVENT_ROWS, 250)
     assert found.events.rows["t"].to_list() == [float(i) for i in range(failures.EVENT_ROWS)]
     assert found.events.rows["payload"][0] == f'"{"y" * (failures.PAYLOAD_CHARACTERS - 2)}…'
     assert found.topics.rows.rows() == [("x", 250, 0.0, 249.0)]
-
-
-def test_the_beginning_of_an_exception_and_the_end_of_a_traceback_are_kept(open_trace, fail):
-    traceback = "first" + "line\n" * 1000 + "last"
-
-    found = failures.query(open_trace(*fail("a", "E" * 2000, traceback=traceback)))
-    (row,) = found.failures.rows.to_dicts()
-
-    assert row["exception"] == "E" * (failures.EXCEPTION_CHARACTERS - 1) + "…"
+    [row] = found.failures.rows.to_dicts()
+    assert row["cause"] == "E" * (failures.EXCEPTION_CHARACTERS - 1) + "…"
     assert (row["traceback"][0], row["traceback"][-5:]) == ("…", "\nlast")
     assert len(row["traceback"]) == failures.TRACEBACK_CHARACTERS
 
@@ -79,3 +76,15 @@ def test_a_traceback_can_be_expanded(section, fail):
     table, *_ = section("failures", *fail("a-1", "E()", traceback="File a.py")).tables
 
     assert [cell.more for cell in table.rows[0] if cell.text == "E()"] == ["File a.py"]
+
+
+def test_loss(section):
+    lost = [{"kind": "loss", "t": 1.0, "reason": f"r{i}", "records": 9 - i} for i in range(4)]
+
+    found = section("loss", *lost)
+
+    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in found.sentences] == [
+        "The trace is incomplete: r0; r1; r2; and more. At least 30 records are missing."
+    ]
+    assert [row[0].text for row in found.tables[0].rows] == ["r0", "r1", "r2", "r3"]
+    assert section("loss").empty.startswith("The trace is complete: it contains 2")

@@ -31,10 +31,9 @@ def fetch(move):
 
 
 def transfer(source: str, destination: str, nbytes: int) -> dict:
+    times = {"t": 1.0, "start_t": 1.0, "stop_t": 1.5}
     ends = {"source": source, "destination": destination}
-    return {
-        "kind": "transfer", "t": 1.0, "start_t": 1.0, "stop_t": 1.5, "nbytes": nbytes, **ends,
-    }  # fmt: skip
+    return {"kind": "transfer", **times, **ends, "nbytes": nbytes}
 
 
 def test_workers_report_their_transfers(query, worker, fetch):
@@ -42,15 +41,19 @@ def test_workers_report_their_transfers(query, worker, fetch):
         worker("w1", name="0"),
         worker("w2", name="1"),
         *fetch("a", ("w2", 0.5)),
-        *fetch("b", ("w2", 0.25), ("w1", 1.0)),
+        *fetch("b", ("w2", 0.25), ("w1", 1.0), ("elsewhere", 0.125)),
     )
 
-    assert (found.recorded, found.count, found.bytes, found.seconds) == (False, 3, 0, 1.75)
-    assert found.pairs.rows.rows() == [("w1", "w1", 1, None, 1.0), ("w2", "w1", 2, None, 0.75)]
-    assert found.cells.select("from_row", "to_row", "transfers", "seconds").rows() == [
-        (0, 0, 1, 1.0),
-        (1, 0, 2, 0.75),
+    assert (found.recorded, found.count, found.bytes, found.seconds) == (False, 4, 0, 1.875)
+    assert found.pairs.rows.rows() == [
+        ("w1", "w1", 1, None, 1.0),
+        ("w2", "w1", 2, None, 0.75),
+        ("elsewhere", "w1", 1, None, 0.125),
     ]
+    # An unknown worker is only in the table.
+    assert found.cells.select("from_row", "to_row", "transfers", "seconds").rows() == [
+        (0, 0, 1, 1.0), (1, 0, 2, 0.75),
+    ]  # fmt: skip
 
 
 def test_recorded_transfers_replace_reported_ones(query, worker, fetch):
@@ -68,96 +71,82 @@ def test_recorded_transfers_replace_reported_ones(query, worker, fetch):
     assert found.pairs.rows.rows() == [("w2", "w1", 1, 5000, 0.5), ("w1", "w2", 2, 1024, 1.0)]
 
 
-def test_no_transfers(query, worker):
-    found = query(worker("w1"))
-
-    assert (found.recorded, found.count, found.pairs.total) == (False, 0, 0)
-    assert found.cells.is_empty()
-
-
-def test_many_workers_share_rows(query, worker, fetch):
-    there = [worker(f"w{i}", name=f"{i}") for i in range(100)]
-
-    found = query(
-        *there, *fetch("a", ("w99", 1.0), worker="w0"), *fetch("b", ("w98", 2.0), worker="w1")
+def test_many_workers_share_rows_and_the_largest_pairs_are_listed(
+    section, query, worker, fetch
+):
+    records = (
+        *(worker(f"w{i}", name=f"{i}") for i in range(100)),
+        *fetch("a", *((f"w{i}", i / 100) for i in range(70, 100)), worker="w0"),
     )
+
+    found, shown = query(*records), section("memory", *records)
 
     assert found.workers.height == transfers.MAP_ROWS
     assert found.workers["workers"].sum() == 100
-    assert found.cells.select("from_row", "to_row", "seconds").rows() == [(39, 0, 3.0)]
-
-
-def test_an_unknown_worker_is_only_in_the_table(query, worker, fetch):
-    found = query(worker("w1"), *fetch("a", ("elsewhere", 1.0)))
-
-    assert found.pairs.rows["source"].to_list() == ["elsewhere"]
-    assert found.cells.is_empty()
-
-
-def test_the_largest_pairs_are_listed(query, worker, fetch):
-    found = query(worker("w1"), *fetch("a", *((f"x{i:02}", i / 10) for i in range(1, 31))))
-
+    assert found.cells["from_row"].to_list() == list(range(28, 40))
+    assert found.cells.row(-1, named=True) == {
+        "from_row": 39, "to_row": 0, "transfers": 2, "bytes": 0,
+        "seconds": pytest.approx(1.97),
+    }  # fmt: skip
     assert (found.pairs.rows.height, found.pairs.total) == (transfers.PAIR_ROWS, 30)
-    assert found.pairs.rows["source"][0] == "x30"
+    assert found.pairs.rows["source"][0] == "w99"
     assert found.pairs.query.endswith("LIMIT 20")
+    assert shown.plots[0].note.startswith("Each of the 40 rows stands for several of the 100")
 
 
-def test_sentences_about_transfers(sentences, worker, task, fetch):
-    reported = worker("w1"), worker("w2"), task("a"), *fetch("a", ("tcp://w2:1", 0.5))
-    recorded = (
-        transfer("tcp://b:1", "tcp://a:1", 2048),
-        transfer("tcp://b:1", "tcp://a:1", 2048),
+def test_transfers_without_samples(section, worker, task, fetch):
+    found = section(
+        "memory", worker("w1"), worker("w2"), task("a"), *fetch("a", ("tcp://w2:1", 0.5))
     )
 
-    assert sentences("memory", *reported).partition("interval (1 s). To sample more often. ")[
-        2
-    ] == (
+    reason, sentence = (text.replace("\N{NO-BREAK SPACE}", " ") for text in found.sentences)
+    assert reason.endswith("interval (1 s). To sample more often.")
+    assert sentence == (
         "The workers reported 1 transfer with a total duration of 500 ms; the most between two "
         "of them, 500 ms, from w2:1 to w1. a accounts for 100 % of it. Bytes were not recorded."
     )
-    assert sentences("memory", *recorded).endswith(
+    assert [plot.name for plot in found.plots] == ["movement"]
+    assert [[cell.text for cell in row] for row in found.tables[0].rows] == [
+        ["tcp://w2:1", "w1", "1", "0.500"]
+    ]
+
+
+def test_memory_with_recorded_transfers(sentences):
+    recorded = transfer("tcp://b:1", "tcp://a:1", 2048)
+
+    assert sentences("memory", recorded, recorded).endswith(
         "The workers sent each other 4 KiB in 2 transfers; the most, 4 KiB, from b:1 to a:1."
     )
 
 
-def test_memory_and_the_limit(sentences, worker, sample):
-    fields = {"memory": 3 * 1024**3, "memory_limit": 4 * 1024**3, "nthreads": 1, "cpu": 50.0}
-
-    assert sentences("memory", worker("w1"), sample(1.0, **fields)) == (
-        "Peak memory of all workers was 3 GiB of 4 GiB. The fullest worker reached 75 % of its "
-        "limit. Nothing was spilled to disk. The workers reported no transfers between them."
-    )
-
-
-def test_transfers_are_shown_if_there_are_any(section, worker, task, fetch):
-    found = section("memory", worker("w1"), worker("w2"), task("a"), *fetch("a", ("w2", 0.5)))
-
-    assert [plot.name for plot in found.plots] == ["movement"]
-    assert [[cell.text for cell in row] for row in found.tables[0].rows] == [
-        ["w2", "w1", "1", "0.500"]
-    ]
-
-
-WORKERS = pl.DataFrame(
-    {
-        "row": [0, 1, 2],
-        "worker": ["tcp://a:1", "tcp://b:1", "tcp://c:1"],
-        "name": ["0", None, "<b>x"],
-        "workers": [1, 1, 4],
-    }
+@pytest.mark.parametrize(
+    ("limit", "spilled", "words"),
+    [
+        (4, 0, "3 GiB of 4 GiB. The fullest worker reached 75 % of its limit. Nothing"),
+        (None, 1024, "3 GiB; no limit is set. At most 1 KiB were spilled to disk."),
+        (60, 0, "3 GiB of 60 GiB. The fullest worker reached 5 % of its limit. Nothing"),
+    ],
 )
+def test_memory_and_the_limit(sentences, worker, sample, limit, spilled, words):
+    memory = {"memory": 3 * 1024**3, "memory_limit": limit and limit * 1024**3}
+
+    made = sentences("memory", worker("w1"), sample(1.0, **memory, spilled_disk=spilled))
+
+    assert made.startswith(f"Peak memory of all workers was {words}")
+    assert ("The limit is far above the curves and is not drawn." in made) == (limit == 60)
+    assert made.endswith(" The workers reported no transfers between them.")
 
 
-def heatmap(*rows, recorded=False, workers=WORKERS):
+def heatmap(*rows, recorded=False, names=("0", None, "<b>x"), workers=(1, 1, 4)):
     """The heatmap of cells ``(from_row, to_row, bytes, seconds)``."""
-    schema = {
-        "from_row": pl.Int64,
-        "to_row": pl.Int64,
-        "bytes": pl.Int64,
-        "seconds": pl.Float64,
-    }
-    cells = pl.DataFrame(rows, schema=schema, orient="row")
-    return transfers.figure(transfers.Transfers(recorded, 0, 0, 0.0, None, workers, cells))
+    columns = ("from_row", "to_row", "bytes", "seconds")
+    types = (pl.Int64, pl.Int64, pl.Int64, pl.Float64)
+    cells = pl.DataFrame(rows, schema=dict(zip(columns, types, strict=True)), orient="row")
+    addresses = [f"tcp://{'abc'[row % 3]}:1" for row in range(len(names))]
+    rows = pl.DataFrame(
+        {"row": range(len(names)), "worker": addresses, "name": names, "workers": workers}
+    )
+    return transfers.figure(transfers.Transfers(recorded, 0, 0, 0.0, None, rows, cells))
 
 
 def test_a_heatmap_of_sources_and_destinations():
@@ -170,6 +159,7 @@ def test_a_heatmap_of_sources_and_destinations():
     names = ("worker 0", "b:1", "&lt;b&gt;x and 3 more")
     assert figure.layout.yaxis.ticktext == figure.layout.xaxis.ticktext == names
     assert figure.layout.xaxis.showticklabels
+    assert not heatmap(names=[None] * 40, workers=[1] * 40).layout.xaxis.showticklabels
 
 
 def test_units_of_the_heatmap():
@@ -177,11 +167,3 @@ def test_units_of_the_heatmap():
 
     assert (mebibytes.z[0][1], mebibytes.colorbar.ticktext) == (3.0, ("0", "3 MiB"))
     assert heatmap((0, 1, None, 0.02)).data[0].colorbar.ticktext == ("0", "20 ms")
-
-
-def test_many_columns_have_no_names():
-    many = pl.DataFrame(
-        {"row": range(40), "worker": [f"tcp://w:{i}" for i in range(40)]}
-    ).with_columns(name=None, workers=1)
-
-    assert not heatmap(workers=many).layout.xaxis.showticklabels

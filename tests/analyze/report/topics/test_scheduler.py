@@ -33,37 +33,15 @@ def tick(t, interval):
 
 
 def test_load_by_bucket(query, worker, task, move):
-    load = query(
+    found = query(
         worker("w1", nthreads=2),
-        task("a-1"),
+        task("a-1", t=1.0),
+        *(task(f"b-{i}", t=8.0) for i in range(4)),
+        task("c-1", t=8.001),
         move(1.0, "a-1", "released>queued"),
         move(3.0, "a-1", "queued>processing", worker="w1"),
         tick(3.0, 0.02),
         tick(3.01, 0.7),
-    ).load
-
-    moved = load.filter(pl.col("transitions_per_second") > 0)
-    assert moved["t"].to_list() == pytest.approx([1.0, 3.0])
-    assert (moved["transitions_per_second"] * moved["seconds"]).to_list() == [1.0, 1.0]
-    assert moved["slowest_loop_seconds"].to_list() == [None, 0.7]
-    assert (load["ready"] * load["seconds"]).sum() == pytest.approx(2.0)
-
-
-def test_tasks_of_one_instant_are_a_batch(query, task):
-    found = query(
-        *(task(f"a-{i}", t=1.0) for i in range(5)),
-        *(task(f"b-{i}", t=8.0) for i in range(2)),
-        task("c-1", t=8.001),
-    )
-
-    assert (found.batches, found.tasks, found.largest) == (3, 8, 5)
-    submitted = found.load.filter(pl.col("tasks") > 0).select("t", "batches", "tasks").rows()
-    assert submitted == [(pytest.approx(1.0), 1, 5), (pytest.approx(8.0), 2, 3)]
-
-
-def test_stolen_tasks_and_requests_that_came_too_late(query, task):
-    found = query(
-        task("a-1"),
         {"kind": "event", "t": 1.0, "topic": "stealing", "payload": ["request", [[0, "a-1"]]]},
         steal(2.0, "confirm"),
         steal(2.01, "confirm"),
@@ -71,69 +49,80 @@ def test_stolen_tasks_and_requests_that_came_too_late(query, task):
         steal(4.0, "already-aborted"),
     )
 
+    load = found.load
+    moved = load.filter(pl.col("transitions_per_second") > 0)
+    assert moved["t"].to_list() == pytest.approx([1.0, 3.0])
+    assert (moved["transitions_per_second"] * moved["seconds"]).to_list() == [1.0, 1.0]
+    assert moved["slowest_loop_seconds"].to_list() == [None, 0.7]
+    assert (load["ready"] * load["seconds"]).sum() == pytest.approx(2.0)
+    # Tasks of one instant are a batch.
+    assert (found.batches, found.tasks, found.largest) == (3, 6, 4)
+    submitted = load.filter(pl.col("tasks") > 0).select("t", "batches", "tasks").rows()
+    assert submitted == [(pytest.approx(1.0), 1, 1), (pytest.approx(8.0), 2, 5)]
     assert (found.has_events, found.stolen, found.too_late) == (True, 2, 2)
-    assert found.load["stolen"].sum() == 2
+    assert load["stolen"].sum() == 2
 
 
-def test_whether_stealing_was_enabled(query):
-    assert [query(setting(v)).stealing for v in (True, False, None)] == [
-        True, False, None,
-    ]  # fmt: skip
+def test_ready_tasks_beside_busy_threads_wait_for_one(sentences, worker, task, move, run):
+    waits = [
+        line
+        for n in range(3)
+        for line in (task(f"a-{n}"), move(2.0, f"a-{n}", "waiting>queued"))
+    ]
+
+    text = sentences("scheduler", worker("w1"), *run("b", 1.0, 19.0), *waits, stop_t=20.0)
+
+    assert "Up to 3 ready tasks waited for a free thread." in text
 
 
 def test_sentences(sentences, worker, task, move):
-    def moves():
-        for n in range(4):
-            yield move(1.0, f"a-{n}", "released>waiting")
-            yield move(2.0, f"a-{n}", "waiting>queued")
-            yield move(4.0 + n, f"a-{n}", "queued>processing", worker="w1")
-
+    moves = [
+        line
+        for n in range(4)
+        for line in (
+            move(1.0, f"a-{n}", "released>waiting"),
+            move(2.0, f"a-{n}", "waiting>queued"),
+            move(4.0 + n, f"a-{n}", "queued>processing", worker="w1"),
+        )
+    ]
     tasks = [task(f"a-{n}") for n in range(4)]
-    assert sentences(
-        "scheduler", worker("w1"), *tasks, *moves(), tick(3.0, 0.5), stop_t=20.0
-    ) == (
+
+    made = sentences("scheduler", worker("w1"), *tasks, *moves, tick(3.0, 0.5), stop_t=20.0)
+
+    assert made == (
         "The scheduler made 12 transitions, at most 80 transitions/s within 50 ms. Up to 4 "
-        "ready tasks waited for a free thread. The slowest event loop of a worker took 500 ms "
-        "per iteration (20 ms when idle). 4 tasks were submitted in one batch."
+        "ready tasks waited, while 100 % of the threads computed nothing: they waited for the "
+        "scheduler or for their inputs, not for a free thread. The slowest event loop of a "
+        "worker took 500 ms per iteration (20 ms when idle). 4 tasks were submitted in one "
+        "batch."
     )
 
 
 @pytest.mark.parametrize(
     ("records", "text"),
     [
-        ([], "1 task was submitted in one batch."),
-        ([setting(False)], "1 task was submitted in one batch. Work stealing was disabled."),
-        (
-            [{**steal(1.0, 1), "topic": "x"}],
-            "1 task was submitted in one batch. No task was stolen.",
-        ),
+        ([setting(None)], ""),
+        ([setting(True)], ""),
+        ([setting(False)], " Work stealing was disabled."),
+        ([{**steal(1.0, 1), "topic": "x"}], " No task was stolen."),
         (
             [steal(1.0, "confirm"), steal(1.0, "confirm"), steal(1.0, "already-computing")],
-            (
-                "1 task was submitted in one batch. 2 tasks were stolen from busy workers "
-                "by idle "
-                "ones; 1 request came too late."
-            ),
-        ),
-        (
-            [{"kind": "task", "t": 5.0, "key": f"b-{i}"} for i in range(2)],
-            "3 tasks were submitted in 2 batches, such as graphs; the largest had 2 tasks.",
+            " 2 tasks were stolen from busy workers by idle ones; 1 request came too late.",
         ),
     ],
 )
-def test_sentences_about_submissions_and_stealing(sentences, task, move, records, text):
+def test_a_sentence_about_stealing(sentences, task, move, records, text):
     made = sentences("scheduler", task("a-1"), move(1.0, "a-1", "released>waiting"), *records)
 
-    assert made.partition("within 50 ms. ")[2] == text
+    assert made.partition("within 50 ms. ")[2] == f"1 task was submitted in one batch.{text}"
 
 
-def test_a_recording_of_one_instant_has_no_rates(section, query, worker, task, run):
-    records = worker("w1"), task("a-1"), *run("a-1", 0.0, 0.0)
+def test_a_sentence_about_several_batches(sentences, task, move):
+    later = [task(f"b-{i}", t=5.0) for i in range(2)]
 
-    assert section("scheduler", *records, stop_t=0.0).empty == (
-        "All records have the same time, so that there are no rates to show."
-    )
-    assert query(*records, stop_t=0.0).tasks == 1
+    assert sentences(
+        "scheduler", task("a-1"), move(1.0, "a-1", "released>waiting"), *later
+    ).endswith("3 tasks were submitted in 2 batches, such as graphs; the largest had 2 tasks.")
 
 
 def test_curves_of_the_load():
@@ -150,10 +139,10 @@ def test_curves_of_the_load():
     drawn = figure(load, AXIS)
 
     assert {curve.meta["columns"]["y"]: (curve.yaxis, curve.y) for curve in drawn.data} == {
-        "transitions_per_second": ("y3", (0.0, 12.5)),
+        "transitions_per_second": ("y", (0.0, 12.5)),
         "ready": ("y2", (5.0, 2.0)),
         "waiting": ("y2", (0.0, 1.0)),
-        "slowest_loop_seconds": ("y", (None, 0.02)),
+        "slowest_loop_seconds": ("y3", (None, 0.02)),
     }
     assert all(curve.x == (0.0, 1.0) for curve in drawn.data)
 
@@ -163,7 +152,9 @@ def test_stems_of_submitted_and_stolen_tasks():
     submitted = pl.DataFrame({**times, "tasks": [0, 7, 2], "stolen": [0, 0, 0]})
     stolen = pl.DataFrame({**times, "tasks": [9, 0, 0], "stolen": [0, 0, 3]})
 
-    (stems,) = submission_figure(submitted, AXIS).data
+    alone = submission_figure(submitted, AXIS)
+    (stems,) = alone.data
+    assert not alone.layout.showlegend
     assert (stems.x, stems.y, stems.error_y.arrayminus) == ((1.0, 2.0), (7, 2), (7, 2))
     _, stems = submission_figure(stolen, AXIS).data
     assert (stems.x, stems.y, stems.yaxis) == ((2.0,), (3,), "y2")

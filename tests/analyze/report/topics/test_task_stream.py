@@ -41,7 +41,17 @@ def test_a_computation_is_on_the_lane_of_its_thread(stream, worker, task, run):
     assert (found.runs, found.hidden_runs, found.cells.height) == (3, 0, 0)
 
 
-def test_other_computations_are_divided_between_buckets(stream, worker, run):
+@pytest.mark.parametrize(
+    ("most_cells", "width", "cells"),
+    [
+        (60, 1.0, [(0, 51, 0.25), (0, 53, 0.5), (0, 54, 1.0), (0, 55, 0.25)]),
+        # Buckets are merged until there are few sums.
+        (1, 12.0, [(0, 4, 2.0)]),
+    ],
+)
+def test_other_computations_are_divided_between_buckets(
+    stream, worker, run, most_cells, width, cells
+):
     found = stream(
         worker("w1"),
         *run("long", 0.0, 50.0),
@@ -49,34 +59,12 @@ def test_other_computations_are_divided_between_buckets(stream, worker, run):
         *run("across", 53.5, 55.25),
         stop_t=120.0,
         most_bars=1,
-        most_cells=60,
+        most_cells=most_cells,
     )
 
     assert rows(found.bars, "key") == [("long",)]
-    assert found.bucket_seconds == 1.0
-    assert rows(found.cells, "lane", "cell", "seconds") == [
-        (0, 51, 0.25),
-        (0, 53, 0.5),
-        (0, 54, 1.0),
-        (0, 55, 0.25),
-    ]
-
-
-def test_buckets_are_merged_until_there_are_few_sums(stream, worker, run):
-    found = stream(
-        worker("w1"),
-        *run("long", 0.0, 50.0),
-        *run("short", 51.0, 51.25),
-        *run("across", 53.5, 55.25),
-        stop_t=120.0,
-        most_bars=1,
-        most_cells=1,
-    )
-
-    assert rows(found.cells, "seconds") == [(2.0,)]
-    (cell,) = found.cells["cell"]
-    assert cell * found.bucket_seconds <= 51.0
-    assert (cell + 1) * found.bucket_seconds >= 55.25
+    assert found.bucket_seconds == width
+    assert rows(found.cells, "lane", "cell", "seconds") == cells
 
 
 @pytest.mark.parametrize("most_bars", [1, 20])
@@ -90,13 +78,15 @@ def test_bars_and_sums_contain_all_time(stream, worker, task, run, most_bars):
         lane = number % 2
         expected[lane] = expected.get(lane, 0.0) + stop - start
 
-    found = stream(*records, most_bars=most_bars)
+    found = stream(*records, most_bars=most_bars, most_cells=50)
 
     parts = pl.concat([f.select("lane", "seconds") for f in (found.bars, found.cells)])
     sums = dict(parts.group_by("lane").agg(pl.col("seconds").sum()).iter_rows())
     assert sums == pytest.approx(expected)
     assert found.bars.height == most_bars
     assert found.bars["seconds"].min() >= 0.01 * (100 - most_bars)
+    assert found.cells.height <= 50
+    assert found.cells["cell"].max() * found.bucket_seconds < 100.0
 
 
 def test_equally_long_computations_are_drawn_once(stream, worker, run):
@@ -108,50 +98,26 @@ def test_equally_long_computations_are_drawn_once(stream, worker, run):
     assert found.bars["seconds"].sum() + found.cells["seconds"].sum() == pytest.approx(5.0)
 
 
-def test_sums_are_bounded(stream, worker, task, run):
-    records = [worker("w1")]
-    for number in range(300):
-        key = f"{'abc'[number % 3]}-{number}"
-        records += [task(key), *run(key, 0.3 * number, 0.3 * number + 0.25)]
-
-    found = stream(*records, most_bars=10, most_cells=50)
-
-    assert found.cells.height <= 50
-    assert found.cells["cell"].max() * found.bucket_seconds < 100.0
-    assert found.cells["seconds"].sum() == pytest.approx(0.25 * 290)
-
-
-def test_transfers(stream, worker, move):
+def test_transfers_and_lost_attempts(stream, worker, gone, run, move):
     parts = [
-        {"action": "transfer", "start": 1.0, "stop": 2.0},
-        {"action": "compute", "start": 2.0, "stop": 3.0},
+        {"action": "transfer", "start": 0.25, "stop": 1.0},
+        {"action": "compute", "start": 1.0, "stop": 2.0},
     ]
     found = stream(
         worker("w1"),
-        move(0.5, "a", "waiting>processing", worker="w1"),
-        move(3.0, "a", "processing>memory", worker="w1", thread=1, startstops=parts),
-    )
-
-    assert rows(found.transfers, "lane", "start_t", "stop_t") == [(0, 1.0, 2.0)]
-    assert (found.transfer_runs, found.runs) == (1, 1)
-
-
-def test_lost_attempts_are_marked_on_the_first_lane_of_their_worker(
-    stream, worker, gone, run, move
-):
-    found = stream(
-        worker("w1"),
-        *run("a-1", 1.0, 2.0, thread=5),
+        *run("a-1", 1.0, 2.0, thread=5, startstops=parts),
         *run("a-2", 1.0, 3.0, thread=6),
         move(4.0, "a-3", "waiting>processing", worker="w1"),
         gone("w1", 5.0, "handle-worker-cleanup-5.0"),
         move(5.0, "a-3", "processing>released", "handle-worker-cleanup-5.0"),
     )
 
+    assert rows(found.transfers, "lane", "start_t", "stop_t") == [(0, 0.25, 1.0)]
+    # A lost attempt has no thread: it is on the first lane of its worker.
     assert rows(found.marks, "lane", "t", "outcome", "key") == [(0, 5.0, "lost", "a-3")]
     assert rows(found.workers, "lanes") == [(2,)]
     assert rows(found.presence, "row", "removed_t", "lost") == [(0, 5.0, True)]
-    assert (found.runs, found.failures) == (2, 1)
+    assert (found.transfer_runs, found.runs, found.failures) == (1, 2, 1)
 
 
 def test_datasets_and_files_come_from_chunks(stream, worker, task, run, chunk):
@@ -194,9 +160,3 @@ def test_hidden_workers_are_counted_and_those_with_failures_shown(stream, worker
 
     assert rows(found.workers, "worker") == [("w0",), ("w3",)]
     assert (found.hidden_rows, found.hidden_runs, found.runs) == (2, 2, 5)
-
-
-def test_an_empty_trace(stream):
-    found = stream()
-
-    assert (found.runs, found.failures, found.workers.height) == (0, 0, 0)

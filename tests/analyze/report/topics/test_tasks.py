@@ -7,6 +7,8 @@ from roast_analyze.figures import palette
 from roast_analyze.report.topics import tasks
 from roast_analyze.report.topics.tasks.figures import BAR_LIMIT, durations, seconds
 
+PREFIX = "The prefix of a task is the beginning of its key, usually a function name."
+
 
 @pytest.fixture
 def attempts(task, run):
@@ -33,102 +35,110 @@ def test_quantiles_of_the_compute_times_of_a_prefix(open_trace, task, run, attem
     ]  # fmt: skip
 
 
-def test_stragglers(open_trace, attempts):
-    records = attempts(*[1.0] * 40, *(3.0 + i for i in range(40, 60)))
-    found = tasks.query(open_trace(*records))
+def test_groups_and_stragglers(section, attempts):
+    durations = *[1.0] * 7, 9.0, *[1.0] * 3, 3.0
+    found = section("tasks", *attempts(*durations, groups=("a-0", "a-1")))
 
-    assert (found.stragglers.rows.height, found.stragglers.total) == (tasks.STRAGGLER_ROWS, 20)
-    assert found.stragglers.rows["key"][0] == "a-59"
-    assert found.excess_seconds == pytest.approx(sum(2.0 + i for i in range(40, 60)))
-
-
-def test_sentences(sentences, attempts):
-    assert sentences("tasks", *attempts(*[1.0] * 10, 4.0)) == (
-        "The prefix of a task is the beginning of its key, usually a function name. a took 100 "
-        "% of the compute time: 11 attempts with a median of 1 s. 1 attempt took at least "
-        "twice the usual time of the prefix, 3 s more in total. The worst, a-10, took 4 s "
-        "instead of 1 s, 4 times as long."
+    assert " ".join(found.sentences).replace("\N{NO-BREAK SPACE}", " ") == (
+        f"{PREFIX} a took 100 % of the compute time: 12 attempts with a median of 1 s. The "
+        "tasks form 2 groups, the layers of the graphs. The most expensive, a-1, computed for "
+        "16 s in 6 attempts. 2 attempts took at least twice the usual time of the prefix, 10 s "
+        "more in total. The worst, a-7, took 9 s instead of 1 s, 9 times as long."
     )
-    assert sentences("tasks", *attempts(1.0, 5.0, groups=("a", "a-x"))).endswith(
-        "The tasks form 2 groups, the layers of the graphs. The most expensive, a-x, computed "
-        "for 5 s in 1 attempt. No attempt took more than twice the usual time of its prefix."
+    assert [(table.name, [row[0].text for row in table.rows]) for table in found.tables] == [
+        ("prefixes", ["a"]),
+        ("task-groups", ["a-1", "a-0"]),
+        ("stragglers", ["a-7", "a-11"]),
+    ]
+
+
+def test_stragglers_on_one_worker(sentences, attempts):
+    text = sentences("tasks", *attempts(*[1.0] * 12, *[3.0] * 5))
+
+    assert (
+        "5 attempts took at least twice the usual time of the prefix, all of them on worker "
+        in (text)
     )
 
 
-def test_compute_time_of_chunks_and_merging(sentences, task, run, chunk):
-    text = sentences(
+def test_stragglers_beyond_the_table_count(open_trace, attempts):
+    found = tasks.query(open_trace(*attempts(*[1.0] * 40, *range(43, 63)))).stragglers
+
+    assert (found.rows.height, found.total) == (tasks.STRAGGLER_ROWS, 20)
+    assert found.rows.select("key", "all_excess_seconds").row(0) == ("a-59", sum(range(42, 62)))
+
+
+def test_without_groups_stragglers_and_compute_time(section, task, move, chunk):
+    records = task("b-1"), move(1.0, "b-1", "waiting>processing", worker="w1")
+    alone = chunk("y", run_id=4, start_t=1.0, stop_t=2.0)
+
+    found = section("tasks", *records, alone)
+
+    assert [table.name for table in found.tables] == ["prefixes"]
+    assert [plot.name for plot in found.plots] == ["prefix-seconds"]
+    assert found.sentences == (
+        PREFIX, "No attempt took more than twice the usual time of its prefix.",
+    )  # fmt: skip
+    # Without a cluster, chunks are not tasks.
+    assert section("tasks", alone).empty == (
+        "No task was recorded. Without a cluster, chunks are not tasks."
+    )
+
+
+def test_compute_time_of_chunks_and_merging(section, task, run, chunk):
+    found = section(
         "tasks",
         task("P-1"), chunk("P-1", entry_start=0, entry_stop=9), *run("P-1", 0.0, 6.0),
         task("reduce-1", dependencies=["P-1"]), *run("reduce-1", 6.0, 8.0),
         task("x-1"), *run("x-1", 8.0, 10.0),
     )  # fmt: skip
 
-    assert (
+    assert found.tables[0].name == "roles"
+    assert found.sentences[1].replace("\N{NO-BREAK SPACE}", " ") == (
         "Chunks account for 60 % of the compute time, merging for 20 %, other tasks for 20 %."
-    ) in text
+    )
 
 
-def test_groups_and_stragglers_have_tables_only_if_there_are_any(section, attempts):
-    many = section("tasks", *attempts(*[1.0] * 7, 9.0, *[1.0] * 4, groups=("a-0", "a-1")))
-    few = section("tasks", *attempts(1.0))
-
-    assert [(table.name, [row[0].text for row in table.rows]) for table in many.tables] == [
-        ("prefixes", ["a"]),
-        ("task-groups", ["a-1", "a-0"]),
-        ("stragglers", ["a-7"]),
+def test_prefixes_beyond_the_figures(section, task, run):
+    times = {f"p{i:02}": 5.0 - i / 10 for i in range(25)}
+    records = [
+        line
+        for prefix, time in times.items()
+        for line in (task(f"{prefix}-1"), *run(f"{prefix}-1", 0.0, time))
     ]
-    assert [table.name for table in few.tables] == ["prefixes"]
 
+    bars, boxes = section("tasks", task("never-1"), *records).plots
 
-def test_prefixes_beyond_the_figure_are_counted(section, task, run):
-    records = [line for i in range(25) for line in (task(f"p{i}-1"), *run(f"p{i}-1", 0.0, 1.0))]
-
-    _, distribution = section("tasks", *records).plots
-    assert distribution.note == "The 20 prefixes with the most compute time, of 25."
-
-
-def test_a_prefix_without_compute_time_has_no_share(sentences, task, move, chunk):
-    records = task("b-1"), move(1.0, "b-1", "waiting>processing", worker="w1")
-    alone = chunk("y", run_id=4, start_t=1.0, stop_t=2.0)
-
-    assert sentences("tasks", *records, alone).startswith(
-        "The prefix of a task is the beginning of its key, usually a function name. No attempt"
-    )
-
-
-def prefixes(*rows):
-    columns = ["prefix", "task_runs", "compute_seconds", "transfer_seconds"]
-    return pl.DataFrame(rows, schema=columns, orient="row").with_columns(
-        deserialize_seconds=0.0, disk_seconds=pl.lit(None, pl.Float64)
-    )
+    [computing] = bars.figure.data
+    assert len(computing.x) == BAR_LIMIT + 1
+    assert bars.figure.layout.yaxis.ticktext[-1] == "6 other prefixes"
+    assert computing.x[-1] == 14.0  # 3.0 + 2.9 + 2.8 + 2.7 + 2.6, and none
+    assert len(boxes.figure.data) == BAR_LIMIT + 1
+    assert boxes.figure.layout.yaxis.ticktext[0] == "p00"
+    assert boxes.note == "The 20 prefixes with the most compute time, of 26."
 
 
 def test_bars_are_ranked_by_time():
-    figure = seconds(prefixes(("sum", 3, 1.0, 5.0), ("load", 9, 4.0, 0.0)), {"load": "#111111"})
+    columns = ["prefix", "task_runs", "compute_seconds", "transfer_seconds"]
+    prefixes = pl.DataFrame(
+        [("sum", 3, 1.0, 5.0), ("load", 9, 4.0, 0.0)], schema=columns, orient="row"
+    ).with_columns(deserialize_seconds=0.0, disk_seconds=pl.lit(None, pl.Float64))
+
+    figure = seconds(prefixes, {"load": "#111111"})
 
     computing, transfer = figure.data
     assert figure.layout.yaxis.ticktext == ("sum", "load")
     assert (computing.x, computing.marker.color) == ((1.0, 4.0), (palette.OTHER, "#111111"))
+    assert computing.customdata == (["sum", 3], ["load", 9])
     assert (transfer.name, transfer.x) == ("transfer", (5.0, 0.0))
 
 
-def test_prefixes_beyond_the_limit_share_a_bar():
-    figure = seconds(prefixes(*((f"p{i:02}", 1, 10.0 - i / 10, 0.0) for i in range(25))), {})
-
-    (computing,) = figure.data
-    assert len(computing.x) == BAR_LIMIT + 1
-    assert figure.layout.yaxis.ticktext[-1] == "5 other prefixes"
-    assert computing.x[-1] == 8.0 + 7.9 + 7.8 + 7.7 + 7.6
-
-
-def spread(*rows):
+def test_a_box_shows_quartiles_and_its_mark_the_longest():
     places = ["p05", "p25", "median", "p75", "p95", "max"]
     columns = ["prefix", *(f"{place}_compute_seconds" for place in places)]
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    spread = pl.DataFrame([("sum", 0.0, 0.2, 0.5, 1.0, 2.0, 9.0)], schema=columns, orient="row")
 
-
-def test_a_box_shows_quartiles_and_its_mark_the_longest():
-    figure = durations(spread(("sum", 0.0, 0.2, 0.5, 1.0, 2.0, 9.0)), {"sum": "#0072B2"})
+    figure = durations(spread, {"sum": "#0072B2"})
 
     box, longest = figure.data
     # A logarithmic scale has no zero.
@@ -137,12 +147,3 @@ def test_a_box_shows_quartiles_and_its_mark_the_longest():
     assert (box.line.color, box.fillcolor) == ("#0072B2", "rgba(0, 114, 178, 0.22)")
     assert (longest.x, longest.customdata) == ((9.0,), (["sum", 1e-6, 0.2, 0.5, 1.0, 2.0],))
     assert figure.layout.xaxis.type == "log"
-
-
-def test_boxes_of_the_first_prefixes_with_a_median():
-    rows = [("never", *[None] * 6), *((f"p{i:02}", *[1.0] * 6) for i in range(25))]
-
-    figure = durations(spread(*rows), {})
-
-    assert len(figure.data) == BAR_LIMIT + 1
-    assert figure.layout.yaxis.ticktext[0] == "p00"

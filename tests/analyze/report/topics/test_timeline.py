@@ -21,60 +21,38 @@ UTILIZATION = pl.DataFrame({
 
 
 def of_kinds(*kinds):
-    names = ("kind", "prefix", "dataset", "runs", "seconds")
-    rows = [(number, *kind) for number, kind in enumerate(kinds)]
-    return pl.DataFrame(
-        rows,
-        schema={**dict.fromkeys(names, pl.Int64), "prefix": pl.String, "dataset": pl.String,
-                "seconds": pl.Float64},
-        orient="row",
-    )  # fmt: skip
+    """Kinds from ``(prefix, dataset, runs, seconds)``."""
+    types = {"prefix": pl.String, "dataset": pl.String, "runs": pl.Int64, "seconds": pl.Float64}
+    return pl.DataFrame(kinds, schema=types, orient="row").with_row_index("kind")
 
 
-@pytest.fixture
-def stream():
-    """Two workers, the first with two threads, and something of everything."""
-    return TaskStream(
-        workers=pl.DataFrame(
-            {"worker": ["tcp://a:1", "tcp://b:1"], "name": ["0", "<b>"], "lanes": [2, 1]}
-        ),
-        presence=pl.DataFrame(
-            {
-                "row": [0, 1],
-                "added_t": [100.0, 104.0],
-                "removed_t": [None, 109.0],
-                "lost": [False, True],
-            }
-        ),
-        kinds=of_kinds(("load", "Z", 2, 4.0), ("sum", None, 3, 1.0)),
-        bars=pl.DataFrame(
-            {
-                "lane": [1, 0],
-                "kind": [0, 0],
-                "start_t": [103.0, 101.0],
-                "stop_t": [103.5, 104.5],
-                "outcome": ["erred", "memory"],
-                "key": ["load-2", "load-\x00 1"],
-                "attempt": [2, 1],
-                "filename": ["z.root", None],
-                "entry_start": [0, None],
-                "entry_stop": [10, None],
-            }
-        ),
-        cells=pl.DataFrame(
-            {"lane": [0, 2], "kind": [1, 1], "cell": [1, 4], "seconds": [0.5, 1.0]}
-        ),
-        transfers=pl.DataFrame({"lane": [2], "start_t": [105.0], "stop_t": [105.25]}),
-        marks=pl.DataFrame(
-            {"lane": [1], "kind": [0], "t": [103.5], "outcome": ["erred"], "key": ["load-2"],
-             "attempt": [2]}
-        ),
-        begin_t=100.0,
-        bucket_seconds=2.0,
-        runs=5,
-        transfer_runs=1,
-        failures=1,
-    )  # fmt: skip
+#: Two workers, the first with two threads, and something of everything.
+STREAM = TaskStream(
+    workers=pl.DataFrame(
+        {"worker": ["tcp://a:1", "tcp://b:1"], "name": ["0", "<b>"], "lanes": [2, 1]}
+    ),
+    presence=pl.DataFrame({
+        "row": [0, 1], "added_t": [100.0, 104.0], "removed_t": [None, 109.0],
+        "lost": [False, True],
+    }),
+    kinds=of_kinds(("load", "Z", 2, 4.0), ("sum", None, 3, 1.0)),
+    bars=pl.DataFrame({
+        "lane": [1, 0], "kind": [0, 0], "start_t": [103.0, 101.0], "stop_t": [103.5, 104.5],
+        "outcome": ["erred", "memory"], "key": ["load-2", "load-\x00 1"], "attempt": [2, 1],
+        "filename": ["z.root", None], "entry_start": [0, None], "entry_stop": [10, None],
+    }),
+    cells=pl.DataFrame({"lane": [0, 2], "kind": [1, 1], "cell": [1, 4], "seconds": [0.5, 1.0]}),
+    transfers=pl.DataFrame({"lane": [2], "start_t": [105.0], "stop_t": [105.25]}),
+    transfer_cells=pl.DataFrame(
+        schema={"lane": pl.Int32, "kind": pl.Int32, "cell": pl.Int32, "seconds": pl.Float64}
+    ),
+    marks=pl.DataFrame({
+        "lane": [1], "kind": [0], "t": [103.5], "outcome": ["erred"], "key": ["load-2"],
+        "attempt": [2],
+    }),
+    begin_t=100.0, bucket_seconds=2.0, runs=5, transfer_runs=1, failures=1,
+    hidden_rows=0, hidden_runs=0,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -91,8 +69,8 @@ def encode(unpack):
     return encode
 
 
-def test_the_data_of_a_timeline(stream, encode):
-    drawn, data = encode(stream)
+def test_the_data_of_a_timeline(encode):
+    drawn, data = encode(STREAM)
 
     # Sorted by start: microseconds, as deltas.
     assert data["bars"] == {
@@ -108,6 +86,11 @@ def test_the_data_of_a_timeline(stream, encode):
         "entryStarts": [None, 0],
         "entryStops": [None, 10],
     }
+    assert data["marks"] == {
+        "lanes": [1], "starts": [3_500_000], "kinds": [0], "outcomes": [1], "attempts": [2],
+        "keys": ["load-2"],
+    }  # fmt: skip
+    assert data["transfers"] == {"lanes": [2], "starts": [5_000_000], "lengths": [250_000]}
     # Lane and bucket are one number: a lane has 6 buckets, the last one incomplete.
     assert (data["cellsALane"], data["stretch"], data["steps"]) == (6, 2.0, 1000)
     assert data["cells"] == {"at": [1, 2 * 6 + 4 - 1], "kinds": [1, 1], "steps": [250, 500]}
@@ -130,37 +113,35 @@ def test_the_data_of_a_timeline(stream, encode):
     assert [choice.text for choice in drawn.workers] == ["worker 0", "<b>"]
 
 
-def test_the_note_counts_what_is_not_drawn(stream, opened):
+def test_chunks_without_tasks_have_the_colors_of_their_datasets(encode):
+    kinds = of_kinds((None, "Y", 1, 1.0), (None, "Z", 1, 0.5))
+    drawn, data = encode(replace(STREAM, kinds=kinds))
+
+    assert [(choice.text, choice.color) for choice in drawn.legend] == [("Z", "#333333")]
+    assert [name for name, _ in data["datasets"]] == ["Z", "Y"]
+    assert data["prefixes"] == []
+
+
+def test_tasks_without_a_prefix_have_a_name(encode):
+    _, data = encode(replace(STREAM, kinds=of_kinds((None, None, 1, 1.0))))
+
+    assert [name for name, _ in data["prefixes"]] == ["(no prefix)"]
+
+
+def test_the_note_counts_what_is_not_drawn(opened):
     _, about = opened()
-    stream = replace(stream, hidden_rows=1, hidden_runs=2, failures=2)
+    stream = replace(STREAM, hidden_rows=1, hidden_runs=2, failures=2, transfer_runs=3)
 
     found = timeline.Timeline(stream, UTILIZATION, None)
     drawn = timeline.section(found, replace(about, load=LOAD), COLORS).timeline
 
     assert drawn.note.replace("\N{NO-BREAK SPACE}", " ") == (
         "The 2 longest of 5 computations have their own bars; the others are added up in "
-        "buckets of 2 s, drawn as high as their share of the bucket. Left out: 1 worker with 2 "
-        "computations. Workers with failures are shown first, then the busiest. 1 more failed "
-        "attempt is not marked. All of them: roast-analyze view trace.jsonl chunks"
+        "buckets of 2 s, drawn as high as their share of the bucket. So are all but the 1 "
+        "longest of 3 transfers. Left out: 1 worker with 2 computations. Workers with failures "
+        "are shown first, then the busiest. 1 more failed attempt is not marked. All of them: "
+        "roast-analyze view trace.jsonl chunks"
     )
-
-
-def kinds_only(*kinds):
-    workers = pl.DataFrame({"worker": ["h:1"], "name": [None], "lanes": [1]})
-    return TaskStream(workers=workers, kinds=of_kinds(*kinds))
-
-
-def test_chunks_without_tasks_have_the_colors_of_their_datasets(encode):
-    drawn, data = encode(kinds_only((None, "Z", 1, 1.0), (None, "Y", 1, 0.5)))
-
-    assert [(choice.text, choice.color) for choice in drawn.legend] == [("Z", "#333333")]
-    assert data["prefixes"] == []
-
-
-def test_tasks_without_a_prefix_have_a_name(encode):
-    _, data = encode(kinds_only((None, None, 1, 1.0)))
-
-    assert [name for name, _ in data["prefixes"]] == ["(no prefix)"]
 
 
 def test_sentence(sentences, worker, task, run):
@@ -169,9 +150,8 @@ def test_sentence(sentences, worker, task, run):
         worker("w1"), task("a-1"), task("a-2"), *run("a-1", 1.0, 2.0), *run("a-2", 6.0, 8.0),
     ) == (
         "Each lane is a thread of a worker, each bar is a task in the color of its prefix. "
-        "From "
-        "the first task to the last, 0.429 of up to 1 thread computed on average. The longest "
-        "gap in which nothing computed was 4 s, 2 s after the start."
+        "From the first task to the last, 0.429 of up to 1 thread computed on average. The "
+        "longest gap in which nothing computed was 4 s, 2 s after the start."
     )  # fmt: skip
 
 
@@ -180,7 +160,6 @@ def test_sentence(sentences, worker, task, run):
     [
         ([(0.0, 5.0), (1.0, 2.0), (6.0, 7.0), (8.5, 9.5)], timeline.Gap(7.0, 8.5)),
         ([(0.0, 5.0), (1.0, 6.0)], None),
-        ([], None),
     ],
 )
 def test_the_longest_gap_over_all_threads(opened, run, times, gap):

@@ -22,14 +22,15 @@ def times(files, workers, chunks, noise, slow, seed=0):
 def relative_duration(open_trace, worker, chunk, run):
     """Return relative_duration and is_slow of files and workers for a trace of chunks."""
 
-    def relative_duration(chunks):
+    def relative_duration(chunks, start_of=None):
         chunks = list(chunks)
         records = [worker(name) for name in sorted({name for _, name, _ in chunks})]
         for number, (file, name, seconds) in enumerate(chunks):
             entries = {"entry_start": number * EVENTS, "entry_stop": (number + 1) * EVENTS}
             dataset = file.partition("_")[0]
             records.append(chunk(f"c{number}", dataset=dataset, filename=file, **entries))
-            records += run(f"c{number}", float(number), number + seconds, worker=name)
+            start = float(number) if start_of is None else start_of(number)
+            records += run(f"c{number}", start, start + seconds, worker=name)
         trace = open_trace(*records, stop_t=1e4)
         told = trace.sql(
             "SELECT filename, relative_duration, is_slow FROM files "
@@ -94,10 +95,70 @@ def test_null_if_files_and_workers_cannot_be_separated(relative_duration):
     }
 
 
-def test_slow_needs_three_chunks(relative_duration):
-    few = [("DY_9.root", "w0", 5.0), ("DY_9.root", "w1", 5.0)]
+def test_slow_needs_five_chunks(relative_duration):
+    few = [("DY_9.root", "w0", 5.0), ("DY_9.root", "w1", 5.0)] * 2
 
     found, called_slow = relative_duration([*times(FILES, WORKERS, 10, 0.0, {}), *few])
 
     assert found["DY_9.root"] == pytest.approx(5.0)
     assert called_slow == set()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_busy_period_does_not_make_files_slow(relative_duration, seed):
+    """Two files are read at a time; while the third pair is read, the machine is busy."""
+    draw = random.Random(seed)
+    chunks = [
+        (f"DY_{2 * pair + number % 2}.root", f"w{number % 4 // 2}", 1.0)
+        for pair in range(6)
+        for number in range(20)
+    ]
+    chunks = [
+        (file, name, seconds * (1.9 if 40 <= at < 60 else 1.0) * draw.lognormvariate(0.0, 0.1))
+        for at, (file, name, seconds) in enumerate(chunks)
+    ]
+
+    _, called_slow = relative_duration(chunks, start_of=lambda number: number / 4)
+
+    assert called_slow == set()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_files_of_various_content_are_not_slow(relative_duration, seed):
+    draw = random.Random(seed)
+    content = {f"DY_{number}.root": draw.lognormvariate(0.0, 0.3) for number in range(12)}
+
+    _, called_slow = relative_duration(times(content, WORKERS, 20, 0.05, content, seed))
+
+    assert called_slow == set()
+
+
+def test_one_file_of_two_needs_a_clear_difference(relative_duration):
+    of_two = ["DY_0.root", "DY_1.root"]
+
+    def slow_files(factor):
+        return relative_duration(times(of_two, WORKERS, 20, 0.05, {"DY_1.root": factor}))[1]
+
+    assert (slow_files(1.9), slow_files(3.5)) == (set(), {"DY_1.root"})
+
+
+def test_standard_error_of_the_relative_duration(open_trace, worker, chunk, run):
+    """The error falls with the square root of the number of chunks."""
+    draw = random.Random(0)
+    records = [worker(name) for name in WORKERS]
+    files = [f"{n}.root" for n in range(6)] + ["5.root"] * 3
+    for number in range(900):
+        key = f"c{number}"
+        about = {"dataset": "DY", "filename": files[number % 9], "entry_start": number}
+        seconds = draw.lognormvariate(0.0, 0.2)
+        records.append(chunk(key, entry_stop=number + 1, **about))
+        records += run(key, float(number), number + seconds, worker=WORKERS[number % 4])
+
+    errors = dict(
+        open_trace(*records, stop_t=1e4)
+        .sql("SELECT filename, relative_duration_error / relative_duration FROM files")
+        .fetchall()
+    )
+
+    assert errors["0.root"] == pytest.approx(1.2533 * 0.2 / 10, rel=0.15)
+    assert errors["5.root"] == pytest.approx(errors["0.root"] / 2)

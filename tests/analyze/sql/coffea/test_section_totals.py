@@ -5,14 +5,12 @@ def test_totals_in_order_of_cost(rows, chunk, run, passage):
     def section(key, name, start, stop, **fields):
         return passage(stop, key, name, start_t=start, stop_t=stop, run_id=1, **fields)
 
-    def part(key, dataset):
-        return chunk(key, dataset=dataset, entry_start=0, entry_stop=10)
+    datasets = {"a": "DY", "b": "DY", "c": "QCD"}
+    entries = {"entry_start": 0, "entry_stop": 10}
 
     assert rows(
         "SELECT * FROM section_totals",
-        part("a", "DY"),
-        part("b", "DY"),
-        part("c", "QCD"),
+        *(chunk(key, dataset=dataset, **entries) for key, dataset in datasets.items()),
         *(record for key in "abcd" for record in run(key, 0.0, 8.0, run_id=1)),
         section("a", "jets", 1.0, 2.0, cpu_seconds=0.5, memory_delta=-10, bytes_read=5),
         section("a", "jets", 3.0, 4.0, cpu_seconds=0.5, memory_delta=20, bytes_read=6),

@@ -25,62 +25,18 @@ def analysis(task, chunk):
     ]
 
 
-def test_roles_of_tasks(rows, analysis):
-    assert dict(rows("SELECT key, role FROM tasks", *analysis)) == {
-        "automatic_retries-f1": "file metadata",
-        "automatic_retries-f2": "file metadata",
+def test_roles_of_tasks_and_prefixes(ask, analysis):
+    found = ask(*analysis)
+
+    assert dict(found("SELECT key, role FROM tasks")) == {
+        **dict.fromkeys(["automatic_retries-f1", "automatic_retries-f2"], "file metadata"),
         "reduce-f": "file metadata",
         "lambda-p": "processor broadcast",
-        "Proc-0": "chunk",
-        "Proc-1": "chunk",
-        "Proc-2": "chunk",
-        "Proc-3": "chunk",
-        "reduce-1": "merge",
-        "reduce-2": "merge",
-        "reduce-12": "merge",
-        "lambda-x": None,
-        "reduce-x": None,
-        "sum-x": None,
+        **dict.fromkeys(["Proc-0", "Proc-1", "Proc-2", "Proc-3"], "chunk"),
+        **dict.fromkeys(["reduce-1", "reduce-2", "reduce-12"], "merge"),
+        **dict.fromkeys(["lambda-x", "reduce-x", "sum-x"]),
     }
-
-
-def test_totals_by_role(rows, analysis, run, move):
-    chunks = [record for i in range(4) for record in run(f"Proc-{i}", 1.0, 2.0)]
-    merges = [record for key in ("1", "2", "12") for record in run(f"reduce-{key}", 2.0, 4.0)]
-
-    assert rows(
-        "SELECT role, prefixes, tasks, task_runs, failed_attempts, compute_seconds, "
-        "compute_share, mean_compute_seconds, max_compute_seconds, output_bytes, first_t, "
-        "last_t FROM task_roles",
-        *analysis,
-        *chunks,
-        *merges,
-        move(5.0, "sum-x", "waiting>processing", worker="w1"),
-        move(6.0, "sum-x", "processing>erred", "task-erred-6.0"),
-    ) == [
-        ("merge", "reduce", 3, 3, 0, 6.0, 0.6, 2.0, 2.0, 24, 2.0, 4.0),
-        ("chunk", "Proc", 4, 4, 0, 4.0, 0.4, 1.0, 1.0, 32, 1.0, 2.0),
-        (
-            "file metadata", "automatic_retries, reduce", 3, 0, 0, None, None, None, None, None,
-            None, None,
-        ),
-        ("processor broadcast", "lambda", 1, 0, 0, *[None] * 7),
-        (None, None, 3, 1, 1, None, None, None, None, None, 5.0, 6.0),
-    ]  # fmt: skip
-
-
-def test_merge_seconds_of_the_run(rows, analysis, run):
-    assert rows(
-        "SELECT chunk_seconds, merge_seconds FROM run",
-        *analysis,
-        *run("Proc-0", 1.0, 2.0),
-        *run("reduce-1", 2.0, 5.0),
-        *run("reduce-f", 2.0, 5.0),
-    ) == [(1.0, 3.0)]
-
-
-def test_prefix_with_two_roles(rows, analysis):
-    assert dict(rows("SELECT prefix, roles FROM prefixes", *analysis)) == {
+    assert dict(found("SELECT prefix, roles FROM prefixes")) == {
         "Proc": "chunk",
         "automatic_retries": "file metadata",
         "lambda": "processor broadcast",
@@ -89,23 +45,49 @@ def test_prefix_with_two_roles(rows, analysis):
     }
 
 
+def test_totals_by_role(ask, analysis, run):
+    found = ask(
+        *analysis,
+        *(move for i in range(4) for move in run(f"Proc-{i}", 1.0, 2.0)),
+        *(move for key in ("1", "2", "12") for move in run(f"reduce-{key}", 2.0, 4.0)),
+        *run("reduce-f", 2.0, 5.0),
+        *run("sum-x", 5.0, 6.0, outcome="erred"),
+    )
+
+    assert found(
+        "SELECT role, prefixes, tasks, task_runs, failed_attempts, compute_seconds, "
+        "compute_share, mean_compute_seconds, max_compute_seconds, output_bytes, first_t, "
+        "last_t FROM task_roles"
+    ) == [
+        ("merge", "reduce", 3, 3, 0, 6.0, 6 / 13, 2.0, 2.0, 24, 2.0, 4.0),
+        ("chunk", "Proc", 4, 4, 0, 4.0, 4 / 13, 1.0, 1.0, 32, 1.0, 2.0),
+        (
+            "file metadata", "automatic_retries, reduce", 3, 1, 0, 3.0, 3 / 13, 3.0, 3.0, 8,
+            2.0, 5.0,
+        ),
+        ("processor broadcast", "lambda", 1, 0, 0, *[None] * 7),
+        (None, None, 3, 1, 1, *[None] * 5, 5.0, 6.0),
+    ]  # fmt: skip
+    assert found("SELECT chunk_seconds, merge_seconds FROM run") == [(4.0, 6.0)]
+
+
 def test_chunks_and_file_metadata_share_a_prefix(rows, task, chunk):
+    """Tasks of dask-awkward, such as `hist-1`, have no processor broadcast."""
     assert rows(
-        "SELECT prefix, role FROM tasks ORDER BY key",
+        "SELECT key, role FROM tasks ORDER BY key",
         chunk("automatic_retries-1"),
         task("automatic_retries-1"),
         chunk("automatic_retries-2", entry_start=0, entry_stop=10),
         task("automatic_retries-2"),
-    ) == [("automatic_retries", "file metadata"), ("automatic_retries", "chunk")]
-
-
-def test_dask_awkward_has_no_processor_broadcast(rows, task, chunk):
-    assert rows(
-        "SELECT key, role FROM tasks ORDER BY key",
         task("constant"),
         task("hist-1", dependencies=["constant"]),
         chunk("hist-1", run_id=1, entry_start=0, entry_stop=10, until="read"),
-    ) == [("constant", None), ("hist-1", "chunk")]
+    ) == [
+        ("automatic_retries-1", "file metadata"),
+        ("automatic_retries-2", "chunk"),
+        ("constant", None),
+        ("hist-1", "chunk"),
+    ]
 
 
 def test_run_without_coffea_has_no_roles(rows, task, run):

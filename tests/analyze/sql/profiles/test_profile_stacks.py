@@ -19,21 +19,20 @@ def as_tree(outline, *slices):
             walk(below, numbers[name])
 
     walk(outline, 0)
-    told = [
-        {
-            "start_t": float(i),
-            "stop_t": i + 1.0,
-            "nodes": [numbers[name] for name in counts],
-            "counts": list(counts.values()),
-        }
-        for i, counts in enumerate(slices)
-    ]
     return {
         "frames": frames,
         "parents": parents,
         "node_frames": node_frames,
         "line_numbers": [None, *range(100, 100 + len(frames))],
-        "slices": told,
+        "slices": [
+            {
+                "start_t": float(i),
+                "stop_t": i + 1.0,
+                "nodes": [numbers[name] for name in counts],
+                "counts": list(counts.values()),
+            }
+            for i, counts in enumerate(slices)
+        ],
     }
 
 
@@ -44,114 +43,99 @@ def profile(tree, **fields):
 
 
 @pytest.fixture
-def found(open_trace):
-    """Return stacks by function names: samples, ambiguous and counted samples."""
+def found(rows):
+    """Return stacks by prefix and function names: samples, ambiguous and counted samples."""
 
     def found(*records):
-        rows = open_trace(*records).sql(
-            "SELECT [f.name FOR f IN frames], sum(samples)::INT, sum(ambiguous_samples)::INT, "
-            "sum(counted_samples)::INT FROM profile_stacks GROUP BY 1"
-        )
-        return {"/".join(names): tuple(numbers) for names, *numbers in rows.fetchall()}
+        stacks = {}
+        for prefix, names, *numbers in rows(
+            "SELECT prefix, [f.name FOR f IN frames], sum(samples)::INT, "
+            "sum(ambiguous_samples)::INT, sum(counted_samples)::INT "
+            "FROM profile_stacks GROUP BY 1, 2",
+            *records,
+        ):
+            stacks.setdefault(prefix, {})["/".join(names)] = tuple(numbers)
+        return stacks
 
     return found
 
 
-def test_columns_of_a_stack(rows):
-    tree = as_tree({"f": {"a": {}}}, {"root": 5, "f": 5, "a": 0})
+WHOLE = as_tree({"f": {"a": {}}}, {"root": 5, "f": 5, "a": 0})
 
-    frames = [
+
+def sliced(**fields):
+    return {**WHOLE, "slices": [{**WHOLE["slices"][0], **fields}]}
+
+
+def test_columns_of_a_stack(rows):
+    frames = WHOLE["frames"]
+    assert frames == [
         {"name": "f", "filename": "a.py", "line_number": 0},
         {"name": "a", "filename": "a.py", "line_number": 1},
     ]
-    assert rows("FROM profile_stacks WHERE samples > 0", profile(tree)) == [
+    assert rows("FROM profile_stacks WHERE samples > 0", profile(WHOLE)) == [
         ("w1", "load", 0.0, 1.0, ["f (a.py:0)", "a (a.py:1)"], 5, 0.05, 0, 0, frames,
          [100, 101], "id", 0.01, "dask", None, "T")
     ]  # fmt: skip
 
 
-def test_recorded_innermost_counts_are_used(found):
-    tree = as_tree(
-        {"f": {"a": {"x": {}}, "b": {}}}, {"root": 9, "f": 9, "a": 1, "b": 0, "x": 0}
-    )
-    [piece] = tree["slices"]
-    assert [*piece["nodes"]] == [0, 1, 2, 4, 3]
+CASES = {
+    "each function without counts was innermost at least once": (
+        {"root": 9, "f": 9, "b": 0, "c": 0},
+        {"f": (0, 7, 9), "f/b": (1, 0, 0), "f/c": (1, 0, 0)},
+    ),
+    "and no more than that": (
+        {"root": 2, "f": 2, "b": 0, "c": 0},
+        {"f": (0, 0, 2), "f/b": (1, 0, 0), "f/c": (1, 0, 0)},
+    ),
+    "a function with counts can have been innermost, too": (
+        {"root": 9, "f": 9, "a": 4, "x": 0, "b": 0},
+        {"f": (0, 4, 5), "f/a": (0, 0, 4), "f/a/x": (4, 0, 0), "f/b": (1, 0, 0)},
+    ),
+    "samples between outermost functions belong to none of them": (
+        {"root": 5, "f": 2, "b": 0, "g": 0},
+        {"": (0, 2, 3), "g": (1, 0, 0), "f": (0, 0, 2), "f/b": (2, 0, 0)},
+    ),
+    "one outermost function": ({"root": 5, "g": 0}, {"": (0, 0, 5), "g": (5, 0, 0)}),
+    "low-level profiling counts the innermost function": (
+        {"root": 3, "f": 3, "b": 3},
+        {"f/b": (3, 0, 3)},
+    ),
+    "more functions without counts than samples": (
+        {"root": 1, "f": 1, "b": 0, "c": 0},
+        {"f": (0, 1, 1)},
+    ),
+    "fewer samples than counts": (
+        {"root": 1, "f": 5, "b": 0},
+        {"f": (0, 0, 5), "f/b": (5, 0, 0)},
+    ),
+    "nothing": ({"root": 0}, {}),
+}
+
+
+def test_certain_and_ambiguous_samples(found):
+    profiles = (profile(as_tree(OUTLINE, counts), prefix=n) for n, (counts, _) in CASES.items())
+
+    assert found(*profiles) == {n: stacks for n, (_, stacks) in CASES.items() if stacks}
+
+
+def test_other_innermost_samples(found):
+    """Recorded ones, excess of an only child, and the scheduler's, which counts all."""
+    recorded = as_tree(OUTLINE, {"root": 9, "f": 9, "a": 1, "b": 0, "x": 0})
+    [piece] = recorded["slices"]
+    assert piece["nodes"] == [0, 1, 2, 4, 3]
     piece["innermost"] = [0, 2, 3, 3, 1]
+    on_a, on_b = ({"root": 100, "f": 100, name: 0} for name in "ab")
+    scheduler = as_tree(OUTLINE, {"root": 3, "f": 3, "b": 1, "c": 1})
 
-    assert found(profile(tree)) == {
-        "f": (2, 0, 8),
-        "f/a": (3, 0, 1),
-        "f/b": (3, 0, 0),
-        "f/a/x": (1, 0, 0),
-    }
-
-
-@pytest.mark.parametrize("innermost", [[1], [1, 2, 3], [0, -1], [0, None]])
-def test_invalid_innermost_counts_are_damage(open_trace, innermost):
-    tree = as_tree({"f": {}}, {"root": 1, "f": 0})
-    tree["slices"][0]["innermost"] = innermost
-
-    trace = open_trace(profile(tree))
-
-    assert trace.sql("FROM profile_stacks").fetchall() == []
-    assert trace.sql("SELECT reason, records FROM loss").fetchall() == [("damaged profiles", 1)]
-
-
-def test_excess_belongs_to_an_only_child(found):
-    spinning = {"f": {"spin_a": {}, "spin_b": {}}}
-    on_a, on_b = ({"root": 100, "f": 100, f"spin_{i}": 0} for i in "ab")
-
-    assert found(profile(as_tree(spinning, on_a, on_a, on_b, on_a))) == {
-        "f": (0, 0, 400),
-        "f/spin_a": (300, 0, 0),
-        "f/spin_b": (100, 0, 0),
-    }
-
-
-@pytest.mark.parametrize(
-    ("counts", "expected"),
-    [
-        # Each function without counts was innermost at least once.
-        (
-            {"root": 9, "f": 9, "b": 0, "c": 0},
-            {"f": (0, 7, 9), "f/b": (1, 0, 0), "f/c": (1, 0, 0)},
-        ),
-        # ... and here no more than that.
-        (
-            {"root": 2, "f": 2, "b": 0, "c": 0},
-            {"f": (0, 0, 2), "f/b": (1, 0, 0), "f/c": (1, 0, 0)},
-        ),
-        # A function with counts can have been innermost, too.
-        (
-            {"root": 9, "f": 9, "a": 4, "x": 0, "b": 0},
-            {"f": (0, 4, 5), "f/a": (0, 0, 4), "f/a/x": (4, 0, 0), "f/b": (1, 0, 0)},
-        ),
-        # Samples between outermost functions belong to none of them.
-        (
-            {"root": 5, "f": 2, "b": 0, "g": 0},
-            {"": (0, 2, 3), "g": (1, 0, 0), "f": (0, 0, 2), "f/b": (2, 0, 0)},
-        ),
-        ({"root": 5, "g": 0}, {"": (0, 0, 5), "g": (5, 0, 0)}),
-        # Low-level profiling counts the innermost function too.
-        ({"root": 3, "f": 3, "b": 3}, {"f/b": (3, 0, 3)}),
-        # Inconsistent: more functions without counts than samples.
-        ({"root": 1, "f": 1, "b": 0, "c": 0}, {"f": (0, 1, 1)}),
-        ({"root": 1, "f": 5, "b": 0}, {"f": (0, 0, 5), "f/b": (5, 0, 0)}),
-        ({"root": 0}, {}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_certain_and_ambiguous_samples(found, counts, expected):
-    assert found(profile(as_tree(OUTLINE, counts))) == expected
-
-
-def test_scheduler_counts_include_the_innermost_function(found):
-    tree = as_tree(OUTLINE, {"root": 3, "f": 3, "b": 1, "c": 1})
-
-    assert found(profile(tree, worker=None, prefix=None)) == {
-        "f": (1, 0, 1),
-        "f/b": (1, 0, 1),
-        "f/c": (1, 0, 1),
+    assert found(
+        profile(recorded, prefix="recorded"),
+        profile(as_tree(OUTLINE, on_a, on_a, on_b, on_a), prefix="excess"),
+        profile(scheduler, worker=None, prefix=None),
+    ) == {
+        "recorded": {"f": (2, 0, 8), "f/a": (3, 0, 1), "f/b": (3, 0, 0), "f/a/x": (1, 0, 0)},
+        "excess": {"f": (0, 0, 400), "f/a": (300, 0, 0), "f/b": (100, 0, 0)},
+        None: {"f": (1, 0, 1), "f/b": (1, 0, 1), "f/c": (1, 0, 1)},
     }
 
 
@@ -167,74 +151,70 @@ def test_samples_add_up(rows):
     ) == [(0.0, 9, pytest.approx(0.09)), (1.0, 6, pytest.approx(0.06))]
 
 
-WHOLE = as_tree({"f": {"a": {}}}, {"root": 5, "f": 5, "a": 0})
+MALFORMED = [
+    None,
+    {},
+    *(
+        {**WHOLE, "parents": parents}
+        for parents in (
+            [], None, [None, 0], [None, 0, 7], [None, 0, -1], [None, 2, 1], [None, 1, 2],
+            [None, 0, None], [0, 0, 1],
+        )
+    ),
+    *({**WHOLE, "node_frames": f} for f in ([None, 0], [None, 0, 2], [None, 0, None])),
+    {**WHOLE, "frames": None},
+    {**WHOLE, "frames": [*WHOLE["frames"], None]},
+    {**WHOLE, "slices": [None]},
+    *(sliced(nodes=n) for n in ([0, 1], [0, 1, 3], [0, 1, -1], [0, 1, 1], [0, 1, None], None)),
+    sliced(nodes=[2], counts=[5]),
+    *(sliced(counts=c) for c in ([5, 5, None], [5, 5, -1], [9_223_372_036_854_775_807, 5, 0])),
+    *(sliced(innermost=i) for i in ([1], [1, 2, 3, 4], [0, -1, 0], [0, None, 0])),
+]  # fmt: skip
 
 
-def sliced(**fields):
-    return {**WHOLE, "slices": [{**WHOLE["slices"][0], **fields}]}
+def test_malformed_trees_are_excluded_and_counted(ask):
+    malformed = (profile(tree, prefix=str(n)) for n, tree in enumerate(MALFORMED))
+    found = ask(*malformed, profile(WHOLE))
+
+    query = "SELECT prefix, sum(samples)::INT FROM profile_stacks GROUP BY 1"
+    assert found(query) == [("load", 5)]
+    losses = [("damaged profiles", len(MALFORMED))]
+    assert found("SELECT reason, records FROM loss") == losses
 
 
-@pytest.mark.parametrize(
-    "tree",
-    [
-        None,
-        {},
-        {**WHOLE, "parents": []},
-        {**WHOLE, "parents": None},
-        {**WHOLE, "parents": [None, 0]},
-        {**WHOLE, "parents": [None, 0, 7]},
-        {**WHOLE, "parents": [None, 0, -1]},
-        {**WHOLE, "parents": [None, 2, 1]},
-        {**WHOLE, "parents": [None, 1, 2]},
-        {**WHOLE, "parents": [None, 0, None]},
-        {**WHOLE, "parents": [0, 0, 1]},
-        {**WHOLE, "node_frames": [None, 0]},
-        {**WHOLE, "node_frames": [None, 0, 2]},
-        {**WHOLE, "node_frames": [None, 0, None]},
-        {**WHOLE, "frames": None},
-        {**WHOLE, "frames": [*WHOLE["frames"], None]},
-        {**WHOLE, "slices": [None]},
-        sliced(nodes=[0, 1]),
-        sliced(nodes=[0, 1, 3]),
-        sliced(nodes=[0, 1, -1]),
-        sliced(nodes=[0, 1, 1]),
-        sliced(nodes=[0, 1, None]),
-        sliced(nodes=None),
-        sliced(nodes=[2], counts=[5]),
-        sliced(counts=[5, 5, None]),
-        sliced(counts=[5, 5, -1]),
-        sliced(counts=[9_223_372_036_854_775_807, 5, 0]),
-    ],
-    ids=str,
-)
-def test_malformed_trees_are_excluded_and_counted(open_trace, tree):
-    trace = open_trace(profile(tree), profile(WHOLE))
-
-    assert trace.sql("SELECT sum(samples)::INT FROM profile_stacks").fetchall() == [(5,)]
-    assert trace.sql("SELECT reason, records FROM loss").fetchall() == [("damaged profiles", 1)]
-
-
-@pytest.mark.parametrize(
-    "tree",
-    [
+def test_unknown_values_are_null(open_trace):
+    trees = [
         {**WHOLE, "line_numbers": None},
         {**WHOLE, "line_numbers": [None]},
         {**WHOLE, "frames": [{}, {"name": "a"}]},
         sliced(start_t=None, stop_t=None),
         {**WHOLE, "slices": [{"nodes": [], "counts": []}, *WHOLE["slices"]]},
-    ],
-    ids=str,
-)
-def test_unknown_values_are_null(open_trace, tree):
-    trace = open_trace(profile(tree))
+    ]
+    trace = open_trace(*(profile(tree, prefix=str(n)) for n, tree in enumerate(trees)))
 
-    [(samples, stack)] = trace.sql(
-        "SELECT samples, stack FROM profile_stacks WHERE samples > 0"
-    ).fetchall()
-    assert (samples, len(stack)) == (5, 2)
-    assert trace.frame("loss").height == 0
-    assert trace.flamegraph().nodes["total_samples"][0] == 5
-    assert trace.flamegraph().counted()["samples"].to_list() == [5]
+    query = (
+        "SELECT prefix, samples, len(stack) FROM profile_stacks WHERE samples > 0 ORDER BY 1"
+    )
+    assert trace.sql(query).fetchall() == [(str(n), 5, 2) for n in range(len(trees))]
+    assert trace.frame("loss").is_empty()
+    assert trace.flamegraph().nodes["total_samples"][0] == 5 * len(trees)
+    assert trace.flamegraph().counted()["samples"].sum() == 5 * len(trees)
+
+
+def test_counted_samples_name_the_line_first_seen(open_trace):
+    """The heaviest stack was seen later than the first line of its caller."""
+    first = as_tree({"f": {"a": {}}}, {"root": 2, "f": 2, "a": 1})
+    later = as_tree({"f": {"b": {}}}, {"root": 9, "f": 9, "b": 8})
+    later["line_numbers"] = [None, 200, 201]
+    later["slices"][0] |= {"start_t": 5.0, "stop_t": 6.0}
+
+    counted = open_trace(profile(later), profile(first)).flamegraph().counted()
+
+    assert counted.select("stack", "samples").rows() == [
+        (["@:0", "f@a.py:100", "b@a.py:201"], 8),
+        (["@:0", "f@a.py:100"], 2),
+        (["@:0", "f@a.py:100", "a@a.py:101"], 1),
+    ]
 
 
 @pytest.mark.timeout(60)

@@ -1,7 +1,5 @@
 """Dask's configuration in effect, and what of it is not the default."""
 
-import pytest
-
 QUERY = (
     "SELECT name, value, process, default_value, differs, varies, is_declared, processes, "
     "workers FROM config"
@@ -10,41 +8,25 @@ DEFAULTS = {"a.b": 0.7, "a.list": ["x"], "a.none": None}
 
 
 def test_the_defaults_and_what_differs(rows, told):
-    differing = {"a.b": 0.8, "mine": None}
+    scheduler = told("scheduler", {"a.b": 0.8, "mine": None}, DEFAULTS)
+    client = told("client", {"c.set": None}, {"c.set": 1})
+    # Workers that are alike are one row, and what later segments repeat counts once.
+    workers = [told("worker", {}, {"w": 1}, worker=f"w{n}") for n in (0, 1, 2, 2)]
+    other = told("worker", {"w": 2}, {"w": 1}, worker="w3")
 
-    assert rows(QUERY, *told("scheduler", differing, DEFAULTS)) == [
+    assert rows(QUERY, *scheduler, *client, *sum(workers, other)) == [
         ("a.b", "0.8", "scheduler", "0.7", True, False, True, 1, None),
         ("a.list", '["x"]', "scheduler", '["x"]', False, False, True, 1, None),
         ("a.none", None, "scheduler", None, False, False, True, 1, None),
+        ("c.set", None, "client", "1", True, False, True, 1, None),
         ("mine", None, "scheduler", None, True, False, False, 1, None),
+        ("w", "1", "worker", "1", False, True, True, 3, ["w0", "w1", "w2"]),
+        ("w", "2", "worker", "1", True, True, True, 1, ["w3"]),
     ]
 
 
-def test_an_option_that_is_set_to_none(rows, told):
-    found = rows(f"{QUERY} WHERE name = 'a.b'", *told("client", {"a.b": None}, DEFAULTS))
-
-    assert found == [("a.b", None, "client", "0.7", True, False, True, 1, None)]
-
-
-def test_workers_that_are_alike_are_one_row(rows, told):
-    workers = [told("worker", {}, DEFAULTS, worker=f"w{n}") for n in range(3)]
-    other = told("worker", {"a.b": 0.8}, DEFAULTS, worker="w3")
-
-    found = rows(f"{QUERY} WHERE name = 'a.b'", *sum(workers, other))
-
-    assert found == [
-        ("a.b", "0.7", "worker", "0.7", False, True, True, 3, ["w0", "w1", "w2"]),
-        ("a.b", "0.8", "worker", "0.7", True, True, True, 1, ["w3"]),
-    ]
-
-
-def test_what_later_segments_repeat_counts_once(rows, told):
-    facts = told("worker", {}, DEFAULTS, worker="w0")
-
-    assert rows("SELECT DISTINCT processes FROM config", *facts, *facts) == [(1,)]
-
-
-def test_recorders_before_told_a_few_options_of_the_scheduler(rows):
+def test_options_in_older_traces(rows):
+    """They contain a few options of the scheduler, without defaults."""
     fact = {"kind": "environment", "t": 0.0, "section": "dask configuration", "name": "a.b"}
 
     assert rows(QUERY, {**fact, "value": True}) == [
@@ -52,24 +34,23 @@ def test_recorders_before_told_a_few_options_of_the_scheduler(rows):
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("scheduler-address", "x", True),
-        ("distributed.scheduler.contact-address", None, True),
-        ("temporary-directory", "/anywhere", True),
-        ("a.b", "tcp://10.0.0.1:4000", True),
-        ("a.b", "/tmp/xyz", True),
-        ("a.b", "/tmpfs", False),
-        ("a.b", "5s", False),
-        ("distributed.worker.memory.spill", 0.7, False),
-        ("a.transport", "tcp", False),
-    ],
-)
-def test_what_each_run_has_its_own_of(rows, told, name, value, expected):
-    query = "SELECT is_run_specific FROM config"
+def test_options_that_every_run_has_of_its_own(rows, told):
+    own = {
+        "scheduler-address": "x",
+        "distributed.scheduler.contact-address": None,
+        "temporary-directory": "/anywhere",
+        "a.address": "tcp://10.0.0.1:4000",
+        "a.file": "/tmp/xyz",
+    }
+    shared = {
+        "a.folder": "/tmpfs",
+        "a.time": "5s",
+        "distributed.worker.memory.spill": 0.7,
+        "a.transport": "tcp",
+    }
 
-    assert rows(query, *told("client", {name: value}, {})) == [(expected,)]
+    found = rows("SELECT name, is_run_specific FROM config", *told("client", own | shared, {}))
+    assert dict(found) == dict.fromkeys(own, True) | dict.fromkeys(shared, False)
 
 
 def test_nonsense_is_no_configuration(rows, told):

@@ -1,15 +1,16 @@
-"""How the set-ups of two runs differ: that, and nothing else."""
+"""Differences between the set-ups of runs."""
 
 import pytest
 
 from roast_analyze import Trace
 
 DEFAULTS = {"a.b": 0.7, "a.c": 1, "temporary-directory": None}
+EVERYWHERE = ["client", "scheduler", "worker"]
 
 
 @pytest.fixture
 def compare(write_trace):
-    """Differences of traces of some facts, without the last column."""
+    """Return the differences of traces of some facts."""
 
     def compare(*traces):
         paths = [
@@ -17,90 +18,60 @@ def compare(write_trace):
             for n, facts in enumerate(traces)
         ]
         with Trace(*paths) as opened:
-            found = opened.sql("SELECT * EXCLUDE (trace_id) FROM differences").fetchall()
-            ids = opened.sql("SELECT DISTINCT trace_id FROM differences ORDER BY 1").fetchall()
-        assert ids == sorted({(f"T{n}",) for n in range(1, len(traces))})[: len(ids)]
-        return found
+            return opened.sql("FROM differences").fetchall()
 
     return compare
 
 
 @pytest.fixture
 def run(told):
-    """A run whose processes have some configuration and packages."""
+    """Return the facts of a run with some configuration, and packages of its workers."""
 
-    def run(configuration, packages, pid, workers=2):
+    def run(configuration, packages=(), pid=1, workers=2):
         ours = [["dask", "1"]]
-        return [
-            *told("scheduler", configuration, DEFAULTS, ours, pid=pid),
-            *told("client", configuration, DEFAULTS, ours, pid=pid),
-            *(
-                line
-                for n in range(workers)
-                for line in told(
-                    "worker", configuration, DEFAULTS, packages, f"tcp://w:{pid}{n}", pid=pid
-                )
-            ),
-        ]
+        alike = [configuration, DEFAULTS]
+        facts = told("scheduler", *alike, ours, pid=pid) + told("client", *alike, ours, pid=pid)
+        for n in range(workers):
+            theirs = [*ours, *packages]
+            facts += told("worker", *alike, theirs, f"tcp://w:{pid}{n}", pid=pid)
+        return facts
 
     return run
 
 
-def test_one_option_and_one_package(compare, run):
-    one = run({"temporary-directory": "/tmp/1"}, [["dask", "1"], ["x", "1"]], pid=1)
-    other = run(
-        {"a.b": 0.8, "temporary-directory": "/tmp/2"}, [["dask", "1"], ["x", "2"]], pid=2,
-        workers=3,
-    )  # fmt: skip
-
-    assert compare(one, other) == [
-        ("configuration", "a.b", "0.7", "0.8", ["client", "scheduler", "worker"]),
-        ("package", "x", "1", "2", ["worker"]),
+def test_options_packages_and_arguments_of_the_cluster(compare, run):
+    """Process numbers, addresses, worker counts and temporary directories are no difference."""
+    cores = {"kind": "environment", "t": 0.0, "section": "cluster", "name": "cores"}
+    one = [
+        *run({"temporary-directory": "/tmp/1", "mine": 3}, [["x", "1"], ["y", "1"]]),
+        {**cores, "value": 8},
+    ]
+    other = [
+        *run({"a.b": 0.8, "a.c": None, "temporary-directory": "/tmp/2"}, [["x", "2"]], 2, 3),
+        {**cores, "value": 16},
     ]
 
-
-def test_what_only_one_of_them_has(compare, run):
-    one = run({"mine": 3}, [["dask", "1"], ["x", "1"]], pid=1)
-    other = run({}, [["dask", "1"]], pid=2)
-
     assert compare(one, other) == [
-        ("configuration", "mine", "3", None, ["client", "scheduler", "worker"]),
-        ("package", "x", "1", None, ["worker"]),
+        ("cluster", "cores", "8", "16", ["client"], "T1"),
+        ("configuration", "a.b", "0.7", "0.8", EVERYWHERE, "T1"),
+        ("configuration", "a.c", "1", "None", EVERYWHERE, "T1"),
+        ("configuration", "mine", "3", None, EVERYWHERE, "T1"),
+        ("package", "x", "1", "2", ["worker"], "T1"),
+        ("package", "y", "1", None, ["worker"], "T1"),
     ]
-
-
-def test_an_option_that_is_none_in_one(compare, run):
-    one, other = run({}, [], pid=1), run({"a.b": None}, [], pid=2)
-
-    assert [row[:4] for row in compare(one, other)] == [("configuration", "a.b", "0.7", "None")]
-
-
-def test_the_same_twice(compare, run):
-    assert compare(run({"a.b": 1}, [], pid=1), run({"a.b": 1}, [], pid=2)) == []
-
-
-def test_one_trace(compare, run):
-    assert compare(run({"a.b": 1}, [["x", "1"]], pid=1)) == []
 
 
 def test_each_is_compared_with_the_first(compare, run):
-    runs = [run({"a.b": spill}, [], pid=1) for spill in (0.1, 0.2, 0.1)]
+    runs = [run({"a.b": spill}) for spill in (0.1, 0.2, 0.1)]
 
-    assert [row[2:4] for row in compare(*runs)] == [("0.1", "0.2")]
-
-
-def test_an_argument_of_the_cluster(compare, run):
-    fact = {"kind": "environment", "t": 0.0, "section": "cluster", "name": "cores"}
-    one = [*run({}, [], pid=1), {**fact, "value": 8}]
-    other = [*run({}, [], pid=1), {**fact, "value": 16}]
-
-    assert compare(one, other) == [("cluster", "cores", "8", "16", ["client"])]
+    assert compare(*runs) == [("configuration", "a.b", "0.1", "0.2", EVERYWHERE, "T1")]
+    assert compare(runs[0]) == []
 
 
-def test_of_what_only_one_recorded_nothing_is_said(compare, run, worker):
-    """The other is of an older recorder: it knows two packages of the worker, no options."""
+def test_facts_that_only_one_recorder_records_are_no_difference(compare, run, worker):
+    """An older recorder records two packages of the worker and no options."""
     older = [worker("w0", versions={"dask": "2", "msgpack": "1"})]
 
-    assert compare(run({"a.b": 1}, [["dask", "1"], ["x", "1"]], pid=1), older) == [
-        ("package", "dask", "1", "2", ["worker"])
+    assert compare(run({"a.b": 1}, [["x", "1"]]), older) == [
+        ("package", "dask", "1", "2", ["worker"], "T1")
     ]

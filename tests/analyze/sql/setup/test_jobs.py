@@ -1,23 +1,5 @@
 """Jobs of batch systems, from environment variables and files, and as format 2.2 has them."""
 
-COLUMNS = [
-    "system",
-    "job_id",
-    "queue",
-    "node",
-    "cores",
-    "memory_limit_bytes",
-    "array_id",
-    "array_index",
-    "name",
-    "cluster",
-    "namespace",
-    "slot",
-    "nodes",
-    "start_t",
-    "end_t",
-]
-
 # fmt: off
 SLURM = {
     "SLURM_JOB_ID": "77", "SLURM_JOB_PARTITION": "cms", "SLURMD_NODENAME": "n01",
@@ -119,53 +101,34 @@ JOBS = [
 # fmt: on
 
 
-def test_jobs_are_derived_from_variables_and_files(rows, told):
-    facts = [
-        fact
-        for number, (variables, files, _) in enumerate(JOBS)
-        for fact in told(
-            "worker",
-            variables=variables,
-            files=[{"path": path, "text": text} for path, text in files.items()],
-            worker=f"w{number}",
-        )
-    ]
+def test_jobs_are_derived_from_variables_and_files(open_trace, told):
+    facts = []
+    for number, (variables, files, _) in enumerate(JOBS):
+        texts = [{"path": path, "text": text} for path, text in files.items()]
+        facts += told("worker", variables=variables, files=texts, worker=f"w{number}")
 
-    found = rows(f"SELECT {', '.join(COLUMNS)} FROM jobs", *facts)
-
-    assert len(found) == len(JOBS)
+    found = open_trace(*facts).frame("jobs").drop("process", "worker", "trace_id").to_dicts()
     for row, (_, _, job) in zip(found, JOBS, strict=True):
-        values = zip(COLUMNS, row, strict=True)
-        assert {name: value for name, value in values if value is not None} == job
+        assert {name: value for name, value in row.items() if value is not None} == job
 
 
-def test_a_process_in_two_systems_has_two_jobs(rows, told):
+def test_processes_with_several_jobs_or_none(rows, told, worker):
+    """The job of `w0` is derived from variables; those of `w1` were recorded as such."""
     variables = {"KUBERNETES_SERVICE_HOST": "x", "SLURM_JOB_ID": "7"}
-    facts = told("worker", variables=variables, worker="w0", machine={"host": "n1"})
-
-    assert rows('SELECT worker, "system", host FROM jobs', *facts) == [
-        ("w0", "SLURM", "n1"),
-        ("w0", "Kubernetes", "n1"),
-    ]
-
-
-def test_a_row_for_each_process_in_a_job(rows, told):
     job = {"system": "SLURM", "job_id": "7", "queue": "cms", "cores": 8, "node": "n1"}
-    facts = [
+    jobs = [{**job, "memory_bytes": 100}, {"system": "Kubernetes", "job_id": "p"}]
+
+    assert rows(
+        'SELECT process, worker, "system", job_id, queue, node, cores, memory_limit_bytes, '
+        "host FROM jobs",
         *told("scheduler", jobs=[]),
-        *told("worker", jobs=[{**job, "memory_bytes": 100}], worker="w0",
-              machine={"host": "n1.site"}),
-        *told("worker", jobs=[job, {"system": "Kubernetes", "job_id": "p"}], worker="w1"),
+        *told("worker", variables=variables, worker="w0", machine={"host": "n1"}),
+        *told("worker", jobs=jobs, worker="w1", machine={"host": "n1.site"}),
         *told("client"),
-    ]  # fmt: skip
-
-    query = 'SELECT process, worker, "system", job_id, queue, node, cores, '
-    assert rows(query + "memory_limit_bytes, host FROM jobs", *facts) == [
-        ("worker", "w0", "SLURM", "7", "cms", "n1", 8, 100, "n1.site"),
-        ("worker", "w1", "SLURM", "7", "cms", "n1", 8, None, None),
-        ("worker", "w1", "Kubernetes", "p", None, None, None, None, None),
+        worker("w2"),
+    ) == [
+        ("worker", "w0", "SLURM", "7", None, None, None, None, "n1"),
+        ("worker", "w0", "Kubernetes", None, None, None, None, None, "n1"),
+        ("worker", "w1", "SLURM", "7", "cms", "n1", 8, 100, "n1.site"),
+        ("worker", "w1", "Kubernetes", "p", None, None, None, None, "n1.site"),
     ]
-
-
-def test_of_an_older_trace_there_are_none(rows, worker):
-    assert rows("FROM jobs", worker("w0")) == []

@@ -3,15 +3,9 @@
 
 def test_sum_of_deltas(rows):
     metric = {
-        "kind": "fine_metric",
-        "worker": "w1",
-        "server_id": "id",
-        "context": "execute",
-        "span_id": "s",
-        "prefix": "add",
-        "activity": "thread-cpu",
-        "unit": "seconds",
-    }
+        "kind": "fine_metric", "worker": "w1", "server_id": "id", "context": "execute",
+        "span_id": "s", "prefix": "add", "activity": "thread-cpu", "unit": "seconds",
+    }  # fmt: skip
 
     assert rows(
         "SELECT * FROM fine_metrics",

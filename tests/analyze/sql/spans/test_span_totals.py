@@ -9,10 +9,8 @@ METRIC = {
 
 
 def span(span_id, parent_id=None, t=0.0, path=None):
-    path = path or [span_id]
-    return {
-        "kind": "span", "t": t, "span_id": span_id, "parent_id": parent_id, "span_name": path,
-    }  # fmt: skip
+    names = {"span_id": span_id, "parent_id": parent_id, "span_name": path or [span_id]}
+    return {"kind": "span", "t": t, **names}
 
 
 def metric(span_id, activity, delta):
@@ -20,9 +18,9 @@ def metric(span_id, activity, delta):
 
 
 @pytest.fixture
-def nested(task, run, move):
+def nested(ask, task, run):
     """`outer` contains `inner` and `other`, and `inner` contains `leaf`."""
-    return [
+    return ask(
         span("outer"),
         span("inner", "outer", 0.25, ["outer", "inner"]),
         span("leaf", "inner", 0.5, ["outer", "inner", "leaf"]),
@@ -34,21 +32,19 @@ def nested(task, run, move):
         *run("a", 1.0, 2.0),
         *run("b", 2.0, 4.0),
         *run("c", 3.0, 7.0),
-        move(8.0, "d", "waiting>processing", worker="w1"),
-        move(9.0, "d", "processing>released", "handle-worker-cleanup-9.0"),
+        *run("d", 8.0, 9.0, outcome="lost"),
         metric("outer", "thread-cpu", 0.5),
         metric("inner", "thread-noncpu", 1.0),
         metric("leaf", "thread-cpu", 2.0),
         metric("leaf", "deserialize", 4.0),
-    ]
+    )
 
 
-def test_columns_of_a_span_alone_add_up(rows, nested):
-    assert rows(
+def test_columns_of_a_span_alone_and_with_nested_spans(nested):
+    assert nested(
         "SELECT span_id, path, parent_id, tasks, task_runs, failed_attempts, compute_seconds, "
         "output_bytes, metric_seconds, cpu_seconds, noncpu_seconds, first_t, last_t, "
-        "wall_seconds FROM span_totals",
-        *nested,
+        "wall_seconds FROM span_totals"
     ) == [
         ("outer", ["outer"], None, 1, 1, 0, 1.0, 8, 0.5, 0.5, None, 1.0, 2.0, 1.0),
         ("inner", ["outer", "inner"], "outer", 1, 1, 0, 2.0, 8, 1.0, None, 1.0, 2.0, 4.0, 2.0),
@@ -56,57 +52,41 @@ def test_columns_of_a_span_alone_add_up(rows, nested):
             "leaf", ["outer", "inner", "leaf"], "inner",
             2, 2, 1, 4.0, 8, 6.0, 2.0, None, 3.0, 9.0, 6.0,
         ),
-        (
-            "other", ["outer", "other"], "outer",
-            0, 0, 0, None, None, None, None, None, None, None, None,
-        ),
+        ("other", ["outer", "other"], "outer", 0, 0, 0, *[None] * 8),
     ]  # fmt: skip
-
-
-def test_totals_include_nested_spans(rows, nested):
-    assert rows(
+    assert nested(
         "SELECT span_id, descendants, total_tasks, total_task_runs, total_failed_attempts, "
         "total_compute_seconds, total_output_bytes, total_metric_seconds, total_cpu_seconds, "
         "total_noncpu_seconds, total_first_t, total_last_t, total_wall_seconds "
-        "FROM span_totals",
-        *nested,
+        "FROM span_totals"
     ) == [
         ("outer", 3, 4, 4, 1, 7.0, 24, 7.5, 2.5, 1.0, 1.0, 9.0, 8.0),
         ("inner", 1, 3, 3, 1, 6.0, 16, 7.0, 2.0, 1.0, 2.0, 9.0, 7.0),
         ("leaf", 0, 2, 2, 1, 4.0, 8, 6.0, 2.0, None, 3.0, 9.0, 6.0),
-        ("other", 0, 0, 0, 0, None, None, None, None, None, None, None, None),
+        ("other", 0, 0, 0, 0, *[None] * 8),
     ]
 
 
-def test_last_row_is_work_outside_spans(rows, task, run):
+def test_unknown_and_cyclic_spans(rows, task, run):
+    """The last row is work outside spans."""
     assert rows(
-        "SELECT span_id, tasks, task_runs, compute_seconds, metric_seconds, "
-        "total_compute_seconds, total_metric_seconds, descendants FROM span_totals",
-        span("s"),
-        task("a"),
-        *run("a", 1.0, 2.0),
-        {**metric(None, "network", 3.0), "context": "gather-dep", "prefix": None},
-    ) == [("s", 0, 0, None, None, None, None, 0), (None, 1, 1, 1.0, 3.0, 1.0, 3.0, 0)]
-
-
-def test_span_without_a_record_has_no_name(rows, task):
-    assert rows(
-        "SELECT span_id, name, tasks, total_tasks FROM span_totals",
+        "SELECT span_id, name, tasks, total_tasks, descendants, task_runs, compute_seconds, "
+        "metric_seconds, total_compute_seconds, total_metric_seconds FROM span_totals",
         span("child", "lost parent"),
+        span("x", "y", 1.0),
+        span("y", "x", 2.0),
         task("a", span_id="child"),
         task("b", span_id="unknown"),
+        task("c", span_id="x"),
+        task("d", span_id="y"),
+        task("e"),
+        *run("e", 1.0, 2.0),
+        {**metric(None, "network", 3.0), "context": "gather-dep", "prefix": None},
     ) == [
-        ("child", "child", 1, 1),
-        ("lost parent", None, 0, 1),
-        ("unknown", None, 1, 1),
+        ("child", "child", 1, 1, 0, 0, None, None, None, None),
+        ("x", "x", 1, 2, 1, 0, None, None, None, None),
+        ("y", "y", 1, 2, 1, 0, None, None, None, None),
+        ("lost parent", None, 0, 1, 1, 0, None, None, None, None),
+        ("unknown", None, 1, 1, 0, 0, None, None, None, None),
+        (None, None, 1, 1, 0, 1, 1.0, 3.0, 1.0, 3.0),
     ]
-
-
-def test_cyclic_parents(rows, task):
-    assert rows(
-        "SELECT span_id, tasks, total_tasks, descendants FROM span_totals",
-        span("a", "b"),
-        span("b", "a", 1.0),
-        task("x", span_id="a"),
-        task("y", span_id="b"),
-    ) == [("a", 1, 2, 1), ("b", 1, 2, 1)]

@@ -37,16 +37,12 @@ def came(change):
     return came
 
 
-def computed(start: float, stop: float) -> dict:
-    return {"action": "compute", "start": start, "stop": stop}
-
-
 def test_parts_add_up_to_the_latency(rows, move, came):
-    parts = [
-        {"action": "transfer", "start": 1.25, "stop": 2.0, "source": "w2"},
-        {"action": "disk-read", "start": 5.0, "stop": 5.25},
-        {"action": "deserialize", "start": 5.25, "stop": 5.75},
-        computed(6.0, 9.0),
+    phases = [
+        ("transfer", 1.25, 2.0, "w2"),
+        ("disk-read", 5.0, 5.25),
+        ("deserialize", 5.25, 5.75),
+        ("compute", 6.0, 9.0),
     ]
 
     assert rows(
@@ -54,7 +50,7 @@ def test_parts_add_up_to_the_latency(rows, move, came):
         "FROM dispatch_latency",
         move(1.0, "a", "waiting>processing", "task-finished-0.9", worker="w1"),
         *came("a", 0.99, 1.125, 2.125, 4.75),
-        move(10.0, "a", "processing>memory", worker="w1", startstops=parts),
+        move(10.0, "a", "processing>memory", worker="w1", phases=phases),
     ) == [
         (
             *(0.125, 1.0, 2.625, 0.5, 0.25, 0.5, 5.0),
@@ -63,71 +59,39 @@ def test_parts_add_up_to_the_latency(rows, move, came):
     ]
 
 
-def test_latency_of_each_attempt(rows, move, came):
+def test_latency_of_each_attempt(rows, run, move, came, change):
     assert rows(
-        f"SELECT attempt, worker, {PARTS} FROM dispatch_latency",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        *came("a", 0.99, 1.5, 1.5, 1.5),
-        move(3.0, "a", "processing>released", "task-erred-3.0", worker="w1", exception="E",
-             startstops=[computed(2.0, 2.5)]),
-        move(3.0, "a", "released>waiting"),
-        move(3.0, "a", "waiting>processing", worker="w1"),
-        *came("a", 3.01, 3.25, 3.5, 4.0),
-        move(6.0, "a", "processing>memory", worker="w1", startstops=[computed(5.0, 5.5)]),
+        f"SELECT key, attempt, worker, is_stolen, clocks_disagree, {PARTS} "
+        "FROM dispatch_latency ORDER BY key, attempt",
+        *run("clocks", 1.0, 4.0, phases=[("compute", 2.0, 3.0)]),
+        *came("clocks", 0.99, 0.75, 1.0, 1.0),
+        # The dependency `fetched` is fetched, but not sent to be executed.
+        *run("fetched", 1.0),
+        change(2.0, "fetched", "released>fetch", "compute-task-0.99"),
+        change(2.0, "fetched", "fetch>flight", "compute-task-0.99"),
+        *run("lost", 1.0, 4.0, outcome="lost"),
+        change(1.25, "lost", "released>waiting", "compute-task-0.99"),
+        change(2.0, "lost", "waiting>constrained", "compute-task-0.99"),
+        *run("retried", 1.0, 3.0, outcome="retried", phases=[("compute", 2.0, 2.5)]),
+        *came("retried", 0.99, 1.5, 1.5, 1.5),
+        *run("retried", 4.0, 7.0, phases=[("compute", 6.0, 6.5)]),
+        *came("retried", 3.99, 4.25, 4.5, 5.0),
+        *run("stolen", 1.0),
+        change(1.25, "stolen", "released>waiting", "compute-task-0.99"),
+        change(1.25, "stolen", "waiting>ready", "compute-task-0.99"),
+        change(2.5, "stolen", "ready>released", "steal-2.0"),
+        *came("stolen", 3.0, 3.5, 3.5, 4.0, worker="w2"),
+        move(6.0, "stolen", "processing>memory", worker="w2", phases=[("compute", 5.0, 5.5)]),
+        *run("unreported", 1.0, 2.0),
     ) == [
-        (1, "w1", 0.5, 0.0, 0.0, 0.0, 0.0, 0.5, 1.0),
-        (2, "w1", 0.25, 0.25, 0.5, 0.0, 0.0, 1.0, 2.0),
-    ]  # fmt: skip
-
-
-def test_stolen_task(rows, move, came, change):
-    assert rows(
-        f"SELECT worker, is_stolen, worker_stimulus_id, {PARTS} FROM dispatch_latency",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        change(1.25, "a", "released>waiting", "compute-task-0.99", "w1"),
-        change(1.25, "a", "waiting>ready", "compute-task-0.99", "w1"),
-        change(2.5, "a", "ready>released", "steal-2.0", "w1"),
-        *came("a", 3.0, 3.5, 3.5, 4.0, worker="w2"),
-        move(6.0, "a", "processing>memory", worker="w2", startstops=[computed(5.0, 5.5)]),
-    ) == [("w2", True, "compute-task-3.0", 2.5, 0.0, 0.5, 0.0, 0.0, 1.0, 4.0)]
-
-
-def test_fetched_dependency_is_not_an_arrival(rows, move, change):
-    assert rows(
-        "SELECT arrived_t FROM dispatch_latency",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        change(2.0, "a", "released>fetch", "compute-task-0.99", "w1"),
-        change(2.0, "a", "fetch>flight", "compute-task-0.99", "w1"),
-    ) == [(None,)]
-
-
-def test_attempt_that_never_computed(rows, move, change):
-    assert rows(
-        f"SELECT outcome, {PARTS} FROM dispatch_latency",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        change(1.25, "a", "released>waiting", "compute-task-0.99"),
-        change(2.0, "a", "waiting>constrained", "compute-task-0.99"),
-        move(4.0, "a", "processing>released", "handle-worker-cleanup-4.0"),
-    ) == [("lost", 0.25, 0.75, None, None, None, None, None)]
-
-
-def test_arrival_that_was_not_reported(rows, came, run):
-    told_of_another = came("b", 0.5, 0.5, 0.5, 0.5)
-
-    assert rows(
-        f"SELECT {PARTS} FROM dispatch_latency WHERE key = 'a'",
-        *told_of_another,
-        *run("a", 1.0, 2.0),
-    ) == [(None, None, None, 0.0, 0.0, 0.0, 0.0)]
-
-
-def test_clocks_that_disagree(rows, move, came):
-    assert rows(
-        f"SELECT clocks_disagree, {PARTS} FROM dispatch_latency",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        *came("a", 0.99, 0.75, 1.0, 1.0),
-        move(4.0, "a", "processing>memory", worker="w1", startstops=[computed(2.0, 3.0)]),
-    ) == [(True, -0.25, 0.25, 0.0, 0.0, 0.0, 1.0, 1.0)]
+        ("clocks", 1, "w1", False, True, -0.25, 0.25, 0.0, 0.0, 0.0, 1.0, 1.0),
+        ("fetched", 1, "w1", False, False, *[None] * 7),
+        ("lost", 1, "w1", False, False, 0.25, 0.75, *[None] * 5),
+        ("retried", 1, "w1", False, False, 0.5, 0.0, 0.0, 0.0, 0.0, 0.5, 1.0),
+        ("retried", 2, "w1", False, False, 0.25, 0.25, 0.5, 0.0, 0.0, 1.0, 2.0),
+        ("stolen", 1, "w2", True, False, 2.5, 0.0, 0.5, 0.0, 0.0, 1.0, 4.0),
+        ("unreported", 1, "w1", False, False, None, None, None, 0.0, 0.0, 0.0, 0.0),
+    ]
 
 
 def test_empty_without_worker_transitions(rows, run):

@@ -1,81 +1,54 @@
 """View latencies."""
 
-ON_SCHEDULER = "dependency_seconds, slot_seconds"
-ON_WORKER = (
-    "dispatch_seconds, fetch_seconds, thread_wait_seconds, execute_seconds, report_seconds, "
-    "processing_seconds"
-)
 
-
-def test_all_latencies_of_an_attempt(rows, move):
-    parts = [
-        {"action": "transfer", "start": 4.0, "stop": 5.0, "source": "w2"},
-        {"action": "transfer", "start": 4.25, "stop": 4.5, "source": "w3"},
-        {"action": "deserialize", "start": 7.0, "stop": 7.25},
-        {"action": "compute", "start": 7.5, "stop": 10.0},
+def test_latencies_on_scheduler_and_worker(rows, move, run, task):
+    """`queued` has all of them, `direct` no transfers and queue."""
+    phases = [
+        ("transfer", 4.0, 5.0, "w2"),
+        ("transfer", 4.25, 4.5, "w3"),
+        ("deserialize", 7.0, 7.25),
+        ("compute", 7.5, 10.0),
     ]
 
     assert rows(
-        f"SELECT {ON_SCHEDULER}, {ON_WORKER} FROM latencies",
-        move(0.0, "a", "released>waiting"),
-        move(1.0, "a", "waiting>queued"),
-        move(3.5, "a", "queued>processing", worker="w1"),
-        move(10.75, "a", "processing>memory", worker="w1", startstops=parts),
-    ) == [(1.0, 2.5, 0.5, 1.0, 2.0, 3.0, 0.75, 7.25)]
+        "SELECT key, dependency_seconds, slot_seconds, dispatch_seconds, fetch_seconds, "
+        "thread_wait_seconds, execute_seconds, report_seconds, processing_seconds "
+        "FROM latencies ORDER BY key",
+        move(0.0, "queued", "released>waiting"),
+        move(1.0, "queued", "waiting>queued"),
+        move(3.5, "queued", "queued>processing", worker="w1"),
+        move(10.75, "queued", "processing>memory", worker="w1", phases=phases),
+        move(0.5, "direct", "released>waiting"),
+        *run("direct", 1.0, 5.0, phases=[("compute", 3.0, 4.5)]),
+        # Waiting for a worker counts as slot time.
+        move(0.0, "no-worker", "released>waiting"),
+        move(0.25, "no-worker", "waiting>no-worker"),
+        move(8.0, "no-worker", "no-worker>processing", worker="w1"),
+        # A difference of clocks is visible.
+        *run("clocks", 1.0, 2.0, phases=[("compute", 1.25, 2.25)]),
+        # What happened before the recording is unknown.
+        {**task("was-queued"), "state": "queued", "t": 0.5},
+        move(2.0, "was-queued", "queued>processing", worker="w1"),
+        {**task("was-processing"), "state": "processing", "worker": "w1"},
+        move(3.0, "was-processing", "processing>memory", worker="w1"),
+    ) == [
+        ("clocks", None, None, 0.25, None, None, 1.0, -0.25, 1.0),
+        ("direct", 0.5, 0.0, 2.0, None, None, 1.5, 0.5, 4.0),
+        ("no-worker", 0.25, 7.75, None, None, None, None, None, None),
+        ("queued", 1.0, 2.5, 0.5, 1.0, 2.0, 3.0, 0.75, 7.25),
+        ("was-processing", None, None, None, None, None, None, None, None),
+        ("was-queued", None, 1.5, None, None, None, None, None, None),
+    ]
 
 
-def test_attempt_without_transfers(rows, move):
+def test_waiting_time_of_each_attempt(rows, move, run):
     assert rows(
-        f"SELECT {ON_SCHEDULER}, {ON_WORKER} FROM latencies",
-        move(0.5, "a", "released>waiting"),
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(
-            5.0, "a", "processing>memory", worker="w1",
-            startstops=[{"action": "compute", "start": 3.0, "stop": 4.5}],
-        ),
-    ) == [(0.5, 0.0, 2.0, None, None, 1.5, 0.5, 4.0)]  # fmt: skip
-
-
-def test_no_worker_counts_as_slot_time(rows, move):
-    assert rows(
-        f"SELECT {ON_SCHEDULER} FROM latencies",
-        move(0.0, "a", "released>waiting"),
-        move(0.25, "a", "waiting>no-worker"),
-        move(8.0, "a", "no-worker>processing", worker="w1"),
-    ) == [(0.25, 7.75)]
-
-
-def test_waiting_time_of_each_attempt(rows, move):
-    assert rows(
-        f"SELECT attempt, outcome, {ON_SCHEDULER}, dispatch_seconds, processing_seconds "
-        "FROM latencies",
+        "SELECT attempt, outcome, dependency_seconds, slot_seconds, dispatch_seconds, "
+        "processing_seconds FROM latencies",
         move(0.0, "a", "released>waiting"),
         move(1.0, "a", "waiting>queued"),
         move(4.0, "a", "queued>processing", worker="w1"),
         move(5.0, "a", "processing>released", "handle-worker-cleanup-5.0"),
         move(5.0, "a", "released>waiting"),
-        move(6.0, "a", "waiting>processing", worker="w2"),
+        *run("a", 6.0, worker="w2"),
     ) == [(1, "lost", 1.0, 3.0, None, 1.0), (2, "unfinished", 1.0, 0.0, None, None)]
-
-
-def test_unrecorded_states_are_null(rows, move, task):
-    assert rows(
-        f"SELECT key, {ON_SCHEDULER}, processing_seconds FROM latencies ORDER BY key",
-        move(1.0, "ready", "waiting>processing", worker="w1"),
-        {**task("slot"), "state": "queued", "t": 0.5},
-        move(2.0, "slot", "queued>processing", worker="w1"),
-        {**task("there"), "state": "processing", "worker": "w1"},
-        move(3.0, "there", "processing>memory", worker="w1"),
-    ) == [("ready", None, None, None), ("slot", None, 1.5, None), ("there", None, None, None)]
-
-
-def test_clock_difference_is_visible(rows, move):
-    assert rows(
-        "SELECT dispatch_seconds, execute_seconds, report_seconds, processing_seconds "
-        "FROM latencies",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(
-            2.0, "a", "processing>memory", worker="w1",
-            startstops=[{"action": "compute", "start": 1.25, "stop": 2.25}],
-        ),
-    ) == [(0.25, 1.0, -0.25, 1.0)]  # fmt: skip

@@ -250,3 +250,44 @@ def test_negative_durations_count_as_zero(rows, worker, task, run, passage):
         *run("a-1", 60.0, 3.0),
         passage(3.0, "a-1", "jets", start_t=61.0, stop_t=2.0),
     ) == [(0.0, 0.0, 0.0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("used_until", "resubmitted", "kept"),
+    [
+        (None, False, [False, True]),
+        (4.0, False, [True, True]),
+        (None, True, [True, True]),
+    ],
+    ids=[
+        "lost before any use",
+        "lost after use by a dependent",
+        "submitted again by the client",
+    ],
+)
+def test_kept_results(rows, task, move, run, used_until, resubmitted, kept):
+    lost = move(5.0, "a", "memory>released", "handle-worker-cleanup-5.0")
+    use = run("b", 3.0, used_until) if used_until else []
+
+    found = rows(
+        "SELECT kept FROM task_runs WHERE key = 'a' ORDER BY attempt",
+        task("a"),
+        task("b", dependencies=["a"]),
+        *run("a", 1.0, 2.0),
+        *use,
+        lost,
+        *([task("a", t=6.0)] if resubmitted else []),
+        *run("a", 7.0, 8.0, worker="w2"),
+    )
+
+    assert [is_kept for (is_kept,) in found] == kept
+
+
+def test_compute_time_of_kept_results(rows, task, move, run):
+    assert rows(
+        "SELECT compute_seconds, kept_seconds FROM run",
+        task("a"),
+        *run("a", 1.0, 2.0),
+        move(5.0, "a", "memory>released", "handle-worker-cleanup-5.0"),
+        *run("a", 7.0, 10.0, worker="w2"),
+    ) == [(4.0, 3.0)]

@@ -1,29 +1,25 @@
 """View environment."""
 
-import pytest
 
+def test_facts_are_text_or_json(rows):
+    """A fact that segments repeat is one row."""
+    values = {
+        "plain": "plain",
+        "number": 1.5,
+        "flag": True,
+        "object": {"a": [1, "b"]},
+        "null": None,
+        "quoted": 'say "hi"',
+    }
+    fact = {"kind": "environment", "t": 2.0, "section": "host"}
+    facts = [{**fact, "name": name, "value": value} for name, value in values.items()]
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("plain", "plain"),
-        (1.5, "1.5"),
-        (True, "true"),
-        ({"a": [1, "b"]}, '{"a":[1,"b"]}'),
-        (None, None),
-        ('say "hi"', 'say "hi"'),
-    ],
-)
-def test_facts_are_text_or_json(rows, value, text):
-    fact = {"kind": "environment", "t": 2.0, "section": "host", "name": "x", "value": value}
-
-    assert rows("SELECT * FROM environment", fact) == [("host", "x", text, 2.0, "T")]
-
-
-def test_facts_repeated_by_a_segment_are_one_row(rows):
-    fact = {"kind": "environment", "t": 2.0, "section": "host", "name": "x", "value": 1}
-
-    assert rows("SELECT name, t FROM environment", fact, fact, {**fact, "t": 3.0}) == [
-        ("x", 2.0),
-        ("x", 3.0),
+    assert rows("SELECT * FROM environment", *facts, *facts, {**facts[0], "t": 3.0}) == [
+        ("host", "plain", "plain", 2.0, "T"),
+        ("host", "number", "1.5", 2.0, "T"),
+        ("host", "flag", "true", 2.0, "T"),
+        ("host", "object", '{"a":[1,"b"]}', 2.0, "T"),
+        ("host", "null", None, 2.0, "T"),
+        ("host", "quoted", 'say "hi"', 2.0, "T"),
+        ("host", "plain", "plain", 3.0, "T"),
     ]

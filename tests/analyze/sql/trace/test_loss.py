@@ -7,146 +7,133 @@ import pytest
 from roast_analyze import Trace
 from sealing import sealed
 
-LOSS = "SELECT reason, records, detail FROM loss"
+LATE = {"kind": "loss", "t": 3.0, "reason": "late", "record_kind": "task", "records": 5}
+DROPPED = "dropped while recording"
+
+
+@pytest.fixture
+def losses(write_trace):
+    """Return the losses of a trace after a change of its lines, sealed again if it is."""
+
+    def losses(*records, change, seal=False):
+        path = write_trace(*records)
+        text = "\n".join(change(path.read_text().splitlines())) + "\n"
+        path.write_bytes(sealed(text.encode()) if seal else text.encode())
+        return loss_of(path)
+
+    return losses
 
 
 def loss_of(path):
     with Trace(path) as trace:
-        return trace.sql(LOSS).fetchall()
+        return trace.sql("SELECT reason, records, detail FROM loss").fetchall()
 
 
-def test_complete_trace_has_no_loss(rows, task, run):
-    assert rows(LOSS, task("a"), *run("a", 1.0, 2.0)) == []
+def test_columns_of_a_loss(rows, task, run):
+    assert rows("FROM loss", task("a"), *run("a", 1.0, 2.0)) == []
+    assert rows("FROM loss", {**LATE, "detail": "batch 7"}) == [
+        ("late", 5, "task: batch 7", 3.0, "T")
+    ]
 
 
-def test_records_dropped_by_the_recorder(rows):
-    assert rows(
-        "SELECT * FROM loss",
-        {
-            "kind": "loss",
-            "t": 3.0,
-            "reason": "the client was late",
-            "record_kind": "task",
-            "records": 5,
-            "detail": "batch 7",
-        },
-    ) == [("the client was late", 5, "task: batch 7", 3.0, "T")]
-
-
-def test_records_of_a_removed_segment(write_trace):
-    removed = "an older segment was removed to keep within retain_bytes"
-    path = write_trace(
-        {"kind": "loss", "t": 3.0, "reason": removed, "record_kind": "task", "records": 5}
-    )
-    *records, trailer = map(json.loads, path.read_text().splitlines())
-    trailer["dropped_by_kind"] = {"task": 2}
-    path.write_bytes(sealed(("\n".join(map(json.dumps, [*records, trailer])) + "\n").encode()))
-
-    assert loss_of(path) == [(removed, 5, "task"), ("dropped while recording", 2, "task")]
+REMOVED = "an older segment was removed to keep within retain_bytes"
 
 
 @pytest.mark.parametrize(
-    ("dropped", "expected"),
+    ("reason", "dropped", "expected"),
     [
-        ({"task": 5}, [("late", 5, "task")]),
-        ({"task": 7}, [("late", 5, "task"), ("dropped while recording", 2, "task")]),
-        (
-            {"task": 5, "event": 1},
-            [("late", 5, "task"), ("dropped while recording", 1, "event")],
-        ),
-        ({"task": 0}, [("late", 5, "task")]),
+        ("late", {"task": 5}, []),
+        ("late", {"task": 0}, []),
+        ("late", {"task": 7}, [(DROPPED, 2, "task")]),
+        ("late", {"task": 5, "event": 1}, [(DROPPED, 1, "event")]),
+        # The trailer does not count the records of a removed segment.
+        (REMOVED, {"task": 2}, [(DROPPED, 2, "task")]),
     ],
-    ids=["explained", "more than explained", "another kind", "none"],
 )
-def test_drops_in_the_trailer_count_once(write_trace, dropped, expected):
-    path = write_trace(
-        {"kind": "loss", "t": 3.0, "reason": "late", "record_kind": "task", "records": 5}
-    )
-    *records, trailer = map(json.loads, path.read_text().splitlines())
-    trailer["dropped_by_kind"] = dropped
-    path.write_bytes(sealed(("\n".join(map(json.dumps, [*records, trailer])) + "\n").encode()))
+def test_drops_in_the_trailer_count_once(losses, reason, dropped, expected):
+    def change(lines):
+        trailer = json.loads(lines[-1]) | {"dropped_by_kind": dropped}
+        return [*lines[:-1], json.dumps(trailer)]
 
-    assert loss_of(path) == expected
+    found = losses({**LATE, "reason": reason}, change=change, seal=True)
+    assert found == [(reason, 5, "task"), *expected]
 
 
-def test_no_trailer(write_trace, task):
+JOINED = "the file has more records than its trailer counts, as after concatenation: "
+NO_TRAILER = (
+    "the recording did not end in order: it was killed, its client was closed, the scheduler "
+    "died, or it is still running; later records are unknown"
+)
+CHANGED = "the checksum in the trailer does not match: any value may have changed"
+DAMAGES = {
+    "no trailer": (lambda lines: lines[:-1], [("no trailer", None, NO_TRAILER)]),
+    "records missing": (
+        lambda lines: [lines[0], *lines[2:4], *lines[5:]],
+        [
+            ("changed content", None, CHANGED),
+            (
+                "records missing",
+                2,
+                "the trailer counts more records than the file has: task 1, transition 1",
+            ),
+        ],
+    ),
+    "concatenated with itself": (
+        lambda lines: lines * 2,
+        [
+            (
+                "more records than were written",
+                6,
+                JOINED + "header 1, task 2, trailer 1, transition 2",
+            )
+        ],
+    ),
+    "records after the trailer": (
+        lambda lines: [*lines, lines[1]],
+        [("more records than were written", 1, JOINED + "task 1")],
+    ),
+    "second header without a trailer": (
+        lambda lines: lines[:1] * 2,
+        [
+            ("more records than were written", 1, JOINED + "header 1"),
+            ("no trailer", None, NO_TRAILER),
+        ],
+    ),
+    "unreadable line counts once": (
+        lambda lines: [lines[0], "garbage", *lines[2:]],
+        [("unreadable lines", 1, "the first is line 2, not counting blank lines")],
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_segment(losses, task, run, damage):
+    change, expected = DAMAGES[damage]
+
+    assert losses(task("a"), task("b"), *run("a", 1.0, 2.0), change=change) == expected
+
+
+def test_an_ongoing_recording_ends_with_its_last_record(write_trace, task):
     path = write_trace(task("a", 3.0))
     path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
 
     with Trace(path) as trace:
-        assert trace.sql("SELECT reason, records, t FROM loss").fetchall() == [
-            ("no trailer", None, 3.0)
-        ]
-
-
-def test_records_missing_by_the_trailers_count(write_trace, task, run):
-    path = write_trace(task("a"), task("b"), *run("a", 1.0, 2.0))
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([lines[0], *lines[2:4], *lines[5:]]) + "\n")
-
-    assert loss_of(path) == [
-        (
-            "changed content",
-            None,
-            "the checksum in the trailer does not match: any value may have changed",
-        ),
-        (
-            "records missing",
-            2,
-            "the trailer counts more records than the file has: task 1, transition 1",
-        ),
-    ]
-
-
-JOINED = "the file has more records than its trailer counts, as after concatenation: "
-
-
-def test_trace_concatenated_with_itself(write_trace, task):
-    path = write_trace(task("a"), task("b"))
-    path.write_bytes(path.read_bytes() * 2)
-
-    assert loss_of(path) == [
-        ("more records than were written", 4, JOINED + "header 1, task 2, trailer 1")
-    ]
-
-
-def test_records_after_the_trailer(write_trace, task):
-    path = write_trace()
-    path.write_text(path.read_text() + json.dumps(task("late")) + "\n")
-
-    assert loss_of(path) == [("more records than were written", 1, JOINED + "task 1")]
-
-
-def test_second_header_without_a_trailer(write_trace):
-    path = write_trace()
-    path.write_text((path.read_text().splitlines()[0] + "\n") * 2)
-
-    assert [row[:2] for row in loss_of(path)] == [
-        ("more records than were written", 1),
-        ("no trailer", None),
-    ]
-
-
-def test_unreadable_line_counts_once(write_trace, task):
-    path = write_trace(task("a"), task("b"))
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([lines[0], "garbage", *lines[2:]]) + "\n")
-
-    assert loss_of(path) == [
-        ("unreadable lines", 1, "the first is line 2, not counting blank lines")
-    ]
+        assert trace.sql("SELECT reason, t FROM loss").fetchall() == [("no trailer", 3.0)]
 
 
 @pytest.mark.parametrize(
-    ("numbers", "missing"),
-    [((1, 3), "segment 2"), ((2, 3), "segment 1"), ((1, 5), "segments 2 to 4")],
+    ("numbers", "expected"),
+    [
+        ((1, 3), "segment 3: segment 2"),
+        ((2, 3), "segment 2: segment 1"),
+        ((1, 5), "segment 5: segments 2 to 4"),
+    ],
 )
-def test_missing_segment(tmp_path, lines, numbers, missing):
+def test_missing_segment(tmp_path, lines, numbers, expected):
     for number in numbers:
         (tmp_path / f"{number}.jsonl").write_bytes(lines(segment=number))
 
-    later = max(numbers) if 1 in numbers else min(numbers)
-    assert loss_of(tmp_path) == [("segment missing", None, f"segment {later}: {missing}")]
+    assert loss_of(tmp_path) == [("segment missing", None, expected)]
 
 
 def test_damage_names_the_segment(tmp_path, lines):
@@ -154,14 +141,6 @@ def test_damage_names_the_segment(tmp_path, lines):
     (tmp_path / "2.jsonl").write_bytes(lines(segment=2).replace(b'"trailer"', b'"fancy"'))
 
     assert loss_of(tmp_path) == [
-        (
-            "no trailer",
-            None,
-            (
-                "segment 2: the recording did not end in order: it was killed, its client was "
-                "closed, the scheduler died, or it is still running; "
-                "later records are unknown"
-            ),
-        ),
+        ("no trailer", None, f"segment 2: {NO_TRAILER}"),
         ("unknown kind", 1, "segment 2: kind 'fancy'"),
     ]

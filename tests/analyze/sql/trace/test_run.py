@@ -92,6 +92,8 @@ def test_all_columns_of_a_small_run(open_trace, worker, gone, task, run, move, c
             "mean_nthreads": 400.0 / 100.0,
             "peak_worker_memory_bytes": 20,
             "mean_worker_memory_bytes": 13,
+            "kept_seconds": 10.0,
+            "skipped_files": 0,
             "trace_id": "T",
         }
     ]
@@ -106,7 +108,7 @@ def test_empty_trace_is_one_row_of_zeros_and_nulls(open_trace):
         "start_t", "workers", "peak_workers", "peak_nthreads", "tasks", "task_runs", "memory",
         "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished", "failures",
         "chunks", "chunk_attempts", "events", "lost_records", "failed_chunks", "skipped",
-        "checkpointed_chunks",
+        "checkpointed_chunks", "skipped_files",
     }  # fmt: skip
     assert nulls == {
         "busy_seconds", "core_seconds", "compute_seconds", "core_efficiency",
@@ -116,7 +118,7 @@ def test_empty_trace_is_one_row_of_zeros_and_nulls(open_trace):
         "cpu_seconds", "wait_seconds", "events_per_process_second", "events_per_core_second",
         "bytes_per_second", "compressed_bytes", "uncompressed_bytes", "compression_ratio",
         "speedup", "mean_workers", "mean_nthreads", "peak_worker_memory_bytes",
-        "mean_worker_memory_bytes",
+        "mean_worker_memory_bytes", "kept_seconds",
     }  # fmt: skip
 
 

@@ -8,24 +8,22 @@ import pytest
 COUNTS = "t, seconds, executing, processing, queued, waiting, workers, nthreads"
 
 
-def computed(*times):
-    return [{"action": "compute", "start": start, "stop": stop} for start, stop in times]
-
-
 def test_time_is_divided_between_buckets(rows, worker, move):
+    phases = [("compute", 5.0, 11.0)]
+
     assert rows(
         f"SELECT {COUNTS} FROM concurrency_by(5)",
         worker("w1", 1.0, nthreads=2),
         move(0.0, "a", "released>waiting"),
         move(2.0, "a", "waiting>queued"),
         move(4.0, "a", "queued>processing", worker="w1"),
-        move(12.0, "a", "processing>memory", worker="w1", startstops=computed((5.0, 11.0))),
-        stop_t=20.0,
+        move(12.0, "a", "processing>memory", worker="w1", phases=phases),
+        stop_t=18.0,  # the last bucket ends with the recording
     ) == [
         (0.0, 5.0, 0.0, 0.2, 0.4, 0.4, 0.8, 1.6),
         (5.0, 5.0, 1.0, 1.0, 0.0, 0.0, 1.0, 2.0),
         (10.0, 5.0, 0.2, 0.4, 0.0, 0.0, 1.0, 2.0),
-        (15.0, 5.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0),
+        (15.0, 3.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0),
     ]
 
 
@@ -39,20 +37,12 @@ def test_boundary_counts_in_one_bucket(rows, run):
     ) == [(1.5, 6.0), (1.25, 5.0)]
 
 
-def test_the_last_bucket_ends_with_the_recording(rows, run):
-    assert rows(
-        "SELECT t, seconds, executing FROM concurrency_by(5)",
-        *run("a", 11.0, 12.0),
-        stop_t=12.0,
-    ) == [(0.0, 5.0, 0.0), (5.0, 5.0, 0.0), (10.0, 2.0, 0.5)]
-
-
 @pytest.mark.parametrize(
     ("stop_t", "width", "buckets"),
     [
-        (0.001, 5e-6, 200), (1.0, 0.005, 200), (40.0, 0.1, 400), (41.0, 0.2, 205),
-        (80.0, 0.2, 400), (81.0, 0.5, 162), (200.0, 0.5, 400), (201.0, 1.0, 201),
-        (3600.0, 10.0, 360), (86400.0, 500.0, 173),
+        (0.0, None, 0), (0.001, 5e-6, 200), (1.0, 0.005, 200), (40.0, 0.1, 400),
+        (41.0, 0.2, 205), (80.0, 0.2, 400), (81.0, 0.5, 162), (200.0, 0.5, 400),
+        (201.0, 1.0, 201), (3600.0, 10.0, 360), (86400.0, 500.0, 173),
     ],
 )  # fmt: skip
 def test_default_bucket_width(rows, stop_t, width, buckets):
@@ -61,45 +51,35 @@ def test_default_bucket_width(rows, stop_t, width, buckets):
     assert rows(query, stop_t=stop_t) == [(pytest.approx(width), buckets)]
 
 
-def test_recording_of_one_instant_has_no_buckets(rows):
-    assert rows("FROM concurrency", stop_t=0.0) == []
-
-
-def test_states_without_begin_or_end(rows, task, move):
+def test_states_without_begin_or_end(rows, task, move, run):
+    """The first attempt at `twice` has no end; a task cannot be processing twice."""
     assert rows(
         "SELECT processing, waiting, no_worker FROM concurrency_by(5)",
         {**task("there"), "state": "processing", "worker": "w1"},
         {**task("waits"), "state": "waiting"},
         move(5.0, "waits", "waiting>no-worker"),
         move(7.5, "there", "processing>memory", worker="w1"),
-        stop_t=10.0,
-    ) == [(1.0, 1.0, 0.0), (0.5, 0.0, 1.0)]
-
-
-def test_missing_transition_does_not_leave_a_task_processing(rows, move):
-    """The end of the first attempt is missing; a task cannot be processing twice."""
-    assert rows(
-        "SELECT processing FROM concurrency_by(5)",
-        move(0.0, "a", "waiting>processing", worker="w1"),
-        move(5.0, "a", "waiting>processing", worker="w1"),
-        move(10.0, "a", "processing>memory", worker="w1"),
-        stop_t=15.0,
-    ) == [(1.0,), (1.0,), (0.0,)]
+        *run("twice", 10.0),
+        *run("twice", 15.0, 20.0),
+        stop_t=25.0,
+    ) == [
+        (1.0, 1.0, 0.0),
+        (0.5, 0.0, 1.0),
+        (1.0, 0.0, 1.0),
+        (1.0, 0.0, 1.0),
+        (0.0, 0.0, 1.0),
+    ]
 
 
 def test_time_outside_the_recording_is_cut_off(rows, move, task):
+    phases = [("transfer", -9.0, -7.0), ("compute", -7.0, 2.0), ("compute", 4.0, 11.0)]
+
     assert rows(
         "SELECT executing, transferring FROM concurrency_by(5)",
         {**task("a"), "state": "processing", "worker": "w1"},
-        move(
-            4.0, "a", "processing>memory", worker="w1",
-            startstops=[
-                {"action": "transfer", "start": -9.0, "stop": -7.0},
-                *computed((-7.0, 2.0), (4.0, 11.0)),
-            ],
-        ),
+        move(4.0, "a", "processing>memory", worker="w1", phases=phases),
         stop_t=10.0,
-    ) == [(0.6, 0.0), (1.0, 0.0)]  # fmt: skip
+    ) == [(0.6, 0.0), (1.0, 0.0)]
 
 
 def test_chunks_without_a_cluster_count_as_executing(rows, chunk):
@@ -110,14 +90,12 @@ def test_chunks_without_a_cluster_count_as_executing(rows, chunk):
     ) == [(0.6, 1.0, None), (0.2, 1.0, None)]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
+def test_invalid_bucket_width(ask):
+    found = ask()
+    for seconds, message in [
         ("0", "a bucket takes more than 0 s, not 0"),
         ("-1.5", "a bucket takes more than 0 s, not -1.5"),
         ("1e-9", "a bucket of 1e-09 s makes more than a million of them"),
-    ],
-)
-def test_invalid_bucket_width(rows, seconds, said):
-    with pytest.raises(duckdb.InvalidInputException, match=re.escape(said)):
-        rows(f"FROM concurrency_by({seconds})")
+    ]:
+        with pytest.raises(duckdb.InvalidInputException, match=re.escape(message)):
+            found(f"FROM concurrency_by({seconds})")

@@ -16,22 +16,20 @@ def status():
     return status
 
 
-def test_pause_ends_when_the_worker_resumes(rows, status):
+def test_pause_ends_when_the_worker_resumes_or_leaves(rows, worker, gone, status):
     assert rows(
         "SELECT * FROM pauses",
+        worker("w3"),
         status(1.0, "w1", "paused"),
         status(1.5, "w2", "paused"),
+        status(2.0, "w3", "paused"),
         status(3.0, "w1", "running"),
-    ) == [("w1", 1.0, 3.0, 2.0, "T"), ("w2", 1.5, None, None, "T")]
-
-
-def test_pause_ends_when_the_worker_leaves(rows, worker, gone, status):
-    assert rows(
-        "SELECT start_t, stop_t FROM pauses",
-        worker("w1"),
-        status(1.0, "w1", "paused"),
-        gone("w1", 4.0, "handle-worker-cleanup-4.0"),
-    ) == [(1.0, 4.0)]
+        gone("w3", 4.0, "handle-worker-cleanup-4.0"),
+    ) == [
+        ("w1", 1.0, 3.0, 2.0, "T"),
+        ("w2", 1.5, None, None, "T"),
+        ("w3", 2.0, 4.0, 2.0, "T"),
+    ]
 
 
 def test_pause_is_clipped_to_a_time_range(write_trace, move, status):
@@ -41,9 +39,10 @@ def test_pause_is_clipped_to_a_time_range(write_trace, move, status):
         status(8.0, "w1", "running"),
     )
 
-    with Trace(path, start=4, stop=6) as part:
-        assert part.sql("SELECT start_t, stop_t, seconds FROM pauses").fetchall() == [
-            (4.0, 6.0, 2.0)
-        ]
-    with Trace(path, start=9) as part:
-        assert part.sql("FROM pauses").fetchall() == []
+    for time_range, expected in [
+        ({"start": 4, "stop": 6}, [(4.0, 6.0, 2.0)]),
+        ({"start": 9}, []),
+    ]:
+        with Trace(path, **time_range) as part:
+            found = part.sql("SELECT start_t, stop_t, seconds FROM pauses").fetchall()
+            assert found == expected

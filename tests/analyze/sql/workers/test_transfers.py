@@ -2,11 +2,7 @@
 
 import pytest
 
-QUERY = (
-    "SELECT start_t, stop_t, source, destination, bytes, reported_by, sizes_agree, "
-    "source_stop_t, "
-    "sent_bytes FROM transfers"
-)
+from roast_analyze import Trace
 
 
 @pytest.fixture
@@ -26,39 +22,38 @@ def word():
 
 
 def test_transfer_without_reported_by(rows, word):
+    keys = {"a": 10, "b": 20}
     assert rows("SELECT * FROM transfers", word(None, 1.0, 3.0)) == [
-        (
-            *(1.0, 3.0, "w1", "w2", 30, {"a": 10, "b": 20}, 2.0, 15.0),
-            *(None, None, None, None, None, None, "T"),
-        )
+        (1.0, 3.0, "w1", "w2", 30, keys, 2.0, 15.0, *[None] * 6, "T")
     ]
 
 
-def test_two_reports_are_one_transfer(rows, word):
-    assert rows(QUERY, word("w1", 1.25, 2.125), word("w2", 1.0, 2.0)) == [
-        (1.0, 2.0, "w1", "w2", 30, "both", True, 2.125, 7)
-    ]
+def test_reports_of_one_or_both_ends(rows, word):
+    back = {"source": "w2", "destination": "w1"}
 
-
-def test_order_of_keys_does_not_matter(rows, word):
-    assert rows(QUERY, word("w1", 1.25, 2.125), word("w2", 1.0, 2.0, {"b": 20, "a": 10})) == [
-        (1.0, 2.0, "w1", "w2", 30, "both", True, 2.125, 7)
-    ]
-
-
-def test_ends_that_report_different_sizes(rows, word):
     assert rows(
-        "SELECT bytes, source_bytes, reported_by, sizes_agree FROM transfers",
-        word("w1", 1.0, 2.0, {"a": 10}),
-        word("w2", 1.0, 2.0, {"a": 11}),
-    ) == [(11, 10, "both", False)]
-
-
-def test_report_of_one_end(rows, word):
-    assert rows(QUERY, word("w1", 1.0, 2.0), word("w2", 5.0, 6.0), word("w1", 9.0, 9.5)) == [
-        (1.0, 2.0, "w1", "w2", 30, "source", None, 2.0, 7),
-        (5.0, 6.0, "w1", "w2", 30, "destination", None, None, None),
-        (9.0, 9.5, "w1", "w2", 30, "source", None, 9.5, 7),
+        "SELECT start_t, stop_t, source, destination, bytes, source_bytes, reported_by, "
+        "sizes_agree, source_stop_t, sent_bytes FROM transfers ORDER BY stop_t, source, bytes",
+        # The order of keys does not matter.
+        word("w1", 1.25, 2.125),
+        word("w2", 1.0, 2.0, {"b": 20, "a": 10}),
+        word("w1", 5.0, 6.0),
+        word("w2", 9.0, 10.0),
+        # The ends can report different sizes.
+        word("w1", 11.0, 12.0, {"c": 10}),
+        word("w2", 11.0, 12.0, {"c": 11}),
+        # Other keys or the opposite direction are other transfers.
+        word("w1", 13.0, 14.0),
+        word("w2", 13.0, 14.0, {"a": 10}),
+        word("w1", 13.0, 14.0, **back),
+    ) == [
+        (1.0, 2.0, "w1", "w2", 30, 30, "both", True, 2.125, 7),
+        (5.0, 6.0, "w1", "w2", 30, 30, "source", None, 6.0, 7),
+        (9.0, 10.0, "w1", "w2", 30, None, "destination", None, None, None),
+        (11.0, 12.0, "w1", "w2", 11, 10, "both", False, 12.0, 7),
+        (13.0, 14.0, "w1", "w2", 10, None, "destination", None, None, None),
+        (13.0, 14.0, "w1", "w2", 30, 30, "source", None, 14.0, 7),
+        (13.0, 14.0, "w2", "w1", 30, None, "destination", None, None, 7),
     ]
 
 
@@ -74,17 +69,6 @@ def test_repeated_transfer_of_the_same_keys(rows, word):
     ) == [(1.0, "both", 0.8), (2.0, "destination", None), (3.0, "both", 2.8)]
 
 
-def test_opposite_direction_and_other_keys_are_other_transfers(rows, word):
-    back = {"source": "w2", "destination": "w1"}
-
-    assert rows(
-        "SELECT source, bytes, reported_by FROM transfers",
-        word("w1", 1.0, 2.0),
-        word("w2", 1.0, 2.0, {"a": 10}),
-        word("w1", 1.0, 2.0, **back),
-    ) == [("w1", 30, "source"), ("w1", 10, "destination"), ("w2", 30, "destination")]
-
-
 def test_transfers_of_a_client(rows, word):
     assert rows(
         "SELECT start_t, source, destination, seconds, bytes_per_second, reported_by "
@@ -98,13 +82,14 @@ def test_transfers_of_a_client(rows, word):
 
 
 def test_transfer_on_the_boundary_of_a_time_range(write_trace, word, move):
-    from roast_analyze import Trace
-
     path = write_trace(
         move(0.0, "x", "released>waiting"), word("w2", 4.5, 6.0), word("w1", 4.75, 6.5)
     )
 
-    for stretch in ({"stop": 5}, {"start": 5}, {"start": 6.25}):
-        with Trace(path, **stretch) as part:
-            told = part.sql("SELECT reported_by FROM transfers").fetchall()
-            assert told == ([] if stretch == {"start": 6.25} else [("both",)])
+    for time_range, expected in [
+        ({"stop": 5}, [("both",)]),
+        ({"start": 5}, [("both",)]),
+        ({"start": 6.25}, []),
+    ]:
+        with Trace(path, **time_range) as part:
+            assert part.sql("SELECT reported_by FROM transfers").fetchall() == expected

@@ -5,33 +5,27 @@ import pytest
 SECONDS = "compute_seconds, failed_seconds, transfer_seconds, thread_seconds, idle_seconds"
 
 
-def test_compute_failed_transfer_and_idle_seconds(rows, worker, gone, move):
+def test_compute_failed_transfer_and_idle_seconds(rows, worker, gone, run):
     """Two threads from 2 s to 11 s."""
+    succeeded = [
+        ("transfer", 2.5, 3.0, "w2"),
+        ("transfer", 2.5, 3.0, "w3"),
+        ("deserialize", 2.5, 3.0),
+        ("compute", 3.0, 8.0),
+    ]
+
     assert rows(
         f"SELECT t, seconds, worker, name, {SECONDS}, utilisation FROM utilisation_by(5)",
         worker("w1", 2.0, nthreads=2, name="one"),
-        move(2.0, "a", "waiting>processing", worker="w1"),
-        move(2.0, "b", "waiting>processing", worker="w1"),
-        move(
-            6.0, "b", "processing>erred", worker="w1", exception="E()",
-            startstops=[{"action": "compute", "start": 4.0, "stop": 6.0}],
-        ),
-        move(
-            8.0, "a", "processing>memory", worker="w1",
-            startstops=[
-                {"action": "transfer", "start": 2.5, "stop": 3.0, "source": "w2"},
-                {"action": "transfer", "start": 2.5, "stop": 3.0, "source": "w3"},
-                {"action": "deserialize", "start": 2.5, "stop": 3.0},
-                {"action": "compute", "start": 3.0, "stop": 8.0},
-            ],
-        ),
+        *run("a", 2.0, 8.0, phases=succeeded),
+        *run("b", 2.0, 6.0, outcome="erred", phases=[("compute", 4.0, 6.0)]),
         gone("w1", 11.0, "retire-workers-11.0"),
         stop_t=20.0,
     ) == [
         (0.0, 5.0, "w1", "one", 3.0, 1.0, 1.0, 6.0, 3.0, 0.5),
         (5.0, 5.0, "w1", "one", 4.0, 1.0, 0.0, 10.0, 6.0, 0.4),
         (10.0, 5.0, "w1", "one", 0.0, 0.0, 0.0, 2.0, 2.0, 0.0),
-    ]  # fmt: skip
+    ]
 
 
 def test_processes_with_the_same_address(rows, worker, gone, run):
@@ -50,60 +44,42 @@ def test_processes_with_the_same_address(rows, worker, gone, run):
     ]
 
 
-def test_rows_in_order_of_buckets(rows, worker, run):
+def test_threads_and_attempts_that_were_not_recorded(rows, worker, task, run, move):
+    """The number of threads of `w1` is unknown, and `w3` joined before it was recorded."""
+    there = {"state": "processing", "worker": "w2"}
+    phases = [("compute", -1.0, 3.0)]
+
     assert rows(
-        "SELECT t, worker, compute_seconds FROM utilisation_by(5)",
-        worker("w1"),
-        worker("w2"),
-        *run("a", 1.0, 6.0, worker="w2"),
-        stop_t=10.0,
-    ) == [(0.0, "w1", 0.0), (0.0, "w2", 4.0), (5.0, "w1", 0.0), (5.0, "w2", 1.0)]
-
-
-def test_unknown_number_of_threads(rows, run):
-    assert rows(
-        f"SELECT {SECONDS}, utilisation FROM utilisation_by(5)", *run("a", 1.0, 3.0), stop_t=5.0
-    ) == [(2.0, 0.0, 0.0, None, None, None)]
-
-
-def test_seceded_tasks(rows, worker, run):
-    assert rows(
-        "SELECT compute_seconds, thread_seconds, idle_seconds, utilisation "
-        "FROM utilisation_by(5)",
-        worker("w1"),
-        *run("a", 0.0, 5.0),
-        *run("b", 0.0, 5.0),
-        stop_t=5.0,
-    ) == [(10.0, 5.0, 0.0, 2.0)]
-
-
-def test_attempt_before_its_worker_was_recorded(rows, worker, run):
-    assert rows(
-        "SELECT t, compute_seconds, thread_seconds, idle_seconds FROM utilisation_by(5)",
+        f"SELECT t, worker, {SECONDS}, utilisation FROM utilisation_by(5)",
         *run("a", 1.0, 3.0),
-        worker("w1", 8.0),
+        worker("w2"),
+        # It began before the recording.
+        {**task("b"), **there},
+        move(3.0, "b", "processing>memory", worker="w2", phases=phases),
+        *run("c", 1.0, 3.0, "w3"),
+        worker("w3", 8.0),
+        # Seceded tasks occupy no thread.
+        worker("w4", 0.5),
+        *run("d", 0.5, 5.0, "w4"),
+        *run("e", 0.5, 5.0, "w4"),
         stop_t=10.0,
-    ) == [(0.0, 2.0, 0.0, 0.0), (5.0, 0.0, 2.0, 2.0)]
-
-
-def test_attempt_that_began_before_the_recording(rows, worker, task, move):
-    assert rows(
-        "SELECT compute_seconds FROM utilisation_by(5)",
-        worker("w1"),
-        {**task("a"), "state": "processing", "worker": "w1"},
-        move(
-            3.0, "a", "processing>memory", worker="w1",
-            startstops=[{"action": "compute", "start": -1.0, "stop": 3.0}],
-        ),
-        stop_t=5.0,
-    ) == [(3.0,)]  # fmt: skip
+    ) == [
+        (0.0, "w1", 2.0, 0.0, 0.0, None, None, None),
+        (0.0, "w2", 3.0, 0.0, 0.0, 5.0, 2.0, 0.6),
+        (0.0, "w3", 2.0, 0.0, 0.0, 0.0, 0.0, None),
+        (0.0, "w4", 9.0, 0.0, 0.0, 4.5, 0.0, 2.0),
+        (5.0, "w1", 0.0, 0.0, 0.0, None, None, None),
+        (5.0, "w2", 0.0, 0.0, 0.0, 5.0, 5.0, 0.0),
+        (5.0, "w3", 0.0, 0.0, 0.0, 2.0, 2.0, 0.0),
+        (5.0, "w4", 0.0, 0.0, 0.0, 5.0, 5.0, 0.0),
+    ]
 
 
 @pytest.mark.parametrize("view", ["concurrency", "utilisation"])
-def test_default_buckets(open_trace, worker, run, view):
-    trace = open_trace(worker("w1"), *run("a", 1.0, 3.0), stop_t=100.0)
+def test_default_buckets(ask, worker, run, view):
+    found = ask(worker("w1"), *run("a", 1.0, 3.0), stop_t=100.0)
 
-    assert trace.view(view).fetchall() == trace.sql(f"FROM {view}_by(0.5)").fetchall()
+    assert found(f"FROM {view}") == found(f"FROM {view}_by(0.5)")
 
 
 def test_no_rows_while_a_process_was_absent(rows, worker, gone, run):

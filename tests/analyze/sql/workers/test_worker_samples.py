@@ -11,16 +11,12 @@ def test_columns_of_a_sample(rows, sample):
         "server_id": "id",
     }  # fmt: skip
 
-    assert rows("SELECT * FROM worker_samples", sample(3.0, "w1", **fields)) == [
+    # A memory limit of 0 is none, and metrics can be missing.
+    samples = [sample(3.0, "w1", **fields), sample(4.0, memory_limit=0)]
+    assert rows("SELECT * FROM worker_samples", *samples) == [
         (
             3.0, "w1", 150.5, 1, 2, 3, 5, 6, 7, 8, 9, 10.5, 11, 12.5, 0.02, 13, 14, 15,
             16.0, 17.0, 18.0, 19.0, "id", "T",
-        )
+        ),
+        (4.0, "w1", *[None] * 21, "T"),
     ]  # fmt: skip
-
-
-def test_missing_metrics_are_null(rows, sample):
-    assert rows(
-        "SELECT cpu_percent, memory_limit_bytes FROM worker_samples",
-        sample(3.0, memory_limit=0),
-    ) == [(None, None)]

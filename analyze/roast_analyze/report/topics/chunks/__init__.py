@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from roast_analyze.report import quantities as q
-from roast_analyze.report.plots import plot_of
+from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import RECORD_HINT, Section
 from roast_analyze.report.tables import Field
 from roast_analyze.report.topics.chunks.data import Chunks, query
@@ -38,7 +38,7 @@ def section(found: Chunks, context: Context) -> Section:
         )
     command = context.view_command("chunks")
     drawn = figure(found.points, found.datasets.rows["dataset"].to_list(), context.axis)
-    plot = plot_of(
+    plot = Plot(
         drawn.figure,
         name="chunk-seconds",
         title="Compute time by chunk size and over time",
@@ -172,7 +172,8 @@ def _slow(found: Chunks) -> str:
         (found.slow_workers, "worker", found.comparable_workers, "worker", "file"),
     ):
         names = [
-            f"{_short(row[column])} ({row['relative_duration']:.1f} times the usual duration)"
+            f"{_short(row[column])} ({row['relative_duration']:.1f} ± "
+            f"{row['relative_duration_error']:.1f} times the usual duration)"
             for row in listing.rows.iter_rows(named=True)
         ]
         if names:
@@ -202,29 +203,36 @@ def _branches(top: Listing) -> str:
 
 
 def _costs(costs: Listing) -> list[str]:
-    """Describe for each dataset the cost of a chunk and the recommended size, or why not."""
-    known = costs.rows.filter(pl.col("method").is_not_null())
+    """Describe for each dataset the cost of a chunk and the recommended size, or why not.
+
+    Datasets without a model share a sentence with its reason.
+    """
+    known = costs.rows.filter("is_known")
     sentences = [_cost(row) for row in known.head(COST_SENTENCES).iter_rows(named=True)]
     if known.height > len(sentences):
         more = q.counted(known.height - len(sentences), "more dataset")
         sentences.append(f"The table contains {more}.")
-    unknown = costs.rows.filter(pl.col("method").is_null())
+    unknown = costs.rows.filter(~pl.col("is_known"))
     for (note,), some in unknown.group_by("note", maintain_order=True):
         names = [
             _short(name) or "(no dataset)" for name in some["dataset"].head(COST_SENTENCES)
         ]
         more = q.and_more(some.height, len(names))
-        sentences.append(f"{q.series(names)}{more}: {note}.")
+        sentences.append(f"Cost of a chunk of {q.series(names)}{more}: {note}.")
     return sentences
 
 
 def _cost(row: dict[str, Any]) -> str:
-    fixed = q.seconds(row["fixed_seconds"])
+    fixed = f"{q.seconds(row['fixed_seconds'])} (± {q.seconds(row['fixed_error_seconds'])})"
     # Per thousand events, because the time per event is too short to be familiar.
     variable = q.seconds(1e3 * row["seconds_per_event"])
     size = f"the median chunk has {q.count(row['median_events'])} events"
     if row["recommended_events"] not in (None, row["median_events"]):
-        size += f", the recommended size is {q.count(row['recommended_events'])}"
+        size += (
+            f", the recommended size is {q.count(row['recommended_events'])} (the run time "
+            f"changes by less than 2 % between {q.count(row['min_events'])} and "
+            f"{q.count(row['max_events'])})"
+        )
     return (
         f"{_short(row['dataset']) or '(no dataset)'}: a chunk costs {fixed} plus {variable} "
         f"per 1,000 events (median model error {q.share(row['relative_error'])}); {size}; "
@@ -266,7 +274,6 @@ _COSTS: Final = (
     Field("dataset", "dataset"),
     Field("chunks", "chunks", "count"),
     Field("sizes", "distinct sizes", "count"),
-    Field("method", "model"),
     Field("fixed_seconds", "fixed cost", "seconds"),
     Field("fixed_error_seconds", "fixed cost ±", "seconds"),
     Field("seconds_per_event", "cost per event", "seconds"),
@@ -274,7 +281,11 @@ _COSTS: Final = (
     Field("relative_error", "model error", "share"),
     Field("outliers", "outliers", "count"),
     Field("fixed_share", "fixed share", "share"),
+    Field("smallest_chunk_events", "smallest chunk (events)", "count"),
     Field("median_events", "median chunk size (events)", "count"),
+    Field("largest_chunk_events", "largest chunk (events)", "count"),
+    Field("min_events", "shortest run from (events)", "count"),
+    Field("max_events", "to (events)", "count"),
     Field("recommended_events", "recommended chunk size (events)", "count"),
     Field("note", "reason"),
 )

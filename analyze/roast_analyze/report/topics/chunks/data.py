@@ -23,8 +23,8 @@ SLOW_ROWS: Final = 5
 
 #: Files with a relative duration: others cannot be compared.
 _COMPARABLE_FILES: Final = (
-    "SELECT dataset, filename, treename, relative_duration, is_slow FROM files "
-    "WHERE relative_duration IS NOT NULL"
+    "SELECT dataset, filename, treename, relative_duration, relative_duration_error, is_slow "
+    "FROM files WHERE relative_duration IS NOT NULL"
 )
 _POINTS: Final = (
     "SELECT dataset, filename, entry_start, entry_stop, events, attempt, worker, outcome, "
@@ -86,7 +86,9 @@ def query(trace: Session, context: Context) -> Chunks:
             CHUNK_ROWS,
         ),
         datasets=list_view(trace, "datasets", f"{by_time}, dataset", GROUP_ROWS),
-        costs=list_view(trace, "chunk_costs", "chunks DESC, dataset", GROUP_ROWS),
+        costs=list_view(
+            trace, "chunk_costs", "chunks + first_chunks DESC, dataset", GROUP_ROWS
+        ),
         files=list_view(trace, "files", f"{by_time}, dataset, filename, treename", GROUP_ROWS),
         branches=list_view(
             trace,

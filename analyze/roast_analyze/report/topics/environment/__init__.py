@@ -1,26 +1,115 @@
 """The environment: versions, configuration, batch jobs and machines, and a script to rerun."""
 
+# ruff: noqa: S608 - every query here is put together from the report's own text
+
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
+from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.section import Section, Snippet
 from roast_analyze.report.tables import Field
-from roast_analyze.report.topics.environment.data import Environment, query
-from roast_analyze.report.topics.environment.rerun_script import script
+from roast_analyze.report.topics.environment.rerun_script import Rerun, script
+from roast_analyze.report.topics.failures import beginning
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
-    from roast_analyze.report.run import Recording
-
-__all__ = ["Environment", "query", "section"]
 
 #: Most packages and kinds of jobs that a sentence names.
 PACKAGES_NAMED: Final = 5
 JOBS_NAMED: Final = 3
+#: Most rows of the tables of facts and of the others, and most characters of their values.
+FACT_ROWS: Final = 500
+ROWS: Final = 200
+FACT_CHARACTERS: Final = 240
+VALUE_CHARACTERS: Final = 300
+#: Most facts that a rerun takes into account.
+FACT_LIMIT: Final = 500
+
+_FACTS_QUERY: Final = (
+    f"SELECT section, name, {beginning('value', FACT_CHARACTERS)} AS value FROM environment"
+)
+_OPTIONS_QUERY: Final = (
+    f"SELECT name, left(value, {VALUE_CHARACTERS}) AS value, "
+    f"left(default_value, {VALUE_CHARACTERS}) AS default_value, process, processes, varies "
+    "FROM config WHERE differs"
+)
+_VERSIONS_QUERY: Final = (
+    "SELECT package, version, process, processes, "
+    "count(DISTINCT package) OVER () AS all_packages FROM packages WHERE differs"
+)
+#: Hundreds of workers are alike, so jobs and machines are grouped.
+_JOBS_QUERY: Final = (
+    'SELECT process, "system", queue, cores, memory_limit_bytes, count(*) AS processes, '
+    "count(DISTINCT job_id) AS jobs, count(DISTINCT coalesce(node, host)) AS nodes, "
+    "min(job_id) AS first_job, max(job_id) AS last_job FROM jobs "
+    'GROUP BY process, "system", queue, cores, memory_limit_bytes'
+)
+_MACHINES_QUERY: Final = (
+    "SELECT process, cpu_model, cores, usable_cores, cgroup_cores, memory_bytes, "
+    "cgroup_memory_bytes, kernel, python, sum(processes)::BIGINT AS processes, "
+    "count(DISTINCT host) AS hosts, min(host) AS first_host FROM machines "
+    "WHERE python IS NOT NULL GROUP BY process, cpu_model, cores, usable_cores, cgroup_cores, "
+    "memory_bytes, cgroup_memory_bytes, kernel, python"
+)
+
+_RERUN_FACTS: Final = (
+    "SELECT section, name, left(value, 500) FROM environment WHERE section IN ('client', "
+    "'client machine', 'client versions', 'cluster', 'scheduler versions') "
+    f"AND value IS NOT NULL AND name IS NOT NULL LIMIT {FACT_LIMIT}"
+)
+#: If the trace does not contain the defaults, all recorded options. Redacted values cannot be
+#: set again.
+_RERUN_CONFIGURATION: Final = (
+    "SELECT name, left(coalesce(value, 'None'), 500) FROM config "
+    "WHERE process = 'scheduler' AND name IS NOT NULL "
+    "AND (differs OR (differs IS NULL AND value IS NOT NULL)) AND NOT is_run_specific "
+    "AND coalesce(value, '') NOT IN ('<withheld>', '<redacted>') "
+    f"ORDER BY name LIMIT {FACT_LIMIT}"
+)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The environment of a run."""
+
+    facts: Listing
+    #: Options of Dask's configuration that differ from the defaults of the packages.
+    options: Listing
+    #: Packages with different versions in different processes.
+    versions: Listing
+    jobs: Listing
+    machines: Listing
+    #: Whether the defaults of the configuration are known.
+    has_configuration: bool
+    rerun: Rerun
+
+
+def query(trace: Session) -> Environment:
+    """Query the environment."""
+    [(has_configuration,)] = trace.sql(
+        "SELECT EXISTS (FROM config WHERE differs IS NOT NULL)"
+    ).fetchall()
+    facts: dict[str, dict[str, str]] = {}
+    for section, name, value in trace.sql(_RERUN_FACTS).fetchall():
+        facts.setdefault(section, {}).setdefault(name, value)
+    configuration = dict(trace.sql(_RERUN_CONFIGURATION).fetchall())
+    by_size = "processes DESC, process"
+    return Environment(
+        facts=list_query(trace, "environment", _FACTS_QUERY, "section, name, value", FACT_ROWS),
+        options=list_query(trace, "config", _OPTIONS_QUERY, "name, process, value", ROWS),
+        versions=list_query(
+            trace, "packages", _VERSIONS_QUERY, "package, process, version", ROWS
+        ),
+        jobs=list_query(trace, "jobs", _JOBS_QUERY, f"{by_size}, first_job", ROWS),
+        machines=list_query(trace, "machines", _MACHINES_QUERY, f"{by_size}, first_host", ROWS),
+        has_configuration=has_configuration,
+        rerun=Rerun(facts, configuration),
+    )
 
 
 def section(found: Environment, context: Context) -> Section:
@@ -32,12 +121,21 @@ def section(found: Environment, context: Context) -> Section:
             empty="No facts about software and machines were recorded: the settings excluded "
             "them.",
         )
-    sentences = (
-        _recorded_with(context.recording),
-        _differing_versions(found),
-        _configuration(found),
-        _jobs(found),
+    recording = context.recording
+    versions = [
+        f"{name} {visible(version)}"
+        for name, version in (
+            ("dask", recording.dask_version),
+            ("distributed", recording.distributed_version),
+            ("Python", recording.python_version),
+            ("roast", recording.recorder_version),
+        )
+        if version
+    ]
+    recorded = (
+        f"Recorded with {', '.join(versions)}." if versions else "Versions were not recorded."
     )
+    sentences = (recorded, _differing_versions(found), _configuration(found), _jobs(found))
     tables = [
         context.table(name, title, listing, columns, chosen=chosen)
         for name, title, listing, columns, chosen in (
@@ -60,33 +158,21 @@ def section(found: Environment, context: Context) -> Section:
     )
 
 
-def _recorded_with(recording: Recording) -> str:
-    versions = [
-        f"{name} {visible(version)}"
-        for name, version in (
-            ("dask", recording.dask_version),
-            ("distributed", recording.distributed_version),
-            ("Python", recording.python_version),
-            ("roast", recording.recorder_version),
-        )
-        if version
-    ]
-    return (
-        f"Recorded with {', '.join(versions)}." if versions else "Versions were not recorded."
-    )
-
-
 def _differing_versions(found: Environment) -> str:
-    if not found.differing:
+    if not found.versions.total:
         return ""
+    rows = found.versions.rows
     names = []
-    for package, versions in list(found.differing.items())[:PACKAGES_NAMED]:
-        parts = [
-            f"{'workers' if process == 'worker' else process} {shortened(visible(version), 40)}"
-            for process, version in versions.items()
-        ]
-        names.append(f"{visible(package)} ({', '.join(parts)})")
-    more = q.and_more(len(found.differing), len(names))
+    for (package,), its_rows in list(rows.group_by("package", maintain_order=True))[
+        :PACKAGES_NAMED
+    ]:
+        parts = []
+        for (process,), same in its_rows.group_by("process", maintain_order=True):
+            versions = ", ".join(same["version"].unique(maintain_order=True))
+            who = "workers" if process == "worker" else process
+            parts.append(f"{who} {shortened(visible(versions), 40)}")
+        names.append(f"{visible(str(package))} ({', '.join(parts)})")
+    more = q.and_more(rows["all_packages"][0], len(names))
     return f"Versions differ between processes: {q.series(names)}{more}."
 
 
@@ -102,12 +188,9 @@ def _configuration(found: Environment) -> str:
     if varying:
         vary = q.counted(varying, "of them varies", "of them vary")
         among = f"; {vary} between processes"
-    differ = q.counted(
-        options,
-        "option of Dask's configuration differs",
-        "options of Dask's configuration differ",
-    )
-    return f"{differ} from the default{among}."
+    noun = "option of Dask's configuration differs"
+    plural = "options of Dask's configuration differ"
+    return f"{q.counted(options, noun, plural)} from the default{among}."
 
 
 def _jobs(found: Environment) -> str:
@@ -166,8 +249,4 @@ _MACHINES: Final = (
     Field("kernel", "kernel"),
     Field("python", "Python"),
 )
-_FACTS: Final = (
-    Field("section", "section"),
-    Field("name", "name"),
-    Field("value", "value"),
-)
+_FACTS: Final = (Field("section", "section"), Field("name", "name"), Field("value", "value"))

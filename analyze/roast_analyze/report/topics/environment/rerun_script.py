@@ -6,16 +6,19 @@ inserted where it is a quoted word, a comment of one line, or matches a strict p
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from roast_analyze.report.run import Run
-    from roast_analyze.report.topics.environment.data import Rerun
 
 #: Most characters of a comment and of a value.
 LINE_LIMIT: Final = 200
@@ -28,42 +31,61 @@ _PROGRAM: Final = re.compile(r"[A-Za-z0-9_][\w .+-]*\.py")
 _LAUNCHERS: Final = frozenset({"ipykernel_launcher.py", "__main__.py"})
 
 
+@dataclass(frozen=True)
+class Rerun:
+    """Facts needed to run the program again; of several traces, those of the first."""
+
+    #: Section to name to value.
+    facts: dict[str, dict[str, str]]
+    #: Dask's configuration on the scheduler.
+    configuration: dict[str, str]
+
+
 def script(rerun: Rerun, run: Run) -> str:
     """Return the script; empty if nothing is known that it could contain."""
-    parts = [_install(rerun), _configure(rerun), _run(rerun)]
+    facts = rerun.facts
+    versions = dict(facts.get("client versions") or facts.get("scheduler versions") or {})
+    python = versions.pop("python", None)
+    client = facts.get("client", {})
+    parts = [_install(versions), _configure(rerun.configuration), _run(client)]
     if not any(parts):
         return ""
-    return "\n\n".join(filter(None, [_comments(rerun, run), *parts])) + "\n"
-
-
-def _comments(rerun: Rerun, run: Run) -> str:
-    """Describe in comments what no command can restore."""
-    lines = []
-    if rerun.python:
-        platform = f" on {rerun.platform}" if rerun.platform else ""
-        lines.append(f"Python {rerun.python}{platform}")
+    # What no command can restore is described in comments.
+    comments = []
+    if python:
+        platform = facts.get("client machine", {}).get("platform")
+        comments.append(f"Python {python}{f' on {platform}' if platform else ''}")
     if run.peak_workers:
-        cluster = f" ({rerun.cluster})" if rerun.cluster else ""
+        cluster = facts.get("cluster", {}).get("type")
         threads = q.counted(run.peak_nthreads, "thread")
-        lines.append(f"{q.counted(run.peak_workers, 'worker')}, {threads} in total{cluster}")
-    if rerun.commit:
-        lines.append(rerun.commit)
-    return "\n".join(f"# {one_line(line, LINE_LIMIT)}" for line in lines)
+        comments.append(
+            f"{q.counted(run.peak_workers, 'worker')}, {threads} in total"
+            f"{f' ({cluster})' if cluster else ''}"
+        )
+    if "git commit" in client:
+        of = [f" of {client[f]}" for f in ("git branch", "git remote") if f in client]
+        is_dirty = client.get("git dirty") == "true"
+        comments.append(
+            f"commit {client['git commit']}{''.join(of)}"
+            f"{', with uncommitted changes' if is_dirty else ''}"
+        )
+    about = "\n".join(f"# {one_line(line, LINE_LIMIT)}" for line in comments)
+    return "\n\n".join(filter(None, [about, *parts])) + "\n"
 
 
-def _install(rerun: Rerun) -> str:
+def _install(packages: Mapping[str, str]) -> str:
     requirements = [
         shlex.quote(f"{name}=={version}")
-        for name, version in rerun.packages.items()
+        for name, version in packages.items()
         if _PACKAGE.fullmatch(name) and _VERSION.fullmatch(version)
     ]
     return " ".join(["pip install", *requirements]) if requirements else ""
 
 
-def _configure(rerun: Rerun) -> str:
+def _configure(configuration: Mapping[str, str]) -> str:
     """Set Dask's configuration by environment variables, which every process reads."""
     lines, omitted = [], []
-    for name, value in rerun.configuration.items():
+    for name, value in configuration.items():
         if not _OPTION.fullmatch(name):
             continue
         # A shortened value would be a wrong one.
@@ -77,9 +99,14 @@ def _configure(rerun: Rerun) -> str:
     return "\n".join(["# Dask's configuration of the scheduler", *lines, *omitted])
 
 
-def _run(rerun: Rerun) -> str:
-    program = rerun.program or ""
+def _run(client: Mapping[str, str]) -> str:
+    program = client.get("program", "")
     if not _PROGRAM.fullmatch(program) or program in _LAUNCHERS:
         return ""
-    words = [program, *(one_line(text, LINE_LIMIT) for text in rerun.arguments)]
-    return f"roast-record run -o trace.jsonl.zst -- python {shlex.join(words)}"
+    try:
+        arguments = json.loads(client.get("arguments", "[]"))
+    except ValueError:  # cut off at the most characters
+        arguments = []
+    words = map(str, arguments) if isinstance(arguments, list) else ()
+    command = shlex.join([program, *(one_line(word, LINE_LIMIT) for word in words)])
+    return f"roast-record run -o trace.jsonl.zst -- python {command}"

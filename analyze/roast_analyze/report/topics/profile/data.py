@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -60,44 +60,29 @@ _FUNCTION_ORDER: Final = "round(self_seconds, 9) DESC, round(total_seconds, 9) D
 
 @dataclass(frozen=True)
 class Profiles:
-    """Samples by stack and time, and the tables of the topic.
+    """Samples by stack and time, and the tables of the topic."""
 
-    Parameters
-    ----------
-    start_t, bucket_seconds : float
-        Start of the first bucket, seconds since the epoch, and length of each.
-    buckets : int
-    stacks : polars.DataFrame
-        One row per distinct stack: ``frames``, a list of structs of name, filename and
-        line_number, the outermost first; ``stack``, the same as text; ``parts``, a list of
-        structs of log, worker, prefix, interval_seconds, bucket, samples and ambiguous
-        (samples in one of several functions that the last one calls). Rows with a log were
-        measured by Yappi and have no time; all others are samples of Dask's profilers.
-    functions : Listing
-        Functions by self time.
-    sections : Listing
-        Totals of named sections.
-    """
-
-    start_t: float = 0.0
-    bucket_seconds: float = 0.0
-    buckets: int = 0
-    stacks: pl.DataFrame = field(default_factory=pl.DataFrame)
-    functions: Listing = field(default_factory=lambda: _list_functions(pl.DataFrame()))
-    sections: Listing = field(
-        default_factory=lambda: Listing("section_totals", "", pl.DataFrame(), 0)
-    )
+    #: Start of the first bucket, seconds since the epoch, and length of each.
+    start_t: float
+    bucket_seconds: float
+    buckets: int
+    #: One row per distinct stack: ``frames``, a list of structs of name, filename and
+    #: line_number, the outermost first; ``stack``, the same as text; ``parts``, a list of
+    #: structs of log, worker, prefix, interval_seconds, bucket, samples and ambiguous
+    #: (samples in one of several functions that the last one calls). Rows with a log were
+    #: measured by Yappi and have no time; all others are samples of Dask's profilers.
+    stacks: pl.DataFrame
+    #: Functions by self time.
+    functions: Listing
+    #: Totals of named sections.
+    sections: Listing
 
 
 def query(trace: Session) -> Profiles:
     """Query the samples of a run by stack, worker, prefix and bucket."""
-    sections = list_view(
-        trace, "section_totals", "seconds DESC NULLS LAST, dataset, name", SECTION_ROWS
-    )
     start_t, stop_t, cycle, pairs = trace.sql(_TIME_RANGE).fetchall()[0]
-    if start_t is None and not trace.sql("SELECT count(*) FROM raw.function").fetchall()[0][0]:
-        return Profiles(sections=sections)
-    if start_t is None or stop_t is None:
+    if start_t is None:
+        # Yappi's files have no time.
         start_t = stop_t = 0.0
     span = max(stop_t - start_t, 1e-9)
     # A bucket shorter than a profile cycle would be followed by empty ones.
@@ -108,12 +93,8 @@ def query(trace: Session) -> Profiles:
     )
     buckets = max(min(most), 1)
     parameters = {"start": start_t, "width": span / buckets, "buckets": buckets}
-    stacks = _added_up(trace.sql(_STACKS, parameters).pl())
-    return Profiles(start_t, span / buckets, buckets, stacks, _list_functions(stacks), sections)
-
-
-def _added_up(stacks: pl.DataFrame) -> pl.DataFrame:
-    """Add up the samples of a stack on the same worker in the same bucket."""
+    stacks = trace.sql(_STACKS, parameters).pl()
+    # Samples of a stack on the same worker in the same bucket are added up.
     parts = (
         stacks.select("parts")
         .with_row_index("place")
@@ -121,65 +102,59 @@ def _added_up(stacks: pl.DataFrame) -> pl.DataFrame:
         .unnest("parts")
         .group_by(pl.exclude(_COUNTS), maintain_order=True)
         .agg(pl.col(_COUNTS).sum())
-        .group_by("place", maintain_order=True)
-        .agg(pl.struct(pl.exclude("place")).alias("parts"))
-        .sort("place")
     )
-    return stacks.with_columns(parts["parts"])
-
-
-def _list_functions(stacks: pl.DataFrame) -> Listing:
-    """List the functions by self time.
-
-    They are computed from the stacks, because expanding these again would take longest.
-    """
-    columns = {
-        "function": pl.String,
-        "self_seconds": pl.Float64,
-        "total_seconds": pl.Float64,
-        "self_share": pl.Float64,
-        "total_share": pl.Float64,
-        "samples": pl.Int64,
-    }
-    arguments = ("profile_stacks", _FUNCTIONS, _FUNCTION_ORDER, FUNCTION_ROWS)
-    if stacks.is_empty():
-        return list_frame(*arguments, pl.DataFrame(schema=columns))
-    samples = (
-        stacks.select("stack", "parts")
-        .with_row_index("place")
-        .explode("parts")
-        .unnest("parts")
-        .filter(pl.col("log").is_null())
-        .with_columns(samples=pl.col("samples") + pl.col("ambiguous"))
-        .with_columns(seconds=pl.col("samples") * pl.col("interval_seconds"))
+    return Profiles(
+        start_t=start_t,
+        bucket_seconds=span / buckets,
+        buckets=buckets,
+        stacks=stacks.with_columns(
+            parts.group_by("place", maintain_order=True)
+            .agg(pl.struct(pl.exclude("place")).alias("parts"))
+            .sort("place")["parts"]
+        ),
+        functions=_functions(stacks["stack"], parts),
+        sections=list_view(
+            trace, "section_totals", "seconds DESC NULLS LAST, dataset, name", SECTION_ROWS
+        ),
     )
-    # Without samples of workers, those of the scheduler.
+
+
+def _functions(stacks: pl.Series, parts: pl.DataFrame) -> Listing:
+    """List the functions by self time; ``place`` of a part is the number of its stack."""
+    # As the query does, which would take longest because it expands the stacks again.
     of_workers = pl.col("worker").is_not_null()
-    samples = samples.filter(of_workers == samples.select(of_workers.any()).item())
-    whole = samples["seconds"].sum()
-    by_stack = samples.group_by("place").agg(
-        pl.col("stack").first(), pl.col("seconds").sum(), pl.col("samples").sum()
+    counted = pl.col("samples") + pl.col("ambiguous")
+    by_stack = (
+        parts.filter(pl.col("log").is_null())
+        # Without samples of workers, those of the scheduler.
+        .filter(of_workers == of_workers.any())
+        .group_by("place")
+        .agg(
+            samples=counted.sum(),
+            seconds=(counted * pl.col("interval_seconds")).sum(),
+        )
+        .with_columns(stack=pl.lit(stacks).gather(pl.col("place")))
     )
+    whole = by_stack["seconds"].sum()
     is_innermost = pl.col("function") == pl.col("innermost")
-    by_function = (
-        by_stack.with_columns(
-            function=pl.col("stack").list.unique(), innermost=pl.col("stack").list.last()
+    seconds, own = pl.col("seconds"), pl.col("seconds").filter(is_innermost)
+    functions = (
+        by_stack.select(
+            "seconds",
+            "samples",
+            function=pl.col("stack").list.unique(),
+            innermost=pl.col("stack").list.last(),
         )
         .filter(pl.col("function").list.len() > 0)
         .explode("function")
         .group_by("function")
         .agg(
-            self_seconds=pl.col("seconds").filter(is_innermost).sum(),
-            total_seconds=pl.col("seconds").sum(),
+            self_seconds=own.sum(),
+            total_seconds=seconds.sum(),
+            self_share=own.sum() / whole,
+            total_share=seconds.sum() / whole,
             samples=pl.col("samples").sum(),
         )
-    )
-    ranked = (
-        by_function.with_columns(
-            self_share=pl.col("self_seconds") / whole,
-            total_share=pl.col("total_seconds") / whole,
-        )
-        .select(list(columns))
         .sort(
             pl.col("self_seconds").round(9),
             pl.col("total_seconds").round(9),
@@ -187,4 +162,4 @@ def _list_functions(stacks: pl.DataFrame) -> Listing:
             descending=[True, True, False],
         )
     )
-    return list_frame(*arguments, ranked)
+    return list_frame("profile_stacks", _FUNCTIONS, _FUNCTION_ORDER, FUNCTION_ROWS, functions)

@@ -18,10 +18,11 @@ import polars as pl
 
 from roast_analyze.algorithms.flame_tree import FlameTree, build_tree
 from roast_analyze.report.packed import deltas, pack
+from roast_analyze.report.section import Choice
 from roast_analyze.safe_text import one_line, shortened, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from markupsafe import Markup
 
@@ -62,43 +63,25 @@ _LIBRARY: Final = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Choice:
-    """An entry of a select: its number in the data, and its text."""
-
-    value: int
-    text: str
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Flame:
-    """The flame graph of the page.
+    """The flame graph of the page."""
 
-    Parameters
-    ----------
-    embedded : Markup
-        Packed JSON.
-    workers, prefixes : tuple of Choice
-        Entries of the selects.
-    logs : tuple of Choice
-        Yappi files, which can be chosen instead of a worker.
-    has_scheduler : bool
-        Whether the scheduler was sampled.
-    samples, ambiguous, rare : int
-        Samples of all workers and the scheduler, without Yappi's; those of them that are
-        ambiguous; those whose stack is cut off at a node named "(rare)".
-    query, command : str
-        The SQL and the command that return its data.
-    """
-
+    #: Packed JSON.
     embedded: Markup
+    #: Entries of the selects.
     workers: tuple[Choice, ...]
     prefixes: tuple[Choice, ...]
+    #: Yappi files, which can be chosen instead of a worker.
     logs: tuple[Choice, ...]
+    #: Whether the scheduler was sampled.
     has_scheduler: bool
+    #: Samples of all workers and the scheduler, without Yappi's; those of them that are
+    #: ambiguous; those whose stack is cut off at a node named "(rare)".
     samples: int
     ambiguous: int
     rare: int
+    #: The SQL and the command that return its data.
     query: str
     command: str
 
@@ -116,23 +99,18 @@ def library_kind(filename: str) -> int:
 def build(
     profiles: Profiles, *, start_t: float, names: Mapping[str, str], command: str
 ) -> Flame:
-    """Encode the flame graph of some samples.
+    """Encode the flame graph of samples of at least one stack.
 
-    Parameters
-    ----------
-    profiles : Profiles
-        With at least one stack.
-    start_t : float
-        Zero of times, seconds since the epoch.
-    names : mapping
-        Worker to the name shown for it.
-    command : str
-        Command that shows the samples in a terminal.
+    ``start_t`` is the zero of times, ``names`` contains the name shown for each worker.
     """
     tree, leaves = build_tree(profiles.stacks["frames"], _SPECIAL)
-    groups = _Groups(profiles.stacks)
-    counts = _counts(profiles.stacks["parts"], tree, leaves, groups)
-    tree, counts = _bounded(tree, counts)
+    parts = (
+        profiles.stacks.select("parts", node=pl.Series(leaves, dtype=pl.Int64))
+        .explode("parts")
+        .unnest("parts")
+    )
+    groups = _group(parts)
+    tree, counts = _bounded(tree, _counts(parts, tree, groups.numbers))
     embedded = {
         **_functions(tree),
         "parents": [node - parent for node, parent in enumerate(tree.parents)][1:],
@@ -146,30 +124,26 @@ def build(
         "binSeconds": profiles.bucket_seconds,
         "start": profiles.start_t - start_t,
     }
-    of_dask = counts.filter(pl.col("group").is_in(groups.of_dask))
+    of_dask = [n for n, (worker, _, _) in enumerate(groups.listed) if worker >= _SCHEDULER]
     seen: Counter[int] = Counter()
-    for node, samples in of_dask.select("node", "samples").iter_rows():
+    for node, samples in (
+        counts.filter(pl.col("group").is_in(of_dask)).select("node", "samples").iter_rows()
+    ):
         seen[tree.node_frames[node]] += samples
+    workers = [names.get(worker or "") or _name(worker) for worker in groups.workers]
+    logs = [f"Yappi: {_name(log)}" for log in groups.logs]
     return Flame(
         embedded=pack(embedded),
-        workers=_choices(
-            [names.get(worker or "") or _name(worker) for worker in groups.workers],
-            MOST_WORKERS,
-            "({:,} other workers)",
-        ),
+        workers=_choices(workers, MOST_WORKERS, "({:,} other workers)"),
         prefixes=_choices(
             list(map(_name, groups.prefixes)), MOST_PREFIXES, "({:,} other prefixes)"
         ),
         logs=tuple(
             replace(choice, value=_log_number(choice.value))
-            for choice in _choices(
-                [f"Yappi: {_name(log)}" for log in groups.logs],
-                MOST_LOGS,
-                "Yappi: {:,} others",
-            )
+            for choice in _choices(logs, MOST_LOGS, "Yappi: {:,} others")
         ),
         has_scheduler=any(worker == _SCHEDULER for worker, _, _ in groups.listed),
-        samples=int(of_dask["samples"].sum()),
+        samples=seen.total(),
         ambiguous=seen[_SEVERAL_FRAME],
         rare=seen[_RARE_FRAME],
         query="SELECT * FROM profile_stacks",
@@ -177,64 +151,58 @@ def build(
     )
 
 
+@dataclass(frozen=True)
 class _Groups:
-    """Workers, prefixes, and the pairs of them that were sampled.
+    """Workers and prefixes by their samples, and the pairs of them that were sampled."""
 
-    Parameters
-    ----------
-    stacks : polars.DataFrame
-        See :class:`Profiles`.
-    """
+    workers: list[str | None]
+    prefixes: list[str | None]
+    #: Yappi files, sorted.
+    logs: list[str]
+    #: Worker (-1: the scheduler, -2 and below: a Yappi file), prefix (-1: none) and interval
+    #: of each group.
+    listed: list[tuple[int, int, float | None]]
+    #: The columns of a group and its number.
+    numbers: pl.DataFrame
 
-    def __init__(self, stacks: pl.DataFrame) -> None:
-        seen = (
-            stacks.select("parts")
-            .explode("parts")
-            .unnest("parts")
-            .group_by(_GROUP)
-            .agg((pl.col("samples") + pl.col("ambiguous")).sum().alias("samples"))
-            .sort("samples", "worker", "prefix", "log", descending=[True, False, False, False])
-        )
-        of_workers = seen.filter(pl.col("worker").is_not_null(), pl.col("log").is_null())
-        self.workers = _ranked(of_workers, "worker")
-        self.prefixes = _ranked(of_workers, "prefix")
-        #: Yappi files, sorted.
-        self.logs = seen["log"].drop_nulls().unique().sort().to_list()
-        #: Group of a Yappi file, worker, prefix and interval.
-        self.number: dict[tuple[str | None, str | None, str | None, float | None], int] = {}
-        numbers: dict[tuple[int, int, float | None], int] = {}
-        for log, worker, prefix, interval, _ in seen.iter_rows():
-            if log is not None:
-                group = (_log_number(self.logs.index(log)), -1, interval)
-            elif worker is None:
-                group = (_SCHEDULER, -1, interval)
-            else:
-                group = (
-                    min(self.workers[worker], MOST_WORKERS),
-                    min(self.prefixes[prefix], MOST_PREFIXES),
-                    interval,
-                )
-            self.number[log, worker, prefix, interval] = numbers.setdefault(group, len(numbers))
-        #: Worker (-1: the scheduler, -2 and below: a Yappi file), prefix (-1: none) and
-        #: interval of each group.
-        self.listed = list(numbers)
 
-    @property
-    def of_dask(self) -> list[int]:
-        """Groups of samples of Dask's profilers."""
-        return [n for n, (worker, _, _) in enumerate(self.listed) if worker >= _SCHEDULER]
+def _group(parts: pl.DataFrame) -> _Groups:
+    seen = (
+        parts.group_by(_GROUP)
+        .agg((pl.col("samples") + pl.col("ambiguous")).sum().alias("samples"))
+        .sort("samples", "worker", "prefix", "log", descending=[True, False, False, False])
+    )
+    of_workers = seen.filter(pl.col("worker").is_not_null(), pl.col("log").is_null())
+    workers, prefixes = (
+        of_workers.group_by(name, maintain_order=True)
+        .agg(pl.col("samples").sum())
+        .sort("samples", descending=True, maintain_order=True)[name]
+        .to_list()
+        for name in ("worker", "prefix")
+    )
+    logs = seen["log"].drop_nulls().unique().sort().to_list()
+    rank_of, rank_of_prefix, rank_of_log = (
+        {name: rank for rank, name in enumerate(ranked)} for ranked in (workers, prefixes, logs)
+    )
+    listed: dict[tuple[int, int, float | None], int] = {}
+    numbers = []
+    for log, worker, prefix, interval in seen.select(_GROUP).iter_rows():
+        if log is not None:
+            pair = (_log_number(rank_of_log[log]), -1)
+        elif worker is None:
+            pair = (_SCHEDULER, -1)
+        else:
+            pair = (
+                min(rank_of[worker], MOST_WORKERS),
+                min(rank_of_prefix[prefix], MOST_PREFIXES),
+            )
+        numbers.append(listed.setdefault((*pair, interval), len(listed)))
+    groups = seen.select(*_GROUP, group=pl.Series(numbers, dtype=pl.Int64))
+    return _Groups(workers, prefixes, logs, list(listed), groups)
 
 
 def _log_number(place: int) -> int:
     return _SCHEDULER - 1 - min(place, MOST_LOGS)
-
-
-def _ranked(seen: pl.DataFrame, name: str) -> dict[str | None, int]:
-    """Rank names by their samples."""
-    totals: Counter[str | None] = Counter()
-    for value, samples in seen.select(name, "samples").iter_rows():
-        totals[value] += samples
-    return {value: rank for rank, (value, _) in enumerate(totals.most_common())}
 
 
 def _choices(texts: list[str], most: int, others: str) -> tuple[Choice, ...]:
@@ -248,38 +216,20 @@ def _name(value: str | None) -> str:
     return "(none)" if value is None else shortened(visible(value), 60)
 
 
-def _counts(
-    parts: pl.Series, tree: FlameTree, leaves: list[int], groups: _Groups
-) -> pl.DataFrame:
+def _counts(parts: pl.DataFrame, tree: FlameTree, groups: pl.DataFrame) -> pl.DataFrame:
     """Count samples by node, group and bucket; ambiguous ones get nodes of their own."""
-    flat = (
-        pl.DataFrame({"node": leaves, "parts": parts}, schema_overrides={"node": pl.Int64})
-        .explode("parts")
-        .unnest("parts")
-    )
-    numbers = pl.DataFrame(
-        [(*key, number) for key, number in groups.number.items()],
-        schema={**{name: flat.schema[name] for name in _GROUP}, "group": pl.Int64},
-        orient="row",
-    )
-    flat = flat.join(numbers, on=_GROUP, how="left", nulls_equal=True)
-    ambiguous = flat.filter(pl.col("ambiguous") > 0)
+    parts = parts.join(groups, on=_GROUP, how="left", nulls_equal=True)
+    ambiguous = parts.filter(pl.col("ambiguous") > 0)
     several = {
         node: tree.add(node, _SEVERAL_FRAME)
         for node in ambiguous["node"].unique().sort().to_list()
     }
+    moved = ambiguous.with_columns(
+        pl.col("node").replace_strict(several, return_dtype=pl.Int64), samples="ambiguous"
+    )
+    columns = ("node", "group", "bucket", "samples")
     return _summed(
-        pl.concat(
-            [
-                flat.filter(pl.col("samples") > 0).select("node", "group", "bucket", "samples"),
-                ambiguous.select(
-                    pl.col("node").replace_strict(several, return_dtype=pl.Int64),
-                    "group",
-                    "bucket",
-                    pl.col("ambiguous").alias("samples"),
-                ),
-            ]
-        )
+        pl.concat([parts.filter(pl.col("samples") > 0).select(columns), moved.select(columns)])
     )
 
 
@@ -295,22 +245,22 @@ def _bounded(tree: FlameTree, counts: pl.DataFrame) -> tuple[FlameTree, pl.DataF
     """Prune the rarest parts of a tree until it is small enough for a page."""
     if _fits(tree, counts):
         return tree, counts
-    totals, depths = _totals(tree, counts), tree.depths()
-    for least, depth in _cuts(max(totals), max(depths)):
-        keep = [n > least or d <= depth for n, d in zip(totals, depths, strict=True)]
-        if sum(keep) <= MOST_NODES:
-            smaller = _pruned(tree, counts, keep)
-            if _fits(*smaller):
-                return smaller
-    return _pruned(tree, counts, [True] + [False] * (len(tree.parents) - 1))
-
-
-def _cuts(samples: int, depth: int) -> Iterator[tuple[int, int]]:
-    """Yield thresholds of pruning, the weakest first: most samples and least depth."""
+    totals, depths = [0] * len(tree.parents), tree.depths()
+    for node, samples in counts.group_by("node").agg(pl.col("samples").sum()).iter_rows():
+        totals[node] = samples
+    tree.add_to_parents(totals)
+    deepest = max(depths)
     least = 1
-    while least < 2 * samples:
-        yield from ((least, depth * part // 8) for part in (6, 5, 4, 3, 2, 1, 0))
+    # From the weakest pruning to the strongest, which leaves nothing but the root.
+    while least < 2 * totals[0]:
+        for depth in (deepest * part // 8 for part in (6, 5, 4, 3, 2, 1, 0)):
+            keep = [n > least or d <= depth for n, d in zip(totals, depths, strict=True)]
+            if sum(keep) <= MOST_NODES:
+                smaller = _pruned(tree, counts, keep)
+                if _fits(*smaller):
+                    return smaller
         least *= 2
+    return _pruned(tree, counts, [False] * len(tree.parents))
 
 
 def _fits(tree: FlameTree, counts: pl.DataFrame) -> bool:
@@ -327,15 +277,6 @@ def _fits(tree: FlameTree, counts: pl.DataFrame) -> bool:
     )
 
 
-def _totals(tree: FlameTree, counts: pl.DataFrame) -> list[int]:
-    """Count the samples in each subtree."""
-    totals = [0] * len(tree.parents)
-    for node, samples in counts.group_by("node").agg(pl.col("samples").sum()).iter_rows():
-        totals[node] = samples
-    tree.add_to_parents(totals)
-    return totals
-
-
 def _pruned(
     tree: FlameTree, counts: pl.DataFrame, keep: list[bool]
 ) -> tuple[FlameTree, pl.DataFrame]:
@@ -343,9 +284,7 @@ def _pruned(
     kept = FlameTree(tree.frames, [0], [_ROOT_FRAME])
     places = [0] * len(tree.parents)
     rare: dict[int, int] = {}
-    for node, parent in enumerate(tree.parents):
-        if node == 0:
-            continue
+    for node, parent in list(enumerate(tree.parents))[1:]:
         at = places[parent]
         if kept.node_frames[at] == _RARE_FRAME:
             places[node] = at
@@ -364,6 +303,7 @@ def _functions(tree: FlameTree) -> dict[str, Any]:
     used = sorted({_ROOT_FRAME, _SEVERAL_FRAME, _RARE_FRAME, *tree.node_frames})
     number = {frame: place for place, frame in enumerate(used)}
     tree.node_frames[:] = [number[frame] for frame in tree.node_frames]
+    special = {_ROOT_FRAME: ROOT, _SEVERAL_FRAME: ONE_OF_SEVERAL, _RARE_FRAME: RARE}
     files: dict[str, int] = {}
     names, lines, kinds, of_files = [], [], [], []
     for frame in used:
@@ -371,9 +311,7 @@ def _functions(tree: FlameTree) -> dict[str, Any]:
         filename = "?" if filename is None else filename
         names.append(one_line("?" if name is None else name, NAME_CHARACTERS))
         lines.append(line or 0)
-        kinds.append(
-            (ROOT, ONE_OF_SEVERAL, RARE)[frame] if frame < 3 else library_kind(filename)
-        )
+        kinds.append(special[frame] if frame in special else library_kind(filename))
         shown = one_line(filename, FILE_CHARACTERS)
         of_files.append(files.setdefault(shown, len(files)))
     return {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.listing import Listing, list_query, list_view
-from roast_analyze.report.plots import plot_of
+from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import RECORD_HINT, Section
 from roast_analyze.report.tables import Field
 from roast_analyze.report.topics.tasks import figures
@@ -16,7 +16,6 @@ from roast_analyze.safe_text import shortened, visible
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
-    from roast_analyze.report.plots import Plot
 
 #: Most rows of the tables.
 PREFIX_ROWS: Final = 300
@@ -42,45 +41,33 @@ _ROLES_QUERY: Final = (
 
 @dataclass(frozen=True)
 class Tasks:
-    """Tasks by prefix, group and role.
-
-    Parameters
-    ----------
-    prefixes, task_groups, roles : Listing
-        Rows of the tables, the most compute time first.
-    stragglers : Listing
-        Attempts that took at least twice the usual time of their prefix, the largest excess
-        first.
-    excess_seconds : float
-        Excess of all stragglers.
-    """
+    """Tasks by prefix, group and role, the most compute time first."""
 
     prefixes: Listing
     task_groups: Listing
     roles: Listing
+    #: Attempts that took at least twice the usual time of their prefix, the largest excess
+    #: first.
     stragglers: Listing
-    excess_seconds: float
 
 
 def query(trace: Session) -> Tasks:
     """Query the tasks of a run."""
     by_time = "compute_seconds DESC NULLS LAST"
-    stragglers = list_query(
-        trace,
-        "stragglers",
-        "SELECT *, sum(excess_seconds) OVER () AS all_excess_seconds FROM stragglers",
-        "excess_seconds DESC, key, attempt",
-        STRAGGLER_ROWS,
-    )
     return Tasks(
         prefixes=list_query(
             trace, "prefixes", _PREFIXES_QUERY, f"{by_time}, prefix", PREFIX_ROWS
         ),
         task_groups=list_view(trace, "task_groups", f"{by_time}, task_group", TASK_GROUP_ROWS),
         roles=list_query(trace, "task_roles", _ROLES_QUERY, f"{by_time}, role", PREFIX_ROWS),
-        stragglers=stragglers,
-        excess_seconds=float(
-            stragglers.rows["all_excess_seconds"][0] if stragglers.total else 0.0
+        stragglers=list_query(
+            trace,
+            "stragglers",
+            "SELECT *, sum(excess_seconds) OVER () AS all_excess_seconds, "
+            "count(*) FILTER (worker = main_worker) OVER () AS on_main_worker "
+            "FROM (SELECT *, mode(worker) OVER () AS main_worker FROM stragglers)",
+            "excess_seconds DESC, key, attempt",
+            STRAGGLER_ROWS,
         ),
     )
 
@@ -88,7 +75,8 @@ def query(trace: Session) -> Tasks:
 def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Section:
     """Build the section; ``colors`` are those of the prefixes."""
     section = Section("tasks", "Tasks by prefix", "Tasks")
-    if found.prefixes.total == 0:
+    prefixes = found.prefixes
+    if prefixes.total == 0:
         none = "No task was recorded."
         if context.run.chunk_attempts:
             return replace(section, empty=f"{none} Without a cluster, chunks are not tasks.")
@@ -97,24 +85,37 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
             empty=f"{none} To record tasks, start the recorder before running them:",
             hint=RECORD_HINT,
         )
+    source = {"query": prefixes.query, "command": context.view_command("prefixes")}
     plots = [
-        plot_of(
-            figures.seconds(found.prefixes.rows, colors),
+        Plot(
+            figures.seconds(prefixes.rows, colors),
             name="prefix-seconds",
             title="Time by prefix",
-            description=f"Bar chart of the total time of {found.prefixes.total} prefixes.",
-            query=found.prefixes.query,
-            command=context.view_command("prefixes"),
+            description=f"Bar chart of the total time of {prefixes.total} prefixes.",
+            **source,
         )
     ]
-    if found.prefixes.rows["median_compute_seconds"].is_not_null().any():
-        plots.append(_durations(found, context, colors))
-    tables = [context.table("prefixes", "Prefixes", found.prefixes, _PREFIXES)]
+    if prefixes.rows["median_compute_seconds"].is_not_null().any():
+        figure = figures.durations(prefixes.rows, colors)
+        drawn = len(figure.layout.yaxis.ticktext)
+        few = f"The {q.count(drawn)} prefixes with the most compute time, of "
+        plots.append(
+            Plot(
+                figure,
+                name="durations",
+                title="Distribution of compute times",
+                description="Box plots of the compute times of "
+                f"{q.counted(drawn, 'prefix', 'prefixes')} on a logarithmic scale: 5th, 25th, "
+                "50th, 75th and 95th percentile, and the longest.",
+                note=f"{few}{q.count(prefixes.total)}." if drawn < prefixes.total else "",
+                **source,
+            )
+        )
+    tables = [context.table("prefixes", "Prefixes", prefixes, _PREFIXES)]
     if found.roles.total:
-        roles = context.table("roles", "Roles in coffea", found.roles, _ROLES)
-        tables.insert(0, roles)
+        tables.insert(0, context.table("roles", "Roles in coffea", found.roles, _ROLES))
     # If each prefix has one group, the table of groups would repeat that of prefixes.
-    if found.task_groups.total > found.prefixes.total:
+    if found.task_groups.total > prefixes.total:
         tables.append(context.table("task-groups", "Task groups", found.task_groups, _GROUPS))
     if found.stragglers.total:
         stragglers = context.table(
@@ -123,10 +124,10 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
         )  # fmt: skip
         tables.append(stragglers)
     sentences = (
-        _prefixes(found, context.run.compute_seconds or 0.0),
+        _prefixes(prefixes, context.run.compute_seconds or 0.0),
         _roles(found.roles),
-        _task_groups(found),
-        _stragglers(found),
+        _task_groups(found.task_groups) if found.task_groups.total > prefixes.total else "",
+        _stragglers(found.stragglers),
     )
     return replace(
         section,
@@ -136,30 +137,10 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
     )
 
 
-def _durations(found: Tasks, context: Context, colors: dict[str | None, str]) -> Plot:
-    figure = figures.durations(found.prefixes.rows, colors)
-    shown, total = len(figure.layout.yaxis.ticktext), found.prefixes.total
-    note = ""
-    if shown < total:
-        note = f"The {q.count(shown)} prefixes with the most compute time, of {q.count(total)}."
-    return plot_of(
-        figure,
-        name="durations",
-        title="Distribution of compute times",
-        description="Box plots of the compute times of "
-        f"{q.counted(shown, 'prefix', 'prefixes')} on a logarithmic scale: 5th, 25th, 50th, "
-        "75th and 95th percentile, and the longest.",
-        note=note,
-        query=found.prefixes.query,
-        command=context.view_command("prefixes"),
-    )
-
-
-def _prefixes(found: Tasks, compute_seconds: float) -> str:
+def _prefixes(prefixes: Listing, compute_seconds: float) -> str:
     text = "The prefix of a task is the beginning of its key, usually a function name."
-    rows = found.prefixes.rows
-    top = rows.row(0, named=True) if rows.height else {}
-    if compute_seconds and top.get("compute_seconds") is not None:
+    top = prefixes.rows.row(0, named=True)
+    if compute_seconds and top["compute_seconds"] is not None:
         text += (
             f" {_name(top['prefix'], 'Tasks without a prefix')} took "
             f"{q.share(top['compute_seconds'] / compute_seconds)} of the compute time: "
@@ -184,11 +165,7 @@ def _roles(roles: Listing) -> str:
     )
 
 
-def _task_groups(found: Tasks) -> str:
-    """Name the most expensive task group; empty if each prefix has only one."""
-    groups = found.task_groups
-    if groups.total <= found.prefixes.total or not groups.rows.height:
-        return ""
+def _task_groups(groups: Listing) -> str:
     top = groups.rows.row(0, named=True)
     return (
         f"The tasks form {q.count(groups.total)} groups, the layers of the graphs. The most "
@@ -197,16 +174,21 @@ def _task_groups(found: Tasks) -> str:
     )
 
 
-def _stragglers(found: Tasks) -> str:
+def _stragglers(stragglers: Listing) -> str:
     """Count the stragglers and describe the worst."""
-    if not found.stragglers.total:
+    if not stragglers.total:
         return "No attempt took more than twice the usual time of its prefix."
-    worst = found.stragglers.rows.row(0, named=True)
+    worst = stragglers.rows.row(0, named=True)
     ratio = worst["relative_duration"]
     times = f", {q.number(ratio)} times as long" if ratio else ""
+    where, on_main = "", worst["on_main_worker"]
+    # Fewer than five on one worker can be by chance.
+    if on_main >= max(5, 0.8 * stragglers.total):
+        many = "all" if on_main == stragglers.total else q.count(on_main)
+        where = f", {many} of them on worker {_name(worst['main_worker'], '')}"
     return (
-        f"{q.counted(found.stragglers.total, 'attempt')} took at least twice the usual time of "
-        f"the prefix, {q.seconds(found.excess_seconds)} more in total. The worst, "
+        f"{q.counted(stragglers.total, 'attempt')} took at least twice the usual time of the "
+        f"prefix{where}, {q.seconds(worst['all_excess_seconds'])} more in total. The worst, "
         f"{_name(worst['key'], '')}, took {q.seconds(worst['compute_seconds'])} instead of "
         f"{q.seconds(worst['median_seconds'])}{times}."
     )
@@ -216,6 +198,7 @@ def _name(name: object, nameless: str) -> str:
     return shortened(visible(str(name)), 60) if name is not None else nameless
 
 
+_P95: Final = "95th percentile of the compute times of attempts."
 _PREFIXES: Final = (
     Field("prefix", "prefix"),
     Field("tasks", "tasks", "count"),
@@ -229,12 +212,7 @@ _PREFIXES: Final = (
     Field("compute_seconds", "compute time", "seconds"),
     Field("mean_compute_seconds", "mean", "seconds"),
     Field("median_compute_seconds", "median", "seconds"),
-    Field(
-        "p95_compute_seconds",
-        "p95",
-        "seconds",
-        help="95th percentile of the compute times of attempts.",
-    ),
+    Field("p95_compute_seconds", "p95", "seconds", help=_P95),
     Field("max_compute_seconds", "longest", "seconds"),
     Field("transfer_seconds", "transfer", "seconds"),
     Field("deserialize_seconds", "deserialization", "seconds", optional=True),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
-from plotly.graph_objects import Bar, Box, Figure, Scatter
+from plotly.graph_objects import Box, Figure, Scatter
 
 from roast_analyze.figures import layout, palette
+from roast_analyze.figures.bars import Part, stacked
 from roast_analyze.figures.labels import label
 
 #: Most prefixes that are drawn.
@@ -20,6 +21,21 @@ _ACTIVITIES: Final[tuple[tuple[str, str, str | None, str], ...]] = (
     ("deserialize_seconds", "deserialization", palette.ACTIVITY["deserialize"], "x"),
     ("disk_seconds", "disk", palette.ACTIVITY["disk"], "."),
 )
+#: Percentiles of compute times, and their names in tooltips.
+_SPREAD: Final = {
+    "p05_compute_seconds": "p5",
+    "p25_compute_seconds": "p25",
+    "median_compute_seconds": "median",
+    "p75_compute_seconds": "p75",
+    "p95_compute_seconds": "p95",
+}
+#: Shortest time that is drawn, because a logarithmic scale has no zero.
+_SHORTEST_SECONDS: Final = 1e-6
+#: Ticks from 1 µs on, by powers of ten.
+_TICKS: Final = (
+    "1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms",
+    "1 s", "10 s", "100 s", "1,000 s", "10,000 s", "100,000 s",
+)  # fmt: skip
 
 
 def seconds(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
@@ -42,49 +58,26 @@ def seconds(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
     ranked = prefixes.with_columns(pl.col(activities).fill_null(0.0)).sort(
         pl.sum_horizontal(activities), "prefix", descending=[True, False]
     )
-    shown = ranked.head(BAR_LIMIT).select("prefix", "task_runs", *activities)
+    shown = ranked.head(BAR_LIMIT)
     names = [label(name, 40) or "(no prefix)" for name in shown["prefix"]]
     marks = [colors.get(name, palette.OTHER) for name in shown["prefix"]]
+    bars = shown.select("task_runs", *activities)
     rest = ranked.slice(BAR_LIMIT)
     if rest.height:
-        total = rest.select(pl.lit(None, pl.String).alias("prefix"), "task_runs", *activities)
-        shown = pl.concat([shown, total.sum().with_columns(prefix=pl.lit(None, pl.String))])
+        bars = pl.concat([bars, rest.select(bars.columns).sum()])
         names.append(f"{rest.height} other prefixes")
         marks.append(palette.OTHER)
-    figure = layout.empty_figure(
-        110 + 26 * max(shown.height, 2),
-        barmode="stack",
-        legend_traceorder="normal",
-        bargap=0.3,
-        xaxis=layout.axis("time of all attempts (s)", rangemode="tozero"),
-        yaxis=layout.names_axis(names),
-    )
-    whole = shown.select(pl.sum_horizontal(activities).sum()).item() or 0.0
-    for column, words, color, pattern in _ACTIVITIES:
+    total = bars.select(pl.sum_horizontal(activities).sum()).item() or 0.0
+    parts = [
+        Part(words, bars[column].to_list(), color or marks, pattern, column)
+        for column, words, color, pattern in _ACTIVITIES
         # An activity too short to be visible would only lengthen the legend.
-        if column != "compute_seconds" and float(shown[column].sum()) <= 0.001 * whole:
-            continue
-        figure.add_trace(
-            Bar(
-                orientation="h",
-                x=shown[column].round(6).to_list(),
-                y=list(range(shown.height)),
-                name=words,
-                marker={
-                    "color": color or marks,
-                    "pattern": {"shape": pattern, "solidity": 0.35},
-                    # plotly's border is white, even in dark mode.
-                    "line": {"width": 0},
-                },
-                customdata=list(zip(names, shown["task_runs"], strict=True)),
-                hovertemplate=(
-                    f"<b>%{{customdata[0]}}</b><br>%{{x:,.4~g}} s {words} in "
-                    "%{customdata[1]:,} attempts<extra></extra>"
-                ),
-                meta=layout.columns(x=column, y="rank", customdata=["prefix", "task_runs"]),
-            )
-        )
-    return figure
+        if column == "compute_seconds" or float(bars[column].sum()) > 0.001 * total
+    ]
+    return stacked(
+        names, parts, "time of all attempts (s)", 110 + 26 * max(len(names), 2),
+        column="prefix", attempts=bars["task_runs"].to_list(),
+    )  # fmt: skip
 
 
 def durations(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
@@ -105,8 +98,9 @@ def durations(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
         at the 5th and 95th percentile, and a mark at the longest.
     """
     shown = prefixes.filter(pl.col("median_compute_seconds").is_not_null()).head(BAR_LIMIT)
-    # A logarithmic scale has no zero.
-    spread = shown.with_columns(pl.col(_SPREAD).clip(_SHORTEST_SECONDS).round_sig_figs(4))
+    times = shown.select(
+        pl.col([*_SPREAD, "max_compute_seconds"]).clip(_SHORTEST_SECONDS).round_sig_figs(4)
+    )
     names = [label(name, 40) or "(no prefix)" for name in shown["prefix"]]
     figure = layout.empty_figure(
         110 + 26 * max(shown.height, 2),
@@ -114,86 +108,49 @@ def durations(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
             "compute time of an attempt",
             type="log",
             tickmode="array",
-            tickvals=[10.0**power for power in _POWERS],
-            ticktext=list(_POWERS.values()),
+            tickvals=[10.0**power for power in range(-6, len(_TICKS) - 6)],
+            ticktext=list(_TICKS),
         ),
         yaxis=layout.names_axis(names),
     )
-    for place, row in enumerate(spread.iter_rows(named=True)):
+    for place, (prefix, spread) in enumerate(
+        zip(shown["prefix"], times.select(list(_SPREAD)).rows(), strict=True)
+    ):
+        color = colors.get(prefix, palette.OTHER)
+        red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+        parts = ("lowerfence", "q1", "median", "q3", "upperfence")
         figure.add_trace(
-            _box(row, place, names[place], colors.get(row["prefix"], palette.OTHER))
+            Box(
+                orientation="h",
+                y=[place],
+                **{part: [value] for part, value in zip(parts, spread, strict=True)},
+                name=names[place],
+                showlegend=False,
+                whiskerwidth=0.4,
+                width=0.6,
+                line={"color": color, "width": 1.4},
+                fillcolor=f"rgba({red}, {green}, {blue}, 0.22)",
+                # The tooltip of the longest attempt contains all numbers of the box.
+                hoverinfo="skip",
+            )
         )
-    figure.add_trace(_longest(spread, names))
+    percentiles = "".join(
+        f"%{{customdata[{number}]:,.3~g}} s {words}<br>"
+        for number, words in reversed([*enumerate(_SPREAD.values(), start=1)])
+    )
+    figure.add_trace(
+        Scatter(
+            mode="markers",
+            x=times["max_compute_seconds"].to_list(),
+            y=list(range(times.height)),
+            name="box: quartiles and median; whiskers: 5th to 95th percentile; mark: longest",
+            marker={"color": palette.REFERENCE, "symbol": "diamond", "size": 7},
+            customdata=list(zip(names, *times.select(list(_SPREAD)), strict=True)),
+            hovertemplate="<b>%{customdata[0]}</b><br>%{x:,.3~g} s longest<br>"
+            f"{percentiles.removesuffix('<br>')}<extra></extra>",
+            meta=layout.columns(
+                x="max_compute_seconds", y="rank", customdata=["prefix", *_SPREAD]
+            ),
+        )
+    )
     return figure
-
-
-#: Ticks: exponent of ten and text.
-_POWERS: Final = {
-    -6: "1 µs",
-    -5: "10 µs",
-    -4: "100 µs",
-    -3: "1 ms",
-    -2: "10 ms",
-    -1: "100 ms",
-    0: "1 s",
-    1: "10 s",
-    2: "100 s",
-    3: "1,000 s",
-    4: "10,000 s",
-    5: "100,000 s",
-}
-#: Shortest time that is drawn.
-_SHORTEST_SECONDS: Final = 1e-6
-_SPREAD: Final = [
-    "p05_compute_seconds",
-    "p25_compute_seconds",
-    "median_compute_seconds",
-    "p75_compute_seconds",
-    "p95_compute_seconds",
-    "max_compute_seconds",
-]
-
-
-def _box(row: dict[str, Any], place: int, name: str, color: str) -> Box:
-    low, first, middle, third, high, _ = _SPREAD
-    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    return Box(
-        orientation="h",
-        y=[place],
-        lowerfence=[row[low]],
-        q1=[row[first]],
-        median=[row[middle]],
-        q3=[row[third]],
-        upperfence=[row[high]],
-        name=name,
-        showlegend=False,
-        whiskerwidth=0.4,
-        width=0.6,
-        line={"color": color, "width": 1.4},
-        fillcolor=f"rgba({red}, {green}, {blue}, 0.22)",
-        # The tooltip of the longest attempt contains all numbers of the box.
-        hoverinfo="skip",
-    )
-
-
-def _longest(spread: pl.DataFrame, names: list[str]) -> Scatter:
-    return Scatter(
-        mode="markers",
-        x=spread["max_compute_seconds"].to_list(),
-        y=list(range(spread.height)),
-        name="box: quartiles and median; whiskers: 5th to 95th percentile; mark: longest",
-        marker={"color": palette.REFERENCE, "symbol": "diamond", "size": 7},
-        customdata=[
-            [name, *values]
-            for name, values in zip(names, spread.select(_SPREAD[:-1]).rows(), strict=True)
-        ],
-        hovertemplate=(
-            "<b>%{customdata[0]}</b><br>%{x:,.3~g} s longest<br>"
-            "%{customdata[5]:,.3~g} s p95<br>%{customdata[4]:,.3~g} s p75<br>"
-            "%{customdata[3]:,.3~g} s median<br>%{customdata[2]:,.3~g} s p25<br>"
-            "%{customdata[1]:,.3~g} s p5<extra></extra>"
-        ),
-        meta=layout.columns(
-            x="max_compute_seconds", y="rank", customdata=["prefix", *_SPREAD[:-1]]
-        ),
-    )

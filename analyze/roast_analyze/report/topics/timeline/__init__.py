@@ -55,19 +55,12 @@ class Gap:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The computations of a run.
-
-    Parameters
-    ----------
-    stream : TaskStream
-    utilization : polars.DataFrame
-        View ``utilisation`` by row and bucket, as :func:`.lanes.build` expects it.
-    longest_gap : Gap or None
-        None with fewer than two computations.
-    """
+    """The computations of a run."""
 
     stream: TaskStream
+    #: View ``utilisation`` by row and bucket, as :func:`.lanes.build` expects it.
     utilization: pl.DataFrame
+    #: None with fewer than two computations.
     longest_gap: Gap | None
 
 
@@ -83,8 +76,8 @@ def query(trace: Session, context: Context) -> Timeline:
             "workers": rowed["worker"].to_list(),
             "server_ids": rowed["server_id"].to_list(),
             "trace_ids": rowed["trace_id"].to_list(),
-            "begin_t": context.buckets.begin_t,
-            "width": context.buckets.seconds,
+            "begin_t": context.buckets["begin_t"],
+            "width": context.buckets["width"],
         },
     ).pl()
     return Timeline(

@@ -15,6 +15,8 @@ import polars as pl
 from roast_analyze.figures import palette
 from roast_analyze.figures.labels import worker_name
 from roast_analyze.report.packed import deltas, pack
+from roast_analyze.report.section import Choice
+from roast_analyze.report.topics.timeline.task_stream import FAILED
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
@@ -37,55 +39,34 @@ NAME_CHARACTERS: Final = 80
 #: before it.
 _START_FRACTION: Final = 0.002
 _START_SECONDS: Final = 0.05
+#: How a worker process ended. The scripts of the page use the same numbers.
+_STAYED, _LEFT, _LOST = range(3)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """An entry of a select or of the legend: a number, a name, and a color if it has one."""
-
-    value: int
-    text: str
-    color: str = ""
-    #: Name in the trace.
-    name: str | None = None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Timeline:
-    """The timeline of the page.
+    """The timeline of the page."""
 
-    Parameters
-    ----------
-    above, lanes : Markup
-        Packed JSON: the overview (tasks computing, utilization of workers) with the tables
-        that both parts refer to; and the lanes.
-    workers, prefixes, datasets : tuple of Choice
-        Entries of the selects; empty if there is only one.
-    legend : tuple of Choice
-        The prefixes that have a color of their own; without prefixes, the datasets.
-    marks : tuple of str
-        Signs that are drawn: outcomes, and ``joined``, ``left``, ``worker lost``.
-    has_transfers, has_cells : bool
-        Whether transfers, and tasks added up by bucket, are drawn.
-    description : str
-        Text for screen readers.
-    note : str
-        What is added up or left out, if anything.
-    query, command : str
-        The SQL and the command that return its data.
-    """
-
+    #: Packed JSON: the overview (tasks computing, utilization of workers) with the tables that
+    #: both parts refer to; and the lanes.
     above: Markup
     lanes: Markup
+    #: Entries of the selects; empty if there is only one.
     workers: tuple[Choice, ...]
     prefixes: tuple[Choice, ...]
     datasets: tuple[Choice, ...]
+    #: The prefixes that have a color of their own; without prefixes, the datasets.
     legend: tuple[Choice, ...]
+    #: Signs that are drawn: outcomes, and ``joined``, ``left``, ``worker lost``.
     marks: tuple[str, ...]
+    #: Whether transfers, and tasks added up by bucket, are drawn.
     has_transfers: bool
     has_cells: bool
+    #: Text for screen readers.
     description: str
+    #: What is added up or left out, if anything.
     note: str
+    #: The SQL and the command that return its data.
     query: str
     command: str
 
@@ -106,37 +87,35 @@ def build(
     *,
     stop_t: float,
     utc_offset_seconds: float | None,
-    description: str,
-    note: str,
-    query: str,
-    command: str,
+    **texts: str,
 ) -> Timeline:
     """Encode the timeline of a run.
 
     Parameters
     ----------
-    stream : TaskStream
     load : polars.DataFrame
         View ``concurrency`` in order: t, seconds, executing, nthreads.
     utilization : polars.DataFrame
         Utilization of workers: row, worker, name, workers (number of workers in the row),
         bucket (a row of ``load``), share.
-    colors : Colors
-    stop_t : float
-        End of the recording, seconds since the epoch.
-    utc_offset_seconds : float or None
-        Time zone of the cluster.
-    description, note, query, command : str
-        See :class:`Timeline`.
+    stop_t, utc_offset_seconds : float
+        End of the recording, seconds since the epoch, and time zone of the cluster.
+    **texts : str
+        description, note, query and command: see :class:`Timeline`.
     """
-    datasets = _names(stream.kinds, "dataset", colors.datasets)
-    of_chunks = bool(datasets) and stream.kinds["prefix"].is_null().all()
-    prefixes = (
-        () if of_chunks else _names(stream.kinds, "prefix", colors.prefixes, "(no prefix)")
-    )
+    kinds = stream.kinds
+    datasets = _ranked(kinds["dataset"].drop_nulls(), colors.datasets)
+    # Chunks without tasks have datasets only.
+    of_chunks = bool(datasets) and kinds["prefix"].is_null().all()
+    prefixes = [] if of_chunks else _ranked(kinds["prefix"], colors.prefixes)
+    of_prefixes = _choices(prefixes, colors.prefixes)
+    of_datasets = _choices(datasets, colors.datasets)
     names = [worker_name(row) for row in stream.workers.iter_rows(named=True)]
     cells_per_lane = round((stop_t - stream.begin_t) / stream.bucket_seconds) + 1
     processes = _processes(stream, stop_t)
+    first_t, bucket_seconds = stream.begin_t, 1.0
+    if load.height:
+        first_t, bucket_seconds = load.select("t", "seconds").row(0)
     above = {
         "begin": stream.begin_t,
         "seconds": stop_t - stream.begin_t,
@@ -145,124 +124,120 @@ def build(
         "addresses": [_short(worker) for worker in stream.workers["worker"]],
         "lanes": stream.workers["lanes"].to_list(),
         "processes": processes,
-        "prefixes": [[choice.text, choice.color] for choice in prefixes],
-        "datasets": [[choice.text, choice.color] for choice in datasets],
-        "kinds": _kinds(stream.kinds, prefixes, datasets),
+        "prefixes": [[choice.text, choice.color] for choice in of_prefixes],
+        "datasets": [[choice.text, choice.color] for choice in of_datasets],
+        # Numbers of prefix and dataset (-1: none), runs and seconds.
+        "kinds": [
+            [
+                prefixes.index(prefix) if prefix in prefixes else -1,
+                datasets.index(dataset) if dataset in datasets else -1,
+                runs,
+                round(seconds or 0.0, 6),
+            ]
+            for prefix, dataset, runs, seconds in kinds.select(
+                "prefix", "dataset", "runs", "seconds"
+            ).iter_rows()
+        ],
         "others": palette.OTHER,
         "runs": stream.runs,
         "outcomes": OUTCOMES,
         "stretch": stream.bucket_seconds,
         "steps": STEPS,
         "cellsALane": cells_per_lane,
-        "curve": _curve(load, stream.begin_t),
+        # Tasks computing and threads by bucket.
+        "curve": {
+            "begin": first_t - stream.begin_t,
+            "seconds": bucket_seconds,
+            "computing": load["executing"].round(3).to_list(),
+            "threads": load["nthreads"].round(3).to_list(),
+        },
         "map": _map(utilization, load.height),
     }
+    marks = stream.marks.drop_nulls("t").sort("t")
     lanes = {
         "bars": _bars(stream.bars, stream.begin_t),
-        "transfers": _spans(stream.transfers, stream.begin_t),
-        "marks": _marks(stream.marks, stream.begin_t),
+        "transfers": _spans(stream.transfers.sort("start_t"), stream.begin_t),
+        "marks": {
+            "lanes": marks["lane"].to_list(),
+            "starts": deltas(_microseconds(marks["t"] - stream.begin_t)),
+            **_attempts(marks),
+        },
         "cells": _cells(stream.cells, cells_per_lane, stream.bucket_seconds),
         "transferCells": _cells(stream.transfer_cells, cells_per_lane, stream.bucket_seconds),
+    }
+    failed, ends = set(stream.marks["outcome"]), {end for *_, end in processes}
+    signs = {
+        **{outcome: outcome in failed for outcome in FAILED},
+        "joined": any(joined for *_, joined, _ in processes),
+        "left": _LEFT in ends,
+        "worker lost": _LOST in ends,
     }
     return Timeline(
         above=pack(above),
         lanes=pack(lanes),
-        workers=tuple(Choice(row, name) for row, name in enumerate(names))
-        if len(names) > 1
-        else (),
-        prefixes=prefixes if len(prefixes) > 1 else (),
-        datasets=datasets if len(datasets) > 1 else (),
-        legend=tuple(c for c in (prefixes or datasets) if c.color != palette.OTHER),
-        marks=_signs(stream, processes),
+        workers=_several([Choice(row, name) for row, name in enumerate(names)]),
+        prefixes=_several(of_prefixes),
+        datasets=_several(of_datasets),
+        legend=tuple(c for c in of_prefixes or of_datasets if c.color != palette.OTHER),
+        marks=tuple(sign for sign, is_drawn in signs.items() if is_drawn),
         has_transfers=stream.transfer_runs > 0,
         has_cells=stream.cells.height > 0,
-        description=description,
-        note=note,
-        query=query,
-        command=command,
+        **texts,
     )
 
 
-def _names(
-    kinds: pl.DataFrame, column: str, colors: Mapping[str | None, str], nameless: str = ""
-) -> tuple[Choice, ...]:
-    """Assign numbers to the distinct names.
-
-    Those with a color are first, in the order of the colors.
-
-    Kinds without a name are called ``nameless`` if that is given, else omitted.
-    """
-    known = kinds[column].unique(maintain_order=True).to_list()
-    ranked = [name for name in colors if name in set(known)]
-    ordered = [*ranked, *(name for name in known if name not in colors)]
-    named = [name for name in ordered if nameless or name is not None]
-    return tuple(
-        Choice(
-            number,
-            nameless if name is None else _short(name),
-            colors.get(name, palette.OTHER),
-            name,
-        )
-        for number, name in enumerate(named)
-    )
-
-
-def _kinds(
-    kinds: pl.DataFrame, prefixes: tuple[Choice, ...], datasets: tuple[Choice, ...]
-) -> list[list[float]]:
-    """Return the numbers of prefix and dataset (-1: none), runs and seconds of each kind."""
-    prefix_of = {choice.name: choice.value for choice in prefixes}
-    dataset_of = {choice.name: choice.value for choice in datasets}
+def _ranked(names: pl.Series, colors: Mapping[str | None, str]) -> list[str | None]:
+    """Return the distinct names, those with a color first, in the order of the colors."""
+    known = names.unique(maintain_order=True).to_list()
     return [
-        [
-            prefix_of.get(row["prefix"], -1),
-            dataset_of.get(row["dataset"], -1),
-            row["runs"],
-            round(row["seconds"] or 0.0, 6),
-        ]
-        for row in kinds.iter_rows(named=True)
+        *(name for name in colors if name in known),
+        *(name for name in known if name not in colors),
     ]
 
 
-def _processes(stream: TaskStream, stop_t: float) -> list[list[int]]:
-    """Return row, begin, end, whether it joined during the run, and end of each process.
-
-    The end is 0 for processes that stayed, 1 for those that left, 2 for those lost.
-    """
-    span_seconds = stop_t - stream.begin_t
-    recorded_t = stream.begin_t + max(_START_FRACTION * span_seconds, _START_SECONDS)
-    rows = []
-    for row in stream.presence.iter_rows(named=True):
-        added_t = max(row["added_t"] or stream.begin_t, stream.begin_t)
-        removed_t = row["removed_t"]
-        ended = 0 if removed_t is None else 2 if row["lost"] else 1
-        until_t = stop_t if removed_t is None else removed_t
-        rows.append(
-            [
-                row["row"],
-                _microseconds(added_t - stream.begin_t),
-                _microseconds(until_t - stream.begin_t),
-                int(added_t > recorded_t),
-                ended,
-            ]
+def _choices(names: list[str | None], colors: Mapping[str | None, str]) -> list[Choice]:
+    return [
+        Choice(
+            number,
+            "(no prefix)" if name is None else _short(name),
+            colors.get(name, palette.OTHER),
         )
+        for number, name in enumerate(names)
+    ]
+
+
+def _several(choices: list[Choice]) -> tuple[Choice, ...]:
+    """Return the entries of a select; with one there is nothing to select."""
+    return tuple(choices) if len(choices) > 1 else ()
+
+
+def _processes(stream: TaskStream, stop_t: float) -> list[list[int]]:
+    """Return row, begin, end, whether it joined during the run, and how each process ended."""
+    begin_t = stream.begin_t
+    recorded_t = begin_t + max(_START_FRACTION * (stop_t - begin_t), _START_SECONDS)
+    rows = []
+    for row, added_t, removed_t, lost in stream.presence.select(
+        "row", "added_t", "removed_t", "lost"
+    ).iter_rows():
+        since_t = max(added_t or begin_t, begin_t)
+        until_t = stop_t if removed_t is None else removed_t
+        end = _STAYED if removed_t is None else _LOST if lost else _LEFT
+        times = [round((t - begin_t) * 1e6) for t in (since_t, until_t)]
+        rows.append([row, *times, int(since_t > recorded_t), end])
     return rows
 
 
 def _spans(frame: pl.DataFrame, begin_t: float) -> dict[str, list[Any]]:
     """Encode lane, begin and length of computations or transfers, sorted by begin."""
-    if frame.is_empty():
-        return {"lanes": [], "starts": [], "lengths": []}
-    frame = frame.sort("start_t")
     return {
         "lanes": frame["lane"].to_list(),
-        "starts": deltas(_microseconds_since(frame["start_t"], begin_t)),
-        "lengths": _microseconds_since(frame["stop_t"] - frame["start_t"], 0.0),
+        "starts": deltas(_microseconds(frame["start_t"] - begin_t)),
+        "lengths": _microseconds(frame["stop_t"] - frame["start_t"]),
     }
 
 
 def _bars(bars: pl.DataFrame, begin_t: float) -> dict[str, Any]:
-    bars = bars.sort("start_t") if bars.height else bars
+    bars = bars.sort("start_t")
     embedded = {**_spans(bars, begin_t), **_attempts(bars)}
     if "filename" in bars.columns:
         known = bars["filename"].drop_nulls().unique(maintain_order=True).to_list()
@@ -278,8 +253,6 @@ def _bars(bars: pl.DataFrame, begin_t: float) -> dict[str, Any]:
 
 def _attempts(frame: pl.DataFrame) -> dict[str, list[Any]]:
     """Encode kind, outcome, attempt and key of bars or marks."""
-    if frame.is_empty():
-        return {"kinds": [], "outcomes": [], "attempts": [], "keys": []}
     codes = {name: number for number, name in enumerate(OUTCOMES)}
     return {
         "kinds": frame["kind"].to_list(),
@@ -289,17 +262,8 @@ def _attempts(frame: pl.DataFrame) -> dict[str, list[Any]]:
     }
 
 
-def _marks(marks: pl.DataFrame, begin_t: float) -> dict[str, list[Any]]:
-    marks = marks.drop_nulls("t").sort("t") if marks.height else marks
-    starts = deltas(_microseconds_since(marks["t"], begin_t)) if marks.height else []
-    lanes = marks["lane"].to_list() if marks.height else []
-    return {"lanes": lanes, "starts": starts, **_attempts(marks)}
-
-
 def _cells(cells: pl.DataFrame, cells_per_lane: int, bucket_seconds: float) -> dict[str, Any]:
     """Encode lane and bucket as one number, kind, and the time in steps, where not zero."""
-    if cells.is_empty():
-        return {"at": [], "kinds": [], "steps": []}
     shares = cells.with_columns(
         at=pl.col("lane").cast(pl.Int64) * cells_per_lane + pl.col("cell"),
         steps=(pl.col("seconds") / bucket_seconds * STEPS).round().cast(pl.Int64),
@@ -311,25 +275,10 @@ def _cells(cells: pl.DataFrame, cells_per_lane: int, bucket_seconds: float) -> d
     }
 
 
-def _curve(load: pl.DataFrame, begin_t: float) -> dict[str, Any]:
-    """Encode tasks computing and threads by bucket."""
-    if load.is_empty():
-        return {"begin": 0.0, "seconds": 1.0, "computing": [], "threads": []}
-    first_t, seconds = load.select("t", "seconds").row(0)
-    return {
-        "begin": first_t - begin_t,
-        "seconds": seconds,
-        "computing": load["executing"].round(3).to_list(),
-        "threads": load["nthreads"].round(3).to_list(),
-    }
-
-
 def _map(utilization: pl.DataFrame, buckets: int) -> list[dict[str, Any]]:
     """Encode name and percentages of each row of the map; -1 where no worker was present."""
     rows = []
-    for part in (
-        utilization.partition_by("row", maintain_order=True) if utilization.height else ()
-    ):
+    for part in utilization.partition_by("row", maintain_order=True):
         shares = dict(part.select("bucket", pl.col("share") * 100).iter_rows())
         rows.append(
             {
@@ -341,21 +290,8 @@ def _map(utilization: pl.DataFrame, buckets: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _signs(stream: TaskStream, processes: list[list[int]]) -> tuple[str, ...]:
-    failed = set(stream.marks["outcome"]) if stream.marks.height else set()
-    signs = [outcome for outcome in ("erred", "retried", "lost") if outcome in failed]
-    signs += ["joined"] * any(joined for *_, joined, _ in processes)
-    signs += ["left"] * any(ended == 1 for *_, ended in processes)
-    signs += ["worker lost"] * any(ended == 2 for *_, ended in processes)
-    return tuple(signs)
-
-
-def _microseconds_since(instants: pl.Series, begin_t: float) -> list[int]:
-    return ((instants - begin_t) * 1e6).round().cast(pl.Int64).to_list()
-
-
-def _microseconds(seconds: float) -> int:
-    return round(seconds * 1e6)
+def _microseconds(seconds: pl.Series) -> list[int]:
+    return (seconds * 1e6).round().cast(pl.Int64).to_list()
 
 
 def _short(name: str | None) -> str:

@@ -9,8 +9,7 @@ several buckets is divided between them. The same holds for transfers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -91,53 +90,36 @@ _DIVIDED: Final = (
 
 @dataclass(frozen=True)
 class TaskStream:
-    """Computations, transfers and failed attempts of a run.
+    """Computations, transfers and failed attempts of a run."""
 
-    Parameters
-    ----------
-    workers : polars.DataFrame
-        One row per worker that is drawn, in order: ``worker``, ``name``, ``lanes``: number
-        of its lanes. Lanes are numbered across all workers.
-    presence : polars.DataFrame
-        Worker processes: ``row`` of their worker, ``added_t``, ``removed_t`` (null: unknown)
-        and ``lost``.
-    kinds : polars.DataFrame
-        ``kind``, ``prefix`` and ``dataset``, with ``runs`` and their ``seconds``; the most
-        time first. All other kinds share the number after the last one.
-    bars : polars.DataFrame
-        The longest computations: ``lane``, ``kind``, ``start_t``, ``stop_t``, ``outcome``,
-        ``key``, ``attempt``; with chunks also ``filename``, ``entry_start``, ``entry_stop``.
-    cells : polars.DataFrame
-        ``seconds`` of all other computations by ``lane``, ``kind`` and ``cell``, the number
-        of a bucket.
-    transfers, transfer_cells : polars.DataFrame
-        The same of transfers, which have no kind.
-    marks : polars.DataFrame
-        Failed attempts: ``lane``, ``kind``, ``t``, ``outcome``, ``key``, ``attempt``.
-    begin_t : float
-        Start of the first bucket, seconds since the epoch.
-    bucket_seconds : float
-    runs, transfer_runs, failures : int
-        Number of all computations, transfers and failed attempts.
-    hidden_rows, hidden_runs : int
-        Workers that are not drawn, and their computations.
-    """
-
-    workers: pl.DataFrame = field(default_factory=pl.DataFrame)
-    presence: pl.DataFrame = field(default_factory=pl.DataFrame)
-    kinds: pl.DataFrame = field(default_factory=pl.DataFrame)
-    bars: pl.DataFrame = field(default_factory=pl.DataFrame)
-    cells: pl.DataFrame = field(default_factory=pl.DataFrame)
-    transfers: pl.DataFrame = field(default_factory=pl.DataFrame)
-    transfer_cells: pl.DataFrame = field(default_factory=pl.DataFrame)
-    marks: pl.DataFrame = field(default_factory=pl.DataFrame)
-    begin_t: float = 0.0
-    bucket_seconds: float = 1.0
-    runs: int = 0
-    transfer_runs: int = 0
-    failures: int = 0
-    hidden_rows: int = 0
-    hidden_runs: int = 0
+    #: The workers that are drawn, in order: worker, name, and lanes, the number of its lanes.
+    #: Lanes are numbered across all workers.
+    workers: pl.DataFrame
+    #: Worker processes: row of their worker, added_t, removed_t (null: unknown) and lost.
+    presence: pl.DataFrame
+    #: kind, prefix and dataset, with runs and their seconds; the most time first. All other
+    #: kinds share the number after the last one.
+    kinds: pl.DataFrame
+    #: The longest computations: lane, kind, start_t, stop_t, outcome, key, attempt; with
+    #: chunks also filename, entry_start, entry_stop.
+    bars: pl.DataFrame
+    #: seconds of all other computations by lane, kind and cell, the number of a bucket.
+    cells: pl.DataFrame
+    #: The same of transfers, which have no kind.
+    transfers: pl.DataFrame
+    transfer_cells: pl.DataFrame
+    #: Failed attempts: lane, kind, t, outcome, key, attempt.
+    marks: pl.DataFrame
+    #: Start of the first bucket, seconds since the epoch.
+    begin_t: float
+    bucket_seconds: float
+    #: Number of all computations, transfers and failed attempts.
+    runs: int
+    transfer_runs: int
+    failures: int
+    #: Workers that are not drawn, and their computations.
+    hidden_rows: int
+    hidden_runs: int
 
 
 def query(
@@ -148,15 +130,7 @@ def query(
     most_cells: int = MOST_CELLS,
     most_rows: int = MOST_ROWS,
 ) -> TaskStream:
-    """Query the computations, transfers and failed attempts of a run.
-
-    Parameters
-    ----------
-    trace : Session
-    context : Context
-    most_bars, most_cells, most_rows : int
-        See :data:`MOST_BARS` and the others.
-    """
+    """Query the computations, transfers and failed attempts of a run."""
     run, begin_t = context.run, context.start_t
     of_tasks, with_chunks = run.task_runs > 0, run.chunk_attempts > 0
     attempts = _CHUNKS
@@ -172,12 +146,16 @@ def query(
     processes = context.workers.select(
         "worker", "name", "added_t", "removed_t", "lost"
     ).with_row_index("place")
-    workers = _workers(threads, processes)
-    shown = _chosen(workers, most_rows)
-    places, lanes = _placed(threads, shown)
-    kinds = _kinds(trace, attempts)
+    workers, hidden_rows = _chosen(threads, processes, most_rows)
+    workers, places = _placed(threads, workers)
+    kinds = trace.sql(
+        "SELECT prefix, dataset, count(*) AS runs, sum(stop_t - start_t) AS seconds, "
+        "(row_number() OVER (ORDER BY sum(stop_t - start_t) DESC "
+        "NULLS LAST, prefix, dataset) - 1)::INT AS kind "
+        f"FROM ({attempts}) GROUP BY prefix, dataset ORDER BY kind LIMIT {MOST_KINDS}"
+    ).pl()
     span_seconds = max((run.stop_t or 0.0) - begin_t, 1e-6)
-    buckets = min(max(2 * most_cells // max(sum(lanes), 1), 60), MOST_BUCKETS)
+    buckets = min(max(2 * most_cells // max(int(workers["lanes"].sum()), 1), 60), MOST_BUCKETS)
     parameters = {
         "workers": places["worker"].to_list(),
         "threads": places["thread"].to_list(),
@@ -192,20 +170,27 @@ def query(
         "buckets": buckets,
     }
     placed = _ATTEMPTS_PLACED.format(attempts=attempts)
-    bars, runs = _longest(trace, placed, parameters, most_bars, ", kind, key, attempt, outcome")
-    cells = _rest(trace, placed, parameters, bars, runs)
-    transfers, transfer_runs = bars.head(0), 0
-    if of_tasks:
-        transfers, transfer_runs = _longest(
-            trace, _TRANSFERS_PLACED, parameters, MOST_TRANSFERS
-        )
-    transfer_cells = _rest(trace, _TRANSFERS_PLACED, parameters, transfers, transfer_runs)
+    bars, cells, _ = _split(
+        trace, placed, parameters, most_bars, ", kind, key, attempt, outcome"
+    )
+    # Without tasks there are no transfers, and none are found.
+    transfers, transfer_cells, transfer_runs = _split(
+        trace, _TRANSFERS_PLACED, parameters, MOST_TRANSFERS
+    )
     cells, transfer_cells, times = _bounded(cells, transfer_cells, most_cells)
-    marks, failures = _marks(trace, placed, parameters)
-    in_all = int(threads["runs"].sum())
+    # The first failures of each outcome.
+    marks, failures = _limited(
+        trace,
+        f"{placed} SELECT lane, kind, end_t AS t, outcome, key, attempt, "
+        f"count(*) OVER () AS total FROM placed WHERE outcome IN ({_FAILED_LIST}) "
+        "ORDER BY row_number() OVER (PARTITION BY outcome ORDER BY end_t), outcome "
+        f"LIMIT {MOST_MARKS}",
+        parameters,
+    )
+    runs = int(threads["runs"].sum())
     return TaskStream(
-        workers=shown.select("worker", "name", lanes=pl.Series(lanes, dtype=pl.Int64)),
-        presence=processes.join(shown.select("worker", "row"), on="worker", nulls_equal=True),
+        workers=workers.select("worker", "name", "lanes"),
+        presence=processes.join(workers.select("worker", "row"), on="worker", nulls_equal=True),
         kinds=kinds,
         bars=_with_files(trace, bars) if with_chunks else bars,
         cells=cells,
@@ -214,103 +199,83 @@ def query(
         marks=marks,
         begin_t=begin_t,
         bucket_seconds=times * span_seconds / buckets,
-        runs=in_all,
+        runs=runs,
         transfer_runs=transfer_runs,
         failures=failures,
-        hidden_rows=workers.height - shown.height,
-        hidden_runs=in_all - int(places["runs"].sum()),
+        hidden_rows=hidden_rows,
+        hidden_runs=runs - int(places["runs"].sum()),
     )
 
 
-def _workers(threads: pl.DataFrame, processes: pl.DataFrame) -> pl.DataFrame:
-    """List the workers in order; processes that had the same address are one worker."""
+def _chosen(
+    threads: pl.DataFrame, processes: pl.DataFrame, most: int
+) -> tuple[pl.DataFrame, int]:
+    """Return the workers with failures, then the busiest, in order; and count the others.
+
+    Processes that had the same address are one worker.
+    """
     active = threads.group_by("worker").agg(
         pl.col("busy").sum(), pl.col("failed").any(), pl.col("first_t").min()
     )
     known = processes.group_by("worker").agg(
         pl.col("name").last(), pl.col("lost").any(), pl.col("place").min()
     )
-    return (
-        known.join(active, on="worker", how="full", coalesce=True, nulls_equal=True)
-        .with_columns(
-            failed=pl.col("failed").fill_null(value=False)
-            | pl.col("lost").fill_null(value=False)
-        )
-        .sort("place", "first_t", "worker", nulls_last=True)
-    )
-
-
-def _chosen(workers: pl.DataFrame, most_rows: int) -> pl.DataFrame:
-    """Choose the workers with failures, then the busiest, and number them in order."""
-    ranked = workers.with_row_index("order").sort(
-        "failed", "busy", descending=True, nulls_last=True, maintain_order=True
-    )
-    return (
-        ranked.head(most_rows)
+    workers = known.join(active, on="worker", how="full", coalesce=True, nulls_equal=True)
+    has_failed = pl.col("failed").fill_null(value=False) | pl.col("lost").fill_null(value=False)
+    chosen = (
+        workers.sort("place", "first_t", "worker", nulls_last=True)
+        .with_row_index("order")
+        .sort(has_failed, "busy", descending=True, nulls_last=True, maintain_order=True)
+        .head(most)
         .sort("order")
         .select("worker", "name", row=pl.int_range(pl.len(), dtype=pl.Int32))
     )
+    return chosen, workers.height - chosen.height
 
 
-def _placed(threads: pl.DataFrame, shown: pl.DataFrame) -> tuple[pl.DataFrame, list[int]]:
-    """Assign each thread to a lane; return the threads, and the number of lanes by worker.
-
-    Attempts without a thread, such as those lost with their worker, are on the first lane.
-    """
+def _placed(threads: pl.DataFrame, workers: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the workers with their number of ``lanes``, and each thread with its ``lane``."""
+    has_thread = pl.col("thread").is_not_null()
     slots = (
-        threads.join(shown.select("worker", "row"), on="worker", nulls_equal=True)
+        threads.join(workers.select("worker", "row"), on="worker", nulls_equal=True)
         .sort("row", "first_t", "thread", nulls_last=True)
         .with_columns(
-            slot=pl.when(pl.col("thread").is_null())
-            .then(0)
-            .otherwise((pl.col("thread").is_not_null().cum_sum().over("row") - 1) % MOST_SLOTS)
+            # Attempts without a thread, such as those lost with their worker, are on the
+            # first lane.
+            slot=pl.when(has_thread)
+            .then((has_thread.cum_sum().over("row") - 1) % MOST_SLOTS)
+            .otherwise(0)
+            .cast(pl.Int64)
         )
     )
-    used = dict(slots.group_by("row").agg(pl.col("slot").max() + 1).iter_rows())
-    lanes = [used.get(row, 1) for row in shown["row"]]
-    first = pl.DataFrame(
-        {"row": shown["row"], "first": [0, *accumulate(lanes)][: len(lanes)]},
-        schema={"row": pl.Int32, "first": pl.Int64},
+    used = slots.group_by("row").agg(lanes=pl.col("slot").max() + 1)
+    workers = (
+        workers.join(used, on="row", how="left", maintain_order="left")
+        .with_columns(pl.col("lanes").fill_null(1))
+        .with_columns(first=pl.col("lanes").cum_sum() - pl.col("lanes"))
     )
-    return slots.join(first, on="row").with_columns(
-        lane=pl.col("first") + pl.col("slot")
-    ), lanes
+    places = slots.join(workers.select("row", "first"), on="row")
+    return workers, places.with_columns(lane=pl.col("first") + pl.col("slot"))
 
 
-def _kinds(trace: Session, attempts: str) -> pl.DataFrame:
-    kinds: pl.DataFrame = trace.sql(
-        "SELECT prefix, dataset, count(*) AS runs, sum(stop_t - start_t) AS seconds, "
-        "(row_number() OVER (ORDER BY sum(stop_t - start_t) DESC "
-        "NULLS LAST, prefix, dataset) - 1)::INT AS kind "
-        f"FROM ({attempts}) GROUP BY prefix, dataset ORDER BY kind LIMIT {MOST_KINDS}"
-    ).pl()
-    return kinds
-
-
-def _longest(
+def _split(
     trace: Session, placed: str, parameters: dict[str, Any], most: int, columns: str = ""
-) -> tuple[pl.DataFrame, int]:
-    """Return the longest rows of ``placed``, and the number of all of them."""
-    found = _query(
+) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+    """Return the longest rows of ``placed``, the sums of all others, and count all rows."""
+    longest, runs = _limited(
         trace,
         f"{placed} SELECT lane, start_t, stop_t, seconds{columns}, "
-        "count(*) OVER () AS runs FROM placed WHERE seconds IS NOT NULL "
+        "count(*) OVER () AS total FROM placed WHERE seconds IS NOT NULL "
         f"ORDER BY seconds DESC, start_t DESC LIMIT {most}",
         parameters,
     )
-    return found.drop("runs"), int(found["runs"][0]) if found.height else 0
-
-
-def _rest(
-    trace: Session, placed: str, parameters: dict[str, Any], longest: pl.DataFrame, runs: int
-) -> pl.DataFrame:
-    """Add up all but the longest by lane, kind and bucket."""
     if runs <= longest.height:
         names = ("lane", "kind", "cell")
-        return pl.DataFrame(schema={**dict.fromkeys(names, pl.Int32), "seconds": pl.Float64})
+        nothing = {**dict.fromkeys(names, pl.Int32), "seconds": pl.Float64}
+        return longest, pl.DataFrame(schema=nothing), runs
     least_seconds, least_t = longest.select("seconds", "start_t").row(-1)
     bounds = {"least_seconds": least_seconds, "least_t": least_t}
-    return _query(trace, placed + _DIVIDED, parameters | bounds)
+    return longest, _query(trace, placed + _DIVIDED, parameters | bounds), runs
 
 
 def _bounded(
@@ -318,30 +283,16 @@ def _bounded(
 ) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     """Merge buckets until there are few enough sums."""
     times = 1
-    coarser = cells, transfer_cells
+    coarser = [cells, transfer_cells]
     while (most := max(map(len, coarser))) > most_cells:
         times = max(times + 1, times * most // most_cells)
-        coarse, coarse_transfers = (
+        coarser = [
             some.group_by("lane", pl.col("cell") // times, "kind")
             .agg(pl.col("seconds").sum())
             .sort("lane", "cell", "kind")
             for some in (cells, transfer_cells)
-        )
-        coarser = coarse, coarse_transfers
-    return *coarser, times
-
-
-def _marks(trace: Session, placed: str, parameters: dict[str, Any]) -> tuple[pl.DataFrame, int]:
-    """Return the failed attempts, the first of each outcome first, and count them all."""
-    found = _query(
-        trace,
-        f"{placed} SELECT lane, kind, end_t AS t, outcome, key, attempt, "
-        f"count(*) OVER () AS failures FROM placed WHERE outcome IN ({_FAILED_LIST}) "
-        "ORDER BY row_number() OVER (PARTITION BY outcome ORDER BY end_t), outcome "
-        f"LIMIT {MOST_MARKS}",
-        parameters,
-    )
-    return found.drop("failures"), int(found["failures"][0]) if found.height else 0
+        ]
+    return coarser[0], coarser[1], times
 
 
 def _with_files(trace: Session, bars: pl.DataFrame) -> pl.DataFrame:
@@ -354,6 +305,12 @@ def _with_files(trace: Session, bars: pl.DataFrame) -> pl.DataFrame:
         {"keys": bars["key"].to_list()},
     ).pl()
     return bars.join(files, on=["key", "attempt"], how="left", maintain_order="left")
+
+
+def _limited(trace: Session, text: str, parameters: dict[str, Any]) -> tuple[pl.DataFrame, int]:
+    """Return the rows of a query with a limit, and the ``total`` without it."""
+    found = _query(trace, text, parameters)
+    return found.drop("total"), int(found["total"][0]) if found.height else 0
 
 
 def _query(trace: Session, text: str, parameters: dict[str, Any]) -> pl.DataFrame:

@@ -11,14 +11,13 @@ from roast_analyze.figures import samples
 from roast_analyze.report import quantities as q
 from roast_analyze.report.context import WORKERS_ORDER, WORKERS_QUERY
 from roast_analyze.report.listing import list_frame
-from roast_analyze.report.plots import plot_of
+from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import RECORD_HINT, Section
 from roast_analyze.report.tables import Field
 from roast_analyze.report.topics.workers import sparklines, worker_count
 
 if TYPE_CHECKING:
     from roast_analyze.report.context import Context
-    from roast_analyze.report.plots import Plot
 
 #: Most rows of the table.
 ROWS: Final = 300
@@ -36,7 +35,9 @@ def section(context: Context) -> Section:
             hint=RECORD_HINT,
         )
     # Workers that ran before the recording are recorded within its first bucket.
-    recorded_t = context.start_t + (0.0 if context.load.is_empty() else context.buckets.seconds)
+    recorded_t = context.start_t
+    if not context.load.is_empty():
+        recorded_t += context.buckets["width"]
     listing = list_frame("workers", WORKERS_QUERY, WORKERS_ORDER, ROWS, workers)
     curves = sparklines.draw(listing.rows, context.worker_samples, context.axis)
     table = context.table(
@@ -48,7 +49,7 @@ def section(context: Context) -> Section:
         sparklines=curves.sparklines,
     )
     plots = [
-        plot_of(
+        Plot(
             worker_count.figure(workers, context.axis, recorded_t),
             name="headcount",
             title="Worker count",
@@ -63,52 +64,51 @@ def section(context: Context) -> Section:
         plots.append(_cpu(context))
     return replace(
         section,
-        sentences=tuple(filter(None, (_work(context), _joined_and_left(workers, recorded_t)))),
+        sentences=_sentences(context, recorded_t),
         plots=tuple(plots),
         tables=(table,),
     )
 
 
-def _work(context: Context) -> str:
-    """Describe how evenly the work was distributed over the workers."""
-    workers = q.counted(context.run.workers, "worker process", "worker processes")
-    text = f"The cluster had {workers}."
-    seconds = context.workers["compute_seconds"].drop_nulls()
+def _sentences(context: Context, recorded_t: float) -> tuple[str, ...]:
+    """Describe how evenly the work was distributed, and how many workers came and went."""
+    workers, lost = context.workers, pl.col("lost").fill_null(value=False)
+    processes = q.counted(context.run.workers, "worker process", "worker processes")
+    text = f"The cluster had {processes}."
+    seconds = workers["compute_seconds"].drop_nulls()
     if seconds.len() > 1:
-        most, least = q.as_float(seconds.max()), q.as_float(seconds.min())
-        text += (
-            f" The busiest worker computed for {q.seconds(most)}, the least busy for "
-            f"{q.seconds(least)}."
+        ranked = workers.sort("compute_seconds", descending=True, nulls_last=True)
+        ranked = ranked.filter(pl.col("compute_seconds").is_not_null())
+        # A slow worker computes longer without more attempts.
+        most, least = (
+            f"{q.seconds(row['compute_seconds'])} "
+            f"({q.counted(row['task_runs'] or row['chunks'], 'attempt')})"
+            for row in (ranked.row(0, named=True), ranked.row(-1, named=True))
         )
-    lost = int(context.workers["lost"].fill_null(value=False).sum())
-    if lost:
-        text += f" {q.counted(lost, 'worker was', 'workers were')} lost."
-    return text
-
-
-def _joined_and_left(workers: pl.DataFrame, recorded_t: float) -> str:
-    """Count the workers that joined or left during the recording; empty if none did."""
+        text += f" The busiest worker computed for {most}, the least busy for {least}."
+    if count := workers.filter(lost).height:
+        text += f" {q.counted(count, 'worker was', 'workers were')} lost."
     joined = workers.filter(pl.col("added_t") > recorded_t).height
-    left = workers.filter(
-        pl.col("removed_t").is_not_null() & ~pl.col("lost").fill_null(value=False)
-    ).height
-    counts = [f"{q.counted(joined, 'worker')} joined after the start"] if joined else []
-    counts += [f"{q.counted(left, 'worker')} left in order"] if left else []
-    return f"{q.series(counts)}." if counts else ""
+    left = workers.filter(pl.col("removed_t").is_not_null() & ~lost).height
+    changes = [f"{q.counted(joined, 'worker')} joined after the start"] if joined else []
+    changes += [f"{q.counted(left, 'worker')} left in order"] if left else []
+    return (text, f"{q.series(changes)}.") if changes else (text,)
 
 
 def _cpu(context: Context) -> Plot:
     cluster = context.cluster_samples
-    cores = q.as_float(cluster["cpu_percent"].mean())
+    percent = q.as_float(cluster["cpu_percent"].mean())
     threads = q.as_float(cluster["nthreads"].mean())
     note = "CPU usage was not recorded."
-    if cores is not None and threads:
+    if percent is not None and threads:
+        cores, of = q.number(percent / 100), q.number(threads)
         note = (
-            f"The workers used {_amount(cores / 100, 'core')} on average and had "
-            f"{_amount(threads, 'thread')} for tasks. 100 % is one core; a worker exceeds the "
-            "number of its threads when libraries start threads or work runs beside the tasks."
+            f"The workers used {cores} {'core' if cores == '1' else 'cores'} on average and "
+            f"had {of} {'thread' if of == '1' else 'threads'} for tasks. 100 % is one core; a "
+            "worker exceeds the number of its threads when libraries start threads or work "
+            "runs beside the tasks."
         )
-    return plot_of(
+    return Plot(
         samples.cpu(cluster, context.worker_samples, context.worker_names, context.axis),
         name="cpu",
         title="CPU usage over time",
@@ -117,11 +117,6 @@ def _cpu(context: Context) -> Plot:
         query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
         command=context.view_command("worker_samples"),
     )
-
-
-def _amount(value: float, noun: str) -> str:
-    text = q.number(value)
-    return f"{text} {noun if text == '1' else noun + 's'}"
 
 
 #: The columns before the sparklines, and those after them.

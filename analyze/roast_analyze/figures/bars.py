@@ -1,0 +1,82 @@
+"""Stacked horizontal bars of seconds, in parts that a legend names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plotly.graph_objects import Bar, Figure
+
+from roast_analyze.figures import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of each bar: its name, its seconds in each, and one color or that of each."""
+
+    words: str
+    seconds: Sequence[float]
+    color: str | Sequence[str]
+    pattern: str = ""
+    #: Name of the seconds in downloads.
+    column: str = "seconds"
+
+
+def stacked(
+    names: Sequence[str],
+    parts: Sequence[Part],
+    title: str,
+    height_px: int,
+    *,
+    column: str,
+    place: str = "rank",
+    attempts: Sequence[int] = (),
+) -> Figure:
+    """Draw a bar for each name, the first on top.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Labels of the bars.
+    parts : sequence of Part
+    title : str
+        Title of the axis of seconds.
+    height_px : int
+    column, place : str
+        Name of the names in downloads, and of their numbers from 0 on.
+    attempts : sequence of int, optional
+        Number of attempts of each bar, for its tooltip.
+    """
+    columns = {column: names, **({"task_runs": attempts} if attempts else {})}
+    in_attempts = " in %{customdata[1]:,} attempts" if attempts else ""
+    bars = [
+        Bar(
+            orientation="h",
+            x=[round(seconds, 6) for seconds in part.seconds],
+            y=list(range(len(names))),
+            name=part.words,
+            marker={
+                "color": part.color,
+                "pattern": {"shape": part.pattern, "solidity": 0.35},
+                # plotly's border is white, even in dark mode.
+                "line": {"width": 0},
+            },
+            customdata=list(zip(*columns.values(), strict=True)),
+            hovertemplate=f"<b>%{{customdata[0]}}</b><br>%{{x:,.4~g}} s {part.words}"
+            f"{in_attempts}<extra></extra>",
+            meta=layout.columns(x=part.column, y=place, customdata=list(columns)),
+        )
+        for part in parts
+    ]
+    figure = layout.empty_figure(
+        height_px,
+        barmode="stack",
+        legend_traceorder="normal",
+        bargap=0.3,
+        xaxis=layout.axis(title, rangemode="tozero"),
+        yaxis=layout.names_axis(names),
+    )
+    return figure.add_traces(bars)

@@ -1,0 +1,39 @@
+-- Needs: _key_summaries, _tasks
+CREATE VIEW unattempted AS
+WITH never AS (
+    SELECT trace_id, key FROM _key_summaries WHERE submissions > 0 AND NOT has_attempts
+),
+states AS (
+    SELECT
+        trace_id,
+        key,
+        bool_or(finish = 'erred') AS has_erred,
+        arg_max(finish, rowid) AS last_state
+    FROM raw.transition
+    SEMI JOIN never USING (trace_id, key)
+    GROUP BY trace_id, key
+)
+SELECT
+    task.key,
+    task.prefix,
+    CASE
+        WHEN states.has_erred THEN 'a dependency failed'
+        WHEN states.last_state IN ('waiting', 'queued', 'no-worker') THEN 'waiting at the end'
+        WHEN states.last_state = 'memory' OR task.state = 'memory' THEN 'result known before'
+        WHEN task.state = 'erred' THEN 'failed before the recording'
+        WHEN states.last_state IS NOT NULL THEN 'cancelled'
+        ELSE 'not needed'
+    END AS reason,
+    coalesce(states.last_state, task.state, 'released') AS last_state,
+    task.trace_id
+FROM _tasks AS task
+SEMI JOIN never USING (trace_id, key)
+LEFT JOIN states USING (trace_id, key)
+ORDER BY task.trace_id, task.seq;
+
+COMMENT ON VIEW unattempted IS 'Tasks that were never attempted, and why. One row per key.';
+COMMENT ON COLUMN unattempted.key IS 'Task key.';
+COMMENT ON COLUMN unattempted.prefix IS 'Key prefix.';
+COMMENT ON COLUMN unattempted.reason IS 'a dependency failed (so that the task erred, too), waiting at the end (of the recording), result known before (computed before the recording, or scattered), failed before the recording, cancelled (released before it was dispatched) or not needed (no transition: no requested result depends on it).';
+COMMENT ON COLUMN unattempted.last_state IS 'Last recorded state of the task.';
+COMMENT ON COLUMN unattempted.trace_id IS 'Trace identity.';

@@ -1,0 +1,17 @@
+"""Opening traces, and what they contain."""
+
+import pytest
+
+from roast_analyze import Trace
+
+
+@pytest.fixture
+def keys_and_losses():
+    """Return the keys of the tasks in some traces, and their losses."""
+
+    def keys_and_losses(*names):
+        with Trace(*names) as trace:
+            keys = [key for (key,) in trace.sql("SELECT key FROM tasks").fetchall()]
+            return keys, trace.sql("SELECT reason, records, detail FROM loss").fetchall()
+
+    return keys_and_losses

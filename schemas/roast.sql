@@ -1285,6 +1285,9 @@ CREATE OR REPLACE MACRO _clip_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 
 -- Failed outcomes of chunk attempts; cancelled and rescheduled attempts are not failures.
 CREATE OR REPLACE MACRO _is_failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
 
+-- Whether an attempt computed a result that was kept, by its row of _discarded_results, if any.
+CREATE OR REPLACE MACRO _is_kept(outcome, discarded_seq) AS outcome = 'memory' AND discarded_seq IS NULL;
+
 CREATE OR REPLACE VIEW trace_info AS
 SELECT
     segments.segment,
@@ -1484,9 +1487,8 @@ SELECT
 FROM steps
 GROUP BY trace_id, key;
 
--- Text of the error that caused another one. coffea raises Exception("Failed processing file:
--- WorkItem(…). The error was: OSError('…').") and quotes the cause in it, so that backslashes
--- and, within double quotes, nothing else are doubled.
+-- Error that coffea wraps as Exception("Failed processing file: WorkItem(…). The error was:
+-- OSError('…')."). The outer repr doubles the backslashes of the quoted error.
 CREATE OR REPLACE MACRO _error_cause(exception) AS CASE
     WHEN contains(exception, 'Failed processing file: ')
         THEN coalesce(
@@ -1759,6 +1761,20 @@ CREATE OR REPLACE MACRO _round_two_digits(n, direction) AS CASE
         * 10 ** (floor(log10(n)) - 1)
 END;
 
+CREATE OR REPLACE VIEW spans AS
+SELECT span_id, span_name[-1] AS name, span_name AS path, parent_id, t, trace_id
+FROM raw.span
+WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
+ORDER BY trace_id, rowid;
+
+COMMENT ON VIEW spans IS 'Named parts of the work. One row per span. Empty if none were recorded.';
+COMMENT ON COLUMN spans.span_id IS 'Span identity.';
+COMMENT ON COLUMN spans.name IS 'Span name, without the enclosing spans.';
+COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';
+COMMENT ON COLUMN spans.parent_id IS 'Identity of the enclosing span.';
+COMMENT ON COLUMN spans.t IS 'First time seen, in seconds since the epoch.';
+COMMENT ON COLUMN spans.trace_id IS 'Trace identity.';
+
 CREATE OR REPLACE VIEW fine_metrics AS
 SELECT
     worker,
@@ -1811,20 +1827,6 @@ COMMENT ON COLUMN fine_metric_deltas.activity IS 'Activity.';
 COMMENT ON COLUMN fine_metric_deltas.unit IS 'Unit of the delta.';
 COMMENT ON COLUMN fine_metric_deltas.delta IS 'Increase since the last heartbeat.';
 COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'Trace identity.';
-
-CREATE OR REPLACE VIEW spans AS
-SELECT span_id, span_name[-1] AS name, span_name AS path, parent_id, t, trace_id
-FROM raw.span
-WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
-ORDER BY trace_id, rowid;
-
-COMMENT ON VIEW spans IS 'Named parts of the work. One row per span. Empty if none were recorded.';
-COMMENT ON COLUMN spans.span_id IS 'Span identity.';
-COMMENT ON COLUMN spans.name IS 'Span name, without the enclosing spans.';
-COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';
-COMMENT ON COLUMN spans.parent_id IS 'Identity of the enclosing span.';
-COMMENT ON COLUMN spans.t IS 'First time seen, in seconds since the epoch.';
-COMMENT ON COLUMN spans.trace_id IS 'Trace identity.';
 
 -- Functions measured by a tracing profiler, with their numbers as columns.
 CREATE OR REPLACE VIEW _functions AS
@@ -2659,6 +2661,19 @@ COMMENT ON COLUMN cluster_samples.ready IS 'Tasks waiting for a thread.';
 COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Dask''s estimate of the remaining work assigned to workers.';
 COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results held by workers, as counted by the scheduler.';
 COMMENT ON COLUMN cluster_samples.trace_id IS 'Trace identity.';
+
+-- Each span with itself and all its ancestors. UNION removes duplicates, so that cycles end.
+CREATE OR REPLACE VIEW _span_ancestry AS
+WITH RECURSIVE ancestry AS (
+    SELECT trace_id, span_id, span_id AS ancestor FROM spans
+    UNION
+    SELECT ancestry.trace_id, ancestry.span_id, spans.parent_id
+    FROM ancestry
+    INNER JOIN spans
+        ON ancestry.trace_id = spans.trace_id AND ancestry.ancestor = spans.span_id
+    WHERE spans.parent_id IS NOT NULL
+)
+FROM ancestry;
 
 -- Dask reports p2p work inside tasks twice: in context p2p as `foreground`, and in execute with
 -- p2p- before the activity. Only the second one has the task.
@@ -4691,7 +4706,7 @@ COMMENT ON COLUMN task_roles.trace_id IS 'Trace identity.';
 -- Tasks and their metrics belong to one span. Totals of a span add up all spans below it, each
 -- once.
 CREATE OR REPLACE VIEW span_totals AS
-WITH RECURSIVE named AS (
+WITH named AS (
     SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
 ),
 parts AS (
@@ -4741,15 +4756,10 @@ own AS (
     FROM parts
     GROUP BY trace_id, span_id
 ),
--- Each span with itself and all its ancestors. UNION removes duplicates, so that cycles end.
 ancestry AS (
-    SELECT trace_id, span_id, span_id AS ancestor FROM own
+    FROM _span_ancestry
     UNION
-    SELECT ancestry.trace_id, ancestry.span_id, spans.parent_id
-    FROM ancestry
-    INNER JOIN spans
-        ON ancestry.trace_id = spans.trace_id AND ancestry.ancestor = spans.span_id
-    WHERE spans.parent_id IS NOT NULL
+    SELECT trace_id, span_id, span_id FROM own
 ),
 totals AS (
     SELECT
@@ -4856,7 +4866,7 @@ SELECT
     run_id,
     end_t,
     role,
-    outcome = 'memory' AND discarded.seq IS NULL AS kept,
+    _is_kept(outcome, discarded.seq) AS kept,
     files.filename,
     trace_id
 FROM _task_runs AS run
@@ -5363,17 +5373,7 @@ LEFT JOIN peaks USING (trace_id);
 -- As Span.cumulative_worker_metrics of distributed: the thread time that the cluster offered
 -- while a span was active, minus what execute metrics of the span and those below it explain.
 CREATE OR REPLACE VIEW span_idle AS
-WITH RECURSIVE ancestry AS (
-    -- UNION removes duplicates, so that cycles end.
-    SELECT trace_id, span_id, span_id AS ancestor FROM spans
-    UNION
-    SELECT ancestry.trace_id, ancestry.span_id, spans.parent_id
-    FROM ancestry
-    INNER JOIN spans
-        ON ancestry.trace_id = spans.trace_id AND ancestry.ancestor = spans.span_id
-    WHERE spans.parent_id IS NOT NULL
-),
-own AS (
+WITH own AS (
     SELECT trace_id, span_id, min(t) AS start_t FROM _tasks GROUP BY trace_id, span_id
     UNION ALL BY NAME
     SELECT
@@ -5399,7 +5399,7 @@ active AS (
         min(own.start_t) AS start_t,
         max(own.stop_t) AS stop_t,
         sum(own.known_seconds) AS known_seconds
-    FROM ancestry
+    FROM _span_ancestry AS ancestry
     INNER JOIN own USING (trace_id, span_id)
     GROUP BY ancestry.trace_id, ancestry.ancestor
 ),
@@ -5958,7 +5958,7 @@ SELECT
     chunk.from_checkpoint,
     chunk.measured_until,
     chunk.chunks_in_task,
-    chunk.outcome = 'memory' AND discarded.seq IS NULL AS kept,
+    _is_kept(chunk.outcome, discarded.seq) AS kept,
     chunk.bytes_read / nullif(chunk.events, 0) AS bytes_per_event,
     chunk.trace_id
 FROM _chunks AS chunk
@@ -6052,8 +6052,7 @@ totals AS (
         END::BIGINT AS events,
         sum(bytes_read)::BIGINT AS bytes_read,
         sum(compute_seconds) AS compute_seconds,
-        sum(compute_seconds) FILTER (outcome = 'memory' AND discarded.seq IS NULL)
-            AS kept_seconds,
+        sum(compute_seconds) FILTER (_is_kept(outcome, discarded.seq)) AS kept_seconds,
         sum(events) FILTER (is_first_result)
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
@@ -7044,7 +7043,7 @@ WITH runs AS (
     FROM (
         SELECT
             trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role,
-            outcome = 'memory' AND discarded.seq IS NULL AS kept
+            _is_kept(outcome, discarded.seq) AS kept
         FROM _task_runs
         LEFT JOIN _discarded_results AS discarded USING (seq)
         UNION ALL BY NAME

@@ -20,6 +20,7 @@ from roast_analyze.report.quantities import (
     seconds,
     share,
 )
+from roast_analyze.report.run import query_unattempted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -240,13 +241,9 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         outcomes = ", ".join(f"{count(run[name])} {name}" for name in _OUTCOMES if run[name])
         attempts = counted(run["task_runs"], "attempt") + (f": {outcomes}" if outcomes else "")
         yield "Tasks", f"{count(run['tasks'])}, {attempts}"
-        reasons = trace.sql(
-            "SELECT reason, count(*) FROM unattempted "
-            "GROUP BY reason ORDER BY count(*) DESC, reason"
-        ).fetchall()
-        if reasons:
-            text = ", ".join(f"{count(n)} {reason}" for reason, n in reasons)
-            yield "", f"{count(sum(n for _, n in reasons))} never attempted: {text}"
+        if unattempted := query_unattempted(trace):
+            text = ", ".join(f"{count(n)} {reason}" for reason, n in unattempted.items())
+            yield "", f"{count(sum(unattempted.values()))} never attempted: {text}"
     if run["chunk_attempts"]:
         counts = {
             "failed": run["failed_chunks"] - run["skipped"],

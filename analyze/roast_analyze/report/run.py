@@ -106,11 +106,16 @@ def query_run(trace: Session) -> Run:
     names = {column.name for column in fields(Run)}
     row = rows[0] if rows else {}
     known = {n: value for n, value in row.items() if n in names and value is not None}
+    return Run(**known, unattempted=query_unattempted(trace))
+
+
+def query_unattempted(trace: Session) -> dict[str, int]:
+    """Return the number of tasks that were never attempted by reason, most frequent first."""
     reasons = trace.sql(
         "SELECT reason, count(*) FROM unattempted "
         "GROUP BY reason ORDER BY count(*) DESC, reason"
     ).fetchall()
-    return Run(**known, unattempted=dict(reasons))
+    return dict(reasons)
 
 
 def query_recording(trace: Session) -> Recording:

@@ -155,7 +155,7 @@ def unattempted_counts(run: Run) -> str:
     tasks = q.counted(sum(run.unattempted.values()), "task was", "tasks were")
     reasons = [f"{q.count(n)} {reason}" for reason, n in run.unattempted.items()]
     if len(reasons) == 1:
-        return f"{tasks} never attempted ({next(iter(run.unattempted))})"
+        reasons = list(run.unattempted)
     return f"{tasks} never attempted ({', '.join(reasons)})"
 
 

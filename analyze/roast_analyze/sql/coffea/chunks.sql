@@ -1,4 +1,4 @@
--- Needs: _chunks, _discarded_results
+-- Needs: _chunks, _discarded_results, _is_kept
 CREATE VIEW chunks AS
 SELECT
     chunk.key,
@@ -49,7 +49,7 @@ SELECT
     chunk.from_checkpoint,
     chunk.measured_until,
     chunk.chunks_in_task,
-    chunk.outcome = 'memory' AND discarded.seq IS NULL AS kept,
+    _is_kept(chunk.outcome, discarded.seq) AS kept,
     chunk.bytes_read / nullif(chunk.events, 0) AS bytes_per_event,
     chunk.trace_id
 FROM _chunks AS chunk

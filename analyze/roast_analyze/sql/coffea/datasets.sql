@@ -1,4 +1,4 @@
--- Needs: _chunks, _discarded_results, _is_failed, _relative_iqr
+-- Needs: _chunks, _discarded_results, _is_failed, _is_kept, _relative_iqr
 CREATE VIEW datasets AS
 WITH files AS (
     SELECT
@@ -31,8 +31,7 @@ totals AS (
         END::BIGINT AS events,
         sum(bytes_read)::BIGINT AS bytes_read,
         sum(compute_seconds) AS compute_seconds,
-        sum(compute_seconds) FILTER (outcome = 'memory' AND discarded.seq IS NULL)
-            AS kept_seconds,
+        sum(compute_seconds) FILTER (_is_kept(outcome, discarded.seq)) AS kept_seconds,
         sum(events) FILTER (is_first_result)
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,

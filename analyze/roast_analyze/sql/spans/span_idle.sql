@@ -1,18 +1,8 @@
--- Needs: _task_runs, _tasks, _trace_range, _worker_presence, spans
+-- Needs: _span_ancestry, _task_runs, _tasks, _trace_range, _worker_presence, spans
 -- As Span.cumulative_worker_metrics of distributed: the thread time that the cluster offered
 -- while a span was active, minus what execute metrics of the span and those below it explain.
 CREATE VIEW span_idle AS
-WITH RECURSIVE ancestry AS (
-    -- UNION removes duplicates, so that cycles end.
-    SELECT trace_id, span_id, span_id AS ancestor FROM spans
-    UNION
-    SELECT ancestry.trace_id, ancestry.span_id, spans.parent_id
-    FROM ancestry
-    INNER JOIN spans
-        ON ancestry.trace_id = spans.trace_id AND ancestry.ancestor = spans.span_id
-    WHERE spans.parent_id IS NOT NULL
-),
-own AS (
+WITH own AS (
     SELECT trace_id, span_id, min(t) AS start_t FROM _tasks GROUP BY trace_id, span_id
     UNION ALL BY NAME
     SELECT
@@ -38,7 +28,7 @@ active AS (
         min(own.start_t) AS start_t,
         max(own.stop_t) AS stop_t,
         sum(own.known_seconds) AS known_seconds
-    FROM ancestry
+    FROM _span_ancestry AS ancestry
     INNER JOIN own USING (trace_id, span_id)
     GROUP BY ancestry.trace_id, ancestry.ancestor
 ),

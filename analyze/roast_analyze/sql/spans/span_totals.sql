@@ -1,8 +1,8 @@
--- Needs: _task_runs, _tasks, activities, spans
+-- Needs: _span_ancestry, _task_runs, _tasks, activities, spans
 -- Tasks and their metrics belong to one span. Totals of a span add up all spans below it, each
 -- once.
 CREATE VIEW span_totals AS
-WITH RECURSIVE named AS (
+WITH named AS (
     SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
 ),
 parts AS (
@@ -52,15 +52,10 @@ own AS (
     FROM parts
     GROUP BY trace_id, span_id
 ),
--- Each span with itself and all its ancestors. UNION removes duplicates, so that cycles end.
 ancestry AS (
-    SELECT trace_id, span_id, span_id AS ancestor FROM own
+    FROM _span_ancestry
     UNION
-    SELECT ancestry.trace_id, ancestry.span_id, spans.parent_id
-    FROM ancestry
-    INNER JOIN spans
-        ON ancestry.trace_id = spans.trace_id AND ancestry.ancestor = spans.span_id
-    WHERE spans.parent_id IS NOT NULL
+    SELECT trace_id, span_id, span_id FROM own
 ),
 totals AS (
     SELECT

@@ -1,7 +1,6 @@
 -- Needs: nothing
--- Text of the error that caused another one. coffea raises Exception("Failed processing file:
--- WorkItem(…). The error was: OSError('…').") and quotes the cause in it, so that backslashes
--- and, within double quotes, nothing else are doubled.
+-- Error that coffea wraps as Exception("Failed processing file: WorkItem(…). The error was:
+-- OSError('…')."). The outer repr doubles the backslashes of the quoted error.
 CREATE MACRO _error_cause(exception) AS CASE
     WHEN contains(exception, 'Failed processing file: ')
         THEN coalesce(

@@ -1,4 +1,4 @@
--- Needs: _discarded_results, _task_files, _task_runs
+-- Needs: _discarded_results, _is_kept, _task_files, _task_runs
 CREATE VIEW task_runs AS
 SELECT
     key,
@@ -23,7 +23,7 @@ SELECT
     run_id,
     end_t,
     role,
-    outcome = 'memory' AND discarded.seq IS NULL AS kept,
+    _is_kept(outcome, discarded.seq) AS kept,
     files.filename,
     trace_id
 FROM _task_runs AS run

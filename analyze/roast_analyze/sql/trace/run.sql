@@ -1,4 +1,4 @@
--- Needs: _chunks, _clip_negative, _cluster_size, _discarded_results, _is_failed, _task_runs, _tasks, _unread_files, cluster_samples, failures, loss
+-- Needs: _chunks, _clip_negative, _cluster_size, _discarded_results, _is_failed, _is_kept, _task_runs, _tasks, _unread_files, cluster_samples, failures, loss
 CREATE VIEW run AS
 WITH runs AS (
     SELECT
@@ -20,7 +20,7 @@ WITH runs AS (
     FROM (
         SELECT
             trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role,
-            outcome = 'memory' AND discarded.seq IS NULL AS kept
+            _is_kept(outcome, discarded.seq) AS kept
         FROM _task_runs
         LEFT JOIN _discarded_results AS discarded USING (seq)
         UNION ALL BY NAME

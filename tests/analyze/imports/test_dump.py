@@ -24,8 +24,8 @@ CONFIG = {
     "distributed.comm.tls.ca-file": f"/{CANARY}",
 }
 
-#: The memory manager may drop the copy of a result on the worker that computed it, and only that
-#: worker's dump contains the time of the computation.
+#: The memory manager may drop the copy of a result on the worker that computed it; only the
+#: dump of that worker contains the time of the computation.
 WITHOUT_MEMORY_MANAGER = {"distributed.scheduler.active-memory-manager.start": False}
 
 

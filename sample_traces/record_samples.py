@@ -228,7 +228,11 @@ def start_yappi() -> None:
 def stop_yappi() -> str:
     yappi.stop()
     path = Path.cwd() / f"{os.getpid()}.ystat"
-    yappi.get_func_stats().save(str(path), type="ystat")
+    functions = yappi.get_func_stats()
+    for function in functions:  # which functions are coroutines
+        code = yappi._fn_descriptor_dict[function.full_name]
+        vars(function)["code_flags"] = getattr(code, "co_flags", None)
+    functions.save(str(path), type="ystat")
     return str(path)
 
 

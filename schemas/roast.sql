@@ -812,7 +812,7 @@ FROM _records_of('io_segment')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- A function measured by a tracing profiler, with its callees. Imported from Yappi. ``value`` has ``index``, ``line_number``, ``builtin``, ``calls``, ``actual_calls`` (without recursive ones), ``self_seconds`` and ``total_seconds``, ``thread`` and ``thread_name`` and ``tag`` if known, and ``callees``: a list of index, calls, actual_calls, self_seconds and total_seconds of calls from this function.
+-- A function measured by a tracing profiler, with its callees. Imported from Yappi. ``value`` has ``index``, ``line_number``, ``builtin``, ``calls``, ``actual_calls`` (without recursive ones), ``self_seconds`` and ``total_seconds``, ``thread`` and ``thread_name`` and ``tag`` if known, ``code_flags`` (Python's ``co_flags``) if the file has them, and ``callees``: a list of index, calls, actual_calls, self_seconds and total_seconds of calls from this function.
 CREATE OR REPLACE TABLE raw.function (
     "t" DOUBLE,
     "source" VARCHAR,
@@ -1847,7 +1847,7 @@ FROM (
         rowid,
         *,
         try_cast(value AS STRUCT(
-            "index" BIGINT, line_number BIGINT, builtin BOOLEAN, calls BIGINT, actual_calls BIGINT,
+            "index" BIGINT, line_number BIGINT, builtin BOOLEAN, code_flags BIGINT, calls BIGINT, actual_calls BIGINT,
             self_seconds DOUBLE, total_seconds DOUBLE, thread BIGINT, thread_name VARCHAR,
             tag BIGINT,
             callees STRUCT(
@@ -2772,6 +2772,11 @@ SELECT
     thread_name,
     tag,
     builtin,
+    CASE
+        -- CO_COROUTINE, CO_ITERABLE_COROUTINE and CO_ASYNC_GENERATOR of Python's inspect
+        WHEN code_flags IS NOT NULL THEN code_flags & (128 | 256 | 512) <> 0
+        WHEN builtin THEN false
+    END AS is_coroutine,
     worker,
     log,
     source,
@@ -2794,6 +2799,7 @@ COMMENT ON COLUMN yappi_functions.thread IS 'Yappi''s number of the thread, or c
 COMMENT ON COLUMN yappi_functions.thread_name IS 'Yappi''s name of that context: the class of the thread.';
 COMMENT ON COLUMN yappi_functions.tag IS 'User-defined tag of the context, such as the number of a coroutine.';
 COMMENT ON COLUMN yappi_functions.builtin IS 'True if the function is built in, without Python code.';
+COMMENT ON COLUMN yappi_functions.is_coroutine IS 'Whether the function is a coroutine or an asynchronous generator: async def or types.coroutine. Null unless known: Yappi does not save it, except that a built-in function has no Python code. analyze/README.md describes how to add it to a ystat file.';
 COMMENT ON COLUMN yappi_functions.worker IS 'Worker address, if given when the file was imported.';
 COMMENT ON COLUMN yappi_functions.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_functions.source IS 'Identity of the file, as in imports.';
@@ -7929,7 +7935,7 @@ WITH cells(step, level, metadata, cell, "view", hint) AS (
         (5, 'thread', 'stacks of threads, by Dask''s profiler', 'profiles', 'profile_stacks', 'Recorded unless profile is excluded from kinds.'),
         (5, 'process', 'stacks of the scheduler''s event loop', 'scheduler''s profile', 'profile_stacks', 'Recorded if Dask profiles event loops: not on Python 3.11 and not with distributed.worker.profile.enabled off.'),
         (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
-        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
+        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'code flags', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE, of a file with code flags: see analyze/README.md.'),
         (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: roast-record run --darshan LIB, or DXT_ENABLE_IO_TRACE=1.'),
@@ -8037,7 +8043,12 @@ counts AS (
     FROM raw.profile
     GROUP BY ALL
     UNION ALL
-    SELECT trace_id, 'yappi', count(*) FROM raw."function" GROUP BY trace_id
+    SELECT
+        trace_id,
+        unnest(['yappi', 'code flags']),
+        unnest([count(*), count(value ->> 'code_flags')])
+    FROM raw."function"
+    GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'darshan', count(*) FROM io_jobs GROUP BY trace_id
     UNION ALL

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import darshan
 
-#: Program that Yappi profiles: threads, recursion of one and of two functions.
+#: Program that Yappi profiles: threads, coroutines, recursion of one and of two functions.
 WORKLOAD = """
 import sys, threading, time
 import yappi
@@ -25,6 +25,13 @@ def even(n):
 def odd(n):
     return n != 0 and even(n - 1)
 
+async def collect():
+    async for _ in values():
+        pass
+
+async def values():
+    yield leaf(0)
+
 def first():
     leaf(0.02)
     second()
@@ -40,10 +47,18 @@ threads = [threading.Thread(target=first) for _ in range(2)]
 for thread in threads:
     thread.start()
 second()
+try:
+    collect().send(None)
+except StopIteration:
+    pass
 for thread in threads:
     thread.join()
 yappi.stop()
 functions = yappi.get_func_stats()
+functions.save(sys.argv[1] + "/without_flags.ystat")
+for function in functions:
+    code = yappi._fn_descriptor_dict[function.full_name]
+    vars(function)["code_flags"] = getattr(code, "co_flags", None)
 for type in ("ystat", "pstat", "callgrind"):
     functions.save(sys.argv[1] + "/work." + type, type=type)
 print(sum(function.tsub for function in functions))

@@ -640,8 +640,9 @@ class Function(Record, total=False):
 
     ``value`` has ``index``, ``line_number``, ``builtin``, ``calls``, ``actual_calls`` (without
     recursive ones), ``self_seconds`` and ``total_seconds``, ``thread`` and ``thread_name`` and
-    ``tag`` if known, and ``callees``: a list of index, calls, actual_calls, self_seconds and
-    total_seconds of calls from this function.
+    ``tag`` if known, ``code_flags`` (Python's ``co_flags``) if the file has them, and
+    ``callees``: a list of index, calls, actual_calls, self_seconds and total_seconds of calls
+    from this function.
     """
 
     source: Source

@@ -4,6 +4,7 @@ Yappi records pairs of caller and callee. The share of a caller in a function is
 up it is divided in proportion to the time in each caller.
 """
 
+import inspect
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ def yappi_functions(recording: Recording) -> list[Row]:
                     "thread", "thread_name", "tag", "builtin",
                 )
             },
+            "is_coroutine": _is_coroutine(line["value"]),
             "mean_seconds": _mean(line["value"]),
             "clock": facts["value"].get("clock"),
             "worker": facts.get("worker"),
@@ -225,3 +227,11 @@ def _frame(line: dict | None) -> Row:
 def _mean(value: dict) -> float | None:
     known = value.get("calls") and value.get("total_seconds") is not None
     return value["total_seconds"] / value["calls"] if known else None
+
+
+def _is_coroutine(value: dict) -> bool | None:
+    flags = value.get("code_flags")
+    if flags is None:
+        return False if value.get("builtin") else None
+    kinds = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
+    return bool(flags & kinds)

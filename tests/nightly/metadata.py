@@ -113,6 +113,9 @@ def _counts(recording: Recording) -> dict[str, int]:
         "profiles": sum(line.get("worker") is not None for line in lines("profile")),
         "scheduler's profile": len(lines("profile", worker=None)),
         "yappi": len(lines("function")),
+        "code flags": sum(
+            line["value"].get("code_flags") is not None for line in lines("function")
+        ),
         "darshan": len(io.io_jobs(recording)),
         "io files": len(lines("io_file")),
         "io segments": len(lines("io_segment")),

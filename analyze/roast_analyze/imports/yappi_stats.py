@@ -5,7 +5,8 @@ line for each function. Yappi saves in three formats:
 
 ``ystat``
     A pickle. Pickles can run code: the unpickler here finds four inert classes in place of
-    Yappi's, and no others.
+    Yappi's, and no others. Yappi does not save the flags of code objects; a program can add
+    them to the functions as ``code_flags``, see analyze/README.md.
 ``pstat``
     Python's profile format, a dict in ``marshal``, which runs no code. cProfile writes it,
     too.
@@ -71,7 +72,7 @@ def validated(function: _Function) -> _Function:
     """Return a function after checking the types of its values."""
     value = function["value"]
     for part in (value, *value["callees"]):
-        for name in ("index", "line_number", "calls", "actual_calls"):
+        for name in ("index", "line_number", "calls", "actual_calls", "code_flags"):
             number = part.get(name)
             if number is not None and (type(number) is not int or abs(number) >= 2**62):
                 raise NotStats(_unexpected(name, number))
@@ -137,6 +138,7 @@ def _ystat(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
                     **_numbers(it),
                     "line_number": it["lineno"],
                     "builtin": bool(it["builtin"]),
+                    "code_flags": it.get("code_flags"),
                     "thread": it["ctx_id"] if type(it["ctx_id"]) is int else None,
                     "thread_name": it["ctx_name"] if type(it["ctx_name"]) is str else None,
                     "tag": it["tag"] if type(it["tag"]) is int else None,

@@ -53,6 +53,20 @@ def test_totals_and_functions_are_yappis(saved, trace, rows_of, analyze, format_
         assert rows_of(trace, query) == sorted(functions)
 
 
+def test_coroutines_are_those_with_code_flags(saved, trace, rows_of, analyze):
+    for name in ("work.ystat", "without_flags.ystat"):
+        analyze("import", "yappi", saved[0] / name, "--into", trace)
+
+    query = """SELECT name, list(is_coroutine ORDER BY log DESC) FROM yappi_functions
+        WHERE name IN ('collect', 'values', 'first', 'thread_time') GROUP BY ALL ORDER BY 1"""
+    assert rows_of(trace, query) == [
+        ("collect", [True, None]),
+        ("first", [False, None]),
+        ("thread_time", [False, False]),
+        ("values", [True, None]),
+    ]
+
+
 def test_stacks_are_built_from_direct_callers(saved, trace, analyze):
     analyze("import", "yappi", saved[0] / "work.ystat", "--into", trace)
 

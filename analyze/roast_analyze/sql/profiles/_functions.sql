@@ -18,7 +18,7 @@ FROM (
         rowid,
         *,
         try_cast(value AS STRUCT(
-            "index" BIGINT, line_number BIGINT, builtin BOOLEAN, calls BIGINT, actual_calls BIGINT,
+            "index" BIGINT, line_number BIGINT, builtin BOOLEAN, code_flags BIGINT, calls BIGINT, actual_calls BIGINT,
             self_seconds DOUBLE, total_seconds DOUBLE, thread BIGINT, thread_name VARCHAR,
             tag BIGINT,
             callees STRUCT(

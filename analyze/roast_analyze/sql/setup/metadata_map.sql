@@ -39,7 +39,7 @@ WITH cells(step, level, metadata, cell, "view", hint) AS (
         (5, 'thread', 'stacks of threads, by Dask''s profiler', 'profiles', 'profile_stacks', 'Recorded unless profile is excluded from kinds.'),
         (5, 'process', 'stacks of the scheduler''s event loop', 'scheduler''s profile', 'profile_stacks', 'Recorded if Dask profiles event loops: not on Python 3.11 and not with distributed.worker.profile.enabled off.'),
         (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
-        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
+        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'code flags', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE, of a file with code flags: see analyze/README.md.'),
         (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: roast-record run --darshan LIB, or DXT_ENABLE_IO_TRACE=1.'),
@@ -147,7 +147,12 @@ counts AS (
     FROM raw.profile
     GROUP BY ALL
     UNION ALL
-    SELECT trace_id, 'yappi', count(*) FROM raw."function" GROUP BY trace_id
+    SELECT
+        trace_id,
+        unnest(['yappi', 'code flags']),
+        unnest([count(*), count(value ->> 'code_flags')])
+    FROM raw."function"
+    GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'darshan', count(*) FROM io_jobs GROUP BY trace_id
     UNION ALL

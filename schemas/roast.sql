@@ -328,7 +328,7 @@ WHERE "t" IS NOT NULL
     AND "dropped_by_kind" IS NOT NULL
     AND isfinite(t);
 
--- A fact about software, machines or set-up of the run. A fact of section ``process`` describes the scheduler, the client that records or a worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores, usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of batch systems), ``files`` (a list of path and text: CPU model, limits of control groups, ads of HTCondor, namespace of a pod), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead of variables and files. A sheet is recorded once for all processes that refer to it; its name is a digest of its content. A sheet of section ``configuration`` has the options of Dask's configuration that differ from the defaults, by name; one of ``defaults`` the defaults; one of ``packages`` a list of names and versions.
+-- A fact about software, machines or set-up of the run. A fact of section ``process`` describes the scheduler, the client that records or a worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores, usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of batch systems), ``files`` (a list of path and text: CPU model, limits of control groups, ads of HTCondor, hosts of a job, namespace of a pod), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead of variables and files. A sheet is recorded once for all processes that refer to it; its name is a digest of its content. A sheet of section ``configuration`` has the options of Dask's configuration that differ from the defaults, by name; one of ``defaults`` the defaults; one of ``packages`` a list of names and versions.
 CREATE OR REPLACE TABLE raw.environment (
     "t" DOUBLE,
     "section" VARCHAR,
@@ -1371,6 +1371,10 @@ CREATE OR REPLACE MACRO _job_bytes(variables, names) AS
         lambda nbytes: nbytes IS NOT NULL
     )[1];
 
+-- Return the hosts of a recorded file with a host per line, separated by commas.
+CREATE OR REPLACE MACRO _job_hosts(files, path) AS
+    replace([f.text FOR f IN files IF f.path = path][1], chr(10), ',');
+
 -- Return the first variable that begins with an integer: 8 of "8(x2)", 8 cores on two nodes each.
 CREATE OR REPLACE MACRO _job_integer(variables, names) AS
     list_filter(
@@ -2100,6 +2104,10 @@ slurm AS (
         _job_text(v, ['SLURM_ARRAY_TASK_ID']) AS array_index,
         _job_text(v, ['SLURM_JOB_NAME']) AS name,
         _job_text(v, ['SLURM_JOB_PARTITION']) AS queue,
+        _job_text(v, ['SLURM_JOB_ACCOUNT']) AS account,
+        _job_text(v, ['SLURM_JOB_QOS']) AS qos,
+        -- Shortened: n[01-12,20].
+        trim(coalesce(v ->> 'SLURM_JOB_NODELIST', v ->> 'SLURM_NODELIST')) AS node_list,
         _job_text(v, ['SLURM_CLUSTER_NAME']) AS cluster,
         _job_text(v, ['SLURMD_NODENAME']) AS node,
         _job_text(v, ['SLURM_PROCID']) AS slot,
@@ -2140,6 +2148,7 @@ htcondor AS (
             WHEN '12' THEN 'local'
             WHEN '13' THEN 'vm'
         END AS queue,
+        _job_ad(job, 'AccountingGroup') AS account,
         nullif(split_part(_job_ad(job, 'GlobalJobId'), '#', 1), '') AS cluster,
         -- slot1_7@host
         coalesce(_job_ad(machine, 'Name'), _job_ad(job, 'RemoteHost'), '') AS slot_name,
@@ -2167,6 +2176,8 @@ pbs AS (
         _job_text(v, ['PBS_ARRAY_INDEX', 'PBS_ARRAYID']) AS array_index,
         _job_text(v, ['PBS_JOBNAME']) AS name,
         _job_text(v, ['PBS_QUEUE']) AS queue,
+        _job_text(v, ['PBS_ACCOUNT']) AS account,
+        _job_hosts(files, v ->> 'PBS_NODEFILE') AS node_list,
         _job_text(v, ['PBS_SERVER']) AS cluster,
         _job_text(v, ['PBS_NODENAME', 'HOSTNAME']) AS node,
         _job_text(v, ['PBS_NODENUM', 'PBS_VNODENUM']) AS slot,
@@ -2187,6 +2198,8 @@ lsf AS (
         nullif(_job_text(v, ['LSB_JOBINDEX']), '0') AS array_index,
         _job_text(v, ['LSB_JOBNAME']) AS name,
         _job_text(v, ['LSB_QUEUE']) AS queue,
+        _job_text(v, ['LSB_PROJECT_NAME']) AS account,
+        nullif(array_to_string(list_sort(list_distinct(hosts)), ','), '') AS node_list,
         _job_text(v, ['LSF_CLUSTER_NAME']) AS cluster,
         coalesce(left(hosts[1], 200), _job_text(v, ['HOSTNAME'])) AS node,
         nullif(len(list_distinct(hosts)), 0) AS nodes,
@@ -2207,6 +2220,7 @@ sge AS (
         nullif(_job_text(v, ['SGE_TASK_ID']), 'undefined') AS array_index,
         _job_text(v, ['JOB_NAME']) AS name,
         _job_text(v, ['QUEUE']) AS queue,
+        _job_hosts(files, v ->> 'PE_HOSTFILE') AS node_list,
         _job_text(v, ['SGE_CLUSTER_NAME']) AS cluster,
         _job_text(v, ['HOSTNAME']) AS node,
         _job_integer(v, ['NHOSTS']) AS nodes,
@@ -2222,6 +2236,8 @@ oar AS (
         _job_text(v, ['OAR_JOB_ID']) AS job_id,
         _job_text(v, ['OAR_ARRAY_INDEX']) AS array_index,
         _job_text(v, ['OAR_JOB_NAME']) AS name,
+        _job_text(v, ['OAR_PROJECT_NAME']) AS account,
+        _job_hosts(files, v ->> 'OAR_NODEFILE') AS node_list,
         _job_text(v, ['HOSTNAME']) AS node
     FROM processes
     WHERE v ->> 'OAR_JOB_ID' <> ''
@@ -2812,6 +2828,8 @@ SELECT
     "system",
     job_id,
     queue,
+    account,
+    qos,
     node,
     cores,
     memory_bytes AS memory_limit_bytes,
@@ -2822,6 +2840,7 @@ SELECT
     namespace,
     slot,
     nodes,
+    node_list,
     start_t,
     end_t,
     host,
@@ -2836,6 +2855,8 @@ COMMENT ON COLUMN jobs.worker IS 'Address of the worker; null for other processe
 COMMENT ON COLUMN jobs."system" IS 'SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.';
 COMMENT ON COLUMN jobs.job_id IS 'Identity of the job; for Kubernetes, the name of the pod.';
 COMMENT ON COLUMN jobs.queue IS 'Queue or partition; for HTCondor, the universe.';
+COMMENT ON COLUMN jobs.account IS 'Account that is charged: project of LSF and OAR, accounting group of HTCondor.';
+COMMENT ON COLUMN jobs.qos IS 'Quality of service. Only SLURM reports it to a job.';
 COMMENT ON COLUMN jobs.node IS 'Name of the node in the batch system.';
 COMMENT ON COLUMN jobs.cores IS 'Cores of the node allocated to the job, per process of the job.';
 COMMENT ON COLUMN jobs.memory_limit_bytes IS 'Memory of the node allocated to the job.';
@@ -2846,6 +2867,7 @@ COMMENT ON COLUMN jobs.cluster IS 'Name of the cluster or of the submitting mach
 COMMENT ON COLUMN jobs.namespace IS 'Namespace of the pod.';
 COMMENT ON COLUMN jobs.slot IS 'Slot of the node, or index of the process in the job.';
 COMMENT ON COLUMN jobs.nodes IS 'Number of nodes of the job.';
+COMMENT ON COLUMN jobs.node_list IS 'Nodes of the job, separated by commas; SLURM shortens them, as in n[01-12]. At most 10,000 characters. Null for HTCondor and Kubernetes.';
 COMMENT ON COLUMN jobs.start_t IS 'Start of the job, in seconds since the epoch.';
 COMMENT ON COLUMN jobs.end_t IS 'End of the allocated time, in seconds since the epoch.';
 COMMENT ON COLUMN jobs.host IS 'Host name of the operating system.';

@@ -222,24 +222,28 @@ def _sheet_fact(name: str, sheet: Sheet) -> dict[str, Any]:
 VARIABLES: Final = {
     "SLURM_JOB_ID": (
         "SLURM_JOB_ID SLURM_JOBID SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID SLURM_JOB_NAME "
-        "SLURM_JOB_PARTITION SLURM_CLUSTER_NAME SLURMD_NODENAME SLURM_PROCID "
+        "SLURM_JOB_PARTITION SLURM_JOB_ACCOUNT SLURM_JOB_QOS SLURM_JOB_NODELIST "
+        "SLURM_NODELIST SLURM_CLUSTER_NAME SLURMD_NODENAME SLURM_PROCID "
         "SLURM_JOB_NUM_NODES SLURM_NNODES SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE "
         "SLURM_MEM_PER_NODE SLURM_MEM_PER_CPU SLURM_JOB_START_TIME SLURM_JOB_END_TIME"
     ),
     "_CONDOR_JOB_AD": "_CONDOR_JOB_AD _CONDOR_MACHINE_AD _CONDOR_SLOT",
     "PBS_JOBID": (
-        "PBS_JOBID PBS_ARRAY_INDEX PBS_ARRAYID PBS_JOBNAME PBS_QUEUE PBS_SERVER PBS_NODENAME "
-        "HOSTNAME PBS_NODENUM PBS_VNODENUM PBS_NUM_NODES NCPUS PBS_NUM_PPN PBS_NP PBS_RESC_MEM "
-        "PBS_RESC_TOTAL_MEM"
+        "PBS_JOBID PBS_ARRAY_INDEX PBS_ARRAYID PBS_JOBNAME PBS_QUEUE PBS_ACCOUNT PBS_SERVER "
+        "PBS_NODEFILE PBS_NODENAME HOSTNAME PBS_NODENUM PBS_VNODENUM PBS_NUM_NODES NCPUS "
+        "PBS_NUM_PPN PBS_NP PBS_RESC_MEM PBS_RESC_TOTAL_MEM"
     ),
     "LSB_JOBID": (
         "LSB_JOBID LSB_HOSTS LSB_JOBINDEX LSB_DJOB_NUMPROC LSB_MAX_NUM_PROCESSORS LSB_JOBNAME "
-        "LSB_QUEUE LSF_CLUSTER_NAME HOSTNAME LSB_CGROUP_MEM_LIMIT"
+        "LSB_QUEUE LSB_PROJECT_NAME LSF_CLUSTER_NAME HOSTNAME LSB_CGROUP_MEM_LIMIT"
     ),
     "SGE_ROOT": (
-        "SGE_ROOT SGE_TASK_ID JOB_ID JOB_NAME QUEUE SGE_CLUSTER_NAME HOSTNAME NHOSTS NSLOTS"
+        "SGE_ROOT SGE_TASK_ID JOB_ID JOB_NAME QUEUE SGE_CLUSTER_NAME HOSTNAME NHOSTS NSLOTS "
+        "PE_HOSTFILE"
     ),
-    "OAR_JOB_ID": "OAR_JOB_ID OAR_ARRAY_INDEX OAR_JOB_NAME HOSTNAME",
+    "OAR_JOB_ID": (
+        "OAR_JOB_ID OAR_ARRAY_INDEX OAR_JOB_NAME OAR_PROJECT_NAME OAR_NODEFILE HOSTNAME"
+    ),
     "KUBERNETES_SERVICE_HOST": (
         "KUBERNETES_SERVICE_HOST POD_NAME MY_POD_NAME K8S_POD_NAME HOSTNAME POD_NAMESPACE "
         "MY_POD_NAMESPACE K8S_NAMESPACE DASK_WORKER_NAME NODE_NAME MY_NODE_NAME K8S_NODE_NAME "
@@ -249,9 +253,15 @@ VARIABLES: Final = {
 
 #: Lines that are recorded of HTCondor's ads. Others contain the environment and arguments.
 _AD_LINE: Final = re.compile(
-    r"(?:ClusterId|ProcId|GlobalJobId|JobBatchName|RequestCpus|RequestMemory|RemoteHost"
-    r'|JobStartDate|JobUniverse|Machine|Name|Cpus|Memory) = (?:"[^"\\]{0,200}"|-?[\d.]{1,20})'
+    r"(?:ClusterId|ProcId|GlobalJobId|JobBatchName|AccountingGroup|RequestCpus"
+    r"|RequestMemory|RemoteHost|JobStartDate|JobUniverse|Machine|Name|Cpus|Memory)"
+    r' = (?:"[^"\\]{0,200}"|-?[\d.]{1,20})'
 )
+
+#: Variables that name a file with a line per core or host, which begins with the host.
+_HOST_FILES: Final = ("PBS_NODEFILE", "PE_HOSTFILE", "OAR_NODEFILE")
+
+_HOST: Final = re.compile(r"(?m)^[\w.-]{1,255}(?=\s|$)")
 
 #: The only file beside a pod's secrets that is read.
 _NAMESPACE: Final = "var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -318,10 +328,15 @@ def files(environ: Mapping[str, str], root: Path) -> list[dict[str, str]]:
                     read(f"{folder}/{name}")
     if environ.get("KUBERNETES_SERVICE_HOST"):
         read(f"/{_NAMESPACE}")
+    recorded = variables(environ)
     for name in ("_CONDOR_JOB_AD", "_CONDOR_MACHINE_AD"):
-        if environ.get("_CONDOR_JOB_AD") and (path := environ.get(name)):
+        if path := recorded.get(name):
             lines = (line.strip() for line in (_read(Path(path)) or "").splitlines())
             texts[path] = "\n".join(line for line in lines if _AD_LINE.fullmatch(line))
+    for name in _HOST_FILES:
+        if path := recorded.get(name):
+            hosts = dict.fromkeys(_HOST.findall(_read(Path(path)) or ""))
+            texts[path] = "\n".join(hosts)[:MAX_VARIABLE_LENGTH]
     return [{"path": path, "text": text} for path, text in texts.items() if text]
 
 

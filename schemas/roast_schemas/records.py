@@ -136,9 +136,9 @@ class Environment(Record, total=False):
     ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores,
     usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of
     batch systems), ``files`` (a list of path and text: CPU model, limits of control groups,
-    ads of HTCondor, namespace of a pod), ``plugins`` of a worker, and in ``configuration``,
-    ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead
-    of variables and files.
+    ads of HTCondor, hosts of a job, namespace of a pod), ``plugins`` of a worker, and in
+    ``configuration``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had
+    ``jobs`` instead of variables and files.
 
     A sheet is recorded once for all processes that refer to it; its name is a digest of its
     content. A sheet of section ``configuration`` has the options of Dask's configuration

@@ -356,7 +356,9 @@ def _versions(recording: Recording) -> list[Row]:
 
 
 def _jobs(recording: Recording) -> list[Row]:
-    alike = ("process", "system", "queue", "cores", "memory_limit_bytes")
+    alike = (
+        "process", "system", "queue", "account", "qos", "cores", "memory_limit_bytes",
+    )  # fmt: skip
     rows = [
         dict(zip(alike, kind, strict=True))
         | {
@@ -493,7 +495,8 @@ TABLES = {
     "options": Expected("name value default_value process processes", _options, 200),
     "versions": Expected("package version process processes", _versions, 200),
     "jobs": Expected(
-        "process system queue cores? memory_limit_bytes? processes jobs nodes first_job",
+        "process system queue account qos cores? memory_limit_bytes? processes jobs nodes "
+        "first_job",
         _jobs,
         200,
     ),

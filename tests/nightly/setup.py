@@ -34,6 +34,7 @@ JOB = {
     "system": "system", "job_id": "job_id", "queue": "queue", "node": "node", "cores": "cores",
     "memory_limit_bytes": "memory_bytes", "array_id": "array_id", "array_index": "array_index",
     "name": "name", "cluster": "cluster", "namespace": "namespace", "slot": "slot",
+    "account": "account", "qos": "qos", "node_list": "node_list",
     "nodes": "nodes", "start_t": "start_t", "end_t": "end_t",
 }  # fmt: skip
 

@@ -225,6 +225,16 @@ def test_only_listed_lines_of_an_ad_are_recorded(tmp_path):
     assert environment.files({"_CONDOR_JOB_AD": str(ad)}, tmp_path) == []
 
 
+def test_only_hosts_of_a_file_of_nodes_are_recorded(tmp_path):
+    nodes = tmp_path / "pe_hostfile"
+    nodes.write_text("n1.site 8 all.q@n1 <NULL>\n" * 9 + "n2\nn1.site 1\n$(canary)\nn3")
+
+    [file] = environment.files({"SGE_ROOT": "/sge", "PE_HOSTFILE": str(nodes)}, tmp_path)
+
+    assert file == {"path": str(nodes), "text": "n1.site\nn2\nn3"}
+    assert environment.files({"PE_HOSTFILE": str(nodes)}, tmp_path) == []  # no job
+
+
 # --- packages ------------------------------------------------------------------------------
 
 

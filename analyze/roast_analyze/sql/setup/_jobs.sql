@@ -1,4 +1,4 @@
--- Needs: _job_ad, _job_bytes, _job_integer, _job_text, _processes
+-- Needs: _job_ad, _job_bytes, _job_hosts, _job_integer, _job_text, _processes
 -- Jobs of batch systems, from the environment variables and files of the processes in them.
 -- `place` orders the systems of one process.
 CREATE VIEW _jobs AS
@@ -24,6 +24,10 @@ slurm AS (
         _job_text(v, ['SLURM_ARRAY_TASK_ID']) AS array_index,
         _job_text(v, ['SLURM_JOB_NAME']) AS name,
         _job_text(v, ['SLURM_JOB_PARTITION']) AS queue,
+        _job_text(v, ['SLURM_JOB_ACCOUNT']) AS account,
+        _job_text(v, ['SLURM_JOB_QOS']) AS qos,
+        -- Shortened: n[01-12,20].
+        trim(coalesce(v ->> 'SLURM_JOB_NODELIST', v ->> 'SLURM_NODELIST')) AS node_list,
         _job_text(v, ['SLURM_CLUSTER_NAME']) AS cluster,
         _job_text(v, ['SLURMD_NODENAME']) AS node,
         _job_text(v, ['SLURM_PROCID']) AS slot,
@@ -64,6 +68,7 @@ htcondor AS (
             WHEN '12' THEN 'local'
             WHEN '13' THEN 'vm'
         END AS queue,
+        _job_ad(job, 'AccountingGroup') AS account,
         nullif(split_part(_job_ad(job, 'GlobalJobId'), '#', 1), '') AS cluster,
         -- slot1_7@host
         coalesce(_job_ad(machine, 'Name'), _job_ad(job, 'RemoteHost'), '') AS slot_name,
@@ -91,6 +96,8 @@ pbs AS (
         _job_text(v, ['PBS_ARRAY_INDEX', 'PBS_ARRAYID']) AS array_index,
         _job_text(v, ['PBS_JOBNAME']) AS name,
         _job_text(v, ['PBS_QUEUE']) AS queue,
+        _job_text(v, ['PBS_ACCOUNT']) AS account,
+        _job_hosts(files, v ->> 'PBS_NODEFILE') AS node_list,
         _job_text(v, ['PBS_SERVER']) AS cluster,
         _job_text(v, ['PBS_NODENAME', 'HOSTNAME']) AS node,
         _job_text(v, ['PBS_NODENUM', 'PBS_VNODENUM']) AS slot,
@@ -111,6 +118,8 @@ lsf AS (
         nullif(_job_text(v, ['LSB_JOBINDEX']), '0') AS array_index,
         _job_text(v, ['LSB_JOBNAME']) AS name,
         _job_text(v, ['LSB_QUEUE']) AS queue,
+        _job_text(v, ['LSB_PROJECT_NAME']) AS account,
+        nullif(array_to_string(list_sort(list_distinct(hosts)), ','), '') AS node_list,
         _job_text(v, ['LSF_CLUSTER_NAME']) AS cluster,
         coalesce(left(hosts[1], 200), _job_text(v, ['HOSTNAME'])) AS node,
         nullif(len(list_distinct(hosts)), 0) AS nodes,
@@ -131,6 +140,7 @@ sge AS (
         nullif(_job_text(v, ['SGE_TASK_ID']), 'undefined') AS array_index,
         _job_text(v, ['JOB_NAME']) AS name,
         _job_text(v, ['QUEUE']) AS queue,
+        _job_hosts(files, v ->> 'PE_HOSTFILE') AS node_list,
         _job_text(v, ['SGE_CLUSTER_NAME']) AS cluster,
         _job_text(v, ['HOSTNAME']) AS node,
         _job_integer(v, ['NHOSTS']) AS nodes,
@@ -146,6 +156,8 @@ oar AS (
         _job_text(v, ['OAR_JOB_ID']) AS job_id,
         _job_text(v, ['OAR_ARRAY_INDEX']) AS array_index,
         _job_text(v, ['OAR_JOB_NAME']) AS name,
+        _job_text(v, ['OAR_PROJECT_NAME']) AS account,
+        _job_hosts(files, v ->> 'OAR_NODEFILE') AS node_list,
         _job_text(v, ['HOSTNAME']) AS node
     FROM processes
     WHERE v ->> 'OAR_JOB_ID' <> ''

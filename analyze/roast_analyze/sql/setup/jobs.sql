@@ -6,6 +6,8 @@ SELECT
     "system",
     job_id,
     queue,
+    account,
+    qos,
     node,
     cores,
     memory_bytes AS memory_limit_bytes,
@@ -16,6 +18,7 @@ SELECT
     namespace,
     slot,
     nodes,
+    node_list,
     start_t,
     end_t,
     host,
@@ -30,6 +33,8 @@ COMMENT ON COLUMN jobs.worker IS 'Address of the worker; null for other processe
 COMMENT ON COLUMN jobs."system" IS 'SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.';
 COMMENT ON COLUMN jobs.job_id IS 'Identity of the job; for Kubernetes, the name of the pod.';
 COMMENT ON COLUMN jobs.queue IS 'Queue or partition; for HTCondor, the universe.';
+COMMENT ON COLUMN jobs.account IS 'Account that is charged: project of LSF and OAR, accounting group of HTCondor.';
+COMMENT ON COLUMN jobs.qos IS 'Quality of service. Only SLURM reports it to a job.';
 COMMENT ON COLUMN jobs.node IS 'Name of the node in the batch system.';
 COMMENT ON COLUMN jobs.cores IS 'Cores of the node allocated to the job, per process of the job.';
 COMMENT ON COLUMN jobs.memory_limit_bytes IS 'Memory of the node allocated to the job.';
@@ -40,6 +45,7 @@ COMMENT ON COLUMN jobs.cluster IS 'Name of the cluster or of the submitting mach
 COMMENT ON COLUMN jobs.namespace IS 'Namespace of the pod.';
 COMMENT ON COLUMN jobs.slot IS 'Slot of the node, or index of the process in the job.';
 COMMENT ON COLUMN jobs.nodes IS 'Number of nodes of the job.';
+COMMENT ON COLUMN jobs.node_list IS 'Nodes of the job, separated by commas; SLURM shortens them, as in n[01-12]. At most 10,000 characters. Null for HTCondor and Kubernetes.';
 COMMENT ON COLUMN jobs.start_t IS 'Start of the job, in seconds since the epoch.';
 COMMENT ON COLUMN jobs.end_t IS 'End of the allocated time, in seconds since the epoch.';
 COMMENT ON COLUMN jobs.host IS 'Host name of the operating system.';

@@ -5,7 +5,8 @@ SLURM = {
     "SLURM_JOB_ID": "77", "SLURM_JOB_PARTITION": "cms", "SLURMD_NODENAME": "n01",
     "SLURM_CPUS_PER_TASK": "8", "SLURM_MEM_PER_NODE": "16000", "SLURM_JOB_NAME": "dask-worker",
     "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_JOB_ID": "70", "SLURM_CLUSTER_NAME": "big",
-    "SLURM_JOB_NUM_NODES": "1", "SLURM_PROCID": "0",
+    "SLURM_JOB_NUM_NODES": "1", "SLURM_PROCID": "0", "SLURM_JOB_ACCOUNT": "hep",
+    "SLURM_JOB_QOS": "normal", "SLURM_JOB_NODELIST": "n[01-12]",
     "SLURM_JOB_START_TIME": "1700000000", "SLURM_JOB_END_TIME": "1700003600",
 }
 CONDOR = {"_CONDOR_JOB_AD": "/x/job.ad", "_CONDOR_MACHINE_AD": "/x/machine.ad"}
@@ -22,7 +23,8 @@ JOBS = [
         {
             "system": "SLURM", "job_id": "77", "queue": "cms", "node": "n01", "cores": 8,
             "memory_limit_bytes": 16_000 * 2**20, "name": "dask-worker", "array_index": "3",
-            "array_id": "70", "cluster": "big", "nodes": 1, "slot": "0",
+            "array_id": "70", "cluster": "big", "nodes": 1, "slot": "0", "account": "hep",
+            "qos": "normal", "node_list": "n[01-12]",
             "start_t": 1_700_000_000, "end_t": 1_700_003_600,
         },
     ),
@@ -46,10 +48,12 @@ JOBS = [
     ),
     (
         {**CONDOR, "_CONDOR_SLOT": "slot9"},
-        {"/x/job.ad": JOB_AD + '\nRemoteHost = "slot2@wn4"\nJobBatchName = "b"'},
+        {"/x/job.ad": JOB_AD + '\nRemoteHost = "slot2@wn4"\nJobBatchName = "b"'
+                               '\nAccountingGroup = "cms.me"'},
         {
             "system": "HTCondor", "job_id": "123.4", "queue": "vanilla", "node": "wn4",
             "slot": "slot9", "cluster": "schedd.site", "cores": 2, "name": "b",
+            "account": "cms.me",
             "memory_limit_bytes": 4000 * 2**20, "start_t": 1_700_000_001,
         },
     ),
@@ -58,33 +62,47 @@ JOBS = [
         {
             "PBS_JOBID": "9.server", "PBS_QUEUE": "workq", "PBS_JOBNAME": "w", "NCPUS": "16",
             "HOSTNAME": "n2", "PBS_ARRAYID": "5", "PBS_NODENUM": "0", "PBS_RESC_MEM": "1.5gb",
-        }, {},
+            "PBS_ACCOUNT": "hep", "PBS_NODEFILE": "/x/9.server",
+        },
+        {"/x/9.server": "n2\nn1"},
         {
             "system": "PBS", "job_id": "9.server", "queue": "workq", "name": "w", "cores": 16,
-            "node": "n2", "array_index": "5", "slot": "0",
+            "node": "n2", "array_index": "5", "slot": "0", "account": "hep",
+            "node_list": "n2,n1",
             "memory_limit_bytes": 3 * 2**29,
         },
     ),
     (
         {
-            "LSB_JOBID": "5", "LSB_QUEUE": "normal", "LSB_HOSTS": "a a b b",
+            "LSB_JOBID": "5", "LSB_QUEUE": "normal", "LSB_HOSTS": "b b a a",
+            "LSB_PROJECT_NAME": "hep",
             "LSB_JOBINDEX": "0", "LSB_CGROUP_MEM_LIMIT": "4 GB",
         }, {},
         {
-            "system": "LSF", "job_id": "5", "queue": "normal", "node": "a", "nodes": 2,
-            "cores": 4, "memory_limit_bytes": 4 * 2**30,
+            "system": "LSF", "job_id": "5", "queue": "normal", "node": "b", "nodes": 2,
+            "account": "hep", "node_list": "a,b", "cores": 4, "memory_limit_bytes": 4 * 2**30,
         },
     ),
     (
         {
             "SGE_ROOT": "/sge", "JOB_ID": "11", "QUEUE": "all.q", "NSLOTS": "2",
-            "SGE_TASK_ID": "undefined", "NHOSTS": "1",
-        }, {},
-        {"system": "SGE", "job_id": "11", "queue": "all.q", "cores": 2, "nodes": 1},
+            "SGE_TASK_ID": "undefined", "NHOSTS": "1", "PE_HOSTFILE": "/x/pe_hostfile",
+        },
+        {"/x/pe_hostfile": "h1"},
+        {
+            "system": "SGE", "job_id": "11", "queue": "all.q", "cores": 2, "nodes": 1,
+            "node_list": "h1",
+        },
     ),
     (
-        {"OAR_JOB_ID": "4", "OAR_ARRAY_INDEX": "2", "OAR_JOB_NAME": "o", "HOSTNAME": "h"}, {},
-        {"system": "OAR", "job_id": "4", "array_index": "2", "name": "o", "node": "h"},
+        {
+            "OAR_JOB_ID": "4", "OAR_ARRAY_INDEX": "2", "OAR_JOB_NAME": "o", "HOSTNAME": "h",
+            "OAR_PROJECT_NAME": "hep",
+        }, {},
+        {
+            "system": "OAR", "job_id": "4", "array_index": "2", "name": "o", "node": "h",
+            "account": "hep",
+        },
     ),
     (
         {

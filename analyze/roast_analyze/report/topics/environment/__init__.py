@@ -44,10 +44,11 @@ _VERSIONS_QUERY: Final = (
 )
 #: Hundreds of workers are alike, so jobs and machines are grouped.
 _JOBS_QUERY: Final = (
-    'SELECT process, "system", queue, cores, memory_limit_bytes, count(*) AS processes, '
+    'SELECT process, "system", queue, account, qos, cores, memory_limit_bytes, '
+    "count(*) AS processes, "
     "count(DISTINCT job_id) AS jobs, count(DISTINCT coalesce(node, host)) AS nodes, "
     "min(job_id) AS first_job, max(job_id) AS last_job FROM jobs "
-    'GROUP BY process, "system", queue, cores, memory_limit_bytes'
+    'GROUP BY process, "system", queue, account, qos, cores, memory_limit_bytes'
 )
 _MACHINES_QUERY: Final = (
     "SELECT process, cpu_model, cores, usable_cores, cgroup_cores, memory_bytes, "
@@ -228,6 +229,8 @@ _JOBS: Final = (
     Field("process", "process"),
     Field("system", "batch system"),
     Field("queue", "queue"),
+    Field("account", "account"),
+    Field("qos", "QOS"),
     Field("cores", "cores", "count", optional=True),
     Field("memory_limit_bytes", "memory", "bytes", optional=True),
     Field("processes", "processes", "count", help="Processes in jobs of this kind."),

@@ -28,7 +28,9 @@ class Flamegraph:
     ----------
     stacks : polars.DataFrame
         One row per stack: stack, samples, seconds, ambiguous_samples, counted_samples,
-        frames, lines, start_t, interval_seconds, as in the view ``profile_stacks``.
+        frames, lines, start_t, interval_seconds, as in the view ``profile_stacks``;
+        folded_stack and folded_frames, the same without functions of the recorder (see
+        ``sql/profiles/_fold_recorder.sql``).
     baseline : polars.DataFrame, optional
         Stacks to compare with.
     """
@@ -49,10 +51,13 @@ class Flamegraph:
 
     @cached_property
     def nodes(self) -> pl.DataFrame:
-        """Tree of the stacks: see :func:`roast_analyze.algorithms.profiles.flame_nodes`."""
+        """Tree of the folded stacks.
+
+        See :func:`roast_analyze.algorithms.profiles.flame_nodes`.
+        """
         from roast_analyze.algorithms.profiles import flame_nodes
 
-        return flame_nodes(self.stacks)
+        return flame_nodes(self._folded)
 
     def difference(self, by: Literal["stack", "function"] = "function") -> pl.DataFrame:
         """Compare with the baseline; the largest increase comes first.
@@ -68,7 +73,7 @@ class Flamegraph:
 
         if self.baseline is None:
             raise TraceError("there is no baseline: call flamegraph(baseline=another)")
-        return difference(self.stacks, self.baseline, by=by)
+        return difference(self._folded, Flamegraph(self.baseline)._folded, by=by)
 
     def counted(self) -> pl.DataFrame:
         """Count the samples as Dask does.
@@ -78,6 +83,14 @@ class Flamegraph:
         from roast_analyze.algorithms.profiles import counted
 
         return counted(self.stacks)
+
+    @property
+    def _folded(self) -> pl.DataFrame:
+        import polars as pl
+
+        # Stacks without samples are only counted as Dask does.
+        sampled = self.stacks.filter(pl.col("samples") + pl.col("ambiguous_samples") > 0)
+        return sampled.with_columns(stack="folded_stack", frames="folded_frames")
 
 
 def stacks_of(
@@ -96,7 +109,9 @@ def stacks_of(
     of_workers = "true" if scope.scheduler or profiler != "dask" else "worker IS NOT NULL"
     # Only column names are inserted into the text.
     query = (
-        "SELECT stack, sum(samples)::BIGINT AS samples, "  # noqa: S608
+        "SELECT *, _folded_stack(stack, frames) AS folded_stack, "  # noqa: S608
+        "_folded_frames(frames) AS folded_frames FROM ("
+        "SELECT stack, sum(samples)::BIGINT AS samples, "
         "sum(seconds) AS seconds, "
         "sum(ambiguous_samples)::BIGINT AS ambiguous_samples, "
         "sum(counted_samples)::BIGINT AS counted_samples, any_value(frames) AS frames, "
@@ -104,7 +119,7 @@ def stacks_of(
         "any_value(interval_seconds) AS interval_seconds "
         f"FROM profile_stacks WHERE profiler = $profiler AND {of_workers} "
         f"AND {part.sql} "
-        "GROUP BY stack ORDER BY seconds DESC, stack"
+        "GROUP BY stack) ORDER BY seconds DESC, stack"
     )
     frame: pl.DataFrame = trace.sql(query, {**part.parameters, "profiler": profiler}).pl()
     return frame

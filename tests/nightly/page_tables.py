@@ -253,7 +253,9 @@ def _functions(recording: Recording) -> list[Row]:
     stacks = [row for row in profiles.profile_stacks(recording) if row["profiler"] == "dask"]
     is_worker = any(row["worker"] is not None for row in stacks)
     sampled = [
-        row | {"samples": row["samples"] + row["ambiguous_samples"]}
+        row
+        | {"samples": row["samples"] + row["ambiguous_samples"]}
+        | {"stack": _without_recorder(row)}
         for row in stacks
         if (row["worker"] is not None) == is_worker
     ]
@@ -283,6 +285,24 @@ def _functions(recording: Recording) -> list[Row]:
         for row in rows
     ]
     return in_order(alike, "-self", "-total", "function")
+
+
+def _without_recorder(row: Row) -> list[str]:
+    """Return a stack without functions of the recorder, whose self time has one name."""
+    kept = [
+        label
+        for label, frame in zip(row["stack"], row["frames"], strict=True)
+        if not _is_recorder(frame)
+    ]
+    innermost = row["frames"][-1:]
+    return [*kept, "(roast recorder)"] if any(map(_is_recorder, innermost)) else kept
+
+
+def _is_recorder(frame: dict) -> bool:
+    folders = (frame["filename"] or "").replace("\\", "/").split("/")[:-1]
+    if "roast_recorder" not in folders:
+        return False
+    return folders[folders.index("roast_recorder") :][1:2] != ["demo"]
 
 
 def _failures(recording: Recording) -> list[Row]:

@@ -2,7 +2,8 @@
 
 A line is a stack and its number of samples: functions separated by ``;``, the outermost
 first, then a space and the number. Samples of all workers are added up. The scheduler is
-included only on request, because its event loop is sampled continuously.
+included only on request, because its event loop is sampled continuously. Functions of the
+recorder are folded (see ``sql/profiles/_fold_recorder.sql``).
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
 # A sample for which Dask does not report which of several functions was running counts for
 # the stack of their caller.
 _STACKS: Final = """
-SELECT frames, sum(coalesce(samples, 0) + coalesce(ambiguous_samples, 0))::BIGINT AS total
-FROM profile_stacks
-WHERE profiler = 'dask' AND (worker IS NOT NULL OR $of_scheduler) AND {condition}
-GROUP BY frames
+SELECT _folded_frames(frames) AS frames, sum(samples)::BIGINT AS total
+FROM (
+    SELECT frames, sum(coalesce(samples, 0) + coalesce(ambiguous_samples, 0)) AS samples
+    FROM profile_stacks
+    WHERE profiler = 'dask' AND (worker IS NOT NULL OR $of_scheduler) AND {condition}
+    GROUP BY frames
+)
+GROUP BY ALL
 HAVING total > 0
-ORDER BY frames
+ORDER BY ALL
 """
 
 

@@ -2,7 +2,8 @@
 
 The format is speedscope's own for sampled profiles; the file names its schema. A sample is
 one stack in one cycle of Dask's profiler. Its weight is the time in seconds, or the number
-of samples if the sampling interval is unknown.
+of samples if the sampling interval is unknown. Functions of the recorder are folded (see
+``sql/profiles/_fold_recorder.sql``).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FROM (
 WHERE counted > 0
 """
 _STACKS: Final = f"""
-SELECT worker, frames, counted, seconds {_SELECTED}
+SELECT worker, _folded_frames(frames) AS frames, counted, seconds {_SELECTED}
 ORDER BY worker NULLS LAST, start_t, stop_t, prefix, stack
 """
 _HAS_SECONDS: Final = f"SELECT coalesce(bool_and(seconds IS NOT NULL), true) AS all {_SELECTED}"

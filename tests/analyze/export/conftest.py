@@ -14,7 +14,8 @@ from roast_analyze.export.scope import find_scope
 def profile():
     """A profile of one stack, with the samples of its innermost function by slice.
 
-    Dask counts a sample in all functions but the innermost one; the scheduler in all.
+    Dask counts a sample in all functions but the innermost one; the scheduler in all. The
+    functions ``recorder`` are those of roast.
     """
 
     def profile(
@@ -23,13 +24,18 @@ def profile():
         functions: tuple[str, ...] = ("outer", "inner"),
         counts: tuple[int, ...] = (3,),
         start_t: float = 1.0,
+        recorder: tuple[str, ...] = (),
         **fields,
     ) -> dict:
         nodes = list(range(len(functions) + 1))
         lines = range(10, 10 + len(functions))
         tree = {
             "frames": [
-                {"name": name, "filename": "/lib/code.py", "line_number": line}
+                {
+                    "name": name,
+                    "filename": f"/lib/{'roast_recorder/' * (name in recorder)}code.py",
+                    "line_number": line,
+                }
                 for name, line in zip(functions, lines, strict=True)
             ],
             "parents": [None, *nodes[:-1]],

@@ -34,6 +34,18 @@ def test_stacks_of_all_workers_are_added_up(folded, open_trace, profile):
     assert folded(trace, start=50) == {}
 
 
+def test_functions_of_the_recorder_are_folded(folded, open_trace, profile):
+    wrappers = {"recorder": ("timed", "measured")}
+    trace = open_trace(
+        profile(functions=("main", "timed", "read"), **wrappers),
+        profile(functions=("main", "measured", "read"), **wrappers),
+        profile(functions=("main", "timed", "measured"), **wrappers),
+    )
+
+    main, read = "main (/lib/code.py:10)", "read (/lib/code.py:12)"
+    assert folded(trace) == {(main, read): 6, (main, "(roast recorder)"): 3}
+
+
 def test_separators_in_names_are_replaced(folded, open_trace, profile):
     trace = open_trace(profile(functions=("a;b\nc 7", "\x00\u2028 9", "z" * 50_000)))
 

@@ -74,6 +74,18 @@ def test_ambiguous_samples_count_for_the_caller(speedscope, open_trace, profile)
     assert found == {("m", "f"): 0.01, ("m", "?"): 0.01, ("m",): 0.07}
 
 
+def test_functions_of_the_recorder_are_folded(speedscope, open_trace, profile):
+    wrappers = {"recorder": ("timed", "measured")}
+    file = speedscope(
+        open_trace(
+            profile(functions=("main", "timed", "read"), **wrappers),
+            profile(functions=("main", "timed", "measured"), start_t=2.0, **wrappers),
+        )
+    )
+
+    assert stacks(file) == [(["main", "read"], 0.03), (["main", "(roast recorder)"], 0.03)]
+
+
 def test_without_an_interval_samples_are_counted(speedscope, open_trace, profile):
     file = speedscope(open_trace(profile(interval_seconds=None, counts=(4,))))
 

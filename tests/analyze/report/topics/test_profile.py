@@ -27,7 +27,7 @@ def built(stacks):
     """The flame graph of pairs of frames and parts."""
     frames, parts = zip(*stacks, strict=True)
     table = pl.DataFrame({"frames": pl.Series(frames, dtype=FRAMES), "parts": parts})
-    profiles = Profiles(0.0, 1.0, 10, table, functions=None, sections=None)
+    profiles = Profiles(0.0, 1.0, 10, table, 0, functions=None, sections=None)
     return flame_graph.build(profiles, start_t=0.0, names={}, command="")
 
 
@@ -213,6 +213,42 @@ def test_the_section(opened, worker):
     assert [name for name, *_ in trace.sql(table.query).fetchall()] == [
         row[0].text for row in table.rows
     ]
+
+
+def test_functions_of_the_recorder_are_left_out(section, unpack):
+    recorder, demo = "/env/roast_recorder/coffea/hooks.py", "/env/roast_recorder/demo/dijet.py"
+    wrapped = [
+        frame("call", "executor.py"),
+        frame("measured", recorder),
+        frame("read", recorder),
+    ]
+
+    built = section(
+        "inside",
+        profile([*wrapped, frame("process", demo)], [30]),
+        profile(wrapped, [2]),
+        profile([frame("call", "executor.py")], [1]),
+    )
+
+    text = built.sentences[0].replace("\N{NO-BREAK SPACE}", " ")
+    assert text.startswith("Dask's profilers took 33 samples.")
+    assert text.endswith(
+        "Functions of roast's recorder were in the stacks of 32 samples. They are left out, "
+        "and what they call follows their caller; their self time is that of (roast recorder)."
+    )
+    assert [[cell.text for cell in row][::5] for row in built.tables[0].rows] == [
+        [f"process ({demo}:1)", "30"],
+        ["(roast recorder)", "2"],
+        ["call (executor.py:1)", "33"],
+    ]
+    flame = unpack(built.flame.embedded)
+    kinds = dict(zip(flame["names"][3:], flame["kinds"][3:], strict=True))
+    assert kinds == {
+        "call": flame_graph.OWN,
+        "process": flame_graph.OWN,
+        "(roast recorder)": flame_graph.LIBRARY,
+    }
+    assert "roast_recorder/coffea" not in str(flame)
 
 
 def test_samples_of_the_scheduler_alone_and_rare_functions(section, monkeypatch):

@@ -217,6 +217,22 @@ def test_counted_samples_name_the_line_first_seen(open_trace):
     ]
 
 
+def test_flame_graphs_leave_out_the_recorder(open_trace):
+    outline = {"f": {"(wrap)": {"a": {}, "(measure)": {}}}}
+    tree = as_tree(outline, {"root": 9, "f": 9, "(wrap)": 9, "a": 0, "(measure)": 0})
+    tree["slices"][0]["innermost"] = [0, 0, 0, 7, 2]
+    for function in tree["frames"]:
+        if function["name"].startswith("("):
+            function["filename"] = "C:\\roast_recorder\\hooks.py"
+    graph = open_trace(profile(tree)).flamegraph()
+
+    assert graph.nodes.select("depth", "name", "self_samples", "total_samples").rows() == [
+        (0, None, 0, 9), (1, "f", 0, 9), (2, "a", 7, 7), (2, "(roast recorder)", 2, 2),
+    ]  # fmt: skip
+    # Dask's counts contain all functions.
+    assert graph.counted()["stack"].list.len().to_list() == [3]
+
+
 @pytest.mark.timeout(60)
 def test_depth_of_stacks_is_bounded(rows):
     n = 5000

@@ -76,6 +76,13 @@ def _sentence(found: Profiles, flame: Flame) -> str:
             f" {shortened(visible(top['function']), 60)} has the highest self time, "
             f"{q.share(top['self_share'])} of the total."
         )
+    if found.folded_samples:
+        samples = q.counted(found.folded_samples, "sample")
+        text += (
+            f" Functions of roast's recorder were in the stacks of {samples}. They are left "
+            "out, and what they call follows their caller; their self time is that of (roast "
+            "recorder)."
+        )
     if flame.ambiguous:
         samples = q.counted(flame.ambiguous, "sample is", "samples are")
         text += (

@@ -21,7 +21,8 @@ FUNCTION_ROWS: Final = 200
 SECTION_ROWS: Final = 100
 #: Samples of workers; without any, those of the scheduler.
 _FUNCTIONS: Final = (
-    "WITH sampled AS (SELECT stack, seconds, samples + ambiguous_samples AS samples "
+    "WITH sampled AS (SELECT _folded_stack(stack, frames) AS stack, seconds, "
+    "samples + ambiguous_samples AS samples "
     "FROM profile_stacks WHERE profiler = 'dask' AND samples + ambiguous_samples > 0 "
     "AND (worker IS NULL) = (NOT EXISTS (FROM profile_stacks WHERE profiler = 'dask' "
     "AND worker IS NOT NULL))), "
@@ -45,13 +46,16 @@ _TIME_RANGE: Final = (
 )
 #: Two hashes of 64 bits identify a stack: comparing lists of structs would double the time.
 _STACKS: Final = (
+    "SELECT _folded_frames(frames) AS frames, _folded_stack(stack, frames) AS stack, "
+    "len(list_filter(frames, lambda frame: _is_recorder(frame))) > 0 AS is_folded, "
+    "parts FROM ("
     "SELECT any_value(frames) AS frames, any_value(stack) AS stack, "
     "list(struct_pack(log, worker, prefix, interval_seconds, "
     "bucket := greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), "
     "$buckets - 1), 0)"
     "::INT, samples := samples::BIGINT, ambiguous := ambiguous_samples::BIGINT)) AS parts "
     "FROM profile_stacks WHERE samples + ambiguous_samples > 0 "
-    "GROUP BY hash(frames), hash(stack)"
+    "GROUP BY hash(frames), hash(stack))"
 )
 _COUNTS: Final = ("samples", "ambiguous")
 #: Rounded, because the order of additions changes the last bits of a sum.
@@ -66,12 +70,15 @@ class Profiles:
     start_t: float
     bucket_seconds: float
     buckets: int
-    #: One row per distinct stack: ``frames``, a list of structs of name, filename and
-    #: line_number, the outermost first; ``stack``, the same as text; ``parts``, a list of
-    #: structs of log, worker, prefix, interval_seconds, bucket, samples and ambiguous
-    #: (samples in one of several functions that the last one calls). Rows with a log were
-    #: measured by Yappi and have no time; all others are samples of Dask's profilers.
+    #: One row per distinct stack, then folded (see ``sql/profiles/_fold_recorder.sql``):
+    #: ``frames``, a list of structs of name, filename and line_number, the outermost first;
+    #: ``stack``, the same as text; ``parts``, a list of structs of log, worker, prefix,
+    #: interval_seconds, bucket, samples and ambiguous (samples in one of several functions
+    #: that the last one calls). Rows with a log were measured by Yappi and have no time; all
+    #: others are samples of Dask's profilers.
     stacks: pl.DataFrame
+    #: Samples of Dask's profilers in whose stacks functions of the recorder were folded.
+    folded_samples: int
     #: Functions by self time.
     functions: Listing
     #: Totals of named sections.
@@ -103,15 +110,18 @@ def query(trace: Session) -> Profiles:
         .group_by(pl.exclude(_COUNTS), maintain_order=True)
         .agg(pl.col(_COUNTS).sum())
     )
+    folded = stacks.filter("is_folded").select(pl.col("parts").explode()).unnest("parts")
+    folded = folded.filter(pl.col("log").is_null()).select(_COUNTS)
     return Profiles(
         start_t=start_t,
         bucket_seconds=span / buckets,
         buckets=buckets,
-        stacks=stacks.with_columns(
+        stacks=stacks.drop("is_folded").with_columns(
             parts.group_by("place", maintain_order=True)
             .agg(pl.struct(pl.exclude("place")).alias("parts"))
             .sort("place")["parts"]
         ),
+        folded_samples=int(folded.sum().sum_horizontal().item()),
         functions=_functions(stacks["stack"], parts),
         sections=list_view(
             trace, "section_totals", "seconds DESC NULLS LAST, dataset, name", SECTION_ROWS

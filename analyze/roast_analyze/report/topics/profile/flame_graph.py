@@ -59,7 +59,6 @@ _DASK: Final = re.compile(
 _LIBRARY: Final = re.compile(
     r"(^|[/\\])(site-packages|dist-packages)[/\\]|(^|[/\\])lib(64)?[/\\]python\d"
     r"|[/\\]Lib[/\\]|^<(frozen|__array_function__|attrs generated)"
-    r"|(^|[/\\])roast_recorder[/\\]"
 )
 
 
@@ -146,7 +145,8 @@ def build(
         samples=seen.total(),
         ambiguous=seen[_SEVERAL_FRAME],
         rare=seen[_RARE_FRAME],
-        query="SELECT * FROM profile_stacks",
+        query="SELECT * REPLACE (_folded_stack(stack, frames) AS stack, "
+        "_folded_frames(frames) AS frames) FROM profile_stacks",
         command=command,
     )
 
@@ -308,10 +308,12 @@ def _functions(tree: FlameTree) -> dict[str, Any]:
     names, lines, kinds, of_files = [], [], [], []
     for frame in used:
         name, filename, line = tree.frames[frame]
+        # A function without a file, such as "(roast recorder)", is not the user's.
+        kind = LIBRARY if filename is None else library_kind(filename)
         filename = "?" if filename is None else filename
         names.append(one_line("?" if name is None else name, NAME_CHARACTERS))
         lines.append(line or 0)
-        kinds.append(special[frame] if frame in special else library_kind(filename))
+        kinds.append(special.get(frame, kind))
         shown = one_line(filename, FILE_CHARACTERS)
         of_files.append(files.setdefault(shown, len(files)))
     return {

@@ -1,153 +1,148 @@
-"""Measure how many mutants of product code a test suite kills.
+"""Run the tests against mutants of the product, and report how many they kill.
 
-    python -m coverage run --branch --context … -m pytest …     # contexts: test functions
-    python benchmarks/mutation.py --coverage .coverage --durations durations.json
+    python benchmarks/mutation.py [--ids 7 9] [--write]
 
 :data:`SAMPLE` holds 200 mutants of version 0.6 (commit 250976a), drawn with cosmic-ray's
-operators: one operator at each of 200 random positions that any operator can mutate,
-without annotations, the demo and ``TYPE_CHECKING`` blocks. Each has the path, the function,
-the lines before and after, and ``old``: whether the tests of 0.6 killed it (null: not run).
+operators: one operator at each of 200 random positions that any operator can mutate, without
+annotations, the demo and ``TYPE_CHECKING`` blocks. Most of that code has moved or changed, so
+each mutant was mapped by hand to the line that has its logic now, except those that the
+tests of 0.6 did not kill. Fields of a mutant:
 
-A mutant is applied where its line is found in the file; the file is restored afterwards.
-Tests are those whose coverage context contains the line, fastest first, within
-``--seconds``. A mutant whose line is gone is reported as such, so that it can be mapped to
-its successor by hand: change ``path`` and ``lines`` of the sample.
+id, operator
+    Number in the sample, and the operator of cosmic-ray.
+path, function, lines
+    Place, and number, text and mutated text of each line. The number decides only between
+    equal lines.
+old
+    Whether the tests of 0.6 killed it; null: not run.
+gone, invalid, equivalent
+    Why it does not count: today's code has no such line (place and lines are those of 0.6),
+    it is no valid Python, or it cannot change what the product does.
+tests, nightly
+    Tests to run, of ``make test`` and beyond it: those that kill the mutant or, if it
+    survives, all whose subject is its code.
+new, new_all
+    Whether ``tests`` killed it, and whether these or ``nightly`` did.
+
+A file is mutated only while the tests run. ``--write`` records the results in the sample.
 """
 
 import argparse
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = Path(__file__).with_name("mutants.json")
 
-#: Most tests of one mutant.
-MAX_TESTS = 80
+#: Mutants that do not count have one of these fields.
+EXCLUDED = ("gone", "invalid", "equivalent")
+
+#: Most time for the tests of one mutant.
+LIMIT_SECONDS = 900
+
+Mutant = dict[str, Any]
 
 
-def tests_by_function(durations: dict[str, float]) -> dict[tuple[str, str], list[str]]:
-    """Return the node ids of each (module, test function)."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for node in durations:
-        file, _, name = node.partition("::")
-        found[Path(file).stem, re.sub(r"\[.*", "", name)].append(node)
-    return found
-
-
-def chosen(contexts: Iterable[str], durations: dict[str, float], seconds: float) -> list[str]:
-    """Return the node ids of the tests to run, fastest first."""
-    functions = tests_by_function(durations)
-    nodes: set[str] = set()
-    for context in contexts:
-        for name in context.split("|"):
-            module, _, function = name.rpartition(".")
-            nodes.update(functions.get((module.rpartition(".")[2], function), ()))
-    picked, total = [], 0.0
-    for node in sorted(nodes, key=durations.__getitem__)[:MAX_TESTS]:
-        total += durations[node]
-        if total > seconds:
-            break
-        picked.append(node)
-    return picked
-
-
-def mutated(text: str, lines: list[list]) -> str | None:
-    """Return the text with its lines replaced; None if one is gone."""
+def mutated(text: str, lines: list[list[Any]]) -> str:
+    """Return the text with its lines replaced."""
     rows = text.split("\n")
     for number, before, after in lines:
         places = [place for place, row in enumerate(rows, 1) if row == before]
         if not places:
-            return None
+            raise ValueError(f"there is no line {before!r}: map the mutant to its successor")
         rows[min(places, key=lambda place: abs(place - number)) - 1] = after
     return "\n".join(rows)
 
 
-def is_killed(tests: list[str], seconds: float) -> bool:
-    """Run tests until one fails; a suite that hangs has noticed the mutant, too."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    process = subprocess.Popen(
-        [*command, "--timeout", "120", *tests],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+def is_killed(mutant: Mutant, tests: Iterable[str]) -> bool:
+    """Run tests on mutated code; a test that hangs has noticed the mutant, too."""
+    path = ROOT / mutant["path"]
+    original = path.read_text(encoding="utf-8")
+    arguments = ["-x", "-q", "-p", "no:cacheprovider", "--timeout", "120", *tests]
+    packages = [str(ROOT / name) for name in ("recorder", "analyze", "schemas")]
+    path.write_text(mutated(original, mutant["lines"]), encoding="utf-8")
     try:
-        return process.wait(4 * seconds + 120) != 0
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *arguments],
+            cwd=ROOT,
+            # Bytecode of a mutant could outlive it.
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(packages),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(LIMIT_SECONDS) != 0
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return True
+    finally:
+        path.write_text(original, encoding="utf-8")
+
+
+def write(mutants: list[Mutant]) -> None:
+    """Write the sample, one line per mutant."""
+    lines = ",\n".join(json.dumps(mutant, ensure_ascii=False) for mutant in mutants)
+    SAMPLE.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+def report(name: str, mutants: list[Mutant]) -> None:
+    """Print how many of some mutants are killed."""
+    for field, command in (("new", "make test"), ("new_all", "make test-all")):
+        killed = sum(mutant[field] for mutant in mutants)
+        share = killed / max(len(mutants), 1)
+        print(f"{name}: {command} kills {killed} of {len(mutants)} ({share:.1%})")
 
 
 def main() -> None:
-    import coverage
-
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--coverage", type=Path, required=True, help="data with contexts")
-    parser.add_argument(
-        "--durations", type=Path, required=True, help="JSON: node id to seconds"
-    )
-    parser.add_argument("--sample", type=Path, default=SAMPLE)
-    parser.add_argument("--seconds", type=float, default=120, help="of tests for one mutant")
     parser.add_argument("--ids", type=int, nargs="+", help="only these mutants")
+    parser.add_argument("--write", action="store_true", help="record the results")
     options = parser.parse_args()
-    data = coverage.CoverageData(str(options.coverage))
-    data.read()
-    durations = json.loads(options.durations.read_text())
-    mutants = json.loads(options.sample.read_text())
+    mutants = json.loads(SAMPLE.read_text(encoding="utf-8"))
 
-    counts: Counter[str] = Counter()
     for mutant in mutants:
-        if options.ids and mutant["id"] not in options.ids:
+        is_chosen = not options.ids or mutant["id"] in options.ids
+        if "tests" not in mutant or not is_chosen:
             continue
-        path = ROOT / mutant["path"]
-        original = path.read_text() if path.exists() else ""
-        text = mutated(original, mutant["lines"])
+        nightly = mutant.get("nightly", [])
+        for test in (*mutant["tests"], *nightly):
+            # Otherwise pytest would fail without having run a test.
+            if not (ROOT / test.partition("::")[0]).exists():
+                raise FileNotFoundError(test)
         started = time.monotonic()
-        if text is None:
-            result = "line is gone"
-        else:
-            lines = data.contexts_by_lineno(str(path))
-            rows = original.split("\n")
-            contexts = {
-                context
-                for _, before, _ in mutant["lines"]
-                for number, row in enumerate(rows, 1)
-                if row == before
-                for context in lines.get(number, ())
-            }
-            # A line that runs on import has no context: take all tests of the module.
-            tests = chosen(contexts, durations, options.seconds) or chosen(
-                {context for some in lines.values() for context in some},
-                durations,
-                options.seconds,
-            )
-            if tests:
-                path.write_text(text)
-                try:
-                    result = "killed" if is_killed(tests, options.seconds) else "survived"
-                finally:
-                    path.write_text(original)
-            else:
-                result = "not covered"
-        counts[result] += 1
-        before = {True: "killed", False: "survived", None: "not run"}[mutant["old"]]
+        before = mutant.get("new"), mutant.get("new_all")
+        new = is_killed(mutant, mutant["tests"])
+        new_all = new or (bool(nightly) and is_killed(mutant, nightly))
+        mutant.update(new=new, new_all=new_all)
+        result = "killed" if new else "killed by make test-all" if new_all else "survived"
+        changed = "" if before == (new, new_all) else ", not as recorded"
         print(
-            f"{mutant['id']:3} {result} (0.6: {before}), {time.monotonic() - started:.0f} s, "
+            f"{mutant['id']:3} {result}{changed}, {time.monotonic() - started:.0f} s, "
             f"{mutant['path']} {mutant['function']}",
             flush=True,
         )
-    print(", ".join(f"{number} {result}" for result, number in counts.most_common()))
+        if options.write:
+            write(mutants)
+    counted = [
+        mutant
+        for mutant in mutants
+        if "new" in mutant and not any(field in mutant for field in EXCLUDED)
+    ]
+    report("killed by the tests of 0.6", [mutant for mutant in counted if mutant["old"]])
+    report("not run with them", [mutant for mutant in counted if mutant["old"] is None])
 
 
 if __name__ == "__main__":

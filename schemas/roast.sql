@@ -328,7 +328,7 @@ WHERE "t" IS NOT NULL
     AND "dropped_by_kind" IS NOT NULL
     AND isfinite(t);
 
--- A fact about software, machines or set-up of the run. A fact of section ``process`` describes the scheduler, the client that records or a worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores, usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of batch systems), ``files`` (a list of path and text: CPU model, limits of control groups, ads of HTCondor, hosts of a job, namespace of a pod), ``plugins`` of a worker, and in ``configuration``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead of variables and files. A sheet is recorded once for all processes that refer to it; its name is a digest of its content. A sheet of section ``configuration`` has the options of Dask's configuration that differ from the defaults, by name; one of ``defaults`` the defaults; one of ``packages`` a list of names and versions.
+-- A fact about software, machines or set-up of the run. A fact of section ``process`` describes the scheduler, the client that records or a worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores, usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of batch systems), ``files`` (a list of path and text: CPU model, limits of control groups, ads of HTCondor, hosts of a job, namespace of a pod), ``plugins`` of a worker, and in ``configuration``, ``config_sources``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead of variables and files. A sheet is recorded once for all processes that refer to it; its name is a digest of its content. A sheet of section ``configuration`` has the options of Dask's configuration that differ from the defaults, by name; one of ``defaults`` the defaults; one of ``config_sources`` a list of the files and environment variables that set options: kind, name and the names of the options, in the order in which they apply, and options of kind ``code`` that have another value; one of ``packages`` a list of names and versions.
 CREATE OR REPLACE TABLE raw.environment (
     "t" DOUBLE,
     "section" VARCHAR,
@@ -1085,7 +1085,8 @@ WITH recorded AS (
             '{
                 "role": "VARCHAR", "pid": "BIGINT", "python": "VARCHAR",
                 "implementation": "VARCHAR", "configuration": "VARCHAR",
-                "defaults": "VARCHAR", "packages": "VARCHAR", "plugins": ["VARCHAR"],
+                "defaults": "VARCHAR", "config_sources": "VARCHAR",
+                "packages": "VARCHAR", "plugins": ["VARCHAR"],
                 "machine": {
                     "host": "VARCHAR", "system": "VARCHAR", "platform": "VARCHAR",
                     "kernel": "VARCHAR", "architecture": "VARCHAR", "cpu_model": "VARCHAR",
@@ -1391,11 +1392,12 @@ CREATE OR REPLACE MACRO _job_integer(variables, names) AS
 CREATE OR REPLACE MACRO _job_text(variables, names) AS
     left(trim([variables ->> name FOR name IN names IF trim(variables ->> name) <> ''][1]), 200);
 
--- Lists that processes share, each once: section is packages, configuration or defaults.
+-- Lists that processes share, each once: section is packages, configuration, config_sources or
+-- defaults.
 CREATE OR REPLACE VIEW _sheets AS
 SELECT trace_id, section, name, min_by(value, rowid) AS value
 FROM raw.environment
-WHERE section IN ('packages', 'configuration', 'defaults')
+WHERE section IN ('packages', 'configuration', 'config_sources', 'defaults')
 GROUP BY trace_id, section, name;
 
 -- Graphs as submitted by the recording client. A graph is matched on the scheduler by one of
@@ -2319,12 +2321,44 @@ WITH entries AS (
         WHERE section IN ('configuration', 'defaults') AND json_type(value) = 'OBJECT'
     )
 ),
+-- The last file or variable that sets an option, or code if it was changed later.
+sources AS (
+    SELECT
+        trace_id,
+        sheet,
+        option AS name,
+        max_by(source.kind, place) AS kind,
+        max_by(source.name, place) AS source_name
+    FROM (
+        SELECT trace_id, sheet, source, place, unnest(source.options) AS option
+        FROM (
+            SELECT
+                trace_id,
+                sheet,
+                unnest(entries) AS source,
+                unnest(range(len(entries))) AS place
+            FROM (
+                SELECT
+                    trace_id,
+                    name AS sheet,
+                    json_transform(
+                        value, '[{"kind": "VARCHAR", "name": "VARCHAR", "options": ["VARCHAR"]}]'
+                    ) AS entries
+                FROM _sheets
+                WHERE section = 'config_sources' AND json_type(value) = 'ARRAY'
+            )
+        )
+    )
+    GROUP BY trace_id, sheet, option
+),
 groups AS (
     SELECT
         trace_id,
         role,
         process.configuration AS configuration,
         process.defaults AS defaults,
+        -- Not null: it is a key of joins.
+        coalesce(process.config_sources, '') AS config_sources,
         count(*) AS processes,
         list(worker ORDER BY seq) AS workers
     FROM _processes
@@ -2348,19 +2382,42 @@ differing AS (
         AND entries.section = 'configuration'
 )
 SELECT
-    trace_id,
+    options.trace_id,
     role,
-    name,
-    CASE WHEN differing.name IS NULL THEN default_value ELSE differing.value END AS value,
+    options.name,
+    value,
     default_value,
-    differing.name IS NOT NULL AS differs,
-    declared.name IS NOT NULL AS is_declared,
+    differs,
+    is_declared,
+    CASE
+        WHEN config_sources <> '' AND (differs OR kind <> 'code') THEN coalesce(kind, 'code')
+    END AS source,
+    CASE WHEN kind <> 'code' THEN source_name END AS source_name,
     processes,
     workers
-FROM declared
-FULL JOIN differing USING (trace_id, role, configuration, defaults, processes, workers, name)
+FROM (
+    SELECT
+        trace_id,
+        role,
+        config_sources,
+        name,
+        CASE WHEN differing.name IS NULL THEN default_value ELSE differing.value END AS value,
+        default_value,
+        differing.name IS NOT NULL AS differs,
+        declared.name IS NOT NULL AS is_declared,
+        processes,
+        workers
+    FROM declared
+    FULL JOIN differing
+        USING (trace_id, role, configuration, defaults, config_sources, processes, workers, name)
+) AS options
+LEFT JOIN sources
+    ON sources.trace_id = options.trace_id
+    AND sources.sheet = config_sources
+    AND sources.name = replace(options.name, '_', '-')
 UNION ALL
-SELECT DISTINCT trace_id, 'scheduler', name, value ->> '$', NULL, NULL, NULL, 1, NULL
+SELECT
+    DISTINCT trace_id, 'scheduler', name, value ->> '$', NULL, NULL, NULL, NULL, NULL, 1, NULL
 FROM raw.environment
 WHERE section = 'dask configuration';
 
@@ -2902,6 +2959,8 @@ SELECT
     process,
     default_value,
     differs,
+    source,
+    source_name,
     varies,
     is_declared,
     _is_run_specific(name, value) AS is_run_specific,
@@ -2916,27 +2975,32 @@ FROM (
         role AS process,
         default_value,
         differs,
+        source,
+        source_name,
         is_declared,
         sum(processes)::BIGINT AS processes,
         CASE WHEN role = 'worker' THEN flatten(list(workers)) END AS workers,
         min(coalesce(value, '')) OVER (PARTITION BY trace_id, name)
             <> max(coalesce(value, '')) OVER (PARTITION BY trace_id, name) AS varies
     FROM _options
-    GROUP BY trace_id, name, value, role, default_value, differs, is_declared
+    GROUP BY
+        trace_id, name, value, role, default_value, differs, source, source_name, is_declared
 )
-ORDER BY trace_id, name, process, value;
+ORDER BY trace_id, name, process, value, source, source_name;
 
-COMMENT ON VIEW config IS 'Dask configuration in effect. One row per option, value and kind of process. Values that may contain a secret are <withheld> or <redacted>.';
+COMMENT ON VIEW config IS 'Dask configuration in effect. One row per option, value, source and kind of process. Values that may contain a secret are <withheld> or <redacted>.';
 COMMENT ON COLUMN config.name IS 'Full name of the option, as for dask.config.get.';
 COMMENT ON COLUMN config.value IS 'Value: texts unchanged, all else as JSON; null is None.';
 COMMENT ON COLUMN config.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
 COMMENT ON COLUMN config.default_value IS 'Default of the package that declares the option. Null is None, or no package declares it.';
 COMMENT ON COLUMN config.differs IS 'Whether the value is not the default; null if the defaults were not recorded.';
+COMMENT ON COLUMN config.source IS 'What set the value: file, variable, or code (dask.config.set, or Dask itself). Null for a default, and if not recorded.';
+COMMENT ON COLUMN config.source_name IS 'Path of the file or name of the environment variable. DASK_INTERNAL_INHERIT_CONFIG has the configuration of the process that started this one.';
 COMMENT ON COLUMN config.varies IS 'Whether processes of this run have different values.';
 COMMENT ON COLUMN config.is_declared IS 'Whether a loaded package declares the option. Texts of other options are withheld unless own_configuration is set.';
 COMMENT ON COLUMN config.is_run_specific IS 'Whether the value naturally differs in each run. Examples are addresses, ports and folders for temporary files.';
-COMMENT ON COLUMN config.processes IS 'Number of processes of that kind with this value.';
-COMMENT ON COLUMN config.workers IS 'Addresses of workers with this value; null for other processes.';
+COMMENT ON COLUMN config.processes IS 'Number of processes of that kind with this value and source.';
+COMMENT ON COLUMN config.workers IS 'Addresses of workers with this value and source; null for other processes.';
 COMMENT ON COLUMN config.trace_id IS 'Identity of the recording.';
 
 -- Each segment repeats the facts of the first one, so that it can be read alone. Views such as
@@ -2950,7 +3014,9 @@ WITH facts AS (
         rowid IN (
             SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value
         )
-        AND coalesce(section, '') NOT IN ('process', 'packages', 'configuration', 'defaults')
+        AND coalesce(section, '') NOT IN (
+            'process', 'packages', 'configuration', 'config_sources', 'defaults'
+        )
 ),
 first_facts AS (
     SELECT trace_id, role, min(t) AS t, min(seq) AS seq

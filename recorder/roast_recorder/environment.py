@@ -48,7 +48,7 @@ Sheet = tuple[str, Any]
 
 #: Section of the fact that describes a process, and sections of sheets.
 PROCESS: Final = "process"
-SHEETS: Final = frozenset({"configuration", "defaults", "packages"})
+SHEETS: Final = frozenset({"configuration", "config_sources", "defaults", "packages"})
 
 #: Replacement of a value that is not recorded.
 WITHHELD: Final = "<withheld>"
@@ -176,6 +176,7 @@ def describe_process(
         lambda: {"variables": variables(os.environ)},
         lambda: {"files": files(os.environ, root)},
         lambda: configuration(own=settings["own_configuration"]),
+        lambda: {"config_sources": configuration_sources(os.environ)},
         lambda: {"packages": packages(settings["packages"])},
     ]
     for step in steps:
@@ -443,6 +444,44 @@ def configuration(*, own: bool = False) -> dict[str, dict[str, Any]]:
             differing[name] = _public(name, value)
     defaults = {name: _shown(value) for name, value in declared.items()}
     return {"configuration": differing, "defaults": defaults}
+
+
+def configuration_sources(environ: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the files and variables that set options, in the order in which Dask applies them.
+
+    Options are named, without values. The last entry, of kind ``code``, has those that have
+    another value now, as after ``dask.config.set``.
+    """
+    files = dask.config.collect_yaml(dask.config.paths, return_paths=True)
+    inherited = "DASK_INTERNAL_INHERIT_CONFIG"  # applied first
+    variables = sorted(environ, key=lambda name: (name != inherited, name))
+    loaded = [
+        *(("file", str(path), options) for path, options in files),
+        *(
+            ("variable", name, dask.config.collect_env({name: environ[name]}))
+            for name in variables
+            if name.startswith("DASK_")
+        ),
+    ]
+    values: dict[str, Any] = {}
+    sources = []
+    for kind, source, options in loaded:
+        found = _by_current_name(options)
+        values |= found
+        sources.append({"kind": kind, "name": source[:MAX_LENGTH], "options": [*found]})
+    in_effect = _by_current_name(dask.config.config)
+    changed = [
+        name
+        for name, value in values.items()
+        if type(value) is not type(in_effect.get(name)) or value != in_effect.get(name)
+    ]
+    return [*sources, {"kind": "code", "options": changed}]
+
+
+def _by_current_name(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by name, with hyphens and without Dask's deprecated names."""
+    found = ((name.replace("_", "-"), value) for name, value in _options(options))
+    return {dask.config.deprecations.get(name) or name: value for name, value in found}
 
 
 def _options(options: Mapping[str, Any], parents: str = "") -> Iterator[tuple[str, Any]]:

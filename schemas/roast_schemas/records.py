@@ -31,7 +31,8 @@ meaning or a removed field the major one):
   counters are in ``measured``.
 * 2.3: ``variables`` and ``files`` of a ``process`` fact replace ``jobs`` and, of ``machine``,
   ``cpu_model``, ``cgroup_cores`` and ``cgroup_memory_bytes``, which views now derive from them.
-  ``until`` of a ``chunk`` can be ``metadata``.
+  ``until`` of a ``chunk`` can be ``metadata``. ``config_sources`` of a ``process`` fact and its
+  sheet; ``code_flags`` of a ``function``.
 """
 
 from __future__ import annotations
@@ -137,13 +138,15 @@ class Environment(Record, total=False):
     usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of
     batch systems), ``files`` (a list of path and text: CPU model, limits of control groups,
     ads of HTCondor, hosts of a job, namespace of a pod), ``plugins`` of a worker, and in
-    ``configuration``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had
-    ``jobs`` instead of variables and files.
+    ``configuration``, ``config_sources``, ``defaults`` and ``packages`` the names of its
+    sheets. Before 2.3 it had ``jobs`` instead of variables and files.
 
     A sheet is recorded once for all processes that refer to it; its name is a digest of its
     content. A sheet of section ``configuration`` has the options of Dask's configuration
     that differ from the defaults, by name; one of ``defaults`` the defaults; one of
-    ``packages`` a list of names and versions.
+    ``config_sources`` a list of the files and environment variables that set options: kind,
+    name and the names of the options, in the order in which they apply, and options of kind
+    ``code`` that have another value; one of ``packages`` a list of names and versions.
     """
 
     section: Annotated[str, Field("section of the fact", required=True)]

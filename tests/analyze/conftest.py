@@ -212,10 +212,21 @@ def passage(t: float, key: str, name: str, **fields) -> dict:
 
 @returned
 def told(
-    role: str, configuration=None, defaults=None, packages=None, worker=None, **facts
+    role: str,
+    configuration=None,
+    defaults=None,
+    packages=None,
+    worker=None,
+    config_sources=None,
+    **facts,
 ) -> list[dict]:
     """Return the facts of a process, with its configuration and packages."""
-    sheets = {"configuration": configuration, "defaults": defaults, "packages": packages}
+    sheets = {
+        "configuration": configuration,
+        "defaults": defaults,
+        "packages": packages,
+        "config_sources": config_sources,
+    }
     sheets = {section: value for section, value in sheets.items() if value is not None}
     names = {section: f"sheet of {value}" for section, value in sheets.items()}
     about = {"kind": "environment", "t": 1.0}

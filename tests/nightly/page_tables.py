@@ -363,11 +363,13 @@ def _environment(recording: Recording) -> list[Row]:
 
 def _options(recording: Recording) -> list[Row]:
     rows = [
-        row | {name: _beginning(row[name], VALUE) for name in ("value", "default_value")}
+        row
+        | {name: _beginning(row[name], VALUE) for name in ("value", "default_value")}
+        | {"set_by": row["source_name"] or row["source"]}
         for row in setup.config(recording)
         if row["differs"]
     ]
-    return in_order(rows, "name", "process", "value")
+    return in_order(rows, "name", "process", "value", "set_by")
 
 
 def _versions(recording: Recording) -> list[Row]:
@@ -512,7 +514,7 @@ TABLES = {
     ),
     "topics": Expected("topic events first_t last_t", _topics, 300),
     "events": Expected("t topic worker payload", _events, 200),
-    "options": Expected("name value default_value process processes", _options, 200),
+    "options": Expected("name value default_value set_by process processes", _options, 200),
     "versions": Expected("package version process processes", _versions, 200),
     "jobs": Expected(
         "process system queue account qos cores? memory_limit_bytes? processes jobs nodes "

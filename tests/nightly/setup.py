@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nightly.recording import Recording, Row, once
 from nightly.totals import grouped
 
-SHEETS = ("packages", "configuration", "defaults")
+SHEETS = ("packages", "configuration", "config_sources", "defaults")
 
 #: Packages and options in the view ``environment``.
 BEST_KNOWN_PACKAGES = {
@@ -120,6 +120,7 @@ def options(recording: Recording) -> Iterator[tuple[Row, str | None]]:
             continue
         differing = sheet(recording, "configuration", process["configuration"]) or {}
         defaults = sheet(recording, "defaults", process.get("defaults")) or {}
+        sources = sheet(recording, "config_sources", process.get("config_sources"))
         for name in defaults | differing:
             yield (
                 {
@@ -129,12 +130,28 @@ def options(recording: Recording) -> Iterator[tuple[Row, str | None]]:
                     "default_value": as_text(defaults.get(name)),
                     "differs": name in differing,
                     "is_declared": name in defaults,
+                    **_source(name, sources, differs=name in differing),
                 },
                 process["worker"],
             )
     for _, name, value in _facts(recording, "dask configuration"):
-        unknown = dict.fromkeys(("default_value", "differs", "is_declared"))
+        unknown = dict.fromkeys(
+            ("default_value", "differs", "is_declared", "source", "source_name")
+        )
         yield {"name": name, "value": value, "process": "scheduler", **unknown}, None
+
+
+def _source(name: str, sources: list | None, *, differs: bool) -> Row:
+    """Return what set an option."""
+    last = {"kind": "code"}
+    for source in sources or ():
+        if name.replace("_", "-") in source["options"]:
+            last = source
+    is_known = sources is not None and (differs or last["kind"] != "code")
+    return {
+        "source": last["kind"] if is_known else None,
+        "source_name": last.get("name") if is_known else None,
+    }
 
 
 def is_run_specific(name: str | None, value: str | None) -> bool | None:

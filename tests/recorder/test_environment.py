@@ -158,7 +158,9 @@ def test_a_failing_fact_leaves_the_others(monkeypatch):
 
     assert described["role"] == "client"
     assert "machine" not in described
-    assert {section for section, _ in sheets.values()} == {"configuration", "defaults"}
+    assert {section for section, _ in sheets.values()} == {
+        "configuration", "config_sources", "defaults",
+    }  # fmt: skip
 
 
 def test_the_number_of_sheets_is_bounded():
@@ -327,6 +329,52 @@ def test_options_that_may_contain_a_secret_are_withheld():
 
     left_out = ["roast.recorder.x", "internal-inherit-config", "scheduler", "parent"]
     assert differing(dict.fromkeys(left_out, 1)).keys().isdisjoint(left_out)
+
+
+def test_files_and_variables_that_set_options_are_named_without_values(tmp_path, monkeypatch):
+    (tmp_path / "a.yaml").write_text(
+        "distributed: {worker: {memory: {spill: 0.8, pause: 0.9}}}\n"
+        "allowed-failures: 5\nmine: {token: canary}\n"
+    )
+    (tmp_path / "b.yaml").write_text("# only: comments\n")
+    monkeypatch.setattr(dask.config, "paths", [str(tmp_path)])
+    environ = {
+        "DASK_DISTRIBUTED__WORKER__MEMORY__SPILL": "0.81",
+        "DASK_DISTRIBUTED__WORKER__RESOURCES": "{'GPU': 2}",
+        "PATH": "canary",
+    }
+    set_by_code = {"distributed.worker.memory.pause": 0.91, "distributed.worker.nthreads": 3}
+
+    with dask.config.set({
+        "distributed.worker.memory.spill": 0.81, "mine.token": "canary",
+        "distributed.worker.resources.GPU": 2, "distributed.scheduler.allowed-failures": 5,
+        **set_by_code,
+    }):  # fmt: skip
+        found = environment.configuration_sources(environ)
+
+    assert found == [
+        {
+            "kind": "file",
+            "name": str(tmp_path / "a.yaml"),
+            "options": [
+                "distributed.worker.memory.spill",
+                "distributed.worker.memory.pause",
+                "distributed.scheduler.allowed-failures",  # the new name
+                "mine.token",
+            ],
+        },
+        {
+            "kind": "variable",
+            "name": "DASK_DISTRIBUTED__WORKER__MEMORY__SPILL",
+            "options": ["distributed.worker.memory.spill"],
+        },
+        {
+            "kind": "variable",
+            "name": "DASK_DISTRIBUTED__WORKER__RESOURCES",
+            "options": ["distributed.worker.resources.GPU"],
+        },
+        {"kind": "code", "options": ["distributed.worker.memory.pause"]},
+    ]
 
 
 # --- cluster and program -------------------------------------------------------------------

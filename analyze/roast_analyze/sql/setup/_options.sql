@@ -19,12 +19,44 @@ WITH entries AS (
         WHERE section IN ('configuration', 'defaults') AND json_type(value) = 'OBJECT'
     )
 ),
+-- The last file or variable that sets an option, or code if it was changed later.
+sources AS (
+    SELECT
+        trace_id,
+        sheet,
+        option AS name,
+        max_by(source.kind, place) AS kind,
+        max_by(source.name, place) AS source_name
+    FROM (
+        SELECT trace_id, sheet, source, place, unnest(source.options) AS option
+        FROM (
+            SELECT
+                trace_id,
+                sheet,
+                unnest(entries) AS source,
+                unnest(range(len(entries))) AS place
+            FROM (
+                SELECT
+                    trace_id,
+                    name AS sheet,
+                    json_transform(
+                        value, '[{"kind": "VARCHAR", "name": "VARCHAR", "options": ["VARCHAR"]}]'
+                    ) AS entries
+                FROM _sheets
+                WHERE section = 'config_sources' AND json_type(value) = 'ARRAY'
+            )
+        )
+    )
+    GROUP BY trace_id, sheet, option
+),
 groups AS (
     SELECT
         trace_id,
         role,
         process.configuration AS configuration,
         process.defaults AS defaults,
+        -- Not null: it is a key of joins.
+        coalesce(process.config_sources, '') AS config_sources,
         count(*) AS processes,
         list(worker ORDER BY seq) AS workers
     FROM _processes
@@ -48,18 +80,41 @@ differing AS (
         AND entries.section = 'configuration'
 )
 SELECT
-    trace_id,
+    options.trace_id,
     role,
-    name,
-    CASE WHEN differing.name IS NULL THEN default_value ELSE differing.value END AS value,
+    options.name,
+    value,
     default_value,
-    differing.name IS NOT NULL AS differs,
-    declared.name IS NOT NULL AS is_declared,
+    differs,
+    is_declared,
+    CASE
+        WHEN config_sources <> '' AND (differs OR kind <> 'code') THEN coalesce(kind, 'code')
+    END AS source,
+    CASE WHEN kind <> 'code' THEN source_name END AS source_name,
     processes,
     workers
-FROM declared
-FULL JOIN differing USING (trace_id, role, configuration, defaults, processes, workers, name)
+FROM (
+    SELECT
+        trace_id,
+        role,
+        config_sources,
+        name,
+        CASE WHEN differing.name IS NULL THEN default_value ELSE differing.value END AS value,
+        default_value,
+        differing.name IS NOT NULL AS differs,
+        declared.name IS NOT NULL AS is_declared,
+        processes,
+        workers
+    FROM declared
+    FULL JOIN differing
+        USING (trace_id, role, configuration, defaults, config_sources, processes, workers, name)
+) AS options
+LEFT JOIN sources
+    ON sources.trace_id = options.trace_id
+    AND sources.sheet = config_sources
+    AND sources.name = replace(options.name, '_', '-')
 UNION ALL
-SELECT DISTINCT trace_id, 'scheduler', name, value ->> '$', NULL, NULL, NULL, 1, NULL
+SELECT
+    DISTINCT trace_id, 'scheduler', name, value ->> '$', NULL, NULL, NULL, NULL, NULL, 1, NULL
 FROM raw.environment
 WHERE section = 'dask configuration';

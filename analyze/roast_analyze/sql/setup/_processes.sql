@@ -15,7 +15,8 @@ WITH recorded AS (
             '{
                 "role": "VARCHAR", "pid": "BIGINT", "python": "VARCHAR",
                 "implementation": "VARCHAR", "configuration": "VARCHAR",
-                "defaults": "VARCHAR", "packages": "VARCHAR", "plugins": ["VARCHAR"],
+                "defaults": "VARCHAR", "config_sources": "VARCHAR",
+                "packages": "VARCHAR", "plugins": ["VARCHAR"],
                 "machine": {
                     "host": "VARCHAR", "system": "VARCHAR", "platform": "VARCHAR",
                     "kernel": "VARCHAR", "architecture": "VARCHAR", "cpu_model": "VARCHAR",

@@ -1,7 +1,8 @@
 -- Needs: nothing
--- Lists that processes share, each once: section is packages, configuration or defaults.
+-- Lists that processes share, each once: section is packages, configuration, config_sources or
+-- defaults.
 CREATE VIEW _sheets AS
 SELECT trace_id, section, name, min_by(value, rowid) AS value
 FROM raw.environment
-WHERE section IN ('packages', 'configuration', 'defaults')
+WHERE section IN ('packages', 'configuration', 'config_sources', 'defaults')
 GROUP BY trace_id, section, name;

@@ -10,7 +10,9 @@ WITH facts AS (
         rowid IN (
             SELECT min(rowid) FROM raw.environment GROUP BY trace_id, t, section, name, value
         )
-        AND coalesce(section, '') NOT IN ('process', 'packages', 'configuration', 'defaults')
+        AND coalesce(section, '') NOT IN (
+            'process', 'packages', 'configuration', 'config_sources', 'defaults'
+        )
 ),
 first_facts AS (
     SELECT trace_id, role, min(t) AS t, min(seq) AS seq

@@ -25,6 +25,34 @@ def test_the_defaults_and_what_differs(rows, told):
     ]
 
 
+def test_the_last_file_or_variable_that_sets_an_option_is_its_source(rows, told):
+    sources = [
+        {"kind": "file", "name": "/etc/dask/a.yaml", "options": ["a", "b", "c-c", "e", "mine"]},
+        {"kind": "file", "name": "/home/u/.config/dask/b.yaml", "options": ["b", "same"]},
+        {"kind": "variable", "name": "DASK_C_C", "options": ["c-c"]},
+        {"kind": "code", "options": ["e", "reset"]},
+    ]
+    configuration = {"a": 1, "b": 1, "c_c": 1, "d": 1, "e": 1, "mine": "<withheld>"}
+    defaults = dict.fromkeys(("a", "b", "c_c", "d", "e", "f", "same", "reset"), 0)
+
+    assert rows(
+        "SELECT name, source, source_name FROM config WHERE process = 'client' OR name = 'a'",
+        *told("client", configuration, defaults, config_sources=sources),
+        *told("worker", configuration, defaults, worker="without sources"),
+    ) == [
+        ("a", "file", "/etc/dask/a.yaml"),
+        ("a", None, None),  # the worker's
+        ("b", "file", "/home/u/.config/dask/b.yaml"),
+        ("c_c", "variable", "DASK_C_C"),
+        ("d", "code", None),
+        ("e", "code", None),
+        ("f", None, None),
+        ("mine", "file", "/etc/dask/a.yaml"),
+        ("reset", None, None),  # to its default
+        ("same", "file", "/home/u/.config/dask/b.yaml"),
+    ]
+
+
 def test_options_in_older_traces(rows):
     """They contain a few options of the scheduler, without defaults."""
     fact = {"kind": "environment", "t": 0.0, "section": "dask configuration", "name": "a.b"}

@@ -35,7 +35,8 @@ _FACTS_QUERY: Final = (
 )
 _OPTIONS_QUERY: Final = (
     f"SELECT name, left(value, {VALUE_CHARACTERS}) AS value, "
-    f"left(default_value, {VALUE_CHARACTERS}) AS default_value, process, processes, varies "
+    f"left(default_value, {VALUE_CHARACTERS}) AS default_value, "
+    "coalesce(source_name, source) AS set_by, process, processes, varies "
     "FROM config WHERE differs"
 )
 _VERSIONS_QUERY: Final = (
@@ -102,7 +103,9 @@ def query(trace: Session) -> Environment:
     by_size = "processes DESC, process"
     return Environment(
         facts=list_query(trace, "environment", _FACTS_QUERY, "section, name, value", FACT_ROWS),
-        options=list_query(trace, "config", _OPTIONS_QUERY, "name, process, value", ROWS),
+        options=list_query(
+            trace, "config", _OPTIONS_QUERY, "name, process, value, set_by", ROWS
+        ),
         versions=list_query(
             trace, "packages", _VERSIONS_QUERY, "package, process, version", ROWS
         ),
@@ -216,6 +219,7 @@ _OPTIONS: Final = (
     Field("name", "option"),
     Field("value", "value"),
     Field("default_value", "default"),
+    Field("set_by", "set by", help="The file or environment variable, or code."),
     Field("process", "process"),
     Field("processes", "processes", "count"),
 )

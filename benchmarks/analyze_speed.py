@@ -77,19 +77,19 @@ class Cost:
 def rows(memory_limit: str | None, hta_python: str | None = None) -> list[Row]:
     """List what is measured; the first is what the others are compared with."""
 
+    limit = ("--memory-limit", memory_limit) if memory_limit else ()
+
     def here(name: str, *more: str) -> Callable[[Path, Path], list[str]]:
         return lambda trace, _: [sys.executable, str(READERS), name, str(trace), *more]
 
     def ours(*words: str) -> Callable[[Path, Path], list[str]]:
         def command(trace: Path, scratch: Path) -> list[str]:
             places = {"TRACE": str(trace), "REPORT": str(scratch / "report.html")}
-            limit = _memory_option(words[0], memory_limit)
             filled = [places.get(word, word) for word in words]
             return [sys.executable, "-m", "roast_analyze", *filled, *limit]
 
         return command
 
-    limit = ("--memory-limit", memory_limit) if memory_limit else ()
     first = ours("sql", "TRACE", FIRST_QUERY, "--format", "csv")
     compared = [
         Row("DuckDB's typed scan", here("duckdb_scan")),
@@ -122,20 +122,6 @@ def _hta_row(python: str) -> Row:
         return [python, str(READERS), "hta_totals", str(scratch / "events.json")]
 
     return Row("HTA: totals by name, converted before", command, prepare=prepare)
-
-
-def _memory_option(command: str, memory_limit: str | None) -> list[str]:
-    """Return the option if this version of roast_analyze has it."""
-    if memory_limit is None:
-        return []
-    words = [command] if command in ("sql", "view", "export", "check") else []
-    shown = subprocess.run(
-        [sys.executable, "-m", "roast_analyze", *words, "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return ["--memory-limit", memory_limit] if "--memory-limit" in shown.stdout else []
 
 
 class Measurement:
@@ -197,7 +183,11 @@ def measured(
     trace: Path, compared: list[Row], repetitions: int, scratch: Path
 ) -> dict[str, Cost]:
     """Return the median cost of each row, measured in alternating order to share noise."""
-    _read_once(trace)
+    # So that the first row does not pay for filling the page cache.
+    for file in sorted(trace.iterdir()) if trace.is_dir() else [trace]:
+        with file.open("rb") as content:
+            while content.read(2**24):
+                pass
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         measurement = Measurement(trace, Path(folder))
         for row in compared:
@@ -206,24 +196,15 @@ def measured(
         for repetition in range(repetitions):
             for row in compared[:: -1 if repetition % 2 else 1]:
                 measurement.take(row)
-    return {name: _median(costs) for name, costs in measurement.costs.items()}
-
-
-def _median(costs: list[Cost]) -> Cost:
-    failed = [cost for cost in costs if cost.failure]
-    return failed[0] if failed else Cost(
-        statistics.median(cost.seconds for cost in costs),
-        statistics.median(cost.cpu_seconds for cost in costs),
-        max(cost.peak_bytes for cost in costs),
-    )  # fmt: skip
-
-
-def _read_once(trace: Path) -> None:
-    files = sorted(trace.iterdir()) if trace.is_dir() else [trace]
-    for file in files:
-        with file.open("rb") as content:
-            while content.read(2**24):
-                pass
+    medians = {}
+    for name, costs in measurement.costs.items():
+        failed = [cost for cost in costs if cost.failure]
+        medians[name] = failed[0] if failed else Cost(
+            statistics.median(cost.seconds for cost in costs),
+            statistics.median(cost.cpu_seconds for cost in costs),
+            max(cost.peak_bytes for cost in costs),
+        )  # fmt: skip
+    return medians
 
 
 def _say(text: str) -> None:
@@ -285,11 +266,6 @@ def ensure_trace(folder: Path, tasks: int, workers: int, ending: str) -> Path:
     return path
 
 
-def _describe(trace: Path) -> str:
-    files = list(trace.iterdir()) if trace.is_dir() else [trace]
-    return f"{sum(file.stat().st_size for file in files) / 2**20:,.0f} MiB"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
@@ -338,7 +314,9 @@ def _print_results(options: argparse.Namespace, folder: Path, scratch: Path) -> 
     sizes = []
     for tasks in sorted(options.tasks):
         trace = ensure_trace(folder, tasks, options.workers, options.ending)
-        sizes.append(f"{tasks:,} tasks are {_describe(trace)}")
+        files = list(trace.iterdir()) if trace.is_dir() else [trace]
+        mebibytes = sum(file.stat().st_size for file in files) / 2**20
+        sizes.append(f"{tasks:,} tasks are {mebibytes:,.0f} MiB")
         few = tasks <= REPEATED_UP_TO_TASKS
         repetitions = options.repetitions or (REPETITIONS if few else 1)
         costs[tasks] = measured(trace, compared, repetitions, scratch)

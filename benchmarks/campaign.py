@@ -682,40 +682,32 @@ def print_tables(cases: list[Case]) -> None:
     if killed:
         print(KILLED_HEADER)
         for name, group in killed.items():
-            print(_killed_row(name, group))
+            ages = [case.age_seconds for case in group]
+            cells = [
+                name,
+                str(len(group)),
+                str(sum(not case.wrong for case in group)),
+                str(sum(not case.missing for case in group)),
+                str(sum(case.has_trailer for case in group)),
+                str(sum(case.plainly_readable for case in group)),
+                f"{statistics.median(ages):.2f}",
+                f"{max(ages):.2f}",
+            ]
+            print(f"| {' | '.join(cells)} |")
         print()
     if troubled:
         print(TROUBLED_HEADER)
         for name, group in troubled.items():
-            print(_troubled_row(name, group))
-
-
-def _killed_row(name: str, group: list[Case]) -> str:
-    ages = [case.age_seconds for case in group]
-    cells = [
-        name,
-        str(len(group)),
-        str(sum(not case.wrong for case in group)),
-        str(sum(not case.missing for case in group)),
-        str(sum(case.has_trailer for case in group)),
-        str(sum(case.plainly_readable for case in group)),
-        f"{statistics.median(ages):.2f}",
-        f"{max(ages):.2f}",
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-def _troubled_row(name: str, group: list[Case]) -> str:
-    cells = [
-        name,
-        str(len(group)),
-        str(sum(not case.wrong for case in group)),
-        f"{sum(case.logged for case in group):,}",
-        f"{sum(case.dropped for case in group):,}" if name in TROUBLES else "–",
-        f"{100 * _median_slowdown(group):+.1f}" if name in TROUBLES else "–",
-        f"{max(case.stop_seconds for case in group):.1f}",
-    ]
-    return f"| {' | '.join(cells)} |"
+            cells = [
+                name,
+                str(len(group)),
+                str(sum(not case.wrong for case in group)),
+                f"{sum(case.logged for case in group):,}",
+                f"{sum(case.dropped for case in group):,}" if name in TROUBLES else "–",
+                f"{100 * _median_slowdown(group):+.1f}" if name in TROUBLES else "–",
+                f"{max(case.stop_seconds for case in group):.1f}",
+            ]
+            print(f"| {' | '.join(cells)} |")
 
 
 def _median_slowdown(group: list[Case]) -> float:

@@ -18,7 +18,6 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,32 +63,27 @@ def cost_by_itself(path: Path, entries: int, rounds: int) -> tuple[float, float,
     """Return the time of a chunk, and the median and mean of the overhead (ms)."""
     item = WorkItem("data", str(path), "Events", 0, entries, b"", {})
 
-    def work() -> float:
+    def work(*, measures: bool) -> float:
+        if measures:
+            add_listener("benchmark", lambda _: None)
         gc.collect(0)
         begun = time.process_time()
         Runner._work_function(
             "root", 60, Quiet, False, True, item, few_columns, {}, {}, None, lambda: None
         )
-        return time.process_time() - begun
+        seconds = time.process_time() - begun
+        if measures:
+            remove_listener("benchmark")
+        return seconds
 
     alone, extra = [], []
     for turn in range(rounds + 3):
         order = [True, False] if turn % 2 else [False, True]
-        seconds = {measures: _with_listener(work, measures=measures) for measures in order}
+        seconds = {measures: work(measures=measures) for measures in order}
         if turn >= 3:  # the first calls fill caches
             alone.append(seconds[False] * 1e3)
             extra.append((seconds[True] - seconds[False]) * 1e3)
     return statistics.median(alone), statistics.median(extra), statistics.mean(extra)
-
-
-def _with_listener(work: Callable[[], float], *, measures: bool) -> float:
-    if not measures:
-        return work()
-    add_listener("benchmark", lambda _: None)
-    try:
-        return work()
-    finally:
-        remove_listener("benchmark")
 
 
 def cost_on_a_cluster(paths: list[Path], chunksize: int, pairs: int) -> tuple[float, float]:

@@ -95,7 +95,11 @@ def expected_of_cut(content: bytes, ending: str) -> Contents | None:
         return None
     text, ends_in_frame = content, False
     if ending.endswith(".zst"):
-        text, ends_in_frame = _decompressed(content)
+        text, rest = b"", content
+        while rest:
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            text += frame.decompress(rest)
+            ends_in_frame, rest = not frame.eof, frame.unused_data
     *lines, last = text.split(b"\n")
     counts = Counter(json.loads(line)["kind"] for line in lines)
     reasons = set()
@@ -111,18 +115,6 @@ def expected_of_cut(content: bytes, ending: str) -> Contents | None:
     if ends_in_frame:
         reasons.add("damaged compression")
     return counts, reasons
-
-
-def _decompressed(content: bytes) -> tuple[bytes, bool]:
-    """Decompress complete and cut frames; return whether the last one is cut."""
-    text, rest = b"", content
-    while rest:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        text += frame.decompress(rest)
-        if not frame.eof:
-            return text, True
-        rest = frame.unused_data
-    return text, False
 
 
 def check_cut(path: Path, place: int, ending: str, whole: bytes) -> tuple[bool, bool, str]:

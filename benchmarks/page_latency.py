@@ -139,23 +139,23 @@ def opening(browser: Any, path: Path) -> Opening:
 
 def interactions(browser: Any, path: Path) -> dict[str, Latency]:
     """Do to a page what a reader does; give the worst latency of each."""
-    with opened(browser, path) as (page, thread, _):
-        return {name: _worst(page, thread, inputs) for name, inputs in _gestures(page)}
-
-
-def _worst(page: Any, thread: MainThread, inputs: Iterator[Input]) -> Latency:
     from playwright.sync_api import Error
 
-    try:
-        seen = [_latency(page, thread, act) for act in inputs]
-    except Error as error:
-        return Latency(failure=error.message.splitlines()[0])
-    return Latency(
-        max(one.frame_ms for one in seen),
-        max(one.event_ms for one in seen),
-        max(one.task_ms for one in seen),
-        max(one.cpu_ms for one in seen),
-    )
+    worst = {}
+    with opened(browser, path) as (page, thread, _):
+        for name, inputs in _gestures(page):
+            try:
+                seen = [_latency(page, thread, act) for act in inputs]
+            except Error as error:
+                worst[name] = Latency(failure=error.message.splitlines()[0])
+                continue
+            worst[name] = Latency(
+                max(one.frame_ms for one in seen),
+                max(one.event_ms for one in seen),
+                max(one.task_ms for one in seen),
+                max(one.cpu_ms for one in seen),
+            )
+    return worst
 
 
 def _latency(page: Any, thread: MainThread, act: Input) -> Latency:

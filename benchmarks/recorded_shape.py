@@ -302,36 +302,31 @@ def _chunks(by_kind: dict[str, list[Record]]) -> dict[str, Chunk]:
     for chunk in by_kind["chunk"]:
         if "run_id" in chunk and "exception" not in chunk:
             attempts[chunk["key"]] = chunk
-    return {
-        chunk["key"]: _chunk(chunk, attempts.get(chunk["key"], {}), sections)
-        for chunk in by_kind["chunk"]
-        if "run_id" not in chunk
-    }
-
-
-def _chunk(
-    chunk: Record, attempt: Record, sections: dict[tuple[str, int], list[Record]]
-) -> Chunk:
-    apart = ("kind", "t", "key", "dataset", "filename")
-    seconds = attempt["stop_t"] - attempt["start_t"] if attempt else 1.0
-    measured = Template.of(attempt["measured"], seconds) if attempt else None
-    found = sections[attempt["key"], attempt["run_id"]] if attempt else []
-    return Chunk(
-        dataset=chunk["dataset"],
-        filename=chunk["filename"],
-        identity=as_json({n: v for n, v in chunk.items() if n not in apart})[1:-1],
-        has_entries="entry_start" in chunk,
-        measured=measured,
-        sections=tuple(
-            Section(
-                name=as_json(section["name"]),
-                start_share=(section["start_t"] - attempt["start_t"]) / seconds,
-                stop_share=(section["stop_t"] - attempt["start_t"]) / seconds,
-                measured=Template.of(section["measured"], seconds),
-            )
-            for section in found
-        ),
-    )
+    chunks = {}
+    for chunk in by_kind["chunk"]:
+        if "run_id" in chunk:
+            continue
+        attempt = attempts.get(chunk["key"], {})
+        seconds = attempt["stop_t"] - attempt["start_t"] if attempt else 1.0
+        found = sections[attempt["key"], attempt["run_id"]] if attempt else []
+        apart = ("kind", "t", "key", "dataset", "filename")
+        chunks[chunk["key"]] = Chunk(
+            dataset=chunk["dataset"],
+            filename=chunk["filename"],
+            identity=as_json({n: v for n, v in chunk.items() if n not in apart})[1:-1],
+            has_entries="entry_start" in chunk,
+            measured=Template.of(attempt["measured"], seconds) if attempt else None,
+            sections=tuple(
+                Section(
+                    name=as_json(section["name"]),
+                    start_share=(section["start_t"] - attempt["start_t"]) / seconds,
+                    stop_share=(section["stop_t"] - attempt["start_t"]) / seconds,
+                    measured=Template.of(section["measured"], seconds),
+                )
+                for section in found
+            ),
+        )
+    return chunks
 
 
 def _prefixes(by_kind: dict[str, list[Record]]) -> dict[str, PrefixShape]:
@@ -339,47 +334,34 @@ def _prefixes(by_kind: dict[str, list[Record]]) -> dict[str, PrefixShape]:
     moves: defaultdict[str, list[Record]] = defaultdict(list)
     for move in by_kind["transition"]:
         moves[prefix_of[move["key"]]].append(move)
-    cpu_shares = _cpu_shares(by_kind["fine_metric"])
-    shapes = {
-        prefix: _prefix(found, cpu_shares.get(prefix, 0.8)) for prefix, found in moves.items()
-    }
+    cpu_seconds: Counter[tuple[str, str]] = Counter()
+    for metric in by_kind["fine_metric"]:
+        if "prefix" in metric:
+            cpu_seconds[metric["prefix"], metric["activity"]] += metric["delta"]
+    shapes = {}
+    for prefix, found in moves.items():
+        on_cpu = cpu_seconds.get((prefix, "thread-cpu"))
+        off_cpu = cpu_seconds[prefix, "thread-noncpu"]
+        tasks = len({move["key"] for move in found})
+        ended = [move for move in found if move["start"] == "processing"]
+        well = [move for move in ended if "nbytes" in move]
+        failed = {move["key"] for move in found if "exception" in move}
+        rescheduled = {
+            move["key"] for move in ended if move["stimulus_id"].startswith("reschedule")
+        }
+        shapes[prefix] = PrefixShape(
+            seconds=LogNormal.fitted(_parts(well)["compute"], _SHORTEST_SECONDS),
+            nbytes=LogNormal.fitted([move["nbytes"] for move in well], 1.0),
+            typenames=[as_json(move["typename"]) for move in well] or ['"object"'],
+            cpu_share=on_cpu / max(on_cpu + off_cpu, 1e-9) if on_cpu is not None else 0.8,
+            failing_share=len(failed) / tasks,
+            rescheduled_share=len(rescheduled) / tasks,
+            waits_in_queue=any(move["finish"] == "queued" for move in found),
+        )
     for profile in by_kind["profile"]:
         if profile.get("prefix") in shapes:
             shapes[profile["prefix"]].profiles.append(_profile(profile["tree"]))
     return shapes
-
-
-def _prefix(moves: list[Record], cpu_share: float) -> PrefixShape:
-    tasks = len({move["key"] for move in moves})
-    well = [move for move in moves if move["start"] == "processing" and "nbytes" in move]
-    failed = {move["key"] for move in moves if "exception" in move}
-    rescheduled = {
-        move["key"]
-        for move in moves
-        if move["start"] == "processing" and move["stimulus_id"].startswith("reschedule")
-    }
-    return PrefixShape(
-        seconds=LogNormal.fitted(_parts(well)["compute"], _SHORTEST_SECONDS),
-        nbytes=LogNormal.fitted([move["nbytes"] for move in well], 1.0),
-        typenames=[as_json(move["typename"]) for move in well] or ['"object"'],
-        cpu_share=cpu_share,
-        failing_share=len(failed) / tasks,
-        rescheduled_share=len(rescheduled) / tasks,
-        waits_in_queue=any(move["finish"] == "queued" for move in moves),
-    )
-
-
-def _cpu_shares(metrics: list[Record]) -> dict[str, float]:
-    """Return the share of CPU time in the time of tasks, by prefix."""
-    seconds: Counter[tuple[str, str]] = Counter()
-    for metric in metrics:
-        if metric["activity"] in ("thread-cpu", "thread-noncpu") and "prefix" in metric:
-            seconds[metric["prefix"], metric["activity"]] += metric["delta"]
-    return {
-        prefix: cpu / max(cpu + seconds[prefix, "thread-noncpu"], 1e-9)
-        for (prefix, activity), cpu in seconds.items()
-        if activity == "thread-cpu"
-    }
 
 
 def _profile(tree: Record) -> ProfileShape:

@@ -182,7 +182,9 @@ def _lines(reports: list[Report]) -> Iterator[Line]:
     yield Line(
         "… times the scan",
         f"≤ {MADE_SCANS:.0f} ×, aim {MADE_SCANS_AIM:.0f} ×",
-        lambda one: f"{_scans(one):.1f} ×, {_scans_cpu(one):.1f} × CPU",
+        lambda one: (
+            f"{_scans(one):.1f} ×, {one.made.cpu_seconds / one.scan.cpu_seconds:.1f} × CPU"
+        ),
         lambda one: _scans(one) <= MADE_SCANS if one.tasks >= GROWTH_FROM_TASKS else None,
     )
     for name, milliseconds in OPENED.items():
@@ -206,7 +208,11 @@ def _lines(reports: list[Report]) -> Iterator[Line]:
             name,
             f"≤ {INTERACTION_MS:.0f} ms",
             lambda one, name=name: _latency(one.latencies.get(name)),
-            lambda one, name=name: _is_quick(one.latencies.get(name)),
+            lambda one, name=name: (
+                (seen := one.latencies.get(name))
+                and not seen.failure
+                and seen.worst_ms <= INTERACTION_MS
+            ),
         )
     yield Line(
         "Interaction to Next Paint, the worst",
@@ -233,22 +239,12 @@ def _scans(report: Report) -> float:
     return report.made.seconds / report.scan.seconds
 
 
-def _scans_cpu(report: Report) -> float:
-    return report.made.cpu_seconds / report.scan.cpu_seconds
-
-
 def _latency(latency: Latency | None) -> str:
     if latency is None:
         return "–"
     if latency.failure:
         return f"failed: {latency.failure[:60].replace('|', '/')}"
     return f"{latency.worst_ms:,.0f} ms, {latency.cpu_ms:,.0f} ms CPU"
-
-
-def _is_quick(latency: Latency | None) -> bool | None:
-    if latency is None:
-        return None
-    return not latency.failure and latency.worst_ms <= INTERACTION_MS
 
 
 def _paint_ms(report: Report) -> float:

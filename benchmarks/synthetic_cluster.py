@@ -135,17 +135,16 @@ class Pace:
         )
 
 
-def _states(*moves: str) -> dict[tuple[str, str], str]:
-    pairs = (tuple(move.split(">")) for move in moves)
-    return {(start, end): f'"start":"{start}","finish":"{end}"' for start, end in pairs}
-
-
 #: The moves that occur, as JSON.
-STATES = _states(
-    "released>waiting", "waiting>waiting", "waiting>queued", "processing>memory",
-    "processing>released", "processing>erred", "memory>released", "memory>forgotten",
-    "released>forgotten", "waiting>released", "released>erred", "erred>released",
-)  # fmt: skip
+STATES = {
+    (start, end): f'"start":"{start}","finish":"{end}"'
+    for start, end in (
+        ("released", "waiting"), ("waiting", "waiting"), ("waiting", "queued"),
+        ("processing", "memory"), ("processing", "released"), ("processing", "erred"),
+        ("memory", "released"), ("memory", "forgotten"), ("released", "forgotten"),
+        ("waiting", "released"), ("released", "erred"), ("erred", "released"),
+    )
+}  # fmt: skip
 
 
 class Cluster:
@@ -274,13 +273,10 @@ class Cluster:
             self._move(task, "waiting", stimulus)
             if not task.missing:
                 self._find_place(task, stimulus)
-        self._tell_of_graph(len(new), stimulus)
-
-    def _tell_of_graph(self, tasks: int, stimulus: str) -> None:
         payload = {
             "action": "update-graph",
             "stimulus_id": stimulus,
-            "metrics": {"tasks": tasks, "new_tasks": tasks, "key_collisions": 0},
+            "metrics": {"tasks": len(new), "new_tasks": len(new), "key_collisions": 0},
             "status": "OK",
         }
         for topic in ("scheduler", self._client.strip('"')):
@@ -404,7 +400,12 @@ class Cluster:
         del worker.processing[task]
         worker.note(attempt)
         if task.is_rescheduled:
-            stimulus = self._end_rescheduled(task)
+            task.is_rescheduled = False
+            self.made.runs["rescheduled"] += 1
+            stimulus = self._stimulus("reschedule")
+            self._move(task, "released", stimulus, f',"run_id":{task.run_id}')
+            self._move(task, "waiting", stimulus)
+            self._find_place(task, stimulus)
         elif task.failures:
             stimulus = self._end_failed(attempt)
         else:
@@ -417,15 +418,6 @@ class Cluster:
         if self._unresolved < self._low_water and self.made.tasks < self._plan.tasks:
             self._submit()
 
-    def _end_rescheduled(self, task: Task) -> str:
-        task.is_rescheduled = False
-        self.made.runs["rescheduled"] += 1
-        stimulus = self._stimulus("reschedule")
-        self._move(task, "released", stimulus, f',"run_id":{task.run_id}')
-        self._move(task, "waiting", stimulus)
-        self._find_place(task, stimulus)
-        return stimulus
-
     def _end_failed(self, attempt: Attempt) -> str:
         task = attempt.task
         task.failures -= 1
@@ -437,28 +429,25 @@ class Cluster:
         if task.is_doomed and not task.failures:
             self.made.runs["erred"] += 1
             self._move(task, "erred", stimulus, f'{more},"cause":{task.key}{said}')
-            self._give_up(task, stimulus)
+            self._resolve(task.copy)
+            # The dependents of a failed task fail with it.
+            given_up = [task]
+            for one in given_up:
+                for dependent in one.dependents():
+                    if dependent.state == "waiting":
+                        self._move(dependent, "released", stimulus)
+                        self._move(dependent, "erred", stimulus)
+                        self._resolve(dependent.copy)
+                        given_up.append(dependent)
+            for one in given_up:
+                for dependency in one.dependencies():
+                    self._lose_waiter(dependency, stimulus)
         else:
             self.made.runs["retried"] += 1
             self._move(task, "released", stimulus, more + said)
             self._move(task, "waiting", stimulus)
             self._find_place(task, stimulus)
         return stimulus
-
-    def _give_up(self, failed: Task, stimulus: str) -> None:
-        """Mark the dependents of a failed task as erred."""
-        self._resolve(failed.copy)
-        given_up = [failed]
-        for task in given_up:
-            for dependent in task.dependents():
-                if dependent.state == "waiting":
-                    self._move(dependent, "released", stimulus)
-                    self._move(dependent, "erred", stimulus)
-                    self._resolve(dependent.copy)
-                    given_up.append(dependent)
-        for task in given_up:
-            for dependency in task.dependencies():
-                self._lose_waiter(dependency, stimulus)
 
     def _end_well(self, attempt: Attempt) -> str:
         task, worker = attempt.task, attempt.worker
@@ -558,7 +547,17 @@ class Cluster:
             self._compute_again(task, stimulus)
         departed = {"worker": worker.address, "server_id": worker.server_id}
         self._trace.record("worker_removed", self._now, {**departed, "stimulus_id": stimulus})
-        self._tell_of_loss(worker, runs, results, stimulus)
+        payload = {
+            "action": "remove-worker",
+            "processing-tasks": [task.key.strip('"') for task in runs],
+            "lost-computed-tasks": [task.key.strip('"') for task in results],
+            "lost-scattered-tasks": [],
+            "stimulus_id": stimulus,
+            "expected": False,
+        }
+        for topic, own in ((worker.address, {}), ("all", {"worker": worker.address})):
+            fields = {"topic": topic, "worker": worker.address, "payload": {**payload, **own}}
+            self._trace.record("event", self._now, fields)
         delay = self._rng.expovariate(1 / REPLACEMENT_SECONDS)
         self._at(self._now + delay, self._replace_worker)
 
@@ -592,24 +591,6 @@ class Cluster:
         self._move(task, "waiting", stimulus)
         if not task.missing:
             self._find_place(task, stimulus)
-
-    def _tell_of_loss(
-        self, worker: Worker, runs: list[Task], results: list[Task], stimulus: str
-    ) -> None:
-        payload = {
-            "action": "remove-worker",
-            "processing-tasks": [task.key.strip('"') for task in runs],
-            "lost-computed-tasks": [task.key.strip('"') for task in results],
-            "lost-scattered-tasks": [],
-            "stimulus_id": stimulus,
-            "expected": False,
-        }
-        for topic in (worker.address, "all"):
-            own = {"worker": worker.address} if topic == "all" else {}
-            fields = {
-                "topic": topic, "worker": worker.address, "payload": {**payload, **own}
-            }  # fmt: skip
-            self._trace.record("event", self._now, fields)
 
     # What workers say
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from recorded_shape import TOKEN, Chunk, Shape, TaskShape, as_json
+from recorded_shape import TOKEN, Shape, TaskShape, as_json
 
 if TYPE_CHECKING:
     from synthetic_workers import Worker
@@ -114,8 +114,15 @@ class Graph:
             task.waiters = sum(1 for _ in task.dependents())
             task.draw_fate(rng)
             if task.model.chunk:
+                # A copy reads files of its own, of one of several datasets.
+                chunk, path = task.model.chunk, PurePosixPath(task.model.chunk.filename)
+                filename = path.with_name(f"{path.stem}_{number:06d}{path.suffix}")
+                names = {
+                    "dataset": f"{chunk.dataset}_{number % DATASETS:02d}",
+                    "filename": str(filename),
+                }
                 identity = task.model.chunk_identity.filled(tokens)
-                task.identity = _named(task.model.chunk, number) + identity
+                task.identity = f"{as_json(names)[1:-1]},{identity}"
         copy.unresolved = len(copy.tasks)
         return copy
 
@@ -209,11 +216,3 @@ class Task:
             f'{model.annotations}"span_id":{model.kind.span},"client":{client},'
             f'"stimulus_id":"{stimulus}"'
         )
-
-
-def _named(chunk: Chunk, number: int) -> str:
-    """Name the file of a chunk as its copy's own, of one of several datasets."""
-    path = PurePosixPath(chunk.filename)
-    filename = str(path.with_name(f"{path.stem}_{number:06d}{path.suffix}"))
-    dataset = f"{chunk.dataset}_{number % DATASETS:02d}"
-    return f'"dataset":{as_json(dataset)},"filename":{as_json(filename)},'

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from recorded_shape import ProfileShape, Record, as_json
 
@@ -89,7 +90,7 @@ class Worker:
         self.host = f"10.{host // 62500}.{host // 250 % 250}.{host % 250 + 1}"
         self.address = f"tcp://{self.host}:{40000 + port}"
         self.nanny = f"tcp://{self.host}:{30000 + port}"
-        self.server_id = f"Worker-{_uuid(rng)}"
+        self.server_id = f"Worker-{UUID(int=rng.getrandbits(128))}"
         self.identity = f'"worker":"{self.address}","server_id":"{self.server_id}"'
         is_slow = rng.random() < SLOW_WORKER_SHARE
         self.relative_duration = rng.uniform(2, 4) if is_slow else rng.lognormvariate(0, 0.05)
@@ -214,8 +215,3 @@ class Worker:
 
 def _multiplied(counts: Iterable[int], times: int) -> str:
     return "[" + ",".join([str(count * times) for count in counts]) + "]"
-
-
-def _uuid(rng: random.Random) -> str:
-    text = f"{rng.getrandbits(128):032x}"
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

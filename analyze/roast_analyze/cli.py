@@ -179,18 +179,15 @@ def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespa
     # Intermixed, because options can stand between several traces.
     options = parser.parse_intermixed_args(joined)
     if name is None and len(options.traces) > 1:
-        _refuse_misspelled_command(options.traces[0])
+        first: Path = options.traces[0]
+        is_word = not (first.exists() or first.suffix) and first.name == str(first) != "-"
+        # What has a suffix or a folder is meant as a path, which may be misspelled itself.
+        if is_word:
+            import difflib
+
+            near = difflib.get_close_matches(first.name, COMMANDS, n=1, cutoff=0.5)
+            hint = (
+                f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(COMMANDS)}"
+            )
+            raise TraceError(f"unknown command {first.name!r}; {hint}")
     return options
-
-
-def _refuse_misspelled_command(word: Path) -> None:
-    """Raise if the first of several arguments resembles a command rather than a path."""
-    name = str(word)
-    # What has a suffix or a folder is meant as a path, which may be misspelled itself.
-    if word.exists() or word.suffix or word.name != name or name == "-":
-        return
-    import difflib
-
-    near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(COMMANDS)}"
-    raise TraceError(f"unknown command {name!r}; {hint}")

@@ -146,6 +146,7 @@ class Recording(TraceOwner):
             await self._attach()
             before = time()
             facts = await self._call("hello")
+            # The scheduler reads its clock about halfway through the round trip.
             offset = self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
             writer = Writer(
                 self._path,
@@ -155,6 +156,7 @@ class Recording(TraceOwner):
             )
             await writer.open()
         except BaseException:
+            # The plugin may be on the scheduler already.
             with contextlib.suppress(Exception):
                 await self._call("detach", abandon=True)
             raise
@@ -169,6 +171,7 @@ class Recording(TraceOwner):
                 logger.warning("roast: graphs of this client are not recorded: %s", error)
         self._running = asyncio.create_task(self._run(writer))
         if not self._client.asynchronous:
+            # Many programs end without closing their client.
             atexit.register(self.stop)
         # A client tears down its preloads before it closes.
         preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
@@ -191,6 +194,7 @@ class Recording(TraceOwner):
                     await asyncio.wait([request, running], return_when=asyncio.FIRST_COMPLETED)
                     request.cancel()
                     await asyncio.gather(request, return_exceptions=True)
+                # Not cancelled by the timeout, but below, where its end is awaited.
                 await asyncio.shield(running)
         except TimeoutError:
             running.cancel()
@@ -229,6 +233,7 @@ class Recording(TraceOwner):
             ending = await pump(self._pull, writer)
             self._graph_listener.close()
             await self._write_graphs()
+            # Nothing can be written behind the trailer.
             await asyncio.wait([describing])
             await writer.finish(self._scheduler_time(), ending)
             self._ending = ending
@@ -300,6 +305,7 @@ class Recording(TraceOwner):
             self._graphs.append({**about, **described})
 
     async def _write_graphs(self) -> None:
+        # The length is read once, because other threads append at the same time.
         pending = [plain(self._graphs.popleft()) for _ in range(len(self._graphs))]
         if pending:
             await self._started.write(pending)

@@ -129,16 +129,14 @@ def _fields(record: type) -> tuple[FieldDescription, ...]:
 def _object_schema(
     fields: Iterable[FieldDescription], known: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    properties = {field.name: _field_schema(field) for field in fields} | (known or {})
-    return {"properties": properties, "additionalProperties": False}
-
-
-def _field_schema(field: FieldDescription) -> dict[str, Any]:
-    schema = _type_schema(field.type)
-    if "type" in schema and not field.required:
-        schema["type"] = [schema["type"], "null"]
-    unit = f" [{field.unit}]" if field.unit else ""
-    return {**schema, "description": field.meaning + unit}
+    properties = {}
+    for field in fields:
+        schema = _type_schema(field.type)
+        if "type" in schema and not field.required:
+            schema["type"] = [schema["type"], "null"]
+        unit = f" [{field.unit}]" if field.unit else ""
+        properties[field.name] = {**schema, "description": field.meaning + unit}
+    return {"properties": properties | (known or {}), "additionalProperties": False}
 
 
 def _type_schema(python_type: Any) -> dict[str, Any]:

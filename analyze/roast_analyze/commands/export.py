@@ -54,7 +54,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the chosen formats."""
     targets = {name: getattr(options, name) for name in FORMATS if getattr(options, name)}
-    _check_targets(options.traces, targets)
+    # Checked before the traces are read, which can take minutes.
+    if not targets:
+        choices = ", ".join(f"--{name} {metavar}" for name, (metavar, _) in FORMATS.items())
+        raise TraceError(f"no format given: choose from {choices}")
+    for name, target in targets.items():
+        check_place(target, is_folder=FORMATS[name][0] == "DIR")
+        if target not in STDOUT:
+            refuse_to_overwrite(options.traces, target)
+        elif name in ("parquet", "duckdb"):
+            raise TraceError(f"--{name} cannot be written to stdout: name a file")
+    # Two names can be one file, through a link or as - and /dev/stdout.
+    places = {
+        Path("-") if target in STDOUT else target.resolve() for target in targets.values()
+    }
+    if len(places) < len(targets):
+        raise TraceError("two formats have the same file: name another one")
     # The range selects rows of the whole trace: attempts at its ends are not cut.
     with open_trace(options.traces, options, views=options.views, limited=False) as trace:
         from roast_analyze.export import files, folded, perfetto, speedscope, tables
@@ -92,20 +107,3 @@ def _seconds(trace: Session, time: str | None) -> float | None:
             "the trace has no record with a time: export it without --from and --to"
         )
     return parse_time(time, start_t, stop_t, offset) - float(start_t)
-
-
-def _check_targets(traces: list[Path], targets: dict[str, Path]) -> None:
-    """Check the targets before the traces are read, which can take minutes."""
-    if not targets:
-        choices = ", ".join(f"--{name} {metavar}" for name, (metavar, _) in FORMATS.items())
-        raise TraceError(f"no format given: choose from {choices}")
-    for name, target in targets.items():
-        check_place(target, is_folder=FORMATS[name][0] == "DIR")
-        if target not in STDOUT:
-            refuse_to_overwrite(traces, target)
-        elif name in ("parquet", "duckdb"):
-            raise TraceError(f"--{name} cannot be written to stdout: name a file")
-    # Two names can be one file, through a link or as - and /dev/stdout.
-    files = [Path("-") if target in STDOUT else target.resolve() for target in targets.values()]
-    if len(set(files)) < len(files):
-        raise TraceError("two formats have the same file: name another one")

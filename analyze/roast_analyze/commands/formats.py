@@ -16,7 +16,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -50,7 +50,7 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "--format",
-        choices=(*_WRITERS, "parquet"),
+        choices=("table", "csv", "json", "jsonl", "markdown", "parquet"),
         help="output format (default: by the suffix of FILE, else table)",
     )
     parser.add_argument(
@@ -130,13 +130,13 @@ def write(
         wanted = itertools.islice(rows, limit)
         if output is None:
             file: Any = _VisibleTerminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
-            _WRITERS[name](relation.columns, wanted, file)
+            _write_text(name, relation.columns, wanted, file)
         else:
             with (
                 _errors_named(output),
                 output.open("w", encoding="utf-8", newline="") as file,
             ):
-                _WRITERS[name](relation.columns, wanted, file)
+                _write_text(name, relation.columns, wanted, file)
         is_cut = limit is not None and next(rows, None) is not None
     if is_cut:
         print(f"only the first {limit} rows are shown; use --limit 0 for all", file=sys.stderr)
@@ -208,43 +208,31 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
         print("(0 rows)", file=sys.stderr)
 
 
-def _write_csv(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_text(value) for value in row] for row in rows)
-
-
-def _write_json(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
-    # Rows are written as they come: a result can be larger than the memory.
-    separator = "[\n"
-    for row in rows:
-        file.write(separator + _json_object(columns, row))
-        separator = ",\n"
-    file.write("[]\n" if separator == "[\n" else "\n]\n")
-
-
-def _write_jsonl(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
-    for row in rows:
-        file.write(_json_object(columns, row) + "\n")
-
-
-def _write_markdown(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
-    def line(cells: Any) -> str:
-        texts = (" ".join(visible(_text(cell)).split()) for cell in cells)
-        return "| " + " | ".join(t.replace("\\", "\\\\").replace("|", "\\|") for t in texts)
-
-    file.write(line(columns) + " |\n|" + " --- |" * len(columns) + "\n")
-    for row in rows:
-        file.write(line(row) + " |\n")
-
-
-_WRITERS: Final[dict[str, Callable[[list[str], Iterator[Row], IO[str]], None]]] = {
-    "table": _write_table,
-    "csv": _write_csv,
-    "json": _write_json,
-    "jsonl": _write_jsonl,
-    "markdown": _write_markdown,
-}
+def _write_text(name: str, columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
+    # Except in a table, rows are written as they come: they can be larger than the memory.
+    match name:
+        case "table":
+            _write_table(columns, rows, file)
+        case "csv":
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows([_text(value) for value in row] for row in rows)
+        case "json":
+            separator = "[\n"
+            for row in rows:
+                file.write(separator + _json_object(columns, row))
+                separator = ",\n"
+            file.write("[]\n" if separator == "[\n" else "\n]\n")
+        case "jsonl":
+            for row in rows:
+                file.write(_json_object(columns, row) + "\n")
+        case "markdown":
+            rule = "|" + " --- |" * len(columns) + "\n"
+            for cells in itertools.chain([columns], rows):
+                texts = (" ".join(visible(_text(cell)).split()) for cell in cells)
+                escaped = (t.replace("\\", "\\\\").replace("|", "\\|") for t in texts)
+                file.write(f"| {' | '.join(escaped)} |\n{rule}")
+                rule = ""
 
 
 def _text(value: Any) -> str:

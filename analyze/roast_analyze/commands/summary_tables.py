@@ -38,10 +38,6 @@ def _per_second(value: float | None) -> str:
     return count(value) if value is None or value >= 100 else number(value)
 
 
-def _entries(ends: list[int]) -> str:
-    return "–".join(map(count, ends))
-
-
 def _long_cell(value: object) -> Text:
     return cell(value, limit=240)
 
@@ -143,7 +139,7 @@ _TABLES: Final = (
         'SELECT compute_seconds AS compute, events_per_second AS "events/s", '
         "[entry_start, entry_stop] AS entries, dataset, filename AS file FROM chunks "
         "WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT 5",
-        (seconds, _per_second, _entries, cell, cell),
+        (seconds, _per_second, lambda ends: "–".join(map(count, ends)), cell, cell),
     ),
     _Table(
         "Slowest files",

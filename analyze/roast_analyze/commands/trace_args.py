@@ -94,7 +94,14 @@ def open_trace(
         # Imported here, because DuckDB would slow down the help text of a command.
         from roast_analyze.open.session import Session
 
-        copied = _copy_stdin() if STDIN in map(str, paths) else None
+        copied: Path | None = None
+        if STDIN in map(str, paths):
+            # To a file, because the trace is read more than once and in no fixed order.
+            folder = TemporaryDirectory(prefix="roast-")
+            atexit.register(folder.cleanup)
+            copied = Path(folder.name) / "stdin.jsonl"
+            with copied.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
         try:
             return Session(
                 *(copied if copied and str(path) == STDIN else path for path in paths),
@@ -113,16 +120,6 @@ def open_trace(
             # The path of the temporary file means nothing to the user.
             message = str(error).replace(repr(str(copied)), "standard input")
             raise type(error)(message) from None
-
-
-def _copy_stdin() -> Path:
-    """Copy standard input to a file that is removed when the process exits."""
-    folder = TemporaryDirectory(prefix="roast-")
-    atexit.register(folder.cleanup)
-    path = Path(folder.name) / "stdin.jsonl"
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
-    return path
 
 
 @contextlib.contextmanager

@@ -79,8 +79,16 @@ def run(options: argparse.Namespace) -> None:
     if name:
         check_view_name(name, [view.name for view in views])
         views = [view for view in views if view.name == name]
-    if options.format == "table" and not options.output:
-        (_print_descriptions if options.describe else _print_list)(views)
+    is_printed = options.format == "table" and not options.output
+    if is_printed and options.describe:
+        from roast_analyze.commands.terminal import cell, print_out, table
+
+        for view in views:
+            print_out(f"{view.name} ({view.topic})", cell(view.comment, limit=10_000), "")
+            described = [(column.name, column.type, column.comment) for column in view.columns]
+            print_out(table(["column", "type", "meaning"], described), "")
+    elif is_printed:
+        _print_list(views)
     elif options.describe:
         columns = [(v.name, c.name, c.type, c.comment) for v in views for c in v.columns]
         _write_rows(["view", "column", "type", "meaning"], columns, options)
@@ -105,15 +113,6 @@ def _print_list(views: list[View]) -> None:
             print_out(f"  {view.name.ljust(margin)}  {short}")
         print_out("")
     print_out("`roast-analyze view --describe NAME` describes a view and its columns.")
-
-
-def _print_descriptions(views: list[View]) -> None:
-    from roast_analyze.commands.terminal import cell, print_out, table
-
-    for view in views:
-        columns = [(column.name, column.type, column.comment) for column in view.columns]
-        print_out(f"{view.name} ({view.topic})", cell(view.comment, limit=10_000), "")
-        print_out(table(["column", "type", "meaning"], columns), "")
 
 
 def _write_rows(

@@ -8,8 +8,7 @@ recorder are folded (see ``sql/profiles/_fold_recorder.sql``).
 
 from __future__ import annotations
 
-import re
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from roast_analyze.export.scope import rows
 from roast_analyze.safe_text import visible
@@ -39,13 +38,10 @@ def write(trace: Session, scope: Scope, file: IO[str]) -> None:
     condition = scope.condition(begin="start_t", end="stop_t")
     condition.parameters["of_scheduler"] = scope.scheduler
     for row in rows(trace, _STACKS, condition):
-        line = ";".join(map(_label, row["frames"]))
-        file.write(f"{line or '(no function)'} {row['total']}\n")
-
-
-def _label(frame: dict[str, Any]) -> str:
-    """Return the name of a function in the format: function (file:line)."""
-    name, filename, line_number = frame.values()
-    place = f"{filename or '?'}:{line_number}" if line_number is not None else filename
-    label = f"{name or '?'} ({place})" if place else name or "?"
-    return re.sub(r"\s+", " ", visible(label)).replace(";", ",").strip() or "?"
+        labels = []
+        for name, filename, line_number in (frame.values() for frame in row["frames"]):
+            place = f"{filename or '?'}:{line_number}" if line_number is not None else filename
+            label = visible(f"{name or '?'} ({place})" if place else name or "?")
+            # A semicolon separates functions, and the last space the number of samples.
+            labels.append(" ".join(label.replace(";", ",").split()) or "?")
+        file.write(f"{';'.join(labels) or '(no function)'} {row['total']}\n")

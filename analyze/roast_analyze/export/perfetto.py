@@ -218,22 +218,31 @@ class _Processes:
 
     def metadata(self) -> Iterator[Event]:
         """Yield the names and the order of workers and lanes."""
-        threads: dict[str | None, list[object]] = {}
+        threads: dict[str | None, dict[object, int]] = {}
         for (worker, *lane), number in self._numbers.items():
-            if lane:
-                name = _lane_name(threads.setdefault(worker, []), *lane)
-            elif worker is None:
-                name = "unknown worker"
-            else:
-                called = self._names.get(worker)
-                name = f"worker {worker}" if called in (None, worker) else f"{called} {worker}"
+            match lane:
+                case ["transfer", _, place]:
+                    name = f"transfers {place + 1}"
+                case [_, None, place]:
+                    name = f"unknown thread {place + 1}"
+                case [_, thread, place]:
+                    # Numbered in order of appearance: identifiers have a dozen digits.
+                    known = threads.setdefault(worker, {})
+                    name = f"thread {known.setdefault(thread, len(known) + 1)}"
+                    name += ", overlapping" if place else ""
+                case _ if worker is None:
+                    name = "unknown worker"
+                case _:
+                    called = self._names.get(worker)
+                    is_named = called not in (None, worker)
+                    name = f"{called} {worker}" if is_named else f"worker {worker}"
             what = "thread" if lane else "process"
-            place = {"pid": self._numbers[worker,], "tid": number, "ts": 0}
+            ids = {"pid": self._numbers[worker,], "tid": number, "ts": 0}
             for event, args in (
                 (f"{what}_name", {"name": one_line(name)}),
                 (f"{what}_sort_index", {"sort_index": number}),
             ):
-                yield {"ph": "M", "name": event, **place, "args": args}
+                yield {"ph": "M", "name": event, **ids, "args": args}
 
     def _number(self, *key: object) -> int:
         return self._numbers.setdefault(key, len(self._numbers) + 1)
@@ -248,38 +257,24 @@ class _Processes:
         return Slice(start, max(stop, start + 1), event)
 
 
-def _lane_name(threads: list[object], kind: str, thread: object, lane: int) -> str:
-    """Return the name of a lane; threads are numbered as they appear in ``threads``."""
-    if kind == "transfer":
-        return f"transfers {lane + 1}"
-    if thread is None:
-        return f"unknown thread {lane + 1}"
-    if thread not in threads:
-        threads.append(thread)
-    return f"thread {threads.index(thread) + 1}{', overlapping' if lane else ''}"
-
-
 def _task(run: Row, colors: dict[str | None, str]) -> Event:
     prefix = run.get("prefix")
-    name = _chunk_name(run) if run["chunks"] else one_line(prefix or run["key"]) or "?"
+    name = prefix or run["key"]
+    if run["chunks"]:
+        file = (run["filename"] or "").rstrip("/").rpartition("/")[2]
+        entries = ""
+        if run["chunks"] > 1:
+            entries = f"{run['chunks']} chunks"
+        elif run["entry_start"] is not None and run["entry_stop"] is not None:
+            entries = f"{run['entry_start']}–{run['entry_stop']}"
+        name = " · ".join(filter(None, (run["dataset"], file, entries))) or "chunk"
     has_failed = run["outcome"] in ("erred", "retried")
     return {
         "cat": "task" if "prefix" in run else "chunk",
-        "name": name,
+        "name": one_line(name) or "?",
         "cname": _COLOR_OF_FAILURE if has_failed else colors.get(prefix, _COLORS[0]),
         "args": _arguments(run),
     }
-
-
-def _chunk_name(run: Row) -> str:
-    file = (run["filename"] or "").rstrip("/").rpartition("/")[2]
-    entries = ""
-    if run["chunks"] > 1:
-        entries = f"{run['chunks']} chunks"
-    elif run["entry_start"] is not None and run["entry_stop"] is not None:
-        entries = f"{run['entry_start']}–{run['entry_stop']}"
-    parts = [part for part in (run["dataset"], file, entries) if part]
-    return one_line(" · ".join(parts)) or "chunk"
 
 
 def _transfer(transfer: Row) -> Event:

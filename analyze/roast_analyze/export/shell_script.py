@@ -46,7 +46,13 @@ def shell_script() -> str:
             f"min(t) AS start_t, max(t) AS stop_t FROM raw.{kind} GROUP BY ALL"
             for kind in kinds()
         ),
-        "views": "\n".join(map(_view, view_statements())),
+        # Without their first lines, the dependencies; with OR REPLACE to run again.
+        "views": re.sub(
+            "^CREATE ",
+            "CREATE OR REPLACE ",
+            "\n".join(statements.partition("\n")[2] for statements in view_statements()),
+            flags=re.MULTILINE,
+        ),
     }
     template = files("roast_analyze.export").joinpath("shell_script.sql")
     # str.format() is not possible, since SQL contains braces.
@@ -76,9 +82,3 @@ SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS tr
 FROM _records_of('{kind.name}')
 WHERE {conditions};
 """  # noqa: S608
-
-
-def _view(statements: str) -> str:
-    """Return the statements of a view file, with OR REPLACE so that they can run again."""
-    _needs, _, rest = statements.partition("\n")
-    return re.sub("^CREATE ", "CREATE OR REPLACE ", rest, flags=re.MULTILINE)

@@ -106,7 +106,15 @@ def _file(
     counters: dict[str, float] = {name: int(n) for name, n in record["counters"].items()}
     counters |= {name: float(n) for name, n in record["fcounters"].items()}
     short = {name[begin:]: n for name, n in counters.items()}
-    start, stop = _extent(short)
+    # Not measured, a time is 0; a damaged log can contain any float.
+    times = [
+        (name, n)
+        for name, n in short.items()
+        if name.startswith("F_") and n > 0 and math.isfinite(n)
+    ]
+    starts = (n for name, n in times if name.endswith("_START_TIMESTAMP"))
+    stops = (n for name, n in times if name.endswith("_END_TIMESTAMP"))
+    start, stop = min(starts, default=None), max(stops, default=None)
     values: dict[str, Any] = {n: it for n, it in counters.items() if it and math.isfinite(it)}
     if "file_rec_id" in record:
         values["file"] = names.get(record["file_rec_id"], str(record["file_rec_id"]))
@@ -153,21 +161,6 @@ def _sums(module: str, counters: dict[str, float]) -> dict[str, float]:
         if values and math.isfinite(sum(values)):
             sums[name] = sum(values)
     return sums
-
-
-def _extent(counters: dict[str, float]) -> tuple[float | None, float | None]:
-    """Return the first and last use of a file, in seconds since the job's start."""
-    times = {
-        name: n
-        for name, n in counters.items()
-        if name.startswith("F_") and n > 0 and math.isfinite(n)
-    }
-    return (
-        min(
-            (n for name, n in times.items() if name.endswith("_START_TIMESTAMP")), default=None
-        ),
-        max((n for name, n in times.items() if name.endswith("_END_TIMESTAMP")), default=None),
-    )
 
 
 if __name__ == "__main__":

@@ -173,25 +173,29 @@ class Dump:
             if len(entry) >= 6 and _is_time(entry[-1])
         ]
         self._losses: list[Record] = []
-        times = [time for time in self._times() if _is_time(time)]
+        started = self._scheduler.get("started")
+        clients = _mapping(self._scheduler, "clients").values()
+        logs = (_rows(answer.get("log")) for answer in self._answers.values())
+        events = map(_rows, _mapping(self._scheduler, "events").values())
+        # All of these are on the scheduler's clock.
+        times = [
+            t
+            for t in chain(
+                [started],
+                (
+                    _mapping(it).get("last_seen")
+                    for it in chain(self._workers.values(), clients)
+                ),
+                (_mapping(group).get("stop") for group in self._groups.values()),
+                (entry[-1] for entry in chain(self._log, *logs)),
+                (event[0] for event in chain(*events)),
+            )
+            if _is_time(t)
+        ]
         if not times:
             raise NotADump("it contains no time")
-        started = self._scheduler.get("started")
         self.start_t = min([started] if _is_time(started) else times)
         self.stop_t = max(times)
-
-    def _times(self) -> Iterator[Any]:
-        """Yield every time in the dump, on the scheduler's clock."""
-        yield self._scheduler.get("started")
-        clients = _mapping(self._scheduler, "clients").values()
-        for it in (*self._workers.values(), *clients):
-            yield _mapping(it).get("last_seen")
-        for group in self._groups.values():
-            yield _mapping(group).get("stop")
-        logs = (_rows(answer.get("log")) for answer in self._answers.values())
-        yield from (entry[-1] for entry in chain(self._log, *logs))
-        for events in _mapping(self._scheduler, "events").values():
-            yield from (event[0] for event in _rows(events))
 
     def header(self) -> Record:
         """Return the header without the fields that do not depend on the dump."""
@@ -251,7 +255,16 @@ class Dump:
         # Workers usually share their configuration.
         first = next(iter(self._answers.values()), {})
         settings = list(_leaves(_mapping(first, "config"), ()))
-        harmless = [item for item in settings if _is_harmless(*item)]
+        harmless = [
+            (name, value)
+            for name, value in settings
+            if not any(map(names_a_secret, name.split(".")))
+            and (
+                value is None
+                or isinstance(value, bool | int | float)
+                or (isinstance(value, str) and _SIZE.fullmatch(value))
+            )
+        ]
         facts += [("config", *item) for item in harmless]
         for section, name, value in facts:
             fact = {"section": section, "name": str(name), "value": value}
@@ -265,9 +278,17 @@ class Dump:
 
     def _worker(self, address: str, it: Record) -> Iterator[Record]:
         common = _picked(it, "server_id", "memory_limit", "nthreads") | {"worker": address}
+        # Few dumps contain when a worker joined; others, only when it was first seen.
+        joined = (
+            float(event[0])
+            for event in _rows(_mapping(self._scheduler, "events").get(address))
+            if len(event) > 1 and _mapping(event[1]).get("action") == "add-worker"
+        )
+        log = _rows(self._answers.get(address, {}).get("log"))
+        seen = (*(entry[-1] for entry in log), it.get("last_seen"))
         yield {
             "kind": "worker_added",
-            "t": self._first_seen(address, it),
+            "t": next(joined, min(filter(_is_time, seen), default=self.start_t)),
             **common,
             **_picked(it, "host", "pid", "nanny", "local_directory"),
             "name": str(it.get("name", address)),
@@ -294,15 +315,6 @@ class Dump:
                     ),
                 },
             }
-
-    def _first_seen(self, address: str, it: Record) -> float:
-        """Return the first time known of a worker; few dumps contain when it joined."""
-        for event in _rows(_mapping(self._scheduler, "events").get(address)):
-            if len(event) > 1 and _mapping(event[1]).get("action") == "add-worker":
-                return float(event[0])
-        log = _rows(self._answers.get(address, {}).get("log"))
-        times = [*(entry[-1] for entry in log), it.get("last_seen")]
-        return float(min(filter(_is_time, times), default=self.start_t))
 
     def _graph(self) -> Iterator[Record]:
         first: dict[str, list[Any]] = {}
@@ -631,15 +643,6 @@ def _leaves(settings: dict[Any, Any], path: tuple[str, ...]) -> Iterator[tuple[s
             yield from _leaves(value, inner)
         else:
             yield ".".join(inner), value
-
-
-def _is_harmless(name: str, value: Any) -> bool:
-    """Return whether a setting cannot be secret."""
-    if any(map(names_a_secret, name.split("."))):
-        return False
-    if value is None or isinstance(value, (bool, int, float)):
-        return True
-    return isinstance(value, str) and _SIZE.fullmatch(value) is not None
 
 
 if __name__ == "__main__":

@@ -90,7 +90,17 @@ def open_database(
             _attach(connection, _IN_MEMORY)
             _load(connection, inputs, {}, listener, cache=cache)
         elif not cache or not _attach_cached(connection, inputs, memory_bytes, listener):
-            _attach_temporary(connection, inputs, memory_bytes, listener)
+            folder = TemporaryDirectory(prefix="roast-")
+            weakref.finalize(connection, folder.cleanup)
+            path = Path(folder.name) / "trace.duckdb"
+            try:
+                _build(path, inputs, {}, memory_bytes, listener, cache=False)
+                _attach(connection, path, read_only=True)
+            except (OSError, duckdb.IOException) as error:
+                raise NoRoom(
+                    f"cannot write the database of the trace to {folder.name!r} "
+                    f"({first_paragraph(error)}): set TMPDIR to a larger disk"
+                ) from None
         connection.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
     except BaseException:
         connection.close()
@@ -174,23 +184,6 @@ def _attach(
 
 def _literal(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
-
-
-def _attach_temporary(
-    connection: duckdb.DuckDBPyConnection, inputs: Inputs, memory_bytes: int, listener: Listener
-) -> None:
-    """Build and attach a database that is removed with the connection."""
-    folder = TemporaryDirectory(prefix="roast-")
-    weakref.finalize(connection, folder.cleanup)
-    path = Path(folder.name) / "trace.duckdb"
-    try:
-        _build(path, inputs, {}, memory_bytes, listener, cache=False)
-        _attach(connection, path, read_only=True)
-    except (OSError, duckdb.IOException) as error:
-        raise NoRoom(
-            f"cannot write the database of the trace to {folder.name!r} "
-            f"({first_paragraph(error)}): set TMPDIR to a larger disk"
-        ) from None
 
 
 def _attach_cached(

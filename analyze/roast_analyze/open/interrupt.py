@@ -33,7 +33,14 @@ def exit_on_interrupt() -> Iterator[None]:
     os.set_blocking(writer, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     ended = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(reader, ended), daemon=True)
+
+    def watch() -> None:
+        # Python writes the number of each signal; closing the pipe ends the loop.
+        while number := os.read(reader, 1):
+            if number[0] == signal.SIGINT and not ended.wait(GRACE_SECONDS):
+                os._exit(INTERRUPTED)
+
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
         yield
@@ -43,10 +50,3 @@ def exit_on_interrupt() -> Iterator[None]:
         os.close(writer)
         watcher.join()
         os.close(reader)
-
-
-def _watch(reader: int, ended: threading.Event) -> None:
-    # Python writes the number of each signal; closing the pipe ends the loop.
-    while number := os.read(reader, 1):
-        if number[0] == signal.SIGINT and not ended.wait(GRACE_SECONDS):
-            os._exit(INTERRUPTED)

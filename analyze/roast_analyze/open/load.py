@@ -284,10 +284,14 @@ def _load(
 ) -> tuple[Account, Progress]:
     offset, account_there = begin.offset, begin.account
     account = deepcopy(begin.account)
+    [(database,)] = connection.execute("SELECT current_database()").fetchall()
+    # A cursor is a connection of its own, which begins in the default database.
+    second = connection.cursor()
+    second.execute(f"USE {quoted(database)}")
     with (
         open_for_content(segment.path) as file,
         TemporaryDirectory(prefix="roast-") as folder,
-        closing(_second(connection)) as second,
+        closing(second),
         transaction(second),
         transaction(connection),
         ThreadPoolExecutor(max_workers=1) as thread,
@@ -312,14 +316,6 @@ def _load(
         loader.settle()
         account.breaks = content.breaks
     return account, Progress(offset, account_there, loader.rows)
-
-
-def _second(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return a second connection to the same database."""
-    [(database,)] = connection.execute("SELECT current_database()").fetchall()
-    second = connection.cursor()
-    second.execute(f"USE {quoted(database)}")
-    return second
 
 
 class _Read(NamedTuple):

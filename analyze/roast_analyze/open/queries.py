@@ -147,8 +147,20 @@ def explain_error(
     if place is None:
         return QueryError(message)
     line, column, line_text = place
-    where = f"line {line}" + (f", column {column}" if column else "")
-    return QueryError("\n  ".join([f"{where}: {message}", *_quote(line_text, column)]))
+    quoted = line_text.replace("\t", " ")
+    if column is None:
+        return QueryError(f"line {line}: {message}\n  {visible(quoted[:_QUOTED_CHARACTERS])}")
+    # Only the part around the column is quoted, with a caret below.
+    start = 0
+    if len(quoted) > _QUOTED_CHARACTERS:
+        start = max(0, column - 1 - _QUOTED_CHARACTERS // 2)
+    before = ("…" if start else "") + visible(quoted[start : column - 1])
+    after = visible(quoted[column - 1 : start + _QUOTED_CHARACTERS])
+    rest = "…" if len(quoted) > start + _QUOTED_CHARACTERS else ""
+    return QueryError(
+        f"line {line}, column {column}: {message}\n  {before}{after}{rest}\n"
+        f"  {' ' * sum(map(_width, before))}^"
+    )
 
 
 def missing_table(text: str) -> str | None:
@@ -198,19 +210,6 @@ def _find_place(text: str, query: str, lines_before: int) -> tuple[int, int | No
     if line.count(part) != 1 or width < 0:
         return index + 1, None, line
     return index + 1, line.index(part) + _index_at_width(part, width) + 1, line
-
-
-def _quote(line: str, column: int | None) -> list[str]:
-    """Quote a line, or the part of it around a column, with a caret below."""
-    text = line.replace("\t", " ")
-    if column is None:
-        return [visible(text[:_QUOTED_CHARACTERS])]
-    start = max(0, column - 1 - _QUOTED_CHARACTERS // 2)
-    start = 0 if len(text) <= _QUOTED_CHARACTERS else start
-    before = ("…" if start else "") + visible(text[start : column - 1])
-    after = visible(text[column - 1 : start + _QUOTED_CHARACTERS])
-    rest = "…" if len(text) > start + _QUOTED_CHARACTERS else ""
-    return [before + after + rest, " " * sum(map(_width, before)) + "^"]
 
 
 def _index_at_width(text: str, width: int) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -59,11 +59,18 @@ def create(
     configuration folder; broken files in them are skipped with a warning. In a folder that was
     passed they raise BrokenView. The database is already restricted if `safe`.
     """
-    if folders is None:
-        paths = _default_folders()
-    else:
+    paths: list[Path] = []
+    if folders is not None:
         named = [folders] if isinstance(folders, str | os.PathLike) else folders
         paths = [Path(folder) for folder in named]
+    elif (value := os.environ.get(VARIABLE)) is not None:
+        paths = [Path(folder).expanduser() for folder in value.split(os.pathsep) if folder]
+    else:
+        configured = os.environ.get("XDG_CONFIG_HOME")
+        with suppress(OSError, RuntimeError):  # an unreadable folder, or a user without a home
+            base = Path(configured) if configured else Path.home() / ".config"
+            folder = base / "roast" / "views"
+            paths = [folder] if folder.is_dir() else []
     files, problems = _read(paths)
     creator = _Creator(connection, safe=safe)
     if files:
@@ -74,18 +81,6 @@ def create(
             raise problem
         warnings.warn(f"skipped: {problem}", ViewSkipped, stacklevel=3)
     return tuple(sorted(name for name in creator.created if not name.startswith("_")))
-
-
-def _default_folders() -> list[Path]:
-    if (value := os.environ.get(VARIABLE)) is not None:
-        return [Path(folder).expanduser() for folder in value.split(os.pathsep) if folder]
-    configured = os.environ.get("XDG_CONFIG_HOME")
-    try:
-        base = Path(configured) if configured else Path.home() / ".config"
-        folder = base / "roast" / "views"
-        return [folder] if folder.is_dir() else []
-    except (OSError, RuntimeError):  # an unreadable folder, or a user without a home
-        return []
 
 
 def _read(folders: list[Path]) -> tuple[list[_File], list[BrokenView]]:

@@ -98,6 +98,7 @@ class _ImportHook(MetaPathFinder):
         if spec is None:
             return None
         with errors_logged(f"patch {fullname}"):
+            # The loader is kept, because others use its further methods, such as `get_source`.
             execute = spec.loader.exec_module
 
             def exec_module(module: Any) -> None:
@@ -128,6 +129,8 @@ def _patch(module_name: str) -> None:
                 original = getattr(owner, "__dict__", {}).get(attribute)
                 if original is None or (owner, attribute) in patched:
                     continue
+                # coffea pickles `Runner._work_function` by name, which must find a static
+                # method again.
                 is_static = isinstance(original, staticmethod)
                 replacement = wrapped(original.__func__ if is_static else original, wrapper)
                 replacement = staticmethod(replacement) if is_static else replacement

@@ -175,6 +175,7 @@ class Measurement:
         stopped_at = perf_counter()
         cpu_seconds = thread_time() - self._cpu_before
         memory_after = memory_bytes()
+        # A short chunk can end before it is sampled.
         peaks = [self.memory_peak, memory_after]
         highest = _highest_memory_bytes()
         if highest and self._highest_before and highest > self._highest_before:
@@ -191,6 +192,7 @@ class Measurement:
         }
         if error is not None:
             fields["exception"] = exception_text(error)
+            # A call that failed has no result, and so none from the checkpoint.
             fields.pop("from_checkpoint", None)
         if fields["until"] == "processed":
             fields["cpu_seconds"] = cpu_seconds

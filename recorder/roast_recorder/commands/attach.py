@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from roast_recorder.client_recording import Recording
 
+#: Dask's own default, 30 s, is long for a mistyped address.
 CONNECT_TIMEOUT_SECONDS = 10.0
 
 #: Options, the parameters of Dask's Security that they set, and what the files contain.

@@ -21,6 +21,7 @@ from roast_recorder.scheduler import wire_format
 TRANSITION_VALUES_PER_BATCH: Final = 50_000
 RECORDS_PER_BATCH: Final = 5_000
 
+#: Keeps an answer, which is one message of Dask's, to a few megabytes.
 BATCHES_PER_PULL: Final = 8
 
 #: Batches are compressed once so much of the limit is taken.
@@ -105,6 +106,7 @@ class Buffer:
                     self._add(lane, content)
                 else:
                     self._drop(content)
+            # They are encoded with the facts, because most views are computed from them.
             transitions = []
 
     def pull(self, received: int, *, everything: bool = False) -> list[tuple[int, bytes]]:
@@ -116,6 +118,7 @@ class Buffer:
         self.last_pull = monotonic()
         while self._batches and self._batches[0].number <= received:
             self._waiting_bytes -= len(self._batches.popleft().content)
+        # If the puller falls behind, batches of full size are sealed by `append` and the hook.
         if everything or len(self._batches) < BATCHES_PER_PULL:
             self.seal()
             if self._losses:

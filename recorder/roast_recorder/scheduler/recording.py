@@ -111,7 +111,9 @@ class SchedulerRecording:
 
     async def start(self) -> None:
         """Attach the recorder; raise ValueError or OSError if no trace can be written."""
+        # First, so that nothing is attached if the trace cannot be written.
         await self._writer.open()
+        # A running scheduler does not call `start` of plugins that are added.
         await self._plugin.start(self._scheduler)
         self._plugin.on_all_left = self._finish_now
         self._scheduler.add_plugin(self._plugin, name=self._plugin.name)
@@ -156,6 +158,7 @@ def rescue_order(client: Client, trace_id: str, clock_offset_seconds: float) -> 
     """Return what another process needs to connect to a client's recorder, or None."""
     scheduler: Any = client.scheduler
     address = str(scheduler.address)
+    # A scheduler in the client's own process dies with it.
     if address.startswith("inproc://"):
         return None
     try:
@@ -196,4 +199,5 @@ async def _fetch(writer: Any, order: dict[str, Any]) -> None:
             answer = await pull(received=writer.state.received)
             writer.write_batches(answer["batches"])
             ending = answer["ending"]
+        # The trailer's time is on the scheduler's clock, like all times of the trace.
         writer.finish(time() - order["clock_offset_seconds"], ending)

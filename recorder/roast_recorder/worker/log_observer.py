@@ -143,6 +143,7 @@ class LogObserver:
         with contextlib.suppress(Exception):
             if spilled:
                 states = "memory", "disk"
+                # In memory and on disk; Dask has no public attribute for the sizes of one key.
                 sizes = data._slow_uncached.weight_by_key.get(key) or (None, None)
             else:
                 states = "disk", "memory"

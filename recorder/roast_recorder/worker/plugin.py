@@ -81,6 +81,7 @@ class WorkerRecorder(WorkerPlugin):
         self._profile_interval_seconds = profile_interval_seconds
         self._facts = facts
         self._log_options = {"transfers": transfers, "transitions": transitions}
+        # Filled by the threads of tasks and emptied by the event loop: a deque needs no lock.
         self._measured: deque[Records] = deque()
         self._profiles: ProfileReader | None = None
         self._logs: LogObserver | None = None
@@ -138,6 +139,7 @@ class WorkerRecorder(WorkerPlugin):
         scheduler: Any = self._worker.scheduler
         for message in (self._take_profiles(is_last=True), self._logs and self._logs.take()):
             if message:
+                # A remote call, because `Worker.log_event` returns before the message is sent.
                 await scheduler.log_event(topic=self._topic, msg=message)
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -171,6 +173,7 @@ class WorkerRecorder(WorkerPlugin):
             # The scheduler has read it from the task.
             complete.pop("usermeta", None)
             for name in ("start_t", "stop_t"):
+                # To the scheduler's clock, by the offset that Dask estimates at each heartbeat.
                 complete[name] += worker.scheduler_delay
             completed.append((kind, complete))
         self._measured.append(completed)

@@ -124,6 +124,7 @@ class MergedTrees:
     def add(self, tree: Tree, start_t: float, stop_t: float) -> None:
         """Add the tree of one cycle."""
         nodes, counts, innermost = [0], [tree["count"]], [0]
+        # Not recursive: a stack can be as deep as Python's recursion limit.
         queue = [(0, child) for child in tree["children"].values()]
         while queue:
             parent, child = queue.pop()
@@ -194,8 +195,21 @@ def count_innermost(name: str) -> None:
     state = here()
     with state.lock:
         state.profiled_for.add(name)
-        if not hasattr(profile.process, "roast_original"):
-            profile.process = _counting_innermost(profile.process)
+        # By an attribute, because another copy of this module may have wrapped it.
+        if hasattr(profile.process, "roast_original"):
+            return
+        original = profile.process
+
+        @functools.wraps(original)
+        def process(frame: Any, child: Any, state: Tree, **keywords: Any) -> Any:
+            node = original(frame, child, state, **keywords)
+            # Dask calls this recursively for the callers, with a frame as `child`.
+            if child is True and node is not None:
+                node[INNERMOST] = node.get(INNERMOST, 0) + 1
+            return node
+
+        process.roast_original = original
+        profile.process = process
 
 
 def stop_counting_innermost(name: str) -> None:
@@ -205,19 +219,6 @@ def stop_counting_innermost(name: str) -> None:
         state.profiled_for.discard(name)
         if not state.profiled_for:
             profile.process = getattr(profile.process, "roast_original", profile.process)
-
-
-def _counting_innermost(original: Any) -> Any:
-    @functools.wraps(original)
-    def process(frame: Any, child: Any, state: Tree, **keywords: Any) -> Any:
-        node = original(frame, child, state, **keywords)
-        # Dask calls this recursively for the callers, with a frame as `child`.
-        if child is True and node is not None:
-            node[INNERMOST] = node.get(INNERMOST, 0) + 1
-        return node
-
-    process.roast_original = original  # type: ignore[attr-defined]
-    return process
 
 
 def _setting_seconds(name: str) -> float:

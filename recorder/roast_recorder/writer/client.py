@@ -42,6 +42,7 @@ MAX_TRIES = 3
 
 #: Longest time that the end of this process waits for the writing process.
 EXIT_TIMEOUT_SECONDS = 10.0
+#: Shorter, because a released process needs nothing more from this one.
 RELEASE_TIMEOUT_SECONDS = 1.0
 
 _PROGRAM = (
@@ -176,6 +177,7 @@ class Writer:
             function()  # at interpreter exit threads take no more work
             return
         try:
+            # The thread may still be waiting for the answer to an earlier request.
             running.result(timeout_seconds)
         except TimeoutError:
             # A hanging disk must not hang the end of the scheduler or the user's program.

@@ -196,6 +196,7 @@ class Segments:
     def _prepare_folder(self, *, resumed: bool) -> None:
         for folder in (self._target.parent, self._target):
             self._made_folder = not folder.exists()
+            # File names and error messages of the user are private, as in a single file.
             folder.mkdir(mode=0o700, exist_ok=True)
         for path in self._target.iterdir():
             if not SEGMENT_NAME.fullmatch(path.name) or not path.stat().st_size:
@@ -331,6 +332,7 @@ class Segments:
             before = [_line(header), *standing, *losses]
         lines = b"".join([*before, lines])
         in_segment = segment.records_by_kind + counts + repeated
+        # Of the uncompressed lines, so that compressing a trace again does not change it.
         crc32 = zlib.crc32(lines, segment.crc32)
         if trailer:
             trailer = {
@@ -353,6 +355,7 @@ class Segments:
         for kind, extent in extents.items():
             _add(segment.extents, kind, extent)
         state.records_by_kind += counts
+        # Only now, because an append that fails must leave them for the next one.
         state.losses = {}
 
     def _repeat(self, record: Record, line: bytes) -> None:

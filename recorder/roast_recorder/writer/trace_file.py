@@ -126,6 +126,7 @@ class TraceFile:
         self._encoder.end_frame()
         if self.regular:
             self._clean = False
+            # An older trace of this name may be readable by others.
             os.fchmod(self._file.fileno(), 0o600)
             os.ftruncate(self._file.fileno(), self.nbytes)
             if self.nbytes:
@@ -137,6 +138,7 @@ class TraceFile:
         rest = memoryview(data)
         while rest:
             if self.regular:
+                # A write can be partial, as on a disk that is almost full.
                 written = os.pwrite(descriptor, rest, offset)
             else:
                 written = os.write(descriptor, rest)

@@ -144,23 +144,6 @@ def section(found: SchedulerLoad, context: Context) -> Section:
     return replace(section, sentences=sentences, plots=tuple(plots))
 
 
-def _waiting(load: pl.DataFrame) -> str:
-    """Count the ready tasks at most, and name what they waited for."""
-    ready, executing, nthreads = (
-        load.sort("ready", descending=True, nulls_last=True, maintain_order=True)
-        .select("ready", "executing", "nthreads")
-        .row(0)
-    )
-    tasks = q.counted(round(ready), "ready task")
-    idle = 1 - executing / nthreads if nthreads else 0.0
-    if idle < IDLE_SHARE:
-        return f"Up to {tasks} waited for a free thread."
-    return (
-        f"Up to {tasks} waited, while {q.share(idle)} of the threads computed nothing: they "
-        "waited for the scheduler or for their inputs, not for a free thread."
-    )
-
-
 def _load(load: pl.DataFrame) -> str:
     """Describe the number and peak rate of transitions, and what waited."""
     rates = load["transitions_per_second"]
@@ -170,7 +153,20 @@ def _load(load: pl.DataFrame) -> str:
         f"The scheduler made {total}, at most {peak} within {q.seconds(load['seconds'][0])}."
     ]
     if q.as_float(load["ready"].max()):
-        sentences.append(_waiting(load))
+        ready, executing, nthreads = (
+            load.sort("ready", descending=True, nulls_last=True, maintain_order=True)
+            .select("ready", "executing", "nthreads")
+            .row(0)
+        )
+        tasks = q.counted(round(ready), "ready task")
+        idle = 1 - executing / nthreads if nthreads else 0.0
+        why = " for a free thread."
+        if idle >= IDLE_SHARE:
+            why = (
+                f", while {q.share(idle)} of the threads computed nothing: they waited for the "
+                "scheduler or for their inputs, not for a free thread."
+            )
+        sentences.append(f"Up to {tasks} waited{why}")
     if loop := q.as_float(load["slowest_loop_seconds"].max()):
         sentences.append(
             f"The slowest event loop of a worker took {q.seconds(loop)} per iteration "

@@ -47,7 +47,13 @@ def script(rerun: Rerun, run: Run) -> str:
     versions = dict(facts.get("client versions") or facts.get("scheduler versions") or {})
     python = versions.pop("python", None)
     client = facts.get("client", {})
-    parts = [_install(versions), _configure(rerun.configuration), _run(client)]
+    requirements = [
+        shlex.quote(f"{name}=={version}")
+        for name, version in versions.items()
+        if _PACKAGE.fullmatch(name) and _VERSION.fullmatch(version)
+    ]
+    install = " ".join(["pip install", *requirements]) if requirements else ""
+    parts = [install, _configure(rerun.configuration), _run(client)]
     if not any(parts):
         return ""
     # What no command can restore is described in comments.
@@ -71,15 +77,6 @@ def script(rerun: Rerun, run: Run) -> str:
         )
     about = "\n".join(f"# {one_line(line, LINE_LIMIT)}" for line in comments)
     return "\n\n".join(filter(None, [about, *parts])) + "\n"
-
-
-def _install(packages: Mapping[str, str]) -> str:
-    requirements = [
-        shlex.quote(f"{name}=={version}")
-        for name, version in packages.items()
-        if _PACKAGE.fullmatch(name) and _VERSION.fullmatch(version)
-    ]
-    return " ".join(["pip install", *requirements]) if requirements else ""
 
 
 def _configure(configuration: Mapping[str, str]) -> str:

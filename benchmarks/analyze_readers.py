@@ -71,7 +71,7 @@ def polars_scan(trace: Path) -> None:
 def hta_totals(events: Path) -> None:
     """Parse Chrome's trace events with HolisticTraceAnalysis, and ask for totals by name.
 
-    Runs in a Python that has it; nothing of ours is there.
+    Runs in another Python, which has that package but not roast.
     """
     from hta.trace_analysis import TraceAnalysis
 

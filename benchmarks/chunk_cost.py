@@ -106,6 +106,7 @@ def cost_on_a_cluster(paths: list[Path], chunksize: int, pairs: int) -> tuple[fl
                 runner(files, treename="Events", processor_instance=few_columns)
             return _median_chunk_seconds(trace) * 1e3
 
+        # The first run fills caches, and workers import coffea.
         run(measures=True)
         alone, extra = [], []
         for turn in range(pairs):

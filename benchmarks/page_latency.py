@@ -1,9 +1,9 @@
 """Latency of a report in Chromium: opening it, and its inputs.
 
-A page is opened from a file, the network off, in a context of its own: nothing of an earlier
-opening is there. Input goes the way of real input, through the browser's process. Times are
-milliseconds. Beside each stands what the page's main thread computed meanwhile, which other
-processes lengthen little: on a busy machine it tells a slow page from a page that waited.
+A page is opened from a file, without network, in a fresh browser context without caches. Input
+goes through the browser's process, like that of a user. Times are milliseconds. Beside each is
+the CPU time of the page's main thread, which depends little on other processes: on a busy
+machine it distinguishes a slow page from one that waited.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def opening(browser: Any, path: Path) -> Opening:
 
 
 def interactions(browser: Any, path: Path) -> dict[str, Latency]:
-    """Do to a page what a reader does; give the worst latency of each."""
+    """Make the inputs of a user on a page; return the worst latency of each kind."""
     from playwright.sync_api import Error
 
     worst = {}

@@ -2,11 +2,10 @@
 
 A real cluster of worker processes computes some thousands of tasks of five prefixes that depend
 on each other, with ``distributed.performance_report`` around it and the recorder on. Both
-pages are opened in a real Chromium whose network is off. What they say of the run is
-compared with what the client knows: it counts its results, and each task tells how long it
-took by its own clock.
+pages are opened in a real Chromium without network. Their totals are compared with the truth:
+the client counts its results, and each task returns the time it took by its own clock.
 
-Dask's page loads its drawing library from a CDN. To tell that it fails for that reason alone,
+Dask's page loads its drawing library from a CDN. To show that it fails for this reason only,
 it is opened a second time with those scripts served from the installed bokeh. Its totals are
 those of the last tasks that the task stream keeps (``distributed.scheduler.dashboard.tasks.
 task-stream-length``), to the digits that it writes.

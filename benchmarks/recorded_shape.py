@@ -23,10 +23,10 @@ import zstandard
 
 Record = dict[str, Any]
 
-#: Names that Dask and coffea make anew in every run: hashes and UUIDs.
+#: Names that are different in every run of Dask and coffea: hashes and UUIDs.
 TOKEN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}")
 
-#: Stands in a text where a number goes; no JSON has it unescaped.
+#: Place of a number in a text; JSON never contains this character unescaped.
 _HOLE = "\x00"
 _SHORTEST_SECONDS = 1e-6
 
@@ -71,7 +71,9 @@ class Template:
                 return _HOLE
             return part
 
+        # Percent signs of the recorded text are not holes.
         text = as_json(emptied(value)).replace("%", "%%")
+        # orjson writes _HOLE like this.
         return cls(text.replace('"\\u0000"', "%r"), tuple(shares))
 
     def filled(self, seconds: float) -> str:

@@ -110,6 +110,7 @@ async def cost_of_a_transition(rounds: int, tasks: int) -> list[tuple[str, float
         alone: list[float] = []
         for turn in range(rounds):
             for name, plugin in zip(names, plugins, strict=True):
+                # In alternating order, so that a machine that becomes slower favors neither.
                 order = [None, plugin] if turn % 2 else [plugin, None]
                 seconds = {
                     used is not None: await _timed_graph(scheduler, used, keys, tasks)
@@ -128,6 +129,7 @@ async def _timed_graph(
     scheduler: Scheduler, plugin: Any, keys: Iterator[str], tasks: int
 ) -> float:
     graph = list(itertools.islice(keys, tasks))
+    # Garbage of the turn before must not be collected in this one.
     gc.collect(0)
     if plugin is not None:
         scheduler.plugins[plugin.name] = plugin
@@ -225,6 +227,7 @@ def _start(stack: contextlib.ExitStack, *arguments: Any) -> subprocess.Popen[byt
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    # Callbacks run in reverse order.
     stack.callback(process.wait, 10)
     stack.callback(process.terminate)
     return process
@@ -317,8 +320,10 @@ def _timed_run(
     """Return the scheduler's CPU seconds during the tasks, and before and after them."""
     begun = _cpu_seconds(scheduler)
     with recorder(client, folder):
+        # Attaching is timed apart, as a cost that occurs once.
         time.sleep(0.2)
         before = _cpu_seconds(scheduler)
+        # Keys of pure tasks repeat, and Dask would return the results of the run before.
         futures = client.map(_no_op, range(tasks), pure=False)
         client.gather(futures)
         del futures

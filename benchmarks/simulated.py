@@ -32,6 +32,7 @@ class SilentComm:
         self._closed = asyncio.Event()
 
     async def read(self) -> Any:
+        # A stream that ends would remove the worker.
         await self._closed.wait()
         return [{"op": "close-stream"}]
 
@@ -72,6 +73,7 @@ def metrics(**others: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def simulated_scheduler(workers: int) -> AsyncIterator[Scheduler]:
     """Start a scheduler that believes it has `workers` workers of one thread."""
+    # Validation is for Dask's own tests, and slow.
     async with Scheduler(protocol="inproc", dashboard=False, validate=False) as scheduler:
         streams = [
             asyncio.create_task(_add_worker(scheduler, number)) for number in range(workers)
@@ -119,6 +121,7 @@ async def run_tasks(scheduler: Scheduler, keys: list[str]) -> None:
         expr_ser=Serialized(*serialize(LLGExpr(graph))),
         keys=set(keys),
         span_metadata={"collections": []},
+        # Given, so that the scheduler does not order the graph in another thread.
         internal_priority={key: number for number, key in enumerate(keys)},
         submitting_task=None,
     )
@@ -142,6 +145,7 @@ def finish_tasks(scheduler: Scheduler) -> None:
                 run_id=task.run_id,
                 status="OK",
                 nbytes=28,
+                # A pickle of `int`.
                 type=b"\x80\x05\x95\x14\x00\x00\x00\x00\x00\x00\x00\x8c\x08builtins\x94\x8c\x03int\x94\x93\x94.",
                 typename="int",
                 metadata={},

@@ -25,8 +25,8 @@ from synthetic_cluster import Cluster, Made, Plan
 
 SAMPLE_TRACES = Path(__file__).parents[1] / "sample_traces"
 
-#: Runs that traces are like if nobody names others: coffea's chunks with failures, and many
-#: small tasks with transfers.
+#: Runs to resemble by default: coffea's chunks with failures, and many small tasks with
+#: transfers.
 DEFAULT_FIT = (
     SAMPLE_TRACES / "coffea_failures.jsonl.zst",
     SAMPLE_TRACES / "shuffle_reduce.jsonl.zst",

@@ -25,7 +25,7 @@ from synthetic_graphs import Copy, Graph, Task
 from synthetic_trace import SyntheticTrace, parts_as_json
 from synthetic_workers import Attempt, Worker
 
-# What a recorded run of seconds is too short to tell.
+# Not fitted, because a recorded run of seconds is too short.
 STRAGGLER_SHARE = 0.003  # tasks that take many times as long as others of their prefix
 STRAGGLER_SHAPE = 1.2  # of the Pareto distribution of how many times
 STRAGGLER_LIMIT = 60.0
@@ -82,7 +82,7 @@ class Made:
     runs : Counter
         Attempts at tasks by outcome, as the view ``task_runs`` names them.
     compute_seconds : float
-        Of all attempts that told their times.
+        Of all attempts whose times were reported.
     output_bytes : int
         Of all results.
     chunks : int
@@ -213,14 +213,14 @@ class Cluster:
             self._trace.record(fact["kind"], self._now, fact)
         self._at(self._now + 0.2, self._submit)
         self._at(self._now, self._sample_workers)
-        self._at(self._now + self._pace.cycle_seconds, self._tell_profiles)
+        self._at(self._now + self._pace.cycle_seconds, self._report_profiles)
         while self._unforgotten or self.made.tasks < self._plan.tasks:
             t, _, happen, arguments = heapq.heappop(self._events)
             self._now = max(self._now, t)
             happen(*arguments)
         for worker in self._alive:
-            self._tell_metrics(worker)
-        self._tell_profiles()
+            self._report_metrics(worker)
+        self._report_profiles()
         self._sample_workers()
         self._trace.close(self._now)
         self.made.run_seconds = self._now - self._start_t
@@ -282,7 +282,7 @@ class Cluster:
         for topic in ("scheduler", self._client.strip('"')):
             self._trace.record("event", self._now, {"topic": topic, "payload": payload})
 
-    def _let_go(self, copy: Copy) -> None:
+    def _release_results(self, copy: Copy) -> None:
         """The client has its results, and releases them all."""
         if copy.unresolved or copy.is_released:  # a lost worker took some with it
             return
@@ -422,9 +422,9 @@ class Cluster:
         task = attempt.task
         task.failures -= 1
         failure = self._rng.choice(task.model.kind.run.failures)
-        self._tell_of_chunk(attempt, failure.exception)
+        self._report_chunk(attempt, failure.exception)
         stimulus = self._stimulus("task-erred")
-        more = self._told(attempt)
+        more = self._end_fields(attempt)
         said = f',"exception":{failure.exception},"traceback":{failure.traceback}'
         if task.is_doomed and not task.failures:
             self.made.runs["erred"] += 1
@@ -452,12 +452,12 @@ class Cluster:
     def _end_well(self, attempt: Attempt) -> str:
         task, worker = attempt.task, attempt.worker
         shape = task.model.kind.shape
-        self._tell_of_chunk(attempt, None)
+        self._report_chunk(attempt, None)
         task.nbytes = max(1, round(_drawn(self._rng, shape.nbytes)))
         stimulus = self._stimulus("task-finished")
         typename = self._rng.choice(shape.typenames)
-        told = self._told(attempt, f'"nbytes":{task.nbytes},"typename":{typename},')
-        self._move(task, "memory", stimulus, told)
+        fields = self._end_fields(attempt, f'"nbytes":{task.nbytes},"typename":{typename},')
+        self._move(task, "memory", stimulus, fields)
         self.made.runs["memory"] += 1
         self.made.output_bytes += task.nbytes
         worker.hold(task)
@@ -477,7 +477,7 @@ class Cluster:
             self._at(self._now, self._lose_worker)
         return stimulus
 
-    def _told(self, attempt: Attempt, result: str = "") -> str:
+    def _end_fields(self, attempt: Attempt, result: str = "") -> str:
         """Return the worker's fields of an attempt, as JSON after the stimulus."""
         self.made.compute_seconds += attempt.seconds
         return (
@@ -501,7 +501,7 @@ class Cluster:
         copy.unresolved -= 1
         if not copy.unresolved:
             delay = self._rng.expovariate(1 / CLIENT_SECONDS)
-            self._at(self._now + delay, self._let_go, copy)
+            self._at(self._now + delay, self._release_results, copy)
 
     # Workers that come and go
 
@@ -596,10 +596,10 @@ class Cluster:
 
     def _beat(self, worker: Worker) -> None:
         if worker.is_alive:
-            self._tell_metrics(worker)
+            self._report_metrics(worker)
             self._at(self._now + self._pace.beat_seconds, self._beat, worker)
 
-    def _tell_metrics(self, worker: Worker) -> None:
+    def _report_metrics(self, worker: Worker) -> None:
         for fields in worker.fine_metrics():
             self._trace.line("fine_metric", self._now, fields)
 
@@ -612,13 +612,13 @@ class Cluster:
             self._trace.line("worker_sample", self._now, fields)
         self._at(self._now + self._pace.sample_seconds, self._sample_workers)
 
-    def _tell_profiles(self) -> None:
+    def _report_profiles(self) -> None:
         for worker in self._alive:
             for fields in worker.profiles(self._now, self._rng):
                 self._trace.line("profile", self._now, fields)
-        self._at(self._now + self._pace.cycle_seconds, self._tell_profiles)
+        self._at(self._now + self._pace.cycle_seconds, self._report_profiles)
 
-    def _tell_of_chunk(self, attempt: Attempt, exception: str | None) -> None:
+    def _report_chunk(self, attempt: Attempt, exception: str | None) -> None:
         """Write what a worker measured of a chunk, and of the sections in it."""
         task, chunk, seconds = attempt.task, attempt.task.model.chunk, attempt.seconds
         if chunk is None or chunk.measured is None:

@@ -16,7 +16,7 @@ from recorded_shape import TOKEN, Shape, TaskShape, as_json
 if TYPE_CHECKING:
     from synthetic_workers import Worker
 
-# What a recorded run of seconds is too short to tell.
+# Not fitted, because a recorded run of seconds is too short.
 LEAST_FAILING_SHARE = 2e-5
 FATAL_SHARE = 0.1  # of the failing tasks, those that no retry saves
 
@@ -114,7 +114,7 @@ class Graph:
             task.waiters = sum(1 for _ in task.dependents())
             task.draw_fate(rng)
             if task.model.chunk:
-                # A copy reads files of its own, of one of several datasets.
+                # Each copy reads different files, of one of several datasets.
                 chunk, path = task.model.chunk, PurePosixPath(task.model.chunk.filename)
                 filename = path.with_name(f"{path.stem}_{number:06d}{path.suffix}")
                 names = {

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 SLOW_WORKER_SHARE = 0.03
 WORKERS_PER_HOST = 8
+#: Dask's default.
 PROFILE_INTERVAL_SECONDS = 0.01
+#: Where Linux puts the stacks of threads, whose addresses are their identifiers.
 THREAD_IDENTITY = 139_600_000_000_000
 
 
@@ -96,6 +98,7 @@ class Worker:
         self.relative_duration = rng.uniform(2, 4) if is_slow else rng.lognormvariate(0, 0.05)
         self.is_alive = True
         first = THREAD_IDENTITY + rng.randrange(10**9) * 4096
+        # A stack takes 8 MiB and a guard page.
         self.thread_ids = [first + thread * 8_392_704 for thread in range(threads)]
         self.free_at = [t] * threads
         self.idle_threads = list(range(threads))[::-1]

@@ -51,7 +51,7 @@ RUNS: dict[str, Callable[[Client, int], None]] = {
 
 
 def measured(run: Callable[[Client, int], None], tasks: int) -> dict[str, float]:
-    """Record a run; give transitions, raw bytes of one, and bytes of the file for one."""
+    """Record a run; return its transitions, and the raw and stored bytes of one."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.jsonl.zst"
         with (

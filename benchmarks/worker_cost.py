@@ -145,7 +145,7 @@ def extra_seconds(measure: Callable[[bool], float], pairs: int) -> tuple[float, 
 
 
 def work(loops: int, *_taken: Any) -> float:
-    """Do the same amount of work each time; give its CPU seconds."""
+    """Do the same amount of work each time; return its CPU seconds."""
     begun = time.thread_time()
     number = 0
     while number < loops:
@@ -154,13 +154,14 @@ def work(loops: int, *_taken: Any) -> float:
 
 
 def run_on(client: Client, tasks: int, loops: int, trace: Path, *, asked: bool) -> Spent:
-    """Run some tasks that take each other's results, and give what all workers spent."""
+    """Run tasks that use each other's results; return the CPU time of all workers."""
 
     def cpu_seconds() -> float:
         return sum(client.run(time.process_time).values())
 
     with roast_recorder.record(client, trace, transfers=asked, worker_transitions=asked):
         before = cpu_seconds()
+        # Not pure, because Dask would return the results of the run before.
         first = client.map(work, [loops] * (tasks // 2), pure=False)
         taken = [random.sample(first, TAKEN) for _ in range(tasks - tasks // 2)]
         last = [client.submit(work, loops, *some, pure=False) for some in taken]

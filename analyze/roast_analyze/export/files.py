@@ -25,6 +25,7 @@ def replacing(path: Path) -> Iterator[Path]:
     NotWritable
         If the file cannot be written; the older file is then unchanged.
     """
+    # In the same folder, because only a rename within a file system is atomic.
     unfinished = path.with_name(path.name + ".part")
     with _writing(path):
         try:

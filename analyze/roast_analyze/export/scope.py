@@ -27,6 +27,7 @@ MOVES_PREFIX: Final = (
 _SCHEDULER: Final = "scheduler"
 #: Number of names that an error lists.
 _NAMES_SHOWN: Final = 8
+#: Rows that are in memory at a time.
 _BATCH_ROWS: Final = 10_000
 
 
@@ -77,6 +78,7 @@ class Scope:
         parts: list[str] = []
         parameters: dict[str, object] = {}
         if self.scheduler:
+            # The scheduler's profile has no worker.
             parts += [f"{column} IS NULL" for column in workers]
         elif self.workers is not None and workers:
             parameters |= {f"worker_{i}": address for i, address in enumerate(self.workers)}
@@ -87,6 +89,7 @@ class Scope:
             parts.append(f"({prefix})")
             parameters["prefix"] = self.prefix
         if self.start_t is not None and end:
+            # An attempt without an end was running until the end of the trace.
             parts.append(f"coalesce({end} >= $start_t, true)")
             parameters["start_t"] = self.start_t
         if self.stop_t is not None and begin:

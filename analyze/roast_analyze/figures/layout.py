@@ -61,6 +61,7 @@ class TimeAxis:
 
     def place(self, t: str) -> pl.Expr:
         """Convert times in seconds since the epoch to positions, rounded to microseconds."""
+        # Rounded, because more digits would only enlarge the page.
         return ((pl.col(t) - self.start_t) / self.unit_seconds).round(6)
 
     def places(self, frame: pl.DataFrame) -> list[float]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 #: Length of the digest that identifies an imported file.
 _DIGITS: Final = 16
 
+#: Files are copied in pieces, because they can be larger than the memory.
 _PIECE_BYTES: Final = 2**20
 
 #: Last time in a trace, and whether its last segment certainly ends with a complete line.

@@ -36,6 +36,7 @@ def convert(dump: Path, target: Path) -> str:
     ending = next((s for s in SUFFIXES if target.name.endswith(s)), None)
     if ending is None:
         raise NotWritable(f"invalid trace name {str(target)!r}: use {', '.join(SUFFIXES)}")
+    # `samefile` fails if the target does not exist yet.
     with suppress(OSError):
         if target.samefile(dump):
             raise NotWritable(f"{str(target)!r} is the dump itself: name another file")

@@ -44,6 +44,7 @@ _ABANDONED_SECONDS: Final = 24 * 3600.0
 
 _MANIFEST: Final = "manifest.json"
 _FINISHED, _UNFINISHED = ".duckdb", ".unfinished"
+#: Read in pieces, because a segment can be larger than the memory.
 _DIGEST_BYTES: Final = 2**22
 
 
@@ -138,6 +139,7 @@ class Entry:
         first: dict[str, int] = {}
         for segment in inputs.segments:
             first.setdefault(*segment.identity)
+        # With the digest, another version of roast or DuckDB makes a separate entry.
         key = json.dumps([definitions_digest(), *first.items()])
         self.folder = cache_folder() / xxhash.xxh3_128_hexdigest(key.encode())
 
@@ -146,6 +148,7 @@ class Entry:
         try:
             values = json.loads((self.folder / _MANIFEST).read_bytes())
             manifest: Manifest = _from_dict(Manifest, values)
+            # A full disk or a crash of the machine can cut a database.
             if self.database(manifest).stat().st_size != manifest.database_bytes:
                 return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -154,6 +157,7 @@ class Entry:
 
     def database(self, manifest: Manifest) -> Path:
         """Return the path of a database."""
+        # Only the name, so that an edited manifest cannot lead out of the folder.
         return self.folder / Path(manifest.database).name
 
     def touch(self) -> None:
@@ -239,6 +243,8 @@ def _evict(keep: Path) -> None:
     for folder in cache_folder().iterdir():
         with contextlib.suppress(OSError):
             stats = [file.stat() for file in folder.iterdir()]
+            # `touch` renews the manifest at each use, because many file systems do not record
+            # reads.
             used = max((stat.st_mtime for stat in stats), default=0.0)
             entries.append((used, sum(stat.st_size for stat in stats), folder))
     total = sum(nbytes for _, nbytes, _ in entries)

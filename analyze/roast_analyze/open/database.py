@@ -196,6 +196,7 @@ def _attach_cached(
         try:
             path = _update_entry(entry, inputs, memory_bytes, listener)
             _attach(connection, path, read_only=True)
+        # Another attempt would end in the same way.
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
         except (OSError, duckdb.Error) as error:

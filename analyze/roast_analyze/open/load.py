@@ -285,7 +285,7 @@ def _load(
     offset, account_there = begin.offset, begin.account
     account = deepcopy(begin.account)
     [(database,)] = connection.execute("SELECT current_database()").fetchall()
-    # A cursor is a connection of its own, which begins in the default database.
+    # A cursor is a separate connection, which begins in the default database.
     second = connection.cursor()
     second.execute(f"USE {quoted(database)}")
     with (
@@ -535,6 +535,7 @@ def _required(kind: str) -> list[str]:
 
 
 def _is_complete(kind: str) -> str:
+    # JSON has no infinity, but DuckDB reads 1e999 as one.
     conditions = (f"{quoted(name)} IS NOT NULL" for name in _required(kind))
     return " AND ".join([*conditions, "isfinite(t)"])
 

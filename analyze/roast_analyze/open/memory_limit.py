@@ -48,6 +48,7 @@ def limit_bytes(text: str | int | None) -> int:
             # The file is missing outside of a cgroup, and contains "max" without a limit.
             with contextlib.suppress(OSError, ValueError):
                 free.append(int(limit.read_text()) - int(usage.read_text()))
+        # A batch job often has less than its machine.
         return max(LEAST_BYTES, min(int(DEFAULT_SHARE * min(free)), DEFAULT_MOST_BYTES))
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
     if not match or match[2].lower() not in _UNITS:

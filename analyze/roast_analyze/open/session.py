@@ -44,6 +44,7 @@ _RESTRICTIONS: Final = (
     "SET GLOBAL lock_configuration = true",
 )
 
+#: Between attempts to close a connection whose query was interrupted.
 _POLL_SECONDS: Final = 0.01
 
 
@@ -94,6 +95,7 @@ class Session:
         except BaseException:
             self._connection.close()
             raise
+        # Weak, so that a connection is closed as soon as its result is no longer used.
         self._open: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
         self._lock = threading.Lock()
 
@@ -153,6 +155,8 @@ class Session:
                 # Errors of relations do not contain the place; those of prepared statements do.
                 try:
                     if len(connection.extract_statements(query)) == 1:
+                        # The query begins on the second line, so that columns are counted from
+                        # its start.
                         connection.execute(f"PREPARE placed AS\n{query}")
                 except duckdb.Error as placed:
                     if str(placed).startswith(str(error)):

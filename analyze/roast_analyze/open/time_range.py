@@ -159,6 +159,7 @@ def _parse_range(
             "after the start: use an end after the start"
         )
     return (
+        # Clocks of workers differ, so what they did can lie slightly outside of the run.
         from_t if from_t > start_t else -math.inf,
         until_t if until_t < stop_t else math.inf,
     )

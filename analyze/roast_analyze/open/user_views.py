@@ -163,12 +163,14 @@ class _Creator:
                     problems[file] = problem
             if len(problems) == len(files):
                 names = {file.path.stem for file in files}
+                # A missing view of another broken file is a consequence, not a cause.
                 return sorted(problems.values(), key=lambda p: missing_table(str(p)) in names)
             files = list(problems)
         return []
 
     def _create_file(self, file: _File) -> None:
         """Create all views of a file, or none."""
+        # DuckDB's transactions include CREATE VIEW, so a broken file leaves none of its views.
         self._connection.begin()
         created: dict[str, _File] = {}
         try:
@@ -197,6 +199,7 @@ class _Creator:
             header = takewhile(lambda line: not line or line.startswith("--"), lines)
             comment = " ".join(filter(None, (line.lstrip("-").strip() for line in header)))
             literal = "'" + comment.replace("'", "''") + "'"
+            # On a separate line, because a query can begin with a comment.
             yield f"CREATE VIEW {quoted(name)} AS\n{file.text}", name
             yield f"COMMENT ON VIEW {quoted(name)} IS {literal}", None
             return

@@ -110,6 +110,7 @@ def create_time_range_views(
     for (table,) in connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw' ORDER BY ALL"
     ).fetchall():
+        # With `rowid`, the order of the trace, which a view does not have by itself.
         whole = f'CREATE VIEW raw."{table}" AS SELECT rowid, * FROM trace.raw."{table}"'  # noqa: S608 - fixed names
         connection.execute(cut[_RAW + table].sql if _RAW + table in cut else whole)
     definitions = {d.name: d for d in _definitions()}
@@ -119,6 +120,7 @@ def create_time_range_views(
         report(i / len(ordered))
         connection.execute(definition.sql)
         if definition.name in replaced and definition.name in definitions:
+            # A file of `time_range` has no comments: those of the view that it replaces apply.
             _, comment, rest = definitions[definition.name].sql.partition(_COMMENT)
             connection.execute(comment + rest)
 

@@ -90,6 +90,7 @@ def share(value: float | None) -> str:
     """Format a fraction in percent."""
     if not _is_known(value):
         return UNKNOWN
+    # "0 %" would look as if there were nothing.
     return f"<1{_NBSP}%" if 0 < value < 0.01 else f"{100 * value:.0f}{_NBSP}%"
 
 
@@ -117,6 +118,7 @@ def instant(t: float | None, utc_offset_seconds: float | None) -> str:
     """Format an instant in the cluster's time zone, followed by the zone."""
     if not _is_known(t):
         return UNKNOWN
+    # A time zone has whole minutes; a measured offset need not.
     shift = utc_offset_seconds if _is_known(utc_offset_seconds) else 0
     try:
         zone = timezone(timedelta(minutes=round(shift / 60)))

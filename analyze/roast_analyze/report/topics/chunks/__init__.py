@@ -101,6 +101,7 @@ def _durations(found: Chunks, run: Run) -> str:
         "Each point is a chunk attempt; in the left panel, points above the dotted line are "
         "slower than the median rate."
     )
+    # A single chunk is both the median and the slowest.
     if median and done.height > 1:
         slowest = done.sort("compute_seconds", descending=True, nulls_last=True)
         name, seconds = slowest.select("filename", "compute_seconds").row(0)

@@ -37,6 +37,25 @@ from roast_recorder.demo import files
 SLIM = files.Dataset("slim", files=1, events=200_000, jets=4.0, resonance_mass=91.0)
 
 
+#: Median compute time of the tasks that process chunks.
+MEDIAN_SECONDS = """
+WITH lines AS (
+    SELECT json ->> 'kind' AS kind, json ->> 'key' AS key, json
+    FROM read_ndjson_objects($trace)
+),
+parts AS (
+    SELECT unnest(from_json(json -> 'startstops', '["JSON"]')) AS part
+    FROM lines
+    WHERE kind = 'transition' AND json ->> 'finish' = 'memory'
+    AND key IN (
+        SELECT key FROM lines WHERE kind = 'chunk' AND json ->> 'entry_start' IS NOT NULL
+    )
+)
+SELECT median((part ->> 'stop')::DOUBLE - (part ->> 'start')::DOUBLE)
+FROM parts WHERE part ->> 'action' = 'compute'
+"""
+
+
 class Quiet(NanoAODSchema):
     """NanoAOD, without complaints of branches that a file lacks."""
 
@@ -104,7 +123,8 @@ def cost_on_a_cluster(paths: list[Path], chunksize: int, pairs: int) -> tuple[fl
                 )
                 files = {"data": [str(path) for path in paths]}
                 runner(files, treename="Events", processor_instance=few_columns)
-            return _median_chunk_seconds(trace) * 1e3
+            [(seconds,)] = duckdb.execute(MEDIAN_SECONDS, {"trace": str(trace)}).fetchall()
+            return float(seconds) * 1e3
 
         # The first run fills caches, and workers import coffea.
         run(measures=True)
@@ -115,28 +135,6 @@ def cost_on_a_cluster(paths: list[Path], chunksize: int, pairs: int) -> tuple[fl
             alone.append(found[False])
             extra.append(found[True] - found[False])
     return statistics.median(alone), statistics.median(extra)
-
-
-def _median_chunk_seconds(trace: Path) -> float:
-    query = f"""
-        WITH lines AS (
-            SELECT json ->> 'kind' AS kind, json ->> 'key' AS key, json
-            FROM read_ndjson_objects('{trace}')
-        ),
-        parts AS (
-            SELECT unnest(from_json(json -> 'startstops', '["JSON"]')) AS part
-            FROM lines
-            WHERE kind = 'transition' AND json ->> 'finish' = 'memory'
-            AND key IN (
-                SELECT key FROM lines
-                WHERE kind = 'chunk' AND json ->> 'entry_start' IS NOT NULL
-            )
-        )
-        SELECT median((part ->> 'stop')::DOUBLE - (part ->> 'start')::DOUBLE)
-        FROM parts WHERE part ->> 'action' = 'compute'
-    """
-    (seconds,) = duckdb.execute(query).fetchone() or (float("nan"),)
-    return float(seconds)
 
 
 def main() -> None:

@@ -172,8 +172,14 @@ def _latency(page: Any, thread: MainThread, act: Input) -> Latency:
 
 
 def _gestures(page: Any) -> Iterator[tuple[str, Iterator[Input]]]:
-    yield "hover over the timeline", _hover(page, TIMELINE)
-    yield "wheel over the timeline", _wheel(page, TIMELINE)
+    place = _plotting_area(page, TIMELINE)
+    # Up and down from left to right, so that it passes many lanes.
+    places = [place((i + 0.5) / HOVERED_PLACES, (i * 0.37) % 1) for i in range(HOVERED_PLACES)]
+    moves = (Input("pointermove", partial(page.mouse.move, *there)) for there in places)
+    yield "hover over the timeline", moves
+    page.mouse.move(*place(0.5, 0.5))
+    turns = (Input("wheel", partial(page.mouse.wheel, 0, turn)) for turn in WHEEL_TURNS)
+    yield "wheel over the timeline", turns
     for name in _names(page, "figure.timeline, figure.plot"):
         yield f"zoom into {name} and out", _zoom(page, f"#figure-{name}")
     for name in _names(page, "figure:is(:has(select), :has(input[type=search]))"):
@@ -190,20 +196,6 @@ TIMELINE = "figure:is(.timeline, .plot)"
 
 def _names(page: Any, selector: str) -> list[str]:
     return page.locator(selector).evaluate_all("all => all.map(one => one.dataset.name)")
-
-
-def _hover(page: Any, figure: str) -> Iterator[Input]:
-    place = _plotting_area(page, figure)
-    for i in range(HOVERED_PLACES):
-        # Up and down as it goes to the right, so that it comes by many lanes.
-        there = place((i + 0.5) / HOVERED_PLACES, (i * 0.37) % 1)
-        yield Input("pointermove", partial(page.mouse.move, *there))
-
-
-def _wheel(page: Any, figure: str) -> Iterator[Input]:
-    page.mouse.move(*_plotting_area(page, figure)(0.5, 0.5))
-    for turn in WHEEL_TURNS:
-        yield Input("wheel", partial(page.mouse.wheel, 0, turn))
 
 
 def _zoom(page: Any, figure: str) -> Iterator[Input]:

@@ -302,27 +302,24 @@ class Cluster:
     def _find_place(self, task: Task, stimulus: str) -> None:
         """Send a waiting task to a worker, or into the queue."""
         if not task.model.kind.shape.waits_in_queue:
-            self._send(task, self._worker_for(task), stimulus)
+            # To the worker with most of the data, or the least occupied one.
+            candidates = [self._rng.choice(self._alive)]
+            if dependencies := task.dependencies():
+                holder = max(dependencies, key=attrgetter("nbytes")).worker
+                if holder is not None and holder.is_alive:
+                    candidates.insert(0, holder)
+            elif self._open:
+                candidates.insert(0, next(iter(self._open)))
+            worker = candidates[0]
+            if len(worker.processing) > 2 * self._plan.threads:
+                worker = min(candidates, key=lambda worker: len(worker.processing))
+            self._send(task, worker, stimulus)
         elif self._open:
             self._send(task, next(iter(self._open)), stimulus)
         else:
             self._move(task, "waiting", stimulus)
             self._move(task, "queued", stimulus)
             heapq.heappush(self._queue, (task.rank, next(self._numbers), task))
-
-    def _worker_for(self, task: Task) -> Worker:
-        """Choose the worker with most of the data, or the least occupied one."""
-        candidates = [self._rng.choice(self._alive)]
-        dependencies = task.dependencies()
-        if dependencies:
-            holder = max(dependencies, key=attrgetter("nbytes")).worker
-            if holder is not None and holder.is_alive:
-                candidates.insert(0, holder)
-        elif self._open:
-            candidates.insert(0, next(iter(self._open)))
-        if len(candidates[0].processing) <= 2 * self._plan.threads:
-            return candidates[0]
-        return min(candidates, key=lambda worker: len(worker.processing))
 
     def _send(self, task: Task, worker: Worker, stimulus: str) -> None:
         self._now += TRANSITION_SECONDS

@@ -95,12 +95,13 @@ class OverlappingBytes:
         # Embedded baskets, the last ones, were read with the tree's own metadata.
         embedded = branch.embedded_baskets
         free = branch.num_baskets - len(embedded)
-        uncompressed = _sum(
-            self._basket_sizes.get((id(branch), number))
-            if number < free
-            else _embedded_bytes(embedded[number - free])
-            for number in overlapping
-        )
+        sizes = [self._basket_sizes.get((id(branch), n)) for n in overlapping if n < free]
+        for basket in (embedded[n - free] for n in overlapping if n >= free):
+            # `uncompressed_bytes` is the size of a buffer that is mostly empty.
+            offsets = basket.byte_offsets
+            offsets_bytes = 0 if offsets is None else int(offsets.nbytes)
+            sizes.append(int(basket.member("fLast")) + offsets_bytes)
+        uncompressed = _sum(sizes)
         if uncompressed is None and len(overlapping) == free == branch.num_baskets:
             uncompressed = int(branch.uncompressed_bytes)
         return sum(int(branch.basket_compressed_bytes(n)) for n in overlapping), uncompressed
@@ -151,12 +152,6 @@ def _sum(values: Iterable[int | None]) -> int | None:
     """Return the sum, or None if any value is unknown."""
     sizes = list(values)
     return None if None in sizes else sum(size or 0 for size in sizes)
-
-
-def _embedded_bytes(basket: Any) -> int:
-    # `uncompressed_bytes` is the size of a buffer that is mostly empty.
-    offsets = basket.byte_offsets
-    return int(basket.member("fLast")) + (0 if offsets is None else int(offsets.nbytes))
 
 
 def _column_numbers(field: Any) -> list[int]:

@@ -179,25 +179,25 @@ def fetch_rest(writer: Any, order: dict[str, Any]) -> bool:
     The writer is a :class:`roast_recorder.writer.segments.Segments`, the order comes from
     :func:`rescue_order`. Return whether everything was fetched.
     """
+
+    async def fetch() -> None:
+        security = pickle.loads(order["security"])  # noqa: S301 - from the recorder's client
+        arguments = security.get_connection_args("client")
+        async with rpc(order["address"], connection_args=arguments, timeout=5) as scheduler:
+            detach = getattr(scheduler, operation_name("detach", order["trace_id"]))
+            pull = getattr(scheduler, operation_name("pull", order["trace_id"]))
+            await detach(ending="the client has gone")
+            ending = ""
+            while not ending:
+                answer = await pull(received=writer.state.received)
+                writer.write_batches(answer["batches"])
+                ending = answer["ending"]
+            # The trailer's time is on the scheduler's clock, like all times of the trace.
+            writer.finish(time() - order["clock_offset_seconds"], ending)
+
     # Failed connections are expected here, and are reported by the return value.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with contextlib.suppress(Exception):
-        asyncio.run(asyncio.wait_for(_fetch(writer, order), RESCUE_TIMEOUT_SECONDS))
+        asyncio.run(asyncio.wait_for(fetch(), RESCUE_TIMEOUT_SECONDS))
         return True
     return False
-
-
-async def _fetch(writer: Any, order: dict[str, Any]) -> None:
-    security = pickle.loads(order["security"])  # noqa: S301 - from the recorder's client
-    arguments = security.get_connection_args("client")
-    async with rpc(order["address"], connection_args=arguments, timeout=5) as scheduler:
-        detach = getattr(scheduler, operation_name("detach", order["trace_id"]))
-        pull = getattr(scheduler, operation_name("pull", order["trace_id"]))
-        await detach(ending="the client has gone")
-        ending = ""
-        while not ending:
-            answer = await pull(received=writer.state.received)
-            writer.write_batches(answer["batches"])
-            ending = answer["ending"]
-        # The trailer's time is on the scheduler's clock, like all times of the trace.
-        writer.finish(time() - order["clock_offset_seconds"], ending)

@@ -81,25 +81,24 @@ class WorkerPlugins:
 
     async def _wait_for(self, request: Any) -> None:
         """Wait for the answers of all workers, but not for slow ones."""
-        self._request = asyncio.ensure_future(self._log_errors(request))
-        await asyncio.wait({self._request}, timeout=ANSWER_TIMEOUT_SECONDS)
 
-    async def _log_errors(self, request: Any) -> None:
-        try:
-            answers = await request
-        except Exception as error:  # noqa: BLE001 - a worker may leave at any time
-            logger.debug("roast: not every worker has answered: %s", error)
-            return
-        errors = [
-            answer for answer in answers.values() if answer and answer.get("status") == "error"
-        ]
-        if errors:
-            logger.warning(
-                "roast: %d of %d workers cannot be recorded from within (%s)",
-                len(errors),
-                len(answers),
-                errors[0].get("exception_text", "no reason given"),
-            )
+        async def log_errors() -> None:
+            try:
+                answers = await request
+            except Exception as error:  # noqa: BLE001 - a worker may leave at any time
+                logger.debug("roast: not every worker has answered: %s", error)
+                return
+            errors = [it for it in answers.values() if it and it.get("status") == "error"]
+            if errors:
+                logger.warning(
+                    "roast: %d of %d workers cannot be recorded from within (%s)",
+                    len(errors),
+                    len(answers),
+                    errors[0].get("exception_text", "no reason given"),
+                )
+
+        self._request = asyncio.ensure_future(log_errors())
+        await asyncio.wait({self._request}, timeout=ANSWER_TIMEOUT_SECONDS)
 
     async def flush(self) -> None:
         """Request a heartbeat and all pending records from every worker."""

@@ -208,7 +208,7 @@ def count_innermost(name: str) -> None:
                 node[INNERMOST] = node.get(INNERMOST, 0) + 1
             return node
 
-        process.roast_original = original
+        process.roast_original = original  # type: ignore[attr-defined]
         profile.process = process
 
 

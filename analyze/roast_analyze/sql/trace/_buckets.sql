@@ -20,7 +20,7 @@ FROM (
         start_t,
         extent,
         CASE
-            WHEN bucket_seconds > 0 THEN bucket_seconds::DOUBLE
+            WHEN bucket_seconds::DOUBLE > 0 THEN bucket_seconds::DOUBLE
             WHEN bucket_seconds IS NOT NULL THEN error(
                 'a bucket takes more than 0 s, not ' || bucket_seconds
             )

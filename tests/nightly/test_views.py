@@ -7,6 +7,7 @@ import pytest
 
 from nightly import (
     chunks,
+    core_time,
     costs,
     datasets,
     dependencies,
@@ -51,7 +52,7 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
         datasets.datasets, datasets.files, sections.section_totals, sections.sections,
         tasks.task_roles, spans.activities, spans.fine_metric_deltas, spans.fine_metrics,
         spans.spans, spans.span_idle, spans.span_totals, profiles.profile_stacks,
-        timeline.concurrency, timeline.utilisation, setup.config, setup.differences,
+        timeline.concurrency, timeline.utilisation, core_time.core_time, setup.config, setup.differences,
         setup.jobs, setup.machines,
         setup.packages, graphs.computations, graphs.graph_layers,
         graphs.graph_updates, graphs.restrictions, imports.imports, io.io_jobs, io.io_files,

@@ -21,11 +21,11 @@ presence AS MATERIALIZED (
         present.trace_id,
         process,
         present.nthreads,
-        greatest(present.from_t - timeline.start_t, 0) AS begin_at,
-        least(present.to_t - timeline.start_t, extent) AS end_at
+        greatest(present.from_t - timeline.start_t, 0) AS joined_at,
+        least(present.to_t - timeline.start_t, extent) AS left_at
     FROM _worker_presence AS present
     INNER JOIN timeline USING (trace_id)
-    WHERE present.nthreads > 0 AND begin_at < end_at
+    WHERE present.nthreads > 0 AND joined_at < left_at
 ),
 intervals AS MATERIALIZED (
     SELECT
@@ -36,8 +36,8 @@ intervals AS MATERIALIZED (
         part.prefix,
         part.dataset,
         part.span_id,
-        greatest(part.start_t - timeline.start_t, presence.begin_at) AS begin_at,
-        least(part.stop_t - timeline.start_t, presence.end_at) AS end_at
+        greatest(part.start_t - timeline.start_t, joined_at) AS begin_at,
+        least(part.stop_t - timeline.start_t, left_at) AS end_at
     FROM _attempt_intervals AS part
     INNER JOIN presence USING (trace_id, process)
     INNER JOIN timeline USING (trace_id)
@@ -86,7 +86,7 @@ conditions AS (
 ),
 changes AS (
     SELECT
-        trace_id,
+        any_value(trace_id) AS trace_id,
         process,
         instant,
         sum(amount) FILTER (what = 'threads') AS threads,
@@ -104,35 +104,35 @@ changes AS (
             process,
             kind AS what,
             unnest([begin_at, end_at]) AS instant,
-            unnest([1, -1]) AS amount
+            unnest([1, -1]::DOUBLE[]) AS amount
         FROM intervals
         UNION ALL
         SELECT
             trace_id,
             process,
             'threads',
-            unnest([begin_at, end_at]),
-            unnest([nthreads, -nthreads])
+            unnest([joined_at, left_at]),
+            unnest([nthreads, -nthreads]::DOUBLE[])
         FROM presence
         UNION ALL
         SELECT
             trace_id,
             process,
             condition,
-            unnest([from_instant, to_instant]),
-            unnest([1, -1])
+            unnest([begin_at, end_at]),
+            unnest([1, -1]::DOUBLE[])
         FROM (
             SELECT
                 presence.trace_id,
                 presence.process,
                 condition,
-                greatest(conditions.start_t - timeline.start_t, begin_at) AS from_instant,
-                least(conditions.stop_t - timeline.start_t, end_at) AS to_instant
+                greatest(conditions.start_t - timeline.start_t, joined_at) AS begin_at,
+                least(conditions.stop_t - timeline.start_t, left_at) AS end_at
             FROM conditions
             INNER JOIN presence USING (trace_id, process)
             INNER JOIN timeline USING (trace_id)
         )
-        WHERE from_instant < to_instant
+        WHERE begin_at < end_at
         UNION ALL
         -- The levels at the boundaries of buckets.
         SELECT trace_id, process, 'boundary', boundary, 0
@@ -140,23 +140,25 @@ changes AS (
             SELECT
                 trace_id,
                 process,
-                begin_at,
-                end_at,
+                joined_at,
+                left_at,
                 unnest(range(1, buckets)) * width AS boundary
             FROM presence
             INNER JOIN timeline USING (trace_id)
         )
-        WHERE boundary > begin_at AND boundary < end_at
+        WHERE boundary > joined_at AND boundary < left_at
     )
-    GROUP BY trace_id, process, instant
+    GROUP BY process, instant
 ),
+-- The amounts of a process add up to zero, so sums need no partitions, which are slow.
 levels AS (
     SELECT
         trace_id,
         process,
         instant,
-        lead(instant) OVER in_order AS next_instant,
-        sum(threads) OVER so_far AS threads,
+        CASE WHEN lead(process) OVER in_order = process THEN lead(instant) OVER in_order END
+            AS next_instant,
+        coalesce(sum(threads) OVER so_far, 0) AS threads,
         coalesce(sum(busy) OVER so_far, 0) AS busy,
         coalesce(sum(transfer) OVER so_far, 0) AS transfer,
         coalesce(sum(unreported) OVER so_far, 0) AS unreported,
@@ -167,8 +169,8 @@ levels AS (
         coalesce(sum(joining) OVER so_far, 0) > 0 AS is_joining
     FROM changes
     WINDOW
-        in_order AS (PARTITION BY trace_id, process ORDER BY instant),
-        so_far AS (PARTITION BY trace_id, process ORDER BY instant ROWS UNBOUNDED PRECEDING)
+        in_order AS (ORDER BY process, instant),
+        so_far AS (ORDER BY process, instant ROWS UNBOUNDED PRECEDING)
 ),
 slices AS MATERIALIZED (
     SELECT
@@ -197,10 +199,9 @@ slices AS MATERIALIZED (
         dispatch - dispatch_threads AS backlog
     FROM levels
 ),
--- Seconds of a thread that an attempt of each kind has received since its worker joined.
+-- Seconds of a thread that an attempt of each kind has received: differences count.
 received AS (
     SELECT
-        trace_id,
         process,
         instant,
         coalesce(sum(seconds * busy_threads / nullif(busy, 0)) OVER before, 0) AS busy,
@@ -210,9 +211,7 @@ received AS (
         coalesce(sum(seconds * dispatch_threads / nullif(dispatch, 0)) OVER before, 0) AS dispatch
     FROM slices
     WINDOW before AS (
-        PARTITION BY trace_id, process
-        ORDER BY instant
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ORDER BY process, instant ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
 ),
 pieces AS (
@@ -250,14 +249,29 @@ assigned AS (
         END) AS seconds
     FROM pieces
     INNER JOIN received AS since
-        ON pieces.trace_id = since.trace_id
-        AND pieces.process = since.process
+        ON pieces.process = since.process
         AND pieces.begin_at = since.instant
     INNER JOIN received AS until
-        ON pieces.trace_id = until.trace_id
-        AND pieces.process = until.process
+        ON pieces.process = until.process
         AND pieces.end_at = until.instant
     GROUP BY ALL
+),
+states AS MATERIALIZED (
+    SELECT
+        trace_id,
+        greatest(states.from_t - timeline.start_t, 0) AS begin_at,
+        least(coalesce(states.until_t - timeline.start_t, extent), extent) AS end_at,
+        (states.state IN ('queued', 'no-worker'))::DOUBLE AS ready,
+        (states.state = 'waiting')::DOUBLE AS waiting,
+        CASE WHEN states.state = 'waiting' THEN durations.seconds END AS waiting_seconds
+    FROM _task_states AS states
+    INNER JOIN timeline USING (trace_id)
+    LEFT JOIN (
+        SELECT trace_id, key, max(compute_seconds) AS seconds
+        FROM _task_runs
+        GROUP BY trace_id, key
+    ) AS durations USING (trace_id, key)
+    WHERE begin_at < end_at
 ),
 -- The cluster: threads without tasks, and what there was to do.
 cluster_changes AS (
@@ -268,8 +282,9 @@ cluster_changes AS (
         sum(backlog) AS backlog,
         sum(ready) AS ready,
         sum(unfinished) AS unfinished,
+        sum(waiting) AS waiting,
         sum(waiting_seconds) AS waiting_seconds,
-        sum(running) AS running,
+        sum(begun) AS begun,
         sum(running_until) AS running_until
     FROM (
         SELECT
@@ -283,30 +298,16 @@ cluster_changes AS (
         SELECT
             trace_id,
             unnest([begin_at, end_at]) AS instant,
-            unnest([is_ready, -is_ready]) AS ready,
-            unnest([1, -1]) AS unfinished,
+            unnest([ready, -ready]) AS ready,
+            unnest([1, -1]::DOUBLE[]) AS unfinished,
+            unnest([waiting, -waiting]) AS waiting,
             unnest([waiting_seconds, -waiting_seconds]) AS waiting_seconds
-        FROM (
-            SELECT
-                trace_id,
-                greatest(states.from_t - timeline.start_t, 0) AS begin_at,
-                least(coalesce(states.until_t - timeline.start_t, extent), extent) AS end_at,
-                (states.state IN ('queued', 'no-worker'))::INT AS is_ready,
-                CASE WHEN states.state = 'waiting' THEN durations.seconds END AS waiting_seconds
-            FROM _task_states AS states
-            INNER JOIN timeline USING (trace_id)
-            LEFT JOIN (
-                SELECT trace_id, key, max(compute_seconds) AS seconds
-                FROM _task_runs
-                GROUP BY trace_id, key
-            ) AS durations USING (trace_id, key)
-            WHERE begin_at < end_at
-        )
+        FROM states
         UNION ALL BY NAME
         SELECT
             trace_id,
             unnest([begin_at, end_at]) AS instant,
-            unnest([1, -1]) AS running,
+            unnest([1, -1]::DOUBLE[]) AS begun,
             unnest([end_at, -end_at]) AS running_until
         FROM intervals
         WHERE kind = 'busy'
@@ -317,26 +318,31 @@ cluster_levels AS (
     SELECT
         trace_id,
         instant,
-        coalesce(lead(instant) OVER in_order - instant, 0) AS seconds,
-        instant + seconds / 2 AS middle,
+        CASE WHEN lead(trace_id) OVER in_order = trace_id
+            THEN lead(instant) OVER in_order - instant
+            ELSE 0
+        END AS seconds,
         coalesce(sum(unassigned) OVER so_far, 0) AS unassigned,
         coalesce(sum(backlog) OVER so_far, 0) AS backlog,
         coalesce(sum(ready) OVER so_far, 0) AS ready,
         coalesce(sum(unfinished) OVER so_far, 0) AS unfinished,
-        greatest(coalesce(sum(waiting_seconds) OVER so_far, 0), 0) AS waiting_seconds,
-        coalesce(sum(running) OVER so_far, 0) AS running,
-        greatest(coalesce(sum(running_until) OVER so_far, 0) - running * middle, 0) AS running_seconds
+        coalesce(sum(waiting) OVER so_far, 0) AS waiting,
+        coalesce(sum(waiting_seconds) OVER so_far, 0) AS waiting_seconds,
+        coalesce(sum(begun) OVER so_far, 0) AS running,
+        -- What running tasks still need, at the beginning.
+        greatest(coalesce(sum(running_until) OVER so_far, 0) - running * instant, 0)
+            AS running_seconds
     FROM cluster_changes
     WINDOW
-        in_order AS (PARTITION BY trace_id ORDER BY instant),
-        so_far AS (PARTITION BY trace_id ORDER BY instant ROWS UNBOUNDED PRECEDING)
+        in_order AS (ORDER BY trace_id, instant),
+        so_far AS (ORDER BY trace_id, instant ROWS UNBOUNDED PRECEDING)
 ),
 active AS (
     SELECT
         trace_id,
-        min(instant) FILTER (unfinished > 0) AS first_at,
-        max(instant + seconds) FILTER (unfinished > 0) AS last_at
-    FROM cluster_levels
+        min(begin_at) AS first_at,
+        max(end_at) AS last_at
+    FROM states
     GROUP BY trace_id
 ),
 reasons AS (
@@ -344,47 +350,61 @@ reasons AS (
         trace_id,
         instant,
         seconds,
-        unfinished = 0 AS is_empty,
-        instant >= first_at AS has_begun,
-        instant < last_at AS goes_on,
-        least(ready, unassigned) AS for_scheduler,
-        least(backlog, unassigned - for_scheduler) AS for_others,
-        unassigned - for_scheduler - for_others AS lacking,
+        running * seconds AS done_seconds,
+        -- What is left at the end; rounding can leave a remainder of nothing.
+        CASE WHEN running > 0 THEN greatest(running_seconds - done_seconds, 0) ELSE 0 END
+            + waiting_seconds AS left_seconds,
+        -- Mean of waiting_seconds / (waiting_seconds + running_seconds), which is an integral of
+        -- 1 / x, since running_seconds falls evenly.
         CASE
-            WHEN waiting_seconds + running_seconds > 0
-                THEN waiting_seconds / (waiting_seconds + running_seconds)
-            ELSE (unfinished > running)::INT
+            WHEN waiting_seconds < 1e-9 THEN (waiting > 0 AND running = 0)::DOUBLE
+            WHEN done_seconds < 1e-5 * left_seconds
+                THEN waiting_seconds / (left_seconds + done_seconds / 2)
+            ELSE waiting_seconds * ln(1 + done_seconds / left_seconds) / done_seconds
         END AS dependent_share,
-        nullif(unassigned, 0) AS unassigned
+        least(ready, unassigned) AS scheduler_threads,
+        least(backlog, unassigned - scheduler_threads) AS backlog_threads,
+        unassigned - scheduler_threads - backlog_threads AS lacking_threads,
+        CASE
+            WHEN unfinished > 0 THEN [
+                scheduler_threads,
+                backlog_threads,
+                lacking_threads * dependent_share,
+                lacking_threads * (1 - dependent_share),
+                0, 0, 0
+            ]
+            WHEN coalesce(instant < first_at, true) THEN [0, 0, 0, 0, unassigned, 0, 0]
+            WHEN instant < last_at THEN [0, 0, 0, 0, 0, unassigned, 0]
+            ELSE [0, 0, 0, 0, 0, 0, unassigned]
+        END AS threads,
+        seconds / unassigned AS thread_seconds
     FROM cluster_levels
-    INNER JOIN active USING (trace_id)
+    LEFT JOIN active USING (trace_id)
+    WHERE unassigned > 0 AND seconds > 0
 ),
--- Seconds of an unassigned thread, by reason, since the start of the recording.
+-- Seconds of an unassigned thread, by reason: differences count.
 explained AS (
     SELECT
         trace_id,
         instant,
         [
-            sum(CASE WHEN NOT is_empty THEN seconds * for_scheduler / unassigned END) OVER before,
-            sum(CASE WHEN NOT is_empty THEN seconds * for_others / unassigned END) OVER before,
-            sum(CASE WHEN NOT is_empty THEN seconds * dependent_share * lacking / unassigned END)
-                OVER before,
-            sum(CASE WHEN NOT is_empty THEN seconds * (1 - dependent_share) * lacking / unassigned END)
-                OVER before,
-            sum(CASE WHEN is_empty AND NOT has_begun THEN seconds END) OVER before,
-            sum(CASE WHEN is_empty AND has_begun AND goes_on THEN seconds END) OVER before,
-            sum(CASE WHEN is_empty AND has_begun AND NOT goes_on THEN seconds END) OVER before
+            sum(threads[1] * thread_seconds) OVER so_far,
+            sum(threads[2] * thread_seconds) OVER so_far,
+            sum(threads[3] * thread_seconds) OVER so_far,
+            sum(threads[4] * thread_seconds) OVER so_far,
+            sum(threads[5] * thread_seconds) OVER so_far,
+            sum(threads[6] * thread_seconds) OVER so_far,
+            sum(threads[7] * thread_seconds) OVER so_far
         ] AS seconds
     FROM reasons
-    WINDOW before AS (
-        PARTITION BY trace_id ORDER BY instant ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    )
+    WINDOW so_far AS (PARTITION BY trace_id ORDER BY instant ROWS UNBOUNDED PRECEDING)
 ),
 unassigned AS (
     SELECT
         slices.trace_id,
         slices.process,
         slices.instant,
+        slices.next_instant,
         is_joining,
         unassigned_threads,
         unnest([
@@ -394,8 +414,10 @@ unassigned AS (
         unnest(until.seconds) AS until_seconds,
         unnest(since.seconds) AS since_seconds
     FROM slices
-    INNER JOIN explained AS since ON slices.trace_id = since.trace_id AND slices.instant = since.instant
-    INNER JOIN explained AS until ON slices.trace_id = until.trace_id AND slices.next_instant = until.instant
+    ASOF INNER JOIN explained AS until
+        ON slices.trace_id = until.trace_id AND slices.next_instant > until.instant
+    ASOF LEFT JOIN explained AS since
+        ON slices.trace_id = since.trace_id AND slices.instant > since.instant
     WHERE unassigned_threads > 0
 ),
 parts AS (
@@ -408,7 +430,7 @@ parts AS (
         'idle' AS category,
         trace_id,
         process,
-        least(floor(instant / width), buckets - 1)::BIGINT AS bucket,
+        floor((instant + next_instant) / 2 / width)::BIGINT AS bucket,
         CASE
             WHEN is_joining AND use IN ('scheduler', 'imbalance') THEN 'joining worker'
             ELSE use
@@ -421,7 +443,7 @@ parts AS (
         unnest(['assigned', 'idle', 'unknown']) AS category,
         trace_id,
         process,
-        least(floor(instant / width), buckets - 1)::BIGINT AS bucket,
+        floor((instant + next_instant) / 2 / width)::BIGINT AS bucket,
         unnest(['paused worker', 'leaving worker', 'silent worker']) AS use,
         unnest([paused_threads, leaving_threads, silent_threads]) * seconds AS seconds
     FROM slices
@@ -443,8 +465,9 @@ SELECT
 FROM parts
 INNER JOIN timeline USING (trace_id)
 INNER JOIN _workers AS workers USING (process)
-WHERE parts.seconds > 0
 GROUP BY ALL
+-- Rounding can leave less than a nanosecond.
+HAVING sum(parts.seconds) > 1e-9
 ORDER BY parts.trace_id, t, workers.worker, parts.category, parts.use, parts.prefix, parts.span_id;
 
 CREATE VIEW core_time AS FROM core_time_by(NULL);

@@ -1,0 +1,168 @@
+"""View core_time: what every thread-second was used for."""
+
+import math
+
+import pytest
+
+QUERY = """
+    SELECT worker, category || ': ' || use, coalesce(prefix, ''), sum(seconds)
+    FROM core_time_by('infinity')
+    GROUP BY ALL
+    ORDER BY ALL
+"""
+
+
+def status(address, t, name):
+    payload = {"action": "worker-status-change", "status": name, "worker": address}
+    return {"kind": "event", "t": t, "topic": address, "worker": address, "payload": payload}
+
+
+def test_an_attempt_from_dispatch_to_result(rows, worker, task, run):
+    phases = [
+        ("transfer", 12.0, 14.0, "w2"), ("transfer", 13.0, 17.0, "w3"),
+        ("deserialize", 20.0, 21.0), ("disk-read", 21.0, 23.0), ("compute", 25.0, 40.0),
+    ]  # fmt: skip
+    assert rows(
+        QUERY,
+        worker("w1"),
+        task("a", t=10.0),
+        *run("a", 10.0, 40.0, phases=phases),
+    ) == [
+        ("w1", "assigned: dispatch", "a", 2.0 + 3.0 + 2.0),
+        ("w1", "assigned: transfer", "a", 5.0),
+        ("w1", "busy: deserialize", "a", 1.0),
+        ("w1", "busy: disk", "a", 2.0),
+        ("w1", "busy: kept result", "a", 15.0),
+        ("w1", "idle: after last result", "", 60.0),
+        ("w1", "idle: before first graph", "", 10.0),
+    ]
+
+
+def test_outcomes(rows, worker, task, run):
+    """Nothing but the end is known of the lost attempt: it counts as long as a thread is free."""
+    assert rows(
+        QUERY,
+        worker("w1"),
+        *(task(key) for key in ("erred", "lost", "open", "repeated")),
+        *run("repeated", 0.0, 5.0),
+        {"kind": "transition", "t": 6.0, "key": "repeated", "start": "memory", "finish": "waiting",
+         "stimulus_id": "x"},
+        *run("repeated", 6.0, 10.0),
+        *run("erred", 10.0, 30.0, outcome="erred", phases=[("compute", 10.0, 30.0)]),
+        *run("lost", 25.0, 50.0, outcome="lost"),
+        *run("open", 60.0),
+    ) == [
+        ("w1", "busy: failed attempt", "erred", 20.0),
+        ("w1", "busy: kept result", "repeated", 4.0),
+        ("w1", "busy: lost attempt", "lost", 20.0),
+        ("w1", "busy: recomputed result", "repeated", 5.0),
+        ("w1", "busy: unfinished attempt", "open", 40.0),
+        ("w1", "idle: between graphs", "", 11.0),
+    ]  # fmt: skip
+
+
+def test_ready_tasks_wait_for_the_scheduler_or_on_another_worker(rows, worker, task, run, move):
+    """While a computes, b waits behind it, and c waits on the scheduler for the second half."""
+    assert rows(
+        QUERY,
+        worker("w1"),
+        worker("w2"),
+        worker("w3"),
+        *(task(key) for key in ("a", "b", "c")),
+        *run("a", 0.0, 80.0),
+        *run("b", 0.0, 100.0, phases=[("compute", 80.0, 100.0)]),
+        move(40.0, "c", "waiting>queued"),
+        *run("c", 80.0, 100.0, worker="w2"),
+    ) == [
+        ("w1", "busy: kept result", "a", 80.0),
+        ("w1", "busy: kept result", "b", 20.0),
+        ("w2", "busy: kept result", "c", 20.0),
+        # One of two free threads for b from 0 s, the other one for c from 40 s.
+        ("w2", "idle: imbalance", "", 20.0 + 20.0),
+        ("w2", "idle: scheduler", "", 20.0),
+        ("w2", "idle: tail", "", 20.0),
+        ("w3", "idle: imbalance", "", 20.0 + 20.0),
+        ("w3", "idle: scheduler", "", 20.0),
+        ("w3", "idle: tail", "", 20.0 + 20.0),
+    ]
+
+
+def test_threads_without_tasks_are_divided_as_the_work_is(rows, worker, task, run, move):
+    """For 50 s, a merge of 10 s waits for a task: the mean of 10 / (10 + x) for x from 50 to 0."""
+    dependencies = 10.0 * math.log((10.0 + 50.0) / 10.0)
+    assert rows(
+        QUERY,
+        worker("w1"),
+        worker("w2"),
+        task("a"),
+        task("merge", dependencies=["a"]),
+        move(0.0, "merge", "released>waiting"),
+        *run("a", 0.0, 50.0),
+        *run("merge", 50.0, 60.0),
+        stop_t=60.0,
+    ) == [
+        ("w1", "busy: kept result", "a", 50.0),
+        ("w1", "busy: kept result", "merge", 10.0),
+        ("w2", "idle: dependencies", "", pytest.approx(dependencies)),
+        ("w2", "idle: tail", "", pytest.approx(50.0 - dependencies + 10.0)),
+    ]
+
+
+def test_paused_leaving_joining_and_silent_workers(rows, worker, task, run, move, gone, sample):
+    """A task is queued for the whole run. At the end two free threads could take it."""
+    assert rows(
+        QUERY.replace("GROUP BY", "WHERE use LIKE '% worker' GROUP BY"),
+        worker("busy"),
+        worker("paused"),
+        worker("leaving"),
+        worker("silent"),
+        task("a"),
+        task("b"),
+        move(0.0, "b", "waiting>queued"),
+        *run("a", 0.0, 100.0, worker="busy"),
+        status("paused", 20.0, "paused"),
+        sample(25.0, "silent", last_seen=24.0),
+        status("paused", 30.0, "running"),
+        status("leaving", 40.0, "closing_gracefully"),
+        gone("leaving", 50.0, "retire-workers-50.0"),
+        gone("silent", 60.0, "check-worker-ttl-60.0"),
+        worker("new", t=90.0),
+    ) == [
+        ("leaving", "idle: leaving worker", "", 10.0),
+        ("new", "idle: joining worker", "", 10.0 / 2),
+        ("paused", "assigned: paused worker", "", 10.0),
+        ("silent", "unknown: silent worker", "", 60.0 - 24.0),
+    ]
+
+
+def test_more_tasks_than_threads_share_them(rows, worker, task, run):
+    """Tasks that secede run beside the threads of their worker."""
+    assert rows(
+        QUERY,
+        worker("w1"),
+        task("a"),
+        task("b"),
+        *run("a", 0.0, 100.0),
+        *run("b", 50.0, 100.0),
+    ) == [
+        ("w1", "busy: kept result", "a", 50.0 + 25.0),
+        ("w1", "busy: kept result", "b", 25.0),
+    ]
+
+
+def test_time_buckets_add_up(rows, worker, task, run):
+    assert rows(
+        "SELECT t, use, seconds FROM core_time_by(40) ORDER BY t, use",
+        worker("w1", t=10.0, nthreads=2),
+        task("a", t=20.0),
+        *run("a", 30.0, 90.0),
+    ) == [
+        (0.0, "before first graph", 20.0 * 2),
+        (0.0, "kept result", 10.0),
+        (0.0, "tail", 10.0),
+        (40.0, "kept result", 40.0),
+        (40.0, "tail", 40.0),
+        (80.0, "after last result", 10.0 * 2),
+        (80.0, "kept result", 10.0),
+        (80.0, "tail", 10.0),
+    ]

@@ -1,0 +1,312 @@
+"""Core time: a sweep over all instants at which something changes, in the whole cluster at once."""
+
+import math
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from nightly.chunks import chunk_attempts
+from nightly.latencies import stays
+from nightly.processes import extent, presence, process_of, processes
+from nightly.recording import Recording, Row
+from nightly.tasks import attempts, task_runs
+from nightly.timeline import buckets
+
+#: Use of the compute time of an attempt, by its outcome.
+USES = {
+    "erred": "failed attempt", "retried": "failed attempt", "lost": "lost attempt",
+    "unfinished": "unfinished attempt",
+}  # fmt: skip
+
+#: Statuses of a worker that explain free threads.
+STATUSES = {"paused": "paused", "closing_gracefully": "leaving", "closing": "leaving"}
+
+#: Rows of less than a nanosecond are left out.
+NOTHING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What an attempt did on its worker for a time."""
+
+    kind: str
+    use: str
+    stop_t: float
+    of_task: tuple
+
+
+@dataclass
+class Worker:
+    """The state of a worker process between two instants."""
+
+    nthreads: int = 0
+    parts: dict[str, list[Part]] = field(default_factory=lambda: defaultdict(list))
+    conditions: Counter = field(default_factory=Counter)
+
+
+@dataclass
+class Cluster:
+    """The state of the cluster between two instants."""
+
+    workers: dict[int, Worker] = field(default_factory=lambda: defaultdict(Worker))
+    states: Counter = field(default_factory=Counter)
+    #: Compute seconds of waiting tasks.
+    waiting: list[float] = field(default_factory=list)
+
+
+def core_time(recording: Recording) -> list[Row]:
+    """Return one row per bucket, worker, use, prefix, dataset and span."""
+    changes = defaultdict(list)
+    start_t, stop_t = extent(recording)
+    # Seconds since the start of the recording, for precision.
+    for t, change, *what in _changes(recording):
+        changes[t - start_t].append((change, what))
+    cuts = [bucket.start for bucket in buckets(recording)]
+    instants = sorted({*changes, *cuts, 0.0, stop_t - start_t})
+    unfinished = [t for t in changes if any(change == "state" for change, _ in changes[t])]
+    active = (min(unfinished), max(unfinished)) if unfinished else (math.inf, math.inf)
+
+    cluster, spent = Cluster(), Counter()
+    for start, stop in pairwise(instants):
+        for change, what in changes[start]:
+            _apply(cluster, change, what)
+        bucket = cuts[max(bisect_right(cuts, start) - 1, 0)]
+        when = (
+            "before first graph" if start < active[0]
+            else "between graphs" if start < active[1]
+            else "after last result"
+        )  # fmt: skip
+        for number, category, use, of_task, threads in _uses(cluster, start, stop, when):
+            spent[bucket, number, category, use, of_task] += threads * (stop - start)
+    rows = []
+    for (cut, number, category, use, of_task), seconds in spent.items():
+        process = processes(recording)[number]
+        names = dict(zip(("prefix", "dataset", "span_id"), of_task, strict=True))
+        row = {
+            "t": start_t + cut,
+            "category": category,
+            "use": use,
+            "worker": process.address,
+            **names,
+        }
+        added = {name: process.added.get(name) for name in ("name", "server_id")}
+        rows.append(row | added | {"seconds": seconds})
+    return [row for row in rows if row["seconds"] > NOTHING]
+
+
+def _uses(cluster: Cluster, start: float, stop: float, when: str) -> Iterator[tuple]:
+    """Return how many threads of each worker were used for what: process, category, use, task."""
+    nobody = (None, None, None)
+    free, backlog = {}, 0
+    for number, worker in cluster.workers.items():
+        if not worker.nthreads:
+            continue
+        idle = worker.nthreads
+        order = ["busy", "transfer", "unreported", "dispatch"]
+        if worker.conditions["silent"] or worker.conditions["paused"]:
+            order = ["busy"]
+        for kind in order:
+            parts = worker.parts[kind]
+            threads = min(idle, len(parts))
+            for part in parts:
+                category = "busy" if kind in ("busy", "unreported") else "assigned"
+                yield number, category, part.use, part.of_task, threads / len(parts)
+            idle -= threads
+        backlog += len(worker.parts["dispatch"])
+        if "dispatch" in order:
+            backlog -= threads
+        if worker.conditions["silent"]:
+            yield number, "unknown", "silent worker", nobody, idle
+        elif worker.conditions["paused"]:
+            yield number, "assigned", "paused worker", nobody, idle
+        elif worker.conditions["leaving"]:
+            yield number, "idle", "leaving worker", nobody, idle
+        elif idle:
+            free[number] = idle
+    for use, share in _reasons(cluster, sum(free.values()), backlog, start, stop, when):
+        for number, threads in free.items():
+            is_joining = cluster.workers[number].conditions["joining"]
+            late = is_joining and use in ("scheduler", "imbalance")
+            yield number, "idle", "joining worker" if late else use, nobody, share * threads
+
+
+def _reasons(
+    cluster: Cluster, free: int, backlog: int, start: float, stop: float, when: str
+) -> Iterator[tuple[str, float]]:
+    """Return why threads had no task, as shares."""
+    if not cluster.states.total():
+        yield when, 1.0
+    elif free:
+        ready = min(cluster.states["queued"] + cluster.states["no-worker"], free)
+        elsewhere = min(backlog, free - ready)
+        yield "scheduler", ready / free
+        yield "imbalance", elsewhere / free
+        lacking = (free - ready - elsewhere) / free
+        waiting = _waiting_share(cluster, start, stop)
+        yield "dependencies", lacking * waiting
+        yield "tail", lacking * (1 - waiting)
+
+
+def _waiting_share(cluster: Cluster, start: float, stop: float) -> float:
+    """Return the share of waiting tasks in the seconds that are left, on average."""
+    running = [
+        part.stop_t for worker in cluster.workers.values() for part in worker.parts["busy"]
+    ]
+    waiting = sum(cluster.waiting)
+    if not waiting:
+        return float(cluster.states["waiting"] > 0 and not running)
+    at_start, at_stop = (waiting + sum(stop_t - t for stop_t in running) for t in (start, stop))
+    if at_start - at_stop < 1e-5 * at_stop:
+        return waiting / ((at_start + at_stop) / 2)
+    return waiting * math.log(at_start / at_stop) / (at_start - at_stop)
+
+
+def _apply(cluster: Cluster, change: str, what: list) -> None:
+    """Apply a change to the state of the cluster."""
+    if change == "threads":
+        cluster.workers[what[0]].nthreads += what[1]
+    elif change == "condition":
+        cluster.workers[what[0]].conditions[what[1]] += what[2]
+    elif change == "begin":
+        cluster.workers[what[0]].parts[what[1].kind].append(what[1])
+    elif change == "end":
+        cluster.workers[what[0]].parts[what[1].kind].remove(what[1])
+    else:
+        state, by, seconds = what
+        cluster.states[state] += by
+        if state == "waiting" and seconds:
+            (cluster.waiting.append if by > 0 else cluster.waiting.remove)(seconds)
+
+
+def _changes(recording: Recording) -> Iterator[tuple]:
+    """Return the changes: time, kind, and what changes by how much."""
+    start_t, stop_t = extent(recording)
+    there = {}
+    for number, (come, go, nthreads) in enumerate(presence(recording)):
+        come, go = max(come, start_t), min(go, stop_t)
+        if nthreads and come < go:
+            there[number] = come, go
+            yield come, "threads", number, nthreads
+            yield go, "threads", number, -nthreads
+    for number, begin, end, *described in _parts(recording):
+        come, go = there.get(number, (0, 0))
+        begin, end = max(begin, come), min(end, go)
+        if begin < end:
+            part = Part(*described[:2], end - start_t, described[2])
+            yield begin, "begin", number, part
+            yield end, "end", number, part
+    for number, condition, begin, end in _conditions(recording):
+        come, go = there.get(number, (0, 0))
+        begin, end = max(begin, come), min(end, go)
+        if begin < end:
+            yield begin, "condition", number, condition, 1
+            yield end, "condition", number, condition, -1
+    durations: dict[str, float] = {}
+    for run in task_runs(recording):
+        known = [
+            s for s in (durations.get(run["key"]), run["compute_seconds"]) if s is not None
+        ]
+        durations |= {run["key"]: max(known)} if known else {}
+    for stay in stays(recording):
+        begin = max(stay.from_t, start_t)
+        end = min(stay.end["t"], stop_t) if stay.end else stop_t
+        if stay.state in ("waiting", "queued", "no-worker", "processing") and begin < end:
+            yield begin, "state", stay.state, 1, durations.get(stay.key)
+            yield end, "state", stay.state, -1, durations.get(stay.key)
+
+
+def _parts(recording: Recording) -> Iterator[tuple]:
+    """Return what attempts did on their workers: process, begin, end, kind, use, task."""
+    datasets = {}
+    for row in chunk_attempts(recording):
+        datasets.setdefault((row["key"], row["attempt"]), row["dataset"])
+    for attempt, run in zip(attempts(recording), task_runs(recording), strict=True):
+        number = process_of(recording, run["worker"], run["processing_t"])
+        if number is None:
+            continue
+        dataset = datasets.get((run["key"], run["attempt"]))
+        of_task = (run["prefix"], dataset, run["span_id"])
+        result = "kept result" if run["kept"] else "recomputed result"
+        use = USES.get(run["outcome"], "cancelled attempt")
+        use = result if run["outcome"] == "memory" else use
+        sent = -math.inf if run["processing_t"] is None else run["processing_t"]
+        phases = [
+            phase for phase in (attempt.end or {}).get("startstops") or []
+            if phase["start"] < phase["stop"]
+        ]  # fmt: skip
+        busy = [phase for phase in phases if phase["action"] != "transfer"]
+        if not busy:
+            end = math.inf if run["end_t"] is None else run["end_t"]
+            yield number, sent, end, "unreported", use, of_task
+            continue
+        for phase in busy:
+            name = {"compute": use, "deserialize": "deserialize"}.get(phase["action"], "disk")
+            yield number, phase["start"], phase["stop"], "busy", name, of_task
+        latest = math.inf
+        for phase in sorted(busy, key=lambda phase: (phase["start"], phase["stop"])):
+            yield number, latest, phase["start"], "dispatch", "dispatch", of_task
+            latest = phase["stop"] if latest == math.inf else max(latest, phase["stop"])
+        computes = min(phase["start"] for phase in busy)
+        fetches = [phase for phase in phases if phase["action"] == "transfer"]
+        if not fetches:
+            yield number, sent, computes, "dispatch", "dispatch", of_task
+            continue
+        begin = min(max(min(phase["start"] for phase in fetches), sent), computes)
+        end = min(max(phase["stop"] for phase in fetches), computes)
+        yield number, sent, begin, "dispatch", "dispatch", of_task
+        yield number, begin, end, "transfer", "transfer", of_task
+        yield number, end, computes, "dispatch", "dispatch", of_task
+
+
+def _conditions(recording: Recording) -> Iterator[tuple[int, str, float, float]]:
+    """Return what explains free threads of a process: paused, leaving, silent, joining."""
+    statuses = [
+        line
+        for line in recording.of("event")
+        if line["topic"] == line.get("worker")
+        and isinstance(line.get("payload"), dict)
+        and line["payload"].get("action") == "worker-status-change"
+    ]
+    for n, line in enumerate(statuses):
+        condition = STATUSES.get(line["payload"].get("status"))
+        number = process_of(recording, line["worker"], line["t"])
+        if condition is None or number is None:
+            continue
+        ends = [
+            *(after["t"] for after in statuses[n + 1 :] if after["worker"] == line["worker"])
+        ][:1]
+        ends += [
+            process.removed["t"]
+            for process in processes(recording)
+            if process.address == line["worker"]
+            and process.removed is not None
+            and process.removed["t"] >= line["t"]
+        ]
+        yield number, condition, line["t"], min(ends, default=math.inf)
+    submitted = min((line["t"] for line in recording.of("task")), default=math.inf)
+    for number, process in enumerate(processes(recording)):
+        if not process.added:
+            continue
+        removed = process.removed["t"] if process.removed else math.inf
+        if process.added["t"] > submitted:
+            sent = [
+                run["processing_t"]
+                for run in task_runs(recording)
+                if run["worker"] == process.address
+                and run["processing_t"] is not None
+                and run["processing_t"] >= process.added["t"]
+            ]
+            yield number, "joining", process.added["t"], min(sent, default=removed)
+        stimulus = (process.removed or {}).get("stimulus_id") or ""
+        if stimulus.startswith("check-worker-ttl"):
+            seen = [
+                line["last_seen"]
+                for line in recording.of("worker_sample")
+                if process_of(recording, line["worker"], line["t"]) == number
+                and line.get("last_seen") is not None
+                and line["t"] <= removed
+            ]
+            if seen:
+                yield number, "silent", max(seen), removed

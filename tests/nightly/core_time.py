@@ -1,4 +1,4 @@
-"""Core time: a sweep over all instants at which something changes, in the whole cluster at once."""
+"""Core time: a sweep over the instants of all changes, in the whole cluster at once."""
 
 import math
 from bisect import bisect_right
@@ -97,7 +97,7 @@ def core_time(recording: Recording) -> list[Row]:
 
 
 def _uses(cluster: Cluster, start: float, stop: float, when: str) -> Iterator[tuple]:
-    """Return how many threads of each worker were used for what: process, category, use, task."""
+    """Return the uses of threads: process, category, use, task and number."""
     nobody = (None, None, None)
     free, backlog = {}, 0
     for number, worker in cluster.workers.items():
@@ -185,21 +185,24 @@ def _changes(recording: Recording) -> Iterator[tuple]:
     start_t, stop_t = extent(recording)
     there = {}
     for number, (come, go, nthreads) in enumerate(presence(recording)):
-        come, go = max(come, start_t), min(go, stop_t)
-        if nthreads and come < go:
-            there[number] = come, go
-            yield come, "threads", number, nthreads
-            yield go, "threads", number, -nthreads
-    for number, begin, end, *described in _parts(recording):
-        come, go = there.get(number, (0, 0))
-        begin, end = max(begin, come), min(end, go)
+        begin, end = max(come, start_t), min(go, stop_t)
+        if nthreads and begin < end:
+            there[number] = begin, end
+            yield begin, "threads", number, nthreads
+            yield end, "threads", number, -nthreads
+
+    def clipped(number: int, start: float, stop: float) -> tuple[float, float]:
+        come, go = there.get(number, (math.inf, -math.inf))
+        return max(start, come), min(stop, go)
+
+    for number, start, stop, *described in _parts(recording):
+        begin, end = clipped(number, start, stop)
         if begin < end:
             part = Part(*described[:2], end - start_t, described[2])
             yield begin, "begin", number, part
             yield end, "end", number, part
-    for number, condition, begin, end in _conditions(recording):
-        come, go = there.get(number, (0, 0))
-        begin, end = max(begin, come), min(end, go)
+    for number, condition, start, stop in _conditions(recording):
+        begin, end = clipped(number, start, stop)
         if begin < end:
             yield begin, "condition", number, condition, 1
             yield end, "condition", number, condition, -1

@@ -38,15 +38,14 @@ def test_an_attempt_from_dispatch_to_result(rows, worker, task, run):
     ]
 
 
-def test_outcomes(rows, worker, task, run):
-    """Nothing but the end is known of the lost attempt: it counts as long as a thread is free."""
+def test_outcomes(rows, worker, task, run, move):
+    """Only the end of the lost attempt is known: it counts as long as a thread is free."""
     assert rows(
         QUERY,
         worker("w1"),
         *(task(key) for key in ("erred", "lost", "open", "repeated")),
         *run("repeated", 0.0, 5.0),
-        {"kind": "transition", "t": 6.0, "key": "repeated", "start": "memory", "finish": "waiting",
-         "stimulus_id": "x"},
+        move(6.0, "repeated", "memory>released"),
         *run("repeated", 6.0, 10.0),
         *run("erred", 10.0, 30.0, outcome="erred", phases=[("compute", 10.0, 30.0)]),
         *run("lost", 25.0, 50.0, outcome="lost"),
@@ -88,7 +87,7 @@ def test_ready_tasks_wait_for_the_scheduler_or_on_another_worker(rows, worker, t
 
 
 def test_threads_without_tasks_are_divided_as_the_work_is(rows, worker, task, run, move):
-    """For 50 s, a merge of 10 s waits for a task: the mean of 10 / (10 + x) for x from 50 to 0."""
+    """A merge of 10 s waits for 50 s: the mean of 10 / (10 + x) for x from 50 to 0."""
     dependencies = 10.0 * math.log((10.0 + 50.0) / 10.0)
     assert rows(
         QUERY,

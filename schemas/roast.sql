@@ -5754,8 +5754,7 @@ COMMENT ON COLUMN stragglers.run_id IS 'Dask''s run id of the attempt.';
 COMMENT ON COLUMN stragglers.trace_id IS 'Trace identity.';
 
 -- What an attempt did on its worker from dispatch to the end of its computation, in intervals that do
--- not overlap: `busy` held a thread, `transfer` fetched its inputs, `dispatch` is the rest of the
--- time before the first of its busy phases. Nothing but the outcome is known of an attempt
+-- not overlap: `busy` held a thread, `transfer` fetched its inputs, `dispatch` is the rest. Nothing but the outcome is known of an attempt
 -- without phases, such as one that was lost with its worker: its interval is `unreported`.
 CREATE OR REPLACE VIEW _attempt_intervals AS
 WITH datasets AS (
@@ -5802,6 +5801,19 @@ starts AS (
     GROUP BY end_seq
     HAVING busy_t IS NOT NULL
 ),
+-- Between deserializing, reading from disk and computing.
+gaps AS (
+    SELECT
+        end_seq,
+        max(stop_t) OVER (
+            PARTITION BY end_seq
+            ORDER BY start_t, stop_t
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS gap_t,
+        start_t
+    FROM phases
+    WHERE action <> 'transfer'
+),
 waits AS (
     SELECT
         attempts.*,
@@ -5842,6 +5854,15 @@ intervals AS (
     UNION ALL BY NAME
     SELECT *, 'dispatch' AS kind, 'dispatch' AS used_for, transferred_t AS start_t, busy_t AS stop_t
     FROM waits
+    UNION ALL BY NAME
+    SELECT
+        attempts.*,
+        'dispatch' AS kind,
+        'dispatch' AS used_for,
+        gap_t AS start_t,
+        gaps.start_t AS stop_t
+    FROM attempts
+    INNER JOIN gaps USING (end_seq)
     UNION ALL BY NAME
     SELECT *, 'unreported' AS kind, use AS used_for, processing_t AS start_t, end_t AS stop_t
     FROM attempts

@@ -133,6 +133,7 @@ FROM (
         ('worker_removed', 'kind, t'),
         ('client_added', 'kind, t'),
         ('client_removed', 'kind, t'),
+        ('wanted_keys', 'kind, t'),
         ('worker_sample', 'kind, t'),
         ('graph', 'kind, t, key'),
         ('computation', 'kind, t, name'),
@@ -469,6 +470,21 @@ SET VARIABLE roast_columns = _columns_of('client_removed');
 INSERT INTO raw.client_removed BY NAME
 SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
 FROM _records_of('client_removed')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- Changes of the keys that a client wants, whose results Dask therefore keeps in memory. Clients are also the queues, variables and published datasets of Dask, and its placeholder ``fire-and-forget``. Keys that were wanted when recording began are recorded as desired then. No release is recorded when Dask forgets a wanted key, or when a task of ``fire-and-forget`` ends. Changes within a millisecond are recorded as one, with the time of the first.
+CREATE OR REPLACE TABLE raw.wanted_keys (
+    "t" DOUBLE,
+    "client" VARCHAR,
+    "changes" STRUCT("t" DOUBLE, "action" VARCHAR, "keys" VARCHAR[])[],
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('wanted_keys');
+INSERT INTO raw.wanted_keys BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('wanted_keys')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
@@ -850,6 +866,8 @@ CREATE OR REPLACE TEMP TABLE _kept AS
     SELECT 'client_added' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.client_added GROUP BY ALL
     UNION ALL
     SELECT 'client_removed' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.client_removed GROUP BY ALL
+    UNION ALL
+    SELECT 'wanted_keys' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.wanted_keys GROUP BY ALL
     UNION ALL
     SELECT 'worker_sample' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.worker_sample GROUP BY ALL
     UNION ALL
@@ -3523,6 +3541,70 @@ COMMENT ON COLUMN unattempted.prefix IS 'Key prefix.';
 COMMENT ON COLUMN unattempted.reason IS 'a dependency failed (so that the task erred, too), waiting at the end (of the recording), result known before (computed before the recording, or scattered), failed before the recording, cancelled (released before it was dispatched) or not needed (no transition: no requested result depends on it).';
 COMMENT ON COLUMN unattempted.last_state IS 'Last recorded state of the task.';
 COMMENT ON COLUMN unattempted.trace_id IS 'Trace identity.';
+
+-- Only changes are recorded, so a desire is followed by a release, by the next desire of a key
+-- that Dask has forgotten meanwhile, or by neither.
+CREATE OR REPLACE VIEW wanted_keys AS
+WITH changes AS (
+    SELECT DISTINCT trace_id, client, change.t, change.action, unnest(change.keys) AS key
+    FROM (SELECT trace_id, client, unnest(changes) AS change FROM raw.wanted_keys)
+),
+followed AS (
+    SELECT
+        *,
+        lead(t) OVER (PARTITION BY trace_id, client, key ORDER BY t) AS next_t
+    FROM changes
+),
+forgotten AS (
+    SELECT trace_id, key, t FROM raw.transition WHERE finish = 'forgotten'
+),
+ended AS (
+    SELECT trace_id, key, t FROM raw.transition WHERE finish IN ('memory', 'erred')
+),
+wanted AS (
+    SELECT
+        followed.trace_id,
+        followed.key,
+        followed.client,
+        followed.t AS start_t,
+        -- least() ignores null.
+        least(
+            followed.next_t,
+            forgotten.t,
+            -- Dask releases these itself.
+            CASE WHEN followed.client = 'fire-and-forget' THEN ended.t END
+        ) AS stop_t
+    FROM followed
+    ASOF LEFT JOIN forgotten
+        ON followed.trace_id = forgotten.trace_id
+        AND followed.key = forgotten.key
+        AND followed.t <= forgotten.t
+    ASOF LEFT JOIN ended
+        ON followed.trace_id = ended.trace_id
+        AND followed.key = ended.key
+        AND followed.t <= ended.t
+    WHERE followed.action = 'desires'
+)
+SELECT
+    wanted.key,
+    task.prefix,
+    wanted.client,
+    wanted.start_t,
+    wanted.stop_t,
+    wanted.stop_t - wanted.start_t AS seconds,
+    wanted.trace_id
+FROM wanted
+LEFT JOIN _tasks AS task USING (trace_id, key)
+ORDER BY wanted.trace_id, wanted.start_t, wanted.client, wanted.key;
+
+COMMENT ON VIEW wanted_keys IS 'Times during which a client wanted a key: Dask keeps the result of a key that any client wants. One row per client, key and time. Futures are wanted until they are released. A client is also a queue-…, variable-… or published-… dataset of Dask, or fire-and-forget, whose tasks are wanted until they end.';
+COMMENT ON COLUMN wanted_keys.key IS 'Task key.';
+COMMENT ON COLUMN wanted_keys.prefix IS 'Key prefix. Null if the task was not recorded, as of scattered data.';
+COMMENT ON COLUMN wanted_keys.client IS 'Client.';
+COMMENT ON COLUMN wanted_keys.start_t IS 'Time from which it wanted the key, in seconds since the epoch. Keys that were wanted before begin with the recording.';
+COMMENT ON COLUMN wanted_keys.stop_t IS 'Time at which it released the key, or at which Dask forgot the task, in seconds since the epoch. Null if the trace ends first.';
+COMMENT ON COLUMN wanted_keys.seconds IS 'Duration.';
+COMMENT ON COLUMN wanted_keys.trace_id IS 'Trace identity.';
 
 -- Stacks estimated from caller-callee pairs. The self time of a function is divided among its
 -- callers as measured by Yappi, and further up in proportion to total time, as in gprof. Stacks
@@ -8640,6 +8722,7 @@ WITH cells(step, level, metadata, cell, "view", hint) AS (
         (3, 'scheduler', 'transitions of tasks', 'transitions', 'transitions', 'Recorded unless transition is excluded from kinds.'),
         (3, 'scheduler', 'queued tasks', 'queueing', 'latencies', 'Recorded if tasks were queued: distributed.scheduler.worker-saturation.'),
         (3, 'scheduler', 'steals', 'steals', 'events', 'Recorded if tasks were stolen: distributed.scheduler.work-stealing.'),
+        (3, 'scheduler', 'keys that each client wants', 'wanted keys', 'wanted_keys', 'Recorded unless wanted_keys is excluded from kinds.'),
         (3, 'scheduler', 'plugins', 'plugins', 'environment', 'Recorded unless environment is excluded from kinds.'),
         (3, 'scheduler', 'events', 'events', 'events', 'Recorded unless event is excluded from kinds.'),
         (4, 'worker', 'workers, joined and left', 'workers', 'workers', 'Always recorded.'),
@@ -8738,6 +8821,8 @@ counts AS (
         unnest([count(*), count(*) FILTER (topic = 'stealing')])
     FROM raw.event
     GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'wanted keys', count(*) FROM raw.wanted_keys GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'workers', count(*) FROM raw.worker_added GROUP BY trace_id
     UNION ALL

@@ -28,6 +28,7 @@ OPTIONAL_KINDS: Final = (
     "environment",
     "graph",
     "computation",
+    "wanted_keys",
 )
 
 #: Kinds of records that workers send only on request, and the setting that requests them.

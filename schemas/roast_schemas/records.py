@@ -32,7 +32,7 @@ meaning or a removed field the major one):
 * 2.3: ``variables`` and ``files`` of a ``process`` fact replace ``jobs`` and, of ``machine``,
   ``cpu_model``, ``cgroup_cores`` and ``cgroup_memory_bytes``, which views now derive from them.
   ``until`` of a ``chunk`` can be ``metadata``. ``config_sources`` of a ``process`` fact and its
-  sheet; ``code_flags`` of a ``function``.
+  sheet; ``code_flags`` of a ``function``. ``wanted_keys`` is written.
 """
 
 from __future__ import annotations
@@ -271,6 +271,28 @@ class ClientRemoved(Record, total=False):
     """A client disconnected."""
 
     client: ClientId
+
+
+class WantedChange(TypedDict, total=False):
+    """Keys that a client begins or ceases to want."""
+
+    t: Annotated[float, Field("time of the change", Unit.EPOCH_SECONDS)]
+    action: Annotated[str, Field("desires or releases")]
+    keys: Annotated[list[str], Field("keys whose state changes")]
+
+
+class WantedKeys(Record, total=False):
+    """Changes of the keys that a client wants, whose results Dask therefore keeps in memory.
+
+    Clients are also the queues, variables and published datasets of Dask, and its placeholder
+    ``fire-and-forget``. Keys that were wanted when recording began are recorded as desired
+    then. No release is recorded when Dask forgets a wanted key, or when a task of
+    ``fire-and-forget`` ends. Changes within a millisecond are recorded as one, with the time of
+    the first.
+    """
+
+    client: ClientId
+    changes: Annotated[list[WantedChange], Field("changes, in order of time")]
 
 
 class WorkerMetrics(TypedDict, total=False):
@@ -665,6 +687,7 @@ KINDS: Final[dict[str, type]] = {
     "worker_removed": WorkerRemoved,
     "client_added": ClientAdded,
     "client_removed": ClientRemoved,
+    "wanted_keys": WantedKeys,
     "worker_sample": WorkerSample,
     "graph": Graph,
     "computation": Computation,

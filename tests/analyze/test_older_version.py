@@ -51,12 +51,14 @@ REWORDED = {
     "metadata_map.metadata", "metadata_map.step_name", "metadata_map.view",
     "profile_stacks.frames", "profile_stacks.stack", "trace_info.path",
 }  # fmt: skip
+#: Rows of views that have further ones now.
+OLD_ROWS = {"metadata_map": "\"view\" IS DISTINCT FROM 'wanted_keys'"}
 
 
 @pytest.mark.parametrize("name", OLD)
 def test_views_return_the_same_numbers(name):
     with Trace(SAMPLES / name) as trace:
-        new = digest_trace(trace)
+        new = digest_trace(trace, OLD_ROWS)
     differences = []
     for old_view, (rows, columns) in OLD[name].items():
         view = VIEWS.get(old_view, old_view)

@@ -20,17 +20,19 @@ from roast_analyze import Trace
 NUMBERS = ("BIGINT", "INTEGER", "HUGEINT", "DOUBLE", "FLOAT", "UBIGINT")
 
 
-def digest_trace(trace: Trace) -> dict[str, list[Any]]:
-    """Return the digests of the views that have rows."""
+def digest_trace(
+    trace: Trace, conditions: dict[str, str] | None = None
+) -> dict[str, list[Any]]:
+    """Return the digests of the views that have rows, of some views only of certain rows."""
     digests = {}
     for view in (view.name for view in trace.views()):
-        rows, columns = digest_view(trace, view)
+        rows, columns = digest_view(trace, view, (conditions or {}).get(view, "true"))
         if rows:
             digests[view] = [rows, columns]
     return digests
 
 
-def digest_view(trace: Trace, view: str) -> tuple[int, dict[str, list[Any]]]:
+def digest_view(trace: Trace, view: str, condition: str) -> tuple[int, dict[str, list[Any]]]:
     """Return the number of rows of a view and the digests of its columns."""
     types = trace.sql(
         f'SELECT column_name, column_type FROM (DESCRIBE FROM "{view}")'
@@ -43,7 +45,7 @@ def digest_view(trace: Trace, view: str) -> tuple[int, dict[str, list[Any]]]:
         for name, kind in types
     ]
     [(rows, *values)] = trace.sql(
-        f'SELECT count(*), {", ".join(parts)} FROM "{view}"'
+        f'SELECT count(*), {", ".join(parts)} FROM "{view}" WHERE {condition}'
     ).fetchall()
     named = zip((name for name, _ in types), values, strict=True)
     return rows, {name: [*map(_value, value)] for name, value in named if float(value[0])}

@@ -101,6 +101,7 @@ def _counts(recording: Recording) -> dict[str, int]:
         "attempts": len(lines("transition", finish="processing")),
         "events": len(lines("event")),
         "steals": len(lines("event", topic="stealing")),
+        "wanted keys": len(lines("wanted_keys")),
         "workers": len(lines("worker_added")),
         "samples": len(lines("worker_sample")),
         "worker transitions": len(lines("worker_transition")),

@@ -499,3 +499,36 @@ def _role(
         "first_t": least(column(runs, "processing_t")),
         "last_t": most(column(runs, "end_t")),
     }
+
+
+def wanted_keys(recording: Recording) -> list[Row]:
+    """Return when each client wanted each key: until a release, or until Dask forgets it."""
+    prefixes = {key: lines[0].get("prefix") for key, lines in _entries(recording).items()}
+    moves = grouped(recording.of("transition"), lambda line: line["key"])
+    changes = defaultdict(set)
+    for line in recording.of("wanted_keys"):
+        for change in line["changes"]:
+            for key in change["keys"]:
+                changes[line["client"], key].add((change["t"], change["action"]))
+    rows = []
+    for (client, key), of_key in changes.items():
+        finishes = {"forgotten"}
+        if client == "fire-and-forget":
+            finishes |= {"memory", "erred"}
+        ends = [line["t"] for line in moves.get(key, []) if line["finish"] in finishes]
+        ordered = sorted(of_key)
+        for n, (start_t, action) in enumerate(ordered):
+            if action == "desires":
+                later = [t for t, _ in ordered[n + 1 :][:1]] + [t for t in ends if t >= start_t]
+                stop_t = min(later, default=None)
+                rows.append(
+                    {
+                        "key": key,
+                        "prefix": prefixes.get(key),
+                        "client": client,
+                        "start_t": start_t,
+                        "stop_t": stop_t,
+                        "seconds": None if stop_t is None else stop_t - start_t,
+                    }
+                )
+    return rows

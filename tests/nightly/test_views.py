@@ -43,7 +43,7 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
         trace.environment, trace.events, trace.loss, trace.run, trace.trace_info,
         failures.failures, tasks.prefixes, tasks.task_runs, tasks.tasks, tasks.transitions,
         tasks.task_groups, tasks.task_phases, tasks.unattempted, tasks.task_states,
-        latencies.latencies, stragglers.stragglers,
+        tasks.wanted_keys, latencies.latencies, stragglers.stragglers,
         dependencies.dependencies,
         dispatch_latency.dispatch_latency, dispatch_latency.worker_transitions,
         transfers.spills, transfers.transfers,

@@ -1,11 +1,13 @@
-"""Listeners to messages that Dask passes to no plugin.
+"""Listeners to messages and calls that Dask passes to no plugin.
 
 * When a failed task has retries left, plugins only see ``processing → released``. The
   error, the thread and the times of the attempt are in the worker's ``task-erred`` message.
 * What each worker adds to its fine metrics is in its ``heartbeat_worker`` message.
+* What a client wants changes with its messages, and with calls of the scheduler's methods.
 
-Listening wraps the handler of a message. All recorders of a scheduler share one wrapper,
-which is removed with the last listener, in whatever order recorders start and stop.
+Listening wraps the handler of a message or a method of one object. All recorders of a
+scheduler share one wrapper, which is removed with the last listener, in whatever order
+recorders start and stop.
 """
 
 from __future__ import annotations
@@ -18,18 +20,22 @@ Listener = Callable[[dict[str, Any] | None], None]
 
 
 def listen(
-    handlers: dict[str, Callable[..., Any]], operation: str, listener: Listener
+    handlers: dict[str, Callable[..., Any]],
+    operation: str,
+    listener: Listener,
+    positional: tuple[str, ...] = (),
 ) -> Callable[[], None]:
     """Call `listener` for every message of an operation; call what is returned to end that.
 
     `handlers` are the ``handlers`` or ``stream_handlers`` of a scheduler or worker.
+    `positional` names the arguments that the message also has if they are passed by position.
     """
     handler = handlers[operation]
     # Recorders are pickled by value, so their classes differ; attributes identify a wrapper.
     listeners = _listeners_of(handler)
     if listeners is None:
         listeners = []
-        handlers[operation] = _wrap(handler, listeners)
+        handlers[operation] = _wrap(handler, listeners, positional)
     listeners.append(listener)
 
     def remove() -> None:
@@ -41,6 +47,15 @@ def listen(
     return remove
 
 
+def listen_to_method(
+    owner: Any, name: str, listener: Listener, positional: tuple[str, ...]
+) -> Callable[[], None]:
+    """Listen to the calls of a method of one object, as :func:`listen`."""
+    attributes = vars(owner)
+    attributes.setdefault(name, getattr(owner, name))
+    return listen(attributes, name, listener, positional)
+
+
 def _listeners_of(handler: Any) -> list[Listener] | None:
     """Return the listeners of a wrapper made here; None for any other handler."""
     listeners: list[Listener] | None = getattr(handler, "roast_listeners", None)
@@ -48,10 +63,15 @@ def _listeners_of(handler: Any) -> list[Listener] | None:
     return listeners if getattr(handler, "roast_self", None) is handler else None
 
 
-def _wrap(handler: Callable[..., Any], listeners: list[Listener]) -> Callable[..., Any]:
+def _wrap(
+    handler: Callable[..., Any], listeners: list[Listener], positional: tuple[str, ...]
+) -> Callable[..., Any]:
     def wrapper(*args: Any, **message: Any) -> Any:
+        named = message
+        if positional and args:
+            named = {**dict(zip(positional, args, strict=False)), **message}
         for listener in listeners:
-            listener(message)
+            listener(named)
         try:
             return handler(*args, **message)
         finally:

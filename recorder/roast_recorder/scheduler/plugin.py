@@ -21,6 +21,7 @@ from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.graphs import CodeRegistry
 from roast_recorder.scheduler import message_hooks
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
+from roast_recorder.scheduler.wanted_keys import WantedKeys
 from roast_recorder.scheduler.wire_format import Row, needs_text, pack, plain, worker_sample
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import OPT_IN_KINDS, OPTIONAL_KINDS, recorded_kinds
@@ -121,6 +122,9 @@ class RecorderPlugin(SchedulerPlugin):
         if "fine_metric" in self._kinds:
             remove = listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
             self._hooks.callback(remove)
+        self._wanted_keys = None
+        if "wanted_keys" in self._kinds:
+            self._wanted_keys = WantedKeys(scheduler, self._append, self._hooks)
         for section, name, value in environment.scheduler_facts(scheduler):
             self._record("environment", section=section, name=name, value=value)
         for worker in scheduler.workers:
@@ -169,6 +173,7 @@ class RecorderPlugin(SchedulerPlugin):
         if not self._attached:
             return
         with contextlib.suppress(Exception):
+            self._seal_wanted_keys()
             self._sample()
             self._take_profile()
             for fact in environment.plugin_facts(self._scheduler):
@@ -216,6 +221,7 @@ class RecorderPlugin(SchedulerPlugin):
                 await asyncio.wait_for(self._woken.wait(), interval)
         if self._attached and not self._closing:
             self._woken.clear()
+        self._seal_wanted_keys()
         batches = self._buffer.pull(received)
         ending = self._ending if not batches and self._buffer.empty else ""
         if self._closing and not batches and self.on_all_left is None:
@@ -498,6 +504,10 @@ class RecorderPlugin(SchedulerPlugin):
                 on.address if on else None, task.run_id if on else None,
             )  # fmt: skip
             append(("task", t, 1, values))
+
+    def _seal_wanted_keys(self) -> None:
+        if self._wanted_keys is not None:
+            self._wanted_keys.seal()
 
     def _check_keys(self, keys: Iterable[Any]) -> None:
         for key in keys:

@@ -270,6 +270,16 @@ def _task(kind: str, t: float, values: Row) -> list[Record]:
     return [record]
 
 
+def _wanted_keys(kind: str, t: float, content: Row) -> list[Record]:
+    """Return the record of what a client began and ceased to want."""
+    client, changes = content
+    listed = [
+        {"t": round(change_t, 6), "action": action, "keys": list(map(text, keys))}
+        for change_t, action, keys in changes
+    ]
+    return [{"kind": kind, "t": t, "client": client, "changes": listed}]
+
+
 #: Values of a sample of a worker; those of :data:`WORKER_METRICS` follow.
 WORKER_SAMPLE: Final = (
     "worker", "server_id", "memory_limit", "nthreads", "processing", "executing",
@@ -435,6 +445,7 @@ def _log(kind: str, _: float, packed: bytes) -> Iterator[Record]:
 
 _DECODERS: Final[dict[str, Callable[[str, float, Any], Iterable[Record]]]] = {
     "task": _task,
+    "wanted_keys": _wanted_keys,
     "fine_metric": _fine_metrics,
     "profile": _profiles,
     "worker_sample": _worker_samples,

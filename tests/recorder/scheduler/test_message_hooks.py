@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from roast_recorder.scheduler.message_hooks import listen
+from roast_recorder.scheduler.message_hooks import listen, listen_to_method
 
 
 def test_the_last_listener_removes_the_wrapper():
@@ -71,3 +71,19 @@ def test_a_wrapper_of_another_library_in_between_stays(first_removed):
     assert handlers["task-erred"] is theirs
     assert seen == ([{"key": "x", "extra": True}, None], [{"key": "x"}, None])
     assert handled == ["x", "y"]
+
+
+def test_calls_of_a_method_are_messages_with_all_arguments_by_name():
+    class Scheduler:
+        def client_desires_keys(self, keys, client):
+            return keys, client
+
+    scheduler, seen = Scheduler(), []
+    remove = listen_to_method(scheduler, "client_desires_keys", seen.append, ("keys", "client"))
+
+    assert scheduler.client_desires_keys(["x"], client="c") == (["x"], "c")
+    remove()
+    scheduler.client_desires_keys(["y"], "c")
+
+    assert seen == [{"keys": ["x"], "client": "c"}, None]
+    assert Scheduler().client_desires_keys(["z"], "c") == (["z"], "c")

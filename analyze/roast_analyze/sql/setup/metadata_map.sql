@@ -23,6 +23,7 @@ WITH cells(step, level, metadata, cell, "view", hint) AS (
         (3, 'scheduler', 'transitions of tasks', 'transitions', 'transitions', 'Recorded unless transition is excluded from kinds.'),
         (3, 'scheduler', 'queued tasks', 'queueing', 'latencies', 'Recorded if tasks were queued: distributed.scheduler.worker-saturation.'),
         (3, 'scheduler', 'steals', 'steals', 'events', 'Recorded if tasks were stolen: distributed.scheduler.work-stealing.'),
+        (3, 'scheduler', 'keys that each client wants', 'wanted keys', 'wanted_keys', 'Recorded unless wanted_keys is excluded from kinds.'),
         (3, 'scheduler', 'plugins', 'plugins', 'environment', 'Recorded unless environment is excluded from kinds.'),
         (3, 'scheduler', 'events', 'events', 'events', 'Recorded unless event is excluded from kinds.'),
         (4, 'worker', 'workers, joined and left', 'workers', 'workers', 'Always recorded.'),
@@ -121,6 +122,8 @@ counts AS (
         unnest([count(*), count(*) FILTER (topic = 'stealing')])
     FROM raw.event
     GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'wanted keys', count(*) FROM raw.wanted_keys GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'workers', count(*) FROM raw.worker_added GROUP BY trace_id
     UNION ALL

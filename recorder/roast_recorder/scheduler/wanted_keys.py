@@ -1,0 +1,95 @@
+"""The keys that each client wants, whose results Dask therefore keeps.
+
+No plugin is notified of them. They change with the messages of clients, and with calls of the
+scheduler's own methods: by graphs, scattered data, queues, variables, published datasets and
+clients that leave. A call is recorded as it changes the state; keys that are wanted already,
+or unknown, are left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING, Any, Final
+
+from roast_recorder.scheduler.message_hooks import listen, listen_to_method
+
+if TYPE_CHECKING:
+    from distributed import Scheduler
+
+    from roast_recorder.scheduler.wire_format import Row
+
+#: Most keys of one change in a row. A row has less than twice as many.
+KEYS_PER_PART: Final = 1_000
+
+#: Changes of a client closer than this are one, with the time of the first.
+SAME_SECONDS: Final = 0.001
+
+
+class WantedKeys:
+    """Append what each client begins and ceases to want, until `hooks` are closed.
+
+    Rows wait here until :meth:`seal`: a program that submits tasks one by one would otherwise
+    cause two records for each.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, append: Callable[[Row], None], hooks: contextlib.ExitStack
+    ) -> None:
+        self._scheduler = scheduler
+        self._append = append
+        # Time, client, action and keys of each change.
+        self._changes: list[tuple[float, str, str, list[str]]] = []
+        self._keys = 0
+        for client, state in scheduler.clients.items():
+            self._add(client, "desires", [str(task.key) for task in state.wants_what])
+        handlers: Any = scheduler.stream_handlers
+        for action in ("desires", "releases"):
+            on_call = partial(self._on_call, action)
+            # The handlers of messages are the methods as they are before they are wrapped.
+            hooks.callback(listen(handlers, f"client-{action}-keys", on_call))
+            method, arguments = f"client_{action}_keys", ("keys", "client")
+            hooks.callback(listen_to_method(scheduler, method, on_call, arguments))
+
+    def seal(self) -> None:
+        """Append a row for each client, and another whenever a part of its keys is complete."""
+        now = time()
+        rows: dict[str, list[tuple[float, str, list[str]]]] = {}
+        for t, client, action, keys in self._changes:
+            changes = rows.setdefault(client, [])
+            for first in range(0, len(keys), KEYS_PER_PART):
+                part = keys[first : first + KEYS_PER_PART]
+                if changes and changes[-1][1] == action and t - changes[-1][0] < SAME_SECONDS:
+                    changes[-1][2].extend(part)
+                else:
+                    changes.append((t, action, part))
+                if len(changes[-1][2]) >= KEYS_PER_PART:
+                    self._append(("wanted_keys", now, 1, (client, changes)))
+                    changes = rows[client] = []
+        for client, changes in rows.items():
+            if changes:
+                self._append(("wanted_keys", now, 1, (client, changes)))
+        self._changes, self._keys = [], 0
+
+    def _on_call(self, action: str, message: dict[str, Any] | None) -> None:
+        if message is None:
+            return
+        client, tasks = message["client"], self._scheduler.tasks
+        state = self._scheduler.clients.get(client)
+        wanted: Any = state.wants_what if state else ()
+        is_wanted = action == "releases"
+        changed = [
+            key if key.__class__ is str else str(key)
+            for key in message["keys"]
+            if (task := tasks.get(key)) is not None and (task in wanted) is is_wanted
+        ]
+        if changed:
+            self._add(client, action, changed)
+
+    def _add(self, client: str, action: str, keys: list[str]) -> None:
+        self._changes.append((time(), client, action, keys))
+        self._keys += len(keys)
+        if self._keys >= KEYS_PER_PART:
+            self.seal()

@@ -1,0 +1,64 @@
+"""The trace has the keys that each client wants, as the scheduler has them."""
+
+import pytest
+from distributed import Client, LocalCluster, Variable, fire_and_forget, wait
+
+import roast_recorder
+from roast_recorder.scheduler.wanted_keys import KEYS_PER_PART
+
+pytestmark = pytest.mark.cluster
+
+
+def wants_what(dask_scheduler):
+    return {
+        client: {str(task.key) for task in state.wants_what}
+        for client, state in dask_scheduler.clients.items()
+    }
+
+
+def test_changes_add_up_to_what_the_scheduler_has(tmp_path, read_lines):
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster) as client,
+        Client(cluster) as other,
+    ):
+        before = client.submit(sum, [1], key="before")
+        with roast_recorder.record(client, tmp_path / "t.jsonl"):
+            kept, released = client.map(abs, [1, 2], key=[("kept", 0), ("released", 0)])
+            wait([kept, released, before])
+            # The client does not want a task between others, nor one twice.
+            again = client.submit(abs, 1, key=("kept", 0))
+            fire_and_forget(client.submit(abs, 3, key="fired"))
+            scattered = client.scatter(list(range(KEYS_PER_PART + 1)))
+            variable = Variable("v", client=other)
+            variable.set(kept)
+            shared = variable.get()
+            with Client(cluster) as gone:
+                gone.submit(abs, 4, key="of a client that leaves").result()
+            del released
+            expected = client.run_on_scheduler(wants_what)
+            while "('released', 0)" in expected[client.id]:
+                expected = client.run_on_scheduler(wants_what)
+        del before, again, scattered, shared
+
+    wanted, changes = {}, {}
+    for line in read_lines(tmp_path / "t.jsonl"):
+        if line["kind"] == "wanted_keys":
+            assert sum(len(change["keys"]) for change in line["changes"]) < 2 * KEYS_PER_PART
+            for change in line["changes"]:
+                for key in change["keys"]:
+                    changes.setdefault((line["client"], key), []).append(change["action"])
+                    is_new = change["action"] == "desires"
+                    keys = wanted.setdefault(line["client"], set())
+                    (keys.add if is_new else keys.remove)(key)
+    wanted["fire-and-forget"].remove("fired")  # it has ended
+    assert {client: keys for client, keys in wanted.items() if keys} == {
+        client: keys for client, keys in expected.items() if keys
+    }
+    assert len(wanted[client.id]) > KEYS_PER_PART
+    assert changes[client.id, "('kept', 0)"] == ["desires"]
+    assert changes[client.id, "('released', 0)"] == ["desires", "releases"]
+    assert changes["variable-v", "('kept', 0)"] == ["desires"]
+    assert changes[gone.id, "of a client that leaves"] == ["desires", "releases"]

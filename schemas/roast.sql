@@ -1785,6 +1785,33 @@ CREATE OR REPLACE MACRO _round_two_digits(n, direction) AS CASE
         * 10 ** (floor(log10(n)) - 1)
 END;
 
+CREATE OR REPLACE VIEW fine_metric_deltas AS
+SELECT
+    t,
+    worker,
+    server_id,
+    context,
+    span_id,
+    prefix,
+    activity,
+    unit,
+    delta,
+    trace_id
+FROM raw.fine_metric
+ORDER BY trace_id, t, rowid;
+
+COMMENT ON VIEW fine_metric_deltas IS 'Fine performance metrics over time. One row per worker heartbeat and metric, with the increase since the last heartbeat; fine_metrics has the sums. Work of p2p inside tasks is reported twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if no metrics were recorded.';
+COMMENT ON COLUMN fine_metric_deltas.t IS 'Arrival at the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN fine_metric_deltas.worker IS 'Worker address.';
+COMMENT ON COLUMN fine_metric_deltas.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN fine_metric_deltas.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
+COMMENT ON COLUMN fine_metric_deltas.span_id IS 'Span of the work.';
+COMMENT ON COLUMN fine_metric_deltas.prefix IS 'Key prefix of the tasks. For p2p, foreground or the background task.';
+COMMENT ON COLUMN fine_metric_deltas.activity IS 'Activity.';
+COMMENT ON COLUMN fine_metric_deltas.unit IS 'Unit of the delta.';
+COMMENT ON COLUMN fine_metric_deltas.delta IS 'Increase since the last heartbeat.';
+COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'Trace identity.';
+
 CREATE OR REPLACE VIEW spans AS
 SELECT span_id, span_name[-1] AS name, span_name AS path, parent_id, t, trace_id
 FROM raw.span
@@ -1824,33 +1851,6 @@ COMMENT ON COLUMN fine_metrics.activity IS 'Activity.';
 COMMENT ON COLUMN fine_metrics.unit IS 'Unit of the value.';
 COMMENT ON COLUMN fine_metrics.value IS 'Sum over the recording. Values of a span exclude those of nested spans.';
 COMMENT ON COLUMN fine_metrics.trace_id IS 'Trace identity.';
-
-CREATE OR REPLACE VIEW fine_metric_deltas AS
-SELECT
-    t,
-    worker,
-    server_id,
-    context,
-    span_id,
-    prefix,
-    activity,
-    unit,
-    delta,
-    trace_id
-FROM raw.fine_metric
-ORDER BY trace_id, t, rowid;
-
-COMMENT ON VIEW fine_metric_deltas IS 'Fine performance metrics over time. One row per worker heartbeat and metric, with the increase since the last heartbeat; fine_metrics has the sums. Work of p2p inside tasks is reported twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if no metrics were recorded.';
-COMMENT ON COLUMN fine_metric_deltas.t IS 'Arrival at the scheduler, in seconds since the epoch.';
-COMMENT ON COLUMN fine_metric_deltas.worker IS 'Worker address.';
-COMMENT ON COLUMN fine_metric_deltas.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN fine_metric_deltas.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
-COMMENT ON COLUMN fine_metric_deltas.span_id IS 'Span of the work.';
-COMMENT ON COLUMN fine_metric_deltas.prefix IS 'Key prefix of the tasks. For p2p, foreground or the background task.';
-COMMENT ON COLUMN fine_metric_deltas.activity IS 'Activity.';
-COMMENT ON COLUMN fine_metric_deltas.unit IS 'Unit of the delta.';
-COMMENT ON COLUMN fine_metric_deltas.delta IS 'Increase since the last heartbeat.';
-COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'Trace identity.';
 
 -- Stacks for flame graphs, without the functions of the recorder that wrap those of coffea,
 -- uproot and Dask. A function of the recorder is skipped, so that its callee follows its caller.
@@ -2775,6 +2775,15 @@ COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Dask''s estimate of the 
 COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results held by workers, as counted by the scheduler.';
 COMMENT ON COLUMN cluster_samples.trace_id IS 'Trace identity.';
 
+-- Fine metrics without idle time, and each of them once: Dask reports p2p work inside tasks
+-- twice, in context p2p as `foreground`, and in execute with p2p- before the activity. Only the
+-- second one has the task.
+CREATE OR REPLACE VIEW _activity_deltas AS
+SELECT *
+FROM fine_metric_deltas
+WHERE activity IS DISTINCT FROM 'idle'
+    AND (context IS DISTINCT FROM 'p2p' OR prefix IS DISTINCT FROM 'foreground');
+
 -- Each span with itself and all its ancestors. UNION removes duplicates, so that cycles end.
 CREATE OR REPLACE VIEW _span_ancestry AS
 WITH RECURSIVE ancestry AS (
@@ -2787,67 +2796,6 @@ WITH RECURSIVE ancestry AS (
     WHERE spans.parent_id IS NOT NULL
 )
 FROM ancestry;
-
--- Dask reports p2p work inside tasks twice: in context p2p as `foreground`, and in execute with
--- p2p- before the activity. Only the second one has the task.
-CREATE OR REPLACE VIEW activities AS
-WITH metrics AS (
-    SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
-    FROM fine_metrics
-    WHERE context IS DISTINCT FROM 'p2p' OR prefix IS DISTINCT FROM 'foreground'
-)
-SELECT
-    worker,
-    server_id,
-    context,
-    span_id,
-    prefix,
-    sum(value) FILTER (unit = 'seconds' AND activity IS DISTINCT FROM 'idle') AS seconds,
-    sum(value) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
-    sum(value) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
-    sum(value) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
-    sum(value) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
-    sum(value) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
-    sum(value) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
-    sum(value) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
-    sum(value) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
-    sum(value) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
-    sum(value) FILTER (
-        unit = 'seconds'
-        AND coalesce(activity, '') NOT IN (
-            'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
-            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled', 'idle'
-        )
-    ) AS other_seconds,
-    try_cast(sum(value) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
-    try_cast(sum(value) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
-    try_cast(sum(value) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
-    trace_id
-FROM metrics
-GROUP BY trace_id, worker, server_id, context, span_id, prefix
-ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
-
-COMMENT ON VIEW activities IS 'Time of workers by activity, from fine performance metrics. One row per worker, context, span and prefix; rows can be summed over any of them. Idle time is excluded. Time that Dask reports both as p2p and as execute counts as execute. A time or size is null if there was none. Empty if no metrics were recorded.';
-COMMENT ON COLUMN activities.worker IS 'Worker address.';
-COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (background) or memory-monitor.';
-COMMENT ON COLUMN activities.span_id IS 'Span of the work.';
-COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks. For p2p, the background task.';
-COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
-COMMENT ON COLUMN activities.cpu_seconds IS 'CPU time in task threads.';
-COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in task threads: input and output, locks, the interpreter lock.';
-COMMENT ON COLUMN activities.serialize_seconds IS 'Serialization time.';
-COMMENT ON COLUMN activities.deserialize_seconds IS 'Deserialization time.';
-COMMENT ON COLUMN activities.compress_seconds IS 'Compression time.';
-COMMENT ON COLUMN activities.decompress_seconds IS 'Decompression time.';
-COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write spilled data and shuffle data on disk.';
-COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
-COMMENT ON COLUMN activities.failed_seconds IS 'Time of failed or cancelled tasks, whatever the activity.';
-COMMENT ON COLUMN activities.other_seconds IS 'Time of all other activities, including user-defined ones.';
-COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs found in memory.';
-COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes read from disk.';
-COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes written to disk.';
-COMMENT ON COLUMN activities.trace_id IS 'Trace identity.';
 
 -- Calls between functions: one row per caller and callee. A call is recursive if the callee was
 -- already running, which Yappi reports as no actual calls.
@@ -3605,6 +3553,64 @@ COMMENT ON COLUMN wanted_keys.start_t IS 'Time from which it wanted the key, in 
 COMMENT ON COLUMN wanted_keys.stop_t IS 'Time at which it released the key, or at which Dask forgot the task, in seconds since the epoch. Null if the trace ends first.';
 COMMENT ON COLUMN wanted_keys.seconds IS 'Duration.';
 COMMENT ON COLUMN wanted_keys.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW activities AS
+WITH metrics AS (
+    SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
+    FROM _activity_deltas
+)
+SELECT
+    worker,
+    server_id,
+    context,
+    span_id,
+    prefix,
+    sum(delta) FILTER (unit = 'seconds') AS seconds,
+    sum(delta) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
+    sum(delta) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
+    sum(delta) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
+    sum(delta) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
+    sum(delta) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
+    sum(delta) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
+    sum(delta) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
+    sum(delta) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
+    sum(delta) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
+    sum(delta) FILTER (
+        unit = 'seconds'
+        AND coalesce(activity, '') NOT IN (
+            'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
+            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled'
+        )
+    ) AS other_seconds,
+    try_cast(sum(delta) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
+    try_cast(sum(delta) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
+    try_cast(sum(delta) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
+    trace_id
+FROM metrics
+GROUP BY trace_id, worker, server_id, context, span_id, prefix
+ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
+
+COMMENT ON VIEW activities IS 'Time of workers by activity, from fine performance metrics. One row per worker, context, span and prefix; rows can be summed over any of them. Idle time is excluded. Time that Dask reports both as p2p and as execute counts as execute. A time or size is null if there was none. Empty if no metrics were recorded.';
+COMMENT ON COLUMN activities.worker IS 'Worker address.';
+COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (background) or memory-monitor.';
+COMMENT ON COLUMN activities.span_id IS 'Span of the work.';
+COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks. For p2p, the background task.';
+COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
+COMMENT ON COLUMN activities.cpu_seconds IS 'CPU time in task threads.';
+COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in task threads: input and output, locks, the interpreter lock.';
+COMMENT ON COLUMN activities.serialize_seconds IS 'Serialization time.';
+COMMENT ON COLUMN activities.deserialize_seconds IS 'Deserialization time.';
+COMMENT ON COLUMN activities.compress_seconds IS 'Compression time.';
+COMMENT ON COLUMN activities.decompress_seconds IS 'Decompression time.';
+COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write spilled data and shuffle data on disk.';
+COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
+COMMENT ON COLUMN activities.failed_seconds IS 'Time of failed or cancelled tasks, whatever the activity.';
+COMMENT ON COLUMN activities.other_seconds IS 'Time of all other activities, including user-defined ones.';
+COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs found in memory.';
+COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes read from disk.';
+COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes written to disk.';
+COMMENT ON COLUMN activities.trace_id IS 'Trace identity.';
 
 -- Stacks estimated from caller-callee pairs. The self time of a function is divided among its
 -- callers as measured by Yappi, and further up in proportion to total time, as in gprof. Stacks

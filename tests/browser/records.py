@@ -17,11 +17,12 @@ def worker(address: str = "w1", **fields) -> dict:
 
 def task(key: str, start: float, stop: float, **end) -> list[dict]:
     """Return the records of a task that a worker computed from start to stop."""
-    prefix = end.pop("prefix", key.partition("-")[0])
+    known = {"prefix": end.pop("prefix", key.partition("-")[0])}
+    known |= {"span_id": end.pop("span_id")} if "span_id" in end else {}
     moved = {"kind": "transition", "key": key, "worker": end.get("worker", "w1"), "run_id": 1}
     parts = [{"action": "compute", "start": start, "stop": stop}]
     return [
-        {"kind": "task", "t": 0.0, "key": key, "prefix": prefix},
+        {"kind": "task", "t": 0.0, "key": key, **known},
         {**moved, "t": start, "start": "waiting", "finish": "processing", "stimulus_id": "s"},
         {**moved, "t": stop, "start": "processing", "finish": "memory", "thread": 1,
          "nbytes": 8, "stimulus_id": "task-finished-1", "startstops": parts, **end},
@@ -45,13 +46,18 @@ def hostile_records() -> list[dict]:
         {**chunk, "t": 0.0, "usermeta": {h: h}, "file_uuid": h},
         {"kind": "worker_sample", "t": 1.0, "worker": h, "server_id": h,
          "metrics": {"cpu": 50.0, "memory": 1024}, "memory_limit": 4096, "nthreads": 1},
-        *task(h, 1.0, 2.0, prefix=h, **failed),
+        *task(h, 1.0, 2.0, prefix=h, span_id=h, **failed),
         {**chunk, **passed, "worker": h,
          "measured": {"source": h, "until": h, "columns": [h], "branches": branches}},
         {"kind": "section", "key": h, "name": h, **passed},
         *task(n, 2.0, 3.0, prefix=n, worker=h, typename=h),
         {"kind": "worker_removed", "t": 3.0, "worker": h, "server_id": h,
          "stimulus_id": "handle-worker-cleanup-3.0"},
+        {"kind": "span", "t": 0.0, "span_id": h, "span_name": [h]},
+        {"kind": "fine_metric", "t": 3.0, "worker": h, "context": h, "span_id": h,
+         "prefix": h, "activity": h, "unit": "seconds", "delta": 1.0},
+        {"kind": "fine_metric", "t": 3.0, "worker": h, "context": "execute", "span_id": h,
+         "prefix": h, "activity": h, "unit": "seconds", "delta": 1.0},
         {"kind": "event", "t": 3.0, "topic": h, "worker": h, "payload": {h: h}},
         {"kind": "loss", "t": 3.0, "reason": h, "detail": h, "records": 1, "record_kind": h},
         {"kind": "profile", "t": 3.0, "start_t": 0.0, "stop_t": 3.0, "interval_seconds": 0.01,

@@ -48,7 +48,7 @@ def test_sections_have_content_tiles_the_numbers_of_the_run_and_figures_are_draw
     for name in ("Chunks", "Events", "Tasks", "Failures"):
         assert shown[name] == f"{run[name.lower()]:,}"
 
-    assert page.locator("figure.plot[data-state=drawn]").count() == 9
+    assert page.locator("figure.plot[data-state=drawn]").count() == 13
     for figure in page.locator("figure.plot").all():
         assert figure.locator("svg.main-svg").first.bounding_box()["height"] > 100
         assert figure.locator(".trace, .bars .point, .scatterlayer .js-line, .hm").count() > 0
@@ -315,7 +315,7 @@ def test_poor_traces_make_a_complete_page(open_page, report, name):
     page = open_page(report(records, name))
 
     assert page.locator("figure.plot[data-state=drawn]").count() == plots
-    assert page.locator("main > section").count() == 11
+    assert page.locator("main > section").count() == 13
     for section in page.locator("main > section").all():
         assert len(section.locator(".says, .empty, .lead").first.inner_text()) > 20
     assert page.locator("#verdict .whole.bad").count() == 1

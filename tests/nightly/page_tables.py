@@ -17,6 +17,7 @@ from nightly import (
     profiles,
     sections,
     setup,
+    spans,
     stragglers,
     tasks,
     trace,
@@ -24,7 +25,7 @@ from nightly import (
     workers,
 )
 from nightly.recording import Recording, Row
-from nightly.totals import column, grouped, total
+from nightly.totals import column, grouped, ratio, total
 
 #: Most characters of an exception, of a traceback, and of a payload or a fact.
 EXCEPTION, TRACEBACK, VALUE = 1000, 2000, 240
@@ -248,6 +249,70 @@ def _number(name: object) -> int | None:
         return None
 
 
+def _activities(recording: Recording) -> list[Row]:
+    """Sum the metrics by context and activity; those of tasks as shares of the thread time."""
+    [whole] = trace.run(recording)
+    rows = []
+    for (context, activity), found in grouped(
+        spans.spent(recording), lambda row: (row["context"], row["activity"])
+    ).items():
+        sums = {
+            unit: total(row["value"] for row in found if row["unit"] == unit)
+            for unit in ("seconds", "bytes", "count")
+        }
+        share = ratio(sums["seconds"], whole["core_seconds"]) if context == "execute" else None
+        rows.append({"context": context, "activity": activity, "thread_share": share, **sums})
+    return in_order(rows, "-seconds", "context", "activity")
+
+
+def _activities_by(name: str, rows: list[Row]) -> list[Row]:
+    sums = [each for each in rows[0] if each.endswith(("seconds", "_bytes"))]
+    return in_order(
+        [
+            {name: value, **{one: total(column(found, one)) for one in sums}}
+            for value, found in grouped(rows, lambda row: row[name]).items()
+        ],
+        "-seconds",
+        name,
+    )
+
+
+def _activity_prefixes(recording: Recording) -> list[Row]:
+    rows = [row for row in spans.activities(recording) if row["context"] == "execute"]
+    return _activities_by("prefix", rows) if rows else []
+
+
+def _activity_workers(recording: Recording) -> list[Row]:
+    rows = spans.activities(recording)
+    return _activities_by("worker", rows) if rows else []
+
+
+def _spans(recording: Recording) -> list[Row]:
+    idle = {row["span_id"]: row for row in spans.span_idle(recording)}
+    rows = []
+    for row in spans.span_totals(recording):
+        if row["span_id"] is None:
+            continue
+        of_threads = idle.get(row["span_id"], {})
+        start_t, stop_t, offered, known_seconds, share = map(
+            of_threads.get,
+            ("start_t", "stop_t", "thread_seconds", "known_seconds", "idle_share"),
+        )
+        rows.append(
+            row
+            | {
+                "path": None if row["path"] is None else " / ".join(row["path"]),
+                "depth": None if row["path"] is None else len(row["path"]),
+                "start_t": start_t,
+                "wall_seconds": None if None in (start_t, stop_t) else stop_t - start_t,
+                "thread_seconds": offered,
+                "compute_share": ratio(row["total_compute_seconds"], offered),
+                "idle_share": None if known_seconds is None else share,
+            }
+        )
+    return in_order(rows, "-total_compute_seconds", "depth", "start_t", "span_id")
+
+
 def _functions(recording: Recording) -> list[Row]:
     """Sum Dask's samples by function: those of workers, else those of the scheduler."""
     stacks = [row for row in profiles.profile_stacks(recording) if row["profiler"] == "dask"]
@@ -420,6 +485,12 @@ def _loss(recording: Recording) -> list[Row]:
     return in_order(trace.loss(recording), "-records", "t", "reason", "detail")
 
 
+_ACTIVITY_SUMS = (
+    "seconds cpu_seconds noncpu_seconds serialize_seconds deserialize_seconds "
+    "compress_seconds decompress_seconds disk_seconds network_seconds failed_seconds "
+    "other_seconds memory_read_bytes disk_read_bytes disk_write_bytes"
+)
+
 TABLES = {
     "datasets": Expected(
         "dataset files chunks failed_attempts events compute_seconds compute_share "
@@ -504,6 +575,18 @@ TABLES = {
         "worker outcome attempt dataset filename",
         _stragglers,
         15,
+    ),
+    "activities": Expected(
+        "context activity seconds thread_share bytes count", _activities, 100
+    ),
+    "activity-prefixes": Expected(f"prefix {_ACTIVITY_SUMS}", _activity_prefixes, 100),
+    "activity-workers": Expected(f"worker {_ACTIVITY_SUMS}", _activity_workers, 100),
+    "spans": Expected(
+        "path start_t wall_seconds total_compute_seconds thread_seconds compute_share "
+        "idle_share total_tasks total_task_runs total_failed_attempts total_cpu_seconds "
+        "total_noncpu_seconds total_transfer_seconds total_output_bytes",
+        _spans,
+        100,
     ),
     "pairs": Expected("source destination transfers bytes seconds", _pairs, 20),
     "functions": Expected(

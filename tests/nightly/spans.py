@@ -71,7 +71,7 @@ def activities(recording: Recording) -> list[Row]:
     left out, as is idle time.
     """
     names = LABELS[:5]
-    metrics = [row for row in fine_metrics(recording) if not _is_repeated(row)]
+    metrics = spent(recording)
     by_label = grouped(metrics, lambda row: tuple(row[name] for name in names))
     return [
         dict(zip(names, label, strict=True)) | _activities(rows)
@@ -79,23 +79,28 @@ def activities(recording: Recording) -> list[Row]:
     ]
 
 
-def _is_repeated(row: Row) -> bool:
-    return row["context"] == "p2p" and row["prefix"] == "foreground"
+def spent(recording: Recording) -> list[Row]:
+    """Return the fine metrics that are neither idle time nor repeated."""
+    return [
+        row
+        for row in fine_metrics(recording)
+        if row["activity"] != "idle"
+        and (row["context"], row["prefix"]) != ("p2p", "foreground")
+    ]
 
 
 def _activities(rows: list[Row]) -> Row:
     """Sum up by activity; None if there is none."""
-    spent = [(_name(row), row["value"]) for row in rows if row["unit"] == "seconds"]
+    timed = [(_name(row), row["value"]) for row in rows if row["unit"] == "seconds"]
     moved = [(_name(row), row["value"]) for row in rows if row["unit"] == "bytes"]
-    spent = [(name, value) for name, value in spent if name != "idle"]
     reported = {name for names in SECONDS.values() for name in names}
     return {
-        "seconds": total(value for _, value in spent),
+        "seconds": total(value for _, value in timed),
         **{
-            column: total(value for name, value in spent if name in names)
+            column: total(value for name, value in timed if name in names)
             for column, names in SECONDS.items()
         },
-        "other_seconds": total(value for name, value in spent if name not in reported),
+        "other_seconds": total(value for name, value in timed if name not in reported),
         **{
             column: total(value for name, value in moved if name == activity)
             for column, activity in BYTES.items()

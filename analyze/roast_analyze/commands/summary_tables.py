@@ -86,6 +86,29 @@ _TABLES: Final = (
         "the view prefixes",
     ),
     _Table(
+        "Activities (share of the thread time)",
+        "SELECT activity, context, sum(delta) AS time, "
+        "time / (SELECT sum(core_seconds) FROM run WHERE context = 'execute') AS share "
+        "FROM _activity_deltas WHERE unit = 'seconds' GROUP BY activity, context "
+        "ORDER BY time DESC, context, activity",
+        (cell, cell, seconds, share),
+        6,
+        "the views activities and fine_metrics",
+    ),
+    _Table(
+        "Spans (shares of the thread time)",
+        "SELECT array_to_string(totals.path, ' / ') AS span, total_tasks AS tasks, "
+        "stop_t - start_t AS wall, total_compute_seconds AS compute, "
+        "compute / nullif(thread_seconds, 0) AS computing, "
+        "CASE WHEN known_seconds IS NOT NULL THEN idle_share END AS idle "
+        "FROM span_totals AS totals LEFT JOIN span_idle USING (trace_id, span_id) "
+        "WHERE totals.span_id IS NOT NULL "
+        "ORDER BY compute DESC NULLS LAST, len(totals.path), start_t, totals.span_id",
+        (cell, count, seconds, seconds, share, share),
+        6,
+        "the views span_totals and span_idle",
+    ),
+    _Table(
         "Datasets (events/s per thread)",
         "SELECT dataset, files, chunks, failed_attempts AS failed, events, "
         'compute_seconds AS compute, events_per_second AS "events/s" FROM datasets',

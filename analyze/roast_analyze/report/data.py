@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from roast_analyze.report import context as contexts
 from roast_analyze.report.topics import (
+    activities,
     chunks,
     environment,
     failures,
     loss,
     profile,
     scheduler,
+    spans,
     tasks,
     timeline,
     transfers,
@@ -32,6 +34,8 @@ class ReportData:
     timeline: timeline.Timeline
     chunks: chunks.Chunks
     tasks: tasks.Tasks
+    activities: activities.Activities
+    spans: Listing
     profile: profile.Profiles
     transfers: transfers.Transfers
     scheduler: scheduler.SchedulerLoad
@@ -52,6 +56,8 @@ def query(trace: Session) -> ReportData:
                 context=context,
                 chunks=chunks.query(trace, context),
                 tasks=tasks.query(trace),
+                activities=activities.query(trace, context),
+                spans=spans.query(trace),
                 transfers=transfers.query(trace, context),
                 scheduler=scheduler.query(trace, context),
                 failures=failures.query(trace),

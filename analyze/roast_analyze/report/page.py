@@ -14,6 +14,7 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report import time_ranges
 from roast_analyze.report.shell import Shell, roast_version, shell, templates
 from roast_analyze.report.topics import (
+    activities,
     chunks,
     environment,
     failures,
@@ -21,6 +22,7 @@ from roast_analyze.report.topics import (
     memory,
     profile,
     scheduler,
+    spans,
     tasks,
     timeline,
     verdict,
@@ -68,6 +70,8 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
         chunks.section(data.chunks, context),
         workers.section(context),
         tasks.section(data.tasks, context, colors.prefixes),
+        activities.section(data.activities, context),
+        spans.section(data.spans, context),
         profile.section(data.profile, context),
         memory.section(data.transfers, context, prefixes),
         scheduler.section(data.scheduler, context),

@@ -9,6 +9,7 @@ import pytest
 
 from roast_analyze.report import context, data, page
 from roast_analyze.report.topics import (
+    activities,
     chunks,
     environment,
     failures,
@@ -16,6 +17,7 @@ from roast_analyze.report.topics import (
     memory,
     profile,
     scheduler,
+    spans,
     tasks,
     timeline,
     transfers,
@@ -30,6 +32,10 @@ SECTIONS = {
     "chunks": lambda trace, about: chunks.section(chunks.query(trace, about), about),
     "workers": lambda _, about: workers.section(about),
     "tasks": lambda trace, about: tasks.section(tasks.query(trace), about, {}),
+    "activities": lambda trace, about: activities.section(
+        activities.query(trace, about), about
+    ),
+    "spans": lambda trace, about: spans.section(spans.query(trace), about),
     "inside": lambda trace, about: profile.section(profile.query(trace), about),
     "memory": lambda trace, about: memory.section(
         transfers.query(trace, about), about, tasks.query(trace).prefixes.rows

@@ -8,8 +8,8 @@ from roast_analyze import Trace
 from roast_analyze.report import data, page, write_report
 from roast_analyze.report.listing import Listing
 
-SECTIONS = ["timeline", "chunks", "workers", "tasks", "inside", "memory", "scheduler",
-            "failures", "environment", "loss"]  # fmt: skip
+SECTIONS = ["timeline", "chunks", "workers", "tasks", "activities", "spans", "inside",
+            "memory", "scheduler", "failures", "environment", "loss"]  # fmt: skip
 
 
 @pytest.fixture
@@ -28,13 +28,16 @@ def small(worker, task, run, move, sample, chunk):
         {"kind": "environment", "t": 0.0, "section": "client versions", "name": "dask",
          "value": "2026.8.0"},
         worker("w1", memory_limit=4 * 1024**3),
-        task("P-1"),
+        task("P-1", span_id="S"),
         chunk("P-1", **identity),
         task("a-2"),
         sample(1.0, server_id="id-w1-0.0", cpu=50.0, memory=1024**3, memory_limit=4 * 1024**3,
                nthreads=1),
         *run("P-1", 1.0, 5.0, run_id=1),
         chunk("P-1", **identity, **measured),
+        {"kind": "span", "t": 0.0, "span_id": "S", "span_name": ["histograms"]},
+        {"kind": "fine_metric", "t": 6.0, "worker": "w1", "context": "execute", "prefix": "P",
+         "span_id": "S", "activity": "thread-cpu", "unit": "seconds", "delta": 3.0},
         {**section, "start_t": 1.0, "stop_t": 2.0},
         move(6.0, "a-2", "waiting>processing", worker="w1"),
         move(
@@ -56,11 +59,13 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
     assert re.findall(r'<section id="([a-z]+)"', html) == ["verdict", *SECTIONS]
     assert re.findall(r'id="figure-([a-z-]+)" ', html) == [
         "timeline", "chunk-seconds", "headcount", "cpu", "prefix-seconds", "durations",
-        "memory", "scheduler", "submissions",
+        "activities", "activity-prefixes", "activity-workers", "spans", "memory", "scheduler",
+        "submissions",
     ]  # fmt: skip
     assert re.findall(r'class="table" id="table-([a-z-]+)"', html) == [
         "datasets", "costs", "files", "branches", "chunks", "workers", "roles", "prefixes",
-        "sections", "failures", "topics", "events", "environment",
+        "activities", "activity-prefixes", "activity-workers", "spans", "sections",
+        "failures", "topics", "events", "environment",
     ]  # fmt: skip
     assert 'id="snippet-again"' in html
     assert "pip install dask==2026.8.0" in html
@@ -72,7 +77,7 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
 
     topics = (gathered, *vars(gathered).values())
     listings = [v for topic in topics for v in vars(topic).values() if isinstance(v, Listing)]
-    assert len(listings) >= 22
+    assert len(listings) >= 26
     assert not [
         some.query for some in listings if not trace.sql(some.query).pl().equals(some.rows)
     ]
@@ -105,7 +110,7 @@ def test_hostile_strings_stay_text(build, small, parsed, unpack):
     names = json.dumps([plot["data"] for plot in plots], ensure_ascii=False)
     assert "&lt;/script&gt;" in names
     assert "</script>" not in names
-    assert len(plots) == 8
+    assert len(plots) == 12
 
 
 def test_a_trace_without_records(write_trace):
@@ -116,6 +121,8 @@ def test_a_trace_without_records(write_trace):
         "chunks": "No chunks: no coffea work items",
         "workers": "No worker joined while this was recorded.",
         "tasks": "No task was recorded.",
+        "activities": "No fine performance metrics were recorded:",
+        "spans": "No span was recorded:",
         "inside": "This trace contains no profile.",
         "memory": "No worker was sampled:",
         "scheduler": "No transition was recorded:",

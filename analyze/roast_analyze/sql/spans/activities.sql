@@ -1,11 +1,8 @@
--- Needs: fine_metrics
--- Dask reports p2p work inside tasks twice: in context p2p as `foreground`, and in execute with
--- p2p- before the activity. Only the second one has the task.
+-- Needs: _activity_deltas
 CREATE VIEW activities AS
 WITH metrics AS (
     SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
-    FROM fine_metrics
-    WHERE context IS DISTINCT FROM 'p2p' OR prefix IS DISTINCT FROM 'foreground'
+    FROM _activity_deltas
 )
 SELECT
     worker,
@@ -13,26 +10,26 @@ SELECT
     context,
     span_id,
     prefix,
-    sum(value) FILTER (unit = 'seconds' AND activity IS DISTINCT FROM 'idle') AS seconds,
-    sum(value) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
-    sum(value) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
-    sum(value) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
-    sum(value) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
-    sum(value) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
-    sum(value) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
-    sum(value) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
-    sum(value) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
-    sum(value) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
-    sum(value) FILTER (
+    sum(delta) FILTER (unit = 'seconds') AS seconds,
+    sum(delta) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
+    sum(delta) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
+    sum(delta) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
+    sum(delta) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
+    sum(delta) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
+    sum(delta) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
+    sum(delta) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
+    sum(delta) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
+    sum(delta) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
+    sum(delta) FILTER (
         unit = 'seconds'
         AND coalesce(activity, '') NOT IN (
             'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
-            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled', 'idle'
+            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled'
         )
     ) AS other_seconds,
-    try_cast(sum(value) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
-    try_cast(sum(value) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
-    try_cast(sum(value) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
+    try_cast(sum(delta) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
+    try_cast(sum(delta) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
+    try_cast(sum(delta) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
     trace_id
 FROM metrics
 GROUP BY trace_id, worker, server_id, context, span_id, prefix

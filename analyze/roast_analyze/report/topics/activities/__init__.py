@@ -1,0 +1,252 @@
+"""Activities: the time of workers from Dask's fine performance metrics.
+
+The names of contexts and activities are those of Dask. Time in the context execute is that of
+tasks, which occupy a thread; time in other contexts, such as transfers, overlaps with it.
+"""
+
+# ruff: noqa: S608 - every query here is put together from this file's own text
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from roast_analyze.report import quantities as q
+from roast_analyze.report.listing import Listing, list_query
+from roast_analyze.report.plots import Plot
+from roast_analyze.report.section import Section
+from roast_analyze.report.tables import Field
+from roast_analyze.report.topics.activities import figures
+from roast_analyze.safe_text import shortened, visible
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.context import Context
+
+#: Most rows of each table.
+ROWS: Final = 100
+#: Most bars over time, and their lengths. Heartbeats are at least half a second apart.
+MOST_BUCKETS: Final = 60
+BUCKET_SECONDS: Final = (
+    1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400,
+)  # fmt: skip
+#: Activities that the first sentence names.
+NAMED: Final = 4
+
+_TOTALS: Final = (
+    "SELECT context, activity, sum(delta) FILTER (unit = 'seconds') AS seconds, "
+    "seconds / (SELECT sum(core_seconds) FROM run WHERE context = 'execute') AS thread_share, "
+    "try_cast(sum(delta) FILTER (unit = 'bytes') AS BIGINT) AS bytes, "
+    "try_cast(sum(delta) FILTER (unit = 'count') AS BIGINT) AS count "
+    "FROM _activity_deltas GROUP BY context, activity"
+)
+#: Columns of view ``activities`` that are added up.
+_SUMS: Final = (
+    "seconds", "cpu_seconds", "noncpu_seconds", "serialize_seconds", "deserialize_seconds",
+    "compress_seconds", "decompress_seconds", "disk_seconds", "network_seconds",
+    "failed_seconds", "other_seconds", "memory_read_bytes", "disk_read_bytes",
+    "disk_write_bytes",
+)  # fmt: skip
+_SUMMED: Final = ", ".join(
+    f"sum({name}){'::BIGINT' if name.endswith('bytes') else ''} AS {name}" for name in _SUMS
+)
+_PREFIXES: Final = (
+    f"SELECT prefix, {_SUMMED} FROM activities WHERE context = 'execute' GROUP BY prefix"
+)
+_WORKERS: Final = f"SELECT worker, {_SUMMED} FROM activities GROUP BY worker"
+_OVER_TIME: Final = (
+    "SELECT floor((least(greatest(t, $start_t), $stop_t) - $start_t) / $width) AS bucket, "
+    "context, activity, sum(delta) AS seconds FROM _activity_deltas "
+    "WHERE unit = 'seconds' GROUP BY ALL ORDER BY ALL"
+)
+_BY_PREFIX: Final = (
+    "SELECT prefix, context, activity, sum(delta) AS seconds FROM _activity_deltas "
+    "WHERE unit = 'seconds' AND context = 'execute' GROUP BY ALL ORDER BY ALL"
+)
+_BY_WORKER: Final = (
+    "SELECT worker, context, activity, sum(delta) AS seconds FROM _activity_deltas "
+    "WHERE unit = 'seconds' GROUP BY ALL ORDER BY ALL"
+)
+
+
+@dataclass(frozen=True)
+class Activities:
+    """Time of workers by activity; the frames have the columns of :mod:`.figures`."""
+
+    #: context, activity, seconds, thread_share (of the thread time of all workers), bytes and
+    #: count; the most time first.
+    totals: Listing
+    #: View ``activities``, added up by prefix of tasks and by worker.
+    prefixes: Listing
+    workers: Listing
+    #: Seconds by the time of their heartbeats: start of each bucket in ``t``.
+    over_time: pl.DataFrame
+    bucket_seconds: float
+    by_prefix: pl.DataFrame
+    by_worker: pl.DataFrame
+
+
+def query(trace: Session, context: Context) -> Activities:
+    """Query the activities of a run."""
+    axis = context.axis
+    least = axis.span_seconds / MOST_BUCKETS
+    width = next((float(seconds) for seconds in BUCKET_SECONDS if seconds >= least), least)
+    over_time = trace.sql(
+        _OVER_TIME, {"start_t": axis.start_t, "stop_t": axis.stop_t, "width": width}
+    ).pl()
+    order = "seconds DESC NULLS LAST"
+    return Activities(
+        totals=list_query(trace, "fine_metrics", _TOTALS, f"{order}, context, activity", ROWS),
+        prefixes=list_query(trace, "activities", _PREFIXES, f"{order}, prefix", ROWS),
+        workers=list_query(trace, "activities", _WORKERS, f"{order}, worker", ROWS),
+        over_time=over_time.with_columns(t=axis.start_t + width * pl.col("bucket")),
+        bucket_seconds=width,
+        by_prefix=trace.sql(_BY_PREFIX).pl(),
+        by_worker=trace.sql(_BY_WORKER).pl(),
+    )
+
+
+def section(found: Activities, context: Context) -> Section:
+    """Build the section."""
+    section = Section("activities", "Activities", "Activities")
+    if found.over_time.is_empty():
+        return replace(
+            section,
+            empty="No fine performance metrics were recorded: no task ended, or the settings "
+            "excluded them (kind fine_metric).",
+        )
+    kinds = figures.rank(found.over_time)
+    names = context.worker_names
+    bucket = q.seconds(found.bucket_seconds)
+    plots = [
+        Plot(
+            figures.over_time(found.over_time, found.bucket_seconds, kinds, context.axis),
+            name="activities",
+            title="Activities over time",
+            description=f"Stacked bars of {bucket} each: seconds by activity, in tasks and "
+            "outside of tasks.",
+            note=f"A bar has the time that workers reported within {bucket}. They report the "
+            "time of a task when it has ended.",
+            query="SELECT t, context, activity, delta FROM _activity_deltas "
+            "WHERE unit = 'seconds'",
+            command=context.view_command("fine_metric_deltas"),
+        ),
+        Plot(
+            figures.by_name(found.by_worker, "worker", kinds, names),
+            name="activity-workers",
+            title="Activities by worker",
+            description="Stacked bars: the time of each worker by activity.",
+            query=_BY_WORKER,
+            command=context.view_command("fine_metrics"),
+        ),
+    ]
+    if found.by_prefix.height:
+        by_prefix = Plot(
+            figures.by_name(found.by_prefix, "prefix", kinds),
+            name="activity-prefixes",
+            title="Activities by prefix",
+            description="Stacked bars: the time of the tasks of each prefix by activity.",
+            query=_BY_PREFIX,
+            command=context.view_command("fine_metrics"),
+        )
+        plots.insert(1, by_prefix)
+    tables = [
+        context.table(
+            name, title, listing, fields, chosen="those with the most time", has_view=False
+        )
+        for name, title, listing, fields in (
+            ("activities", "Activities", found.totals, _TOTAL_FIELDS),
+            ("activity-prefixes", "Activities by prefix", found.prefixes, _PREFIX_FIELDS),
+            ("activity-workers", "Activities by worker", found.workers, _WORKER_FIELDS),
+        )
+        if listing.total
+    ]
+    return replace(
+        section,
+        sentences=tuple(filter(None, (_tasks(found), _others(found.totals.rows)))),
+        plots=tuple(plots),
+        tables=tuple(tables),
+    )
+
+
+def _tasks(found: Activities) -> str:
+    """Describe the time of tasks by activity, as shares of the thread time if it is known."""
+    spent = found.totals.rows.filter(pl.col("context") == "execute", pl.col("seconds") > 0)
+    if spent.is_empty():
+        return ""
+    seconds, shares = spent["seconds"], spent["thread_share"]
+    of_threads = ""
+    if shares.null_count() == 0:
+        of_threads = f", {q.share(float(shares.sum()))} of the thread time of all workers"
+    else:
+        shares = seconds / seconds.sum()
+    named = [
+        f"{_name(activity)} {q.share(share)}"
+        for activity, share in zip(spent["activity"].head(NAMED), shares, strict=False)
+    ]
+    return (
+        f"Dask's fine performance metrics report {q.seconds(float(seconds.sum()))} in "
+        f"tasks{of_threads}: {q.series(named)}{q.and_more(spent.height, len(named))}. {_NAMES}"
+    )
+
+
+def _others(totals: pl.DataFrame) -> str:
+    """Describe the time outside of tasks by context; empty if there is none."""
+    spent = (
+        totals.filter(pl.col("context") != "execute", pl.col("seconds") > 0)
+        .group_by("context")
+        .agg(pl.col("seconds").sum())
+        .sort("seconds", "context", descending=[True, False])
+    )
+    parts = [
+        f"{_CONTEXTS.get(context, _name(context))} for {q.seconds(seconds)}"
+        for context, seconds in spent.iter_rows()
+    ]
+    return f"Outside of tasks, workers were {q.series(parts)}." if parts else ""
+
+
+def _name(name: object) -> str:
+    return "(unknown)" if name is None else shortened(visible(str(name)), 60)
+
+
+_NAMES: Final = (
+    "In Dask's names, thread-cpu is CPU time of tasks, thread-noncpu their other time (input "
+    "and output, locks, the interpreter lock); executor, offload and other are its overhead."
+)
+_CONTEXTS: Final = {
+    "gather-dep": "receiving results (gather-dep)",
+    "get-data": "sending results (get-data)",
+    "p2p": "shuffling (p2p)",
+    "memory-monitor": "spilling results (memory-monitor)",
+}
+_THREAD_SHARE: Final = (
+    "Share of the thread time of all workers. Empty for work outside of tasks."
+)
+_TOTAL_FIELDS: Final = (
+    Field("context", "context"),
+    Field("activity", "activity"),
+    Field("seconds", "time", "seconds", help="Time of all workers."),
+    Field("thread_share", "share of thread time", "share", help=_THREAD_SHARE),
+    Field("bytes", "size", "bytes", help="Sum of the metrics in bytes."),
+    Field("count", "count", "count", help="Sum of the metrics that are counts."),
+)
+_SUM_FIELDS: Final = (
+    Field("seconds", "time", "seconds"),
+    Field("cpu_seconds", "CPU", "seconds"),
+    Field("noncpu_seconds", "non-CPU", "seconds"),
+    Field("serialize_seconds", "serialization", "seconds"),
+    Field("deserialize_seconds", "deserialization", "seconds"),
+    Field("compress_seconds", "compression", "seconds"),
+    Field("decompress_seconds", "decompression", "seconds"),
+    Field("disk_seconds", "disk", "seconds"),
+    Field("network_seconds", "network", "seconds"),
+    Field("failed_seconds", "failed", "seconds"),
+    Field("other_seconds", "other", "seconds"),
+    Field("memory_read_bytes", "read from memory", "bytes"),
+    Field("disk_read_bytes", "read from disk", "bytes"),
+    Field("disk_write_bytes", "written to disk", "bytes"),
+)
+_PREFIX_FIELDS: Final = (Field("prefix", "prefix"), *_SUM_FIELDS)
+_WORKER_FIELDS: Final = (Field("worker", "worker"), *_SUM_FIELDS)

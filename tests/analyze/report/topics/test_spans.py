@@ -1,0 +1,94 @@
+"""Spans over time: their order, and the shares of the thread time."""
+
+import pytest
+
+from roast_analyze.report.topics import spans
+
+
+def span(span_id, *path, t=0.0, parent_id=None):
+    names = {"span_id": span_id, "parent_id": parent_id, "span_name": list(path)}
+    return {"kind": "span", "t": t, **names}
+
+
+def computed(span_id, seconds):
+    """A fine metric of the tasks of a span."""
+    known = {"worker": "w1", "context": "execute", "prefix": "a", "activity": "thread-cpu"}
+    return {"kind": "fine_metric", "t": 9.0, **known, "span_id": span_id, "unit": "seconds",
+            "delta": seconds}  # fmt: skip
+
+
+def test_the_section(section, worker, task, run):
+    built = section(
+        "spans",
+        worker("w1", nthreads=1),
+        span("o", "outer"),
+        span("i", "outer", "inner", parent_id="o"),
+        span("l", "later"),
+        task("i-1", t=2.0, span_id="i"),
+        task("l-1", t=7.0, span_id="l"),
+        task("o-1", t=1.0, span_id="o"),
+        *run("o-1", 1.0, 2.0),
+        *run("i-1", 2.0, 5.0),
+        *run("l-1", 7.0, 8.0),
+        computed("o", 1.5),
+        computed("i", 3.0),
+    )
+
+    (sentence,) = (text.replace("\N{NO-BREAK SPACE}", " ") for text in built.sentences)
+    assert sentence == (
+        "The tasks were submitted in 3 spans. The one with the most compute time, outer, took "
+        "4 s: 100 % of the thread time computed its tasks, 0 % was idle or spent on other "
+        "spans."
+    )
+    (table,) = built.tables
+    assert [column.title for column in table.columns][:7] == [
+        "span", "start", "wall time", "compute time", "thread time", "computing",
+        "idle or other spans",
+    ]  # fmt: skip
+    assert [[cell.text for cell in row][:7] for row in table.rows] == [
+        ["outer", "1.000", "4.00", "4.00", "4.00", "100", "0"],
+        ["outer / inner", "2.000", "3.00", "3.00", "3.00", "100", "0"],
+        # Without metrics it is unknown whether the rest was idle.
+        ["later", "7.000", "1.00", "1.00", "1.00", "100", ""],
+    ]
+    computing, overhead, idle = built.plots[0].figure.data
+    assert built.plots[0].figure.layout.yaxis.ticktext == ("outer", "› inner", "later")
+    assert (computing.base, computing.x) == ((1.0, 2.0, 7.0), (4.0, 3.0, 1.0))
+    assert overhead.x == idle.x == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("compute", "idle", "parts"),
+    [
+        (0.5, 0.25, (0.5, 0.25, 0.25)),
+        (0.5, None, (0.5, 0.0, 0.5)),
+        (0.75, 0.5, (0.75, 0.0, 0.25)),
+        (1.5, 0.0, (1.0, 0.0, 0.0)),
+    ],
+)
+def test_parts_of_a_bar_fill_it(compute, idle, parts):
+    row = {"path": "a", "name": "a", "level": 0, "start_t": 2.0, "stop_t": 4.0}
+    axis = spans.layout.TimeAxis(0.0, 10.0)
+
+    bars = spans.figure([{**row, "compute_share": compute, "idle_share": idle}], axis).data
+
+    assert tuple(bar.x[0] / 2 for bar in bars) == parts
+    assert [bar.base[0] for bar in bars] == [
+        2.0, 2 + 2 * parts[0], 2 + 2 * (parts[0] + parts[1]),
+    ]  # fmt: skip
+
+
+def test_spans_of_a_cycle_are_drawn_once(section, worker, task, run):
+    built = section(
+        "spans",
+        worker("w1"),
+        span("a", "default", parent_id="b"),
+        span("b", "default", parent_id="a"),
+        span("unused", "default"),
+        task("x-1", t=1.0, span_id="a"),
+        *run("x-1", 1.0, 2.0),
+    )
+
+    assert len(built.plots[0].figure.layout.yaxis.ticktext) == 2
+    assert [row[0].text for row in built.tables[0].rows] == ["default"] * 3
+    assert built.sentences[0].endswith('with distributed.span("reading"): …')

@@ -44,6 +44,14 @@ def test_selections_that_do_not_exist(error, path, tmp_path):
         assert not (tmp_path / "out").exists()
 
 
+def test_an_error_names_the_first_of_many_workers(error, write_trace, worker, tmp_path):
+    path = write_trace(*(worker(f"tcp://w{number}") for number in range(9)))
+
+    found = error(path, "--perfetto", tmp_path / "out", "--worker", "beta")
+
+    assert found.endswith("tcp://w6, tcp://w7 and 1 more\n")
+
+
 def test_invalid_targets(error, path, tmp_path):
     before = path.read_bytes()
     missing = tmp_path / "missing" / "out"

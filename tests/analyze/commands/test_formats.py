@@ -60,20 +60,20 @@ def test_columns_of_the_same_name_become_unique(written):
 
 
 def test_text_is_quoted_and_structures_are_json(written, tmp_path):
-    query = r"""SELECT 'a,"b|\' || chr(10) || 'c' AS text, NULL AS n, [1, 2] AS l, 1.5 AS x"""
+    query = r"""SELECT 'a,"b|\' || chr(10) || 'c' AS text, NULL AS n, ['ü'] AS l, 1.5 AS x"""
 
     assert list(csv.reader(io.StringIO(written(query, "csv")[0]))) == [
         ["text", "n", "l", "x"],
-        ['a,"b|\\\nc', "", "[1, 2]", "1.5"],
+        ['a,"b|\\\nc', "", '["ü"]', "1.5"],
     ]
     assert written(query, "markdown")[0] == (
         "| text | n | l | x |\n"
         "| --- | --- | --- | --- |\n"
-        '| a,"b\\|\\\\ c |  | [1, 2] | 1.5 |\n'
+        '| a,"b\\|\\\\ c |  | ["ü"] | 1.5 |\n'
     )  # fmt: skip
     written(query, "parquet", tmp_path / "f")
     assert pl.read_parquet(tmp_path / "f").to_dicts() == [
-        {"text": 'a,"b|\\\nc', "n": None, "l": [1, 2], "x": 1.5}
+        {"text": 'a,"b|\\\nc', "n": None, "l": ["ü"], "x": 1.5}
     ]
 
 

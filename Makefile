@@ -96,7 +96,7 @@ campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at rand
 campaign-damage: $(VENV)/installed-test  ## cut a trace at every byte, and corrupt it 10,000 times (1 hour)
 	$(BIN)/python benchmarks/damage_campaign.py
 
-dask-suite: $(VENV)/installed-test  ## distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]
+dask-suite: $(VENV)/installed-benchmark  ## distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]
 	$(BIN)/python benchmarks/dask_suite.py $(SOURCE)
 
 clean:  ## take away the environment and what the demo wrote

@@ -55,8 +55,13 @@ def run(source: Path, tests: list[str], traces: Path | None, seconds: float) -> 
             f"--junitxml={report}",
         ]
         command = [sys.executable, "-m", "pytest", *options, *tests]
-        subprocess.run(command, cwd=source, env=environment, stdout=subprocess.DEVNULL)
-        cases = ET.parse(report).iter("testcase") if report.exists() else ()
+        done = subprocess.run(
+            command, cwd=source, env=environment, stdout=subprocess.PIPE, text=True
+        )
+        # 0 and 1: all tests ran. Errors of the collection would be the same in both passes.
+        if done.returncode not in (0, 1):
+            sys.exit(f"{done.stdout}\npytest ended with code {done.returncode}")
+        cases = ET.parse(report).iter("testcase")
         return {f"{case.get('classname')}::{case.get('name')}": outcome(case) for case in cases}
 
 

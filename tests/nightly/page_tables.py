@@ -288,6 +288,7 @@ def _activity_workers(recording: Recording) -> list[Row]:
 
 
 def _spans(recording: Recording) -> list[Row]:
+    [whole] = trace.run(recording)
     idle = {row["span_id"]: row for row in spans.span_idle(recording)}
     rows = []
     for row in spans.span_totals(recording):
@@ -298,6 +299,7 @@ def _spans(recording: Recording) -> list[Row]:
             of_threads.get,
             ("start_t", "stop_t", "thread_seconds", "known_seconds", "idle_share"),
         )
+        start_t = None if start_t is None else max(start_t, whole["start_t"])
         rows.append(
             row
             | {

@@ -86,9 +86,10 @@ _TABLES: Final = (
         "the view prefixes",
     ),
     _Table(
-        "Activities (share of the thread time)",
+        "Activities",
         "SELECT activity, context, sum(delta) AS time, "
-        "time / (SELECT sum(core_seconds) FROM run WHERE context = 'execute') AS share "
+        "time / (SELECT sum(core_seconds) FROM run WHERE context = 'execute') "
+        'AS "share of thread time" '
         "FROM _activity_deltas WHERE unit = 'seconds' GROUP BY activity, context "
         "ORDER BY time DESC, context, activity",
         (cell, cell, seconds, share),

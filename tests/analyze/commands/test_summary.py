@@ -122,6 +122,29 @@ def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
     assert section(text, "Sections")[0][2:] == ["47", "500 ms", "DY", "jets"]
 
 
+def test_activities_and_spans(summarize, worker, task, run):
+    metric = {"kind": "fine_metric", "t": 40.0, "worker": "w1", "prefix": "a", "span_id": "S"}
+    span = {"kind": "span", "t": 10.0, "span_id": "S", "span_name": ["fits", "2018"]}
+
+    text = summarize(
+        worker("w1", nthreads=1),
+        span,
+        task("a-1", t=10.0, span_id="S"),
+        *run("a-1", 20.0, 30.0),
+        {**metric, "context": "execute", "activity": "cpu", "unit": "seconds", "delta": 15.0},
+        {**metric, "context": "execute", "activity": "cpu", "unit": "bytes", "delta": 9.0},
+        {**metric, "context": "get-data", "activity": "net", "unit": "seconds", "delta": 2.0},
+    )
+
+    assert section(text, "Activities") == [
+        ["cpu", "execute", "15 s", "15 %"],
+        ["net", "get-data", "2 s", "–"],
+    ]
+    assert section(text, "Spans (shares of the thread time)") == [
+        ["fits / 2018", "1", "20 s", "10 s", "50 %", "25 %"],
+    ]  # fmt: skip
+
+
 def test_a_run_without_a_cluster(summarize, worker, chunk):
     def made(key, run_id, start, **fields):
         about = {"dataset": "DY", "filename": f"{key}.root", "worker": "pid:1"}

@@ -30,14 +30,19 @@ DEFAULT: Final = "default"
 
 _SPANS: Final = (
     "SELECT array_to_string(totals.path, ' / ') AS path, totals.name, totals.span_id, "
-    "totals.parent_id, len(totals.path) AS depth, start_t, stop_t, "
-    "stop_t - start_t AS wall_seconds, total_tasks, total_task_runs, total_failed_attempts, "
-    "total_compute_seconds, thread_seconds, "
+    "totals.parent_id, len(totals.path) AS depth, "
+    # A span can begin before the time range of the report.
+    "idle.start_t + greatest(recording.start_t - idle.start_t, 0) AS start_t, idle.stop_t, "
+    "idle.stop_t - idle.start_t - greatest(recording.start_t - idle.start_t, 0) "
+    "AS wall_seconds, "
+    "total_tasks, total_task_runs, total_failed_attempts, total_compute_seconds, "
+    "thread_seconds, "
     "total_compute_seconds / nullif(thread_seconds, 0) AS compute_share, "
     # Without metrics, nothing is known about the rest.
     "CASE WHEN known_seconds IS NOT NULL THEN idle_share END AS idle_share, "
     "total_cpu_seconds, total_noncpu_seconds, total_transfer_seconds, total_output_bytes "
     "FROM span_totals AS totals LEFT JOIN span_idle AS idle USING (trace_id, span_id) "
+    "LEFT JOIN _trace_range AS recording USING (trace_id) "
     "WHERE totals.span_id IS NOT NULL"
 )
 #: A span has at least the compute time of those below it, so that these follow it.
@@ -176,7 +181,7 @@ def _sentence(found: Listing) -> str:
             text += f", {q.share(top['idle_share'])} was idle or spent on other spans"
         text += "."
     if found.rows["name"].eq_missing(DEFAULT).all():
-        text += f" Dask names spans {DEFAULT} unless the work is in one of the user: {_HINT}"
+        text += f" {DEFAULT} is Dask's name for work outside of the user's spans ({_HINT})."
     return text
 
 

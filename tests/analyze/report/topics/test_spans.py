@@ -2,6 +2,7 @@
 
 import pytest
 
+from roast_analyze import Trace
 from roast_analyze.report.topics import spans
 
 
@@ -91,4 +92,16 @@ def test_spans_of_a_cycle_are_drawn_once(section, worker, task, run):
 
     assert len(built.plots[0].figure.layout.yaxis.ticktext) == 2
     assert [row[0].text for row in built.tables[0].rows] == ["default"] * 3
-    assert built.sentences[0].endswith('with distributed.span("reading"): …')
+    assert built.sentences[0].endswith('(with distributed.span("reading"): …).')
+
+
+def test_a_span_begins_with_the_time_range(write_trace, worker, task, run):
+    records = (worker("w1"), span("a", "a"), task("x-1", t=1.0, span_id="a"))
+    path = write_trace(*records, *run("x-1", 2.0, 8.0), stop_t=10.0)
+
+    with Trace(path, start=5.0) as trace:
+        rows = spans.query(trace).rows
+
+    assert rows.select("start_t", "stop_t", "wall_seconds", "thread_seconds").rows() == [
+        (5.0, 8.0, 3.0, 3.0)
+    ]

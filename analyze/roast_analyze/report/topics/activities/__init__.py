@@ -32,8 +32,9 @@ MOST_BUCKETS: Final = 60
 BUCKET_SECONDS: Final = (
     1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400,
 )  # fmt: skip
-#: Activities that the first sentence names.
+#: Most activities that the first sentence names, and the least share of all but the first.
 NAMED: Final = 4
+LEAST_NAMED_SHARE: Final = 0.01
 
 _TOTALS: Final = (
     "SELECT context, activity, sum(delta) FILTER (unit = 'seconds') AS seconds, "
@@ -184,7 +185,8 @@ def _tasks(found: Activities) -> str:
         shares = seconds / seconds.sum()
     named = [
         f"{_name(activity)} {q.share(share)}"
-        for activity, share in zip(spent["activity"].head(NAMED), shares, strict=False)
+        for place, (activity, share) in enumerate(zip(spent["activity"], shares, strict=True))
+        if place == 0 or (place < NAMED and share >= LEAST_NAMED_SHARE)
     ]
     return (
         f"Dask's fine performance metrics report {q.seconds(float(seconds.sum()))} in "

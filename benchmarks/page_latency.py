@@ -228,6 +228,7 @@ def _search(page: Any, box: str) -> Iterator[Input]:
 
 def _sort(page: Any, table: str) -> Iterator[Input]:
     for heading in page.locator(f"{table} th button").all()[:SORTED_COLUMNS]:
+        # Not part of the measured input.
         heading.scroll_into_view_if_needed()
         yield Input("click", heading.click)
 

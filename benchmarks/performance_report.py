@@ -206,7 +206,16 @@ def shown(browser: Any, path: Path, *, scripts_served: bool = False) -> Shown:
     failed: list[str] = []
     with _opened(browser) as page:
         if scripts_served:
-            page.route("https://cdn.bokeh.org/**", _serve_bokeh)
+            import bokeh
+
+            scripts = Path(bokeh.__file__).parent / "server" / "static" / "js"
+
+            def serve(route: Any) -> None:
+                name = re.sub(r"-\d[\d.]*\d(?=\.)", "", route.request.url.rpartition("/")[2])
+                headers = {"Access-Control-Allow-Origin": "*"}
+                route.fulfill(path=scripts / name, headers=headers)
+
+            page.route("https://cdn.bokeh.org/**", serve)
         page.on("request", lambda request: asked.append(request.url))
         page.on("requestfailed", lambda request: failed.append(request.url))
         page.goto(path.as_uri())
@@ -253,14 +262,6 @@ def _wait_for_rest(page: Any) -> None:
         before_ms = thread.cpu_ms()
         page.wait_for_timeout(1_000)
         resting = resting + 1 if thread.cpu_ms() - before_ms < RESTING_MS else 0
-
-
-def _serve_bokeh(route: Any) -> None:
-    import bokeh
-
-    name = re.sub(r"-\d[\d.]*\d(?=\.)", "", route.request.url.rpartition("/")[2])
-    file = Path(bokeh.__file__).parent / "server" / "static" / "js" / name
-    route.fulfill(path=file, headers={"Access-Control-Allow-Origin": "*"})
 
 
 @contextmanager

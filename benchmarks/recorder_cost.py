@@ -324,7 +324,7 @@ def _timed_run(
         time.sleep(0.2)
         before = _cpu_seconds(scheduler)
         # Keys of pure tasks repeat, and Dask would return the results of the run before.
-        futures = client.map(_no_op, range(tasks), pure=False)
+        futures = client.map(lambda number: number, range(tasks), pure=False)
         client.gather(futures)
         del futures
         time.sleep(1.0)  # what is flushed and forgotten late belongs to the run
@@ -335,10 +335,6 @@ def _timed_run(
 def _cpu_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
     return times.user + times.system
-
-
-def _no_op(number: int) -> int:
-    return number
 
 
 def _say(text: str) -> None:

@@ -98,8 +98,8 @@ def stacks_of(
     *,
     worker: str | None = None,
     prefix: str | None = None,
-    start: float | None = None,
-    stop: float | None = None,
+    start: float | str | None = None,
+    stop: float | str | None = None,
     profiler: str = "dask",
 ) -> pl.DataFrame:
     """Add up the stacks of a part of a trace; parameters as in ``Trace.flamegraph``."""

@@ -65,7 +65,15 @@ def to_html(trace: Session) -> str:
             parts.append(
                 _text(f"{seconds(wall)} from {instant(start_t, offset)}: {', '.join(totals)}")
             )
-        parts += _losses(trace), _views(trace)
+        lines = []
+        for topic, views in groupby(trace.views(), key=lambda view: view.topic):
+            names = []
+            for view in views:
+                first_clause = re.split(r"[.:;](?=\s|$)", view.comment, maxsplit=1)[0]
+                title = escape(visible(first_clause))
+                names.append(f'<code title="{title}">{_text(view.name)}</code>')
+            lines.append(f"{_text(topic)}: {', '.join(names)}")
+        parts += _losses(trace), f"Views, by topic:{_list(lines)}"
         parts.append(
             "Next: " + ", ".join(f"<code>{escape(step)}</code>" for step in _NEXT_STEPS)
         )
@@ -85,18 +93,6 @@ def _losses(trace: Session) -> str:
     if len(losses) > _LOSSES:
         lines.append(f"and {count(len(losses) - _LOSSES)} more in the view <code>loss</code>")
     return f"Incomplete (reason, records, detail):{_list(lines)}"
-
-
-def _views(trace: Session) -> str:
-    lines = []
-    for topic, views in groupby(trace.views(), key=lambda view: view.topic):
-        names = []
-        for view in views:
-            first_clause = re.split(r"[.:;](?=\s|$)", view.comment, maxsplit=1)[0]
-            title = escape(visible(first_clause))
-            names.append(f'<code title="{title}">{_text(view.name)}</code>')
-        lines.append(f"{_text(topic)}: {', '.join(names)}")
-    return f"Views, by topic:{_list(lines)}"
 
 
 def _list(lines: list[str]) -> str:

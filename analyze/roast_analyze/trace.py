@@ -65,8 +65,8 @@ class Trace(Session):
         self,
         worker: str | None = None,
         prefix: str | None = None,
-        start: float | None = None,
-        stop: float | None = None,
+        start: float | str | None = None,
+        stop: float | str | None = None,
         baseline: Flamegraph | None = None,
         profiler: Literal["dask", "yappi"] = "dask",
     ) -> Flamegraph:
@@ -78,9 +78,9 @@ class Trace(Session):
             Address or name of a worker, or ``scheduler`` for the scheduler's event loop.
         prefix : str, optional
             Key prefix of the tasks.
-        start, stop : float, optional
-            Time range in seconds since the start of the recording. A slice of the profile
-            belongs to it if the middle of the slice does.
+        start, stop : float or str, optional
+            Time range, as for :class:`Trace`. A slice of the profile belongs to it if the
+            middle of the slice does.
         baseline : Flamegraph, optional
             Flame graph of another trace, worker or time range to compare with.
         profiler : {'dask', 'yappi'}

@@ -169,10 +169,17 @@ class CodeRegistry:
     def submitting(self, frame: FrameType | None) -> Fields | None:
         """Describe the user's innermost code at or above a frame.
 
-        ``is_new`` is whether this line submits for the first time. None if there is no such
-        code or there are too many lines.
+        Dask's configuration lists the modules that are not the user's. ``is_new`` is whether
+        this line submits for the first time. None if there is no such code or there are too
+        many lines.
         """
-        frame = _users_frame(frame)
+        modules = dask.config.get("distributed.diagnostics.computations.ignore-modules", ())
+        ignored = "|".join(f"(?:{module})" for module in (*modules, "roast_recorder"))
+        while frame is not None and (
+            frame.f_code.co_name in ("<listcomp>", "<dictcomp>", "<genexpr>")
+            or re.match(ignored, str(frame.f_globals.get("__name__", "")))
+        ):
+            frame = frame.f_back
         if frame is None:
             return None
         place = (frame.f_code, frame.f_lineno)
@@ -237,16 +244,3 @@ def describe_code(text: str, filename: str, line_number: int, first_line: int) -
         "first_line": first_line,
         "text": text,
     }
-
-
-def _users_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame that is the user's, according to Dask's configuration."""
-    modules = dask.config.get("distributed.diagnostics.computations.ignore-modules", ())
-    ignored = "|".join(f"(?:{module})" for module in (*modules, "roast_recorder"))
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        is_comprehension = frame.f_code.co_name in ("<listcomp>", "<dictcomp>", "<genexpr>")
-        if not is_comprehension and not re.match(ignored, module):
-            return frame
-        frame = frame.f_back
-    return None

@@ -108,6 +108,7 @@ class Settings:
             if not is_valid(value):
                 raise ValueError(f"invalid {field.name}={value!r}: use {need}")
             value = tuple(value) if isinstance(value, _COLLECTIONS) else value
+            # The dataclass is frozen, so that settings do not change during a recording.
             object.__setattr__(self, field.name, value)
         for kind in self.kinds:
             if kind not in OPTIONAL_KINDS:
@@ -167,6 +168,7 @@ _COLLECTIONS = (list, tuple, set, frozenset)
 
 
 def _is_positive(value: Any) -> bool:
+    # For Python, True is the integer 1.
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     # Larger integers are not exact as floats.
     return is_number and 0 < value < 2**53

@@ -154,7 +154,7 @@ def test_flame_graphs_of_parts(profiled):
         ({"start": 10.0, "stop": 11.0}, {"a": 120}),
         ({"start": 10.4, "stop": 11.4}, {"a": 120}),
         ({"start": 10.6, "stop": 12.0}, {"b": 50}),
-        ({"start": 11.0}, {"b": 50, "c": 30}),
+        ({"start": "11s"}, {"b": 50, "c": 30}),
         ({"stop": 1.0}, {}),
         ({"worker": "scheduler"}, {"f": 1}),
     ]:
@@ -166,7 +166,7 @@ def test_flame_graphs_of_parts(profiled):
     for part, message in [
         ({"worker": "w3"}, "unknown worker 'w3'.*"),
         ({"prefix": "laod"}, ".*did you mean 'load'\\?"),
-        ({"start": 5.0, "stop": 4.0}, "empty time range from 5 s to 4 s.*"),
+        ({"start": 5.0, "stop": 4.0}, "empty time range from '5.0' to '4.0', .*"),
     ]:
         with pytest.raises(TraceError, match=f"^{message}$"):
             profiled.flamegraph(**part)

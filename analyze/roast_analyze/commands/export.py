@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roast_analyze.commands.trace_args import (
     add_time_range,
@@ -26,9 +26,6 @@ from roast_analyze.commands.trace_args import (
 from roast_analyze.errors import TraceError
 from roast_analyze.export.files import STDOUT, check_place
 from roast_analyze.output_paths import refuse_to_overwrite
-
-if TYPE_CHECKING:
-    from roast_analyze.open.session import Session
 
 #: Metavar and help text of each format.
 FORMATS: Final = {
@@ -75,9 +72,12 @@ def run(options: argparse.Namespace) -> None:
         from roast_analyze.export import files, folded, perfetto, speedscope, tables
         from roast_analyze.export.scope import check_profiles, find_scope
 
-        start, stop = (_seconds(trace, time) for time in (options.start, options.stop))
         scope = find_scope(
-            trace, worker=options.worker, prefix=options.prefix, start=start, stop=stop
+            trace,
+            worker=options.worker,
+            prefix=options.prefix,
+            start=options.start,
+            stop=options.stop,
         )
         if "speedscope" in targets or "folded" in targets:
             check_profiles(trace, scope)
@@ -90,20 +90,3 @@ def run(options: argparse.Namespace) -> None:
             else:
                 with files.text(target) as file:
                     text_writers[name].write(trace, scope, file)
-
-
-def _seconds(trace: Session, time: str | None) -> float | None:
-    """Convert a time to seconds since the start of the recording."""
-    if time is None:
-        return None
-    from roast_analyze.open.time_parsing import parse_time
-
-    start_t, stop_t, offset = trace.sql(
-        "SELECT min(start_t), max(stop_t), "
-        "(SELECT coalesce(any_value(utc_offset_seconds), 0) FROM trace_info) FROM run"
-    ).fetchall()[0]
-    if start_t is None:
-        raise TraceError(
-            "the trace has no record with a time: export it without --from and --to"
-        )
-    return parse_time(time, start_t, stop_t, offset) - float(start_t)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import webbrowser
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -71,7 +72,12 @@ def run(options: argparse.Namespace) -> None:
         page = _write_report(traces, options)
         print(f"report: {page}", flush=True)  # before a browser writes to the terminal
         if options.open:
-            _open_in_browser(page)
+            address, opened = page.absolute().as_uri(), False
+            with suppress(webbrowser.Error, OSError):  # the variable BROWSER names no program
+                opened = webbrowser.open(address)
+            if not opened:
+                note = f"roast-analyze: no browser found: open {address} in yours"
+                print(visible(note), file=sys.stderr)
         return
     from roast_analyze.commands.terminal import print_out
 
@@ -120,16 +126,3 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
     except OSError as error:
         reason = error.strerror or error
         raise NotWritable(f"cannot write {str(target)!r}: {reason}") from None
-
-
-def _open_in_browser(page: Path) -> None:
-    address = page.absolute().as_uri()
-    try:
-        opened = webbrowser.open(address)
-    except (webbrowser.Error, OSError):  # the variable BROWSER names no program
-        opened = False
-    if not opened:
-        print(
-            visible(f"roast-analyze: no browser found: open {address} in yours"),
-            file=sys.stderr,
-        )

@@ -48,6 +48,7 @@ def text(path: Path) -> Iterator[IO[str]]:
         # A pipe or a device is written to, not replaced.
         target = path if is_stream else stack.enter_context(replacing(path))
         yield stack.enter_context(
+            # Names of files in a trace need not be valid Unicode.
             target.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.errors import NothingToExport, TraceError
+from roast_analyze.open.time_range import parse_range
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
@@ -41,14 +42,15 @@ class Condition:
 
 @dataclass(frozen=True)
 class Scope:
-    """Selection of rows of a trace; None selects all."""
+    """Selection of rows of a trace; the defaults select all."""
 
     #: Addresses; none if the scheduler's profile is selected instead of workers.
     workers: tuple[str, ...] | None = None
     prefix: str | None = None
-    #: Seconds since the epoch, without stop_t. Rows that overlap the range are selected.
-    start_t: float | None = None
-    stop_t: float | None = None
+    #: Seconds since the epoch, without stop_t; infinite if the range ends with the run. Rows
+    #: that overlap the range are selected.
+    start_t: float = -math.inf
+    stop_t: float = math.inf
 
     @property
     def scheduler(self) -> bool:
@@ -88,11 +90,11 @@ class Scope:
         if self.prefix is not None and prefix:
             parts.append(f"({prefix})")
             parameters["prefix"] = self.prefix
-        if self.start_t is not None and end:
+        if self.start_t > -math.inf and end:
             # An attempt without an end was running until the end of the trace.
             parts.append(f"coalesce({end} >= $start_t, true)")
             parameters["start_t"] = self.start_t
-        if self.stop_t is not None and begin:
+        if self.stop_t < math.inf and begin:
             parts.append(f"coalesce({begin} < $stop_t, true)")
             parameters["stop_t"] = self.stop_t
         return Condition(" AND ".join(parts) or "true", parameters)
@@ -118,8 +120,8 @@ def find_scope(
     *,
     worker: str | None = None,
     prefix: str | None = None,
-    start: float | None = None,
-    stop: float | None = None,
+    start: float | str | None = None,
+    stop: float | str | None = None,
 ) -> Scope:
     """Find the scope that a user's names and times select.
 
@@ -129,18 +131,21 @@ def find_scope(
     worker : str, optional
         Address or name, or ``scheduler``.
     prefix : str, optional
-    start, stop : float, optional
-        Seconds since the start of the recording.
+    start, stop : float or str, optional
+        Times of the run, as :func:`roast_analyze.open.time_parsing.parse_time` takes them.
 
     Raises
     ------
     TraceError
         If there is no such worker, prefix or time range.
     """
-    start_t = 0.0
+    start_t, stop_t = -math.inf, math.inf
     if start is not None or stop is not None:
-        _check_time_range(trace, start, stop)
-        start_t = recording_start(trace)
+        [run] = trace.sql(
+            "SELECT min(start_t), max(stop_t), "
+            "(SELECT coalesce(any_value(utc_offset_seconds), 0) FROM trace_info) FROM run"
+        ).fetchall()
+        start_t, stop_t = parse_range(start, stop, *run)
     if prefix is not None:
         found = trace.sql(
             "SELECT prefix FROM prefixes WHERE prefix IS NOT NULL "
@@ -152,8 +157,8 @@ def find_scope(
     return Scope(
         workers=None if worker is None else find_workers(trace, worker),
         prefix=prefix,
-        start_t=None if start is None else start_t + start,
-        stop_t=None if stop is None else start_t + stop,
+        start_t=start_t,
+        stop_t=stop_t,
     )
 
 
@@ -205,22 +210,6 @@ def check_profiles(trace: Session, scope: Scope) -> None:
         raise NothingToExport(
             "no profile in this part of the trace: choose another worker, prefix or time range"
         )
-
-
-def _check_time_range(trace: Session, start: float | None, stop: float | None) -> None:
-    for value in (start, stop):
-        if value is not None and not math.isfinite(value):
-            raise TraceError(f"invalid time {value}: use seconds since the start")
-    if start is not None and stop is not None and start >= stop:
-        raise TraceError(
-            f"empty time range from {start:g} s to {stop:g} s: use an end after the start"
-        )
-    [(length,)] = trace.sql("SELECT coalesce(max(wall_seconds), 0) FROM run").fetchall()
-    hint = f"the recording lasted {length:.6g} s: use a time within it"
-    if start is not None and start > length:
-        raise TraceError(f"{start:g} s is after the end of the recording; {hint}")
-    if stop is not None and stop <= 0:
-        raise TraceError(f"{stop:g} s is not after the start of the recording; {hint}")
 
 
 def _hint(name: str, names: list[str]) -> str:

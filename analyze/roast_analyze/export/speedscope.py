@@ -58,6 +58,7 @@ def write(trace: Session, scope: Scope, file: IO[str]) -> None:
         called = names.get(worker)
         name = worker if called in (None, worker) else f"{called} {worker}"
         profile = {"type": "sampled", "name": visible(name or "scheduler"), "unit": unit}
+        # Without the closing brace: the samples follow.
         file.write(separator + json.dumps(profile)[:-1])
         _write_samples(file, of_worker, weight, numbers)
         separator = ",\n"

@@ -219,7 +219,19 @@ class Dump:
         yield from self._events()
         for address, answer in self._answers.items():
             about = {"worker": address, "server_id": answer.get("id")}
-            yield from self._worker_transitions(answer, about)
+            for entry in _rows(answer.get("log")):
+                if len(entry) == 7 and _is_time(entry[-1]):
+                    key, start, finish, actual, _, stimulus, t = entry
+                    yield {
+                        "kind": "worker_transition",
+                        "t": t,
+                        **about,
+                        "key": _key(key),
+                        "start": str(start),
+                        "finish": str(finish),
+                        "state": str(actual) if actual != finish else None,
+                        "stimulus_id": str(stimulus),
+                    }
             yield from self._transfers(answer, about)
             yield from self._worker_log(answer, about)
 
@@ -439,21 +451,6 @@ class Dump:
         if without := sum(not isinstance(events, list) for events in topics.values()):
             detail = f"{without} topics are in the dump by name only"
             self._lose("events not in the dump", detail, "event")
-
-    def _worker_transitions(self, answer: Record, about: Record) -> Iterator[Record]:
-        for entry in _rows(answer.get("log")):
-            if len(entry) == 7 and _is_time(entry[-1]):
-                key, start, finish, actual, _, stimulus, t = entry
-                yield {
-                    "kind": "worker_transition",
-                    "t": t,
-                    **about,
-                    "key": _key(key),
-                    "start": str(start),
-                    "finish": str(finish),
-                    "state": str(actual) if actual != finish else None,
-                    "stimulus_id": str(stimulus),
-                }
 
     def _transfers(self, answer: Record, about: Record) -> Iterator[Record]:
         address = about["worker"]

@@ -148,6 +148,7 @@ def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
                     # Closing would write the file too, but without an error on a full disk.
                     new.execute(f"CHECKPOINT {NAME}")
                 draft.replace(empty)
+        # Only read-only can several processes open it at the same time.
         connection.execute(f"ATTACH {_literal(empty)} AS {_EMPTY} (READ_ONLY)")
         try:
             with transaction(connection):

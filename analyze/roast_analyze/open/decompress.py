@@ -148,6 +148,7 @@ class Content:
             if (found := window.find(magic)) >= 0:
                 return begin - len(before) + found
             begin += len(block)
+            # The number can cross the border of two blocks.
             before = window[1 - len(magic) :]
         return None
 

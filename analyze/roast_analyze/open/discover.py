@@ -69,6 +69,26 @@ class Segment:
     empty: bool  # no lines, and no damage that could explain it
     begins_well: bool  # whether the first bytes are those that the recorder writes
 
+    def content(self) -> Iterator[bytes]:
+        """Yield the decompressed content in pieces: it can be larger than the memory."""
+        with open_for_content(self.path) as file:
+            for piece in Content(file, self.compression, 0, self.nbytes):
+                yield piece.data
+
+    def begins_with(self, other: Segment) -> bool:
+        """Return whether the content begins with that of another segment."""
+        rest, expected = other.content(), b""
+        for data in self.content():
+            while len(expected) < len(data):
+                more = next(rest, None)
+                if more is None:
+                    return data.startswith(expected)
+                expected += more
+            if not expected.startswith(data):
+                return False
+            expected = expected[len(data) :]
+        return not expected and next(rest, None) is None
+
 
 class Inputs(NamedTuple):
     """The segments to read, in order, and the files that are left out."""
@@ -96,15 +116,16 @@ def find_inputs(names: Iterable[Path]) -> Inputs:
             left_out.append((damage, found[-1].identity.trace_id, None))
     trace_ids = list(dict.fromkeys(identity.trace_id for identity in copies))
     kept = []
+    # Traces in the order of the arguments, and their segments by number.
     for identity in sorted(copies, key=lambda i: (trace_ids.index(i.trace_id), i.segment)):
         # A file that was named twice is not a duplicate.
         files = list({segment.stamp: segment for segment in copies[identity]}.values())
         if len(files) > 1:
-            files.sort(key=lambda segment: sum(map(len, _content(segment))), reverse=True)
+            files.sort(key=lambda segment: sum(map(len, segment.content())), reverse=True)
         best, *others = files
         kept.append(best)
         for other in others:
-            is_contained = _begins_with(best, other)
+            is_contained = best.begins_with(other)
             difference = "contains all its records" if is_contained else "is longer and differs"
             detail = (
                 f"{other.path.name} was skipped in favor of {best.path.name}, "
@@ -271,25 +292,3 @@ def _natural_order(path: Path) -> list[tuple[int, str]]:
     """Return a sort key that puts 2 before 10."""
     parts = re.findall(r"[0-9]+|[^0-9]+", str(path))
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
-
-
-def _begins_with(long: Segment, short: Segment) -> bool:
-    """Return whether the content of one segment begins with that of another."""
-    rest = _content(short)  # in pieces: both can be larger than the memory
-    expected = b""
-    for data in _content(long):
-        while len(expected) < len(data):
-            more = next(rest, None)
-            if more is None:
-                return data.startswith(expected)
-            expected += more
-        if not expected.startswith(data):
-            return False
-        expected = expected[len(data) :]
-    return not expected and next(rest, None) is None
-
-
-def _content(segment: Segment) -> Iterator[bytes]:
-    with open_for_content(segment.path) as file:
-        for piece in Content(file, segment.compression, 0, segment.nbytes):
-            yield piece.data

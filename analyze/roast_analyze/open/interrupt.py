@@ -30,6 +30,7 @@ def exit_on_interrupt() -> Iterator[None]:
         yield  # only the main thread can handle signals
         return
     reader, writer = os.pipe()
+    # As `set_wakeup_fd` requires.
     os.set_blocking(writer, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     ended = threading.Event()

@@ -217,6 +217,7 @@ def write_accounts(
     left_out: Iterable[tuple[Damage, str, int | None]],
 ) -> None:
     """Rewrite ``raw.segments`` and ``raw.damage``, after all segments are loaded."""
+    # A segment that has grown can be complete now.
     connection.execute("DELETE FROM raw.segments; DELETE FROM raw.damage")
     tables = " UNION ALL ".join(
         f"SELECT trace_id, segment, min(t) AS start_t, max(t) AS stop_t "  # noqa: S608
@@ -283,6 +284,7 @@ def _load(
     check_each_line: bool,
 ) -> tuple[Account, Progress]:
     offset, account_there = begin.offset, begin.account
+    # Copied, because `load_segment` may have to begin again.
     account = deepcopy(begin.account)
     [(database,)] = connection.execute("SELECT current_database()").fetchall()
     # A cursor is a separate connection, which begins in the default database.

@@ -104,7 +104,7 @@ def limit_to_time_range(
     Raises TraceError if the range is invalid or does not overlap a run.
     """
     runs = connection.execute(_RUNS).fetchall()
-    ends = {run[0]: _parse_range(start, stop, *run[1:]) for run in runs}
+    ends = {run[0]: parse_range(start, stop, *run[1:]) for run in runs}
     connection.execute(f"ATTACH ':memory:' AS {RANGE_NAME}; USE {RANGE_NAME}")
     connection.execute(time_range_table())
     for trace_id, range_ends in ends.items():
@@ -134,14 +134,17 @@ def limit_to_time_range(
     return tuple(ranges)
 
 
-def _parse_range(
+def parse_range(
     start: float | str | None,
     stop: float | str | None,
     start_t: float | None,
     stop_t: float | None,
     utc_offset_seconds: float,
 ) -> tuple[float, float]:
-    """Return the ends of the range, infinite where they are those of the run."""
+    """Parse the ends of a range of a run; return infinity where they are those of the run.
+
+    Raises TraceError if the range is invalid or does not overlap the run.
+    """
     if start_t is None or stop_t is None:
         raise TraceError("the trace has no record with a time: read it without a time range")
     run = (start_t, stop_t, utc_offset_seconds)

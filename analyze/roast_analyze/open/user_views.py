@@ -100,6 +100,7 @@ def _read(folders: list[Path]) -> tuple[list[_File], list[BrokenView]]:
             continue
         for path in paths:
             try:
+                # Some editors begin a UTF-8 file with a byte order mark.
                 files.append(_File(path, path.read_text(encoding="utf-8-sig")))
             except OSError as error:
                 problems.append(BrokenView(f"cannot read {str(path)!r}: {error.strerror}"))

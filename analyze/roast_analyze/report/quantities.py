@@ -118,7 +118,6 @@ def instant(t: float | None, utc_offset_seconds: float | None) -> str:
     """Format an instant in the cluster's time zone, followed by the zone."""
     if not _is_known(t):
         return UNKNOWN
-    # A time zone has whole minutes; a measured offset need not.
     shift = utc_offset_seconds if _is_known(utc_offset_seconds) else 0
     try:
         zone = timezone(timedelta(minutes=round(shift / 60)))

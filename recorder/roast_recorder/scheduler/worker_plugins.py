@@ -132,6 +132,7 @@ class WorkerPlugins:
         try:
             await send_recv(comm, op="run", function=function, reply=True)
         finally:
+            # Closing it would wait for the worker.
             comm.abort()
 
     def receive(self, topic: Any, message: Any) -> bool:

@@ -34,10 +34,10 @@ def test_selections_that_do_not_exist(error, path, tmp_path):
         ("--worker beta", "unknown worker 'beta': use one of alpha"),
         ("--worker alphas", "unknown worker 'alphas': did you mean 'alpha'?"),
         ("--prefix laod", "unknown prefix 'laod': did you mean 'load'?"),
-        ("--from 5 --to 2", "empty time range from 5 s to 2 s: use an end after the start"),
+        ("--from 5 --to 2", "empty time range from '5' to '2', which are 5 s and 2 s after"),
         ("--from nan", "invalid time 'nan': use seconds (90), 5m"),
-        ("--from 500", "500 s is after the end of the recording; the recording lasted 100 s"),
-        ("--to 0", "0 s is not after the start of the recording"),
+        ("--from 500", "'500' is after the end of the run; the run lasted 100 s"),
+        ("--to 0", "'0' is not after the start of the run"),
     ]:
         found = error(path, "--perfetto", tmp_path / "out", *options.split())
         assert found.startswith(message) or message.split(";")[0] in found

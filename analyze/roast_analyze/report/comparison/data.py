@@ -109,6 +109,34 @@ class TraceTotals:
     #: Section and name of facts about software, machines and settings to their value.
     facts: dict[tuple[str, str], str]
 
+    @classmethod
+    def of(cls, trace: Session, label: str, names: tuple[str, ...]) -> TraceTotals:
+        """Query the totals of an opened trace."""
+        run = query_run(trace)
+        [(losses,)] = trace.sql("SELECT count(*) FROM loss").fetchall()
+        totals = {}
+        for view, keys in _KEYS.items():
+            named = ", ".join(keys)
+            totals[view] = trace.sql(
+                f"SELECT {named}, sum(compute_seconds) AS seconds FROM {view} GROUP BY {named}"
+            ).pl()
+        return cls(
+            label=label,
+            short_label=label,
+            names=names,
+            run=run,
+            recording=query_recording(trace),
+            time_spent=query_time_spent(trace, run),
+            losses=losses,
+            load=trace.sql("SELECT t, executing, nthreads FROM concurrency ORDER BY t").pl(),
+            samples=trace.sql(
+                "SELECT t, cpu_percent, nthreads, memory_bytes, memory_limit_bytes "
+                "FROM cluster_samples ORDER BY t"
+            ).pl(),
+            totals=totals,
+            facts={(section, name): it for section, name, it in trace.sql(_FACTS).fetchall()},
+        )
+
     @property
     def wall_seconds(self) -> float:
         """Duration of the recording."""
@@ -176,7 +204,7 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
     comments: dict[str, str] = {}
     for paths, label, called in zip(traces[:TRACE_LIMIT], file_labels, names, strict=False):
         with opener(paths) as trace:
-            compared.append(_query_trace(trace, label, called))
+            compared.append(TraceTotals.of(trace, label, called))
             if not comments:
                 [run] = (view for view in trace.views() if view.name == "run")
                 comments = {column.name: column.comment for column in run.columns}
@@ -194,33 +222,6 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
         facts=facts,
         facts_in_common=facts_in_common,
         comments=comments,
-    )
-
-
-def _query_trace(trace: Session, label: str, names: tuple[str, ...]) -> TraceTotals:
-    run = query_run(trace)
-    [(losses,)] = trace.sql("SELECT count(*) FROM loss").fetchall()
-    totals = {}
-    for view, keys in _KEYS.items():
-        named = ", ".join(keys)
-        totals[view] = trace.sql(
-            f"SELECT {named}, sum(compute_seconds) AS seconds FROM {view} GROUP BY {named}"
-        ).pl()
-    return TraceTotals(
-        label=label,
-        short_label=label,
-        names=names,
-        run=run,
-        recording=query_recording(trace),
-        time_spent=query_time_spent(trace, run),
-        losses=losses,
-        load=trace.sql("SELECT t, executing, nthreads FROM concurrency ORDER BY t").pl(),
-        samples=trace.sql(
-            "SELECT t, cpu_percent, nthreads, memory_bytes, memory_limit_bytes "
-            "FROM cluster_samples ORDER BY t"
-        ).pl(),
-        totals=totals,
-        facts={(section, name): fact for section, name, fact in trace.sql(_FACTS).fetchall()},
     )
 
 
@@ -258,8 +259,10 @@ def _compare_groups(view: str, traces: Sequence[TraceTotals]) -> Listing:
     rows = pl.concat(trace.totals[view].select(keys) for trace in traces).unique()
     for trace, column in zip(traces, columns, strict=True):
         seconds = trace.totals[view].rename({"seconds": column})
+        # Chunks without a dataset are a group, too.
         rows = rows.join(seconds, on=keys, how="left", nulls_equal=True)
     first, *others = map(pl.col, columns)
+    # A trace that lacks a group spent no time on it.
     differences = [other.fill_null(0.0) - first.fill_null(0.0) for other in others]
     highest = pl.max_horizontal(differences or [pl.lit(0.0)])
     lowest = pl.min_horizontal(differences or [pl.lit(0.0)])
@@ -293,6 +296,7 @@ def _differing_facts(traces: Sequence[TraceTotals]) -> tuple[Listing, int]:
             rows.append((section, name, *values))
         else:
             in_common += 1
+    # Types are named, because there may be no rows to infer them from.
     schema = dict.fromkeys(["section", "name", *columns], pl.String)
     query = "PIVOT environment ON trace_id USING first(value) GROUP BY section, name"
     frame = pl.DataFrame(rows[:FACT_ROWS], schema=schema, orient="row")

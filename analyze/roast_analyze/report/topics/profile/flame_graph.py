@@ -108,7 +108,7 @@ def build(
         .explode("parts")
         .unnest("parts")
     )
-    groups = _group(parts)
+    groups = _Groups.of(parts)
     tree, counts = _bounded(tree, _counts(parts, tree, groups.numbers))
     embedded = {
         **_functions(tree),
@@ -165,40 +165,42 @@ class _Groups:
     #: The columns of a group and its number.
     numbers: pl.DataFrame
 
-
-def _group(parts: pl.DataFrame) -> _Groups:
-    seen = (
-        parts.group_by(_GROUP)
-        .agg((pl.col("samples") + pl.col("ambiguous")).sum().alias("samples"))
-        .sort("samples", "worker", "prefix", "log", descending=[True, False, False, False])
-    )
-    of_workers = seen.filter(pl.col("worker").is_not_null(), pl.col("log").is_null())
-    workers, prefixes = (
-        of_workers.group_by(name, maintain_order=True)
-        .agg(pl.col("samples").sum())
-        .sort("samples", descending=True, maintain_order=True)[name]
-        .to_list()
-        for name in ("worker", "prefix")
-    )
-    logs = seen["log"].drop_nulls().unique().sort().to_list()
-    rank_of, rank_of_prefix, rank_of_log = (
-        {name: rank for rank, name in enumerate(ranked)} for ranked in (workers, prefixes, logs)
-    )
-    listed: dict[tuple[int, int, float | None], int] = {}
-    numbers = []
-    for log, worker, prefix, interval in seen.select(_GROUP).iter_rows():
-        if log is not None:
-            pair = (_log_number(rank_of_log[log]), -1)
-        elif worker is None:
-            pair = (_SCHEDULER, -1)
-        else:
-            pair = (
-                min(rank_of[worker], MOST_WORKERS),
-                min(rank_of_prefix[prefix], MOST_PREFIXES),
-            )
-        numbers.append(listed.setdefault((*pair, interval), len(listed)))
-    groups = seen.select(*_GROUP, group=pl.Series(numbers, dtype=pl.Int64))
-    return _Groups(workers, prefixes, logs, list(listed), groups)
+    @classmethod
+    def of(cls, parts: pl.DataFrame) -> _Groups:
+        """Rank workers and prefixes by their samples, and number the sampled groups."""
+        seen = (
+            parts.group_by(_GROUP)
+            .agg((pl.col("samples") + pl.col("ambiguous")).sum().alias("samples"))
+            .sort("samples", "worker", "prefix", "log", descending=[True, False, False, False])
+        )
+        of_workers = seen.filter(pl.col("worker").is_not_null(), pl.col("log").is_null())
+        workers, prefixes = (
+            of_workers.group_by(name, maintain_order=True)
+            .agg(pl.col("samples").sum())
+            .sort("samples", descending=True, maintain_order=True)[name]
+            .to_list()
+            for name in ("worker", "prefix")
+        )
+        logs = seen["log"].drop_nulls().unique().sort().to_list()
+        rank_of_worker, rank_of_prefix, rank_of_log = (
+            {name: rank for rank, name in enumerate(names)}
+            for names in (workers, prefixes, logs)
+        )
+        listed: dict[tuple[int, int, float | None], int] = {}
+        numbers = []
+        for log, worker, prefix, interval in seen.select(_GROUP).iter_rows():
+            if log is not None:
+                pair = (_log_number(rank_of_log[log]), -1)
+            elif worker is None:
+                pair = (_SCHEDULER, -1)
+            else:
+                pair = (
+                    min(rank_of_worker[worker], MOST_WORKERS),
+                    min(rank_of_prefix[prefix], MOST_PREFIXES),
+                )
+            numbers.append(listed.setdefault((*pair, interval), len(listed)))
+        groups = seen.select(*_GROUP, group=pl.Series(numbers, dtype=pl.Int64))
+        return cls(workers, prefixes, logs, list(listed), groups)
 
 
 def _log_number(place: int) -> int:

@@ -49,6 +49,15 @@ class Curve:
     #: Value at the upper edge; None for the maximum of all workers.
     top: float | None = None
 
+    @property
+    def at_point(self) -> pl.Expr:
+        """Aggregate of the samples of a point."""
+        if not self.is_mean:
+            return self.value.max()
+        weight = pl.col("samples")
+        # A null value must not contribute its weight.
+        return (self.value * weight).sum() / weight.filter(self.value.is_not_null()).sum()
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -109,7 +118,7 @@ def draw(rows: pl.DataFrame, samples: pl.DataFrame, axis: TimeAxis) -> Columns:
             *_PROCESS, place.floor().clip(0, points - 1).cast(pl.Int32).alias("point")
         )
         # More digits would enlarge the page and are not visible.
-        .agg(_at_point(curve).round_sig_figs(4).alias(curve.field.name) for curve in curves)
+        .agg(curve.at_point.round_sig_figs(4).alias(curve.field.name) for curve in curves)
         .sort("point")
     )
     names = [curve.field.name for curve in curves]
@@ -123,15 +132,6 @@ def draw(rows: pl.DataFrame, samples: pl.DataFrame, axis: TimeAxis) -> Columns:
             curve.field.name: _sparklines(processes, binned, curve, points) for curve in curves
         },
     )
-
-
-def _at_point(curve: Curve) -> pl.Expr:
-    """Aggregate the samples of a point."""
-    if not curve.is_mean:
-        return curve.value.max()
-    weight = pl.col("samples")
-    # A null value must not contribute its weight.
-    return (curve.value * weight).sum() / weight.filter(curve.value.is_not_null()).sum()
 
 
 def _sparklines(

@@ -349,7 +349,7 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
--- A task that entered the graph, or existed when recording began.
+-- A task that entered the graph, or existed when recording began. Dask files a task group under the span of its first task. Of tasks that were submitted in another span, ``value`` has ``submitted_span``, Dask's annotation: ``name`` and ``ids`` are lists from the outermost span inwards. Outside of spans the name is default, without ids.
 CREATE OR REPLACE TABLE raw.task (
     "t" DOUBLE,
     "key" VARCHAR,
@@ -359,6 +359,7 @@ CREATE OR REPLACE TABLE raw.task (
     "priority" DOUBLE[],
     "annotations" JSON,
     "span_id" VARCHAR,
+    "value" JSON,
     "client" VARCHAR,
     "state" VARCHAR,
     "stimulus_id" VARCHAR,
@@ -2735,6 +2736,7 @@ CREATE OR REPLACE VIEW _tasks AS
 SELECT
     task.rowid AS seq,
     task.*,
+    task.value -> '$.submitted_span' AS submitted_span,
     keys.submissions
 FROM raw.task AS task
 INNER JOIN _key_summaries AS keys ON task.rowid = keys.submission;
@@ -3965,6 +3967,9 @@ SELECT
     prefix,
     "group" AS task_group,
     span_id,
+    submitted_span IS NOT NULL AS is_other_span,
+    json_transform(submitted_span -> '$.name', '["VARCHAR"]') AS submitted_span_path,
+    submitted_span ->> '$.ids[#-1]' AS submitted_span_id,
     dependencies,
     len(dependencies) AS n_dependencies,
     priority,
@@ -3982,7 +3987,10 @@ COMMENT ON VIEW tasks IS 'Tasks of all submitted graphs. One row per key, as fir
 COMMENT ON COLUMN tasks.key IS 'Task key.';
 COMMENT ON COLUMN tasks.prefix IS 'Key prefix.';
 COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one graph layer.';
-COMMENT ON COLUMN tasks.span_id IS 'Span of the task.';
+COMMENT ON COLUMN tasks.span_id IS 'Span of the task: that of its group, which Dask files under the span of its first task.';
+COMMENT ON COLUMN tasks.is_other_span IS 'Whether the task was submitted in another span, as an earlier task of its group was submitted in span_id. Known for tasks that were submitted during the recording, from trace format 2.3 on.';
+COMMENT ON COLUMN tasks.submitted_span_path IS 'Names of the span in which it was submitted, from the outermost one; default outside of spans. Null unless is_other_span.';
+COMMENT ON COLUMN tasks.submitted_span_id IS 'Identity of that span. Null outside of spans and unless is_other_span.';
 COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it needs.';
 COMMENT ON COLUMN tasks.n_dependencies IS 'Number of dependencies.';
 COMMENT ON COLUMN tasks.priority IS 'Dask priority. Lower values run first.';
@@ -4914,7 +4922,13 @@ WITH named AS (
     SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
 ),
 parts AS (
-    SELECT trace_id, span_id, count(*) AS tasks FROM _tasks GROUP BY trace_id, span_id
+    SELECT
+        trace_id,
+        span_id,
+        count(*) AS tasks,
+        count(submitted_span) AS other_span_tasks
+    FROM _tasks
+    GROUP BY trace_id, span_id
     UNION ALL BY NAME
     SELECT
         trace_id,
@@ -4947,6 +4961,7 @@ own AS (
         trace_id,
         span_id,
         coalesce(sum(tasks), 0)::BIGINT AS tasks,
+        coalesce(sum(other_span_tasks), 0)::BIGINT AS other_span_tasks,
         coalesce(sum(task_runs), 0)::BIGINT AS task_runs,
         coalesce(sum(failed_attempts), 0)::BIGINT AS failed_attempts,
         sum(compute_seconds) AS compute_seconds,
@@ -4971,6 +4986,7 @@ totals AS (
         ancestry.ancestor,
         count(*) - 1 AS descendants,
         sum(tasks)::BIGINT AS tasks,
+        sum(other_span_tasks)::BIGINT AS other_span_tasks,
         sum(task_runs)::BIGINT AS task_runs,
         sum(failed_attempts)::BIGINT AS failed_attempts,
         sum(compute_seconds) AS compute_seconds,
@@ -4995,6 +5011,7 @@ SELECT
     own.last_t - own.first_t AS wall_seconds,
     totals.descendants,
     totals.tasks AS total_tasks,
+    totals.other_span_tasks AS total_other_span_tasks,
     totals.task_runs AS total_task_runs,
     totals.failed_attempts AS total_failed_attempts,
     totals.compute_seconds AS total_compute_seconds,
@@ -5019,7 +5036,8 @@ COMMENT ON COLUMN span_totals.span_id IS 'Span identity. Null for work outside a
 COMMENT ON COLUMN span_totals.name IS 'Span name. Null if its record is missing.';
 COMMENT ON COLUMN span_totals.path IS 'Names from the outermost span to this one.';
 COMMENT ON COLUMN span_totals.parent_id IS 'Identity of the enclosing span.';
-COMMENT ON COLUMN span_totals.tasks IS 'Keys submitted in the span.';
+COMMENT ON COLUMN span_totals.tasks IS 'Keys that Dask files under the span.';
+COMMENT ON COLUMN span_totals.other_span_tasks IS 'Those of them that were submitted in another span: tasks.is_other_span.';
 COMMENT ON COLUMN span_totals.task_runs IS 'Attempts at its tasks.';
 COMMENT ON COLUMN span_totals.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
 COMMENT ON COLUMN span_totals.compute_seconds IS 'Compute time of all attempts.';
@@ -5033,6 +5051,7 @@ COMMENT ON COLUMN span_totals.last_t IS 'Last end of an attempt as recorded by t
 COMMENT ON COLUMN span_totals.wall_seconds IS 'last_t - first_t. Spans run concurrently, so this does not add up.';
 COMMENT ON COLUMN span_totals.descendants IS 'Number of nested spans, at any depth.';
 COMMENT ON COLUMN span_totals.total_tasks IS 'tasks, with nested spans.';
+COMMENT ON COLUMN span_totals.total_other_span_tasks IS 'other_span_tasks, with nested spans.';
 COMMENT ON COLUMN span_totals.total_task_runs IS 'task_runs, with nested spans.';
 COMMENT ON COLUMN span_totals.total_failed_attempts IS 'failed_attempts, with nested spans.';
 COMMENT ON COLUMN span_totals.total_compute_seconds IS 'compute_seconds, with nested spans.';

@@ -33,6 +33,7 @@ meaning or a removed field the major one):
   ``cpu_model``, ``cgroup_cores`` and ``cgroup_memory_bytes``, which views now derive from them.
   ``until`` of a ``chunk`` can be ``metadata``. ``config_sources`` of a ``process`` fact and its
   sheet; ``code_flags`` of a ``function``. ``wanted_keys`` is written.
+  ``value`` of a ``task``.
 """
 
 from __future__ import annotations
@@ -188,7 +189,12 @@ class Computation(Record, total=False):
 
 
 class Task(Record, total=False):
-    """A task that entered the graph, or existed when recording began."""
+    """A task that entered the graph, or existed when recording began.
+
+    Dask files a task group under the span of its first task. Of tasks that were submitted in
+    another span, ``value`` has ``submitted_span``, Dask's annotation: ``name`` and ``ids`` are
+    lists from the outermost span inwards. Outside of spans the name is default, without ids.
+    """
 
     key: Key
     prefix: Prefix
@@ -197,6 +203,7 @@ class Task(Record, total=False):
     priority: Annotated[list[float], Field("Dask's priority; smaller values run first")]
     annotations: Annotated[Json, Field("Dask annotations of the task")]
     span_id: SpanId
+    value: Annotated[Json, Field("value of the fact")]
     client: ClientId
     state: Annotated[str, Field("state when recording began; absent if the task entered later")]
     stimulus_id: StimulusId

@@ -165,6 +165,7 @@ def _sums(entered: list[Row], runs: list[Row], spent: list[Row]) -> Row:
     first_t, last_t = least(column(runs, "processing_t")), most(column(runs, "end_t"))
     return {
         "tasks": len(entered),
+        "other_span_tasks": sum(row["is_other_span"] for row in entered),
         "task_runs": len(runs),
         "failed_attempts": sum(outcomes(runs, "erred", "retried", "lost").values()),
         "compute_seconds": total(column(runs, "compute_seconds")),

@@ -66,11 +66,15 @@ def _entries(recording: Recording) -> dict[str, list[dict]]:
 def _task(entries: list[dict]) -> Row:
     first = entries[0]
     dependencies = first.get("dependencies")
+    submitted = (first.get("value") or {}).get("submitted_span") or {}
     return {
         "key": first["key"],
         "prefix": first.get("prefix"),
         "task_group": first.get("group"),
         "span_id": first.get("span_id"),
+        "is_other_span": bool(submitted),
+        "submitted_span_path": submitted.get("name"),
+        "submitted_span_id": (submitted.get("ids") or [None])[-1],
         "dependencies": dependencies,
         "n_dependencies": None if dependencies is None else len(dependencies),
         "priority": first.get("priority"),

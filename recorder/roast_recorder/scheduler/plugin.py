@@ -51,6 +51,9 @@ FLUSH_SHARE = 1 / 5
 #: Existing tasks that are recorded before the scheduler's own work continues.
 TASKS_PER_STEP = 1_000
 
+#: The annotation of tasks that were submitted outside of spans; Dask has none for them.
+OUTSIDE_SPANS = {"name": ("default",)}
+
 #: Types of metrics, unless a user's code computes them with numpy.
 _NUMBERS = frozenset({float, int})
 
@@ -96,6 +99,8 @@ class RecorderPlugin(SchedulerPlugin):
         self._removal: dict[str, Any] = {}  # the last event of a worker's removal
         self._server_ids: dict[str, str] = {}
         self._seen_spans: set[str] = set()
+        # Of the tasks of a graph that Dask files under another span, by key.
+        self._submitted_spans: dict[Any, dict[str, Any]] = {}
         self._odd_keys_entered = False
         self._attached = True
         self._ending = ""
@@ -122,6 +127,13 @@ class RecorderPlugin(SchedulerPlugin):
         if "fine_metric" in self._kinds:
             remove = listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
             self._hooks.callback(remove)
+        if "task" in self._kinds and "spans" in scheduler.extensions:
+            extension = scheduler.extensions["spans"]
+            self._hooks.callback(
+                message_hooks.listen_to_method(
+                    extension, "observe_tasks", self._on_observe_tasks, ("tss",)
+                )
+            )
         self._wanted_keys = None
         if "wanted_keys" in self._kinds:
             self._wanted_keys = WantedKeys(scheduler, self._append, self._hooks)
@@ -437,6 +449,27 @@ class RecorderPlugin(SchedulerPlugin):
             return removal["worker"], None, None, None
         return None
 
+    def _on_observe_tasks(self, message: dict[str, Any] | None) -> None:
+        """Note which tasks of a graph were submitted in another span than Dask will file them.
+
+        A task group belongs to the span of its first task. Dask overwrites the annotation of
+        the others, before plugins are called.
+        """
+        if message is None:
+            return
+        spans = self._scheduler.extensions["spans"].spans
+        self._submitted_spans = {}
+        filed: dict[Any, str | None] = {}
+        for task in message["tss"]:
+            submitted = task.annotations.get("span") if task.annotations else None
+            span_id, group = _span_id(submitted), task.group
+            if group not in filed:
+                span = spans.get(group.span_id)
+                filed[group] = _span_id(span.annotation) if span else span_id
+            if filed[group] != span_id:
+                annotation = plain(submitted) if span_id else OUTSIDE_SPANS
+                self._submitted_spans[task.key] = {"submitted_span": annotation}
+
     def _on_heartbeat(self, message: dict[str, Any] | None) -> None:
         """Record what a worker has added to its fine metrics."""
         if message is None:
@@ -477,6 +510,7 @@ class RecorderPlugin(SchedulerPlugin):
         exist = client is None
         append, check_keys = self._buffer.append, self._check_keys
         spans = self._seen_spans
+        submitted_spans = {} if exist else self._submitted_spans
         with_tasks = "task" in self._kinds
         for task in tasks:
             group = task.group
@@ -502,6 +536,7 @@ class RecorderPlugin(SchedulerPlugin):
                 key, task.prefix.name, group.name, others, priority, annotations, span_id,
                 client, stimulus_id, task.state if exist else None,
                 on.address if on else None, task.run_id if on else None,
+                submitted_spans.get(key),
             )  # fmt: skip
             append(("task", t, 1, values))
 
@@ -585,6 +620,12 @@ def _clients(scheduler: Scheduler) -> list[str]:
 def operation_name(operation: str, trace_id: str) -> str:
     """Return the name of a recorder's operation among the scheduler's handlers."""
     return f"roast_{operation}_{trace_id}"
+
+
+def _span_id(annotation: dict[str, Any] | None) -> str | None:
+    """Return the identity of the innermost span of an annotation; None outside of spans."""
+    ids = annotation.get("ids") if isinstance(annotation, dict) else None
+    return ids[-1] if ids else None
 
 
 def _error_of(details: dict[str, Any]) -> dict[str, Any]:

@@ -254,7 +254,7 @@ def text(value: Any) -> str:
 #: Values of a task.
 TASK: Final = (
     "key", "prefix", "group", "dependencies", "priority", "annotations", "span_id", "client",
-    "stimulus_id", "state", "worker", "run_id",
+    "stimulus_id", "state", "worker", "run_id", "value",
 )  # fmt: skip
 
 

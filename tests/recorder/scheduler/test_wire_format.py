@@ -62,7 +62,8 @@ def event(value, t=1.0):
 
 
 def task(key="k", dependencies=(), annotations=None, prefix="k", state=(None, None, None)):
-    values = (key, prefix, "g", dependencies, (0, 1), annotations, "span", "c", "s", *state)
+    entered = (key, prefix, "g", dependencies, (0, 1), annotations, "span", "c", "s")
+    values = (*entered, *state, None)
     return ("task", 1.0, 1, values)
 
 

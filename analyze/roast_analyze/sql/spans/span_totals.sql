@@ -6,7 +6,13 @@ WITH named AS (
     SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
 ),
 parts AS (
-    SELECT trace_id, span_id, count(*) AS tasks FROM _tasks GROUP BY trace_id, span_id
+    SELECT
+        trace_id,
+        span_id,
+        count(*) AS tasks,
+        count(submitted_span) AS other_span_tasks
+    FROM _tasks
+    GROUP BY trace_id, span_id
     UNION ALL BY NAME
     SELECT
         trace_id,
@@ -39,6 +45,7 @@ own AS (
         trace_id,
         span_id,
         coalesce(sum(tasks), 0)::BIGINT AS tasks,
+        coalesce(sum(other_span_tasks), 0)::BIGINT AS other_span_tasks,
         coalesce(sum(task_runs), 0)::BIGINT AS task_runs,
         coalesce(sum(failed_attempts), 0)::BIGINT AS failed_attempts,
         sum(compute_seconds) AS compute_seconds,
@@ -63,6 +70,7 @@ totals AS (
         ancestry.ancestor,
         count(*) - 1 AS descendants,
         sum(tasks)::BIGINT AS tasks,
+        sum(other_span_tasks)::BIGINT AS other_span_tasks,
         sum(task_runs)::BIGINT AS task_runs,
         sum(failed_attempts)::BIGINT AS failed_attempts,
         sum(compute_seconds) AS compute_seconds,
@@ -87,6 +95,7 @@ SELECT
     own.last_t - own.first_t AS wall_seconds,
     totals.descendants,
     totals.tasks AS total_tasks,
+    totals.other_span_tasks AS total_other_span_tasks,
     totals.task_runs AS total_task_runs,
     totals.failed_attempts AS total_failed_attempts,
     totals.compute_seconds AS total_compute_seconds,
@@ -111,7 +120,8 @@ COMMENT ON COLUMN span_totals.span_id IS 'Span identity. Null for work outside a
 COMMENT ON COLUMN span_totals.name IS 'Span name. Null if its record is missing.';
 COMMENT ON COLUMN span_totals.path IS 'Names from the outermost span to this one.';
 COMMENT ON COLUMN span_totals.parent_id IS 'Identity of the enclosing span.';
-COMMENT ON COLUMN span_totals.tasks IS 'Keys submitted in the span.';
+COMMENT ON COLUMN span_totals.tasks IS 'Keys that Dask files under the span.';
+COMMENT ON COLUMN span_totals.other_span_tasks IS 'Those of them that were submitted in another span: tasks.is_other_span.';
 COMMENT ON COLUMN span_totals.task_runs IS 'Attempts at its tasks.';
 COMMENT ON COLUMN span_totals.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
 COMMENT ON COLUMN span_totals.compute_seconds IS 'Compute time of all attempts.';
@@ -125,6 +135,7 @@ COMMENT ON COLUMN span_totals.last_t IS 'Last end of an attempt as recorded by t
 COMMENT ON COLUMN span_totals.wall_seconds IS 'last_t - first_t. Spans run concurrently, so this does not add up.';
 COMMENT ON COLUMN span_totals.descendants IS 'Number of nested spans, at any depth.';
 COMMENT ON COLUMN span_totals.total_tasks IS 'tasks, with nested spans.';
+COMMENT ON COLUMN span_totals.total_other_span_tasks IS 'other_span_tasks, with nested spans.';
 COMMENT ON COLUMN span_totals.total_task_runs IS 'task_runs, with nested spans.';
 COMMENT ON COLUMN span_totals.total_failed_attempts IS 'failed_attempts, with nested spans.';
 COMMENT ON COLUMN span_totals.total_compute_seconds IS 'compute_seconds, with nested spans.';

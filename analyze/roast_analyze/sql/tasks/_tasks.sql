@@ -5,6 +5,7 @@ CREATE VIEW _tasks AS
 SELECT
     task.rowid AS seq,
     task.*,
+    task.value -> '$.submitted_span' AS submitted_span,
     keys.submissions
 FROM raw.task AS task
 INNER JOIN _key_summaries AS keys ON task.rowid = keys.submission;

@@ -5,6 +5,9 @@ SELECT
     prefix,
     "group" AS task_group,
     span_id,
+    submitted_span IS NOT NULL AS is_other_span,
+    json_transform(submitted_span -> '$.name', '["VARCHAR"]') AS submitted_span_path,
+    submitted_span ->> '$.ids[#-1]' AS submitted_span_id,
     dependencies,
     len(dependencies) AS n_dependencies,
     priority,
@@ -22,7 +25,10 @@ COMMENT ON VIEW tasks IS 'Tasks of all submitted graphs. One row per key, as fir
 COMMENT ON COLUMN tasks.key IS 'Task key.';
 COMMENT ON COLUMN tasks.prefix IS 'Key prefix.';
 COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one graph layer.';
-COMMENT ON COLUMN tasks.span_id IS 'Span of the task.';
+COMMENT ON COLUMN tasks.span_id IS 'Span of the task: that of its group, which Dask files under the span of its first task.';
+COMMENT ON COLUMN tasks.is_other_span IS 'Whether the task was submitted in another span, as an earlier task of its group was submitted in span_id. Known for tasks that were submitted during the recording, from trace format 2.3 on.';
+COMMENT ON COLUMN tasks.submitted_span_path IS 'Names of the span in which it was submitted, from the outermost one; default outside of spans. Null unless is_other_span.';
+COMMENT ON COLUMN tasks.submitted_span_id IS 'Identity of that span. Null outside of spans and unless is_other_span.';
 COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it needs.';
 COMMENT ON COLUMN tasks.n_dependencies IS 'Number of dependencies.';
 COMMENT ON COLUMN tasks.priority IS 'Dask priority. Lower values run first.';

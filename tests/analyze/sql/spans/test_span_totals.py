@@ -28,7 +28,7 @@ def nested(ask, task, run):
         task("a", span_id="outer"),
         task("b", span_id="inner"),
         task("c", span_id="leaf"),
-        task("d", span_id="leaf"),
+        task("d", span_id="leaf", value={"submitted_span": {"name": ["default"]}}),
         *run("a", 1.0, 2.0),
         *run("b", 2.0, 4.0),
         *run("c", 3.0, 7.0),
@@ -42,28 +42,31 @@ def nested(ask, task, run):
 
 def test_columns_of_a_span_alone_and_with_nested_spans(nested):
     assert nested(
-        "SELECT span_id, path, parent_id, tasks, task_runs, failed_attempts, compute_seconds, "
-        "output_bytes, metric_seconds, cpu_seconds, noncpu_seconds, first_t, last_t, "
-        "wall_seconds FROM span_totals"
+        "SELECT span_id, path, parent_id, tasks, other_span_tasks, task_runs, "
+        "failed_attempts, compute_seconds, output_bytes, metric_seconds, cpu_seconds, "
+        "noncpu_seconds, first_t, last_t, wall_seconds FROM span_totals"
     ) == [
-        ("outer", ["outer"], None, 1, 1, 0, 1.0, 8, 0.5, 0.5, None, 1.0, 2.0, 1.0),
-        ("inner", ["outer", "inner"], "outer", 1, 1, 0, 2.0, 8, 1.0, None, 1.0, 2.0, 4.0, 2.0),
+        ("outer", ["outer"], None, 1, 0, 1, 0, 1.0, 8, 0.5, 0.5, None, 1.0, 2.0, 1.0),
+        (
+            "inner", ["outer", "inner"], "outer",
+            1, 0, 1, 0, 2.0, 8, 1.0, None, 1.0, 2.0, 4.0, 2.0,
+        ),
         (
             "leaf", ["outer", "inner", "leaf"], "inner",
-            2, 2, 1, 4.0, 8, 6.0, 2.0, None, 3.0, 9.0, 6.0,
+            2, 1, 2, 1, 4.0, 8, 6.0, 2.0, None, 3.0, 9.0, 6.0,
         ),
-        ("other", ["outer", "other"], "outer", 0, 0, 0, *[None] * 8),
+        ("other", ["outer", "other"], "outer", 0, 0, 0, 0, *[None] * 8),
     ]  # fmt: skip
     assert nested(
-        "SELECT span_id, descendants, total_tasks, total_task_runs, total_failed_attempts, "
-        "total_compute_seconds, total_output_bytes, total_metric_seconds, total_cpu_seconds, "
-        "total_noncpu_seconds, total_first_t, total_last_t, total_wall_seconds "
-        "FROM span_totals"
+        "SELECT span_id, descendants, total_tasks, total_other_span_tasks, "
+        "total_task_runs, total_failed_attempts, total_compute_seconds, total_output_bytes, "
+        "total_metric_seconds, total_cpu_seconds, total_noncpu_seconds, total_first_t, "
+        "total_last_t, total_wall_seconds FROM span_totals"
     ) == [
-        ("outer", 3, 4, 4, 1, 7.0, 24, 7.5, 2.5, 1.0, 1.0, 9.0, 8.0),
-        ("inner", 1, 3, 3, 1, 6.0, 16, 7.0, 2.0, 1.0, 2.0, 9.0, 7.0),
-        ("leaf", 0, 2, 2, 1, 4.0, 8, 6.0, 2.0, None, 3.0, 9.0, 6.0),
-        ("other", 0, 0, 0, 0, *[None] * 8),
+        ("outer", 3, 4, 1, 4, 1, 7.0, 24, 7.5, 2.5, 1.0, 1.0, 9.0, 8.0),
+        ("inner", 1, 3, 1, 3, 1, 6.0, 16, 7.0, 2.0, 1.0, 2.0, 9.0, 7.0),
+        ("leaf", 0, 2, 1, 2, 1, 4.0, 8, 6.0, 2.0, None, 3.0, 9.0, 6.0),
+        ("other", 0, 0, 0, 0, 0, *[None] * 8),
     ]
 
 

@@ -93,6 +93,31 @@ def test_a_heading_sorts_by_number_and_by_name(page):
     assert page.locator("#status").inner_text() == "Sorted by prefix, ascending"
 
 
+def test_more_columns_are_shown_on_demand_and_always_downloaded(page):
+    def headings() -> list[str]:
+        return page.locator("#table-files th:visible").evaluate_all(
+            "all => all.filter(th => th.offsetWidth > 30).map(th => th.dataset.column)"
+        )
+
+    button = page.locator("#table-files .columns")
+    most = headings()
+    assert button.inner_text() == "13 more columns"
+    assert "reading" in button.get_attribute("title").split(", ")
+    every = list(downloaded(page, "#table-files")[0])
+    assert (len(most), len(every)) == (9, 22)
+
+    # Sorting keeps the widths of the columns; others have none before they are shown.
+    page.locator("#table-files th[data-column=events] button").click()
+    button.press("Enter")
+    assert (headings(), button.get_attribute("aria-pressed")) == (every, "true")
+    page.locator("#table-files th[data-column=read_seconds] button").click()
+    numbers = [float(number) for number in cells(page, "files", "read_seconds")]
+    assert numbers == sorted(numbers, reverse=True)
+
+    button.press("Space")
+    assert (headings(), button.get_attribute("aria-pressed")) == (most, "false")
+
+
 def test_the_filter_keeps_the_rows_that_contain_the_text(page):
     field, counter = page.locator("#table-files input"), page.locator("#table-files .rows")
     field.fill("QCD_1")

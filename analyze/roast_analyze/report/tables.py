@@ -39,6 +39,8 @@ Kind = Literal[
 
 #: Most characters of a cell.
 CELL_LIMIT: Final = 240
+#: Most columns that a table shows with its details.
+COLUMN_LIMIT: Final = 8
 #: Outcomes that are not shown as failures.
 _GOOD: Final = frozenset({"memory", "complete"})
 
@@ -52,6 +54,8 @@ class Field:
     kind: Kind = "text"
     #: Whether to omit the column when every value is zero or missing.
     optional: bool = False
+    #: Whether a table of many columns shows the column only on demand.
+    detail: bool = False
     #: Description, if the view has none.
     help: str = ""
     #: Columns of one group share a unit.
@@ -71,6 +75,8 @@ class Column:
     help: str
     #: Whether the cells contain numbers.
     numeric: bool
+    #: Whether the column is shown only on demand.
+    detail: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,7 +168,8 @@ def build(
         unit, write = _format(_largest(rows, field, kept), field.kind, start_t)
         numeric = field.kind not in ("text", "outcome")
         help_text = field.help or comments.get(field.name, "")
-        columns.append(Column(field.name, field.title, unit, help_text, numeric))
+        detail = field.detail and len(kept) > COLUMN_LIMIT
+        columns.append(Column(field.name, field.title, unit, help_text, numeric, detail))
         cells[field.name] = [write(value) for value in rows[field.name].to_list()]
         if field.times:
             cells[field.name] = [

@@ -70,6 +70,17 @@ def test_failures_are_marked():
     ]  # fmt: skip
 
 
+def test_details_of_wide_tables_are_shown_on_demand():
+    fields = [Field(name, name, detail=name in "bi") for name in "abcdefghi"]
+
+    def details(*fields):
+        built = table(*fields, **{field.name: ["x"] for field in fields})
+        return [column.name for column in built.columns if column.detail]
+
+    assert details(*fields) == ["b", "i"]
+    assert details(*fields[:8]) == []  # as many as a table can show
+
+
 def test_empty_columns_are_omitted():
     fields = [Field(name, name, "count", optional=name in "de") for name in "abcde"]
     none = [None, None]

@@ -32,12 +32,12 @@ _FAILURE_COLUMNS: Final = (
     Field("t", "time", "since"),
     Field("what", "failure", "outcome"),
     Field("cause", "exception"),
-    Field("exception", "raised as"),
+    Field("exception", "raised as", detail=True),
     Field("detail", "detail"),
     Field("worker", "worker"),
     Field("prefix", "prefix"),
     Field("attempt", "attempt", "count"),
-    Field("key", "key"),
+    Field("key", "key", detail=True),
 )
 _TOPIC_COLUMNS: Final = (
     Field("topic", "topic"),

@@ -48,6 +48,14 @@ function freezeWidths(table) {
   table.style.tableLayout = "fixed";
 }
 
+/** Show all columns of a table, or only those that matter most. */
+function toggleColumns(button) {
+  const block = button.closest(".table");
+  button.setAttribute("aria-pressed", block.classList.toggle("all-columns"));
+  // Frozen widths are those of the columns that were visible.
+  for (const frozen of all("table, th", block)) frozen.removeAttribute("style");
+}
+
 /** Sort by a column; a second time, in the opposite order. Empty cells come last. */
 function sortBy(heading) {
   const table = heading.closest("table");
@@ -114,6 +122,8 @@ export function startTables() {
   document.addEventListener("click", ({ target }) => {
     const heading = target.closest("th");
     if (heading) sortBy(heading);
+    const button = target.closest("button.columns");
+    if (button) toggleColumns(button);
   });
   document.addEventListener("input", ({ target }) => {
     const block = target.closest(".table");

@@ -106,10 +106,10 @@ _SECTIONS: Final = (
     Field("compute_share", "share of compute", "share"),
     Field("mean_seconds", "mean", "seconds"),
     Field("max_seconds", "longest", "seconds"),
-    Field("cpu_seconds", "CPU", "seconds"),
+    Field("cpu_seconds", "CPU", "seconds", detail=True),
     Field("bytes_read", "bytes read", "bytes"),
-    Field("mean_memory_delta_bytes", "mean memory change", "bytes"),
-    Field("max_memory_delta_bytes", "largest memory change", "bytes"),
+    Field("mean_memory_delta_bytes", "mean memory change", "bytes", detail=True),
+    Field("max_memory_delta_bytes", "largest memory change", "bytes", detail=True),
 )
 _FUNCTIONS: Final = (
     Field("function", "function"),

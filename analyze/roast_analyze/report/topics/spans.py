@@ -197,17 +197,17 @@ _THREADS: Final = "Thread time that the cluster offered during the span."
 _IDLE: Final = "Share of the thread time that was idle or spent on other spans."
 _FIELDS: Final = (
     Field("path", "span", help="Names from the outermost span to this one."),
-    Field("start_t", "start", "since", help="First submission of a task."),
+    Field("start_t", "start", "since", help="First submission of a task.", detail=True),
     Field("wall_seconds", "wall time", "seconds", help=_WALL),
     Field("total_compute_seconds", "compute time", "seconds"),
     Field("thread_seconds", "thread time", "seconds", help=_THREADS),
     Field("compute_share", "computing", "share", help="compute time / thread time."),
     Field("idle_share", "idle or other spans", "share", help=_IDLE),
     Field("total_tasks", "tasks", "count"),
-    Field("total_task_runs", "attempts", "count"),
+    Field("total_task_runs", "attempts", "count", detail=True),
     Field("total_failed_attempts", "failed attempts", "trouble"),
-    Field("total_cpu_seconds", "CPU", "seconds"),
-    Field("total_noncpu_seconds", "non-CPU", "seconds"),
-    Field("total_transfer_seconds", "transfer", "seconds"),
-    Field("total_output_bytes", "results", "bytes"),
+    Field("total_cpu_seconds", "CPU", "seconds", detail=True),
+    Field("total_noncpu_seconds", "non-CPU", "seconds", detail=True),
+    Field("total_transfer_seconds", "transfer", "seconds", detail=True),
+    Field("total_output_bytes", "results", "bytes", detail=True),
 )

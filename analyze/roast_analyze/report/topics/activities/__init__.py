@@ -240,15 +240,15 @@ _SUM_FIELDS: Final = (
     Field("noncpu_seconds", "non-CPU", "seconds"),
     Field("serialize_seconds", "serialization", "seconds"),
     Field("deserialize_seconds", "deserialization", "seconds"),
-    Field("compress_seconds", "compression", "seconds"),
-    Field("decompress_seconds", "decompression", "seconds"),
+    Field("compress_seconds", "compression", "seconds", detail=True),
+    Field("decompress_seconds", "decompression", "seconds", detail=True),
     Field("disk_seconds", "disk", "seconds"),
     Field("network_seconds", "network", "seconds"),
     Field("failed_seconds", "failed", "seconds"),
-    Field("other_seconds", "other", "seconds"),
-    Field("memory_read_bytes", "read from memory", "bytes"),
-    Field("disk_read_bytes", "read from disk", "bytes"),
-    Field("disk_write_bytes", "written to disk", "bytes"),
+    Field("other_seconds", "other", "seconds", detail=True),
+    Field("memory_read_bytes", "read from memory", "bytes", detail=True),
+    Field("disk_read_bytes", "read from disk", "bytes", detail=True),
+    Field("disk_write_bytes", "written to disk", "bytes", detail=True),
 )
 _PREFIX_FIELDS: Final = (Field("prefix", "prefix"), *_SUM_FIELDS)
 _WORKER_FIELDS: Final = (Field("worker", "worker"), *_SUM_FIELDS)

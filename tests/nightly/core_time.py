@@ -198,7 +198,7 @@ def _changes(recording: Recording) -> Iterator[tuple]:
     for number, start, stop, *described in _parts(recording):
         begin, end = clipped(number, start, stop)
         if begin < end:
-            part = Part(*described[:2], end - start_t, described[2])
+            part = Part(*described[:2], stop - start_t, described[2])
             yield begin, "begin", number, part
             yield end, "end", number, part
     for number, condition, start, stop in _conditions(recording):

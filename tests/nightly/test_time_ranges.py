@@ -1,5 +1,6 @@
 """Views of a time range of the samples equal those computed in plain Python."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -109,6 +110,7 @@ def test_totals_are_consistent(opened_range):
         assert sum_of(view, "compute_seconds") == pytest.approx(run["compute_seconds"]), view
     for view in ("concurrency", "utilisation"):
         assert sum_of(view, "thread_seconds") == pytest.approx(run["core_seconds"]), view
+    assert sum_of("core_time", "seconds") == pytest.approx(run["core_seconds"])
     computed = "SELECT coalesce(sum(seconds), 0) FROM task_phases WHERE action = 'compute'"
     assert opened.sql(computed).fetchall()[0][0] == pytest.approx(run["compute_seconds"])
     assert sum_of("task_roles", "compute_share") == pytest.approx(1)
@@ -122,6 +124,22 @@ def test_adjacent_ranges_add_up(whole, tiles):
         assert sum(opened_range[name] or 0 for opened_range in runs) == pytest.approx(
             run[name] or 0
         ), name
+
+
+def test_core_time_of_adjacent_ranges_adds_up(whole, tiles):
+    """Outcomes and the work that is left depend on what follows a range."""
+    query = """
+        SELECT
+            if(category = 'busy' OR use IN ('tail', 'dependencies'), category, use) AS part,
+            sum(seconds)
+        FROM core_time_by('infinity')
+        GROUP BY part
+    """
+    added = Counter()
+    for tile in tiles:
+        added.update(dict(tile.sql(query).fetchall()))
+
+    assert added == pytest.approx(dict(whole.sql(query).fetchall()))
 
 
 @pytest.mark.parametrize("view", VIEWS_OF_INSTANTS)

@@ -39,6 +39,7 @@ intervals AS MATERIALIZED (
         part.prefix,
         part.dataset,
         part.span_id,
+        part.stop_t - timeline.start_t AS stop_at,
         greatest(part.start_t - timeline.start_t, joined_at) AS begin_at,
         least(part.stop_t - timeline.start_t, left_at) AS end_at
     FROM _attempt_intervals AS part
@@ -262,19 +263,18 @@ assigned AS (
 states AS MATERIALIZED (
     SELECT
         trace,
-        greatest(states.from_t - timeline.start_t, 0) AS begin_at,
-        least(coalesce(states.until_t - timeline.start_t, extent), extent) AS end_at,
+        states.from_t - timeline.start_t AS from_at,
+        coalesce(states.until_t - timeline.start_t, extent) AS until_at,
         (states.state IN ('queued', 'no-worker'))::DOUBLE AS ready,
         (states.state = 'waiting')::DOUBLE AS waiting,
         CASE WHEN states.state = 'waiting' THEN durations.seconds END AS waiting_seconds
     FROM _task_states AS states
     INNER JOIN timeline USING (trace_id)
     LEFT JOIN (
-        SELECT trace_id, key, max(compute_seconds) AS seconds
+        SELECT trace_id, key, max(whole_seconds) AS seconds
         FROM _task_runs
         GROUP BY trace_id, key
     ) AS durations USING (trace_id, key)
-    WHERE begin_at < end_at
 ),
 -- The cluster: threads without tasks, and what there was to do.
 cluster_changes AS (
@@ -300,18 +300,20 @@ cluster_changes AS (
         UNION ALL BY NAME
         SELECT
             trace,
-            unnest([begin_at, end_at]) AS instant,
+            unnest([greatest(from_at, 0), least(until_at, extent)]) AS instant,
             unnest([ready, -ready]) AS ready,
             unnest([1, -1]::DOUBLE[]) AS unfinished,
             unnest([waiting, -waiting]) AS waiting,
             unnest([waiting_seconds, -waiting_seconds]) AS waiting_seconds
         FROM states
+        INNER JOIN timeline USING (trace)
+        WHERE greatest(from_at, 0) < least(until_at, extent)
         UNION ALL BY NAME
         SELECT
             trace,
             unnest([begin_at, end_at]) AS instant,
             unnest([1, -1]::DOUBLE[]) AS begun,
-            unnest([end_at, -end_at]) AS running_until
+            unnest([stop_at, -stop_at]) AS running_until
         FROM intervals
         WHERE kind = 'busy'
     )
@@ -343,8 +345,8 @@ cluster_levels AS (
 active AS (
     SELECT
         trace,
-        min(begin_at) AS first_at,
-        max(end_at) AS last_at
+        min(from_at) AS first_at,
+        max(until_at) AS last_at
     FROM states
     GROUP BY trace
 ),

@@ -347,12 +347,30 @@ class Cluster:
 
     def _start(self, task: Task, worker: Worker, thread: int) -> None:
         """Start an attempt on a thread of a worker, and schedule its end."""
-        rng, shape = self._rng, task.model.kind.shape
+        rng, kind, held = self._rng, task.model.kind, task.dependencies()
         delay = rng.expovariate(1 / HANDOVER_SECONDS)
         begin = max(worker.free_at[thread], task.sent_t) + delay
-        parts = self._preparations(task, worker, begin)
-        start = max([begin, *(stop for _, _, stop, _ in parts)]) + 5e-5
-        seconds = _drawn(rng, shape.seconds) * worker.relative_duration
+        sources = {
+            result.worker.address: None
+            for result in held
+            if result.worker is not None and result.worker is not worker
+        }
+        parts: list[tuple[str, float, float, str | None]] = [
+            ("transfer", begin, begin + _drawn(rng, kind.run.transfer_seconds), source)
+            for source in sources
+        ]
+        latest = max((stop for _, _, stop, _ in parts), default=begin)
+        if kind not in worker.loaded:
+            worker.loaded.add(kind)
+            stop = latest + _drawn(rng, kind.run.deserialize_seconds)
+            parts.append(("deserialize", latest, stop, None))
+            latest = stop
+        if held and rng.random() < kind.run.disk_share:
+            stop = latest + _drawn(rng, kind.run.disk_seconds)
+            parts.append(("disk-read", latest, stop, None))
+            latest = stop
+        start = latest + 5e-5
+        seconds = _drawn(rng, kind.shape.seconds) * worker.relative_duration
         if rng.random() < STRAGGLER_SHARE:
             seconds *= min(rng.paretovariate(STRAGGLER_SHAPE) + 2, STRAGGLER_LIMIT)
         stop = start + seconds
@@ -360,32 +378,6 @@ class Cluster:
         worker.free_at[thread] = stop
         attempt = Attempt(task, task.run_id, worker, thread, parts, start, stop)
         self._at(stop + rng.expovariate(1 / REPORT_SECONDS), self._end, attempt)
-
-    def _preparations(
-        self, task: Task, worker: Worker, begin: float
-    ) -> list[tuple[str, float, float, str | None]]:
-        """Return the phases of an attempt before compute."""
-        rng, run = self._rng, task.model.kind.run
-        held = task.dependencies()
-        sources = {
-            result.worker.address: None
-            for result in held
-            if result.worker is not None and result.worker is not worker
-        }
-        parts: list[tuple[str, float, float, str | None]] = [
-            ("transfer", begin, begin + _drawn(rng, run.transfer_seconds), source)
-            for source in sources
-        ]
-        latest = max((stop for _, _, stop, _ in parts), default=begin)
-        if task.model.kind not in worker.loaded:
-            worker.loaded.add(task.model.kind)
-            stop = latest + _drawn(rng, run.deserialize_seconds)
-            parts.append(("deserialize", latest, stop, None))
-            latest = stop
-        if held and rng.random() < run.disk_share:
-            stop = latest + _drawn(rng, run.disk_seconds)
-            parts.append(("disk-read", latest, stop, None))
-        return parts
 
     # How attempts end
 

@@ -80,7 +80,22 @@ def run(options: argparse.Namespace) -> None:
             "or as - for stdin"
         )
     complete_options(options, traces)
-    parameters = _parse_parameters(options.parameters)
+    parameters: dict[str, object] = {}
+    for word in options.parameters:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise QueryError(
+                f"invalid parameter {word!r}: use NAME=VALUE, such as -p worker=w1"
+            )
+        name = name.removeprefix("$")
+        if name in parameters:
+            raise QueryError(f"${name} has two values: pass one")
+        try:
+            # NaN and Infinity, which are not JSON, stay text.
+            parsed = json.loads(value, parse_constant=str)
+        except (ValueError, RecursionError):
+            parsed = value
+        parameters[name] = value if isinstance(parsed, dict) else parsed
     query = _read_query(options, traces)
     with open_trace(traces, options, views=options.views, unsafe=options.unsafe) as trace:
         write_result(trace, trace.sql(query, parameters), options, query)
@@ -103,23 +118,3 @@ def _read_query(options: argparse.Namespace, traces: list[Path]) -> str:
         return text.decode("utf-8-sig")  # editors of Windows begin a file with a mark
     except UnicodeDecodeError:
         raise QueryError(f"the query in {source} is not UTF-8: save it as UTF-8") from None
-
-
-def _parse_parameters(words: list[str]) -> dict[str, object]:
-    parameters: dict[str, object] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise QueryError(
-                f"invalid parameter {word!r}: use NAME=VALUE, such as -p worker=w1"
-            )
-        name = name.removeprefix("$")
-        if name in parameters:
-            raise QueryError(f"${name} has two values: pass one")
-        try:
-            # NaN and Infinity, which are not JSON, stay text.
-            parsed = json.loads(value, parse_constant=str)
-        except (ValueError, RecursionError):
-            parsed = value
-        parameters[name] = value if isinstance(parsed, dict) else parsed
-    return parameters

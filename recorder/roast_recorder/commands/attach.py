@@ -102,7 +102,16 @@ def _connect(options: argparse.Namespace) -> Client:
     # The recorder reports in one line that the scheduler has gone.
     for name in ("distributed", "distributed.client", "distributed.core"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    address = _address(options.address)
+    address: str = options.address
+    if address.endswith(".json"):  # a scheduler file
+        try:
+            address = str(json.loads(Path(address).read_bytes())["address"])
+        except OSError as error:
+            reason = f"cannot read scheduler file {address!r}: {error.strerror}"
+            raise CallError(reason) from None
+        except (ValueError, KeyError, TypeError):
+            reason = f"invalid scheduler file {address!r}: it has no address"
+            raise CallError(reason) from None
     files = {name: getattr(options, name) for _, name, _ in TLS_FILES}
     given = {name: file for name, file in files.items() if file is not None}
     security = Security(**given, require_encryption=True) if given else Security()
@@ -125,18 +134,6 @@ def _connect(options: argparse.Namespace) -> Client:
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         text = str(error).partition("\n")[0]
         raise CallError(f"no scheduler answers at {options.address!r}: {text}") from None
-
-
-def _address(argument: str) -> str:
-    """Return the address of the scheduler, from a scheduler file if it is one."""
-    if not argument.endswith(".json"):
-        return argument
-    try:
-        return str(json.loads(Path(argument).read_bytes())["address"])
-    except OSError as error:
-        raise CallError(f"cannot read scheduler file {argument!r}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise CallError(f"invalid scheduler file {argument!r}: it has no address") from None
 
 
 def _progress(recording: Recording) -> str:

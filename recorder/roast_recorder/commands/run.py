@@ -61,7 +61,17 @@ def _run(options: argparse.Namespace) -> int:
     darshan = _darshan_variables(options.darshan, target) if options.darshan else {}
     with TemporaryDirectory(prefix="roast-run-") as claims:
         plan = Plan(target, claims, settings)
-        code = _run_program(options.command, {**darshan, **plan.as_variable()})
+        paths = filter(None, [str(SHIM), os.environ.get("PYTHONPATH", "")])
+        added = {**_dask_variables(), **darshan, **plan.as_variable()}
+        added["PYTHONPATH"] = os.pathsep.join(paths)
+        try:
+            program = subprocess.Popen(options.command, env={**os.environ, **added})  # noqa: S603 - the user's own
+        except OSError as error:
+            raise CallError(f"cannot run {options.command[0]!r}: {error.strerror}") from None
+        # The terminal sends Ctrl-C to the program as well, which decides how to end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda number, _: program.send_signal(number))
+        code = program.wait()
         traces = [trace for trace in plan.traces() if Path(trace).exists()]
     for trace in traces:
         print(f"roast-record: {trace}", file=sys.stderr)
@@ -72,20 +82,7 @@ def _run(options: argparse.Namespace) -> int:
             "roast-record: nothing was recorded: the program created no Dask client",
             file=sys.stderr,
         )
-    return code
-
-
-def _run_program(command: list[str], variables: dict[str, str]) -> int:
-    paths = filter(None, [str(SHIM), os.environ.get("PYTHONPATH", "")])
-    added = {**_dask_variables(), **variables, "PYTHONPATH": os.pathsep.join(paths)}
-    try:
-        program = subprocess.Popen(command, env={**os.environ, **added})  # noqa: S603 - the user's own
-    except OSError as error:
-        raise CallError(f"cannot run {command[0]!r}: {error.strerror}") from None
-    # The terminal sends Ctrl-C to the program as well, which decides how to end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, _: program.send_signal(number))
-    code = program.wait()
+    # As a shell does for a program that a signal has ended.
     return code if code >= 0 else 128 - code
 
 

@@ -31,6 +31,7 @@ READERS = Path(__file__).with_name("analyze_readers.py")
 
 #: Growth is computed from this number of tasks on; below, the start of Python dominates.
 GROWTH_FROM_TASKS = 100_000
+#: Larger traces are measured once, because a repetition takes minutes.
 REPEATED_UP_TO_TASKS = 100_000
 REPETITIONS = 3
 

@@ -62,8 +62,10 @@ TRACES = ("trace.jsonl", "trace.jsonl.zst", "trace/")
 #: Killed clients per cluster.
 CLIENTS_PER_CLUSTER = 10
 
+#: So small that the disk is full within a run.
 DISK_BYTES = 2**20
 SLOW_BYTES_PER_SECOND = 10**6
+#: Largest median slowdown of a run whose recording has a faulty target.
 MOST_SLOWDOWN = 0.05
 
 #: Stopping a recording gives up after 30 s.

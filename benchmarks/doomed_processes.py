@@ -23,6 +23,7 @@ import transition_log
 
 BESIDE = Path(__file__).parent
 START_TIMEOUT_SECONDS = 90.0
+#: A scheduler whose log does not grow for so long is idle.
 QUIET_SECONDS = 0.4
 
 #: Output of the processes, to find out why one of them ended.

@@ -21,6 +21,7 @@ from roast_recorder.scheduler.recording import SchedulerRecording
 from roast_recorder.settings import Settings
 from simulated import CLIENT, fresh_keys, simulated_scheduler
 
+#: Transitions of a task with Dask's default, the queuing of root tasks.
 LIFE = [
     ("released", "waiting"),
     ("waiting", "queued"),
@@ -60,6 +61,7 @@ async def work(
     """Call the hook with transitions; return the resident memory over time, in bytes."""
     process, seen = psutil.Process(), []
     plugin, buffer = recorder._plugin, recorder._plugin._buffer
+    # One state for all keys: the memory of Dask's own states is not measured.
     task = scheduler.new_task("work-0", None, "released")
     worker = next(iter(scheduler.workers.values()))
     done = 0

@@ -38,10 +38,11 @@ from page_latency import Latency, Opening, interactions, opening
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from chromium import launched
 
-# What a report shall keep
+# Bounds of a report.
 PAGE_BYTES = 4_000_000
 MADE_SCANS, MADE_SCANS_AIM = 8.0, 5.0
 OPENING_RATIO = 1.3
+#: Up to here, Web Vitals rates an Interaction to Next Paint as good.
 INTERACTION_MS = 200.0
 
 OPENINGS = 5

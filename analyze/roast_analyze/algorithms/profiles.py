@@ -180,13 +180,21 @@ def counted(stacks: pl.DataFrame) -> pl.DataFrame:
     polars.DataFrame
         stack (list), depth, samples, seconds, share; the most samples first.
     """
-    lines = _first_lines(stacks)
+    # Number and first seen line of each node, by parent and label.
+    nodes: dict[tuple[int, str], tuple[int, int]] = {}
+    ordered = stacks.sort("start_t", maintain_order=True) if "start_t" in stacks else stacks
+    for row in ordered.iter_rows(named=True):
+        path = 0
+        seen = row["lines"] or [None] * len(row["stack"])
+        for label, frame, line in zip(row["stack"], row["frames"], seen, strict=True):
+            first = (len(nodes) + 1, line or frame["line_number"] or 0)
+            path, _ = nodes.setdefault((path, label), first)
     samples: dict[tuple[str, ...], int] = defaultdict(int)
     seconds: dict[tuple[str, ...], float] = defaultdict(float)
     for row in stacks.filter(pl.col("counted_samples") > 0).iter_rows(named=True):
         labels, path = [_ROOT_LABEL], 0
         for label, frame in zip(row["stack"], row["frames"], strict=True):
-            path, line = lines[path, label]
+            path, line = nodes[path, label]
             name, file = (frame[part] or "" for part in ("name", "filename"))
             labels.append(f"{name.strip()}@{file.strip()}:{line}")
         samples[tuple(labels)] += row["counted_samples"]
@@ -233,17 +241,3 @@ def _function_shares(stacks: pl.DataFrame) -> pl.DataFrame:
         )
         .with_columns(key="function")
     )
-
-
-def _first_lines(stacks: pl.DataFrame) -> dict[tuple[int, str], tuple[int, int]]:
-    """Return the number and the first seen line of each node, by parent and label."""
-    nodes: dict[tuple[int, str], tuple[int, int]] = {}
-    ordered = stacks.sort("start_t", maintain_order=True) if "start_t" in stacks else stacks
-    for row in ordered.iter_rows(named=True):
-        path = 0
-        seen = row["lines"] or [None] * len(row["stack"])
-        for label, frame, line in zip(row["stack"], row["frames"], seen, strict=True):
-            if (path, label) not in nodes:
-                nodes[path, label] = (len(nodes) + 1, line or frame["line_number"] or 0)
-            path = nodes[path, label][0]
-    return nodes

@@ -34,11 +34,15 @@ from distributed import Client, LocalCluster, span, wait
 from scipy import ndimage
 
 from roast_recorder import record, section
+from roast_recorder.commands.run import darshan_variables
 from roast_recorder.demo import files
 from roast_recorder.demo.dijet import DijetProcessor
 from roast_recorder.demo.run import run_analysis
 
 HERE = Path(__file__).resolve().parent
+
+#: Variable with the path of libdarshan.so.
+DARSHAN_LIBRARY = "ROAST_DARSHAN_LIBRARY"
 
 DATASETS = (
     files.Dataset("DYJets", files=3, events=200_000, jets=2.0, resonance_mass=91.0),
@@ -163,7 +167,17 @@ def image_pipeline() -> None:
 
 
 def metadata_map() -> None:
-    """Run Dask's image-processing example with every record kind, and Yappi."""
+    """Run Dask's image-processing example with every record kind, Yappi and Darshan."""
+    library = os.environ.get(DARSHAN_LIBRARY)
+    if library is None:
+        print(f"metadata_map: without Darshan, since {DARSHAN_LIBRARY} is not set")
+    elif library not in os.environ.get("LD_PRELOAD", ""):
+        # Darshan must be loaded before Python starts, and writes its logs when processes end.
+        variables = darshan_variables(library, str(Path.cwd() / "run.jsonl"))
+        command = [sys.executable, __file__, "metadata_map"]
+        subprocess.run(command, env={**os.environ, **variables}, check=True)
+        import_into_map("darshan", *sorted(Path("run.darshan").glob("*.darshan")))
+        return
     Path("images").mkdir()
     for number in range(8):
         tifffile.imwrite(Path("images") / f"{number:02}.tif", generated_image(number))
@@ -188,9 +202,13 @@ def metadata_map() -> None:
         client.submit(hold, 600_000_000, workers=workers[:1]).result()
         saved = client.run(stop_yappi)
     for worker in workers:
-        options = ["--into", HERE / "metadata_map.jsonl.zst", "--worker", worker]
-        command = [sys.executable, "-m", "roast_analyze", "import", "yappi", saved[worker]]
-        subprocess.run([*command, *options], check=True)
+        import_into_map("yappi", saved[worker], "--worker", worker)
+
+
+def import_into_map(program: str, *arguments: str | Path) -> None:
+    command = [sys.executable, "-m", "roast_analyze", "import", program, *arguments]
+    command += ["--into", HERE / "metadata_map.jsonl.zst"]
+    subprocess.run(command, env={**os.environ, "LD_PRELOAD": ""}, check=True)
 
 
 def generated_image(number: int) -> np.ndarray:

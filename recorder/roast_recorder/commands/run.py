@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
         Segments(target, {}, Settings.from_keywords(settings).as_dict()).abandon()
     except (OSError, ValueError) as error:
         raise CallError(str(error)) from None
-    darshan = _darshan_variables(options.darshan, target) if options.darshan else {}
+    darshan = darshan_variables(options.darshan, target) if options.darshan else {}
     with TemporaryDirectory(prefix="roast-run-") as claims:
         plan = Plan(target, claims, settings)
         paths = filter(None, [str(SHIM), os.environ.get("PYTHONPATH", "")])
@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _darshan_variables(library: str, target: str) -> dict[str, str]:
+def darshan_variables(library: str, target: str) -> dict[str, str]:
     """Return variables that preload Darshan; write its configuration beside its logs.
 
     Limits and the folder that the user has set already are kept.

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import pickle
+from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +124,8 @@ class RecorderPlugin(SchedulerPlugin):
             self.transition = self._transition_hook()  # type: ignore[method-assign]
         self._hooks = contextlib.ExitStack()
         listen, streams = message_hooks.listen, scheduler.stream_handlers
-        self._hooks.callback(listen(streams, "task-erred", self._on_task_erred))
+        remember = partial(setattr, self, "_erred_message")
+        self._hooks.callback(listen(streams, "task-erred", remember))
         if "fine_metric" in self._kinds:
             remove = listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
             self._hooks.callback(remove)
@@ -428,9 +430,6 @@ class RecorderPlugin(SchedulerPlugin):
                 await asyncio.wait_for(self._last_pull_waits.wait(), 0.1)
 
     # -- what Dask passes to no plugin ---------------------------------------------------
-
-    def _on_task_erred(self, message: dict[str, Any] | None) -> None:
-        self._erred_message = message
 
     def _unreported_end(
         self, key: Any, run_id: int | None, stimulus_id: str

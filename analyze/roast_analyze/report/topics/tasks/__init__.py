@@ -10,8 +10,7 @@ from roast_analyze.report.listing import Listing, list_query, list_view
 from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import RECORD_HINT, Section
 from roast_analyze.report.tables import Field
-from roast_analyze.report.topics.tasks import figures
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.report.topics.tasks import figures, sentences
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -115,7 +114,8 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
     if found.roles.total:
         tables.insert(0, context.table("roles", "Roles in coffea", found.roles, _ROLES))
     # If each prefix has one group, the table of groups would repeat that of prefixes.
-    if found.task_groups.total > prefixes.total:
+    has_groups = found.task_groups.total > prefixes.total
+    if has_groups:
         tables.append(context.table("task-groups", "Task groups", found.task_groups, _GROUPS))
     if found.stragglers.total:
         stragglers = context.table(
@@ -123,79 +123,20 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
             chosen="those with the largest excess",
         )  # fmt: skip
         tables.append(stragglers)
-    sentences = (
-        _prefixes(prefixes, context.run.compute_seconds or 0.0),
-        _roles(found.roles),
-        _task_groups(found.task_groups) if found.task_groups.total > prefixes.total else "",
-        _stragglers(found.stragglers),
+    text = (
+        sentences.prefixes(prefixes, context.run.compute_seconds or 0.0),
+        sentences.roles(found.roles),
+        sentences.task_groups(found.task_groups)
+        if found.task_groups.total > prefixes.total
+        else "",
+        sentences.stragglers(found.stragglers),
     )
     return replace(
         section,
-        sentences=tuple(filter(None, sentences)),
+        sentences=tuple(filter(None, text)),
         plots=tuple(plots),
         tables=tuple(tables),
     )
-
-
-def _prefixes(prefixes: Listing, compute_seconds: float) -> str:
-    text = "The prefix of a task is the beginning of its key, usually a function name."
-    top = prefixes.rows.row(0, named=True)
-    if compute_seconds and top["compute_seconds"] is not None:
-        text += (
-            f" {_name(top['prefix'], 'Tasks without a prefix')} took "
-            f"{q.share(top['compute_seconds'] / compute_seconds)} of the compute time: "
-            f"{q.counted(top['task_runs'], 'attempt')} with a median of "
-            f"{q.seconds(top['median_compute_seconds'])}."
-        )
-    return text
-
-
-def _roles(roles: Listing) -> str:
-    """Compare the compute time of chunks, merging and other tasks; empty without coffea."""
-    shares = dict(roles.rows.select("role", "compute_share").iter_rows())
-    chunks, merging = shares.get("chunk"), shares.get("merge")
-    if chunks is None:
-        return ""
-    # Rounded shares can add up to slightly more than 1.
-    other = max(1 - chunks - (merging or 0), 0.0)
-    merged = f", merging for {q.share(merging)}" if merging else ""
-    return (
-        f"Chunks account for {q.share(chunks)} of the compute time{merged}, other tasks for "
-        f"{q.share(other)}."
-    )
-
-
-def _task_groups(groups: Listing) -> str:
-    top = groups.rows.row(0, named=True)
-    return (
-        f"The tasks form {q.count(groups.total)} groups, the layers of the graphs. The most "
-        f"expensive, {_name(top['task_group'], 'no group')}, computed for "
-        f"{q.seconds(top['compute_seconds'])} in {q.counted(top['task_runs'], 'attempt')}."
-    )
-
-
-def _stragglers(stragglers: Listing) -> str:
-    """Count the stragglers and describe the worst."""
-    if not stragglers.total:
-        return "No attempt took more than twice the usual time of its prefix."
-    worst = stragglers.rows.row(0, named=True)
-    ratio = worst["relative_duration"]
-    times = f", {q.number(ratio)} times as long" if ratio else ""
-    where, on_main = "", worst["on_main_worker"]
-    # Fewer than five on one worker can be by chance.
-    if on_main >= max(5, 0.8 * stragglers.total):
-        many = "all" if on_main == stragglers.total else q.count(on_main)
-        where = f", {many} of them on worker {_name(worst['main_worker'], '')}"
-    return (
-        f"{q.counted(stragglers.total, 'attempt')} took at least twice the usual time of the "
-        f"prefix{where}, {q.seconds(worst['all_excess_seconds'])} more in total. The worst, "
-        f"{_name(worst['key'], '')}, took {q.seconds(worst['compute_seconds'])} instead of "
-        f"{q.seconds(worst['median_seconds'])}{times}."
-    )
-
-
-def _name(name: object, nameless: str) -> str:
-    return shortened(visible(str(name)), 60) if name is not None else nameless
 
 
 _P95: Final = "95th percentile of the compute times of attempts."

@@ -7,6 +7,7 @@ what costs little: it materializes no layer.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import linecache
@@ -143,20 +144,13 @@ def _layers(graph: Any) -> Iterator[Fields]:
             if high_level is not None:
                 waiting.append(high_level)
             elif not is_container:
-                yield _step(step)
-
-
-def _step(step: Any) -> Fields:
-    """Describe a step of an expression; a fused one with the types of its parts."""
-    described: Fields = {"name": str(step._name)[:MAX_LENGTH], "type": type(step).__name__}
-    try:
-        described["tasks"] = int(step.npartitions)
-    except Exception:  # noqa: BLE001 - it has no number, or computing it fails
-        described["tasks"] = None
-    fused = step.operand("exprs") if "exprs" in step._parameters else None
-    if fused:
-        described["fused"] = [type(part).__name__ for part in fused][:MAX_LAYERS]
-    return described
+                described: Fields = {"name": str(step._name)[:MAX_LENGTH]}
+                described |= {"type": type(step).__name__, "tasks": None}
+                with contextlib.suppress(Exception):  # it has no number, or computing it fails
+                    described["tasks"] = int(step.npartitions)
+                if "exprs" in step._parameters and (fused := step.operand("exprs")):
+                    described["fused"] = [type(part).__name__ for part in fused][:MAX_LAYERS]
+                yield described
 
 
 class CodeRegistry:

@@ -6,12 +6,15 @@ the chunk is known without any change to the user's code, before the task runs a
 it never does.
 
 coffea is never imported: a work item is recognized by its attributes.
+
+Processors that are tracked by hand have no such task: their events identify the chunk.
 """
 
 from __future__ import annotations
 
 import sys
 from typing import Any
+from urllib.parse import unquote
 
 try:
     import dask._task_spec as task_spec
@@ -101,6 +104,36 @@ def reader_identity(
         # Otherwise they are the number of a step and the number of steps.
         "entry_start": int(start) if are_entries else None,
         "entry_stop": int(stop) if are_entries else None,
+    }
+
+
+def events_identity(events: Any) -> Fields | None:
+    """Return what identifies a chunk, from its events; None if they are lazy or of no file."""
+    if hasattr(events, "dask"):
+        return None
+    known: Fields = {}
+    metadata = getattr(events, "metadata", None) or {}
+    factory = getattr(events, "attrs", {}).get("@events_factory")
+    if factory is not None:
+        # The key of a NanoEventsFactory is ``uuid/tree/entries``.
+        uuid, tree, _ = map(unquote, factory._partition_key.split("/"))
+        file = getattr(factory.file_handle, "file", factory.file_handle)
+        known = {
+            "fileuuid": uuid,
+            "treename": tree.strip("/").partition(";")[0],
+            "filename": getattr(file, "file_path", None),
+        }
+        # coffea writes "None" where a Parquet file has neither.
+        known = {name: value for name, value in known.items() if value != "None"}
+    elif "filename" not in metadata:
+        return None
+    known |= metadata
+    filename = known.get("filename")
+    return {
+        "dataset": known.get("dataset"),
+        "filename": filename and str(filename),
+        "treename": known.get("treename"),
+        "file_uuid": str(known.get("fileuuid") or "").replace("-", "") or None,
     }
 
 

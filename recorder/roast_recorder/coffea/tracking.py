@@ -10,14 +10,13 @@ import copy
 import functools
 import inspect
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
 from roast_recorder.coffea.measurement import (
-    Fields,
     call_measured,
     current_measurement,
     errors_logged,
 )
+from roast_recorder.coffea.task_identity import events_identity
 
 Processor = TypeVar("Processor")
 
@@ -93,34 +92,4 @@ def _process_measured(function: Any, events: Any) -> Any:
                 measurement.open_events(factory, events, timed=False)
         return function(events)
 
-    return call_measured(lambda: _identify(events), "processed", process, (events,), {})
-
-
-def _identify(events: Any) -> Fields | None:
-    """Return the identity of the events, or None if they are lazy or not from a file."""
-    if hasattr(events, "dask"):
-        return None
-    known: Fields = {}
-    metadata = getattr(events, "metadata", None) or {}
-    factory = getattr(events, "attrs", {}).get("@events_factory")
-    if factory is not None:
-        # The key of a NanoEventsFactory is ``uuid/tree/entries``.
-        uuid, tree, _ = map(unquote, factory._partition_key.split("/"))
-        file = getattr(factory.file_handle, "file", factory.file_handle)
-        known = {
-            "fileuuid": uuid,
-            "treename": tree.strip("/").partition(";")[0],
-            "filename": getattr(file, "file_path", None),
-        }
-        # coffea writes "None" where a Parquet file has neither.
-        known = {name: value for name, value in known.items() if value != "None"}
-    elif "filename" not in metadata:
-        return None
-    known |= metadata
-    filename = known.get("filename")
-    return {
-        "dataset": known.get("dataset"),
-        "filename": filename and str(filename),
-        "treename": known.get("treename"),
-        "file_uuid": str(known.get("fileuuid") or "").replace("-", "") or None,
-    }
+    return call_measured(lambda: events_identity(events), "processed", process, (events,), {})

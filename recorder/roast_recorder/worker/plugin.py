@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections import deque
 from collections.abc import Callable, Coroutine
 from random import random
@@ -108,7 +109,8 @@ class WorkerRecorder(WorkerPlugin):
         if any(self._log_options.values()):
             self._logs = LogObserver(worker, **self._log_options)
             self._unsubscribe_heartbeats = observe_heartbeats(worker, self._send_logs)
-            self._start(_repeat(self._send_crowded_logs, SEND_INTERVAL_SECONDS))
+            send_crowded = functools.partial(self._send_logs, only_crowded=True)
+            self._start(_repeat(send_crowded, SEND_INTERVAL_SECONDS))
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - Dask's signature
         """Send what is pending, and restore everything."""
@@ -218,15 +220,14 @@ class WorkerRecorder(WorkerPlugin):
         content = worker.address, worker.id, pack(records)
         return {"rows": [("profile", len(records), content)]}
 
-    def _send_logs(self) -> None:
+    def _send_logs(self, *, only_crowded: bool = False) -> None:
+        logs = self._logs
+        if logs is None or (only_crowded and not logs.crowded):
+            return
         stream: Any = self._worker.batched_stream
         # Without a connection Dask would drop the message; the log entries stay pending.
-        if self._logs is not None and stream and stream.comm and not stream.comm.closed():
-            self._send(self._logs.take())
-
-    def _send_crowded_logs(self) -> None:
-        if self._logs is not None and self._logs.crowded:
-            self._send_logs()
+        if stream and stream.comm and not stream.comm.closed():
+            self._send(logs.take())
 
 
 async def _repeat(send: Callable[[], None], interval: float, first: float = 0.0) -> None:

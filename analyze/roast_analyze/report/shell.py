@@ -48,7 +48,8 @@ def shell(styles: tuple[str, ...], first_script: str, script: str) -> Shell:
     # Python package. `make plotly` updates it.
     plotly = files("roast_analyze.report").joinpath("assets", _PLOTLY).read_bytes()
     run = (*scripts, gzip.decompress(plotly).decode())
-    allowed = " ".join(f"'sha256-{_sha256(code)}'" for code in run)
+    hashes = (base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in run)
+    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     # All three are files of this package.
     style, first, last = map(Markup, ("\n".join(map(compacted, styles)), *scripts))
     return Shell(
@@ -82,7 +83,3 @@ def roast_version() -> str:
         return version("roast-trace")
     except PackageNotFoundError:
         return "(not installed)"
-
-
-def _sha256(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")

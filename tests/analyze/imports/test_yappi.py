@@ -67,6 +67,17 @@ def test_coroutines_are_those_with_code_flags(saved, trace, rows_of, analyze):
     ]
 
 
+def test_functions_have_the_thread_that_called_them_first(saved, trace, rows_of, analyze):
+    analyze("import", "yappi", saved[0] / "work.ystat", "--into", trace)
+
+    query = """SELECT name, thread, thread_name, tag FROM yappi_functions
+        WHERE name IN ('collect', 'first') ORDER BY 1"""
+    assert rows_of(trace, query) == [
+        ("collect", 0, "_MainThread", 0),
+        ("first", 1, "Thread", 0),
+    ]
+
+
 def test_stacks_are_built_from_direct_callers(saved, trace, analyze):
     analyze("import", "yappi", saved[0] / "work.ystat", "--into", trace)
 

@@ -13,7 +13,8 @@ from roast_analyze.open.memory_limit import limit_bytes
 def test_sizes():
     sizes = {
         "1GiB": 2**30, "1 gib": 2**30, "500MB": 500_000_000, "0.5GiB": 2**29,
-        "1073741824": 2**30, 2**30: 2**30,
+        "1073741824": 2**30, 2**30: 2**30, "1073741824 B": 2**30, "1048576KiB": 2**30,
+        "2 TiB": 2**41, "1000000kB": 10**9, "1 GB": 10**9, "1TB": 10**12,
     }  # fmt: skip
 
     assert {text: limit_bytes(text) for text in sizes} == sizes

@@ -243,22 +243,35 @@ def test_malformed_values_are_skipped(convert, rows_of):
         "last_seen": "soon", "metrics": 7, "resources": [1], "name": None,
         "memory_limit": 1e400,
     }  # fmt: skip
+    done = {"state": "memory", "who_has": ["<WorkerState 'w', name: 0>"]}
+    phases = [{"start": T, "stop": T}, {"action": "compute", "start": "x", "stop": T}, 5,
+              {"action": "compute", "start": T, "stop": T + 2}]  # fmt: skip
     state = state_of(
-        tasks={"a": 7, "b": {"key": [1, [2]], "priority": "x", "dependencies": {"y": 1}}},
+        tasks={"a": 7, "b": {"key": [1, [2]], "priority": "x", "dependencies": {"y": 1}},
+               "c": done},
         workers={"w": worker, "v": "gone"},
         clients=[1],
-        events={"t": [[T], ["x", 1], 5]},
-        transition_log=[1, [], ["a", "b"], ["a", 1, 2, 3, 4, T]],
+        events={"t": [[T], ["x", 1], 5, [T, 1]]},
+        transition_log=[
+            1, [], ["a", "b"], ["a", 1, 2, 3, 4, T],
+            ["c", "waiting", "processing", {}, "s", T],
+            ["c", "processing", "memory", {}, "task-finished-1", T + 3],
+        ],
         transition_counter="many",
         task_groups={"g": 1},
-    )
+    )  # fmt: skip
     state["workers"] = {"w": {"log": [1, [], ["k"] * 7], "logs": [1, ["ERROR"]], "config": [],
-                              "transfer_incoming_log": [{"start": 1}]}}  # fmt: skip
+                              "transfer_incoming_log": [{"start": 1}],
+                              "tasks": {"c": {"startstops": phases}}}}  # fmt: skip
 
     path = convert(state)
 
-    assert rows_of(path, "SELECT key FROM tasks ORDER BY key") == [("(1, (2,))",), ("a",)]
-    assert rows_of(path, "SELECT count(*) FROM transitions") == [(1,)]
+    assert rows_of(path, "SELECT key FROM tasks ORDER BY key") == [
+        ("(1, (2,))",), ("a",), ("c",),
+    ]  # fmt: skip
+    assert rows_of(path, "SELECT count(*) FROM transitions") == [(3,)]
+    assert rows_of(path, "SELECT compute_seconds FROM task_runs WHERE key = 'c'") == [(2.0,)]
+    assert rows_of(path, "SELECT payload FROM events WHERE topic = 't'") == [("1",)]
 
 
 def test_warnings_of_worker_logs_are_imported_without_arguments(convert, rows_of):

@@ -215,6 +215,8 @@ def test_every_line_is_valid_in_the_schema(convert):
 
     for record in records:
         assert not list(validator.iter_errors(record)), record
+    facts = [(r["section"], r["name"], r["value"]) for r in records if "section" in r]
+    assert facts == [("scheduler", "address", "tcp://s:1"), ("scheduler", "id", "S")]
     [task] = [record for record in records if record["kind"] == "task"]
     assert task["dependencies"] == ["('x', 0)", "b"]
     assert task["annotations"] == {"retries": 3}

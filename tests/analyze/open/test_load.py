@@ -173,21 +173,26 @@ def test_unknown_kinds_are_counted_by_name_up_to_a_limit(facts, lines):
     assert sum(records for _, records, _ in losses) == 28
 
 
-def test_an_error_in_a_line_is_found_by_checking_each_line(monkeypatch, inserted):
+def test_an_error_in_a_line_is_found_by_checking_each_line(monkeypatch, inserted, tmp_path):
     """DuckDB fails on some lines without naming them; then Python checks every line."""
     append = load._Lane.append
-    attempts = []
+    failed = []
 
     def fails_once(self, kind, group):
-        attempts.append(kind)
-        if len(attempts) == 1:
+        appended = append(self, kind, group)
+        if kind == "task" and not failed:
+            failed.append(kind)
             raise duckdb.InvalidInputException("unreadable")
-        return append(self, kind, group)
+        return appended
 
     monkeypatch.setattr(load._Lane, "append", fails_once)
 
     losses = [("unreadable lines", 1, "the first is line 3, not counting blank lines")]
     assert inserted(b"{broken\n") == (["a", "z"], losses)
+    failed.clear()
+    with Trace(tmp_path / "trace.jsonl") as trace:
+        # What was appended before the error is undone.
+        assert trace.sql("SELECT key FROM raw.task").fetchall() == [("a",), ("z",)]
 
 
 # -- checksums ---------------------------------------------------------------------------

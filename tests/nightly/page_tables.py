@@ -306,7 +306,9 @@ def _spans(recording: Recording) -> list[Row]:
                 "path": None if row["path"] is None else " / ".join(row["path"]),
                 "depth": None if row["path"] is None else len(row["path"]),
                 "start_t": start_t,
-                "wall_seconds": None if None in (start_t, stop_t) else stop_t - start_t,
+                "wall_seconds": None
+                if None in (start_t, stop_t) or stop_t < start_t
+                else stop_t - start_t,
                 "thread_seconds": offered,
                 "compute_share": ratio(row["total_compute_seconds"], offered),
                 "idle_share": None if known_seconds is None else share,

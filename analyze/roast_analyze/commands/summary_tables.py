@@ -99,7 +99,8 @@ _TABLES: Final = (
     _Table(
         "Spans (shares of the thread time)",
         "SELECT array_to_string(totals.path, ' / ') AS span, total_tasks AS tasks, "
-        "stop_t - start_t AS wall, total_compute_seconds AS compute, "
+        "CASE WHEN stop_t >= start_t THEN stop_t - start_t END AS wall, "
+        "total_compute_seconds AS compute, "
         "compute / nullif(thread_seconds, 0) AS computing, "
         "CASE WHEN known_seconds IS NOT NULL THEN idle_share END AS idle "
         "FROM span_totals AS totals LEFT JOIN span_idle USING (trace_id, span_id) "

@@ -33,8 +33,10 @@ _SPANS: Final = (
     "totals.parent_id, len(totals.path) AS depth, "
     # A span can begin before the time range of the report.
     "idle.start_t + greatest(recording.start_t - idle.start_t, 0) AS start_t, idle.stop_t, "
+    # A worker's clock can be before the scheduler's.
+    "CASE WHEN idle.stop_t >= idle.start_t THEN "
     "idle.stop_t - idle.start_t - greatest(recording.start_t - idle.start_t, 0) "
-    "AS wall_seconds, "
+    "END AS wall_seconds, "
     "total_tasks, total_task_runs, total_failed_attempts, total_compute_seconds, "
     "thread_seconds, "
     "total_compute_seconds / nullif(thread_seconds, 0) AS compute_share, "

@@ -105,3 +105,18 @@ def test_a_span_begins_with_the_time_range(write_trace, worker, task, run):
     assert rows.select("start_t", "stop_t", "wall_seconds", "thread_seconds").rows() == [
         (5.0, 8.0, 3.0, 3.0)
     ]
+
+
+def test_the_clock_of_a_worker_is_before_that_of_the_scheduler(section, worker, task, run):
+    built = section(
+        "spans",
+        worker("w1"),
+        span("a", "a"),
+        task("x-1", t=5.0, span_id="a"),
+        *run("x-1", 1.0, 2.0),
+    )
+
+    assert built.plots == ()
+    assert [row[0].text for row in built.tables[0].rows] == ["a"]
+    assert "wall_seconds" not in [column.name for column in built.tables[0].columns]
+    assert "took" not in built.sentences[0]

@@ -10,12 +10,14 @@ from types import SimpleNamespace
 
 import cloudpickle
 import dask
+import numpy as np
 import pytest
 from distributed import Client, LocalCluster, WorkerPlugin, wait
 
 import roast_recorder
+from roast_recorder.scheduler.wire_format import LOG_LAYOUTS
 from roast_recorder.worker import log_observer
-from roast_recorder.worker.log_observer import observe_log
+from roast_recorder.worker.log_observer import Pending, observe_log
 
 # Workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -52,6 +54,17 @@ def test_observed_logs_behave_as_before_and_are_restored():
         unsubscribe_second()
         assert type(owner.log) is deque
         assert (list(owner.log), owner.log.maxlen) == (list(expected), maxlen)
+
+
+def test_keys_that_cannot_be_encoded_are_sent_as_text():
+    pending, odd = Pending("spill"), ("x", np.int64(1))
+    names = LOG_LAYOUTS["spill"]
+    for key in ("a", odd):
+        pending.append(tuple({**dict.fromkeys(names), "key": key}.values()))
+
+    _, _, values = pending.take()
+
+    assert values[:: len(names)] == ["a", str(odd)]
 
 
 def test_a_log_that_another_library_replaced_is_left_alone():

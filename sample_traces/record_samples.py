@@ -41,8 +41,11 @@ from roast_recorder.demo.run import run_analysis
 
 HERE = Path(__file__).resolve().parent
 
-#: Variable with the path of libdarshan.so.
-DARSHAN_LIBRARY = "ROAST_DARSHAN_LIBRARY"
+#: Path of libdarshan.so, if this variable has it.
+DARSHAN_VARIABLE = "ROAST_DARSHAN_LIBRARY"
+DARSHAN_LIBRARY = os.environ.get(DARSHAN_VARIABLE) and str(
+    Path(os.environ[DARSHAN_VARIABLE]).resolve()
+)
 
 DATASETS = (
     files.Dataset("DYJets", files=3, events=200_000, jets=2.0, resonance_mass=91.0),
@@ -168,12 +171,11 @@ def image_pipeline() -> None:
 
 def metadata_map() -> None:
     """Run Dask's image-processing example with every record kind, Yappi and Darshan."""
-    library = os.environ.get(DARSHAN_LIBRARY)
-    if library is None:
-        print(f"metadata_map: without Darshan, since {DARSHAN_LIBRARY} is not set")
-    elif library not in os.environ.get("LD_PRELOAD", ""):
+    if not DARSHAN_LIBRARY:
+        print(f"metadata_map: without Darshan, since {DARSHAN_VARIABLE} is not set")
+    elif DARSHAN_LIBRARY not in os.environ.get("LD_PRELOAD", ""):
         # Darshan must be loaded before Python starts, and writes its logs when processes end.
-        variables = darshan_variables(library, str(Path.cwd() / "run.jsonl"))
+        variables = darshan_variables(DARSHAN_LIBRARY, str(Path.cwd() / "run.jsonl"))
         command = [sys.executable, __file__, "metadata_map"]
         subprocess.run(command, env={**os.environ, **variables}, check=True)
         import_into_map("darshan", *sorted(Path("run.darshan").glob("*.darshan")))

@@ -27,6 +27,7 @@ import dask_image.ndmeasure
 import dask_image.ndmorph
 import numpy as np
 import pandas as pd
+import psutil
 import tifffile
 import yappi
 from coffea.processor import DaskExecutor, Runner
@@ -198,11 +199,16 @@ def metadata_map() -> None:
             client,
         ),
     ):
+        pids = client.run(os.getpid)
         workers = list(client.run(start_yappi))
         with span("image processing"), dask.annotate(priority=1):
             count_cells("images/*.tif")
         client.submit(hold, 600_000_000, workers=workers[:1]).result()
         saved = client.run(stop_yappi)
+        # A worker that Dask kills, because its end takes seconds, leaves no log of Darshan.
+        processes = [psutil.Process(pid) for pid in pids.values()]
+        client.retire_workers(workers)
+        psutil.wait_procs(processes, timeout=60)
     for worker in workers:
         import_into_map("yappi", saved[worker], "--worker", worker)
 

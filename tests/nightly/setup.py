@@ -196,7 +196,7 @@ def machines(recording: Recording) -> list[Row]:
         lambda process: (
             process["role"],
             process.get("python"),
-            *(process["machine"].get(name) for name in MACHINE),
+            *(machine_of(process).get(name) for name in MACHINE),
         ),
     )
     rows = [
@@ -217,6 +217,28 @@ def machines(recording: Recording) -> list[Row]:
             known["cores"] = int(cores) if cores and cores.isdecimal() else None
             rows.append({**nothing, **known, "process": section.split()[0], "processes": 1})
     return rows
+
+
+def machine_of(process: dict) -> dict:
+    """Return the facts of a machine, with those that are in its files since format 2.3."""
+    files = {file["path"]: file["text"] for file in process.get("files") or ()}
+    cores, nbytes = [], []
+    for path, text in files.items():
+        if path.endswith("/cpu.max"):
+            cores.append(text.split())
+        elif path.endswith("/cpu.cfs_quota_us"):
+            cores.append([text, files[path.replace("quota", "period")]])
+        elif path.endswith(("/memory.max", "/memory.limit_in_bytes")) and text.isdecimal():
+            nbytes.append(int(text))
+    limits = {
+        "cpu_model": files.get("/proc/cpuinfo", ":").split(":", 1)[1].strip()[:200] or None,
+        "cgroup_cores": min(
+            (int(quota) / int(period) for quota, period in cores if quota.isdecimal()),
+            default=None,
+        ),
+        "cgroup_memory_bytes": min((each for each in nbytes if each < 2**60), default=None),
+    }
+    return limits | process["machine"]
 
 
 def jobs(recording: Recording) -> list[Row]:

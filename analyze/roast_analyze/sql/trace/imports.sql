@@ -3,8 +3,7 @@ CREATE VIEW imports AS
 SELECT
     name AS tool,
     filename,
-    (SELECT sum(records) FROM (SELECT unnest(map_values(records_by_kind)) AS records))::BIGINT
-        AS records,
+    coalesce(list_sum(map_values(records_by_kind)), 0)::BIGINT AS records,
     (value ->> '$.imported_t')::DOUBLE AS imported_t,
     start_t,
     stop_t,

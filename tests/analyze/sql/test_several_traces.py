@@ -72,13 +72,16 @@ def databases(request, copy, database):
     return database(*traces), [database(trace) for trace in traces]
 
 
-#: Columns that are only meaningful within a trace.
-ORDER_WITHIN = {"transitions": "row_number() OVER (PARTITION BY trace_id ORDER BY seq) AS seq"}
+#: Columns that are only meaningful within a trace, or are differences of long sums.
+COMPARED_AS = {
+    "core_time": "round(seconds, 6) AS seconds",
+    "transitions": "row_number() OVER (PARTITION BY trace_id ORDER BY seq) AS seq",
+}
 
 
 def rows_of(connection, view):
     """Return the rows of a view as text; lists and structs have no order."""
-    replaced = f"REPLACE ({ORDER_WITHIN[view]})" if view in ORDER_WITHIN else ""
+    replaced = f"REPLACE ({COMPARED_AS[view]})" if view in COMPARED_AS else ""
     rows = connection.sql(f"SELECT * {replaced} FROM {view}").fetchall()
     return [repr(shown(row)) for row in rows]
 

@@ -33,7 +33,7 @@ test-all: $(VENV)/installed-test  ## all tests: also the oldest distributed, an 
 	fi
 	$(MAKE) --no-print-directory test-newest
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
-	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 tests tests/nightly $(PYTEST_ARGS)
+	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 -o norecursedirs=.git $(PYTEST_ARGS)
 
 test-newest:  ## the recorder's tests on the newest Python there is, if it is not that of .venv
 	@if [ -z "$(NEWEST)" ]; then \

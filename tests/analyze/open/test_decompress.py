@@ -33,7 +33,7 @@ def read(tmp_path):
     ("content", "suffix", "name"),
     [
         (zstandard.compress(b"x"), ".gz", "zstd"),
-        (gzip.compress(b"x"), ".zst", "gzip"),
+        (gzip.compress(b"x", mtime=0), ".zst", "gzip"),
         (b'{"kind"', ".zst", "uncompressed"),
         (b"", ".zst", "uncompressed"),
         # A file that was cut within its first bytes.

@@ -30,7 +30,9 @@ TESTS = [
         "tests/test_worker_metrics.py", "tests/test_steal.py", "tests/test_spill.py",
         "tests/test_spans.py", "tests/test_events.py", "tests/test_nanny.py",
         "tests/test_preload.py", "tests/test_profile.py", "tests/test_failed_workers.py",
-        "shuffle/tests", "deploy/tests/test_local.py", "diagnostics/tests",
+        "shuffle/tests", "deploy/tests/test_local.py", "deploy/tests/test_adaptive.py",
+        "deploy/tests/test_cluster.py", "deploy/tests/test_spec_cluster.py",
+        "deploy/tests/test_subprocess.py", "diagnostics/tests",
     )
 ]  # fmt: skip
 

@@ -13,6 +13,7 @@ from nightly.processes import extent, presence, process_of, processes
 from nightly.recording import Recording, Row
 from nightly.tasks import attempts, task_runs
 from nightly.timeline import buckets
+from nightly.workers import statuses
 
 #: Use of the compute time of an attempt, by its outcome.
 USES = {
@@ -265,29 +266,11 @@ def _parts(recording: Recording) -> Iterator[tuple]:
 
 def _conditions(recording: Recording) -> Iterator[tuple[int, str, float, float]]:
     """Return what explains free threads of a process: paused, leaving, silent, joining."""
-    statuses = [
-        line
-        for line in recording.of("event")
-        if line["topic"] == line.get("worker")
-        and isinstance(line.get("payload"), dict)
-        and line["payload"].get("action") == "worker-status-change"
-    ]
-    for n, line in enumerate(statuses):
+    for line, stop in statuses(recording):
         condition = STATUSES.get(line["payload"].get("status"))
         number = process_of(recording, line["worker"], line["t"])
-        if condition is None or number is None:
-            continue
-        ends = [
-            *(after["t"] for after in statuses[n + 1 :] if after["worker"] == line["worker"])
-        ][:1]
-        ends += [
-            process.removed["t"]
-            for process in processes(recording)
-            if process.address == line["worker"]
-            and process.removed is not None
-            and process.removed["t"] >= line["t"]
-        ]
-        yield number, condition, line["t"], min(ends, default=math.inf)
+        if condition is not None and number is not None:
+            yield number, condition, line["t"], math.inf if stop is None else stop
     submitted = min((line["t"] for line in recording.of("task")), default=math.inf)
     for number, process in enumerate(processes(recording)):
         if not process.added:

@@ -68,7 +68,21 @@ def cluster_samples(recording: Recording) -> list[Row]:
 
 def pauses(recording: Recording) -> list[Row]:
     """Return one row per pause, until the worker reports another status or leaves."""
-    rows = []
+    return [
+        {
+            "worker": line["worker"],
+            "start_t": line["t"],
+            "stop_t": stop,
+            "seconds": None if stop is None else stop - line["t"],
+        }
+        for line, stop in statuses(recording)
+        if line["payload"].get("status") == "paused"
+    ]
+
+
+def statuses(recording: Recording) -> list[tuple[dict, float | None]]:
+    """Return the reports of statuses, and when the worker reports another one or leaves."""
+    found = []
     changes = [
         line
         for line in recording.of("event")
@@ -77,8 +91,6 @@ def pauses(recording: Recording) -> list[Row]:
         and line["payload"].get("action") == "worker-status-change"
     ]
     for n, line in enumerate(changes):
-        if line["payload"].get("status") != "paused":
-            continue
         ends = [
             *(after["t"] for after in changes[n + 1 :] if after["worker"] == line["worker"])
         ][:1]
@@ -88,15 +100,8 @@ def pauses(recording: Recording) -> list[Row]:
             if process.address == line["worker"] and process.removed is not None
         ]
         stop = least([*ends, least([t for t in gone if t >= line["t"]])])
-        rows.append(
-            {
-                "worker": line["worker"],
-                "start_t": line["t"],
-                "stop_t": stop,
-                "seconds": None if stop is None else stop - line["t"],
-            }
-        )
-    return rows
+        found.append((line, stop))
+    return found
 
 
 def workers(recording: Recording) -> list[Row]:

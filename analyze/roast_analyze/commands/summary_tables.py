@@ -68,6 +68,7 @@ class _Table:
     optional: str = ""
 
 
+#: `_cluster_size` has some columns of `run`, which takes longest of all views.
 _TABLES: Final = (
     _Table(
         "Losses",
@@ -88,7 +89,7 @@ _TABLES: Final = (
     _Table(
         "Activities",
         "SELECT activity, context, sum(delta) AS time, "
-        "time / (SELECT sum(core_seconds) FROM run WHERE context = 'execute') "
+        "time / (SELECT sum(core_seconds) FROM _cluster_size WHERE context = 'execute') "
         'AS "share of thread time" '
         "FROM _activity_deltas WHERE unit = 'seconds' GROUP BY activity, context "
         "ORDER BY time DESC, context, activity",
@@ -136,7 +137,8 @@ _TABLES: Final = (
         "compute_seconds AS compute, compute_seconds / "
         "nullif(nthreads * (coalesce(removed_t, stop_t) - coalesce(added_t, start_t)), 0) "
         'AS busy, peak_memory_bytes AS "peak mem.", removed_t - start_t AS "left after" '
-        "FROM workers, (SELECT start_t, stop_t FROM run) ORDER BY compute_seconds DESC",
+        "FROM workers, (SELECT start_t, stop_t FROM _cluster_size) "
+        "ORDER BY compute_seconds DESC",
         (cell, cell, count, count, seconds, share, byte_size, seconds),
         16,
         "the view workers",
@@ -194,7 +196,7 @@ _TABLES: Final = (
         "Failures",
         "SELECT f.t - run.start_t AS time, what, f.worker, "
         "concat_ws(': ', key, coalesce(cause, detail)) AS \"task and error\" "
-        "FROM failures AS f, (SELECT start_t FROM run) AS run ORDER BY f.t",
+        "FROM failures AS f, (SELECT start_t FROM _cluster_size) AS run ORDER BY f.t",
         (seconds, cell, cell, _long_cell),
         8,
         "the view failures",

@@ -12,10 +12,13 @@ recorders start and stop.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
-#: Called with the message before it is handled, and with None afterwards. Must not raise.
+logger = logging.getLogger("roast_recorder")
+
+#: Called with the message before it is handled, and with None afterwards.
 Listener = Callable[[dict[str, Any] | None], None]
 
 
@@ -63,6 +66,15 @@ def _listeners_of(handler: Any) -> list[Listener] | None:
     return listeners if getattr(handler, "roast_self", None) is handler else None
 
 
+def _call(listeners: list[Listener], message: dict[str, Any] | None) -> None:
+    """Call listeners; log an error, so that Dask handles its message all the same."""
+    for listener in listeners:
+        try:
+            listener(message)
+        except Exception:
+            logger.exception("roast: a message is not recorded")
+
+
 def _wrap(
     handler: Callable[..., Any], listeners: list[Listener], positional: tuple[str, ...]
 ) -> Callable[..., Any]:
@@ -70,13 +82,11 @@ def _wrap(
         named = message
         if positional and args:
             named = {**dict(zip(positional, args, strict=False)), **message}
-        for listener in listeners:
-            listener(named)
+        _call(listeners, named)
         try:
             return handler(*args, **message)
         finally:
-            for listener in listeners:
-                listener(None)
+            _call(listeners, None)
 
     wrapper.__name__ = getattr(handler, "__name__", "wrapper")
     wrapper.__dict__.update(

@@ -49,6 +49,19 @@ def test_a_listener_is_called_before_and_after_its_message_only(fails):
     assert handlers["task-erred"] is print
 
 
+def test_an_error_of_a_listener_is_logged_and_the_message_handled(caplog):
+    def fails(message):
+        raise ValueError(message)
+
+    handlers, seen = {"task-erred": lambda key: key}, []
+    listen(handlers, "task-erred", fails)
+    listen(handlers, "task-erred", seen.append)
+
+    assert handlers["task-erred"](key="x") == "x"
+    assert seen == [{"key": "x"}, None]
+    assert [str(record.exc_info[1]) for record in caplog.records] == ["{'key': 'x'}", "None"]
+
+
 @pytest.mark.parametrize("first_removed", [0, 1])
 def test_a_wrapper_of_another_library_in_between_stays(first_removed):
     """It has our attributes, which `functools.wraps` copies, but is not ours."""

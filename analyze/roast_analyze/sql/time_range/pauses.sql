@@ -3,12 +3,9 @@ CREATE VIEW pauses AS
 SELECT
     pause.* REPLACE (
         greatest(pause.start_t, from_t) AS start_t,
-        CASE WHEN pause.stop_t < until_t THEN pause.stop_t WHEN until_t < 'infinity' THEN until_t END
-            AS stop_t,
-        CASE
-            WHEN pause.stop_t < until_t THEN pause.stop_t
-            WHEN until_t < 'infinity' THEN until_t
-        END - greatest(pause.start_t, from_t) AS seconds
+        -- least() ignores null.
+        nullif(least(pause.stop_t, until_t), 'infinity') AS stop_t,
+        nullif(least(pause.stop_t, until_t), 'infinity') - greatest(pause.start_t, from_t) AS seconds
     )
 FROM trace.pauses AS pause
 INNER JOIN _time_range AS time_range USING (trace_id)

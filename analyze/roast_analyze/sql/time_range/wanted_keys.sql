@@ -3,12 +3,10 @@ CREATE VIEW wanted_keys AS
 SELECT
     wanted.* REPLACE (
         greatest(wanted.start_t, from_t) AS start_t,
-        CASE WHEN wanted.stop_t < until_t THEN wanted.stop_t WHEN until_t < 'infinity' THEN until_t END
-            AS stop_t,
-        CASE
-            WHEN wanted.stop_t < until_t THEN wanted.stop_t
-            WHEN until_t < 'infinity' THEN until_t
-        END - greatest(wanted.start_t, from_t) AS seconds
+        -- least() ignores null.
+        nullif(least(wanted.stop_t, until_t), 'infinity') AS stop_t,
+        nullif(least(wanted.stop_t, until_t), 'infinity') - greatest(wanted.start_t, from_t)
+            AS seconds
     )
 FROM trace.wanted_keys AS wanted
 INNER JOIN _time_range AS time_range USING (trace_id)

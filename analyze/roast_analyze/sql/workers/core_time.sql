@@ -51,7 +51,6 @@ intervals AS MATERIALIZED (
 -- was silent since its last one.
 conditions AS (
     SELECT
-        status.trace_id,
         process.process,
         CASE WHEN status.status = 'paused' THEN 'paused' ELSE 'leaving' END AS condition,
         status.start_t,
@@ -63,18 +62,17 @@ conditions AS (
         AND status.start_t >= process.from_t
     WHERE status.status IN ('paused', 'closing_gracefully', 'closing')
     UNION ALL
-    SELECT process.trace_id, process.process, 'silent', max(seen.last_seen), process.removed_t
+    SELECT process.process, 'silent', max(seen.last_seen), process.removed_t
     FROM _workers AS process
     INNER JOIN raw.worker_sample AS seen
         ON process.trace_id = seen.trace_id
         AND process.worker = seen.worker
         AND seen.t BETWEEN process.from_t AND process.removed_t
     WHERE starts_with(process.removal_stimulus_id, 'check-worker-ttl')
-    GROUP BY process.trace_id, process.process, process.removed_t
+    GROUP BY process.process, process.removed_t
     UNION ALL
     -- A worker that joined during the run joins until its first task is dispatched.
     SELECT
-        process.trace_id,
         process.process,
         'joining',
         process.added_t,
@@ -86,7 +84,7 @@ conditions AS (
         ON process.trace_id = run.trace_id
         AND process.worker = run.worker
         AND run.processing_t >= process.added_t
-    GROUP BY process.trace_id, process.process, process.added_t, process.removed_t
+    GROUP BY process.process, process.added_t, process.removed_t
 ),
 changes AS (
     SELECT

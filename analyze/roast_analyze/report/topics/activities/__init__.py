@@ -38,7 +38,8 @@ LEAST_NAMED_SHARE: Final = 0.01
 
 _TOTALS: Final = (
     "SELECT context, activity, sum(delta) FILTER (unit = 'seconds') AS seconds, "
-    "seconds / (SELECT sum(core_seconds) FROM run WHERE context = 'execute') AS thread_share, "
+    "seconds / (SELECT sum(core_seconds) FROM _cluster_size WHERE context = 'execute') "
+    "AS thread_share, "
     "try_cast(sum(delta) FILTER (unit = 'bytes') AS BIGINT) AS bytes, "
     "try_cast(sum(delta) FILTER (unit = 'count') AS BIGINT) AS count "
     "FROM _activity_deltas GROUP BY context, activity"

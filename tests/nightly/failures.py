@@ -24,19 +24,19 @@ def failures(recording: Recording) -> list[Row]:
         ),
         *(_worker(process) for process in processes(recording) if process.is_lost),
     ]
-    return [row | {"cause": _cause(row["exception"])} for row in rows]
+    return [row | {"cause": cause(row["exception"])} for row in rows]
 
 
-def _cause(text: str | None) -> str | None:
+def cause(text: str | None) -> str | None:
     """Return the error that coffea quotes, or else the exception."""
     if text is None or "Failed processing file: " not in text:
         return text
-    _, quoted, cause = text.partition("The error was: ")
+    _, quoted, quote = text.partition("The error was: ")
     if not quoted:
         return text
     for ending in (")", '"', "'", "."):
-        cause = cause.removesuffix(ending)
-    return cause.replace(2 * "\\", "\\")
+        quote = quote.removesuffix(ending)
+    return quote.replace(2 * "\\", "\\")
 
 
 def _run(run: Row, end: dict, recording: Recording) -> Row:

@@ -188,7 +188,11 @@ def _sections(recording: Recording) -> list[Row]:
 
 
 def _chunks(recording: Recording) -> list[Row]:
-    rows = [row | {"well": row["outcome"] == "memory"} for row in chunks.chunks(recording)]
+    rows = [
+        row
+        | {"well": row["outcome"] == "memory", "exception": failures.cause(row["exception"])}
+        for row in chunks.chunks(recording)
+    ]
     return in_order(rows, "well", "-compute_seconds", "key", "attempt", "entry_start")
 
 

@@ -181,6 +181,17 @@ def test_without_a_cluster_chunks_have_tables_and_a_timeline(build, worker, chun
     assert len(sections["failures"].tables[0].rows) == 1
 
 
+def test_the_table_of_attempts_shows_the_cause_that_coffea_quotes(build, chunks):
+    wrapped = Exception("Failed processing file: WorkItem(a='f'). The error was: OSError(2).")
+
+    built = build(*chunks(ONE, exception=repr(wrapped)))
+
+    [section] = [section for section in built.sections if section.name == "chunks"]
+    [table] = [table for table in section.tables if table.name == "chunks"]
+    place = [column.name for column in table.columns].index("exception")
+    assert [row[place].text for row in table.rows] == ["OSError(2)"]
+
+
 def attempts(*rows):
     """Chunk attempts from ``(dataset, events, seconds, outcome)``."""
     return pl.DataFrame(

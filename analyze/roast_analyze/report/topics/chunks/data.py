@@ -79,9 +79,10 @@ def query(trace: Session, context: Context) -> Chunks:
     by_time = "compute_seconds DESC NULLS LAST"
     return Chunks(
         points=trace.sql(_POINTS).pl(),
-        chunks=list_view(
+        chunks=list_query(
             trace,
             "chunks",
+            "SELECT * REPLACE (_error_cause(exception) AS exception) FROM chunks",
             f"outcome = 'memory', {by_time}, key, attempt, entry_start",
             CHUNK_ROWS,
         ),

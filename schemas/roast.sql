@@ -135,6 +135,8 @@ FROM (
         ('client_removed', 'kind, t'),
         ('wanted_keys', 'kind, t'),
         ('worker_sample', 'kind, t'),
+        ('scheduler_sample', 'kind, t'),
+        ('stall', 'kind, t'),
         ('graph', 'kind, t, key'),
         ('computation', 'kind, t, name'),
         ('span', 'kind, t'),
@@ -241,7 +243,7 @@ SET VARIABLE roast_refusal = (
         UNION ALL
         SELECT
             'schema version ' || schema_version || ' is newer than '
-            || '2.3, the version of this file: use the file of a newer roast'
+            || '2.4, the version of this file: use the file of a newer roast'
         FROM _segments
         WHERE try_cast(regexp_extract(schema_version, '^([0-9]+)\.[0-9]+$', 1) AS HUGEINT) > 2
         UNION ALL
@@ -501,7 +503,7 @@ CREATE OR REPLACE TABLE raw.worker_sample (
     "occupancy" DOUBLE,
     "nbytes" BIGINT,
     "last_seen" DOUBLE,
-    "metrics" STRUCT("cpu" DOUBLE, "memory" BIGINT, "managed_bytes" BIGINT, "spilled_memory" BIGINT, "spilled_disk" BIGINT, "ready" BIGINT, "event_loop_interval" DOUBLE, "num_fds" BIGINT, "incoming_bytes" BIGINT, "outgoing_bytes" BIGINT, "host_net_read_bps" DOUBLE, "host_net_write_bps" DOUBLE, "host_disk_read_bps" DOUBLE, "host_disk_write_bps" DOUBLE),
+    "metrics" STRUCT("cpu" DOUBLE, "memory" BIGINT, "managed_bytes" BIGINT, "spilled_memory" BIGINT, "spilled_disk" BIGINT, "ready" BIGINT, "event_loop_interval" DOUBLE, "num_fds" BIGINT, "incoming_bytes" BIGINT, "outgoing_bytes" BIGINT, "host_net_read_bps" DOUBLE, "host_net_write_bps" DOUBLE, "host_disk_read_bps" DOUBLE, "host_disk_write_bps" DOUBLE, "loop_cpu_seconds" DOUBLE),
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -509,6 +511,38 @@ SET VARIABLE roast_columns = _columns_of('worker_sample');
 INSERT INTO raw.worker_sample BY NAME
 SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
 FROM _records_of('worker_sample')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- Load of the scheduler's process and event loop at a tick. In a ``LocalCluster`` the process, and with a synchronous client the event loop's thread, are also the client's.
+CREATE OR REPLACE TABLE raw.scheduler_sample (
+    "t" DOUBLE,
+    "server_id" VARCHAR,
+    "metrics" STRUCT("cpu" DOUBLE, "memory" BIGINT, "managed_bytes" BIGINT, "spilled_memory" BIGINT, "spilled_disk" BIGINT, "ready" BIGINT, "event_loop_interval" DOUBLE, "num_fds" BIGINT, "incoming_bytes" BIGINT, "outgoing_bytes" BIGINT, "host_net_read_bps" DOUBLE, "host_net_write_bps" DOUBLE, "host_disk_read_bps" DOUBLE, "host_disk_write_bps" DOUBLE, "loop_cpu_seconds" DOUBLE),
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('scheduler_sample');
+INSERT INTO raw.scheduler_sample BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('scheduler_sample')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
+-- A stall of the event loop of a worker or, without ``worker``, of the scheduler. Dask runs a tick on the loop every 20 ms by default. The record is of one that ran at least 0.1 s late, from when it was due until it ran.
+CREATE OR REPLACE TABLE raw.stall (
+    "t" DOUBLE,
+    "worker" VARCHAR,
+    "server_id" VARCHAR,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('stall');
+INSERT INTO raw.stall BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('stall')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
@@ -872,6 +906,10 @@ CREATE OR REPLACE TEMP TABLE _kept AS
     UNION ALL
     SELECT 'worker_sample' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.worker_sample GROUP BY ALL
     UNION ALL
+    SELECT 'scheduler_sample' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.scheduler_sample GROUP BY ALL
+    UNION ALL
+    SELECT 'stall' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.stall GROUP BY ALL
+    UNION ALL
     SELECT 'graph' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.graph GROUP BY ALL
     UNION ALL
     SELECT 'computation' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.computation GROUP BY ALL
@@ -1016,7 +1054,7 @@ damage AS (
         0,
         'older schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.3: renamed fields are missing'
+        'version ' || schema_version || ' read as 2.4: renamed fields are missing'
     FROM versions
     WHERE version[1] < 2
     UNION ALL
@@ -1026,9 +1064,9 @@ damage AS (
         0,
         'newer schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.3; upgrade: pip install -U ''roast-trace[analyze]'''
+        'version ' || schema_version || ' read as 2.4; upgrade: pip install -U ''roast-trace[analyze]'''
     FROM versions
-    WHERE version[1] = 2 AND version[2] > 3
+    WHERE version[1] = 2 AND version[2] > 4
     UNION ALL
     SELECT
         file,
@@ -1747,6 +1785,46 @@ COMMENT ON COLUMN worker_samples.host_disk_write_bps IS 'Disk writes of the host
 COMMENT ON COLUMN worker_samples.server_id IS 'Identity of the worker process.';
 COMMENT ON COLUMN worker_samples.trace_id IS 'Trace identity.';
 
+CREATE OR REPLACE VIEW scheduler_samples AS
+SELECT
+    t,
+    metrics.cpu AS cpu_percent,
+    -- The last sample can be taken in another thread, after the event loop has ended.
+    if(loop_percent >= 0, loop_percent, NULL) AS loop_cpu_percent,
+    metrics.event_loop_interval AS event_loop_interval_seconds,
+    metrics.memory AS memory_bytes,
+    metrics.num_fds,
+    metrics.host_net_read_bps,
+    metrics.host_net_write_bps,
+    metrics.host_disk_read_bps,
+    metrics.host_disk_write_bps,
+    server_id,
+    trace_id
+FROM (
+    SELECT
+        *,
+        rowid AS seq,
+        100 * (metrics.loop_cpu_seconds - lag(metrics.loop_cpu_seconds) OVER samples)
+            / nullif(t - lag(t) OVER samples, 0) AS loop_percent
+    FROM raw.scheduler_sample
+    WINDOW samples AS (PARTITION BY trace_id, server_id ORDER BY rowid)
+)
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW scheduler_samples IS 'Load of the scheduler over time. One row per sampling tick. In a LocalCluster the process is also the client''s. Empty before trace format 2.4.';
+COMMENT ON COLUMN scheduler_samples.t IS 'Sampling tick, in seconds since the epoch.';
+COMMENT ON COLUMN scheduler_samples.cpu_percent IS 'CPU use of the process. 100 is one core.';
+COMMENT ON COLUMN scheduler_samples.loop_cpu_percent IS 'CPU use of the thread of the event loop since the previous sample. At 100 the scheduler is saturated.';
+COMMENT ON COLUMN scheduler_samples.event_loop_interval_seconds IS 'Mean interval of the event loop. 0.02 is idle; more means a busy or blocked loop.';
+COMMENT ON COLUMN scheduler_samples.memory_bytes IS 'Process memory.';
+COMMENT ON COLUMN scheduler_samples.num_fds IS 'Open file descriptors.';
+COMMENT ON COLUMN scheduler_samples.host_net_read_bps IS 'Incoming network traffic of the host, in bytes per second.';
+COMMENT ON COLUMN scheduler_samples.host_net_write_bps IS 'Outgoing network traffic of the host, in bytes per second.';
+COMMENT ON COLUMN scheduler_samples.host_disk_read_bps IS 'Disk reads of the host, in bytes per second.';
+COMMENT ON COLUMN scheduler_samples.host_disk_write_bps IS 'Disk writes of the host, in bytes per second.';
+COMMENT ON COLUMN scheduler_samples.server_id IS 'Identity of the scheduler process.';
+COMMENT ON COLUMN scheduler_samples.trace_id IS 'Trace identity.';
+
 CREATE OR REPLACE VIEW spills AS
 SELECT
     t,
@@ -1769,6 +1847,27 @@ COMMENT ON COLUMN spills.finish IS 'To: disk or memory.';
 COMMENT ON COLUMN spills.bytes IS 'Size in memory, measured by Dask''s sizeof. Null if the result did not stay in memory.';
 COMMENT ON COLUMN spills.disk_bytes IS 'Size on disk, serialized and compressed. Null for a result that was read back.';
 COMMENT ON COLUMN spills.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW stalls AS
+SELECT
+    CASE WHEN worker IS NULL THEN 'scheduler' ELSE 'worker' END AS process,
+    worker,
+    start_t,
+    stop_t,
+    stop_t - start_t AS seconds,
+    server_id,
+    trace_id
+FROM raw.stall
+ORDER BY trace_id, start_t, rowid;
+
+COMMENT ON VIEW stalls IS 'Stalls of event loops: times in which a scheduler or worker could neither send nor receive. One row per stall of at least 0.1 s. Typical causes are code that holds the interpreter''s lock, and overloaded machines. Empty before trace format 2.4.';
+COMMENT ON COLUMN stalls.process IS 'scheduler or worker.';
+COMMENT ON COLUMN stalls.worker IS 'Worker address. Null for the scheduler.';
+COMMENT ON COLUMN stalls.start_t IS 'Time at which the event loop was due to continue, in seconds since the epoch. The stall may have begun up to 0.02 s before.';
+COMMENT ON COLUMN stalls.stop_t IS 'Time at which it continued, in seconds since the epoch.';
+COMMENT ON COLUMN stalls.seconds IS 'Duration.';
+COMMENT ON COLUMN stalls.server_id IS 'Identity of the process.';
+COMMENT ON COLUMN stalls.trace_id IS 'Trace identity.';
 
 -- Interquartile range divided by the median.
 CREATE OR REPLACE MACRO _relative_iqr(value) AS CASE

@@ -31,13 +31,16 @@ def pickled_worker_plugin(trace_id: str, settings: Settings) -> bytes | None:
     chunks = settings.measure_chunks and not {"chunk", "section"}.isdisjoint(settings.kinds)
     profiles = "profile" in settings.kinds
     facts = "environment" in settings.kinds
-    if not (chunks or profiles or facts or settings.transfers or settings.worker_transitions):
+    stalls = "stall" in settings.kinds
+    logs = settings.transfers or settings.worker_transitions
+    if not (chunks or profiles or facts or stalls or logs):
         return None
     plugin = WorkerRecorder(
         trace_id,
         chunks=chunks,
         profile_interval_seconds=settings.profile_interval_seconds if profiles else None,
         facts=settings.as_dict() if facts else None,
+        stalls=stalls,
         transfers=settings.transfers,
         transitions=settings.worker_transitions,
     )

@@ -19,6 +19,8 @@ OPTIONAL_KINDS: Final = (
     "task",
     "transition",
     "worker_sample",
+    "scheduler_sample",
+    "stall",
     "span",
     "fine_metric",
     "chunk",

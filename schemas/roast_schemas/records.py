@@ -34,6 +34,7 @@ meaning or a removed field the major one):
   ``until`` of a ``chunk`` can be ``metadata``. ``config_sources`` of a ``process`` fact and its
   sheet; ``code_flags`` of a ``function``. ``wanted_keys`` is written.
   ``value`` of a ``task``.
+* 2.4: ``scheduler_sample`` and ``stall`` are written.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import Field, Unit
 
-SCHEMA_VERSION: Final = "2.3"
+SCHEMA_VERSION: Final = "2.4"
 
 #: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
@@ -302,8 +303,8 @@ class WantedKeys(Record, total=False):
     changes: Annotated[list[WantedChange], Field("changes, in order of time")]
 
 
-class WorkerMetrics(TypedDict, total=False):
-    """Metrics of a worker at its last heartbeat."""
+class Metrics(TypedDict, total=False):
+    """Metrics of a worker at its last heartbeat, or of the scheduler."""
 
     cpu: Annotated[float, Field("CPU use of the process", Unit.PERCENT_OF_CORE)]
     memory: Annotated[int, Field("memory of the process", Unit.BYTES)]
@@ -314,7 +315,7 @@ class WorkerMetrics(TypedDict, total=False):
     spilled_disk: Annotated[int, Field("size on disk of the spilled results", Unit.BYTES)]
     ready: Annotated[int, Field("tasks ready to run that wait for a thread", Unit.COUNT)]
     event_loop_interval: Annotated[
-        float, Field("mean interval of the worker's event loop; 0.02 is idle", Unit.SECONDS)
+        float, Field("mean interval of the event loop; 0.02 is idle", Unit.SECONDS)
     ]
     num_fds: Annotated[int, Field("open file descriptors", Unit.COUNT)]
     incoming_bytes: Annotated[int, Field("size of current incoming transfers", Unit.BYTES)]
@@ -329,6 +330,13 @@ class WorkerMetrics(TypedDict, total=False):
     host_disk_write_bps: Annotated[
         float, Field("disk writes of the host", Unit.BYTES_PER_SECOND)
     ]
+    loop_cpu_seconds: Annotated[
+        float,
+        Field("CPU time so far of the thread of the scheduler's event loop", Unit.SECONDS),
+    ]
+
+
+MetricsThere = Annotated[Metrics, Field("metrics of the process")]
 
 
 class WorkerSample(Record, total=False):
@@ -345,7 +353,31 @@ class WorkerSample(Record, total=False):
     ]
     nbytes: NBytes
     last_seen: Annotated[float, Field("last heartbeat of the worker", Unit.EPOCH_SECONDS)]
-    metrics: Annotated[WorkerMetrics, Field("metrics that the worker reported")]
+    metrics: MetricsThere
+
+
+class SchedulerSample(Record, total=False):
+    """Load of the scheduler's process and event loop at a tick.
+
+    In a ``LocalCluster`` the process, and with a synchronous client the event loop's thread,
+    are also the client's.
+    """
+
+    server_id: Annotated[str, Field("identity of the scheduler process")]
+    metrics: MetricsThere
+
+
+class Stall(Record, total=False):
+    """A stall of the event loop of a worker or, without ``worker``, of the scheduler.
+
+    Dask runs a tick on the loop every 20 ms by default. The record is of one that ran at
+    least 0.1 s late, from when it was due until it ran.
+    """
+
+    worker: Worker
+    server_id: Annotated[str, Field("identity of the worker or scheduler process")]
+    start_t: StartT
+    stop_t: StopT
 
 
 class Span(Record, total=False):
@@ -696,6 +728,8 @@ KINDS: Final[dict[str, type]] = {
     "client_removed": ClientRemoved,
     "wanted_keys": WantedKeys,
     "worker_sample": WorkerSample,
+    "scheduler_sample": SchedulerSample,
+    "stall": Stall,
     "graph": Graph,
     "computation": Computation,
     "span": Span,

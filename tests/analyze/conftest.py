@@ -12,7 +12,7 @@ import pytest
 from roast_analyze import Trace
 from roast_analyze.cli import main
 from roast_schemas import SCHEMA_VERSION
-from roast_schemas.records import Measured, WorkerMetrics
+from roast_schemas.records import Measured, Metrics
 from sealing import sealed
 
 HEADER = {
@@ -185,7 +185,7 @@ def gone(address: str, t: float, stimulus_id: str) -> dict:
 def grouped(kind: str, t: float, fields: dict) -> dict:
     """Return a record with its fields in the groups of the schema."""
     record = {"kind": kind, "t": t, **fields}
-    groups = {"measured": Measured.__annotations__, "metrics": WorkerMetrics.__annotations__}
+    groups = {"measured": Measured.__annotations__, "metrics": Metrics.__annotations__}
     for group, names in groups.items():
         if within := {name: record.pop(name) for name in names if name in record}:
             record[group] = within

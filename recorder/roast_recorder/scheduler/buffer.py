@@ -33,8 +33,10 @@ SAMPLES, EVENTS, FACTS = range(3)
 #: Lane of each kind; all others are FACTS.
 LANES: Final = {
     "worker_sample": SAMPLES,
+    "scheduler_sample": SAMPLES,
     "profile": SAMPLES,
     "event": EVENTS,
+    "stall": EVENTS,
     **dict.fromkeys(wire_format.LOG_LAYOUTS, EVENTS),
 }
 

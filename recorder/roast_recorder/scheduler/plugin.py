@@ -19,11 +19,19 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from roast_recorder import environment
 from roast_recorder.coffea import task_identity as chunks
+from roast_recorder.event_loop import observe_stalls
 from roast_recorder.graphs import CodeRegistry
 from roast_recorder.scheduler import message_hooks
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
 from roast_recorder.scheduler.wanted_keys import WantedKeys
-from roast_recorder.scheduler.wire_format import Row, needs_text, pack, plain, worker_sample
+from roast_recorder.scheduler.wire_format import (
+    Row,
+    needs_text,
+    pack,
+    plain,
+    scheduler_metrics,
+    worker_sample,
+)
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import OPT_IN_KINDS, OPTIONAL_KINDS, recorded_kinds
 from roast_recorder.worker.plugin import PROCESS_OPERATION
@@ -129,6 +137,8 @@ class RecorderPlugin(SchedulerPlugin):
         if "fine_metric" in self._kinds:
             remove = listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
             self._hooks.callback(remove)
+        if "stall" in self._kinds:
+            self._hooks.callback(observe_stalls(scheduler, self._on_stall))
         if "task" in self._kinds and "spans" in scheduler.extensions:
             extension = scheduler.extensions["spans"]
             self._hooks.callback(
@@ -469,6 +479,11 @@ class RecorderPlugin(SchedulerPlugin):
                 annotation = plain(submitted) if span_id else OUTSIDE_SPANS
                 self._submitted_spans[task.key] = {"submitted_span": annotation}
 
+    def _on_stall(self, start_t: float, stop_t: float) -> None:
+        """Record a stall of the scheduler's event loop."""
+        times = {"start_t": start_t, "stop_t": stop_t}
+        self._record("stall", server_id=self._scheduler.id, **times)
+
     def _on_heartbeat(self, message: dict[str, Any] | None) -> None:
         """Record what a worker has added to its fine metrics."""
         if message is None:
@@ -564,6 +579,9 @@ class RecorderPlugin(SchedulerPlugin):
         if workers and "worker_sample" in self._kinds:
             samples = list(map(worker_sample, workers))
             self._append(("worker_sample", time(), len(samples), samples))
+        if "scheduler_sample" in self._kinds:
+            metrics = scheduler_metrics(self._scheduler)
+            self._record("scheduler_sample", server_id=self._scheduler.id, metrics=metrics)
 
     def _take_profile(self) -> None:
         """Record the profile of the scheduler's event loop."""
@@ -579,7 +597,7 @@ class RecorderPlugin(SchedulerPlugin):
                 if monotonic() - self._profiled >= self._settings["profile_interval_seconds"]:
                     self._take_profile()
             except Exception:
-                logger.exception("roast: the workers cannot be sampled")
+                logger.exception("roast: workers and scheduler cannot be sampled")
             is_connected = self._client_id in (None, *self._scheduler.clients)
             if not is_connected and monotonic() - self._buffer.last_pull > ORPHANED_SECONDS:
                 logger.info("roast: recording %s is not pulled any more", self._trace_id)

@@ -29,9 +29,11 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from distributed import Scheduler
     from distributed.scheduler import WorkerState
 
 Record = dict[str, Any]
@@ -316,6 +318,22 @@ def worker_sample(worker: WorkerState) -> Row:
         net.get("read_bps"), net.get("write_bps"),
         disk.get("read_bps"), disk.get("write_bps"),
     )  # fmt: skip
+
+
+def scheduler_metrics(scheduler: Scheduler) -> Record:
+    """Return the ``metrics`` of a sample of the scheduler; call it on its event loop."""
+    recent = scheduler.monitor.recent()
+    metrics = {
+        "cpu": recent["cpu"],
+        "memory": recent["memory"],
+        "event_loop_interval": scheduler._tick_interval_observed,  # no public attribute
+        "num_fds": recent.get("num_fds"),
+        "loop_cpu_seconds": thread_time(),
+    }
+    for host, name in (("host_net", "host_net_io"), ("host_disk", "host_disk_io")):
+        for direction in ("read_bps", "write_bps"):
+            metrics[f"{host}_{direction}"] = recent.get(f"{name}.{direction}")
+    return _present(metrics)
 
 
 def _worker_samples(kind: str, t: float, samples: list[Row]) -> Iterator[Record]:

@@ -29,7 +29,7 @@ ANSWER_TIMEOUT_SECONDS = 3.0
 FLUSH_TIMEOUT_SECONDS = 2.0
 
 #: Kinds of records that workers send with heartbeats or collect for a while.
-COLLECTED_KINDS = frozenset({"fine_metric", "profile", "environment", *OPT_IN_KINDS})
+COLLECTED_KINDS = frozenset({"fine_metric", "profile", "environment", "stall", *OPT_IN_KINDS})
 
 
 class WorkerPlugins:

@@ -1,4 +1,4 @@
-"""The recorder's worker plugin: sends chunks, sections, profiles and logs to the scheduler.
+"""The recorder's worker plugin: sends chunks, profiles, logs and stalls to the scheduler.
 
 The scheduler registers the plugin on all workers, including those that join later, and
 unregisters it when the recording ends. It is pickled by value, so workers need nothing
@@ -23,6 +23,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
+from roast_recorder.event_loop import observe_stalls
 from roast_recorder.scheduler.wire_format import pack
 from roast_recorder.worker.log_observer import LogObserver, observe_heartbeats
 from roast_recorder.worker.profiler import (
@@ -48,6 +49,9 @@ PROCESS_OPERATION = "roast_process_{trace_id}"
 #: How long a chunk waits if its task continues, and how often the logs' size is checked.
 SEND_INTERVAL_SECONDS = 0.5
 
+#: Time between two messages with stalls of the event loop, of which there are a few at most.
+STALLS_SECONDS = 1.0
+
 
 class WorkerRecorder(WorkerPlugin):
     """Measure the chunks of one worker, and read its profiles and logs, for one recording.
@@ -61,6 +65,8 @@ class WorkerRecorder(WorkerPlugin):
         Time between two messages with profiles. None: no profiles.
     facts : dict or None
         Settings that determine how the worker's process is described. None: it is not.
+    stalls : bool
+        Observe the worker's event loop.
     transfers, transitions : bool
         Read the logs of transfers and of transitions.
     """
@@ -72,6 +78,7 @@ class WorkerRecorder(WorkerPlugin):
         chunks: bool,
         profile_interval_seconds: float | None,
         facts: dict[str, Any] | None = None,
+        stalls: bool = False,
         transfers: bool = False,
         transitions: bool = False,
     ) -> None:
@@ -81,11 +88,15 @@ class WorkerRecorder(WorkerPlugin):
         self._chunks = chunks
         self._profile_interval_seconds = profile_interval_seconds
         self._facts = facts
+        self._observes_stalls = stalls
         self._log_options = {"transfers": transfers, "transitions": transitions}
         # Filled by the threads of tasks and emptied by the event loop: a deque needs no lock.
         self._measured: deque[Records] = deque()
+        self._stalls: list[dict[str, Any]] = []
+        self._delays: deque[float] = deque(maxlen=60)
         self._profiles: ProfileReader | None = None
         self._logs: LogObserver | None = None
+        self._unsubscribe_stalls: Callable[[], None] | None = None
         self._unsubscribe_heartbeats: Callable[[], None] | None = None
         self._describing: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -106,6 +117,9 @@ class WorkerRecorder(WorkerPlugin):
             self._start(_repeat(lambda: self._send(self._take_profiles()), interval, first))
         if self._facts is not None:
             self._describing = self._start(self._describe_process(self._facts))
+        if self._observes_stalls:
+            self._unsubscribe_stalls = observe_stalls(worker, self._on_stall)
+            self._start(_repeat(lambda: self._send(self._take_stalls()), STALLS_SECONDS))
         if any(self._log_options.values()):
             self._logs = LogObserver(worker, **self._log_options)
             self._unsubscribe_heartbeats = observe_heartbeats(worker, self._send_logs)
@@ -120,6 +134,9 @@ class WorkerRecorder(WorkerPlugin):
             task.cancel()
         self._send_measured()
         self._send(self._take_profiles(is_last=True))
+        if self._unsubscribe_stalls is not None:
+            self._unsubscribe_stalls()
+            self._send(self._take_stalls())
         if self._logs is not None and self._unsubscribe_heartbeats is not None:
             self._unsubscribe_heartbeats()
             self._send_logs()
@@ -139,7 +156,8 @@ class WorkerRecorder(WorkerPlugin):
         if self._describing is not None:
             await asyncio.wait([self._describing])
         scheduler: Any = self._worker.scheduler
-        for message in (self._take_profiles(is_last=True), self._logs and self._logs.take()):
+        logs = self._logs and self._logs.take()
+        for message in (self._take_profiles(is_last=True), self._take_stalls(), logs):
             if message:
                 # A remote call, because `Worker.log_event` returns before the message is sent.
                 await scheduler.log_event(topic=self._topic, msg=message)
@@ -152,6 +170,22 @@ class WorkerRecorder(WorkerPlugin):
     def _send(self, message: dict[str, Any] | None) -> None:
         if message:
             self._worker.log_event(self._topic, message)
+
+    def _on_stall(self, start_t: float, stop_t: float) -> None:
+        worker = self._worker
+        times = {"start_t": start_t, "stop_t": stop_t}
+        self._stalls.append({"worker": worker.address, "server_id": worker.id, **times})
+
+    def _take_stalls(self) -> dict[str, Any] | None:
+        """Return the message with the stalls since the last one."""
+        self._delays.append(self._worker.scheduler_delay)
+        stalls, self._stalls = self._stalls, []
+        # To the scheduler's clock. A stall distorts Dask's estimate until the next heartbeat.
+        delay = sorted(self._delays)[len(self._delays) // 2]
+        for stall in stalls:
+            stall["start_t"] += delay
+            stall["stop_t"] += delay
+        return {"rows": [("stall", len(stalls), pack(stalls))]} if stalls else None
 
     def _on_measured(self, records: Records) -> None:
         """Queue the records of a chunk or section of this worker's.

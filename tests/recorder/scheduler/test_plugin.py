@@ -551,6 +551,7 @@ def kinds_recorded(*kinds):
         rows = [
             ("section", 1, pack([{"key": "a", "name": "cuts"}])),
             ("profile", 1, ("tcp://w", "Worker-1", pack([{"prefix": "a"}]))),
+            ("stall", 1, pack([{"worker": "tcp://w", "start_t": 1.0, "stop_t": 2.0}])),
         ]
         scheduler.log_event("roast-worker-abc", {"rows": rows})
         simulated.finish_tasks(scheduler)

@@ -14,7 +14,6 @@ import pytest
 from roast_recorder.scheduler import wire_format
 from roast_recorder.scheduler.wire_format import decode, encode, pack, pack_log, plain, unpack
 from roast_schemas.describe import json_schema
-from roast_schemas.records import WorkerMetrics
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
@@ -137,7 +136,7 @@ ROWS = [
       ("tcp://w", "Worker-1", *[None] * 7, 12.5, *[None] * 13)]),
      [{"kind": "worker_sample", "t": 2.0, **WORKER, "memory_limit": 1, "nthreads": 2,
        "processing": 3, "executing": 4, "occupancy": 5, "nbytes": 6, "last_seen": 7,
-       "metrics": dict(zip(WorkerMetrics.__annotations__, NUMBERS[7:], strict=True))},
+       "metrics": dict(zip(wire_format.WORKER_METRICS, NUMBERS[7:], strict=True))},
       {"kind": "worker_sample", "t": 2.0, **WORKER, "metrics": {"cpu": 12.5}}]),
     (("chunk", 1.0, 1, {"key": "c", "dataset": "tt", "usermeta": None}),
      [{"kind": "chunk", "t": 1.0, "key": "c", "dataset": "tt"}]),

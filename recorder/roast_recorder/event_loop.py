@@ -1,0 +1,41 @@
+"""Stalls of the event loop of a scheduler or worker.
+
+Dask's servers have a tick on their event loop every 20 ms
+(``distributed.admin.tick.interval``). A tick that runs late shows that something else held
+the loop, or the interpreter's lock, or the processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic, time
+from typing import Any, Final
+
+from roast_recorder.scheduler.message_hooks import listen_to_method
+
+#: Shortest stall that is recorded.
+MIN_STALL_SECONDS: Final = 0.1
+
+
+def observe_stalls(server: Any, listener: Callable[[float, float], None]) -> Callable[[], None]:
+    """Call `listener` with start and end of each stall; return a function that ends it.
+
+    A stall lasts from the time at which a tick was due until it ran, on the clock of this
+    process.
+    """
+    ticks = server.periodic_callbacks["tick"]
+    interval_seconds = ticks.callback_time / 1000
+    last: float | None = None
+
+    def on_tick(message: Any) -> None:
+        nonlocal last
+        if message is None:  # the tick has run
+            return
+        now = monotonic()
+        late_seconds = 0.0 if last is None else now - last - interval_seconds
+        last = now
+        if late_seconds >= MIN_STALL_SECONDS:
+            t = time()
+            listener(t - late_seconds, t)
+
+    return listen_to_method(ticks, "callback", on_tick, ())

@@ -1,0 +1,82 @@
+"""Load of the scheduler, and stalls of event loops, on the scheduler and on workers."""
+
+import ctypes
+import sys
+import time
+
+import cloudpickle
+import pytest
+
+import roast_recorder
+from roast_analyze import Trace
+
+pytestmark = pytest.mark.cluster
+
+# Workers cannot import tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+SECONDS = 0.4
+
+
+def hold_the_interpreter():
+    """Sleep without releasing the interpreter's lock, as some compiled code does."""
+    started = time.time()
+    ctypes.PyDLL(None).usleep(int(SECONDS * 1e6))
+    return started
+
+
+def block_the_loop():
+    started = time.time()
+    time.sleep(SECONDS)
+    return started
+
+
+def compute():
+    until = time.thread_time() + SECONDS
+    while time.thread_time() < until:
+        pass
+
+
+def test_stalls_of_the_worker_and_of_the_scheduler(client, tmp_path):
+    with roast_recorder.record(client, tmp_path / "t.jsonl"):
+        client.submit(time.sleep, SECONDS).result()  # it stalls nothing
+        worker = min(client.scheduler_info()["workers"])
+        future = client.submit(hold_the_interpreter, workers=[worker])
+        begins = {worker: future.result(), None: client.run_on_scheduler(block_the_loop)}
+
+    with Trace(tmp_path / "t.jsonl") as trace:
+        longest = dict(
+            trace.sql(
+                "SELECT worker, max_by((start_t, seconds), seconds) FROM stalls GROUP BY worker"
+            ).fetchall()
+        )
+    for process, began in begins.items():
+        start_t, seconds = longest[process]
+        # A busy machine adds to it, and Dask's estimate of the worker's clock suffers.
+        assert seconds > SECONDS - 0.05
+        assert began - seconds < start_t < began + SECONDS
+
+
+def test_load_of_the_scheduler(client, tmp_path):
+    with roast_recorder.record(client, tmp_path / "t.jsonl", sample_interval_seconds=0.1):
+        time.sleep(0.5)
+        client.run_on_scheduler(compute)
+
+    with Trace(tmp_path / "t.jsonl") as trace:
+        [(loop_seconds, processes, memory)] = trace.sql(
+            "SELECT sum(loop_cpu_percent / 100 * seconds), count(DISTINCT server_id), "
+            "min(memory_bytes) FROM (SELECT *, t - lag(t) OVER (ORDER BY t) AS seconds "
+            "FROM scheduler_samples)"
+        ).fetchall()
+    assert 0.9 * SECONDS < loop_seconds < 4 * SECONDS
+    assert processes == 1
+    assert memory > 10_000_000
+
+
+def test_neither_unless_they_are_wanted(client, tmp_path, read_lines):
+    with roast_recorder.record(client, tmp_path / "t.jsonl", kinds=["task"]):
+        client.run_on_scheduler(block_the_loop)
+
+    assert {"stall", "scheduler_sample"}.isdisjoint(
+        line["kind"] for line in read_lines(tmp_path / "t.jsonl")
+    )

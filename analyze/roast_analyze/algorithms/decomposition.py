@@ -1,0 +1,567 @@
+"""Decomposition of the difference between two runs into terms that add up to it exactly.
+
+The model
+---------
+The thread time of a run is the sum of work and waiting::
+
+    core_seconds = sum(amount * cost) + threads * sum(waiting)
+    wall_seconds = sum(amount * cost) / threads + sum(waiting)
+
+An *amount* is the number of tasks of a prefix and dataset, or of its events if both runs
+processed events; its *cost* is the thread time of one task or event. ``threads`` is the mean
+number of threads, ``core_seconds / wall_seconds``. *Waiting* is the mean time in which a thread
+had no task, by use. It is a time and not an amount of work: if the client pauses for 10 s, all
+threads wait for 10 s, however many there are.
+
+The cost of an event contains the time of a chunk that does not depend on its size::
+
+    cost = cost_without_it + chunks_per_event * fixed_seconds
+
+The method
+----------
+Each product is divided by its Shapley value (Shapley 1953): a factor gets its mean contribution
+over all orders in which the factors can change from one run to the other. For two factors, that
+is ``change(a) * mean(b)`` and ``mean(a) * change(b)``. A factor that is composed of others is
+divided first as a whole and then further (Owen 1977), so that a finer split never changes a
+coarser one. In energy analysis this is the decomposition of Sun (1998).
+
+It is exact, additive, independent of any order, and symmetric: the terms of B against A are the
+negative of A against B. The logarithmic mean Divisia index (LMDI), which Ang (2004) recommends
+for long chains of factors, has these properties, too. It is not used here, because logarithms
+exist only of amounts above 0: a prefix that only one run contains, and a measured remainder
+below 0, need substitutes. The Shapley value needs none. The cost of what only one run contains
+is taken to be the same in the other run, so that all of it is a difference in amount.
+
+References
+----------
+- L. S. Shapley, A value for n-person games, Contributions to the Theory of Games II (1953).
+- G. Owen, Values of games with a priori unions, Essays in Mathematical Economics and Game
+  Theory (1977).
+- J. W. Sun, Changes in energy consumption and energy intensity: a complete decomposition model,
+  Energy Economics 20 (1998).
+- B. W. Ang, Decomposition analysis for policymaking in energy: which is the preferred method?,
+  Energy Policy 32 (2004).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Part of the cost that computes results that were kept.
+COMPUTING: Final = "kept result"
+
+#: Chunk sizes that differ by less than this factor are not a reason for different costs, unless
+#: the fixed time of a chunk is known from chunks of different sizes in one run.
+SIZE_FACTOR: Final = 1.2
+
+#: Share of the wall time that a significant term must exceed: with one base, whose noise is not
+#: known, and with several.
+FLOOR: Final = 0.05
+FLOOR_OF_SEVERAL: Final = 0.02
+#: Waiting must differ by this long, too, with one base.
+WAITING_FLOOR_SECONDS: Final = 1.0
+#: Fewest tasks of a prefix in each run from which the error of their mean cost is estimated.
+FEWEST_TASKS: Final = 3
+
+#: Bound of a confidence interval of 95 % by degrees of freedom (Student's t), and beyond them.
+_STUDENT: Final = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+_NORMAL: Final = 2.0
+
+_GROUP: Final = ["prefix", "dataset"]
+_PART: Final = [*_GROUP, "part", "detail", "branch"]
+_SUMMARY: Final = ["term", "prefix", "part"]
+
+#: Columns of :func:`decompose`.
+TERMS: Final = {
+    "term": pl.String,
+    "prefix": pl.String,
+    "dataset": pl.String,
+    "part": pl.String,
+    "detail": pl.String,
+    "branch": pl.String,
+    "unit": pl.String,
+    "base": pl.Float64,
+    "new": pl.Float64,
+    "amount": pl.Float64,
+    "core_seconds": pl.Float64,
+    "wall_seconds": pl.Float64,
+    "is_assumed": pl.Boolean,
+}
+
+#: Columns of the frames of :class:`RunAmounts`.
+WORK: Final = {
+    "prefix": pl.String,
+    "dataset": pl.String,
+    "tasks": pl.Int64,
+    "events": pl.Int64,
+    "relative_error": pl.Float64,
+}
+COSTS: Final = {
+    "prefix": pl.String,
+    "dataset": pl.String,
+    "part": pl.String,
+    "detail": pl.String,
+    "branch": pl.String,
+    "seconds": pl.Float64,
+    "fixed_seconds": pl.Float64,
+}
+WAITING: Final = {"use": pl.String, "seconds": pl.Float64}
+
+
+@dataclass(frozen=True)
+class RunAmounts:
+    """Work and waiting of a run."""
+
+    wall_seconds: float
+    #: One row per prefix and dataset: its ``tasks``, its ``events`` if it has any, and the
+    #: relative standard error of the mean compute time, null if unknown.
+    work: pl.DataFrame
+    #: Thread seconds of all tasks by prefix, dataset and ``part``, such as computing a kept
+    #: result; ``detail`` and ``branch`` divide a part further where that is known.
+    #: ``fixed_seconds`` is the time of a task that does not depend on its number of events,
+    #: null if unknown.
+    costs: pl.DataFrame
+    #: Thread seconds without a task, by use.
+    waiting: pl.DataFrame
+
+    @property
+    def work_seconds(self) -> float:
+        """Thread time of tasks."""
+        return float(self.costs["seconds"].sum())
+
+    @property
+    def core_seconds(self) -> float:
+        """Thread time of the run."""
+        return self.work_seconds + float(self.waiting["seconds"].sum())
+
+    @property
+    def threads(self) -> float:
+        """Mean number of threads."""
+        if self.wall_seconds <= 0 or self.core_seconds <= 0:
+            return 1.0
+        return self.core_seconds / self.wall_seconds
+
+    @property
+    def computing(self) -> pl.DataFrame:
+        """Rows of `work` with the thread ``seconds`` that computed kept results."""
+        seconds = (
+            self.costs.filter(part=COMPUTING).group_by(_GROUP).agg(pl.col("seconds").sum())
+        )
+        return self.work.join(seconds, on=_GROUP, nulls_equal=True)
+
+
+def decompose(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
+    """Return the terms of the difference between two runs.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row per term. ``core_seconds`` and ``wall_seconds`` each add up to the difference.
+
+        - ``term``: `threads`, `amount`, `chunk size`, `cost` or `waiting`.
+        - ``prefix``, ``dataset``, ``part``, ``detail``, ``branch``: as in
+          :class:`RunAmounts`; the part of waiting is its use.
+        - ``base``, ``new``: the factor in each run, in ``unit``: `threads`, `tasks`, `events`,
+          `events per chunk`, `seconds per task`, `seconds per event` or `seconds`. Costs are
+          those at the mean chunk size of the runs.
+        - ``amount``: the mean amount of work that a cost applies to.
+        - ``is_assumed``: true for a chunk size if its cost was estimated from the two runs,
+          because neither contains chunks of different sizes: another reason for a different
+          cost per event is then contained in this term.
+    """
+    threads = base.threads, new.threads
+    waiting = (
+        _paired(base.waiting, new.waiting, ["use"])
+        .select(
+            term=pl.lit("waiting"),
+            part="use",
+            unit=pl.lit("seconds"),
+            base=pl.col("seconds_base").fill_null(0.0) / threads[0],
+            new=pl.col("seconds_new").fill_null(0.0) / threads[1],
+        )
+        .with_columns(wall_seconds=pl.col("new") - pl.col("base"))
+        .with_columns(core_seconds=pl.col("wall_seconds") * sum(threads) / 2)
+    )
+    work_seconds = (base.work_seconds + new.work_seconds) / 2
+    waiting_seconds = float(waiting["base"].sum()) / 2 + float(waiting["new"].sum()) / 2
+    more_threads = {
+        "term": "threads",
+        "unit": "threads",
+        "base": threads[0],
+        "new": threads[1],
+        "core_seconds": waiting_seconds * (threads[1] - threads[0]),
+        "wall_seconds": work_seconds * (1 / threads[1] - 1 / threads[0]),
+    }
+    work = _work_terms(base, new).with_columns(
+        wall_seconds=pl.col("core_seconds") * (1 / threads[0] + 1 / threads[1]) / 2
+    )
+    terms = [pl.DataFrame(schema=TERMS), pl.DataFrame([more_threads]), work, waiting]
+    return (
+        pl.concat(terms, how="diagonal_relaxed")
+        .filter((pl.col("core_seconds") != 0) | (pl.col("wall_seconds") != 0))
+        .sort(pl.col("wall_seconds").abs(), "term", *_PART, descending=[True, *[False] * 6])
+    )
+
+
+def mean_terms(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
+    """Return the terms of the difference between the mean of some runs and another run.
+
+    The columns are those of :func:`decompose`; a term is the mean over the bases.
+    """
+    differences = [decompose(base, new) for base in bases]
+    if len(differences) == 1:
+        return differences[0]
+    identity = ["term", *_PART, "unit"]
+    return (
+        pl.concat(differences)
+        .group_by(identity)
+        .agg(
+            pl.col("base", "new", "amount").mean(),
+            pl.col("core_seconds", "wall_seconds").sum() / len(bases),
+            pl.col("is_assumed").any(),
+        )
+        .select(list(TERMS))
+        .sort(pl.col("wall_seconds").abs(), *identity, descending=[True, *[False] * 7])
+    )
+
+
+def summarize(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
+    """Return the terms by prefix and part, and which of them are significant.
+
+    Parameters
+    ----------
+    bases : sequence of RunAmounts
+        One or more runs of the same program.
+    new : RunAmounts
+        Another run.
+
+    Returns
+    -------
+    pl.DataFrame
+        Sums of :func:`mean_terms` over datasets, details and branches, largest wall time first,
+        with two more columns: ``noise_seconds``, and ``significant``, whether the wall time
+        exceeds the noise, null if that cannot be determined.
+
+    Notes
+    -----
+    With several bases, the noise is the 95 % prediction interval of one more run like them
+    (Student's t), and at least 2 % of the wall time. With two bases it is wide.
+
+    With one base, the noise is estimated from the variation within the runs, and is at least
+    5 % of the wall time. For the compute cost of a prefix it is two standard errors; it cannot
+    be determined if a run has fewer than three of the tasks. For waiting it is 1 s or one task,
+    of those that are more numerous than threads, because that much depends on their order. A
+    machine that was slower throughout a run cannot be told from a slower program.
+    """
+    terms = _by_part(mean_terms(bases, new))
+    wall_seconds = min(run.wall_seconds for run in (*bases, new))
+    if len(bases) == 1:
+        noise = _noise_within(terms, bases[0], new).with_columns(
+            noise_seconds=pl.max_horizontal("noise_seconds", pl.lit(FLOOR * wall_seconds))
+        )
+    else:
+        noise = _noise_between(terms, bases, new).with_columns(
+            noise_seconds=pl.max_horizontal(
+                "noise_seconds", pl.lit(FLOOR_OF_SEVERAL * wall_seconds)
+            )
+        )
+    exceeds = pl.col("wall_seconds").abs() > pl.col("noise_seconds")
+    return noise.with_columns(
+        significant=pl.when(exceeds & ~pl.col("is_known")).then(None).otherwise(exceeds)
+    ).drop("is_known")
+
+
+def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
+    """Return the terms of amounts, chunk sizes and costs, without their wall time."""
+    costs = _paired(*_comparable(base.costs, new.costs), _PART)
+    for run in ("base", "new"):
+        # A part that a run does not contain costs nothing there, per chunk neither.
+        costs = costs.with_columns(
+            pl.when(pl.col(f"seconds_{run}").is_null())
+            .then(0.0)
+            .otherwise(pl.col(f"fixed_seconds_{run}"))
+            .alias(f"fixed_seconds_{run}"),
+            pl.col(f"seconds_{run}").fill_null(0.0),
+        )
+    rows = costs.join(_amounts(base, new), on=_GROUP, how="left", nulls_equal=True)
+    for run, other in (("base", "new"), ("new", "base")):
+        is_there = pl.col(f"amount_{run}") > 0
+        cost = pl.col(f"seconds_{run}") / pl.col(f"amount_{run}")
+        rate = pl.col(f"tasks_{run}") / pl.col(f"amount_{run}")
+        # What only one run contains costs the same in the other.
+        rows = rows.with_columns(
+            pl.when(is_there)
+            .then(cost)
+            .otherwise(pl.col(f"seconds_{other}") / pl.col(f"amount_{other}"))
+            .alias(f"cost_{run}"),
+            pl.when(is_there)
+            .then(rate)
+            .otherwise(pl.col(f"tasks_{other}") / pl.col(f"amount_{other}"))
+            .alias(f"rate_{run}"),
+        )
+    rows = (
+        rows.with_columns(
+            mean_amount=_mean("amount"),
+            mean_cost=_mean("cost"),
+            cost_change=_change("cost"),
+            rate_change=_change("rate"),
+            known_seconds=pl.mean_horizontal("fixed_seconds_base", "fixed_seconds_new"),
+        )
+        .with_columns(
+            is_assumed=pl.col("known_seconds").is_null()
+            & (
+                pl.max_horizontal("rate_base", "rate_new")
+                > SIZE_FACTOR * pl.min_horizontal("rate_base", "rate_new")
+            )
+        )
+        .with_columns(
+            fixed_seconds=pl.coalesce(
+                "known_seconds",
+                pl.when("is_assumed").then(
+                    (pl.col("cost_change") / pl.col("rate_change")).clip(
+                        0.0,
+                        pl.min_horizontal(
+                            pl.col("cost_base") / pl.col("rate_base"),
+                            pl.col("cost_new") / pl.col("rate_new"),
+                        ).clip(0.0),
+                    )
+                ),
+                0.0,
+            )
+        )
+        .with_columns(of_size=pl.col("rate_change") * pl.col("fixed_seconds"))
+        .with_columns(of_cost=pl.col("cost_change") - pl.col("of_size"))
+    )
+    unit = pl.when("by_event").then(pl.lit("event")).otherwise(pl.lit("task"))
+    groups = rows.group_by(_GROUP, maintain_order=True)
+    amounts = groups.agg(
+        term=pl.lit("amount"),
+        unit=unit.first() + "s",
+        base=pl.col("amount_base").first(),
+        new=pl.col("amount_new").first(),
+        core_seconds=(_change("amount") * pl.col("mean_cost")).sum(),
+    )
+    sizes = groups.agg(
+        term=pl.lit("chunk size"),
+        unit=pl.lit("events per chunk"),
+        base=1 / pl.col("rate_base").first(),
+        new=1 / pl.col("rate_new").first(),
+        amount=pl.col("mean_amount").first(),
+        core_seconds=(pl.col("mean_amount") * pl.col("of_size")).sum(),
+        is_assumed=(pl.col("is_assumed") & (pl.col("of_size") != 0)).any(),
+    )
+    by_part = rows.select(
+        *_PART,
+        term=pl.lit("cost"),
+        unit="seconds per " + unit,
+        base=pl.col("mean_cost") - pl.col("of_cost") / 2,
+        new=pl.col("mean_cost") + pl.col("of_cost") / 2,
+        amount="mean_amount",
+        core_seconds=pl.col("mean_amount") * pl.col("of_cost"),
+    )
+    return pl.concat([amounts, sizes, by_part], how="diagonal_relaxed")
+
+
+def _amounts(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
+    """Return the amount of work by prefix and dataset in each run: events, or else tasks."""
+    # What costs time is at least one task.
+    groups = [
+        run.costs.select(_GROUP)
+        .unique()
+        .join(run.work, on=_GROUP, how="left", nulls_equal=True)
+        .with_columns(pl.col("tasks").fill_null(1).clip(1))
+        for run in (base, new)
+    ]
+    pairs = _paired(groups[0], groups[1], _GROUP).with_columns(
+        pl.col("tasks_base", "tasks_new", "events_base", "events_new").fill_null(0)
+    )
+    by_event = pl.lit(True)
+    for which in ("base", "new"):
+        by_event &= (pl.col(f"events_{which}") > 0) | (pl.col(f"tasks_{which}") == 0)
+    return pairs.with_columns(by_event=by_event).select(
+        *_GROUP,
+        "by_event",
+        *(
+            pl.when("by_event")
+            .then(pl.col(f"events_{run}"))
+            .otherwise(pl.col(f"tasks_{run}"))
+            .cast(pl.Float64)
+            .alias(f"amount_{run}")
+            for run in ("base", "new")
+        ),
+        "tasks_base",
+        "tasks_new",
+    )
+
+
+def _comparable(base: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Merge details and branches of a part where only one of the runs contains them."""
+    for column, whole in (("detail", _PART[:3]), ("branch", _PART[:4])):
+        divided = [
+            run.group_by(whole).agg(is_divided=pl.col(column).is_not_null().any())
+            for run in (base, new)
+        ]
+        differ = (
+            divided[0]
+            .join(divided[1], on=whole, nulls_equal=True)
+            .filter(pl.col("is_divided") != pl.col("is_divided_right"))
+            .select(*whole, differs=pl.lit(True))
+        )
+        base, new = (_merged(run, differ, column, whole) for run in (base, new))
+    return base, new
+
+
+def _merged(
+    costs: pl.DataFrame, differ: pl.DataFrame, column: str, whole: list[str]
+) -> pl.DataFrame:
+    lost = [column, "branch"] if column == "detail" else [column]
+    return (
+        costs.join(differ, on=whole, how="left", nulls_equal=True)
+        .with_columns(pl.when("differs").then(None).otherwise(pl.col(lost)).name.keep())
+        .group_by(_PART, maintain_order=True)
+        .agg(
+            pl.col("seconds").sum(),
+            # Unknown if it is unknown for any of the parts.
+            pl.when(pl.col("fixed_seconds").is_not_null().all())
+            .then(pl.col("fixed_seconds").sum())
+            .alias("fixed_seconds"),
+        )
+    )
+
+
+def _by_part(terms: pl.DataFrame) -> pl.DataFrame:
+    """Sum terms over datasets, details and branches."""
+    has_amount = pl.col("amount").is_not_null()
+    is_cost = pl.col("term") == "cost"
+    is_size = pl.col("term") == "chunk size"
+    # Each dataset counts once for each of its parts, since a part can lack details.
+    counted = terms.with_columns(
+        of_dataset=pl.col("amount") / pl.len().over("term", "prefix", "dataset", "part")
+    )
+
+    def factor(run: str) -> pl.Expr:
+        value = pl.col(run)
+        return (
+            pl.when(is_cost.first())
+            .then((pl.col("amount") * value).sum() / pl.col("of_dataset").sum())
+            .when(is_size.first())
+            .then(pl.col("amount").sum() / (pl.col("amount") / value).sum())
+            .otherwise(value.sum())
+            .alias(run)
+        )
+
+    return (
+        counted.group_by(_SUMMARY)
+        .agg(
+            pl.when(pl.col("unit").n_unique() == 1).then(pl.col("unit").first()).alias("unit"),
+            factor("base"),
+            factor("new"),
+            pl.when(has_amount.any()).then(pl.col("of_dataset").sum()).alias("amount"),
+            pl.col("core_seconds", "wall_seconds").sum(),
+            pl.col("is_assumed").any(),
+        )
+        .sort(pl.col("wall_seconds").abs(), *_SUMMARY, descending=[True, *[False] * 3])
+    )
+
+
+def _noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
+    """Add the noise of terms that is estimated from the variation within two runs."""
+    per_core = (1 / base.threads + 1 / new.threads) / 2
+    errors = (
+        _paired(base.computing, new.computing, _GROUP)
+        .with_columns(pl.col("tasks_base", "tasks_new").fill_null(0))
+        # A prefix that only one run contains has no difference in cost.
+        .filter(pl.min_horizontal("tasks_base", "tasks_new") > 0)
+        .with_columns(
+            is_known=(pl.min_horizontal("tasks_base", "tasks_new") >= FEWEST_TASKS)
+            & pl.all_horizontal(
+                pl.col("relative_error_base", "relative_error_new").is_not_null()
+            ),
+            variance=pl.sum_horizontal(
+                (
+                    pl.col(f"seconds_{run}")
+                    * pl.col(f"relative_error_{run}")
+                    * _mean("tasks")
+                    / pl.col(f"tasks_{run}")
+                )
+                ** 2
+                for run in ("base", "new")
+            ),
+        )
+        .group_by("prefix")
+        .agg(
+            error_seconds=pl.col("variance").sum().sqrt() * per_core,
+            # Datasets of few tasks do not matter if they need little time.
+            is_known=pl.col("seconds_base").filter(~pl.col("is_known")).sum()
+            < 0.1 * pl.col("seconds_base").sum(),
+        )
+        .with_columns(term=pl.lit("cost"), part=pl.lit(COMPUTING))
+    )
+    # The end of a wave of tasks is uneven by the length of one.
+    longest_seconds = max(
+        (
+            seconds / tasks
+            for run in (base, new)
+            for tasks, seconds in run.computing.select("tasks", "seconds").iter_rows()
+            if tasks >= run.threads
+        ),
+        default=0.0,
+    )
+    return terms.join(errors, on=_SUMMARY, how="left", nulls_equal=True).select(
+        *terms.columns,
+        pl.col("is_known").fill_null(True),
+        noise_seconds=pl.when(pl.col("term") == "waiting")
+        .then(max(WAITING_FLOOR_SECONDS, longest_seconds))
+        .otherwise(2 * pl.col("error_seconds").fill_null(0.0)),
+    )
+
+
+def _noise_between(
+    terms: pl.DataFrame, bases: Sequence[RunAmounts], new: RunAmounts
+) -> pl.DataFrame:
+    """Add the noise of terms that is estimated from the spread of several bases."""
+    count = len(bases)
+    student = _STUDENT[count - 2] if count - 2 < len(_STUDENT) else _NORMAL
+    each = [_by_part(decompose(base, new)) for base in bases]
+    spread = (
+        pl.concat(each)
+        .group_by(_SUMMARY)
+        .agg(
+            # A term that is missing is 0.
+            ((pl.col("wall_seconds") ** 2).sum() - pl.col("wall_seconds").sum() ** 2 / count)
+            .clip(0.0)
+            .alias("squares")
+        )
+        .with_columns(
+            noise_seconds=student
+            * (pl.col("squares") / (count - 1)).sqrt()
+            * math.sqrt(1 + 1 / count)
+        )
+    )
+    return terms.join(spread, on=_SUMMARY, how="left", nulls_equal=True).select(
+        *terms.columns, pl.lit(True).alias("is_known"), "noise_seconds"
+    )
+
+
+def _paired(base: pl.DataFrame, new: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Join the rows of two runs; other columns end in ``_base`` and ``_new``."""
+    frames = [
+        run.rename({name: f"{name}_{which}" for name in run.columns if name not in keys})
+        for run, which in ((base, "base"), (new, "new"))
+    ]
+    return frames[0].join(frames[1], on=keys, how="full", coalesce=True, nulls_equal=True)
+
+
+def _mean(name: str) -> pl.Expr:
+    return (pl.col(f"{name}_base") + pl.col(f"{name}_new")) / 2
+
+
+def _change(name: str) -> pl.Expr:
+    return pl.col(f"{name}_new") - pl.col(f"{name}_base")

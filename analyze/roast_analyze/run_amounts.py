@@ -1,0 +1,280 @@
+"""Query of the work and the waiting of a run, whose differences explain those between runs.
+
+The thread time is that of the view ``core_time``: what belongs to a task is work, the rest is
+waiting. Without a cluster, chunks are the work, and the threads are those that processed any.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from roast_analyze.algorithms.decomposition import COMPUTING, COSTS, WAITING, WORK, RunAmounts
+from roast_analyze.errors import TraceError
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+
+_GROUP: Final = ["prefix", "dataset"]
+
+#: Details of computing a chunk.
+OPENING, READING, PROCESSING, IDLING, OTHER = "opening", "reading", "CPU", "no CPU", "other"
+
+_RUN: Final = "SELECT wall_seconds FROM run"
+
+#: Time in which an assigned task waits is part of its cost; that of a paused worker is not.
+_USES: Final = """
+SELECT
+    category = 'busy' OR use IN ('transfer', 'dispatch') AS is_work,
+    use, prefix, dataset, sum(seconds) AS seconds
+FROM core_time
+GROUP BY ALL
+ORDER BY ALL
+"""
+
+#: The same without a cluster.
+_CHUNK_USES: Final = """
+SELECT
+    true AS is_work,
+    CASE WHEN outcome = 'memory' THEN 'kept result' ELSE 'failed attempt' END AS use,
+    NULL::VARCHAR AS prefix,
+    dataset,
+    sum(compute_seconds) AS seconds
+FROM chunks
+WHERE compute_seconds > 0
+GROUP BY ALL
+ORDER BY ALL
+"""
+_CHUNK_THREADS: Final = "SELECT count(DISTINCT (worker, thread)) FROM chunks"
+
+#: By worker and tenth of the run, from which the errors of means are estimated. A chunk is
+#: opened, read and processed one after the other. Time without CPU is taken to have been in
+#: opening and reading first.
+_WORK: Final = """
+WITH chunks AS (
+    SELECT
+        seq,
+        CASE WHEN seq IS NULL THEN measured END AS measured,
+        any_value(dataset) AS dataset,
+        any_value(worker) AS worker,
+        max(end_t) AS end_t,
+        bool_and(outcome = 'memory') AS kept,
+        sum(compute_seconds) AS compute_seconds,
+        sum(events) FILTER (is_first_result) AS events,
+        bool_and(read_seconds IS NOT NULL) AS is_measured,
+        sum(coalesce(open_seconds, 0)) AS opening,
+        sum(read_seconds) AS reading,
+        sum(greatest(coalesce(process_seconds - read_seconds, 0), 0)) AS rest,
+        least(greatest(coalesce(sum(wait_seconds), 0) - opening - reading, 0), rest) AS idling
+    FROM _chunks
+    GROUP BY ALL
+),
+attempts AS (
+    SELECT
+        run.prefix,
+        chunks.dataset,
+        coalesce(run.worker, chunks.worker) AS worker,
+        coalesce(run.end_t, chunks.end_t) AS t,
+        CASE WHEN run.seq IS NULL THEN chunks.kept ELSE _is_kept(run.outcome, discarded.seq) END
+            AS kept,
+        coalesce(run.compute_seconds, chunks.compute_seconds) AS seconds,
+        chunks.* EXCLUDE (seq, measured, dataset, worker, end_t, kept, compute_seconds)
+    FROM _task_runs AS run
+    LEFT JOIN _discarded_results AS discarded USING (seq)
+    FULL JOIN chunks ON run.seq = chunks.seq
+),
+timed AS (
+    SELECT
+        *,
+        floor(10 * (t - min(t) OVER ()) / nullif(max(t) OVER () - min(t) OVER (), 0)) AS tenth
+    FROM attempts
+)
+SELECT
+    prefix,
+    dataset,
+    worker,
+    tenth,
+    count(*) AS attempts,
+    count(*) FILTER (kept) AS tasks,
+    sum(events)::BIGINT AS events,
+    coalesce(sum(seconds) FILTER (kept), 0) AS seconds,
+    count(*) FILTER (kept AND is_measured) AS measured,
+    sum(opening) FILTER (kept AND is_measured) AS opening,
+    sum(reading) FILTER (kept AND is_measured) AS reading,
+    sum(rest - idling) FILTER (kept AND is_measured) AS cpu,
+    sum(idling) FILTER (kept AND is_measured) AS no_cpu
+FROM timed
+GROUP BY ALL
+ORDER BY ALL
+"""
+
+#: Share of each branch in the time to read chunks of a dataset.
+_BRANCHES: Final = """
+SELECT dataset, branch, branches.read_seconds / nullif(reading.seconds, 0) AS share
+FROM branches
+INNER JOIN (
+    SELECT dataset, sum(read_seconds) AS seconds FROM _chunks GROUP BY dataset
+) AS reading USING (dataset)
+WHERE branches.read_seconds > 0 AND reading.seconds > 0
+ORDER BY ALL
+"""
+
+_FIXED: Final = (
+    "SELECT dataset, fixed_seconds FROM _chunk_cost_models WHERE fixed_seconds IS NOT NULL"
+)
+
+
+def query_amounts(trace: Session) -> RunAmounts:
+    """Return the work and the waiting of an opened trace.
+
+    Raises
+    ------
+    TraceError
+        If several traces are open.
+    """
+    runs = trace.sql(_RUN).fetchall()
+    if len(runs) > 1:
+        raise TraceError(f"{trace!r} contains {len(runs)} traces: open each one by itself")
+    wall_seconds = runs[0][0] if runs else None
+    uses = trace.sql(_USES).pl()
+    if not uses.is_empty():
+        waiting = uses.filter(~pl.col("is_work")).select(*WAITING)
+    else:
+        uses = trace.sql(_CHUNK_USES).pl()
+        [(threads,)] = trace.sql(_CHUNK_THREADS).fetchall()
+        rest = max(threads, 1) * (wall_seconds or 0.0) - float(uses["seconds"].sum())
+        waiting = pl.DataFrame({"use": ["unknown"], "seconds": [rest]}, schema=WAITING)
+    blocks = trace.sql(_WORK).pl()
+    work = _work(blocks)
+    costs = _costs(uses.filter("is_work"), work, trace.sql(_FIXED).pl())
+    details = _details(costs.filter(part=COMPUTING), blocks, trace.sql(_BRANCHES).pl())
+    divided = details.select(_GROUP).unique()
+    whole = pl.concat(
+        [
+            costs.filter(pl.col("part") != COMPUTING),
+            costs.filter(part=COMPUTING).join(divided, on=_GROUP, how="anti", nulls_equal=True),
+        ]
+    )
+    return RunAmounts(
+        wall_seconds or 0.0,
+        work.select(*WORK),
+        pl.concat([frame.select(*COSTS) for frame in (whole, details)]),
+        waiting,
+    )
+
+
+def _work(blocks: pl.DataFrame) -> pl.DataFrame:
+    """Return the tasks, events and relative error of each prefix and dataset."""
+    tasks = pl.col("tasks").sum()
+    totals = blocks.group_by(_GROUP, maintain_order=True).agg(
+        # A prefix without any result has its attempts.
+        pl.when(tasks > 0).then(tasks).otherwise(pl.col("attempts").sum()).alias("tasks"),
+        pl.col("events").sum(),
+    )
+    errors = [
+        _relative_errors(blocks, by) for by in (["worker"], ["tenth"], ["worker", "tenth"])
+    ]
+    largest = pl.concat(errors).group_by(_GROUP).agg(pl.col("relative_error").max())
+    return totals.join(largest, on=_GROUP, how="left", nulls_equal=True)
+
+
+def _relative_errors(blocks: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return the relative standard error of the mean time of an event, or else of a task.
+
+    Blocks vary independently of each other, the tasks of a block do not: workers differ, and a
+    machine can be slower for a time.
+    """
+    events, tasks = pl.col("events").fill_null(0), pl.col("tasks")
+    seconds, amount = pl.col("seconds"), pl.col("amount")
+    residual = seconds - amount * (seconds.sum() / amount.sum()).over(_GROUP)
+    variance = (pl.col("residual") ** 2).sum() * pl.len() / (pl.len() - 1)
+    return (
+        blocks.with_columns(
+            amount=pl.when(events.sum().over(_GROUP) > 0).then(events).otherwise(tasks)
+        )
+        .group_by([*_GROUP, *by])
+        .agg(pl.col("amount", "seconds").sum())
+        .filter(amount > 0)
+        .with_columns(residual=residual)
+        .group_by(_GROUP)
+        .agg(
+            pl.when((pl.len() > 1) & (seconds.sum() > 0))
+            .then(variance.sqrt() / seconds.sum())
+            .alias("relative_error")
+        )
+    )
+
+
+def _costs(uses: pl.DataFrame, work: pl.DataFrame, fixed: pl.DataFrame) -> pl.DataFrame:
+    """Return the thread time of each part of the tasks."""
+    per_task = pl.col("seconds") / pl.col("tasks")
+    is_computing = pl.col("part") == COMPUTING
+    return (
+        uses.rename({"use": "part"})
+        .join(work.select(*_GROUP, "tasks"), on=_GROUP, how="left", nulls_equal=True)
+        .join(fixed, on="dataset", how="left", nulls_equal=True)
+        .with_columns(
+            detail=pl.lit(None, pl.String),
+            branch=pl.lit(None, pl.String),
+            # All but computing costs the same for any number of events.
+            fixed_seconds=pl.when(is_computing)
+            .then(pl.min_horizontal("fixed_seconds", per_task))
+            .otherwise(per_task),
+        )
+    )
+
+
+def _details(
+    computing: pl.DataFrame, blocks: pl.DataFrame, branches: pl.DataFrame
+) -> pl.DataFrame:
+    """Divide the time of computing chunks where nearly all of them were measured."""
+    parts = {OPENING: "opening", READING: "reading", PROCESSING: "cpu", IDLING: "no_cpu"}
+    measured = (
+        blocks.group_by(_GROUP, maintain_order=True)
+        .agg(
+            pl.col("tasks", "measured").sum(),
+            **{name: pl.col(column).sum() for name, column in parts.items()},
+        )
+        .filter((pl.col("measured") > 0) & (pl.col("measured") >= 0.95 * pl.col("tasks")))
+        .drop("tasks", "measured")
+        .join(computing.drop("detail", "branch"), on=_GROUP, nulls_equal=True)
+        .with_columns((pl.col("seconds") - pl.sum_horizontal(*parts)).alias(OTHER))
+    )
+    # The fixed time of a chunk contains its opening; what is left is divided like the time.
+    opening = pl.col(OPENING) / pl.col("tasks")
+    fixed_share = (pl.col("fixed_seconds") - opening).clip(0.0) / (
+        pl.col("seconds") - pl.col(OPENING)
+    )
+    details = (
+        measured.with_columns(opening_seconds=opening, fixed_share=fixed_share)
+        .drop("seconds")
+        .unpivot(
+            [*parts, OTHER],
+            index=[*_GROUP, "part", "opening_seconds", "fixed_share"],
+            variable_name="detail",
+            value_name="seconds",
+        )
+        .with_columns(
+            fixed_seconds=pl.when(pl.col("detail") == OPENING)
+            .then("opening_seconds")
+            .otherwise(pl.col("fixed_share") * pl.col("seconds"))
+        )
+    )
+    return _by_branch(details, branches)
+
+
+def _by_branch(details: pl.DataFrame, branches: pl.DataFrame) -> pl.DataFrame:
+    """Divide the time of reading by branch; the rest has no branch."""
+    rest = branches.group_by("dataset").agg(
+        branch=pl.lit(None, pl.String), share=1 - pl.col("share").sum()
+    )
+    shares = pl.concat([branches, rest.select(branches.columns)]).with_columns(
+        detail=pl.lit(READING)
+    )
+    share = pl.col("share").fill_null(1.0)
+    return details.join(
+        shares, on=["detail", "dataset"], how="left", nulls_equal=True
+    ).with_columns(
+        seconds=pl.col("seconds") * share, fixed_seconds=pl.col("fixed_seconds") * share
+    )

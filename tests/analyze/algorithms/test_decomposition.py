@@ -1,0 +1,327 @@
+"""Decomposition of the difference between two runs."""
+
+import random
+
+import polars as pl
+import pytest
+
+from roast_analyze.algorithms.decomposition import (
+    COMPUTING,
+    COSTS,
+    WAITING,
+    WORK,
+    RunAmounts,
+    decompose,
+    mean_terms,
+    summarize,
+)
+
+
+def run(wall_seconds, work, costs, waiting=()):
+    """A run of ``{(prefix, dataset): (tasks, events, relative error)}`` and thread seconds."""
+    rows = [
+        (prefix, dataset, part, *(*details, None, None)[:2], *(*numbers, None)[:2])
+        for (prefix, dataset, part, *details), numbers in costs.items()
+    ]
+    return RunAmounts(
+        wall_seconds,
+        pl.DataFrame([(*group, *row) for group, row in work.items()], WORK, orient="row"),
+        pl.DataFrame(rows, COSTS, orient="row"),
+        pl.DataFrame(list(dict(waiting).items()), WAITING, orient="row"),
+    )
+
+
+def tasks(wall_seconds, waiting=(), error=0.01, **prefixes):
+    """A run of tasks, as ``prefix=(tasks, seconds of one)``."""
+    return run(
+        wall_seconds,
+        {(prefix, None): (n, None, error) for prefix, (n, _) in prefixes.items()},
+        {(prefix, None, COMPUTING): (n * each,) for prefix, (n, each) in prefixes.items()},
+        waiting,
+    )
+
+
+def chunks(events, size, seconds, wall_seconds=100.0, fixed=None):
+    """A run of chunks of a dataset on one thread, which compute all the time."""
+    return run(
+        wall_seconds,
+        {("process", "QCD"): (events // size, events, 0.01)},
+        {("process", "QCD", COMPUTING): (seconds, fixed)},
+        {"tail": wall_seconds - seconds},
+    )
+
+
+def terms(frame, *columns):
+    """The terms as ``(term, prefix, part): (core seconds, wall seconds)``."""
+    names = ("term", "prefix", "part", *columns)
+    rows = frame.rows(named=True)
+    return {
+        tuple(row[name] for name in names): (
+            pytest.approx(row["core_seconds"]),
+            pytest.approx(row["wall_seconds"]),
+        )
+        for row in rows
+    }
+
+
+def test_one_prefix_is_slower():
+    """200 s on 4 threads become 230 s: 7.5 s more."""
+    base = tasks(50.0, fit=(100, 1.0), load=(100, 1.0))
+    new = tasks(57.5, fit=(100, 1.3), load=(100, 1.0))
+
+    assert terms(decompose(base, new)) == {("cost", "fit", COMPUTING): (30.0, 7.5)}
+
+
+def test_half_the_threads():
+    """The client takes 10 s for itself in both runs, which needs half the thread time."""
+    base = tasks(60.0, {"between graphs": 40.0}, fit=(200, 1.0))
+    new = tasks(110.0, {"between graphs": 20.0}, fit=(200, 1.0))
+
+    assert terms(decompose(base, new)) == {("threads", None, None): (-20.0, 50.0)}
+
+
+def test_twice_the_tasks():
+    base, new = tasks(50.0, fit=(100, 2.0)), tasks(100.0, fit=(200, 2.0))
+
+    assert terms(decompose(base, new)) == {("amount", "fit", None): (200.0, 50.0)}
+
+
+def test_two_changes_at_once_are_shared():
+    """Tasks: 100 more of 1.5 s, the mean. Cost: 1 s more for 150, the mean, on 1 thread."""
+    base, new = tasks(100.0, fit=(100, 1.0)), tasks(400.0, fit=(200, 2.0))
+
+    assert terms(decompose(base, new)) == {
+        ("amount", "fit", None): (150.0, 150.0),
+        ("cost", "fit", COMPUTING): (150.0, 150.0),
+    }
+
+
+def test_waiting_is_a_time_of_all_threads():
+    base = tasks(50.0, {"tail": 0.0}, fit=(100, 2.0))
+    new = tasks(53.0, {"tail": 12.0}, fit=(100, 2.0))
+
+    assert terms(decompose(base, new)) == {("waiting", None, "tail"): (12.0, 3.0)}
+
+
+def test_a_prefix_of_only_one_run_differs_in_amount():
+    base, new = tasks(10.0, fit=(10, 1.0)), tasks(15.0, fit=(10, 1.0), plot=(5, 1.0))
+
+    found = decompose(base, new)
+    assert found.select("term", "prefix", "base", "new", "wall_seconds").rows() == [
+        ("amount", "plot", 0.0, 5.0, 5.0)
+    ]
+
+
+def test_a_part_of_only_one_run_differs_in_cost():
+    work = {("fit", None): (10, None, None)}
+    base = run(10.0, work, {("fit", None, COMPUTING): (10.0,)})
+    new = run(
+        13.0, work, {("fit", None, COMPUTING): (10.0,), ("fit", None, "lost attempt"): (3.0,)}
+    )
+
+    found = decompose(base, new)
+    assert terms(found) == {("cost", "fit", "lost attempt"): (3.0, 3.0)}
+    assert found.select("unit", "base", "new").row(0) == pytest.approx(
+        ("seconds per task", 0.0, 0.3)
+    )
+
+
+def test_smaller_chunks_of_a_known_fixed_time():
+    """5 chunks of 1 s + 10 s become 10 of 1 s + 5 s and a slower program: 5 s + 10 s more."""
+    base = chunks(1000, 200, 55.0, fixed=1.0)
+    new = chunks(1000, 100, 70.0, fixed=1.0)
+
+    assert terms(decompose(base, new), "is_assumed") == {
+        ("chunk size", "process", None, False): (5.0, 5.0),
+        ("cost", "process", COMPUTING, None): (10.0, 10.0),
+        ("waiting", None, "tail", None): (-15.0, -15.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("size", "seconds", "of_size"),
+    [
+        (100, 65.0, 10.0),  # 5 more chunks: 2 s each
+        (100, 50.0, 0.0),  # smaller chunks do not make events cheaper
+        (190, 65.0, 0.0),  # sizes hardly differ
+    ],
+)
+def test_smaller_chunks_of_an_unknown_fixed_time(size, seconds, of_size):
+    base, new = chunks(1000, 200, 55.0), chunks(1000, size, seconds)
+
+    found = decompose(base, new).filter(term="chunk size")
+    assert found["wall_seconds"].sum() == pytest.approx(of_size)
+    assert found["is_assumed"].to_list() == [True] * bool(of_size)
+
+
+def test_parts_of_a_chunk_other_than_computing_cost_the_same_for_any_size():
+    """Dispatch of 5 more chunks costs 0.1 s each."""
+    costs = {("process", "QCD", COMPUTING): (50.0, 0.0)}
+    base = run(
+        50.5,
+        {("process", "QCD"): (5, 1000, None)},
+        {**costs, ("process", "QCD", "dispatch"): (0.5, 0.1)},
+    )
+    new = run(
+        51.0,
+        {("process", "QCD"): (10, 1000, None)},
+        {**costs, ("process", "QCD", "dispatch"): (1.0, 0.1)},
+    )
+
+    assert terms(decompose(base, new)) == {("chunk size", "process", None): (0.5, 0.5)}
+
+
+def detailed(**seconds):
+    """A run of chunks on one thread, with the time to read each branch, or all of them."""
+    details = {("opening", None): 5.0}
+    details |= {("reading", None if name == "all" else name): s for name, s in seconds.items()}
+    costs = {("process", "QCD", COMPUTING, *key): (s, None) for key, s in details.items()}
+    wall_seconds = 5.0 + sum(seconds.values())
+    return run(wall_seconds, {("process", "QCD"): (5, 1000, None)}, costs)
+
+
+def test_branches():
+    found = decompose(detailed(pt=10.0, eta=10.0), detailed(pt=18.0, mass=1.0, eta=10.0))
+
+    assert found.select("detail", "branch", "wall_seconds").rows() == [
+        ("reading", "pt", pytest.approx(8.0)),
+        ("reading", "mass", pytest.approx(1.0)),
+    ]
+
+
+def test_branches_that_one_run_did_not_measure():
+    found = decompose(detailed(pt=10.0, eta=10.0), detailed(all=25.0))
+
+    assert found.select("detail", "branch", "wall_seconds").rows() == [
+        ("reading", None, pytest.approx(5.0))
+    ]
+
+
+def test_details_that_one_run_did_not_measure():
+    whole = chunks(1000, 200, 20.0, wall_seconds=20.0)
+
+    found = decompose(detailed(pt=10.0, eta=10.0), whole).filter(term="cost")
+    assert found.select("detail", "branch", "wall_seconds").rows() == [
+        (None, None, pytest.approx(-5.0))
+    ]
+
+
+def random_run(seed):
+    """A run of any amounts: prefixes and parts can be missing, and times be below 0."""
+    draw = random.Random(seed)
+    work, costs = {}, {}
+    for group in (("a", None), ("b", "QCD"), ("b", "DY"), ("c", "DY")):
+        if draw.random() < 0.7:
+            n = draw.randint(1, 100)
+            events = draw.choice([None, 0, n * draw.randint(1, 10_000)])
+            work[group] = (n, events, draw.choice([None, draw.random()]))
+            for part in (COMPUTING, "dispatch", "failed attempt"):
+                for detail in draw.choice([(None,), ("reading", "other")]):
+                    if draw.random() < 0.8:
+                        seconds = draw.lognormvariate(0, 3) * draw.choice([1, 1, 1, -0.01, 0])
+                        fixed = draw.choice([None, seconds / n])
+                        costs[(*group, part, detail)] = (seconds, fixed)
+    waiting = {use: draw.lognormvariate(0, 3) for use in "xyz" if draw.random() < 0.7}
+    return run(draw.lognormvariate(0, 3), work, costs, {"unknown": 100.0, **waiting})
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_terms_add_up_and_are_symmetric(seed):
+    base, new = random_run(seed), random_run(seed + 1000)
+
+    there, back = decompose(base, new), decompose(new, base)
+    scale = max(base.wall_seconds, new.wall_seconds)
+    wall = new.wall_seconds - base.wall_seconds
+    core = new.core_seconds - base.core_seconds
+    assert there["wall_seconds"].sum() == pytest.approx(wall, abs=1e-9 * scale)
+    assert there["core_seconds"].sum() == pytest.approx(core, abs=1e-9 * base.core_seconds)
+    identity = ["term", "prefix", "dataset", "part", "detail", "branch"]
+    both = there.join(back, on=identity, how="full", nulls_equal=True)
+    assert (both["wall_seconds"] + both["wall_seconds_right"]).abs().max() < 1e-9 * scale
+    assert both["wall_seconds"].null_count() == both["wall_seconds_right"].null_count() == 0
+    summary = summarize([base, random_run(seed + 2000)], new)
+    mean = (base.wall_seconds + random_run(seed + 2000).wall_seconds) / 2
+    assert summary["wall_seconds"].sum() == pytest.approx(new.wall_seconds - mean, rel=1e-6)
+
+
+def significant(bases, new):
+    """The terms and whether they are significant."""
+    return {
+        (row["term"], row["prefix"], row["part"]): row["significant"]
+        for row in summarize(bases, new).rows(named=True)
+    }
+
+
+@pytest.mark.parametrize(("error", "expected"), [(0.02, True), (0.08, False)])
+def test_costs_are_significant_beyond_two_standard_errors(error, expected):
+    base = tasks(100.0, fit=(100, 1.0), error=error)
+    new = tasks(120.0, fit=(100, 1.2), error=error)
+
+    assert significant([base], new) == {("cost", "fit", COMPUTING): expected}
+
+
+def test_small_differences_are_not_significant():
+    base, new = tasks(100.0, fit=(100, 1.0)), tasks(104.0, fit=(100, 1.04))
+
+    assert significant([base], new) == {("cost", "fit", COMPUTING): False}
+
+
+def test_a_difference_of_two_tasks_cannot_be_determined():
+    base = tasks(102.0, load=(100, 1.0), merge=(1, 2.0))
+    new = tasks(120.0, load=(100, 1.0), merge=(1, 20.0), error=None)
+
+    assert significant([base], new) == {("cost", "merge", COMPUTING): None}
+
+
+@pytest.mark.parametrize(
+    ("wall", "waiting", "expected"),
+    [
+        (5.0, 0.9, False),  # below 1 s
+        (5.0, 1.1, True),
+        (100.0, 4.9, False),  # below 5 % of the wall time
+        (100.0, 9.9, False),  # below one task
+        (100.0, 10.1, True),
+    ],
+)
+def test_waiting_with_one_base(wall, waiting, expected):
+    each = 10.0 if wall > 10 else 0.1
+    base = tasks(wall, fit=(int(wall / each), each))
+    new = tasks(wall + waiting, {"tail": waiting}, fit=(int(wall / each), each))
+
+    assert significant([base], new) == {("waiting", None, "tail"): expected}
+
+
+def test_the_spread_of_several_bases_is_noise():
+    """100, 110 and 90 s: the next one is within 100 s ± 50 s."""
+    bases = [tasks(wall, fit=(100, wall / 100)) for wall in (100.0, 110.0, 90.0)]
+
+    for wall, expected in ((140.0, False), (160.0, True)):
+        found = summarize(bases, tasks(wall, fit=(100, wall / 100))).row(0, named=True)
+        assert found["wall_seconds"] == pytest.approx(wall - 100.0)
+        assert found["noise_seconds"] == pytest.approx(4.303 * 10 * (4 / 3) ** 0.5)
+        assert found["significant"] is expected
+
+
+def test_several_equal_bases():
+    bases = [tasks(100.0, fit=(100, 1.0)) for _ in range(3)]
+
+    assert significant(bases, tasks(103.0, fit=(100, 1.03))) == {
+        ("cost", "fit", COMPUTING): True
+    }
+
+
+def test_datasets_of_a_prefix_are_added_up():
+    """Reading of two datasets got slower by 2 s and 3 s."""
+    work = {("process", name): (10, 1000, 0.001) for name in ("DY", "QCD")}
+    base = run(40.0, work, {("process", name, COMPUTING): (20.0,) for name in ("DY", "QCD")})
+    new = run(
+        45.0,
+        work,
+        {("process", "DY", COMPUTING): (22.0,), ("process", "QCD", COMPUTING): (23.0,)},
+    )
+
+    found = summarize([base], new)
+    assert found.select("prefix", "unit", "base", "new", "amount", "wall_seconds").rows() == [
+        ("process", "seconds per event", *map(pytest.approx, (0.02, 0.0225, 2000.0, 5.0)))
+    ]
+    assert mean_terms([base], new)["dataset"].to_list() == ["QCD", "DY"]

@@ -1,0 +1,125 @@
+"""Record runs with and without illnesses: ``make illnesses``, or this script with a folder.
+
+Each recording is made in a process of its own, on a cluster of worker processes, and writes
+``NAME.jsonl`` and ``NAME.json``: what was injected, and the wall time of the program.
+``INDEX.md`` lists all illnesses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+TIMEOUT_SECONDS = 150
+
+
+#: Modules with programs. Those of coffea take seconds to import.
+MODULES = ("plain_programs", "coffea_programs", "several_programs")
+
+
+def register(form: str | None = None) -> dict:
+    """Return illnesses by name: all, or those of the modules up to the one with a form."""
+    from illness import ILLNESSES
+
+    for module in MODULES:
+        importlib.import_module(module)
+        if any(form in ill.forms for ill in ILLNESSES.values()):
+            break
+    return ILLNESSES
+
+
+def record(folder: Path, form: str) -> None:
+    """Make one recording in this process."""
+    from illness import Run
+
+    ill = next(ill for ill in register(form).values() if form in ill.forms)
+    run = Run(folder / f"{form}.jsonl", ill.forms[form], folder / "data")
+    ill.program(run)
+    facts = {
+        "name": ill.name,
+        "ill": run.ill,
+        "causes": [asdict(cause) for cause in ill.causes],
+        "saves": ill.saves,
+        "text": ill.text,
+        "wall_seconds": round(run.wall_seconds, 2),
+    }
+    (folder / f"{form}.json").write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def record_apart(folder: Path, form: str) -> str | None:
+    """Make one recording in a new process and an empty folder; return its error."""
+    begin = time.perf_counter()
+    (folder / f"{form}.json").unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="roast-illness-") as scratch:
+        # The server that forks workers imports the programs, too.
+        path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        command = [sys.executable, __file__, str(folder), "--here", form]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=scratch,
+                timeout=TIMEOUT_SECONDS,
+                capture_output=True,
+                env={**os.environ, "TMPDIR": scratch, "PYTHONPATH": path},
+            )
+            error = done.stderr.decode(errors="replace") if done.returncode else None
+        except subprocess.TimeoutExpired:
+            error = f"no end after {TIMEOUT_SECONDS} s"
+    print(f"{form}: {error or 'recorded'} [{time.perf_counter() - begin:.0f} s]", flush=True)
+    return error
+
+
+def write_index(path: Path, illnesses: dict) -> None:
+    """Write the list of illnesses as a Markdown table."""
+    lines = [
+        "# Illnesses",
+        "",
+        "`NAME.jsonl` has the illness, `NAME_healthy.jsonl` is the same program without it.",
+        "Controls are healthy and have no twin.",
+        "",
+        "| recording | expected id | expected entity | saves | what was injected |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for ill in illnesses.values():
+        ids = "<br>".join(" or ".join(cause.ids) for cause in ill.causes) or "none"
+        entities = "<br>".join(" or ".join(cause.entities) or "any" for cause in ill.causes)
+        lines.append(f"| {ill.name} | {ids} | {entities} | {ill.saves} | {ill.text} |")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0].replace("``", "`"))
+    parser.add_argument("folder", type=Path, help="where the recordings are written")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all illnesses, if none")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time")
+    parser.add_argument("--index", action="store_true", help="write INDEX.md only")
+    parser.add_argument("--here", metavar="FORM", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve()
+    if arguments.here:
+        record(folder, arguments.here)
+        return 0
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    illnesses = register()
+    write_index(folder / "INDEX.md", illnesses)
+    if arguments.index:
+        return 0
+    begin = time.perf_counter()
+    forms = [form for name in arguments.names or illnesses for form in illnesses[name].forms]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        errors = list(pool.map(lambda form: record_apart(folder, form), forms))
+    print(f"{len(forms)} recordings in {time.perf_counter() - begin:.0f} s")
+    return 1 if any(errors) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

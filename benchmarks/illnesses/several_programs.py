@@ -1,0 +1,1 @@
+"""Two illnesses at once."""

@@ -8,11 +8,12 @@ NEWER_PYTHONS := python3.14 python3.13 python3.12
 # Version managers have commands that only report that a version is not selected.
 NEWEST ?= $(firstword $(foreach name,$(NEWER_PYTHONS),$(shell $(name) -c 'print("$(name)")' 2>/dev/null)))
 DEMO_DIR ?= roast-demo
+ILLNESS_DIR ?= roast-illnesses
 PLOTLY_JS ?= 4.1.1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report campaign campaign-damage dask-suite clean
+.PHONY: help demo test test-all test-newest test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report campaign campaign-damage illnesses dask-suite clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -96,11 +97,15 @@ campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at rand
 campaign-damage: $(VENV)/installed-test  ## cut a trace at every byte, and corrupt it 10,000 times (1 hour)
 	$(BIN)/python benchmarks/damage_campaign.py
 
+illnesses: $(VENV)/installed-test  ## compare the findings of ill and healthy runs with what is wrong in them (45 minutes) [ILLNESS_DIR=roast-illnesses]
+	$(BIN)/python benchmarks/illnesses/record.py $(ILLNESS_DIR)
+	$(BIN)/python benchmarks/illnesses/examine.py $(ILLNESS_DIR)
+
 dask-suite: $(VENV)/installed-benchmark  ## distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]
 	$(BIN)/python benchmarks/dask_suite.py $(SOURCE)
 
 clean:  ## take away the environment and what the demo wrote
-	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(DEMO_DIR) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(DEMO_DIR) $(ILLNESS_DIR) .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

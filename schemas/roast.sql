@@ -138,6 +138,7 @@ FROM (
         ('scheduler_sample', 'kind, t'),
         ('stall', 'kind, t'),
         ('graph', 'kind, t, key'),
+        ('graph_update', 'kind, t'),
         ('computation', 'kind, t, name'),
         ('span', 'kind, t'),
         ('fine_metric', 'kind, t'),
@@ -563,6 +564,23 @@ WHERE "t" IS NOT NULL
     AND "key" IS NOT NULL
     AND isfinite(t);
 
+-- A graph as the scheduler received it from any client. The ``value`` of a graph of 1 MiB or more has ``groups``, a list of the first 100 task groups of its new tasks: group, tasks, examined (up to 10 tasks) and nbytes, the size of the arguments of these and of what their functions hold (partial arguments, closures, attributes), by Dask's sizeof.
+CREATE OR REPLACE TABLE raw.graph_update (
+    "t" DOUBLE,
+    "client" VARCHAR,
+    "stimulus_id" VARCHAR,
+    "nbytes" BIGINT,
+    "value" JSON,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('graph_update');
+INSERT INTO raw.graph_update BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('graph_update')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
 -- A computation of Dask: it begins when an idle scheduler receives a graph. All graphs that arrive until the scheduler is idle again are part of it. It is recorded again with the ``stimulus_id`` of each further graph. If code is recorded (opt-in) and clients send it, its value has ``codes``: a list of digest, filename, line_number and, the first time, text and first_line.
 CREATE OR REPLACE TABLE raw.computation (
     "t" DOUBLE,
@@ -911,6 +929,8 @@ CREATE OR REPLACE TEMP TABLE _kept AS
     SELECT 'stall' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.stall GROUP BY ALL
     UNION ALL
     SELECT 'graph' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.graph GROUP BY ALL
+    UNION ALL
+    SELECT 'graph_update' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.graph_update GROUP BY ALL
     UNION ALL
     SELECT 'computation' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.computation GROUP BY ALL
     UNION ALL
@@ -2658,6 +2678,27 @@ FROM submitted
 LEFT JOIN texts ON submitted.trace_id = texts.trace_id AND submitted.code.digest = texts.digest;
 
 CREATE OR REPLACE VIEW graph_layers AS
+WITH task_sizes AS (
+    SELECT
+        trace_id,
+        stimulus_id,
+        'scheduled' AS stage,
+        examined."group" AS layer,
+        max(examined.nbytes / nullif(examined.examined, 0)) AS task_bytes
+    FROM (
+        SELECT
+            trace_id,
+            stimulus_id,
+            unnest(
+                json_transform(
+                    value -> '$.groups',
+                    '[{"group": "VARCHAR", "examined": "BIGINT", "nbytes": "BIGINT"}]'
+                )
+            ) AS examined
+        FROM raw.graph_update
+    )
+    GROUP BY ALL
+)
 SELECT
     stimulus_id,
     stage,
@@ -2667,6 +2708,7 @@ SELECT
     fused,
     client,
     t,
+    (task_bytes * tasks)::BIGINT AS task_bytes,
     trace_id
 FROM (
     SELECT
@@ -2694,6 +2736,7 @@ FROM (
     WHERE stimulus_id IS NOT NULL
     GROUP BY trace_id, stimulus_id, "group"
 )
+LEFT JOIN task_sizes USING (trace_id, stimulus_id, stage, layer)
 ORDER BY trace_id, t, stage, layer;
 
 COMMENT ON VIEW graph_layers IS 'Layers of submitted graphs, before and after optimization. One row per graph, stage and layer.';
@@ -2705,6 +2748,7 @@ COMMENT ON COLUMN graph_layers.tasks IS 'Tasks of the layer. For an expression, 
 COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions fused into this one.';
 COMMENT ON COLUMN graph_layers.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_layers.t IS 'Submission, in seconds since the epoch.';
+COMMENT ON COLUMN graph_layers.task_bytes IS 'Size of the arguments of scheduled tasks and of the data that their functions hold, as Dask''s sizeof has it for the first ten tasks of the group. Data that several tasks share count for each. Null for graphs below 1 MiB, and before trace format 2.4.';
 COMMENT ON COLUMN graph_layers.trace_id IS 'Trace identity.';
 
 -- Dask logs an event per graph under two topics. Before distributed 2024.4 there is none, and
@@ -2746,6 +2790,11 @@ sent AS (
     FROM _client_graphs
     WHERE description.layers IS NOT NULL
     GROUP BY trace_id, stimulus_id
+),
+received AS (
+    SELECT trace_id, stimulus_id, max(nbytes) AS nbytes
+    FROM raw.graph_update
+    GROUP BY trace_id, stimulus_id
 )
 SELECT
     stimulus_id,
@@ -2767,10 +2816,12 @@ SELECT
     sent.layers::BIGINT AS layers_sent,
     sent.t AS sent_t,
     sent.collections,
+    received.nbytes AS graph_bytes,
     trace_id
 FROM events
 FULL JOIN entered USING (trace_id, stimulus_id)
 LEFT JOIN sent USING (trace_id, stimulus_id)
+LEFT JOIN received USING (trace_id, stimulus_id)
 ORDER BY trace_id, t, stimulus_id;
 
 COMMENT ON VIEW graph_updates IS 'Submitted graphs, and the cost of processing them. One row per graph.';
@@ -2791,6 +2842,7 @@ COMMENT ON COLUMN graph_updates.state_seconds IS 'Time to create the scheduler s
 COMMENT ON COLUMN graph_updates.layers_sent IS 'Layers of the submitted graph, before low-level optimization. Null if another client submitted it, or it has no layers, as with client.submit and client.map.';
 COMMENT ON COLUMN graph_updates.sent_t IS 'Submission by the client, in seconds since the epoch on the scheduler''s clock.';
 COMMENT ON COLUMN graph_updates.collections IS 'Types of the computed collections, if recorded.';
+COMMENT ON COLUMN graph_updates.graph_bytes IS 'Serialized size of the graph as the scheduler received it, including the data inside of it. Null before trace format 2.4.';
 COMMENT ON COLUMN graph_updates.trace_id IS 'Trace identity.';
 
 -- Measurement records and the chunk attempt that each belongs to. A dask-awkward task can read

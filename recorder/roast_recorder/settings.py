@@ -29,6 +29,7 @@ OPTIONAL_KINDS: Final = (
     "event",
     "environment",
     "graph",
+    "graph_update",
     "computation",
     "wanted_keys",
 )

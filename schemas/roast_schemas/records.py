@@ -34,7 +34,7 @@ meaning or a removed field the major one):
   ``until`` of a ``chunk`` can be ``metadata``. ``config_sources`` of a ``process`` fact and its
   sheet; ``code_flags`` of a ``function``. ``wanted_keys`` is written.
   ``value`` of a ``task``.
-* 2.4: ``scheduler_sample`` and ``stall`` are written.
+* 2.4: ``scheduler_sample``, ``stall`` and ``graph_update`` are written.
 """
 
 from __future__ import annotations
@@ -171,6 +171,21 @@ class Graph(Record, total=False):
 
     client: ClientId
     key: Annotated[str, Field("Dask's key of the task, as text", required=True)]
+    value: Annotated[Json, Field("value of the fact")]
+
+
+class GraphUpdate(Record, total=False):
+    """A graph as the scheduler received it from any client.
+
+    The ``value`` of a graph of 1 MiB or more has ``groups``, a list of the first 100 task
+    groups of its new tasks: group, tasks, examined (up to 10 tasks) and nbytes, the size of
+    the arguments of these and of what their functions hold (partial arguments, closures,
+    attributes), by Dask's sizeof.
+    """
+
+    client: ClientId
+    stimulus_id: StimulusId
+    nbytes: Annotated[int, Field("serialized size", Unit.BYTES)]
     value: Annotated[Json, Field("value of the fact")]
 
 
@@ -731,6 +746,7 @@ KINDS: Final[dict[str, type]] = {
     "scheduler_sample": SchedulerSample,
     "stall": Stall,
     "graph": Graph,
+    "graph_update": GraphUpdate,
     "computation": Computation,
     "span": Span,
     "fine_metric": FineMetric,

@@ -1,9 +1,12 @@
 """Graphs that a client sends: their layers, and if asked for the code that sends them."""
 
+from functools import partial
+
 import dask
 import dask.array as da
+import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, wait
 from packaging.version import Version
 
 import roast_recorder
@@ -110,6 +113,48 @@ def test_neither_graphs_nor_computations_unless_they_are_wanted(recorded, monkey
     lines = recorded(kinds=["task"])
 
     assert (lines["graph"], lines.get("computation")) == ([], None)
+
+
+def test_sizes_of_graphs_and_of_what_their_tasks_hold(client, tmp_path, read_lines):
+    big = np.zeros(150_000)
+
+    class Processor:
+        def __init__(self):
+            self.weights = big
+
+        def process(self, number):
+            return number
+
+    with roast_recorder.record(client, tmp_path / "t.jsonl"):
+        client.submit(abs, -1, key="small").result()
+        futures = [
+            client.submit(len, big, key="argument"),
+            client.submit(partial(max, big), 1, key="partial"),
+            client.submit(lambda number: big[0] + number, 1, key="closure"),
+            client.submit(Processor().process, 1, key="method"),
+            *client.map(partial(divmod, big), range(20), key=[f"map-{n}" for n in range(20)]),
+        ]
+        wait(futures)
+
+    lines = [
+        line for line in read_lines(tmp_path / "t.jsonl") if line["kind"] == "graph_update"
+    ]
+    small, *large = lines
+    assert small["nbytes"] < 10_000
+    assert "value" not in small
+    assert {line["client"] for line in lines} == {client.id}
+    found = {}
+    for line in large:
+        assert line["nbytes"] == pytest.approx(big.nbytes, rel=0.1)  # pickled once
+        [group] = line["value"]["groups"]
+        name = group.pop("group")
+        assert group.pop("nbytes") == pytest.approx(group["examined"] * big.nbytes, rel=0.1)
+        found[name] = group
+    one = {"tasks": 1, "examined": 1}
+    assert found == {
+        **dict.fromkeys(["argument", "partial", "closure", "method"], one),
+        "map": {"tasks": 20, "examined": 10},
+    }
 
 
 def test_nothing_is_left_behind_whichever_recorder_goes_first(client):

@@ -20,7 +20,7 @@ KINDS = {
     "worker_removed", "worker_sample", "span", "fine_metric", "profile", "chunk", "section",
     "worker_transition", "transfer", "event", "loss", "client_added", "client_removed",
     "graph", "computation", "spill", "import", "io_file", "io_segment", "function",
-    "wanted_keys", "scheduler_sample", "stall",
+    "wanted_keys", "scheduler_sample", "stall", "graph_update",
 }  # fmt: skip
 FIELDS = [field for kind in kinds().values() for field in kind.fields]
 UNITS = {

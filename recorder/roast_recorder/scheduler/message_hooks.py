@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Any
 
 logger = logging.getLogger("roast_recorder")
@@ -78,16 +79,27 @@ def _call(listeners: list[Listener], message: dict[str, Any] | None) -> None:
 def _wrap(
     handler: Callable[..., Any], listeners: list[Listener], positional: tuple[str, ...]
 ) -> Callable[..., Any]:
-    def wrapper(*args: Any, **message: Any) -> Any:
-        named = message
+    def begin(args: Any, message: dict[str, Any]) -> None:
         if positional and args:
-            named = {**dict(zip(positional, args, strict=False)), **message}
-        _call(listeners, named)
+            message = {**dict(zip(positional, args, strict=False)), **message}
+        _call(listeners, message)
+
+    def call(*args: Any, **message: Any) -> Any:
+        begin(args, message)
         try:
             return handler(*args, **message)
         finally:
             _call(listeners, None)
 
+    async def await_call(*args: Any, **message: Any) -> Any:
+        begin(args, message)
+        try:
+            return await handler(*args, **message)
+        finally:
+            _call(listeners, None)
+
+    # Dask awaits only what is declared as a coroutine.
+    wrapper: Callable[..., Any] = await_call if iscoroutinefunction(handler) else call
     wrapper.__name__ = getattr(handler, "__name__", "wrapper")
     wrapper.__dict__.update(
         roast_self=wrapper, roast_listeners=listeners, roast_handler=handler

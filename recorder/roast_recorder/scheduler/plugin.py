@@ -21,7 +21,7 @@ from roast_recorder import environment
 from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.graphs import CodeRegistry
-from roast_recorder.scheduler import message_hooks
+from roast_recorder.scheduler import graph_bytes, message_hooks
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
 from roast_recorder.scheduler.wanted_keys import WantedKeys
 from roast_recorder.scheduler.wire_format import (
@@ -134,6 +134,9 @@ class RecorderPlugin(SchedulerPlugin):
         listen, streams = message_hooks.listen, scheduler.stream_handlers
         remember = partial(setattr, self, "_erred_message")
         self._hooks.callback(listen(streams, "task-erred", remember))
+        self._graph_bytes: dict[str, int | None] = {}  # of graphs in progress, by client
+        if "graph_update" in self._kinds:
+            self._hooks.callback(listen(streams, "update-graph", self._on_update_graph))
         if "fine_metric" in self._kinds:
             remove = listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
             self._hooks.callback(remove)
@@ -370,6 +373,14 @@ class RecorderPlugin(SchedulerPlugin):
                     continue
                 if chunk is not None:
                     self._append(("chunk", t, 1, {"key": str(task.key), **chunk}))
+        if (nbytes := self._graph_bytes.pop(client, None)) is not None:
+            groups = None
+            if nbytes >= graph_bytes.LARGE_GRAPH_BYTES:
+                try:
+                    groups = graph_bytes.bytes_by_group(new)
+                except Exception:
+                    logger.debug("roast: a graph cannot be examined", exc_info=True)
+            self._append(("graph_update", t, 1, (client, stimulus_id, nbytes, groups)))
         computation = scheduler.computations[-1]
         stacks = list(computation.code) if self._settings["code"] else []
         latest = (computation.id, len(stacks))
@@ -457,6 +468,11 @@ class RecorderPlugin(SchedulerPlugin):
             # one than that of ``→ processing``.
             return removal["worker"], None, None, None
         return None
+
+    def _on_update_graph(self, message: dict[str, Any] | None) -> None:
+        """Note the size of a client's graph, which :meth:`update_graph` records."""
+        if message is not None:
+            self._graph_bytes[message["client"]] = graph_bytes.serialized_bytes(message)
 
     def _on_observe_tasks(self, message: dict[str, Any] | None) -> None:
         """Note which tasks of a graph were submitted in another span than Dask will file them.

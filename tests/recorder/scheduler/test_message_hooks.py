@@ -1,7 +1,9 @@
 """Listeners to messages come and go in any order and leave the handler as it was."""
 
+import asyncio
 import functools
 import itertools
+from inspect import iscoroutinefunction
 
 import pytest
 
@@ -47,6 +49,21 @@ def test_a_listener_is_called_before_and_after_its_message_only(fails):
     assert result == (("w",) if fails else (("comm",), "w"))
     assert calls == [{"address": "w"}, "handled", None]
     assert handlers["task-erred"] is print
+
+
+def test_dask_awaits_a_handler_that_is_a_coroutine():
+    async def update_graph(client):
+        calls.append("handled")
+        return client
+
+    calls, handlers = [], {"update-graph": update_graph}
+    remove = listen(handlers, "update-graph", calls.append)
+
+    assert iscoroutinefunction(handlers["update-graph"])
+    assert asyncio.run(handlers["update-graph"](client="c")) == "c"
+    assert calls == [{"client": "c"}, "handled", None]
+    remove()
+    assert handlers["update-graph"] is update_graph
 
 
 def test_an_error_of_a_listener_is_logged_and_the_message_handled(caplog):

@@ -1,5 +1,26 @@
 -- Needs: _client_graphs
 CREATE VIEW graph_layers AS
+WITH task_sizes AS (
+    SELECT
+        trace_id,
+        stimulus_id,
+        'scheduled' AS stage,
+        examined."group" AS layer,
+        max(examined.nbytes / nullif(examined.examined, 0)) AS task_bytes
+    FROM (
+        SELECT
+            trace_id,
+            stimulus_id,
+            unnest(
+                json_transform(
+                    value -> '$.groups',
+                    '[{"group": "VARCHAR", "examined": "BIGINT", "nbytes": "BIGINT"}]'
+                )
+            ) AS examined
+        FROM raw.graph_update
+    )
+    GROUP BY ALL
+)
 SELECT
     stimulus_id,
     stage,
@@ -9,6 +30,7 @@ SELECT
     fused,
     client,
     t,
+    (task_bytes * tasks)::BIGINT AS task_bytes,
     trace_id
 FROM (
     SELECT
@@ -36,6 +58,7 @@ FROM (
     WHERE stimulus_id IS NOT NULL
     GROUP BY trace_id, stimulus_id, "group"
 )
+LEFT JOIN task_sizes USING (trace_id, stimulus_id, stage, layer)
 ORDER BY trace_id, t, stage, layer;
 
 COMMENT ON VIEW graph_layers IS 'Layers of submitted graphs, before and after optimization. One row per graph, stage and layer.';
@@ -47,4 +70,5 @@ COMMENT ON COLUMN graph_layers.tasks IS 'Tasks of the layer. For an expression, 
 COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions fused into this one.';
 COMMENT ON COLUMN graph_layers.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_layers.t IS 'Submission, in seconds since the epoch.';
+COMMENT ON COLUMN graph_layers.task_bytes IS 'Size of the arguments of scheduled tasks and of the data that their functions hold, as Dask''s sizeof has it for the first ten tasks of the group. Data that several tasks share count for each. Null for graphs below 1 MiB, and before trace format 2.4.';
 COMMENT ON COLUMN graph_layers.trace_id IS 'Trace identity.';

@@ -38,6 +38,11 @@ sent AS (
     FROM _client_graphs
     WHERE description.layers IS NOT NULL
     GROUP BY trace_id, stimulus_id
+),
+received AS (
+    SELECT trace_id, stimulus_id, max(nbytes) AS nbytes
+    FROM raw.graph_update
+    GROUP BY trace_id, stimulus_id
 )
 SELECT
     stimulus_id,
@@ -59,10 +64,12 @@ SELECT
     sent.layers::BIGINT AS layers_sent,
     sent.t AS sent_t,
     sent.collections,
+    received.nbytes AS graph_bytes,
     trace_id
 FROM events
 FULL JOIN entered USING (trace_id, stimulus_id)
 LEFT JOIN sent USING (trace_id, stimulus_id)
+LEFT JOIN received USING (trace_id, stimulus_id)
 ORDER BY trace_id, t, stimulus_id;
 
 COMMENT ON VIEW graph_updates IS 'Submitted graphs, and the cost of processing them. One row per graph.';
@@ -83,4 +90,5 @@ COMMENT ON COLUMN graph_updates.state_seconds IS 'Time to create the scheduler s
 COMMENT ON COLUMN graph_updates.layers_sent IS 'Layers of the submitted graph, before low-level optimization. Null if another client submitted it, or it has no layers, as with client.submit and client.map.';
 COMMENT ON COLUMN graph_updates.sent_t IS 'Submission by the client, in seconds since the epoch on the scheduler''s clock.';
 COMMENT ON COLUMN graph_updates.collections IS 'Types of the computed collections, if recorded.';
+COMMENT ON COLUMN graph_updates.graph_bytes IS 'Serialized size of the graph as the scheduler received it, including the data inside of it. Null before trace format 2.4.';
 COMMENT ON COLUMN graph_updates.trace_id IS 'Trace identity.';

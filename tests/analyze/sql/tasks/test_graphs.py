@@ -53,6 +53,27 @@ def test_costs_of_graphs(rows, task, update):
     ]
 
 
+def test_sizes_of_graphs_and_of_their_tasks(ask, task):
+    groups = [{"group": "a", "tasks": 30, "examined": 10, "nbytes": 5_000}]
+    received = {"kind": "graph_update", "t": 1.0, "client": "C", "stimulus_id": "u1"}
+    found = ask(
+        *(task(f"a-{n}", 1.0, stimulus_id="u1", group="a") for n in range(30)),
+        task("b", 1.0, stimulus_id="u1", group="b"),
+        task("c", 2.0, stimulus_id="u2", group="a"),
+        {**received, "nbytes": 2_000_000, "value": {"groups": groups}},
+    )
+
+    assert found("SELECT stimulus_id, graph_bytes FROM graph_updates") == [
+        ("u1", 2_000_000),
+        ("u2", None),
+    ]
+    assert found("SELECT stimulus_id, layer, tasks, task_bytes FROM graph_layers") == [
+        ("u1", "a", 30, 15_000),
+        ("u1", "b", 1, None),
+        ("u2", "a", 1, None),
+    ]
+
+
 def test_layers_before_and_after_optimization(ask, task, sent):
     layers = [
         {"name": "ones-1", "type": "Blockwise", "tasks": 4},

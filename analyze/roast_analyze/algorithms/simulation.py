@@ -1,0 +1,702 @@
+"""Discrete-event simulation of Dask's scheduling.
+
+A :class:`Plan` is all that the simulation reads: the graph, durations and sizes of tasks, the
+workers, the client's submissions and the overheads. :func:`simulate` returns when each task
+would have run. A changed run is a changed plan::
+
+    simulate(dataclasses.replace(plan, seconds=shorter)).wall_seconds
+
+The scheduler is modelled after distributed's: root tasks queue on the scheduler up to the
+worker saturation, other tasks go to the worker with the earliest expected start among those
+that hold their dependencies, and idle workers steal at intervals. It handles one finished
+task at a time. A worker fetches missing dependencies, then runs ready tasks by priority.
+Paused workers, spilling, resources and limits of concurrent transfers are not modelled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+#: Dask steals no task whose transfer takes longer than this multiple of its computation.
+_MAX_TRANSFER_RATIO: Final = 2**8.5
+
+#: Dask does not steal from a worker with less expected work than this.
+_MIN_VICTIM_SECONDS: Final = 0.2
+
+#: A group whose tasks depend on as many groups or tasks is not root-ish.
+_ROOTISH_DEPENDENCIES: Final = 5
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Presence:
+    """A worker process; seconds are since the start of the run."""
+
+    name: str
+    host: str
+    nthreads: int
+    from_seconds: float = 0.0
+    to_seconds: float = math.inf
+    #: Whether its results are lost when it leaves, rather than moved to other workers.
+    is_lost: bool = True
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A graph that a client submits `delay_seconds` after an earlier instant.
+
+    The instant is the end of the last of the tasks `after`; without tasks, the submission of
+    the graph `after_graph`; without either, the start of the run.
+    """
+
+    delay_seconds: float
+    after: tuple[int, ...] = ()
+    after_graph: int | None = None
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Time per task beside its computation, and the cost of transfers."""
+
+    #: From the decision of the scheduler to the start on a free thread.
+    dispatch_seconds: float = 0.0
+    #: Between two tasks of a thread when the second one is ready.
+    turnaround_seconds: float = 0.0
+    #: From the end of a task to the arrival of the message at the scheduler.
+    report_seconds: float = 0.0
+    #: Time of the scheduler per task, during which it handles no other task.
+    scheduler_seconds: float = 0.0
+    transfer_latency_seconds: float = 0.0
+    transfer_bytes_per_second: float = math.inf
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run to simulate. Arrays and `dependencies` have one element per task."""
+
+    seconds: Floats
+    nbytes: Floats
+    #: Ranks; lower values run first.
+    priorities: Integers
+    prefixes: Integers
+    groups: Integers
+    #: Index of the graph in `submissions`.
+    graphs: Integers
+    dependencies: Sequence[Sequence[int]]
+    submissions: Sequence[Submission]
+    workers: Sequence[Presence]
+    overhead: Overhead = Overhead()
+    #: Durations of failed attempts that come before the last one, by task.
+    failed_seconds: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    #: Names, addresses or hosts of the workers that may run a task, if restricted.
+    restrictions: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    #: Additional time of the first task of a prefix on a process, by prefix.
+    warmup_seconds: Mapping[int, float] = field(default_factory=dict)
+    #: Tasks whose results clients want, and the graph with whose submission the result has
+    #: been released; None if it is not. Lost results are computed again if they are wanted.
+    wanted: Mapping[int, int | None] = field(default_factory=dict)
+    #: From the end of the last task to the end of the run.
+    closing_seconds: float = 0.0
+    #: `distributed.scheduler.worker-saturation`; infinity means no queuing.
+    saturation: float = 1.1
+    #: Interval of work stealing, None if it is off.
+    stealing_seconds: float | None = 1.0
+    keys: Sequence[str] = ()
+    prefix_names: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """A simulated run; seconds are since its start, NaN for tasks that never ran."""
+
+    wall_seconds: float
+    core_seconds: float
+    start_seconds: Floats
+    end_seconds: Floats
+    #: Index of the worker of each task, -1 if none.
+    workers: Integers
+    #: Tasks that could not run: no worker was there, or none that was allowed.
+    unfinished: int
+
+
+def simulate(plan: Plan) -> Result:
+    """Return the run that a plan leads to."""
+    return _Simulation(plan).run()
+
+
+def critical_path_seconds(plan: Plan) -> float:
+    """Return the wall time with unlimited workers and no overhead: a lower bound.
+
+    Workers that join late, transfers and failed attempts are left out; the client's delays
+    are part of it.
+    """
+    ends, _ = _earliest_ends(plan)
+    return float(max(ends, default=0.0)) + plan.closing_seconds
+
+
+def total_work_seconds(plan: Plan) -> float:
+    """Return the wall time if all threads were busy from the first graph on: a lower bound."""
+    threads = sum(worker.nthreads for worker in plan.workers)
+    if not threads or not len(plan.seconds):
+        return 0.0
+    _, submitted = _earliest_ends(plan)
+    return min(submitted) + float(plan.seconds.sum()) / threads + plan.closing_seconds
+
+
+def _earliest_ends(plan: Plan) -> tuple[list[float], list[float]]:
+    """Return the earliest end of each task, and the earliest submission of each graph."""
+    tasks = len(plan.seconds)
+    ends = [0.0] * tasks
+    submitted = [0.0] * len(plan.submissions)
+    # A node is a task or, behind the tasks, a graph.
+    left = [len(set(needed)) + 1 for needed in plan.dependencies]
+    followers: list[list[int]] = [[] for _ in range(tasks + len(plan.submissions))]
+    for task, needed in enumerate(plan.dependencies):
+        for other in set(needed):
+            followers[other].append(task)
+        followers[tasks + plan.graphs[task]].append(task)
+    ready = []
+    for graph, submission in enumerate(plan.submissions):
+        before = set(submission.after)
+        if not before and submission.after_graph is not None:
+            before = {tasks + submission.after_graph}
+        left.append(len(before))
+        for node in before:
+            followers[node].append(tasks + graph)
+        if not before:
+            ready.append(tasks + graph)
+    earliest = [0.0] * len(left)
+    while ready:
+        node = ready.pop()
+        if node < tasks:
+            t = ends[node] = earliest[node] + float(plan.seconds[node])
+        else:
+            t = earliest[node] + plan.submissions[node - tasks].delay_seconds
+            submitted[node - tasks] = t
+        for follower in followers[node]:
+            earliest[follower] = max(earliest[follower], t)
+            left[follower] -= 1
+            if not left[follower]:
+                ready.append(follower)
+    return ends, submitted
+
+
+class _Worker:
+    """The state of a worker, as the scheduler and the worker itself see it."""
+
+    __slots__ = (
+        "fetching", "free", "has", "index", "is_alive", "nthreads", "occupancy",
+        "processing", "ready", "warm",
+    )  # fmt: skip
+
+    def __init__(self, index: int, nthreads: int) -> None:
+        self.index = index
+        self.nthreads = nthreads
+        self.free = nthreads
+        self.is_alive = False
+        #: Expected seconds of the tasks that the scheduler assigned to it.
+        self.processing: dict[int, float] = {}
+        self.occupancy = 0.0
+        #: Priority, task and run of the tasks that wait for a thread.
+        self.ready: list[tuple[int, int, int]] = []
+        self.has: set[int] = set()
+        self.fetching: dict[int, float] = {}
+        #: End of the first task of each prefix.
+        self.warm: dict[int, float] = {}
+
+
+_WAITING, _QUEUED, _PROCESSING, _MEMORY = range(4)
+
+
+class _Simulation:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._count = len(plan.seconds)
+        self._seconds: list[float] = plan.seconds.tolist()
+        self._nbytes: list[float] = plan.nbytes.tolist()
+        self._priorities = plan.priorities.tolist()
+        self._prefixes = plan.prefixes.tolist()
+        self._groups = plan.groups.tolist()
+        self._dependencies = [tuple(set(needed)) for needed in plan.dependencies]
+        self._dependents: list[list[int]] = [[] for _ in range(self._count)]
+        for task, needed in enumerate(self._dependencies):
+            for other in needed:
+                self._dependents[other].append(task)
+        self._expected = self._mean_seconds()
+        self._group_sizes, self._few_dependencies = self._describe_groups()
+
+        overhead = plan.overhead
+        self._turnaround = overhead.turnaround_seconds
+        self._latency = overhead.transfer_latency_seconds
+        self._seconds_per_byte: float = 1 / overhead.transfer_bytes_per_second
+
+        self._state = [_WAITING] * self._count
+        self._left = [len(needed) for needed in self._dependencies]
+        self._users = [len(users) for users in self._dependents]
+        self._is_submitted = [False] * self._count
+        self._holders: list[set[int]] = [set() for _ in range(self._count)]
+        #: Number of the current run of each task: events of earlier runs are stale.
+        self._runs = [0] * self._count
+        self._failures = {task: list(seconds) for task, seconds in plan.failed_seconds.items()}
+        self._starts = [math.nan] * self._count
+        self._ends = [math.nan] * self._count
+        self._ran_on = [-1] * self._count
+        self._executing: set[int] = set()
+        self._unfinished = self._count
+
+        self._workers = [_Worker(i, w.nthreads) for i, w in enumerate(plan.workers)]
+        self._names = [(w.name, w.address, w.host) for w in plan.workers]
+        self._alive: list[_Worker] = []
+        self._open: dict[int, _Worker] = {}
+        self._threads = 0
+        self._capacity = [self._slots(worker.nthreads) for worker in self._workers]
+        self._queued: list[tuple[int, int]] = []
+        self._unassigned: list[int] = []
+        self._last_worker: dict[int, tuple[_Worker, int]] = {}
+        self._scheduler_free = 0.0
+        self._is_stealing = False
+
+        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._number = 0
+        self._graph_tasks: list[list[int]] = [[] for _ in plan.submissions]
+        for task, graph in enumerate(plan.graphs.tolist()):
+            self._graph_tasks[graph].append(task)
+        self._wanted = set(plan.wanted)
+        self._releases: dict[int, list[int]] = {}
+        for task, released in plan.wanted.items():
+            if released is not None:
+                self._releases.setdefault(released, []).append(task)
+        self._graph_left = [len(set(submission.after)) for submission in plan.submissions]
+        self._graphs_after: dict[int, list[int]] = {}
+        self._next_graphs: dict[int, list[int]] = {}
+
+    def run(self) -> Result:
+        for worker, presence in zip(self._workers, self._plan.workers, strict=True):
+            self._push(presence.from_seconds, self._join, worker)
+            if math.isfinite(presence.to_seconds):
+                self._push(presence.to_seconds, self._leave, worker, presence.is_lost)
+        for graph, submission in enumerate(self._plan.submissions):
+            for task in set(submission.after):
+                self._graphs_after.setdefault(task, []).append(graph)
+            if not submission.after:
+                if submission.after_graph is None:
+                    self._push(submission.delay_seconds, self._submit, graph)
+                else:
+                    self._next_graphs.setdefault(submission.after_graph, []).append(graph)
+        events = self._events
+        while events and self._unfinished:
+            t, _, action, arguments = heappop(events)
+            action(t, *arguments)
+        return self._result()
+
+    def _result(self) -> Result:
+        ends = np.array(self._ends)
+        last = float(np.nanmax(ends)) if np.isfinite(ends).any() else 0.0
+        wall = last + self._plan.closing_seconds
+        return Result(
+            wall_seconds=wall,
+            core_seconds=sum(
+                worker.nthreads * max(min(worker.to_seconds, wall) - worker.from_seconds, 0.0)
+                for worker in self._plan.workers
+            ),
+            start_seconds=np.array(self._starts),
+            end_seconds=ends,
+            workers=np.array(self._ran_on, dtype=np.int64),
+            unfinished=self._unfinished,
+        )
+
+    def _push(self, t: float, action: Callable[..., None], *arguments: Any) -> None:
+        self._number += 1
+        heappush(self._events, (t, self._number, action, arguments))
+
+    # -- facts of the graph ------------------------------------------------------------------
+
+    def _mean_seconds(self) -> list[float]:
+        """Return the mean duration of the prefix of each task, which Dask plans with."""
+        if not self._count:
+            return []
+        prefixes, seconds = self._plan.prefixes, self._plan.seconds
+        sums = np.bincount(prefixes, weights=seconds)
+        means: list[float] = (sums / np.maximum(np.bincount(prefixes), 1))[prefixes].tolist()
+        return means
+
+    def _describe_groups(self) -> tuple[dict[int, int], dict[int, bool]]:
+        """Return the number of tasks of each group, and whether it has few dependencies."""
+        sizes: dict[int, int] = {}
+        needed: dict[int, set[int]] = {}
+        for group, others in zip(self._groups, self._dependencies, strict=True):
+            sizes[group] = sizes.get(group, 0) + 1
+            groups = needed.setdefault(group, set())
+            if len(groups) < _ROOTISH_DEPENDENCIES:
+                groups.update(self._groups[other] for other in others)
+        few = {
+            group: len(others) < _ROOTISH_DEPENDENCIES
+            and sum(sizes[other] for other in others) < _ROOTISH_DEPENDENCIES
+            for group, others in needed.items()
+        }
+        return sizes, few
+
+    # -- the client --------------------------------------------------------------------------
+
+    def _submit(self, t: float, graph: int) -> None:
+        self._wanted.difference_update(self._releases.get(graph, ()))
+        ready = []
+        for task in self._graph_tasks[graph]:
+            self._is_submitted[task] = True
+            if not self._left[task]:
+                ready.append(task)
+        self._make_ready(t, ready)
+        for following in self._next_graphs.get(graph, ()):
+            delay = self._plan.submissions[following].delay_seconds
+            self._push(t + delay, self._submit, following)
+
+    # -- the scheduler -----------------------------------------------------------------------
+
+    def _make_ready(self, t: float, tasks: list[int]) -> None:
+        """Assign or queue tasks whose dependencies are in memory, and fill open slots."""
+        for task in sorted(tasks, key=self._priorities.__getitem__):
+            if self._state[task] != _WAITING:
+                continue
+            if not self._alive:
+                self._unassigned.append(task)
+            elif not self._is_rootish(task):
+                worker = self._choose(task)
+                if worker is None:
+                    self._unassigned.append(task)
+                else:
+                    self._assign(t, task, worker)
+            elif math.isinf(self._plan.saturation):
+                self._assign(t, task, self._co_assigned(task))
+            else:
+                self._state[task] = _QUEUED
+                heappush(self._queued, (self._priorities[task], task))
+        while self._queued and self._open:
+            task = heappop(self._queued)[1]
+            if self._state[task] == _QUEUED:
+                least = min(
+                    self._open.values(),
+                    key=lambda worker: (len(worker.processing) / worker.nthreads, worker.index),
+                )
+                self._assign(t, task, least)
+
+    def _is_rootish(self, task: int) -> bool:
+        group = self._groups[task]
+        return (
+            self._few_dependencies[group]
+            and self._group_sizes[group] > 2 * self._threads
+            and task not in self._plan.restrictions
+        )
+
+    def _slots(self, nthreads: int) -> float:
+        if math.isinf(self._plan.saturation):
+            return math.inf
+        return max(math.ceil(self._plan.saturation * nthreads), 1)
+
+    def _co_assigned(self, task: int) -> _Worker:
+        """Return the worker of a root task without queuing: neighbours go to the same one."""
+        group = self._groups[task]
+        worker, left = self._last_worker.get(group, (None, 0))
+        if worker is None or not left or not worker.is_alive:
+            worker = self._best(task, self._idle() or self._alive)
+            left = math.floor(self._group_sizes[group] / self._threads * worker.nthreads)
+        self._last_worker[group] = (worker, left - 1)
+        return worker
+
+    def _choose(self, task: int) -> _Worker | None:
+        """Return the worker for a task that does not queue, None if no worker is allowed."""
+        allowed = self._plan.restrictions.get(task)
+        pool = self._alive
+        if allowed is not None:
+            pool = [
+                worker for worker in pool if not allowed.isdisjoint(self._names[worker.index])
+            ]
+            if not pool:
+                return None
+        if self._dependencies[task]:
+            holders: set[int] = set()
+            for other in self._dependencies[task]:
+                holders |= self._holders[other]
+            candidates = [worker for worker in pool if worker.index in holders]
+            return self._best(task, candidates or pool)
+        if allowed is None:
+            pool = self._idle() or pool
+        return min(pool, key=lambda worker: (worker.occupancy, worker.index))
+
+    def _best(self, task: int, candidates: list[_Worker]) -> _Worker:
+        """Return the worker with the earliest expected start."""
+        if len(candidates) == 1:
+            return candidates[0]
+        return min(
+            candidates,
+            key=lambda worker: (
+                worker.occupancy / worker.nthreads + self._transfer_seconds(task, worker),
+                worker.index,
+            ),
+        )
+
+    def _transfer_seconds(self, task: int, worker: _Worker) -> float:
+        missing: float = sum(
+            self._nbytes[other] for other in self._dependencies[task] if other not in worker.has
+        )
+        return missing * self._seconds_per_byte
+
+    def _assign(self, t: float, task: int, worker: _Worker) -> None:
+        self._state[task] = _PROCESSING
+        self._runs[task] += 1
+        expected = self._expected[task]
+        worker.processing[task] = expected
+        worker.occupancy += expected
+        self._update_open(worker)
+        dispatch = self._plan.overhead.dispatch_seconds
+        self._push(t + dispatch, self._arrive, task, worker, self._runs[task])
+        if len(worker.processing) > worker.nthreads:
+            self._plan_stealing(t)
+
+    def _release(self, task: int, worker: _Worker) -> None:
+        """Take a task off a worker."""
+        worker.occupancy -= worker.processing.pop(task)
+        if not worker.processing:
+            worker.occupancy = 0.0
+        self._update_open(worker)
+
+    def _update_open(self, worker: _Worker) -> None:
+        if worker.is_alive and len(worker.processing) < self._capacity[worker.index]:
+            self._open[worker.index] = worker
+        else:
+            self._open.pop(worker.index, None)
+
+    def _finish(self, t: float, task: int, worker: _Worker, run: int) -> None:
+        """Handle the message that a task has finished or failed."""
+        if self._runs[task] != run or self._state[task] != _PROCESSING:
+            return
+        t = self._scheduler_free = (
+            max(t, self._scheduler_free) + self._plan.overhead.scheduler_seconds
+        )
+        self._release(task, worker)
+        if self._failures.get(task):
+            self._failures[task].pop(0)
+            self._state[task] = _WAITING
+            self._make_ready(t, [task])
+            return
+        self._state[task] = _MEMORY
+        self._unfinished -= 1
+        self._ends[task] = t
+        self._ran_on[task] = worker.index
+        self._holders[task].add(worker.index)
+        worker.has.add(task)
+        for other in self._dependencies[task]:
+            self._users[other] -= 1
+        ready = []
+        for dependent in self._dependents[task]:
+            if self._state[dependent] == _MEMORY:
+                continue
+            self._left[dependent] -= 1
+            if not self._left[dependent] and self._is_submitted[dependent]:
+                ready.append(dependent)
+        self._make_ready(t, ready)
+        for graph in self._graphs_after.pop(task, ()):
+            self._graph_left[graph] -= 1
+            if not self._graph_left[graph]:
+                delay = self._plan.submissions[graph].delay_seconds
+                self._push(t + delay, self._submit, graph)
+
+    # -- workers -----------------------------------------------------------------------------
+
+    def _join(self, t: float, worker: _Worker) -> None:
+        worker.is_alive = True
+        self._alive.append(worker)
+        self._threads += worker.nthreads
+        self._update_open(worker)
+        waiting, self._unassigned = self._unassigned, []
+        self._make_ready(t, waiting)
+        self._plan_stealing(t)
+
+    def _leave(self, t: float, worker: _Worker, is_lost: bool) -> None:
+        worker.is_alive = False
+        self._alive.remove(worker)
+        self._threads -= worker.nthreads
+        again = list(worker.processing)
+        for task in again:
+            self._release(task, worker)
+            self._runs[task] += 1
+            self._executing.discard(task)
+            self._state[task] = _WAITING
+        self._update_open(worker)
+        for task in worker.has:
+            holders = self._holders[task]
+            holders.discard(worker.index)
+            if holders or not (self._users[task] or task in self._wanted):
+                continue
+            if is_lost or not self._alive:
+                self._lose(task, again)
+            else:
+                heir = self._alive[task % len(self._alive)]
+                holders.add(heir.index)
+                heir.has.add(task)
+        worker.has.clear()
+        self._make_ready(t, [task for task in again if not self._left[task]])
+
+    def _lose(self, task: int, again: list[int]) -> None:
+        """Compute a lost result again, and what it needs."""
+        pending = [task]
+        while pending:
+            task = pending.pop()
+            if self._state[task] != _MEMORY:
+                continue
+            self._state[task] = _WAITING
+            self._runs[task] += 1
+            self._unfinished += 1
+            again.append(task)
+            for dependent in self._dependents[task]:
+                if self._state[dependent] != _MEMORY:
+                    self._left[dependent] += 1
+                    if self._state[dependent] == _QUEUED:
+                        self._state[dependent] = _WAITING
+            for other in self._dependencies[task]:
+                self._users[other] += 1
+                if self._state[other] == _MEMORY and not self._holders[other]:
+                    pending.append(other)
+            # Those that are lost after it count themselves.
+            self._left[task] = sum(
+                self._state[other] != _MEMORY for other in self._dependencies[task]
+            )
+
+    def _arrive(self, t: float, task: int, worker: _Worker, run: int) -> None:
+        """Receive a task on a worker, and fetch its missing dependencies."""
+        if self._runs[task] != run:
+            return
+        ready = t
+        for other in self._dependencies[task]:
+            if other not in worker.has:
+                known = worker.fetching.get(other)
+                if known is None or known < t:
+                    seconds = self._nbytes[other] * self._seconds_per_byte
+                    known = worker.fetching[other] = t + self._latency + seconds
+                ready = max(ready, known)
+        if ready > t:
+            self._push(ready, self._fetched, task, worker, run)
+        else:
+            self._enter(t, task, worker, run)
+
+    def _fetched(self, t: float, task: int, worker: _Worker, run: int) -> None:
+        if self._runs[task] != run:
+            return
+        for other in self._dependencies[task]:
+            worker.fetching.pop(other, None)
+            worker.has.add(other)
+            self._holders[other].add(worker.index)
+        self._enter(t, task, worker, run)
+
+    def _enter(self, t: float, task: int, worker: _Worker, run: int) -> None:
+        if worker.free:
+            worker.free -= 1
+            self._start(t, task, worker, run)
+        else:
+            heappush(worker.ready, (self._priorities[task], task, run))
+
+    def _start(self, t: float, task: int, worker: _Worker, run: int) -> None:
+        self._starts[task] = t
+        self._executing.add(task)
+        failures = self._failures.get(task)
+        seconds = failures[0] if failures else self._seconds[task]
+        prefix = self._prefixes[task]
+        warmup = self._plan.warmup_seconds.get(prefix)
+        if warmup and not failures:
+            # Tasks beside the first one wait for the same imports.
+            warm = worker.warm.setdefault(prefix, t + warmup)
+            seconds += max(warm - t, 0.0)
+        self._push(t + seconds, self._compute, task, worker, run)
+
+    def _compute(self, t: float, task: int, worker: _Worker, run: int) -> None:
+        """End a computation, and start the next one on its thread."""
+        if self._runs[task] != run:
+            return  # The worker left.
+        self._executing.discard(task)
+        report = self._plan.overhead.report_seconds
+        self._push(t + report, self._finish, task, worker, run)
+        while worker.ready:
+            _, following, its_run = heappop(worker.ready)
+            if self._runs[following] == its_run:
+                self._start(t + self._turnaround, following, worker, its_run)
+                return
+        worker.free += 1
+
+    # -- work stealing -----------------------------------------------------------------------
+
+    def _idle(self) -> list[_Worker]:
+        if not self._threads:
+            return []
+        mean = sum(worker.occupancy for worker in self._alive) / self._threads
+        return [
+            worker
+            for worker in self._alive
+            if len(worker.processing) < worker.nthreads
+            or worker.occupancy < worker.nthreads * mean / 2
+        ]
+
+    def _plan_stealing(self, t: float) -> None:
+        interval = self._plan.stealing_seconds
+        if interval and not self._is_stealing and len(self._alive) > 1:
+            self._is_stealing = True
+            # At fixed times of the run, as the scheduler does, but never at the present one.
+            self._push(round(t / interval + 0.75) * interval, self._steal)
+
+    def _steal(self, t: float) -> None:
+        self._is_stealing = False
+        victims = [
+            worker
+            for worker in self._alive
+            if len(worker.processing) > worker.nthreads
+            and worker.occupancy > _MIN_VICTIM_SECONDS
+        ]
+        if not victims:
+            return
+        self._plan_stealing(t)
+        thieves = self._idle()
+        if not thieves or len(thieves) == len(self._alive):
+            return
+        is_thief = {worker.index for worker in thieves}
+        for victim in sorted(victims, key=lambda worker: -worker.occupancy):
+            if victim.index in is_thief:
+                continue
+            for task in self._stealable(victim):
+                if not thieves:
+                    return
+                thief = self._best(task, thieves)
+                expected = self._expected[task]
+                if (
+                    thief.occupancy + self._transfer_seconds(task, thief) + expected
+                    <= victim.occupancy - (self._transfer_seconds(task, victim) + expected) / 2
+                ):
+                    self._release(task, victim)
+                    # The victim confirms first: two more messages.
+                    self._assign(t + 2 * self._plan.overhead.report_seconds, task, thief)
+                    if len(thief.processing) >= thief.nthreads:
+                        thieves.remove(thief)
+        self._make_ready(t, [])
+
+    def _stealable(self, victim: _Worker) -> list[int]:
+        """Return the tasks of a worker that have not started, the cheapest to move first."""
+        ratios = []
+        for task in victim.processing:
+            if task in self._executing or task in self._plan.restrictions:
+                continue
+            ratio = 0.0
+            if self._dependencies[task]:
+                nbytes = sum(self._nbytes[other] for other in self._dependencies[task])
+                seconds = nbytes * self._seconds_per_byte + 0.1
+                ratio = seconds / max(self._expected[task], 1e-9)
+            if ratio < _MAX_TRANSFER_RATIO:
+                ratios.append((ratio, self._priorities[task], task))
+        heapify(ratios)
+        return [heappop(ratios)[2] for _ in range(len(ratios))]

@@ -1,0 +1,179 @@
+"""The simulation of Dask's scheduling: small plans whose runs are computed by hand."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from roast_analyze.algorithms.simulation import (
+    Overhead,
+    Plan,
+    Presence,
+    Submission,
+    critical_path_seconds,
+    simulate,
+    total_work_seconds,
+)
+
+
+def plan(seconds, dependencies=None, workers=1, groups=None, **fields):
+    """Return a plan of one graph: tasks in order of priority, workers with one thread."""
+    tasks = len(seconds)
+    numbers = np.arange(tasks)
+    if isinstance(workers, int):
+        workers = [Presence(f"w{number}", "host", 1) for number in range(workers)]
+    defaults = {
+        "nbytes": np.zeros(tasks),
+        "priorities": numbers,
+        "prefixes": np.zeros(tasks, dtype=np.int64),
+        "groups": numbers if groups is None else np.array(groups),
+        "graphs": np.zeros(tasks, dtype=np.int64),
+        "submissions": [Submission(0.0)],
+        "workers": workers,
+    }
+    return Plan(
+        seconds=np.array(seconds, dtype=float),
+        dependencies=dependencies or [()] * tasks,
+        **{**defaults, **fields},
+    )
+
+
+def ends(result):
+    return result.end_seconds.tolist()
+
+
+def test_tasks_run_by_priority_on_free_threads():
+    independent = plan([3, 1, 2, 2], groups=[0, 0, 0, 0])
+
+    assert ends(simulate(independent)) == [3, 4, 6, 8]
+    # Root tasks queue on the scheduler, up to one per thread more: the third task goes to the
+    # first worker that has finished one.
+    two = replace(independent, workers=[Presence("a", "host", 1), Presence("b", "host", 1)])
+    assert simulate(two).wall_seconds == 5
+    wide = replace(independent, workers=[Presence("a", "host", 2)])
+    assert ends(simulate(wide)) == [3, 1, 3, 5]
+    assert simulate(wide).core_seconds == 10
+
+
+def test_a_task_waits_for_its_dependencies():
+    diamond = plan([1, 2, 3, 1], [(), (0,), (0,), (1, 2)], workers=2, stealing_seconds=None)
+
+    # Both follow the first task to its worker.
+    assert ends(simulate(diamond)) == [1, 3, 6, 7]
+    assert critical_path_seconds(diamond) == 5
+    assert total_work_seconds(diamond) == 3.5
+
+
+def test_an_idle_worker_steals():
+    # All tasks are sent to the holder of the result. At 2 s, the other worker takes one.
+    fan = plan(
+        [1, 4, 4, 4], [(), (0,), (0,), (0,)], workers=2, stealing_seconds=2.0,
+        prefixes=np.array([0, 1, 1, 1]),
+    )  # fmt: skip
+
+    assert simulate(fan).wall_seconds == 9
+    assert simulate(replace(fan, stealing_seconds=None)).wall_seconds == 13
+
+
+def test_overhead_of_a_chain_and_of_a_queue():
+    overhead = Overhead(
+        dispatch_seconds=0.1, turnaround_seconds=0.2, report_seconds=0.3, scheduler_seconds=0.4
+    )
+
+    # Each task of a chain is dispatched, reported, and handled by the scheduler.
+    chain = plan([1, 1], [(), (0,)], overhead=overhead)
+    assert simulate(chain).wall_seconds == pytest.approx(2 * (0.1 + 1 + 0.3 + 0.4))
+    # A task that waits on the worker begins after the turnaround.
+    queue = plan([1, 1], overhead=overhead)
+    assert simulate(queue).wall_seconds == pytest.approx(0.1 + 1 + 0.2 + 1 + 0.3 + 0.4)
+    # The scheduler handles one task at a time.
+    wide = plan([1] * 10, workers=10, overhead=Overhead(scheduler_seconds=0.4))
+    assert simulate(wide).wall_seconds == pytest.approx(1 + 10 * 0.4)
+
+
+def test_missing_dependencies_are_transferred():
+    # A task and its dependencies on two workers: one of them is fetched.
+    overhead = Overhead(transfer_latency_seconds=0.5, transfer_bytes_per_second=100)
+    join = plan(
+        [1, 1, 1],
+        [(), (), (0, 1)],
+        workers=2,
+        nbytes=np.array([100, 300, 0]),
+        overhead=overhead,
+    )
+
+    result = simulate(join)
+
+    # It runs where the larger one is.
+    assert result.workers[2] == result.workers[1]
+    assert ends(result) == [1, 1, 1 + 0.5 + 1 + 1]
+
+
+def test_the_client_submits_after_results():
+    two_graphs = plan(
+        [2, 1, 1],
+        graphs=np.array([0, 1, 2]),
+        submissions=[
+            Submission(1.0),
+            Submission(5.0, after=(0,)),
+            Submission(0.5, after_graph=1),
+        ],
+        closing_seconds=1.0,
+        workers=2,
+    )
+
+    assert ends(simulate(two_graphs)) == [3, 9, 9.5]
+    assert simulate(two_graphs).wall_seconds == 10.5
+    assert critical_path_seconds(two_graphs) == 10.5
+
+
+def test_workers_come_and_go():
+    late = plan([1, 1], workers=0)
+
+    assert simulate(late).unfinished == 2
+    late = replace(late, workers=[Presence("w", "host", 1, from_seconds=3.0)])
+    assert ends(simulate(late)) == [4, 5]
+    # The first result and half of the second task are lost, and computed again.
+    lost = plan(
+        [1, 1], [(), (0,)],
+        workers=[
+            Presence("a", "host", 1, to_seconds=1.5),
+            Presence("b", "host", 1, from_seconds=1.25),
+        ],
+    )  # fmt: skip
+    assert ends(simulate(lost)) == [2.5, 3.5]
+    # A worker that retires moves its results first.
+    retired = replace(lost.workers[0], is_lost=False)
+    assert ends(simulate(replace(lost, workers=[retired, lost.workers[1]]))) == [1, 2.5]
+
+
+def test_failed_attempts_come_first():
+    failing = plan([1, 1], failed_seconds={0: (0.5, 0.25)})
+
+    assert ends(simulate(failing)) == [2.75, 1.5]
+
+
+def test_the_first_task_of_a_process_warms_up():
+    cold = plan([1, 1, 1], workers=1, warmup_seconds={0: 2.0})
+
+    assert ends(simulate(cold)) == [3, 4, 5]
+    # Tasks that begin beside it wait for the same imports.
+    beside = replace(cold, workers=[Presence("w", "host", 2)])
+    assert ends(simulate(beside)) == [3, 3, 4]
+
+
+def test_restricted_tasks_run_where_they_may():
+    restricted = plan(
+        [1, 1], workers=2, restrictions={0: frozenset({"w1"}), 1: frozenset({"w1"})}
+    )
+
+    assert simulate(restricted).workers.tolist() == [1, 1]
+    assert simulate(replace(restricted, restrictions={0: frozenset({"no"})})).unfinished == 1
+
+
+def test_without_queuing_root_tasks_are_sent_at_once():
+    # Neighbours go to the same worker.
+    roots = plan([1] * 6, workers=2, groups=[0] * 6, saturation=math.inf)
+
+    assert simulate(roots).workers.tolist() == [0, 0, 0, 1, 1, 1]

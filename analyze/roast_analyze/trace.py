@@ -11,6 +11,8 @@ from roast_analyze.open.session import Session
 if TYPE_CHECKING:
     import os
 
+    import polars as pl
+
 
 class Trace(Session):
     """One or more recorded traces, opened for queries from any thread.
@@ -60,6 +62,10 @@ class Trace(Session):
     TraceError
         If there is no readable trace; :mod:`roast_analyze.errors` lists the subclasses.
     """
+
+    def core_time(self) -> pl.DataFrame:
+        """Return the view ``core_time``: what every thread-second was used for."""
+        return self.frame("core_time")
 
     def flamegraph(
         self,

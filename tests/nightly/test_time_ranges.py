@@ -132,7 +132,7 @@ def test_core_time_of_adjacent_ranges_adds_up(whole, tiles):
         SELECT
             if(category = 'busy' OR use IN ('tail', 'dependencies'), category, use) AS part,
             sum(seconds)
-        FROM core_time_by('infinity')
+        FROM core_time
         GROUP BY part
     """
     added = Counter()

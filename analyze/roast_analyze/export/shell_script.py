@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from roast_analyze.errors import INSTALL_COMMAND
-from roast_analyze.open.views import view_statements
+from roast_analyze.open.views import computed_view_names, view_statements
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import duckdb_columns, kinds
 
@@ -39,6 +39,7 @@ def shell_script() -> str:
         "kinds": ",\n".join(
             f"        ('{kind}', '{', '.join(names)}')" for kind, names in required.items()
         ),
+        "computed": ", ".join(computed_view_names()),
         "tables": "\n".join(_table(kind, required[kind.name]) for kind in kinds().values()),
         # S608: only names declared in roast_schemas are inserted.
         "counts": "\n    UNION ALL\n".join(

@@ -22,6 +22,9 @@
 -- Tested with DuckDB 1.4, 1.5 and 2.0. Loading holds the text of the trace in memory, or on
 -- disk beyond `memory_limit`.
 --
+-- Python computes the views {computed}: they are not here, but in the
+-- database that `roast-analyze export --duckdb` writes.
+--
 -- Unreadable lines are skipped and counted in the view `loss`. A truncated .zst file is read up
 -- to its last complete line. Only `roast-analyze` can read past damage in a compressed file,
 -- read a truncated .gz file, skip lines of more than 16 MiB or a byte-order mark, and detect

@@ -31,7 +31,12 @@ from roast_analyze.open.load import (
     write_accounts,
 )
 from roast_analyze.open.memory_limit import limit_bytes
-from roast_analyze.open.views import create_views, describe_views, fill_tables
+from roast_analyze.open.views import (
+    computed_tables,
+    create_views,
+    describe_views,
+    fill_tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +51,8 @@ Listener = Callable[[str, float], None]
 #: Name of the database of a trace within a connection.
 NAME: Final = "trace"
 
-#: Name of a second database, in memory, for views: the first one may be read-only.
+#: Name of a second database, in memory, for views of the user and tables that Python computes:
+#: the first one may be read-only.
 VIEWS_NAME: Final = "memory"
 
 #: A trace with a smaller content is parsed faster than its cache entry is checked. Compressed
@@ -101,7 +107,6 @@ def open_database(
                     f"cannot write the database of the trace to {folder.name!r} "
                     f"({first_paragraph(error)}): set TMPDIR to a larger disk"
                 ) from None
-        connection.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
     except BaseException:
         connection.close()
         raise
@@ -173,6 +178,8 @@ def _connect(memory_bytes: int) -> duckdb.DuckDBPyConnection:
     # This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
     # versions (duckdb/duckdb#23677, #24363, #24710).
     connection.execute("SET disabled_optimizers = 'top_n_window_elimination'")
+    for statement in computed_tables().values():
+        connection.execute(statement)
     return connection
 
 
@@ -180,7 +187,8 @@ def _attach(
     connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool = False
 ) -> None:
     options = " (READ_ONLY)" if read_only else ""
-    connection.execute(f"ATTACH {_literal(path)} AS {NAME}{options}; USE {NAME}")
+    connection.execute(f"ATTACH {_literal(path)} AS {NAME}{options}")
+    connection.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
 
 
 def _literal(path: Path) -> str:

@@ -21,6 +21,7 @@ import duckdb
 
 from roast_analyze.errors import NoRoom, NotATrace, QueryError, TraceNotFound, first_paragraph
 from roast_analyze.open import user_views
+from roast_analyze.open.computed_tables import ComputedTables
 from roast_analyze.open.database import open_database
 from roast_analyze.open.load import quoted
 from roast_analyze.open.memory_limit import limit_bytes
@@ -92,6 +93,7 @@ class Session:
             [(self._search_path,)] = self._connection.execute(
                 "SELECT current_setting('search_path')"
             ).fetchall()
+            self._computed = ComputedTables(self._connection)
         except BaseException:
             self._connection.close()
             raise
@@ -130,6 +132,7 @@ class Session:
         try:
             statements = connection.extract_statements(query)
             check_query(statements, query, parameters, safe=self._safe)
+            self._computed.fill(query, self)
             if self._safe:
                 connection.execute("BEGIN TRANSACTION READ ONLY")
             relation = connection.sql(query, params=parameters)
@@ -173,6 +176,12 @@ class Session:
         """Return a view as a Polars frame; raise UnknownView if no view has this name."""
         frame: pl.DataFrame = self.view(view).pl()
         return frame
+
+    def insert(self, table: str, rows: pl.DataFrame) -> None:
+        """Insert rows into a table by the names of columns."""
+        with self._connect() as connection:
+            connection.register("_rows", rows)
+            connection.execute(f"INSERT INTO {table} BY NAME FROM _rows")
 
     def views(self) -> list[View]:
         """Return the public views with their descriptions, the user's own views last."""

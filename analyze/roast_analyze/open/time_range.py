@@ -105,12 +105,12 @@ def limit_to_time_range(
     """
     runs = connection.execute(_RUNS).fetchall()
     ends = {run[0]: parse_range(start, stop, *run[1:]) for run in runs}
-    connection.execute(f"ATTACH ':memory:' AS {RANGE_NAME}; USE {RANGE_NAME}")
+    connection.execute(f"ATTACH ':memory:' AS {RANGE_NAME}")
+    connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
     connection.execute(time_range_table())
     for trace_id, range_ends in ends.items():
         connection.execute("INSERT INTO _time_range VALUES (?, ?, ?)", [trace_id, *range_ends])
     create_time_range_views(connection, lambda share: listener("selecting the range", share))
-    connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
     ranges = []
     for trace_id, start_t, stop_t, _ in runs:
         from_t, until_t = ends[trace_id]

@@ -37,6 +37,9 @@ USER_TOPIC = "yours"
 #: file of the table of time ranges.
 _TIME_RANGE = "time_range"
 _RAW = "raw."
+
+#: Folder of the tables that Python computes.
+_COMPUTED = "computed"
 _TABLE = "_time_range"
 
 _NEEDS = "-- Needs: "
@@ -85,6 +88,11 @@ def create_views(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(definition.sql)
 
 
+def computed_tables() -> dict[str, str]:
+    """Return the statements that create the tables that Python computes, by table."""
+    return {name: definition.sql for name, definition in _read_topic(_COMPUTED).items()}
+
+
 def fill_tables(connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]) -> None:
     """Recompute the building blocks that are tables; report the finished share."""
     tables = [d for d in _definitions() if _CREATE_TABLE in d.sql]
@@ -126,8 +134,23 @@ def create_time_range_views(
 
 
 def view_statements() -> tuple[str, ...]:
-    """Return the text of every file below ``sql/``, each after those that it needs."""
-    return tuple(definition.sql for definition in _definitions())
+    """Return the text of the files below ``sql/`` that need no Python, dependencies first."""
+    computed = _on_computed_tables()
+    return tuple(d.sql for d in _definitions() if d.name not in computed)
+
+
+def computed_view_names() -> tuple[str, ...]:
+    """Return the names of the public views of tables that Python computes."""
+    return tuple(name for name in view_names() if name in _on_computed_tables())
+
+
+def _on_computed_tables() -> set[str]:
+    """Return the names of the files below ``sql/`` that need a table that Python computes."""
+    names = set(computed_tables())
+    for definition in _definitions():
+        if not names.isdisjoint(definition.needs):
+            names.add(definition.name)
+    return names
 
 
 def describe_views(

@@ -395,6 +395,7 @@ CREATE OR REPLACE TABLE raw.transition (
     "nbytes" BIGINT,
     "typename" VARCHAR,
     "startstops" STRUCT("action" VARCHAR, "start" DOUBLE, "stop" DOUBLE, "source" VARCHAR)[],
+    "start_t" DOUBLE,
     "cause" VARCHAR,
     "exception" VARCHAR,
     "traceback" VARCHAR,
@@ -4100,6 +4101,8 @@ SELECT
     coalesce(ending.run_id, attempts.run_id) AS run_id,
     ending.t AS end_t,
     regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
+    -- The heartbeat can be older than the attempt, and refer to an earlier one.
+    CASE WHEN ending.start_t >= attempts.processing_t THEN ending.start_t END AS executing_from_t,
     attempts.submission,
     attempts.seq,
     ending.seq AS end_seq,
@@ -5244,6 +5247,7 @@ SELECT
     role,
     _is_kept(outcome, discarded.seq) AS kept,
     files.filename,
+    executing_from_t,
     trace_id
 FROM _task_runs AS run
 LEFT JOIN _discarded_results AS discarded USING (seq)
@@ -5275,6 +5279,7 @@ COMMENT ON COLUMN task_runs.end_t IS 'End recorded by the scheduler, in seconds 
 COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
 COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that was kept: the last one of its key, or one that a dependent used before it was lost. False for a result that was lost with its worker and computed again, and for all attempts without a result.';
 COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
+COMMENT ON COLUMN task_runs.executing_from_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
 
 -- Lifetime of each process within the recording, and its number of threads.

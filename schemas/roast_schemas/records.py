@@ -34,7 +34,8 @@ meaning or a removed field the major one):
   ``until`` of a ``chunk`` can be ``metadata``. ``config_sources`` of a ``process`` fact and its
   sheet; ``code_flags`` of a ``function``. ``wanted_keys`` is written.
   ``value`` of a ``task``.
-* 2.4: ``scheduler_sample``, ``stall`` and ``graph_update`` are written.
+* 2.4: ``scheduler_sample``, ``stall`` and ``graph_update`` are written. ``start_t`` of a
+  ``transition``.
 """
 
 from __future__ import annotations
@@ -255,6 +256,14 @@ class Transition(Record, total=False):
     nbytes: NBytes
     typename: Annotated[str, Field("type of the result")]
     startstops: Annotated[list[Startstop], Field("phases of the attempt")]
+    start_t: Annotated[
+        float,
+        Field(
+            "of an attempt without startstops, because it was lost: when its worker began to "
+            "execute it, as of the worker's last heartbeat",
+            Unit.EPOCH_SECONDS,
+        ),
+    ]
     cause: Annotated[str, Field("key of the failed task that caused this one to fail")]
     exception: ExceptionText
     traceback: Annotated[str, Field("text of the traceback")]

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+import dask
 import pytest
 from distributed import Client, LocalCluster, SchedulerPlugin, get_worker, wait
 
@@ -160,3 +161,40 @@ def test_task_runs_has_a_row_for_each_attempt(recorded):
     assert by_outcome["erred"][:3] == [1, 1, 1]
     retried, with_worker, with_exception, _ = by_outcome["retried"]
     assert retried == with_worker == with_exception >= 10
+
+
+def test_a_lost_attempt_has_the_time_at_which_it_began(tmp_path, read_lines):
+    def note_the_time_and_wait(path):
+        with Path(path).open("a") as file:
+            file.write(f"{time.time()} {os.getpid()}\n")
+        time.sleep(60)
+
+    path, begins = tmp_path / "trace.jsonl", tmp_path / "begins"
+    begins.touch()
+    with (
+        # The first attempt is repeated, the second one fails with KilledWorker.
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster) as client,
+        roast_recorder.record(client, path),
+    ):
+        future = client.submit(note_the_time_and_wait, str(begins), key="long")
+        waiting = client.submit(abs, 1, key="behind it")
+        for attempt in range(2):
+            while len(noted := begins.read_text().splitlines()) <= attempt:
+                time.sleep(0.05)
+            time.sleep(1.2)  # some heartbeats
+            os.kill(int(noted[attempt].split()[1]), signal.SIGKILL)
+        wait(future)
+        wait(waiting)
+
+    lost = [
+        line
+        for line in read_lines(path)
+        if line.get("start") == "processing" and line.get("finish") != "memory"
+    ]
+    found = [line["start_t"] for line in lost if line["key"] == "long"]
+    assert found == pytest.approx([float(line.split()[0]) for line in noted], abs=0.3)
+    assert all("start_t" not in line for line in lost if line["key"] != "long")

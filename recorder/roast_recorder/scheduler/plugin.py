@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from distributed import Scheduler
-    from distributed.scheduler import TaskState
+    from distributed.scheduler import TaskState, WorkerState
 
 logger = logging.getLogger("roast_recorder")
 
@@ -106,7 +106,8 @@ class RecorderPlugin(SchedulerPlugin):
         self._buffer = Buffer(self._settings["buffer_limit_bytes"])
         self._erred_message: dict[str, Any] | None = None
         self._removal: dict[str, Any] = {}  # the last event of a worker's removal
-        self._server_ids: dict[str, str] = {}
+        # By address; a worker that is being removed is still here, unlike in Dask's own.
+        self._workers: dict[str, WorkerState] = {}
         self._seen_spans: set[str] = set()
         # Of the tasks of a graph that Dask files under another span, by key.
         self._submitted_spans: dict[Any, dict[str, Any]] = {}
@@ -300,6 +301,7 @@ class RecorderPlugin(SchedulerPlugin):
         limit = TRANSITION_VALUES_PER_BATCH
         now = time
         unreported = self._unreported_end
+        last_seen_start = self._last_seen_start
         check_keys = self._check_keys
         has_result = False
 
@@ -327,7 +329,7 @@ class RecorderPlugin(SchedulerPlugin):
                 extend((now(), key, start, finish, stimulus_id, address, task.run_id))
             elif start == "processing":
                 run_id = tasks[key].run_id
-                failure = None
+                failure = start_t = None
                 if not has_result:
                     has_result = True
                     self._first_result = monotonic()
@@ -337,10 +339,13 @@ class RecorderPlugin(SchedulerPlugin):
                         failure = _error_of(others)
                     elif end := unreported(key, run_id, stimulus_id):
                         worker, thread, startstops, failure = end
+                    if worker and not startstops:
+                        start_t = last_seen_start(worker, key)
                 extend(
                     (
                         now(), key, start, finish, stimulus_id,
                         worker, run_id, thread, nbytes, typename, startstops, failure,
+                        start_t,
                     )
                 )  # fmt: skip
             else:
@@ -394,16 +399,15 @@ class RecorderPlugin(SchedulerPlugin):
         """Record a worker that has joined."""
         state = scheduler.workers[worker]
         # `start` has recorded those that joined while worker plugins were registered.
-        if self._server_ids.get(worker) != state.server_id:
-            self._server_ids[worker] = state.server_id
+        if self._workers.get(worker) is not state:
+            self._workers[worker] = state
             self._record("worker_added", **environment.worker_facts(state))
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **others: Any) -> None:  # noqa: ARG002
         """Record a worker that has left; the scheduler has forgotten it already."""
-        server_id, stimulus_id = self._server_ids.pop(worker, None), others.get("stimulus_id")
-        self._record(
-            "worker_removed", worker=worker, server_id=server_id, stimulus_id=stimulus_id
-        )
+        about = {"server_id": self._server_id(worker), "stimulus_id": others.get("stimulus_id")}
+        self._workers.pop(worker, None)
+        self._record("worker_removed", worker=worker, **about)
         self._check_all_left()
 
     def add_client(self, scheduler: Scheduler, client: str) -> None:  # noqa: ARG002
@@ -421,7 +425,7 @@ class RecorderPlugin(SchedulerPlugin):
             return
         worker = msg.get("worker") if isinstance(msg, dict) else None
         if not isinstance(worker, str):
-            worker = topic if topic in self._server_ids else None
+            worker = topic if topic in self._workers else None
             if isinstance(msg, dict) and msg.get("action") == "remove-worker":
                 self._removal = {**msg, "worker": topic}
         self._record("event", topic=topic, worker=worker, payload=msg)
@@ -474,6 +478,16 @@ class RecorderPlugin(SchedulerPlugin):
         if message is not None:
             self._graph_bytes[message["client"]] = graph_bytes.serialized_bytes(message)
 
+    def _last_seen_start(self, worker: str, key: Any) -> float | None:
+        """Return when a worker began to execute a task, as of its last heartbeat."""
+        state = self._workers.get(worker)
+        seconds = state.executing.get(self._tasks[key]) if state else None
+        return state.last_seen - seconds if state and seconds is not None else None
+
+    def _server_id(self, worker: str) -> str | None:
+        state = self._workers.get(worker)
+        return state.server_id if state else None
+
     def _on_observe_tasks(self, message: dict[str, Any] | None) -> None:
         """Note which tasks of a graph were submitted in another span than Dask will file them.
 
@@ -517,7 +531,7 @@ class RecorderPlugin(SchedulerPlugin):
         if not _NUMBERS.issuperset(map(type, deltas.values())):
             deltas = {name: float(delta) for name, delta in deltas.items()}
         if deltas:
-            content = (worker, self._server_ids.get(worker), deltas)
+            content = (worker, self._server_id(worker), deltas)
             self._append(("fine_metric", time(), len(deltas), content))
 
     # -- rows ----------------------------------------------------------------------------

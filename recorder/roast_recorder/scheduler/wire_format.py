@@ -198,7 +198,7 @@ TRANSITION: Final = ("t", "key", "start", "finish", "stimulus_id")
 #: Values of an attempt: the first two when it starts, all when it ends. ``failure`` is a
 #: dict with ``exception``, ``traceback`` and ``cause``, or None.
 ATTEMPT: Final = (
-    "worker", "run_id", "thread", "nbytes", "typename", "startstops", "failure",
+    "worker", "run_id", "thread", "nbytes", "typename", "startstops", "failure", "start_t",
 )  # fmt: skip
 
 

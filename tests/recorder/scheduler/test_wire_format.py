@@ -93,9 +93,9 @@ TRANSITIONS = [
     ((1.5, "k", "processing", "processing", "s", None, 3),
      {"t": 1.5, "key": "k", "start": "processing", "finish": "processing",
       "stimulus_id": "s", "run_id": 3}),
-    ((1.5, *ENDED, PARTS, None), {"t": 1.5, **ATTEMPT, "startstops": PARTS}),
-    ((1.5, *ENDED, (), FAILURE),
-     {"t": 1.5, **ATTEMPT, "exception": "E('lone ?')", "traceback": ""}),
+    ((1.5, *ENDED, PARTS, None, None), {"t": 1.5, **ATTEMPT, "startstops": PARTS}),
+    ((1.5, *ENDED, (), FAILURE, 1.25),
+     {"t": 1.5, **ATTEMPT, "exception": "E('lone ?')", "traceback": "", "start_t": 1.25}),
     # A float of today's seconds has no more digits than six.
     ((1_800_000_000.1234567, "lone \ud800", "memory", "released", "s"),
      {"t": 1_800_000_000.123457, "key": "lone ?", "start": "memory", "finish": "released",

@@ -99,6 +99,24 @@ def test_attempts_of_a_key_in_order(rows, move, task):
     ]
 
 
+def test_start_of_a_lost_attempt_is_that_of_an_earlier_heartbeat(rows, move):
+    died = {"stimulus_id": "handle-worker-cleanup-9.0", "worker": "w1"}
+    records = [
+        move(1.0, "a", "waiting>processing", worker="w1"),
+        move(4.0, "a", "processing>released", start_t=2.5, **died),
+        move(5.0, "a", "waiting>processing", worker="w1"),
+        move(6.0, "a", "processing>released", start_t=4.5, **died),  # that of another attempt
+        move(7.0, "a", "waiting>processing", worker="w1"),
+        move(8.0, "a", "processing>released", **died),
+    ]
+
+    assert rows("SELECT outcome, executing_from_t FROM task_runs", *records) == [
+        ("lost", 2.5),
+        ("lost", None),
+        ("lost", None),
+    ]
+
+
 def test_recomputed_result_is_another_attempt(rows, run, move):
     assert rows(
         "SELECT attempt, outcome, worker FROM task_runs",

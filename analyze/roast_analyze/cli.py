@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SUCCESS, NO, WRONG = 0, 1, 2
 
 #: Named commands; without one of them the command is the summary.
-COMMANDS: Final = ("sql", "view", "export", "import", "check")
+COMMANDS: Final = ("sql", "view", "why", "export", "import", "check")
 
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
@@ -72,6 +72,7 @@ options:
 other commands:
   sql     Query traces in SQL.
   view    Print a view, the list of views, or the description of a view.
+  why     Explain the difference between a run and one or more others.
   export  Write traces for other programs.
   import  Import data from Darshan, Yappi or a cluster dump.
   check   Check whether traces are complete.

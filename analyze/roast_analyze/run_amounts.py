@@ -219,7 +219,7 @@ def _costs(uses: pl.DataFrame, work: pl.DataFrame, fixed: pl.DataFrame) -> pl.Da
             branch=pl.lit(None, pl.String),
             # All but computing costs the same for any number of events.
             fixed_seconds=pl.when(is_computing)
-            .then(pl.min_horizontal("fixed_seconds", per_task))
+            .then(pl.col("fixed_seconds").clip(upper_bound=per_task))
             .otherwise(per_task),
         )
     )

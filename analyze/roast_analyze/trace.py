@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from roast_analyze.errors import TraceError
 from roast_analyze.flamegraph import Flamegraph, stacks_of
 from roast_analyze.open.session import Session
 
@@ -102,6 +103,38 @@ class Trace(Session):
             self, worker=worker, prefix=prefix, start=start, stop=stop, profiler=profiler
         )
         return Flamegraph(stacks, None if baseline is None else baseline.stacks)
+
+    def why(self, *bases: Session, details: bool = False) -> pl.DataFrame:
+        """Return the terms that add up to the difference between this run and others.
+
+        Parameters
+        ----------
+        *bases : Trace
+            One run, or several runs of the same program, with whose mean this one is compared.
+            The spread between several shows what is noise.
+        details : bool
+            Whether to return one row per dataset, detail of computing a chunk and branch,
+            without what is significant.
+
+        Returns
+        -------
+        pl.DataFrame
+            The largest wall time first; see
+            :func:`roast_analyze.algorithms.decomposition.summarize` and
+            :func:`~roast_analyze.algorithms.decomposition.decompose` for the columns.
+
+        Raises
+        ------
+        TraceError
+            If there is no base, or if one of them consists of several traces.
+        """
+        from roast_analyze.algorithms.decomposition import mean_terms, summarize
+        from roast_analyze.run_amounts import query_amounts
+
+        if not bases:
+            raise TraceError("no base given: trace.why(other_trace)")
+        amounts = [query_amounts(base) for base in bases]
+        return (mean_terms if details else summarize)(amounts, query_amounts(self))
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the report, a self-contained HTML page, and return its path.

@@ -125,7 +125,10 @@ def test_messages_name_the_way_out(analyze, write_trace, task):
     for words, message in [
         (["chekc", trace], "unknown command 'chekc'; did you mean 'check'?"),
         (["viwe", trace, "tasks"], "unknown command 'viwe'; did you mean 'view'?"),
-        (["zzz", trace], "unknown command 'zzz'; choose from sql, view, export, import, check"),
+        (
+            ["zzz", trace],
+            "unknown command 'zzz'; choose from sql, view, why, export, import, check",
+        ),
         (
             ["a.jsonl", "b.jsonl"],
             "'a.jsonl' does not exist: name a trace file or a folder of segments",

@@ -27,7 +27,7 @@ def page(open_page, tmp_path_factory):
 
 def test_every_section_and_figure_is_there(page):
     assert page.locator("main > section").evaluate_all("all => all.map(s => s.id)") == [
-        "verdict", "over-time", "compute", "differences", "traces",
+        "verdict", "reasons", "over-time", "compute", "differences", "traces",
     ]  # fmt: skip
     figures = page.locator("figure.plot")
     assert figures.count() == 6

@@ -65,8 +65,8 @@ SIZE_FACTOR: Final = 1.2
 #: known, and with several.
 FLOOR: Final = 0.05
 FLOOR_OF_SEVERAL: Final = 0.02
-#: Waiting must differ by this long, too, with one base.
-WAITING_FLOOR_SECONDS: Final = 1.0
+#: What is not computed must differ by this long, too, with one base.
+OVERHEAD_FLOOR_SECONDS: Final = 1.0
 #: Fewest tasks of a prefix in each run from which the error of their mean cost is estimated.
 FEWEST_TASKS: Final = 3
 
@@ -163,7 +163,8 @@ def decompose(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        One row per term. ``core_seconds`` and ``wall_seconds`` each add up to the difference.
+        One row per term, also for those that are 0. ``core_seconds`` and ``wall_seconds`` each
+        add up to the difference.
 
         - ``term``: `threads`, `amount`, `chunk size`, `cost` or `waiting`.
         - ``prefix``, ``dataset``, ``part``, ``detail``, ``branch``: as in
@@ -203,10 +204,8 @@ def decompose(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
         wall_seconds=pl.col("core_seconds") * (1 / threads[0] + 1 / threads[1]) / 2
     )
     terms = [pl.DataFrame(schema=TERMS), pl.DataFrame([more_threads]), work, waiting]
-    return (
-        pl.concat(terms, how="diagonal_relaxed")
-        .filter((pl.col("core_seconds") != 0) | (pl.col("wall_seconds") != 0))
-        .sort(pl.col("wall_seconds").abs(), "term", *_PART, descending=[True, *[False] * 6])
+    return pl.concat(terms, how="diagonal_relaxed").sort(
+        pl.col("wall_seconds").abs(), "term", *_PART, descending=[True, *[False] * 6]
     )
 
 
@@ -246,8 +245,8 @@ def summarize(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
     -------
     pl.DataFrame
         Sums of :func:`mean_terms` over datasets, details and branches, largest wall time first,
-        with two more columns: ``noise_seconds``, and ``significant``, whether the wall time
-        exceeds the noise, null if that cannot be determined.
+        without those that are 0. Two columns are added: ``noise_seconds``, and ``significant``,
+        whether the wall time exceeds the noise, null if that cannot be determined.
 
     Notes
     -----
@@ -256,9 +255,10 @@ def summarize(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
 
     With one base, the noise is estimated from the variation within the runs, and is at least
     5 % of the wall time. For the compute cost of a prefix it is two standard errors; it cannot
-    be determined if a run has fewer than three of the tasks. For waiting it is 1 s or one task,
-    of those that are more numerous than threads, because that much depends on their order. A
-    machine that was slower throughout a run cannot be told from a slower program.
+    be determined if a run has fewer than three of the tasks. For all other costs it is 1 s, and
+    for waiting also one task, of those that are more numerous than threads, because that much
+    depends on their order. A machine that was slower throughout a run cannot be told from a
+    slower program.
     """
     terms = _by_part(mean_terms(bases, new))
     wall_seconds = min(run.wall_seconds for run in (*bases, new))
@@ -273,9 +273,13 @@ def summarize(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
             )
         )
     exceeds = pl.col("wall_seconds").abs() > pl.col("noise_seconds")
-    return noise.with_columns(
-        significant=pl.when(exceeds & ~pl.col("is_known")).then(None).otherwise(exceeds)
-    ).drop("is_known")
+    return (
+        noise.filter((pl.col("core_seconds") != 0) | (pl.col("wall_seconds") != 0))
+        .with_columns(
+            significant=pl.when(exceeds & ~pl.col("is_known")).then(None).otherwise(exceeds)
+        )
+        .drop("is_known")
+    )
 
 
 def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
@@ -518,7 +522,9 @@ def _noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -> pl.
         *terms.columns,
         pl.col("is_known").fill_null(True),
         noise_seconds=pl.when(pl.col("term") == "waiting")
-        .then(max(WAITING_FLOOR_SECONDS, longest_seconds))
+        .then(max(OVERHEAD_FLOOR_SECONDS, longest_seconds))
+        .when((pl.col("term") == "cost") & (pl.col("part") != COMPUTING))
+        .then(OVERHEAD_FLOOR_SECONDS)
         .otherwise(2 * pl.col("error_seconds").fill_null(0.0)),
     )
 

@@ -51,10 +51,15 @@ def chunks(events, size, seconds, wall_seconds=100.0, fixed=None):
     )
 
 
+def changed(frame):
+    """The terms that are not 0 but for rounding."""
+    return frame.filter(pl.max_horizontal(pl.col("core_seconds", "wall_seconds").abs()) > 1e-9)
+
+
 def terms(frame, *columns):
-    """The terms as ``(term, prefix, part): (core seconds, wall seconds)``."""
+    """The terms that are not 0, as ``(term, prefix, part): (core seconds, wall seconds)``."""
     names = ("term", "prefix", "part", *columns)
-    rows = frame.rows(named=True)
+    rows = changed(frame).rows(named=True)
     return {
         tuple(row[name] for name in names): (
             pytest.approx(row["core_seconds"]),
@@ -107,7 +112,7 @@ def test_a_prefix_of_only_one_run_differs_in_amount():
     base, new = tasks(10.0, fit=(10, 1.0)), tasks(15.0, fit=(10, 1.0), plot=(5, 1.0))
 
     found = decompose(base, new)
-    assert found.select("term", "prefix", "base", "new", "wall_seconds").rows() == [
+    assert changed(found).select("term", "prefix", "base", "new", "wall_seconds").rows() == [
         ("amount", "plot", 0.0, 5.0, 5.0)
     ]
 
@@ -121,7 +126,7 @@ def test_a_part_of_only_one_run_differs_in_cost():
 
     found = decompose(base, new)
     assert terms(found) == {("cost", "fit", "lost attempt"): (3.0, 3.0)}
-    assert found.select("unit", "base", "new").row(0) == pytest.approx(
+    assert changed(found).select("unit", "base", "new").row(0) == pytest.approx(
         ("seconds per task", 0.0, 0.3)
     )
 
@@ -151,7 +156,7 @@ def test_smaller_chunks_of_an_unknown_fixed_time(size, seconds, of_size):
 
     found = decompose(base, new).filter(term="chunk size")
     assert found["wall_seconds"].sum() == pytest.approx(of_size)
-    assert found["is_assumed"].to_list() == [True] * bool(of_size)
+    assert found["is_assumed"].to_list() == [bool(of_size)]
 
 
 def test_parts_of_a_chunk_other_than_computing_cost_the_same_for_any_size():
@@ -183,7 +188,7 @@ def detailed(**seconds):
 def test_branches():
     found = decompose(detailed(pt=10.0, eta=10.0), detailed(pt=18.0, mass=1.0, eta=10.0))
 
-    assert found.select("detail", "branch", "wall_seconds").rows() == [
+    assert changed(found).select("detail", "branch", "wall_seconds").rows() == [
         ("reading", "pt", pytest.approx(8.0)),
         ("reading", "mass", pytest.approx(1.0)),
     ]
@@ -192,7 +197,7 @@ def test_branches():
 def test_branches_that_one_run_did_not_measure():
     found = decompose(detailed(pt=10.0, eta=10.0), detailed(all=25.0))
 
-    assert found.select("detail", "branch", "wall_seconds").rows() == [
+    assert changed(found).select("detail", "branch", "wall_seconds").rows() == [
         ("reading", None, pytest.approx(5.0))
     ]
 
@@ -201,7 +206,7 @@ def test_details_that_one_run_did_not_measure():
     whole = chunks(1000, 200, 20.0, wall_seconds=20.0)
 
     found = decompose(detailed(pt=10.0, eta=10.0), whole).filter(term="cost")
-    assert found.select("detail", "branch", "wall_seconds").rows() == [
+    assert changed(found).select("detail", "branch", "wall_seconds").rows() == [
         (None, None, pytest.approx(-5.0))
     ]
 
@@ -324,4 +329,4 @@ def test_datasets_of_a_prefix_are_added_up():
     assert found.select("prefix", "unit", "base", "new", "amount", "wall_seconds").rows() == [
         ("process", "seconds per event", *map(pytest.approx, (0.02, 0.0225, 2000.0, 5.0)))
     ]
-    assert mean_terms([base], new)["dataset"].to_list() == ["QCD", "DY"]
+    assert changed(mean_terms([base], new))["dataset"].to_list() == ["QCD", "DY"]

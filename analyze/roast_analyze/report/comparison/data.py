@@ -25,11 +25,13 @@ from roast_analyze.report.run import (
     query_run,
     query_time_spent,
 )
+from roast_analyze.run_amounts import query_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from roast_analyze.algorithms.decomposition import RunAmounts
     from roast_analyze.open.session import Session
 
     Opener = Callable[[tuple[Path, ...]], Session]
@@ -108,6 +110,8 @@ class TraceTotals:
     totals: dict[str, pl.DataFrame]
     #: Section and name of facts about software, machines and settings to their value.
     facts: dict[tuple[str, str], str]
+    #: Work and waiting.
+    amounts: RunAmounts
 
     @classmethod
     def of(cls, trace: Session, label: str, names: tuple[str, ...]) -> TraceTotals:
@@ -135,6 +139,7 @@ class TraceTotals:
             ).pl(),
             totals=totals,
             facts={(section, name): it for section, name, it in trace.sql(_FACTS).fetchall()},
+            amounts=query_amounts(trace),
         )
 
     @property

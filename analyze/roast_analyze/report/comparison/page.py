@@ -18,7 +18,7 @@ from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import limit_fits
 from roast_analyze.report import quantities as q
 from roast_analyze.report import tables
-from roast_analyze.report.comparison import figures, sentences
+from roast_analyze.report.comparison import figures, reasons, sentences
 from roast_analyze.report.comparison.data import DIFFERENCE, RATIO, seconds_in, value_in
 from roast_analyze.report.listing import Listing
 from roast_analyze.report.plots import Plot
@@ -70,6 +70,7 @@ def build(comparison: Comparison, *, title: str | None = None) -> ComparisonPage
         command=f"roast-analyze {_few([_paths(t) for t in comparison.traces])} --html",
         sections=(
             _verdict(comparison),
+            _reasons(comparison),
             _over_time(comparison),
             _compute(comparison),
             _facts(comparison),
@@ -124,6 +125,23 @@ _GROUPS: Final = {
     "datasets": ("By dataset", "dataset", (Field("dataset", "dataset"),)),
     "files": ("By file", "file", (Field("filename", "file"), Field("dataset", "dataset"))),
 }
+_TERMS: Final = (
+    Field("name", "term"),
+    Field("base", "first trace"),
+    Field("new", "this trace"),
+    Field("wall_seconds", "wall time", "difference",
+          help="Contribution to the difference in wall time; all terms add up to it."),
+    Field("core_seconds", "core time", "difference",
+          help="Contribution to the difference in core time; all terms add up to it."),
+    Field("noise_seconds", "noise", "seconds",
+          help="Difference in wall time up to which a term is regarded as noise."),
+    Field("significant", "significant"),
+)  # fmt: skip
+_CORE_TIME: Final = (
+    "SELECT category, use, prefix, dataset, sum(seconds) FROM core_time GROUP BY ALL"
+)
+#: Most reasons for each of several traces.
+_REASONS: Final = 3
 _TRACES: Final = (
     Field("trace", "trace"),
     Field("recorded", "recorded from"),
@@ -172,6 +190,37 @@ def _verdict(comparison: Comparison) -> Section:
             _table(comparison, "work", "Work", comparison.totals, _WORK),
         ),
     )
+
+
+def _reasons(comparison: Comparison) -> Section:
+    """Explain the difference of each trace to the first; two traces have more columns."""
+    section = Section("reasons", "Reasons for the difference", "Reasons")
+    base, *others = [(trace.label, trace.amounts) for trace in comparison.traces]
+    if not others:
+        return replace(section, empty="There is only one trace.")
+    each = [reasons.Reasons.of([base], other) for other in others]
+    text, shown = [], []
+    for number, (of_trace, trace) in enumerate(
+        zip(each, comparison.traces[1:], strict=True), start=1
+    ):
+        limit = None if len(each) == 1 else _REASONS
+        text += [reasons.overview(of_trace), *reasons.sentences(of_trace, limit)]
+        listing = Listing("core_time", _CORE_TIME, reasons.frame(of_trace), len(of_trace.terms))
+        shown.append(
+            replace(
+                _table(
+                    comparison,
+                    f"reasons-{number}",
+                    f"Terms: {_heading(trace)}",
+                    listing,
+                    _TERMS,
+                ),
+                command=f"roast-analyze why {_paths(comparison.traces[0])} {_paths(trace)}",
+                note="",
+            )
+        )
+    text.append(reasons.noise(each[0]))
+    return replace(section, sentences=tuple(text), tables=tuple(shown))
 
 
 def _over_time(comparison: Comparison) -> Section:

@@ -38,13 +38,13 @@ def test_every_section_is_there_and_hostile_strings_stay_text(build, full, parse
     html = page.render(build({"a": full("x", 1.0), "b": full("y", 2.0)}))
 
     assert re.findall(r'<section id="([a-z-]+)"', html) == [
-        "verdict", "over-time", "compute", "differences", "traces",
+        "verdict", "reasons", "over-time", "compute", "differences", "traces",
     ]  # fmt: skip
     assert re.findall(r'id="figure-([a-z-]+)" ', html) == [
         "core-time", "computing", "cpu", "memory", "prefix-seconds", "dataset-seconds",
     ]  # fmt: skip
-    assert re.findall(r'class="table" id="table-([a-z-]+)"', html) == [
-        "time", "work", "prefixes", "datasets", "files", "differences", "traces",
+    assert re.findall(r'class="table" id="table-([a-z0-9-]+)"', html) == [
+        "time", "work", "reasons-1", "prefixes", "datasets", "files", "differences", "traces",
     ]  # fmt: skip
     assert "<h1><bdi>a and b</bdi></h1>" in html
 
@@ -69,13 +69,19 @@ def test_commands_and_units_of_tables(build, full, monkeypatch, tmp_path):
     built = build({"a b": full("x", 0.002), "c": full("x", 5.0)})
     monkeypatch.chdir(tmp_path)
 
-    parts = [part for section in built.sections for part in (*section.tables, *section.plots)]
+    parts = [
+        part
+        for section in built.sections
+        for part in (*section.tables, *section.plots)
+        if section.name != "reasons"
+    ]
     tables = {table.name: table for section in built.sections for table in section.tables}
     assert [row[-1].text for row in tables["traces"].rows] == [
         "roast-analyze 'a b.jsonl' --html",
         "roast-analyze c.jsonl --html",
     ]
     assert built.command == "roast-analyze 'a b.jsonl' c.jsonl --html"
+    assert tables["reasons-1"].command == "roast-analyze why 'a b.jsonl' c.jsonl"
     opening = "roast-analyze view 'a b.jsonl' c.jsonl "
     assert main(["view", "a b.jsonl", "c.jsonl", "prefixes"]) == 0
     assert {part.command.removeprefix(opening) for part in parts} <= {
@@ -93,7 +99,7 @@ def test_empty_and_incomplete_traces(build):
     loss = {"kind": "loss", "t": 1.0, "reason": "late", "records": 3}
     built = build({"a": [], "b": [loss], "c": []})
 
-    verdict, over_time, compute, differences, _ = built.sections
+    verdict, _, over_time, compute, differences, _ = built.sections
     assert built.title == "a and 2 more"
     assert compute.empty == "None of these traces contains tasks or chunks."
     assert differences.empty.startswith("No facts about software, machines and settings")

@@ -3,11 +3,13 @@
 import polars as pl
 import pytest
 
+from roast_analyze.algorithms.decomposition import RunAmounts
 from roast_analyze.report.comparison import sentences
 from roast_analyze.report.comparison.data import DIFFERENCE, Comparison, TraceTotals, seconds_in
 from roast_analyze.report.listing import Listing
 from roast_analyze.report.run import Recording, Run, TimeSpent
 
+NO_WORK = RunAmounts(0.0, pl.DataFrame(), pl.DataFrame(), pl.DataFrame())
 NOTHING = Listing("", "", pl.DataFrame(), 0)
 GIB = 1024**3
 
@@ -15,7 +17,7 @@ GIB = 1024**3
 def totals(label, losses=0, wasted=0.0, **run) -> TraceTotals:
     spent, empty = TimeSpent(wasted_seconds=wasted), NOTHING.rows
     return TraceTotals(
-        label, label, (), Run(**run), Recording(), spent, losses, empty, empty, {}, {}
+        label, label, (), Run(**run), Recording(), spent, losses, empty, empty, {}, {}, NO_WORK
     )
 
 

@@ -1,0 +1,105 @@
+"""Explain the difference between a run and one or more others.
+
+The last trace is NEW. Its wall time is compared with that of BASE, or with the mean of several
+bases, which are runs of the same program: the spread between them shows what is noise. The
+terms of the table add up to the difference: number of threads, amount of work, chunk size, cost
+of the work, and waiting of threads without a task.
+
+For example:
+
+    roast-analyze why before.jsonl.zst after.jsonl.zst
+    roast-analyze why monday.jsonl.zst tuesday.jsonl.zst wednesday.jsonl.zst new.jsonl.zst
+    roast-analyze why before.jsonl.zst after.jsonl.zst --details --format csv
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roast_analyze.commands.formats import add_format, complete_options, write
+from roast_analyze.commands.trace_args import add_reading, add_time_range, open_trace
+from roast_analyze.errors import TraceError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roast_analyze.report.comparison.data import Comparison
+    from roast_analyze.report.comparison.reasons import Reasons
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "traces",
+        metavar="TRACE",
+        nargs="+",
+        type=Path,
+        help="one or more bases, and then the new trace",
+    )
+    add_time_range(parser)
+    add_reading(parser)
+    parser.add_argument(
+        "--details",
+        action="store_true",
+        help="terms by dataset, detail of computing a chunk, and branch",
+    )
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print sentences, the terms and the differences in the environment, or write the terms."""
+    from roast_analyze.open.discover import group_by_trace
+    from roast_analyze.report.comparison.data import TRACE_LIMIT, query
+    from roast_analyze.report.comparison.reasons import Reasons
+
+    traces = group_by_trace(options.traces)
+    complete_options(options, options.traces)
+    if len(traces) < 2:
+        raise TraceError("one trace has no difference: roast-analyze why BASE… NEW")
+    if len(traces) > TRACE_LIMIT:
+        raise TraceError(f"{len(traces)} traces given: compare at most {TRACE_LIMIT}")
+    comparison = query(traces, partial(open_trace, options=options))
+    runs = [(trace.label, trace.amounts) for trace in comparison.traces]
+    reasons = Reasons.of(runs[:-1], runs[-1])
+    if options.format != "table" or options.output:
+        _write(reasons.details if options.details else reasons.terms, options)
+    else:
+        _print(reasons, comparison, details=options.details)
+
+
+def _print(reasons: Reasons, comparison: Comparison, *, details: bool) -> None:
+    from roast_analyze.commands.terminal import cell, print_out, table
+    from roast_analyze.report import quantities as q
+    from roast_analyze.report.comparison import reasons as why
+    from roast_analyze.report.comparison import sentences
+    from roast_analyze.report.comparison.data import value_in
+
+    print_out(cell(why.overview(reasons), limit=1000), "")
+    for sentence in (*why.sentences(reasons), why.noise(reasons)):
+        print_out(cell(sentence, limit=1000))
+    columns = ["term", ">base", ">new", ">wall time", ">core time", ">noise", "significant"]
+    terms = [
+        (name, base, new, *map(why.signed, changes), q.seconds(noise), significant)
+        for name, base, new, *changes, noise, significant in why.frame(reasons).rows()
+    ]
+    print_out("", table(columns, terms, "Terms, which add up to the difference"))
+    if details:
+        columns = ["term", "dataset", "detail", "branch", ">wall time", ">core time"]
+        print_out("", table(columns, why.detail_rows(reasons), "Details"))
+    print_out("", cell(sentences.facts(comparison), limit=1000))
+    if comparison.facts.total:
+        names = ["section", "name", *map(value_in, comparison.labels)]
+        facts = comparison.facts.rows.select(names).rows()
+        columns = ["section", "fact", *map(sentences.trace_label, comparison.labels)]
+        print_out("", table(columns, facts, "Differences in the environment"))
+
+
+def _write(terms: pl.DataFrame, options: argparse.Namespace) -> None:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        relation = connection.from_arrow(terms.to_arrow())
+        write(relation, options.format, options.output, options.limit)

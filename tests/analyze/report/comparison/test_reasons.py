@@ -1,0 +1,179 @@
+"""Sentences and rows about the reasons for the difference between runs."""
+
+import polars as pl
+import pytest
+
+from roast_analyze.algorithms.decomposition import COMPUTING, COSTS, WAITING, WORK, RunAmounts
+from roast_analyze.report.comparison.reasons import (
+    Reasons,
+    frame,
+    noise,
+    overview,
+    sentences,
+)
+
+
+def run(wall_seconds, waiting=None, error=0.01, parts=None, **prefixes):
+    """A run of tasks, as ``prefix=(tasks, seconds of one)``, with parts of `fit`."""
+    work = [(name, None, n, None, error) for name, (n, _) in prefixes.items()]
+    costs = {(name, COMPUTING, None): n * each for name, (n, each) in prefixes.items()}
+    costs |= {("fit", *part): seconds for part, seconds in (parts or {}).items()}
+    return RunAmounts(
+        wall_seconds,
+        pl.DataFrame(work, WORK, orient="row"),
+        pl.DataFrame(
+            [(name, None, *part, None, s, None) for (name, *part), s in costs.items()],
+            COSTS,
+            orient="row",
+        ),
+        pl.DataFrame(list((waiting or {}).items()), WAITING, orient="row"),
+    )
+
+
+def chunks(events, size, wall_seconds, **details):
+    """A run of chunks of two datasets on one thread; `details` are of one of them."""
+    work = [("proc", name, events // size, events, 0.01) for name in ("DY", "QCD")]
+    rest = (wall_seconds - sum(details.values())) / 2
+    seconds = {("DY", "CPU"): rest, ("QCD", "CPU"): rest}
+    seconds |= {("QCD", name): s for name, s in details.items()}
+    costs = [
+        ("proc", dataset, COMPUTING, detail, None, s, None)
+        for (dataset, detail), s in seconds.items()
+    ]
+    return RunAmounts(
+        wall_seconds,
+        pl.DataFrame(work, WORK, orient="row"),
+        pl.DataFrame(costs, COSTS, orient="row"),
+        pl.DataFrame(schema=WAITING),
+    )
+
+
+def plain(texts):
+    return [text.replace("\N{NO-BREAK SPACE}", " ") for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "expected"),
+    [
+        (
+            run(50.0, fit=(100, 2.0)),
+            run(65.0, fit=(100, 2.6)),
+            "fit took 30 % longer per task (2.6 s instead of 2 s): +15 s of wall time.",
+        ),
+        (
+            run(50.0, fit=(100, 2.0)),
+            run(25.0, fit=(100, 1.0)),
+            "fit took 50 % less per task (1 s instead of 2 s): −25 s of wall time.",
+        ),
+        (
+            run(50.0, fit=(100, 2.0)),
+            run(100.0, fit=(100, 2.0)),
+            "2 threads on average instead of 4: +50 s of wall time.",
+        ),
+        (
+            run(50.0, fit=(100, 2.0)),
+            run(100.0, fit=(200, 2.0)),
+            "fit had 200 tasks instead of 100: +50 s of wall time.",
+        ),
+        (
+            run(50.0, fit=(100, 2.0)),
+            run(60.0, fit=(100, 2.0), plot=(10, 4.0)),
+            "plot is new, with 10 tasks: +10 s of wall time.",
+        ),
+        (
+            run(60.0, fit=(100, 2.0), plot=(10, 4.0)),
+            run(50.0, fit=(100, 2.0)),
+            "plot is gone, with 10 tasks: −10 s of wall time.",
+        ),
+        (
+            run(50.0, fit=(100, 2.0)),
+            run(60.0, fit=(100, 2.0), parts={("transfer", None): 40.0}),
+            (
+                "fit: fetching inputs took more per task (400 ms instead of 0 s): "
+                "+10 s of wall time."
+            ),
+        ),
+        (
+            run(50.0, fit=(100, 2.0)),
+            run(55.0, {"between graphs": 20.0}, fit=(100, 2.0)),
+            (
+                "Each thread waited 5 s longer for the client between graphs "
+                "(5 s instead of 0 s): +5 s of wall time."
+            ),
+        ),
+        (
+            chunks(1000, 200, 40.0),
+            chunks(1000, 100, 60.0),
+            (
+                "proc had chunks of 100 events instead of 200, if nothing else changed the "
+                "time of an event: +20 s of wall time."
+            ),
+        ),
+        (
+            chunks(1000, 100, 40.0, reading=8.0),
+            chunks(1000, 100, 52.0, reading=20.0),
+            (
+                "proc took 30 % longer per event (26 ms instead of 20 ms): +12 s of wall time "
+                "(reading +12 s, dataset QCD +12 s)."
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_sentences(base, new, expected):
+    [found] = plain(sentences(Reasons.of([("a", base)], ("b", new))))
+
+    assert found == expected
+
+
+def test_no_reasons():
+    reasons = Reasons.of([("a", run(50.0, fit=(100, 2.0)))], ("b", run(51.0, fit=(100, 2.04))))
+
+    assert plain([overview(reasons), *sentences(reasons)]) == [
+        "b took 51 s, +1 s compared with a (50 s); +4 s of core time.",
+        "No difference is significant.",
+    ]
+
+
+def test_what_cannot_be_determined():
+    base, new = (run(100.0 + more, load=(100, 1.0), merge=(1, more)) for more in (10.0, 20.0))
+
+    assert plain(sentences(Reasons.of([("a", base)], ("b", new)))) == [
+        "No difference is significant.",
+        (
+            "merge took 2 times as long per task (20 s instead of 10 s): +10 s of wall time. "
+            "With so few tasks, one base does not show whether this is noise: compare with "
+            "several bases."
+        ),
+    ]
+
+
+def test_several_bases_and_few_sentences():
+    bases = [(name, run(50.0 + n, fit=(100, 2.0 + 0.04 * n))) for n, name in enumerate("abc")]
+    new = run(120.0, {"tail": 40.0}, fit=(200, 2.0))
+    reasons = Reasons.of(bases, ("d", new))
+
+    assert plain([overview(reasons), *sentences(reasons, limit=1)]) == [
+        (
+            "d took 2 min, +1 min 9 s compared with the mean of 3 bases (51 s; 50 s to 52 s); "
+            "+3 min 56 s of core time."
+        ),
+        "fit had 200 tasks instead of 100: +52.8 s of wall time.",
+        "2 more terms are significant.",
+    ]
+    assert noise(reasons) == "Noise is estimated from the differences between the bases."
+
+
+def test_rows_add_up():
+    """Terms of less than 0.5 % of the wall time are one row."""
+    base = run(50.0, {"tail": 0.1, "scheduler": 0.1}, fit=(100, 2.0))
+    new = run(65.0, {"tail": 0.2, "scheduler": 0.2}, fit=(100, 2.6))
+
+    found = frame(Reasons.of([("a", base)], ("b", new)))
+    assert plain(found["name"]) == [
+        "fit: compute time per task",
+        "3 smaller terms",
+        "difference",
+    ]
+    assert found["significant"].to_list() == ["yes", "no", ""]
+    *terms, total = found["wall_seconds"]
+    assert sum(terms) == pytest.approx(total) == pytest.approx(15.0)

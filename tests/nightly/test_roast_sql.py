@@ -30,7 +30,8 @@ SHELL = Path(importlib.util.find_spec("duckdb_cli").origin).with_name("duckdb")
 #: Tables of records, and tables that views are computed from.
 TABLES = (
     "SELECT schema_name, table_name FROM duckdb_tables() "
-    "WHERE schema_name IN ('raw', 'main') AND NOT temporary ORDER BY ALL"
+    "WHERE schema_name IN ('raw', 'main') AND NOT temporary "
+    "AND database_name = current_database() ORDER BY ALL"
 )
 #: DuckDB has no function that computes the checksum.
 UNCHANGED = "reason <> 'changed content'"

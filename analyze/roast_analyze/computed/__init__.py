@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.computed import core_time
+from roast_analyze.computed import core_time, findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,4 +21,5 @@ if TYPE_CHECKING:
 #: Function that returns the rows of each table, by its name.
 TABLES: Final[Mapping[str, Callable[[Session], pl.DataFrame]]] = {
     "_core_time": core_time.query,
+    "_findings": findings.query,
 }

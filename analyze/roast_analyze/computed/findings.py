@@ -1,0 +1,59 @@
+"""Rows of the table ``_findings``: the results of all rules, ranked by what they would save."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from roast_analyze.computed.rules import COLUMNS, rules
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+
+#: Smallest share of the run that a finding of each severity could save.
+SEVERITIES: Final = {"major": 0.1, "moderate": 0.03, "minor": 0.01}
+
+#: Weight of a saving when findings are ranked, by confidence.
+_WEIGHTS: Final = {"high": 1.0, "medium": 0.8, "low": 0.5}
+
+#: Thread time that is idle anyway is worth less than wall time.
+_CORE_WEIGHT: Final = 0.5
+
+
+def query(trace: Session) -> pl.DataFrame:
+    """Return the findings of all traces."""
+    found = [
+        trace.sql(rule.sql, rule.parameters)
+        .pl()
+        .select(*COLUMNS)
+        .with_columns(id=pl.lit(rule.id), documentation=pl.lit(rule.documentation))
+        for rule in rules()
+    ]
+    runs = trace.sql(
+        "SELECT trace_id, wall_seconds, core_seconds AS all_core_seconds FROM run"
+    ).pl()
+    saving = pl.max_horizontal("wall_share", _CORE_WEIGHT * pl.col("core_share"))
+    return (
+        pl.concat([rows for rows in found if not rows.is_empty()] or found[:1])
+        .join(runs, on="trace_id")
+        .with_columns(
+            wall_share=(pl.col("wall_seconds_min") + pl.col("wall_seconds_max"))
+            / 2
+            / pl.col("wall_seconds"),
+            core_share=pl.col("core_seconds") / pl.col("all_core_seconds"),
+        )
+        .filter(saving >= SEVERITIES["minor"])
+        .with_columns(
+            severity=pl.when(saving >= SEVERITIES["major"])
+            .then(pl.lit("major"))
+            .when(saving >= SEVERITIES["moderate"])
+            .then(pl.lit("moderate"))
+            .otherwise(pl.lit("minor")),
+            weighted=saving
+            * pl.col("confidence").replace_strict(_WEIGHTS, return_dtype=pl.Float64),
+        )
+        .sort("trace_id", "weighted", "id", "entity", descending=[False, True, False, False])
+        .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
+        .drop("weighted", "wall_seconds", "all_core_seconds")
+    )

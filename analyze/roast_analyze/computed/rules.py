@@ -1,0 +1,88 @@
+"""Rules of the findings: the files ``sql/rules/<id>.sql``.
+
+A rule is one query. The comment above it has, in this order, a title, lines that explain the
+rule, and these lines::
+
+    -- Source: where the rule comes from
+    -- Documentation: address of a page about the subject
+    -- $name = value: meaning of a threshold
+
+The query uses its thresholds as ``$name``. It returns a row per finding with the columns of
+:data:`COLUMNS`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+#: Columns of a rule: see view ``findings``.
+COLUMNS: Final = (
+    "entity",
+    "confidence",
+    "sentence",
+    "core_seconds",
+    "wall_seconds_min",
+    "wall_seconds_max",
+    "change",
+    "evidence",
+    "trace_id",
+)
+
+_LABELLED: Final = re.compile(r"-- (Source|Documentation): (.+)")
+_THRESHOLD: Final = re.compile(r"-- \$(\w+) = ([\d.e+-]+): (.+)")
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A number that a rule compares with."""
+
+    name: str
+    value: float
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule; `id` is the name of its file."""
+
+    id: str
+    title: str
+    source: str
+    documentation: str
+    thresholds: tuple[Threshold, ...]
+    sql: str
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Values of the thresholds by name."""
+        return {threshold.name: threshold.value for threshold in self.thresholds}
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Return all rules, in the order of their names."""
+    folder = files("roast_analyze").joinpath("sql", "rules")
+    found = [file for file in folder.iterdir() if file.name.endswith(".sql")]
+    return tuple(
+        _parse(file.name.removesuffix(".sql"), file.read_text(encoding="utf-8"))
+        for file in sorted(found, key=lambda file: file.name)
+    )
+
+
+def _parse(name: str, sql: str) -> Rule:
+    labelled = dict(_LABELLED.findall(sql))
+    return Rule(
+        id=name,
+        title=sql.partition("\n")[0].removeprefix("-- ").rstrip("."),
+        source=labelled["Source"],
+        documentation=labelled["Documentation"],
+        thresholds=tuple(
+            Threshold(threshold, float(value), meaning)
+            for threshold, value, meaning in _THRESHOLD.findall(sql)
+        ),
+        sql=sql,
+    )

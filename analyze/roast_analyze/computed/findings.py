@@ -34,7 +34,7 @@ def query(trace: Session) -> pl.DataFrame:
         "SELECT trace_id, wall_seconds, core_seconds AS all_core_seconds FROM run"
     ).pl()
     saving = pl.max_horizontal("wall_share", _CORE_WEIGHT * pl.col("core_share"))
-    return (
+    ranked: pl.DataFrame = (
         pl.concat([rows for rows in found if not rows.is_empty()] or found[:1])
         .join(runs, on="trace_id")
         .with_columns(
@@ -57,3 +57,4 @@ def query(trace: Session) -> pl.DataFrame:
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
         .drop("weighted", "wall_seconds", "all_core_seconds")
     )
+    return ranked

@@ -261,7 +261,7 @@ def _losses(attempts: pl.DataFrame, rows: _Attempts) -> _Constraints:
         }
     )
     found = wanted.sort("t").join_asof(
-        lost.sort("end_t"), left_on="t", right_on="end_t", by="process",
+        lost.sort("end_t", "row"), left_on="t", right_on="end_t", by="process",
         tolerance=2 * _REMOVAL_SECONDS, check_sortedness=False,
     ).drop_nulls()  # fmt: skip
     before[found["place"].to_numpy()] = found["row"].to_numpy()
@@ -427,7 +427,8 @@ def _slack(
             np.where(thread.binds, 0.0, thread.ready_t - thread.free_t)[held],
         )
     ]
-    nodes, order = [rows.begin_t], list[_Floats]([np.arange(count, dtype=np.float64)])
+    nodes: list[_Floats] = [rows.begin_t]
+    order: list[_Floats] = [np.arange(count, dtype=np.float64)]
     for kind in constraints:
         before, after = kind.before, kind.after
         if kind.kind == "submission":
@@ -448,7 +449,7 @@ def _slack(
                 (awaited[earlier], count + node, had_t[node] - rows.end_t[awaited[earlier]])
             )
             nodes.append(had_t)
-            order.append(np.arange(len(used)) - float(len(used)))
+            order.append(awaited[used] + 0.5)
         else:
             edges.append((before, after, margin(after, kind.t)))
     place = np.empty(sum(map(len, nodes)), np.int64)

@@ -22,7 +22,7 @@
 -- Tested with DuckDB 1.4, 1.5 and 2.0. Loading holds the text of the trace in memory, or on
 -- disk beyond `memory_limit`.
 --
--- Python computes the views findings, core_time: they are not here, but in the
+-- Python computes the views findings, critical_path, task_slack, core_time: they are not here, but in the
 -- database that `roast-analyze export --duckdb` writes.
 --
 -- Unreadable lines are skipped and counted in the view `loss`. A truncated .zst file is read up

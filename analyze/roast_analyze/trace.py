@@ -68,6 +68,10 @@ class Trace(Session):
         """Return the view ``core_time``: what every thread-second was used for."""
         return self.frame("core_time")
 
+    def critical_path(self) -> pl.DataFrame:
+        """Return the view ``critical_path``: what the run waited for from start to end."""
+        return self.frame("critical_path")
+
     def findings(self) -> pl.DataFrame:
         """Return the view ``findings``: what made the run slow, and what to change."""
         return self.frame("findings")

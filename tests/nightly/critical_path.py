@@ -21,7 +21,7 @@ SUBMISSION, RESULT, LOSS, FAILURE = range(4)
 
 @dataclass(eq=False)
 class Node:
-    """An attempt at a task, or at a chunk without one; the scheduler's clock limits instants."""
+    """An attempt at a task, or at a chunk without one, with limited instants."""
 
     row: Row
     number: int

@@ -9,6 +9,7 @@ from nightly import (
     chunks,
     core_time,
     costs,
+    critical_path,
     datasets,
     dependencies,
     dispatch_latency,
@@ -52,7 +53,8 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
         datasets.datasets, datasets.files, sections.section_totals, sections.sections,
         tasks.task_roles, spans.activities, spans.fine_metric_deltas, spans.fine_metrics,
         spans.spans, spans.span_idle, spans.span_totals, profiles.profile_stacks,
-        timeline.concurrency, timeline.utilisation, core_time.core_time, setup.config,
+        timeline.concurrency, timeline.utilisation, core_time.core_time,
+        critical_path.critical_path, critical_path.task_slack, setup.config,
         setup.differences, setup.jobs, setup.machines,
         setup.packages, graphs.computations, graphs.graph_layers,
         graphs.graph_updates, graphs.restrictions, imports.imports, io.io_jobs, io.io_files,
@@ -62,8 +64,8 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
 
 #: Views with a documented order.
 IN_ORDER = {
-    "branches", "chunk_costs", "concurrency", "datasets", "files", "prefixes", "section_totals",
-    "span_totals", "stragglers", "task_groups", "task_roles", "utilisation",
+    "branches", "chunk_costs", "concurrency", "critical_path", "datasets", "files", "prefixes",
+    "section_totals", "span_totals", "stragglers", "task_groups", "task_roles", "utilisation",
     "workers",
 }  # fmt: skip
 

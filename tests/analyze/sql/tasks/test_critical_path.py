@@ -1,19 +1,20 @@
 """View critical_path: runs whose longest path is known."""
 
+from pathlib import Path
+
 import pytest
 
-from roast_analyze.computed.critical_path import compute
+from roast_analyze import Trace
+
+SAMPLE_TRACES = Path(__file__).parents[4] / "sample_traces"
+SAMPLES = ["coffea", "coffea_failures", "image_pipeline", "metadata_map", "shuffle_reduce"]
 
 
 @pytest.fixture
-def path(open_trace):
+def path(rows):
     """Return the steps of a trace: start, stop, cause, detail, key."""
-
-    def path(*records, stop_t=100.0):
-        steps, _ = compute(open_trace(*records, stop_t=stop_t)._connect())
-        return steps.select("start_t", "stop_t", "cause", "detail", "key").rows()
-
-    return path
+    query = "SELECT start_t, stop_t, cause, detail, key FROM critical_path"
+    return lambda *records: rows(query, *records)
 
 
 def wants(t, *keys):
@@ -272,3 +273,22 @@ def test_chunks_without_a_cluster(path, chunk):
 
 def test_nothing_was_computed(path, worker):
     assert path(worker("w1")) == [(0.0, 100.0, "client", "nothing was computed", None)]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_steps_are_contiguous_and_add_up(name):
+    with Trace(SAMPLE_TRACES / f"{name}.jsonl.zst") as trace:
+        steps = trace.critical_path()
+        [(start_t, stop_t, wall_seconds)] = trace.sql(
+            "SELECT start_t, stop_t, wall_seconds FROM run"
+        ).fetchall()
+        on_path = trace.sql(
+            "SELECT max(slack_seconds) FROM task_slack "
+            "SEMI JOIN critical_path USING (key, attempt)"
+        ).fetchall()
+
+    assert steps["seconds"].sum() == wall_seconds
+    assert steps["seconds"].min() > 0
+    assert steps["step"].to_list() == [*range(1, steps.height + 1)]
+    assert [start_t, *steps["stop_t"]] == [*steps["start_t"], stop_t]
+    assert on_path == [(0.0,)]

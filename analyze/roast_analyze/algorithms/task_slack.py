@@ -1,0 +1,128 @@
+"""Slack of attempts: how much later each could have ended without moving the end of the run.
+
+Held fixed are dependencies, the order of attempts on each thread, durations, and the delays
+between the constraint that binds and the start: dispatch, transfer, the client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from roast_analyze.algorithms.waits import Waits
+
+    _Floats = NDArray[np.float64]
+    _Ints = NDArray[np.int64]
+
+#: Edges per round of the loop over all edges, which bounds its memory.
+_EDGES_PER_ROUND: Final = 500_000
+
+
+def task_slack(waits: Waits, stop_t: float) -> pl.DataFrame:
+    """Return how much later each attempt could have ended.
+
+    Parameters
+    ----------
+    waits : Waits
+        Of all attempts.
+    stop_t : float
+        End of the run.
+
+    Returns
+    -------
+    polars.DataFrame
+        id and slack_seconds of each attempt; null if its end is not known. It is 0 for the
+        attempts of the critical path.
+    """
+    rows = waits.attempts
+    slack = _slack(waits, stop_t)
+    is_known = rows.has_ended.copy()
+    is_known[waits.last] = True
+    return pl.DataFrame({"id": rows.ids, "slack_seconds": slack}).with_columns(
+        pl.when(pl.Series(is_known)).then("slack_seconds")
+    )
+
+
+def _slack(waits: Waits, stop_t: float) -> _Floats:
+    """Return the slack of each attempt, by row.
+
+    An attempt that delays another one by nothing until its own end is `margin` seconds later
+    has at most that margin more slack than the other one.
+    """
+    rows, binding, thread = waits.attempts, waits.binding, waits.thread
+    awaited, last = waits.awaited, waits.last
+    count = len(rows.ids)
+    # The client does not wait for what ended after the last result.
+    limit = np.where(rows.end_t <= rows.end_t[last], rows.end_t[last], stop_t) - rows.end_t
+    # While an attempt waits for its thread, everything else may be that much later.
+    on_worker = thread.free_t > np.nan_to_num(rows.processing_t, nan=-np.inf)
+    since = np.where(on_worker, thread.ready_t, binding.t)
+    waited = np.where(thread.binds, thread.free_t - since, 0.0)
+
+    def margin(after: _Ints, t: _Floats) -> _Floats:
+        return waited[after] + binding.t[after] - t
+
+    [held] = np.nonzero(thread.before >= 0)
+    edges = [
+        (
+            thread.before[held],
+            held,
+            np.where(thread.binds, 0.0, thread.ready_t - thread.free_t)[held],
+        )
+    ]
+    nodes: list[_Floats] = [rows.begin_t]
+    order: list[_Floats] = [np.arange(count, dtype=np.float64)]
+    for kind in waits.constraints:
+        before, after = kind.before, kind.after
+        if kind.kind == "submission":
+            # One node for each time at which the client had its results. It also waited for
+            # all those that ended earlier.
+            position = np.full(count, -1)
+            position[awaited] = np.arange(len(awaited))
+            has_waited = before >= 0
+            after, t = after[has_waited], kind.t[has_waited]
+            used, node = np.unique(position[before[has_waited]], return_inverse=True)
+            edges.append((count + node, after, margin(after, t)))
+            had_t = rows.end_t[awaited[used]]
+            first = count + np.arange(len(used))
+            edges.append((first[:-1], first[1:], np.diff(had_t)))
+            earlier = np.arange(used[-1] + 1 if len(used) else 0)
+            node = np.searchsorted(used, earlier)
+            edges.append(
+                (awaited[earlier], count + node, had_t[node] - rows.end_t[awaited[earlier]])
+            )
+            nodes.append(had_t)
+            order.append(awaited[used] + 0.5)
+        else:
+            edges.append((before, after, margin(after, kind.t)))
+    place = np.empty(sum(map(len, nodes)), np.int64)
+    place[np.lexsort((np.concatenate(order), np.concatenate(nodes)))] = np.arange(len(place))
+    before, after, margins = (np.concatenate(column) for column in zip(*edges, strict=True))
+    slack = np.full(len(place), np.inf)
+    slack[:count] = limit
+    slack[last] = 0.0
+    return _relax(before, after, margins.clip(min=0.0), slack.clip(min=0.0), place)[:count]
+
+
+def _relax(
+    before: _Ints, after: _Ints, margins: _Floats, slack: _Floats, place: _Ints
+) -> _Floats:
+    """Reduce the slack of each node to that of every node after it plus the margin."""
+    # From the last node on: what is after a node is finished before its own edges are used.
+    by_place = np.argsort(-place[after], kind="stable")
+    least = slack.tolist()
+    for begin in range(0, len(by_place), _EDGES_PER_ROUND):
+        some = by_place[begin : begin + _EDGES_PER_ROUND]
+        edges = zip(
+            before[some].tolist(), after[some].tolist(), margins[some].tolist(), strict=True
+        )
+        for node, later, margin in edges:
+            most = least[later] + margin
+            if most < least[node]:
+                least[node] = most
+    return np.array(least)

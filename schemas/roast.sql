@@ -140,6 +140,7 @@ FROM (
         ('worker_sample', 'kind, t'),
         ('scheduler_sample', 'kind, t'),
         ('stall', 'kind, t'),
+        ('client_activity', 'kind, t, activity, name'),
         ('graph', 'kind, t, key'),
         ('graph_update', 'kind, t'),
         ('computation', 'kind, t, name'),
@@ -551,6 +552,28 @@ FROM _records_of('stall')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
+-- Activity of the program of the recording client: samples of its main thread every 0.1 s. Activities: ``wait`` is to wait for Dask, ``dask`` other work of Dask on behalf of the program, as making graphs, ``own`` everything else. Name and filename are those of the innermost function that belongs neither to Dask nor to an installed package. Consecutive samples of one function are one record. Without such a function there is no record, as in a notebook that waits for its user, and for asynchronous clients.
+CREATE OR REPLACE TABLE raw.client_activity (
+    "t" DOUBLE,
+    "client" VARCHAR,
+    "start_t" DOUBLE,
+    "stop_t" DOUBLE,
+    "activity" VARCHAR,
+    "name" VARCHAR,
+    "filename" VARCHAR,
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('client_activity');
+INSERT INTO raw.client_activity BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('client_activity')
+WHERE "t" IS NOT NULL
+    AND "activity" IS NOT NULL
+    AND "name" IS NOT NULL
+    AND isfinite(t);
+
 -- A graph as the recording client sent it, before the scheduler created its tasks. Its value has: ``layers``, a list of name, type and tasks (null if counting would materialize them; for an expression the number of partitions) and, for a fused expression, the types of its parts in ``fused``; ``more_layers``, the number of layers left out; ``collections``, the types of the computed collections; and, if code is recorded (opt-in), ``code``: digest, filename, line_number, is_new and, the first time, text and first_line.
 CREATE OR REPLACE TABLE raw.graph (
     "t" DOUBLE,
@@ -931,6 +954,8 @@ CREATE OR REPLACE TEMP TABLE _kept AS
     SELECT 'scheduler_sample' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.scheduler_sample GROUP BY ALL
     UNION ALL
     SELECT 'stall' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.stall GROUP BY ALL
+    UNION ALL
+    SELECT 'client_activity' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.client_activity GROUP BY ALL
     UNION ALL
     SELECT 'graph' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.graph GROUP BY ALL
     UNION ALL
@@ -1686,6 +1711,31 @@ arrivals AS (
 SELECT
     *, try_cast(replace(stimulus_id, 'compute-task-', '') AS DOUBLE) AS sent_t
 FROM arrivals;
+
+CREATE OR REPLACE VIEW client_activity AS
+SELECT
+    client,
+    start_t,
+    stop_t,
+    stop_t - start_t AS seconds,
+    activity,
+    name AS "function",
+    filename,
+    measured.cpu_seconds,
+    trace_id
+FROM raw.client_activity
+ORDER BY trace_id, start_t, rowid;
+
+COMMENT ON VIEW client_activity IS 'What the program of the recording client did. One row per stretch of at most 10 s in one of its functions, by samples every 0.1 s. Empty for asynchronous clients and before trace format 2.4; no code of the program ran in the time between rows, as in a notebook that waits for its user.';
+COMMENT ON COLUMN client_activity.client IS 'Client.';
+COMMENT ON COLUMN client_activity.start_t IS 'Start, in seconds since the epoch.';
+COMMENT ON COLUMN client_activity.stop_t IS 'End, in seconds since the epoch.';
+COMMENT ON COLUMN client_activity.seconds IS 'Duration.';
+COMMENT ON COLUMN client_activity.activity IS 'wait: for Dask · dask: other work of Dask that the program called, as making graphs · own: everything else.';
+COMMENT ON COLUMN client_activity."function" IS 'Innermost function of the program, which may have called installed packages.';
+COMMENT ON COLUMN client_activity.filename IS 'File of the function.';
+COMMENT ON COLUMN client_activity.cpu_seconds IS 'CPU time of the main thread. Much less than seconds for own work means that it waited, as for files.';
+COMMENT ON COLUMN client_activity.trace_id IS 'Trace identity.';
 
 -- In file order, trace by trace, which is the scheduler's order. Sorting would take longer than
 -- most queries.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from distributed import Scheduler
 
 from roast_recorder import environment, graphs
+from roast_recorder.client_activity import sample_activity
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
 from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
 from roast_recorder.scheduler.recording import header, log_end, pump, rescue_order
@@ -43,8 +44,8 @@ RECONNECT_SECONDS = 25.0
 RETRY_INTERVAL_SECONDS = 0.5
 RETRY_TIMEOUT_SECONDS = 2.0
 
-#: Most graphs that wait to be written, which they do while the trace cannot be written.
-MAX_PENDING_GRAPHS = 10_000
+#: Most records of the client that wait to be written, as they do while the trace cannot be.
+MAX_PENDING = 10_000
 
 
 class Recording(TraceOwner):
@@ -64,7 +65,7 @@ class Recording(TraceOwner):
         self._ending = ""
         self._disconnected = False
         self._stopping = False
-        self._graphs: deque[dict[str, Any]] = deque()
+        self._pending: deque[dict[str, Any]] = deque()
         self._graph_listener = contextlib.ExitStack()
 
     @property
@@ -229,10 +230,16 @@ class Recording(TraceOwner):
     async def _run(self, writer: Writer) -> None:
         """Pull and write until the recording ends, whatever ends it."""
         describing = asyncio.create_task(self._write_environment())
+        sampling = None
+        if "client_activity" in self._settings.kinds:
+            sampling = asyncio.create_task(sample_activity(self._on_activity))
         try:
             ending = await pump(self._pull, writer)
             self._graph_listener.close()
-            await self._write_graphs()
+            if sampling is not None:
+                sampling.cancel()
+                await asyncio.wait([sampling])  # its last record
+            await self._write_pending()
             # Nothing can be written behind the trailer.
             await asyncio.wait([describing])
             await writer.finish(self._scheduler_time(), ending)
@@ -251,6 +258,8 @@ class Recording(TraceOwner):
         finally:
             self._graph_listener.close()
             describing.cancel()
+            if sampling is not None:
+                sampling.cancel()
             atexit.unregister(self.stop)
             log_end(writer, self._ending)
 
@@ -275,7 +284,7 @@ class Recording(TraceOwner):
             self._disconnected = False
             if answer is None:
                 raise ConnectionError("it has left the scheduler")
-            await self._write_graphs()
+            await self._write_pending()
             return answer
 
     async def _write_environment(self) -> None:
@@ -300,13 +309,21 @@ class Recording(TraceOwner):
 
     def _on_graph(self, described: dict[str, Any]) -> None:
         """Queue a graph, in the thread that submits it."""
-        if len(self._graphs) < MAX_PENDING_GRAPHS:
-            about = {"kind": "graph", "t": self._scheduler_time(), "client": self._client.id}
-            self._graphs.append({**about, **described})
+        self._append("graph", described)
 
-    async def _write_graphs(self) -> None:
+    def _on_activity(self, fields: dict[str, Any]) -> None:
+        offset = self._clock_offset_seconds
+        times = {name: fields[name] - offset for name in ("start_t", "stop_t")}
+        self._append("client_activity", {**fields, **times})
+
+    def _append(self, kind: str, fields: dict[str, Any]) -> None:
+        if len(self._pending) < MAX_PENDING:
+            about = {"kind": kind, "t": self._scheduler_time(), "client": self._client.id}
+            self._pending.append({**about, **fields})
+
+    async def _write_pending(self) -> None:
         # The length is read once, because other threads append at the same time.
-        pending = [plain(self._graphs.popleft()) for _ in range(len(self._graphs))]
+        pending = [plain(self._pending.popleft()) for _ in range(len(self._pending))]
         if pending:
             await self._started.write(pending)
 

@@ -30,6 +30,7 @@ OPTIONAL_KINDS: Final = (
     "environment",
     "graph",
     "graph_update",
+    "client_activity",
     "computation",
     "wanted_keys",
 )

@@ -34,8 +34,8 @@ meaning or a removed field the major one):
   ``until`` of a ``chunk`` can be ``metadata``. ``config_sources`` of a ``process`` fact and its
   sheet; ``code_flags`` of a ``function``. ``wanted_keys`` is written.
   ``value`` of a ``task``.
-* 2.4: ``scheduler_sample``, ``stall`` and ``graph_update`` are written. ``start_t`` of a
-  ``transition``.
+* 2.4: ``scheduler_sample``, ``stall``, ``graph_update`` and ``client_activity`` are written.
+  ``start_t`` of a ``transition``.
 """
 
 from __future__ import annotations
@@ -503,9 +503,10 @@ class Branch(TypedDict, total=False):
 class Measured(TypedDict, total=False):
     """Measurements of a chunk, section, transfer, spill or imported file.
 
-    A section has CPU seconds, bytes read and ``memory_delta``, a transfer ``sent_bytes``, a
-    spill ``disk_bytes``, an imported file the fields from ``module`` on and its reads, a
-    chunk all others. Values that a source does not provide are absent.
+    An activity of a client has CPU seconds, a section these, bytes read and ``memory_delta``,
+    a transfer ``sent_bytes``, a spill ``disk_bytes``, an imported file the fields from
+    ``module`` on and its reads, a chunk all others. Values that a source does not provide are
+    absent.
     """
 
     until: Annotated[
@@ -590,6 +591,25 @@ class Chunk(Record, total=False):
     measured: MeasuredThere
     nbytes: NBytes
     exception: ExceptionText
+
+
+class ClientActivity(Record, total=False):
+    """Activity of the program of the recording client: samples of its main thread every 0.1 s.
+
+    Activities: ``wait`` is to wait for Dask, ``dask`` other work of Dask on behalf of the
+    program, as making graphs, ``own`` everything else. Name and filename are those of the
+    innermost function that belongs neither to Dask nor to an installed package. Consecutive
+    samples of one function are one record. Without such a function there is no record, as in a
+    notebook that waits for its user, and for asynchronous clients.
+    """
+
+    client: ClientId
+    start_t: StartT
+    stop_t: StopT
+    activity: Annotated[str, Field("activity: wait, dask or own", required=True)]
+    name: Annotated[str, Field("name of the function", required=True)]
+    filename: Annotated[str, Field("file of its code, without the folder")]
+    measured: MeasuredThere
 
 
 class Section(Record, total=False):
@@ -754,6 +774,7 @@ KINDS: Final[dict[str, type]] = {
     "worker_sample": WorkerSample,
     "scheduler_sample": SchedulerSample,
     "stall": Stall,
+    "client_activity": ClientActivity,
     "graph": Graph,
     "graph_update": GraphUpdate,
     "computation": Computation,

@@ -1,0 +1,85 @@
+"""Activity of the recording client's program, by samples of its main thread."""
+
+import time
+
+import pytest
+from dask.base import tokenize
+from distributed import as_completed, progress, wait
+
+import roast_recorder
+from roast_analyze import Trace
+
+pytestmark = pytest.mark.cluster
+
+SECONDS = 0.6
+
+
+def compute(_client):
+    until = time.thread_time() + SECONDS
+    while time.thread_time() < until:
+        pass
+
+
+def idle(_client):
+    time.sleep(SECONDS)
+
+
+def wait_for_result(client):
+    client.submit(time.sleep, SECONDS, pure=False).result()
+
+
+def wait_for_futures(client):
+    wait(client.map(time.sleep, [SECONDS], pure=False))
+
+
+def iterate(client):
+    list(as_completed(client.map(time.sleep, [SECONDS], pure=False)))
+
+
+def show_progress(client):
+    progress(client.map(time.sleep, [SECONDS], pure=False), notebook=False)
+
+
+def make_keys(_client):
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        tokenize(list(range(1000)))
+
+
+WORK = [
+    compute, idle, wait_for_result, wait_for_futures, iterate, show_progress, make_keys
+]  # fmt: skip
+
+
+def test_seconds_of_each_activity_by_function(client, tmp_path):
+    times = {}
+    with roast_recorder.record(client, tmp_path / "t.jsonl"):
+        for work in WORK:
+            started = time.time()
+            work(client)
+            times[work.__name__] = started, time.time()
+
+    with Trace(tmp_path / "t.jsonl") as trace:
+        rows = trace.sql(
+            """SELECT "function", max_by(activity, seconds), min(start_t), max(stop_t),
+            sum(seconds), sum(cpu_seconds), any_value(filename) FROM client_activity
+            GROUP BY "function" """
+        ).fetchall()
+    found = {function: others for function, *others in rows}
+    for work in WORK:
+        activity, start_t, stop_t, seconds, cpu_seconds, filename = found[work.__name__]
+        expected = {compute: "own", idle: "own", make_keys: "dask"}.get(work, "wait")
+        assert activity == expected, work
+        assert (start_t, stop_t) == pytest.approx(times[work.__name__], abs=0.4)
+        assert seconds == pytest.approx(stop_t - start_t, abs=0.4)
+        if work in (compute, idle):
+            assert cpu_seconds == pytest.approx(SECONDS if work is compute else 0, abs=0.3)
+        assert filename == "test_client_activity.py"
+
+
+def test_no_activity_unless_it_is_wanted(client, tmp_path, read_lines):
+    with roast_recorder.record(client, tmp_path / "t.jsonl", kinds=["task"]):
+        idle(client)
+
+    kinds = {line["kind"] for line in read_lines(tmp_path / "t.jsonl")}
+    assert "client_activity" not in kinds

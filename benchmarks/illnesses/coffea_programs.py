@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import awkward as ak
+import fsspec.implementations.http  # noqa: F401 - so that no chunk imports it
 import hist
 import numpy as np
 import uproot
@@ -113,7 +114,9 @@ class Analysis(processor.ProcessorABC):
 
 
 def warm_up(client: Client) -> None:
-    """Import coffea on all workers, so that the recording begins with the work."""
+    """Import all that is needed, so that the recording begins with the work."""
+    import dask.dataframe  # noqa: F401 - coffea imports it when it submits chunks
+
     client.run(imported)
 
 

@@ -27,7 +27,10 @@ SLOWNESS = "ILLNESS_SLOWNESS"
 
 
 def set_slowness(client: Client, factor: float, workers: list[str]) -> None:
-    client.run(os.environ.__setitem__, SLOWNESS, str(factor), workers=workers)
+    def set_variable() -> None:
+        os.environ[SLOWNESS] = str(factor)
+
+    client.run(set_variable, workers=workers)
 
 
 def nap(number: float, seconds: float = 0.25) -> float:
@@ -217,13 +220,13 @@ def spilling(run: Run) -> None:
 
 @illness(cause("paused-workers", "1"))
 def paused_workers(run: Run) -> None:
-    """160 tasks of 0.25 s; 740 MB in the memory of worker 1 pause it for the whole run."""
+    """160 tasks of 0.25 s; 800 MB in the memory of worker 1 pause it for the whole run."""
     config = {
         "distributed.worker.memory.target": False,
         "distributed.worker.memory.spill": False,
     }
     with run.recorded(memory="1GB" if run.ill else "4GB", config=config) as client:
-        table = client.submit(produce, 0, 740 * MEGABYTE, workers=[run.address(1)])
+        table = client.submit(produce, 0, 800 * MEGABYTE, workers=[run.address(1)])
         wait(table)
         client.gather(client.map(nap, range(160)))
         del table
@@ -241,12 +244,15 @@ def remember(number: int, nbytes: int) -> int:
 
 @illness(cause("unmanaged-memory killed-workers paused-workers"))
 def unmanaged_memory(run: Run) -> None:
-    """240 tasks of 0.2 s that cache 24 MB each in a global: at 1 GB, workers are killed."""
+    """180 tasks of 0.2 s that cache 28 MB each in a global: at 1 GB, workers are killed."""
     # Without pausing: all workers would, for ever.
-    config = {"distributed.worker.memory.pause": False}
+    config = {
+        "distributed.worker.memory.pause": False,
+        "distributed.scheduler.allowed-failures": 20,
+    }
     with run.recorded(memory="1GB", config=config) as client:
-        nbytes = 24 * MEGABYTE if run.ill else 0
-        client.gather(client.map(remember, range(240), nbytes=nbytes))
+        nbytes = 28 * MEGABYTE if run.ill else 0
+        client.gather(client.map(remember, range(180), nbytes=nbytes))
 
 
 @illness(cause("unmanaged-memory paused-workers", "2"))
@@ -258,7 +264,7 @@ def unmanaged_memory_of_one(run: Run) -> None:
         while time.monotonic() < until:
             CACHE.append(np.ones(20 * MEGABYTE, dtype="u1"))
             time.sleep(0.05)
-            if len(CACHE) > 36:
+            if len(CACHE) > 40:
                 return
 
     def start_leak() -> None:

@@ -230,8 +230,8 @@ def slow_storage(run: Run) -> None:
 
 @illness(cause("file-opening"))
 def file_opening(run: Run) -> None:
-    """48,000 events in 120 files instead of 6, on a server with a latency of 60 ms."""
-    events = 400 if run.ill else 8_000
+    """48,000 events in 80 files instead of 6, on a server with a latency of 60 ms."""
+    events = 600 if run.ill else 8_000
     folder = run.data / f"files_of_{events}"
     fileset = write_fileset(
         folder,
@@ -321,11 +321,11 @@ class Greedy(Analysis):
 
 @illness(cause("killed-workers"))
 def killed_workers_of_chunks(run: Run) -> None:
-    """Three chunks exceed the memory limit of 1 GB at their first attempt."""
+    """Two chunks exceed the memory limit of 1 GB at their first attempt."""
     fileset = write_fileset(run.data / "files")
     attempts = Path.cwd() / "attempts"
     attempts.mkdir()
-    greedy = ("DY_2.root-5000", "TT_0.root-0", "TT_2.root-10000")
+    greedy = ("DY_2.root-5000", "TT_2.root-10000")
     with run.recorded(memory="1GB", prepare=warm_up) as client:
         analysis = Greedy(folder=str(attempts), greedy=greedy if run.ill else ())
         analyze(client, fileset, analysis)

@@ -260,7 +260,7 @@ def skipped_files(run: Run) -> None:
 
 @illness(cause("unused-branches"))
 def unused_branches(run: Run) -> None:
-    """40 columns of jets are preloaded over a network of 2 MB/s per file; two are used."""
+    """40 columns of jets are preloaded over a network of 3 MB/s per file; two are used."""
     fileset = write_fileset(run.data / "wide", columns=40)
     used = ["nJet", "Jet_pt", "Jet_eta"]
     others = ["Jet_phi", "Jet_mass", *(f"Jet_score{number}" for number in range(36))]

@@ -356,16 +356,16 @@ def fit(number: int, seconds: float) -> int:
 
 
 def tiny(numbers: range) -> int:
-    time.sleep(0.002 * len(numbers))
+    time.sleep(0.004 * len(numbers))
     return len(numbers)
 
 
 @illness(cause("short-tasks scheduler-saturated", "tiny"))
 def short_tasks(run: Run) -> None:
-    """6,000 rows of 2 ms each, a task for each row instead of one for 100."""
-    rows = 1 if run.ill else 100
+    """3,000 rows of 4 ms each, a task for each row instead of one for 50."""
+    rows = 1 if run.ill else 50
     with run.recorded() as client:
-        parts = [range(first, first + rows) for first in range(0, 6_000, rows)]
+        parts = [range(first, first + rows) for first in range(0, 3_000, rows)]
         client.submit(sum, client.map(tiny, parts)).result()
 
 

@@ -343,8 +343,8 @@ def retries(run: Run) -> None:
 
 @illness(cause("long-tail", "fit"))
 def long_tail(run: Run) -> None:
-    """120 fits of 0.2 s and two of 6 s, which are submitted last instead of first."""
-    seconds = [0.2] * 120 + [6.0, 6.0]
+    """160 fits of 0.2 s and one of 8 s, which is submitted last instead of first."""
+    seconds = [0.2] * 160 + [8.0]
     with run.recorded() as client:
         order = seconds if run.ill else seconds[::-1]
         client.gather(client.map(fit, range(len(order)), order))

@@ -280,15 +280,15 @@ def unused_branches(run: Run) -> None:
 
 @illness(cause("slow-worker", "1"))
 def slow_worker_of_chunks(run: Run) -> None:
-    """Chunks take three times as long on worker 1."""
+    """Chunks take four times as long on worker 1."""
 
     def prepare(client: Client) -> None:
         warm_up(client)
-        set_slowness(client, 3.0 if run.ill else 1.0, [run.address(1)])
+        set_slowness(client, 4.0 if run.ill else 1.0, [run.address(1)])
 
     fileset = write_fileset(run.data / "files")
     with run.recorded(prepare=prepare) as client:
-        analyze(client, fileset, Analysis(), chunksize=1_000)
+        analyze(client, fileset, Analysis(3e-4), chunksize=2_000)
 
 
 @illness(cause("late-workers"))

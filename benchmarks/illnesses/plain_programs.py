@@ -511,7 +511,7 @@ def gil(run: Run) -> None:
     """Pure Python in two threads of one worker instead of in two workers."""
     workers, threads = (1, 2) if run.ill else (2, 1)
     with run.recorded(workers=workers, threads=threads) as client:
-        starts = [10**6 + 4_000 * number for number in range(60)]
+        starts = [10**6 + 4_000 * number for number in range(150)]
         client.gather(client.map(count_primes, starts, [start + 4_000 for start in starts]))
 
 
@@ -520,7 +520,7 @@ def gil_many_threads(run: Run) -> None:
     """Pure Python in eight threads of one worker instead of in two workers."""
     workers, threads = (1, 8) if run.ill else (2, 1)
     with run.recorded(workers=workers, threads=threads) as client:
-        starts = [10**6 + 4_000 * number for number in range(60)]
+        starts = [10**6 + 4_000 * number for number in range(150)]
         client.gather(client.map(count_primes, starts, [start + 4_000 for start in starts]))
 
 

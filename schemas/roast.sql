@@ -141,6 +141,7 @@ FROM (
         ('scheduler_sample', 'kind, t'),
         ('stall', 'kind, t'),
         ('client_activity', 'kind, t, activity, name'),
+        ('cluster_size', 'kind, t'),
         ('graph', 'kind, t, key'),
         ('graph_update', 'kind, t'),
         ('computation', 'kind, t, name'),
@@ -574,6 +575,21 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
+-- Number of workers of the cluster object from which the recording client was created. Its value has ``planned``, the workers that the cluster should have, by ``scale`` or ``adapt``, and ``requested``, those that it has requested, as by submitting jobs. It is recorded at the start and, with a delay of up to 0.5 s, when it has changed.
+CREATE OR REPLACE TABLE raw.cluster_size (
+    "t" DOUBLE,
+    "client" VARCHAR,
+    "value" JSON,
+    "segment" BIGINT,
+    "trace_id" VARCHAR
+);
+SET VARIABLE roast_columns = _columns_of('cluster_size');
+INSERT INTO raw.cluster_size BY NAME
+SELECT * EXCLUDE (place) REPLACE (place.segment AS segment, place.trace_id AS trace_id)
+FROM _records_of('cluster_size')
+WHERE "t" IS NOT NULL
+    AND isfinite(t);
+
 -- A graph as the recording client sent it, before the scheduler created its tasks. Its value has: ``layers``, a list of name, type and tasks (null if counting would materialize them; for an expression the number of partitions) and, for a fused expression, the types of its parts in ``fused``; ``more_layers``, the number of layers left out; ``collections``, the types of the computed collections; and, if code is recorded (opt-in), ``code``: digest, filename, line_number, is_new and, the first time, text and first_line.
 CREATE OR REPLACE TABLE raw.graph (
     "t" DOUBLE,
@@ -956,6 +972,8 @@ CREATE OR REPLACE TEMP TABLE _kept AS
     SELECT 'stall' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.stall GROUP BY ALL
     UNION ALL
     SELECT 'client_activity' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.client_activity GROUP BY ALL
+    UNION ALL
+    SELECT 'cluster_size' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.cluster_size GROUP BY ALL
     UNION ALL
     SELECT 'graph' AS kind, segment, trace_id, count(*) AS records, min(t) AS start_t, max(t) AS stop_t FROM raw.graph GROUP BY ALL
     UNION ALL
@@ -4152,7 +4170,7 @@ SELECT
     ending.t AS end_t,
     regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
     -- The heartbeat can be older than the attempt, and refer to an earlier one.
-    CASE WHEN ending.start_t >= attempts.processing_t THEN ending.start_t END AS executing_from_t,
+    CASE WHEN ending.start_t >= attempts.processing_t THEN ending.start_t END AS execute_start_t,
     attempts.submission,
     attempts.seq,
     ending.seq AS end_seq,
@@ -5297,7 +5315,7 @@ SELECT
     role,
     _is_kept(outcome, discarded.seq) AS kept,
     files.filename,
-    executing_from_t,
+    execute_start_t,
     trace_id
 FROM _task_runs AS run
 LEFT JOIN _discarded_results AS discarded USING (seq)
@@ -5329,7 +5347,7 @@ COMMENT ON COLUMN task_runs.end_t IS 'End recorded by the scheduler, in seconds 
 COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
 COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that was kept: the last one of its key, or one that a dependent used before it was lost. False for a result that was lost with its worker and computed again, and for all attempts without a result.';
 COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
-COMMENT ON COLUMN task_runs.executing_from_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
+COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
 
 -- Lifetime of each process within the recording, and its number of threads.
@@ -5792,6 +5810,42 @@ SELECT
 FROM _trace_range AS recording
 LEFT JOIN cores USING (trace_id)
 LEFT JOIN peaks USING (trace_id);
+
+CREATE OR REPLACE VIEW cluster_sizes AS
+WITH sizes AS (
+    SELECT
+        rowid AS seq,
+        t,
+        lead(t) OVER (PARTITION BY trace_id, client ORDER BY rowid) AS until_t,
+        (value ->> '$.planned')::BIGINT AS planned,
+        (value ->> '$.requested')::BIGINT AS requested,
+        client,
+        trace_id
+    FROM raw.cluster_size
+)
+SELECT
+    t,
+    until_t,
+    planned,
+    requested,
+    (
+        SELECT count(*)
+        FROM _worker_presence AS worker
+        WHERE worker.trace_id = sizes.trace_id AND from_t <= t AND to_t > t
+    ) AS joined,
+    client,
+    trace_id
+FROM sizes
+ORDER BY trace_id, seq;
+
+COMMENT ON VIEW cluster_sizes IS 'How many workers the cluster should have had, and had. One row per change of the plan or of the requests. Empty if the recording client was not created from a cluster object, and before trace format 2.4.';
+COMMENT ON COLUMN cluster_sizes.t IS 'Time of the change, in seconds since the epoch; up to 0.5 s late.';
+COMMENT ON COLUMN cluster_sizes.until_t IS 'Time of the next change, in seconds since the epoch. Null for the last.';
+COMMENT ON COLUMN cluster_sizes.planned IS 'Workers that the cluster should have, by scale() or adapt().';
+COMMENT ON COLUMN cluster_sizes.requested IS 'Workers that the cluster object has requested, as by submitting jobs.';
+COMMENT ON COLUMN cluster_sizes.joined IS 'Workers connected to the scheduler at that time.';
+COMMENT ON COLUMN cluster_sizes.client IS 'Recording client.';
+COMMENT ON COLUMN cluster_sizes.trace_id IS 'Trace identity.';
 
 -- As Span.cumulative_worker_metrics of distributed: the thread time that the cluster offered
 -- while a span was active, minus what execute metrics of the span and those below it explain.

@@ -67,6 +67,7 @@ class Recording(TraceOwner):
         self._stopping = False
         self._pending: deque[dict[str, Any]] = deque()
         self._graph_listener = contextlib.ExitStack()
+        self._cluster_size: dict[str, int] = {}
 
     @property
     def ended(self) -> bool:
@@ -282,6 +283,8 @@ class Recording(TraceOwner):
                 await asyncio.sleep(RETRY_INTERVAL_SECONDS)
                 continue
             self._disconnected = False
+            if "cluster_size" in self._settings.kinds:
+                self._record_cluster_size()
             if answer is None:
                 raise ConnectionError("it has left the scheduler")
             await self._write_pending()
@@ -315,6 +318,15 @@ class Recording(TraceOwner):
         offset = self._clock_offset_seconds
         times = {name: fields[name] - offset for name in ("start_t", "stop_t")}
         self._append("client_activity", {**fields, **times})
+
+    def _record_cluster_size(self) -> None:
+        """Record the number of workers of the client's cluster object if it has changed."""
+        cluster: Any = self._client.cluster
+        with contextlib.suppress(Exception):  # there is none, or it has no such attributes
+            size = {"planned": len(cluster.plan), "requested": len(cluster.requested)}
+            if size != self._cluster_size:
+                self._cluster_size = size
+                self._append("cluster_size", {"value": size})
 
     def _append(self, kind: str, fields: dict[str, Any]) -> None:
         if len(self._pending) < MAX_PENDING:

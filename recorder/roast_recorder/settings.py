@@ -31,6 +31,7 @@ OPTIONAL_KINDS: Final = (
     "graph",
     "graph_update",
     "client_activity",
+    "cluster_size",
     "computation",
     "wanted_keys",
 )

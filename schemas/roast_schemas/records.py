@@ -34,8 +34,8 @@ meaning or a removed field the major one):
   ``until`` of a ``chunk`` can be ``metadata``. ``config_sources`` of a ``process`` fact and its
   sheet; ``code_flags`` of a ``function``. ``wanted_keys`` is written.
   ``value`` of a ``task``.
-* 2.4: ``scheduler_sample``, ``stall``, ``graph_update`` and ``client_activity`` are written.
-  ``start_t`` of a ``transition``.
+* 2.4: ``scheduler_sample``, ``stall``, ``graph_update``, ``client_activity`` and
+  ``cluster_size`` are written. ``start_t`` of a ``transition``.
 """
 
 from __future__ import annotations
@@ -157,6 +157,18 @@ class Environment(Record, total=False):
     value: Annotated[Json, Field("value of the fact")]
     worker: Worker
     server_id: ServerId
+
+
+class ClusterSize(Record, total=False):
+    """Number of workers of the cluster object from which the recording client was created.
+
+    Its value has ``planned``, the workers that the cluster should have, by ``scale`` or
+    ``adapt``, and ``requested``, those that it has requested, as by submitting jobs. It is
+    recorded at the start and, with a delay of up to 0.5 s, when it has changed.
+    """
+
+    client: ClientId
+    value: Annotated[Json, Field("value of the fact")]
 
 
 class Graph(Record, total=False):
@@ -775,6 +787,7 @@ KINDS: Final[dict[str, type]] = {
     "scheduler_sample": SchedulerSample,
     "stall": Stall,
     "client_activity": ClientActivity,
+    "cluster_size": ClusterSize,
     "graph": Graph,
     "graph_update": GraphUpdate,
     "computation": Computation,

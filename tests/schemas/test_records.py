@@ -21,7 +21,7 @@ KINDS = {
     "worker_transition", "transfer", "event", "loss", "client_added", "client_removed",
     "graph", "computation", "spill", "import", "io_file", "io_segment", "function",
     "wanted_keys", "scheduler_sample", "stall", "graph_update",
-    "client_activity",
+    "client_activity", "cluster_size",
 }  # fmt: skip
 FIELDS = [field for kind in kinds().values() for field in kind.fields]
 UNITS = {

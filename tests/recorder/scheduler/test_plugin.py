@@ -536,9 +536,9 @@ def test_neither_a_missing_puller_nor_a_silent_worker_blocks_a_closing_scheduler
 
 # -- kinds ----------------------------------------------------------------------------------
 
-#: Graphs are recorded by the client that submits them, or if they arrive in a message.
+#: Clients record the others, and graphs if they arrive in a message.
 ON_SCHEDULER = tuple(
-    kind for kind in OPTIONAL_KINDS if not kind.startswith(("graph", "client_activity"))
+    kind for kind in OPTIONAL_KINDS if not kind.startswith(("graph", "client_", "cluster_"))
 )
 
 

@@ -145,7 +145,7 @@ SELECT
     ending.t AS end_t,
     regexp_replace(ending.stimulus_id, '-[0-9.]+$', '') AS end_reason,
     -- The heartbeat can be older than the attempt, and refer to an earlier one.
-    CASE WHEN ending.start_t >= attempts.processing_t THEN ending.start_t END AS executing_from_t,
+    CASE WHEN ending.start_t >= attempts.processing_t THEN ending.start_t END AS execute_start_t,
     attempts.submission,
     attempts.seq,
     ending.seq AS end_seq,

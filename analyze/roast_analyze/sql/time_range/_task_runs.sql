@@ -42,7 +42,7 @@ SELECT
         CASE WHEN processing_t < from_t THEN from_t ELSE processing_t END AS processing_t,
         CASE WHEN end_t > until_t THEN until_t ELSE end_t END AS end_t,
         CASE WHEN computes THEN greatest(compute_start_t, from_t) END AS compute_start_t,
-        greatest(executing_from_t, if(executing_from_t IS NULL, NULL, from_t)) AS executing_from_t,
+        greatest(execute_start_t, if(execute_start_t IS NULL, NULL, from_t)) AS execute_start_t,
         CASE WHEN computes THEN least(compute_stop_t, until_t) END AS compute_stop_t,
         CASE
             WHEN is_cut THEN _phase_seconds(_clip_phases(startstops, from_t, until_t), 'compute')

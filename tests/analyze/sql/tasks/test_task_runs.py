@@ -110,7 +110,7 @@ def test_start_of_a_lost_attempt_is_that_of_an_earlier_heartbeat(rows, move):
         move(8.0, "a", "processing>released", **died),
     ]
 
-    assert rows("SELECT outcome, executing_from_t FROM task_runs", *records) == [
+    assert rows("SELECT outcome, execute_start_t FROM task_runs", *records) == [
         ("lost", 2.5),
         ("lost", None),
         ("lost", None),

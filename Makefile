@@ -87,6 +87,9 @@ benchmark-report: $(VENV)/installed-benchmark  ## what a report costs its maker 
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python benchmarks/report_speed.py $(if $(TASKS),--tasks $(TASKS))
 
+benchmark-what-if: $(VENV)/installed-benchmark  ## errors of what-if predictions against real runs (10 minutes) [RUNS=folder]
+	$(BIN)/python benchmarks/what_if.py $(RUNS)
+
 benchmark-performance-report: $(VENV)/installed-benchmark  ## our report beside Dask's performance_report, of one run (2 minutes) [TASKS=20_000]
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python benchmarks/performance_report.py $(if $(TASKS),--tasks $(TASKS))

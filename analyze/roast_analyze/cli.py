@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SUCCESS, NO, WRONG = 0, 1, 2
 
 #: Named commands; without one of them the command is the summary.
-COMMANDS: Final = ("sql", "view", "why", "export", "import", "check")
+COMMANDS: Final = ("sql", "view", "why", "what-if", "export", "import", "check")
 
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
@@ -73,6 +73,7 @@ other commands:
   sql     Query traces in SQL.
   view    Print a view, the list of views, or the description of a view.
   why     Explain the difference between a run and one or more others.
+  what-if Predict the wall time under other conditions.
   export  Write traces for other programs.
   import  Import data from Darshan, Yappi or a cluster dump.
   check   Check whether traces are complete.
@@ -129,7 +130,9 @@ def _run(words: list[str]) -> int:
     from roast_analyze.open.interrupt import exit_on_interrupt
 
     # By name, so that only the libraries of this command are loaded.
-    command: Any = import_module(f"roast_analyze.commands.{name or 'summary'}")
+    command: Any = import_module(
+        f"roast_analyze.commands.{(name or 'summary').replace('-', '_')}"
+    )
     options = _parse(command, name, words[1:] if name else words)
     if name is None and options.version:
         from importlib import metadata

@@ -11,6 +11,7 @@ from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import polars as pl
 
@@ -157,6 +158,48 @@ class Trace(Session):
         from roast_analyze.report import write_report
 
         return write_report(self, Path(path), title=title)
+
+    def what_if(
+        self,
+        *,
+        workers: Sequence[int] = (),
+        threads: Sequence[int] = (),
+        chunk_sizes: Sequence[int | Literal["auto"]] = (),
+        without: Sequence[str] = (),
+    ) -> pl.DataFrame:
+        """Predict the wall time under other conditions, by simulating the recorded run.
+
+        Every combination of the parameters is a scenario, each also with nothing removed.
+        Without parameters, 1/4 to 4 times the number of workers are predicted.
+
+        Parameters
+        ----------
+        workers, threads : sequence of int
+            Numbers of workers, and of threads per worker.
+        chunk_sizes : sequence of int or 'auto'
+            Events per chunk of a coffea Runner; ``"auto"`` is the recommendation of the view
+            ``chunk_costs``.
+        without : sequence of str
+            What to remove: ``stragglers``, ``failures``, ``transfers``, ``scheduler`` or
+            ``client-gaps``; several joined by ``+`` are removed together.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per trace and scenario, the replay of the recorded run first: workers,
+            threads, chunk_size, without, wall_seconds, core_seconds, change (relative to the
+            recorded wall time), critical_path_seconds and total_work_seconds (lower bounds of
+            the wall time), replay_error (relative difference of the replay to the recorded
+            wall time; above 0.1 predictions should not be used), note, trace_id.
+
+        Raises
+        ------
+        TraceError
+            If a parameter is invalid, or chunk sizes do not apply to the trace.
+        """
+        from roast_analyze.what_if import predict
+
+        return predict(self, workers, threads, chunk_sizes, without)
 
     def _repr_html_(self) -> str:
         from roast_analyze.notebook import to_html

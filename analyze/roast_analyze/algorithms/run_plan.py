@@ -104,6 +104,7 @@ def plan_of_run(run: RecordedRun) -> Plan | None:
     return Plan(
         keys=keys,
         prefix_names=prefix_names,
+        events=tasks["events"].fill_null(0).to_numpy().astype(float),
         seconds=seconds,
         nbytes=tasks["nbytes"].fill_null(0).to_numpy().astype(float),
         priorities=_ranks(tasks["priority"].to_list()),
@@ -112,7 +113,7 @@ def plan_of_run(run: RecordedRun) -> Plan | None:
         graphs=graphs,
         dependencies=dependencies,
         submissions=submissions,
-        workers=_presence(run),
+        workers=_presence(run, last_end),
         overhead=_overhead(run, tasks, dependencies),
         failed_seconds=dict(failed),
         restrictions=_restrictions(run, keys),
@@ -148,7 +149,7 @@ def _final_attempts(attempts: pl.DataFrame) -> pl.DataFrame:
         .unique("submission", keep="first", maintain_order=True)
         .select(
             "submission", "seconds", "nbytes", "process", "start_t", "stop_t", "end_t",
-            "transfer_seconds", "is_warming_up",
+            "transfer_seconds", "events", "is_warming_up",
         )
     )  # fmt: skip
 
@@ -302,7 +303,7 @@ def _submissions(run: RecordedRun, tasks: pl.DataFrame) -> tuple[Any, list[Submi
     return graphs, [submission for submission in submissions if submission is not None]
 
 
-def _presence(run: RecordedRun) -> list[Presence]:
+def _presence(run: RecordedRun, last_end: float) -> list[Presence]:
     return [
         Presence(
             name=row["name"] or "",
@@ -310,7 +311,10 @@ def _presence(run: RecordedRun) -> list[Presence]:
             host=row["host"] or "",
             nthreads=row["nthreads"] or 1,
             from_seconds=max(row["from_t"] - run.start_t, 0.0),
-            to_seconds=math.inf if row["to_t"] is None else row["to_t"] - run.start_t,
+            # Nothing is left to do for those that leave after the last task.
+            to_seconds=row["to_t"] - run.start_t
+            if row["to_t"] is not None and row["to_t"] < last_end
+            else math.inf,
             is_lost=not row["is_expected"],
         )
         for row in run.workers.iter_rows(named=True)

@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -113,6 +114,8 @@ class Plan:
     stealing_seconds: float | None = 1.0
     keys: Sequence[str] = ()
     prefix_names: Sequence[str] = ()
+    #: Events of coffea chunks, 0 for other tasks.
+    events: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -146,11 +149,18 @@ def critical_path_seconds(plan: Plan) -> float:
 
 def total_work_seconds(plan: Plan) -> float:
     """Return the wall time if all threads were busy from the first graph on: a lower bound."""
-    threads = sum(worker.nthreads for worker in plan.workers)
+    threads = _peak_threads(plan.workers)
     if not threads or not len(plan.seconds):
         return 0.0
     _, submitted = _earliest_ends(plan)
     return min(submitted) + float(plan.seconds.sum()) / threads + plan.closing_seconds
+
+
+def _peak_threads(workers: Sequence[Presence]) -> int:
+    """Return the largest number of threads at the same time."""
+    changes = [(worker.from_seconds, 1, worker.nthreads) for worker in workers]
+    changes += [(worker.to_seconds, 0, -worker.nthreads) for worker in workers]
+    return max(accumulate(change for _, _, change in sorted(changes)), default=0)
 
 
 def _earliest_ends(plan: Plan) -> tuple[list[float], list[float]]:

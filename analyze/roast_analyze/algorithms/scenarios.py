@@ -1,0 +1,337 @@
+"""Changed plans: other workers, other chunk sizes, causes of lost time removed."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from roast_analyze.algorithms.simulation import Overhead, Plan, Presence, Submission
+
+#: An attempt of this multiple of the usual duration is a straggler, as in the view.
+STRAGGLER_RATIO: Final = 2.0
+_MIN_TASKS: Final = 10
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A coffea chunk: its task in the plan, its file, and the number of events."""
+
+    task: int
+    dataset: str
+    filename: str
+    events: int
+
+
+@dataclass(frozen=True)
+class ChunkCost:
+    """Measured cost of chunks of a dataset."""
+
+    fixed_seconds: float
+    event_seconds: float
+
+
+def worker_slots(workers: Sequence[Presence]) -> list[list[Presence]]:
+    """Return worker processes by the place that they take: a process replaces one that left.
+
+    There are as many places as workers at the same time.
+    """
+    slots: list[list[Presence]] = []
+    for worker in sorted(workers, key=lambda worker: worker.from_seconds):
+        for slot in slots:
+            if slot[-1].to_seconds <= worker.from_seconds:
+                slot.append(worker)
+                break
+        else:
+            slots.append([worker])
+    return slots
+
+
+def with_workers(plan: Plan, workers: int, threads: int | None = None) -> Plan:
+    """Return the plan with another number of workers, and of threads per worker.
+
+    The workers arrive as the recorded ones did; those that Dask retired stay to the end.
+    """
+    slots = worker_slots(plan.workers)
+    if not slots:
+        return plan
+    taken = [slots[number * len(slots) // workers] for number in range(workers)]
+    return replace(
+        plan,
+        workers=[
+            replace(
+                worker,
+                nthreads=threads or worker.nthreads,
+                to_seconds=worker.to_seconds if worker.is_lost else math.inf,
+            )
+            for slot in taken
+            for worker in slot
+            if worker.is_lost or worker is slot[-1] or worker.to_seconds == math.inf
+        ],
+    )
+
+
+def without_stragglers(plan: Plan) -> Plan:
+    """Return the plan with the usual duration of each straggler, of chunks by their events."""
+    seconds = plan.seconds.copy()
+    for prefix in np.unique(plan.prefixes):
+        mask = plan.prefixes == prefix
+        own = plan.seconds[mask]
+        if len(own) < _MIN_TASKS:
+            continue
+        sizes = np.ones(len(own))
+        if plan.events is not None and (plan.events[mask] > 0).all():
+            sizes = plan.events[mask]
+        usual = np.full(len(own), np.median(own))
+        if sizes.max() > 1.5 * sizes.min():
+            slope, intercept = np.polyfit(sizes, own, 1)
+            kept = own < STRAGGLER_RATIO * np.maximum(slope * sizes + intercept, usual / 10)
+            if kept.sum() >= _MIN_TASKS and np.ptp(sizes[kept]) > 0:
+                slope, intercept = np.polyfit(sizes[kept], own[kept], 1)
+            usual = np.maximum(slope * sizes + intercept, 0.0)
+        seconds[mask] = np.where(own >= STRAGGLER_RATIO * usual, np.minimum(usual, own), own)
+    return replace(plan, seconds=seconds)
+
+
+def without_failures(plan: Plan) -> Plan:
+    """Return the plan without failed attempts, in which no worker is lost."""
+    workers = [
+        replace(slot[0], to_seconds=slot[-1].to_seconds)
+        if any(worker.is_lost and math.isfinite(worker.to_seconds) for worker in slot)
+        else worker
+        for slot in worker_slots(plan.workers)
+        for worker in slot[:1]
+    ]
+    return replace(
+        plan,
+        failed_seconds={},
+        workers=[
+            replace(worker, to_seconds=math.inf) if worker.is_lost else worker
+            for worker in workers
+        ],
+    )
+
+
+def without_transfers(plan: Plan) -> Plan:
+    """Return the plan with transfers that take no time."""
+    overhead = replace(
+        plan.overhead, transfer_latency_seconds=0.0, transfer_bytes_per_second=math.inf
+    )
+    return replace(plan, overhead=overhead)
+
+
+def without_scheduler(plan: Plan) -> Plan:
+    """Return the plan without overhead per task: scheduler, messages, start of the task."""
+    overhead = Overhead(
+        transfer_latency_seconds=plan.overhead.transfer_latency_seconds,
+        transfer_bytes_per_second=plan.overhead.transfer_bytes_per_second,
+    )
+    return replace(plan, overhead=overhead)
+
+
+def without_client_gaps(plan: Plan) -> Plan:
+    """Return the plan in which graphs follow the results that the client waited for at once."""
+    submissions = [
+        replace(submission, delay_seconds=0.0) if submission.after else submission
+        for submission in plan.submissions
+    ]
+    return replace(plan, submissions=submissions)
+
+
+#: What can be removed from a run.
+CAUSES: Final[Mapping[str, Callable[[Plan], Plan]]] = {
+    "stragglers": without_stragglers,
+    "failures": without_failures,
+    "transfers": without_transfers,
+    "scheduler": without_scheduler,
+    "client-gaps": without_client_gaps,
+}
+
+
+def chunk_bounds(events: int, size: int) -> list[int]:
+    """Return the numbers of events of the chunks into which coffea divides a file."""
+    count = max(round(events / size), 1)
+    actual = math.ceil(events / count)
+    return [min(actual, events - start) for start in range(0, events, actual)]
+
+
+def with_chunk_size(
+    plan: Plan,
+    chunks: Sequence[Chunk],
+    merges: Sequence[int],
+    costs: Mapping[str, ChunkCost],
+    size: int,
+) -> Plan:
+    """Return the plan with another chunk size of a coffea Runner, and its merges.
+
+    Files keep their cost relative to their dataset. The results of chunks keep their size, the
+    merges their cost per input.
+
+    Raises
+    ------
+    ValueError
+        If tasks other than merges depend on chunks: not a graph of a coffea Runner.
+    """
+    chunk_tasks = {chunk.task for chunk in chunks}
+    merge_tasks = set(merges)
+    removed = chunk_tasks | merge_tasks
+    for task, needed in enumerate(plan.dependencies):
+        if task not in removed and not chunk_tasks.isdisjoint(needed):
+            raise ValueError("tasks other than merges depend on chunks")
+    kept = [task for task in range(len(plan.seconds)) if task not in removed]
+    tasks = _Tasks(plan, kept)
+    ends: dict[int, int] = {}
+    for graph, own in _by_graph(plan, chunks).items():
+        first = own[0].task
+        made = [
+            tasks.add(
+                first,
+                seconds,
+                [tasks.number[needed] for needed in plan.dependencies[first]],
+                nbytes=float(np.mean([plan.nbytes[chunk.task] for chunk in own])),
+                events=events,
+            )
+            for seconds, events in _new_chunks(plan, own, costs, size)
+        ]
+        own_merges = _merges_of(plan, own, merge_tasks)
+        final = _add_merges(plan, tasks, made, own_merges)
+        for task in (*(chunk.task for chunk in own), *own_merges):
+            ends[task] = final
+        tasks.wanted[final] = plan.wanted.get(max(own_merges, default=first))
+        del graph
+    return tasks.plan(ends)
+
+
+def _by_graph(plan: Plan, chunks: Sequence[Chunk]) -> dict[int, list[Chunk]]:
+    by_graph: dict[int, list[Chunk]] = defaultdict(list)
+    for chunk in sorted(chunks, key=lambda chunk: chunk.task):
+        by_graph[int(plan.graphs[chunk.task])].append(chunk)
+    return by_graph
+
+
+def _new_chunks(
+    plan: Plan, chunks: Sequence[Chunk], costs: Mapping[str, ChunkCost], size: int
+) -> list[tuple[float, int]]:
+    """Return duration and events of the new chunks of a graph, file by file."""
+    files: dict[tuple[str, str], list[Chunk]] = defaultdict(list)
+    for chunk in chunks:
+        files[chunk.dataset, chunk.filename].append(chunk)
+    result = []
+    for (dataset, _), own in files.items():
+        cost = costs[dataset]
+        expected = sum(cost.fixed_seconds + cost.event_seconds * c.events for c in own)
+        actual = sum(float(plan.seconds[chunk.task]) for chunk in own)
+        relative = actual / expected if expected > 0 else 1.0
+        result += [
+            (relative * (cost.fixed_seconds + cost.event_seconds * events), events)
+            for events in chunk_bounds(sum(chunk.events for chunk in own), size)
+        ]
+    return result
+
+
+def _merges_of(plan: Plan, chunks: Sequence[Chunk], merges: set[int]) -> list[int]:
+    """Return the merges of some chunks, level by level."""
+    level = {chunk.task for chunk in chunks}
+    found: list[int] = []
+    pending = sorted(merges)
+    while level:
+        following = [task for task in pending if not level.isdisjoint(plan.dependencies[task])]
+        pending = [task for task in pending if task not in set(following)]
+        found += following
+        level = set(following)
+    return found
+
+
+def _add_merges(plan: Plan, tasks: _Tasks, results: list[int], merges: list[int]) -> int:
+    """Merge results as the recorded merges did, and return the last one."""
+    if not merges:
+        return results[-1]
+    inputs = sum(len(plan.dependencies[task]) for task in merges)
+    seconds = sum(float(plan.seconds[task]) for task in merges) / max(inputs, 1)
+    fan_in = max(2, *(len(plan.dependencies[task]) for task in merges))
+    nbytes = float(np.mean([plan.nbytes[task] for task in merges]))
+    while len(results) > 1:
+        parts = [results[start : start + fan_in] for start in range(0, len(results), fan_in)]
+        results = [
+            tasks.add(merges[0], seconds * len(part), part, nbytes=nbytes) for part in parts
+        ]
+    return results[0]
+
+
+class _Tasks:
+    """Tasks of a new plan: some of the old ones, and copies of old ones with changes."""
+
+    def __init__(self, plan: Plan, kept: list[int]) -> None:
+        self._plan = plan
+        self.sources = list(kept)
+        self.number = {task: number for number, task in enumerate(kept)}
+        self.seconds = [float(plan.seconds[task]) for task in kept]
+        self.nbytes = [float(plan.nbytes[task]) for task in kept]
+        self.dependencies: list[list[int]] = [[] for _ in kept]
+        self.events = [0.0 if plan.events is None else float(plan.events[t]) for t in kept]
+        self.wanted: dict[int, int | None] = {}
+
+    def add(
+        self,
+        like: int,
+        seconds: float,
+        dependencies: list[int],
+        *,
+        nbytes: float,
+        events: float = 0.0,
+    ) -> int:
+        """Add a task like one of the old plan, and return its number."""
+        self.sources.append(like)
+        self.seconds.append(seconds)
+        self.nbytes.append(nbytes)
+        self.dependencies.append(dependencies)
+        self.events.append(events)
+        return len(self.sources) - 1
+
+    def plan(self, ends: Mapping[int, int]) -> Plan:
+        """Return the new plan; `ends` is what takes the place of a task that is gone."""
+        old = self._plan
+        number = {**ends, **self.number}
+        for task, new in self.number.items():
+            self.dependencies[new] = sorted({number[other] for other in old.dependencies[task]})
+        sources = np.array(self.sources)
+        # New tasks come after the one that they are like, in their own order.
+        order = np.lexsort((np.arange(len(sources)), old.priorities[sources]))
+        priorities = np.empty(len(sources), dtype=np.int64)
+        priorities[order] = np.arange(len(sources))
+        wanted = {number[task]: graph for task, graph in old.wanted.items()}
+        return replace(
+            old,
+            keys=(),
+            seconds=np.array(self.seconds),
+            nbytes=np.array(self.nbytes),
+            events=np.array(self.events),
+            priorities=priorities,
+            prefixes=old.prefixes[sources],
+            groups=old.groups[sources],
+            graphs=old.graphs[sources],
+            dependencies=self.dependencies,
+            submissions=[
+                Submission(
+                    submission.delay_seconds,
+                    tuple({number[task] for task in submission.after}),
+                    submission.after_graph,
+                )
+                for submission in old.submissions
+            ],
+            failed_seconds={
+                self.number[task]: seconds
+                for task, seconds in old.failed_seconds.items()
+                if task in self.number
+            },
+            restrictions={
+                self.number[task]: names
+                for task, names in old.restrictions.items()
+                if task in self.number
+            },
+            wanted={**wanted, **self.wanted},
+        )

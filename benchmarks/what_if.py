@@ -1,0 +1,279 @@
+"""Errors of what-if predictions against real runs: ``make benchmark-what-if``.
+
+Real runs on a LocalCluster are recorded: the same work with other numbers of workers or other
+chunk sizes. The wall time of each run of a kind is predicted from each other run of that kind.
+Tasks sleep where the machine has fewer cores than workers. The error of a prediction also
+contains the differences between runs of a machine that others load: the load is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import math
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import awkward as ak
+import numpy as np
+import uproot
+from coffea import processor
+from coffea.nanoevents import BaseSchema
+from distributed import Client, LocalCluster, wait
+
+import roast_recorder
+from roast_analyze import Trace
+from roast_analyze.algorithms.simulation import (
+    Overhead,
+    Plan,
+    Presence,
+    Submission,
+    simulate,
+)
+
+#: Events of the ROOT files: sizes that differ, so that the cost of a chunk can be measured.
+FILE_EVENTS = (2_000, 2_400, 2_800, 12_000, 30_000, 54_000, 66_000, 78_000, 90_000)
+
+
+def doze(seconds: float, *_: object) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def compute(loops: int) -> float:
+    total = 0.0
+    for number in range(loops):
+        total += math.sqrt(number)
+    return total
+
+
+def sleeping(client: Client) -> None:
+    """Sleep 240 times for 50 to 150 ms, and add the results."""
+    random = np.random.default_rng(1)
+    done = client.map(doze, random.uniform(0.05, 0.15, 240).tolist(), pure=False)
+    client.submit(sum, done).result()
+
+
+def short(client: Client) -> None:
+    """Sleep 600 times for 20 ms."""
+    wait(client.map(doze, [0.02] * 600, pure=False))
+
+
+def rounds(client: Client) -> None:
+    """Sleep in six graphs, each submitted half a second after the results of the former."""
+    random = np.random.default_rng(2)
+    for _ in range(6):
+        client.gather(client.map(doze, random.uniform(0.05, 0.15, 40).tolist(), pure=False))
+        time.sleep(0.5)
+
+
+def stragglers(client: Client) -> None:
+    """Sleep 200 times for 0.1 s, of which 6 times for 1.2 s."""
+    seconds = [0.1] * 200
+    for number in (20, 60, 100, 130, 160, 180):
+        seconds[number] = 1.2
+    client.submit(sum, client.map(doze, seconds, pure=False)).result()
+
+
+def deep(client: Client) -> None:
+    """Sleep in 12 chains of 30 tasks, and take results of the neighbour every fifth time."""
+    import dask
+
+    random = np.random.default_rng(3)
+    sleep = dask.delayed(doze, pure=False)
+    chains = [sleep(0.04) for _ in range(12)]
+    for depth in range(1, 30):
+        seconds = random.uniform(0.02, 0.06, 12)
+        neighbours = depth % 5 == 0
+        chains = [
+            sleep(float(s), chain, *([chains[number - 1]] if neighbours else []))
+            for number, (s, chain) in enumerate(zip(seconds, chains, strict=True))
+        ]
+    client.compute(dask.delayed(sum)(chains)).result()
+
+
+def computing(client: Client) -> None:
+    """Compute in a loop for about 0.1 s, 150 times."""
+    client.submit(sum, client.map(compute, [1_500_000] * 150, pure=False)).result()
+
+
+class Waiting(processor.ProcessorABC):
+    """Read a branch and wait in proportion to the events, as for slow storage."""
+
+    def process(self, events: ak.Array) -> dict[str, float]:
+        total = float(ak.sum(events.Jet_pt))
+        time.sleep(0.06 + len(events) * 15e-6)
+        return {"pt": total, "events": len(events)}
+
+    def postprocess(self, accumulator: dict[str, float]) -> dict[str, float]:
+        return accumulator
+
+
+def write_files(folder: Path) -> dict[str, list[str]]:
+    paths = []
+    for number, events in enumerate(FILE_EVENTS):
+        path = folder / f"{number}.root"
+        paths.append(str(path))
+        if path.exists():
+            continue
+        random = np.random.default_rng(number)
+        with uproot.recreate(path) as file:
+            tree = file.mktree("Events", {"Jet": "var * {pt: float32, eta: float32}"})
+            for begin in range(0, events, 10_000):
+                counts = random.poisson(2.0, min(10_000, events - begin))
+                columns = {
+                    name: ak.unflatten(random.exponential(30.0, counts.sum()), counts)
+                    for name in ("pt", "eta")
+                }
+                tree.extend({"Jet": ak.zip(columns)})
+    return {"slow": paths}
+
+
+def chunked(client: Client, fileset: dict[str, list[str]], chunksize: int) -> None:
+    """Run a coffea analysis."""
+    processor.Runner(
+        executor=processor.DaskExecutor(client=client, status=False),
+        schema=BaseSchema,
+        chunksize=chunksize,
+        metadata_cache={},
+    )(fileset, treename="Events", processor_instance=Waiting())
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Runs that are predicted from each other: by worker count, or by chunk size."""
+
+    work: Callable[..., None]
+    workers: tuple[int, ...]
+    chunk_sizes: tuple[int, ...] = ()
+
+
+KINDS = {
+    "sleeping": Kind(sleeping, (1, 2, 4, 8)),
+    "short": Kind(short, (1, 2, 4, 8)),
+    "rounds": Kind(rounds, (1, 2, 4, 8)),
+    "stragglers": Kind(stragglers, (1, 2, 4, 8)),
+    "deep": Kind(deep, (1, 2, 4, 8)),
+    "computing": Kind(computing, (1, 2)),
+    "chunks": Kind(chunked, (3,), (4_000, 8_000, 16_000, 32_000)),
+}
+
+
+@contextlib.contextmanager
+def recorded(path: Path, workers: int) -> Iterator[Client]:
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(workers)
+        time.sleep(3)  # Processes that start use the cores.
+        with roast_recorder.record(client, path):
+            yield client
+
+
+def record(folder: Path, names: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        kind = KINDS[name]
+        fileset = write_files(folder) if kind.chunk_sizes else {}
+        for number in kind.chunk_sizes or kind.workers:
+            path = folder / f"{name}-{number}.jsonl"
+            if path.exists():
+                continue
+            arguments = (fileset, number) if kind.chunk_sizes else ()
+            load = os.getloadavg()[0]
+            with recorded(path, kind.workers[0] if kind.chunk_sizes else number) as client:
+                kind.work(client, *arguments)
+            print(f"recorded {path.stem}, load {load:.1f} to {os.getloadavg()[0]:.1f}")
+
+
+def evaluate(folder: Path, names: list[str]) -> None:
+    """Predict each run of a kind from each other, and print the relative errors."""
+    errors: list[float] = []
+    replay_errors: list[float] = []
+    for name in names:
+        numbers = KINDS[name].chunk_sizes or KINDS[name].workers
+        option = "chunk_sizes" if KINDS[name].chunk_sizes else "workers"
+        column = "chunk_size" if KINDS[name].chunk_sizes else "workers"
+        walls, predicted = {}, {}
+        for number in numbers:
+            with Trace(folder / f"{name}-{number}.jsonl") as trace:
+                [(walls[number],)] = trace.sql("SELECT wall_seconds FROM run").fetchall()
+                others = [other for other in numbers if other != number]
+                frame = trace.what_if(**{option: others})
+            replay_errors.append(frame["replay_error"][0])
+            predicted[number] = {
+                row[column]: row["wall_seconds"] for row in frame[1:].iter_rows(named=True)
+            }
+        print(f"\n{name} ({column}): recorded {[round(wall, 2) for wall in walls.values()]} s")
+        print("from \\ to" + "".join(f"{number:>9}" for number in numbers))
+        for number, replay in zip(numbers, replay_errors[-len(numbers) :], strict=True):
+            cells = []
+            for other in numbers:
+                if other == number:
+                    cells.append(f"[{replay:+.1%}]")
+                else:
+                    errors.append(predicted[number][other] / walls[other] - 1)
+                    cells.append(f"{errors[-1]:+.1%}")
+            print(f"{number:>9}" + "".join(f"{cell:>9}" for cell in cells), flush=True)
+    absolute = [abs(error) for error in errors]
+    print(
+        f"\n{len(errors)} predictions: median absolute error {statistics.median(absolute):.1%} "
+        f"(target 5 %), worst {max(absolute):.1%} (target 15 %)\n"
+        f"replays in brackets: worst {max(map(abs, replay_errors)):.1%} (target 3 %)"
+    )
+
+
+def measure_speed() -> None:
+    """Print the time of a simulation of 100,000 tasks in layers on 16 workers."""
+    random = np.random.default_rng(4)
+    tasks = 100_000
+    numbers = np.arange(tasks)
+    plan = Plan(
+        seconds=random.uniform(0.1, 1.0, tasks),
+        nbytes=np.full(tasks, 1e4),
+        priorities=numbers,
+        prefixes=numbers // 10_000,
+        groups=numbers // 10_000,
+        graphs=np.zeros(tasks, dtype=np.int64),
+        # Two of the layer before.
+        dependencies=[
+            () if n < 10_000 else (n - 10_000, n - 10_000 + (n % 10_000 < 9_999))
+            for n in numbers
+        ],
+        submissions=[Submission(0.0)],
+        workers=[Presence(f"w{number}", "host", 4) for number in range(16)],
+        overhead=Overhead(0.003, 0.001, 0.001, 0.0005, 0.005, 1e8),
+    )
+    start = time.process_time()
+    simulate(plan)
+    print(f"100,000 tasks: {time.process_time() - start:.1f} s CPU a scenario (target 10 s)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "folder", nargs="?", type=Path, help="folder of the runs; those in it are not repeated"
+    )
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="roast-") as temporary:
+        folder = options.folder or Path(temporary)
+        record(folder, options.kinds)
+        evaluate(folder, options.kinds)
+    measure_speed()
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-TIMEOUT_SECONDS = 150
+TIMEOUT_SECONDS = 240
 
 
 #: Modules with programs. Those of coffea take seconds to import.
@@ -78,22 +78,30 @@ def record_apart(folder: Path, form: str) -> str | None:
     return error
 
 
-def write_index(path: Path, illnesses: dict) -> None:
-    """Write the list of illnesses as a Markdown table."""
+def write_index(folder: Path, illnesses: dict) -> None:
+    """Write the list of illnesses, with the wall times of what is recorded, as ``INDEX.md``."""
     lines = [
         "# Illnesses",
         "",
         "`NAME.jsonl` has the illness, `NAME_healthy.jsonl` is the same program without it.",
         "Controls are healthy and have no twin.",
         "",
-        "| recording | expected id | expected entity | saves | what was injected |",
-        "| --- | --- | --- | --- | --- |",
+        "| recording | expected id | expected entity | wall (s) | without (s) | saves | program |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for ill in illnesses.values():
         ids = "<br>".join(" or ".join(cause.ids) for cause in ill.causes) or "none"
         entities = "<br>".join(" or ".join(cause.entities) or "any" for cause in ill.causes)
-        lines.append(f"| {ill.name} | {ids} | {entities} | {ill.saves} | {ill.text} |")
-    path.write_text("\n".join(lines) + "\n")
+        walls = [wall_seconds(folder / f"{form}.json") for form in ill.forms]
+        cells = [ill.name, ids, entities, *walls, *[""] * (2 - len(walls))]
+        saves = (ill.saves or "nothing") if ill.causes else ""
+        lines.append(f"| {' | '.join(cells)} | {saves} | {ill.text} |")
+    (folder / "INDEX.md").write_text("\n".join(lines) + "\n")
+
+
+def wall_seconds(path: Path) -> str:
+    """Return the wall time of a recording as text."""
+    return str(json.loads(path.read_text())["wall_seconds"]) if path.exists() else ""
 
 
 def main() -> int:
@@ -110,13 +118,14 @@ def main() -> int:
         return 0
     (folder / "data").mkdir(parents=True, exist_ok=True)
     illnesses = register()
-    write_index(folder / "INDEX.md", illnesses)
+    write_index(folder, illnesses)
     if arguments.index:
         return 0
     begin = time.perf_counter()
     forms = [form for name in arguments.names or illnesses for form in illnesses[name].forms]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         errors = list(pool.map(lambda form: record_apart(folder, form), forms))
+    write_index(folder, illnesses)
     print(f"{len(forms)} recordings in {time.perf_counter() - begin:.0f} s")
     return 1 if any(errors) else 0
 

@@ -86,7 +86,7 @@ def write_index(folder: Path, illnesses: dict) -> None:
         "`NAME.jsonl` has the illness, `NAME_healthy.jsonl` is the same program without it.",
         "Controls are healthy and have no twin.",
         "",
-        "| recording | expected id | expected entity | wall (s) | without (s) | saves | program |",
+        "| recording | expected id | entity | wall (s) | without (s) | saves | program |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for ill in illnesses.values():

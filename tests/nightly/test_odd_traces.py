@@ -59,6 +59,15 @@ def test_odd_traces(opened, recordings, view):
     assert {name: found[:5] for name, found in wrong.items() if found} == {}
 
 
+def test_steps_of_the_critical_path_add_up(opened):
+    sums = opened.sql(
+        "SELECT trace_id, sum(step.seconds) = run.wall_seconds, min(step.seconds) > 0 "
+        "FROM run LEFT JOIN critical_path AS step USING (trace_id) GROUP BY trace_id, run.wall_seconds"
+    ).fetchall()
+
+    assert [row for row in sums if row[1:] != (True, True)] == []
+
+
 def seq_from_zero(answer: Answer) -> Answer:
     """Count seq from 0, since it continues over several traces."""
     if "seq" not in answer.types:

@@ -16,24 +16,31 @@ if TYPE_CHECKING:
 FIRST_CHUNK: Final = 2**62
 
 _ATTEMPTS: Final = """
-WITH several AS (SELECT DISTINCT trace_id, key FROM _task_runs WHERE attempt > 1),
+WITH several AS (
+    SELECT DISTINCT key FROM _task_runs WHERE attempt > 1 AND trace_id = $trace_id
+),
 previous AS (
-    SELECT seq, lag(seq) OVER (PARTITION BY trace_id, key, submission ORDER BY seq) AS previous
+    SELECT seq, lag(seq) OVER (PARTITION BY key, submission ORDER BY seq) AS previous
     FROM _task_runs
-    SEMI JOIN several USING (trace_id, key)
+    SEMI JOIN several USING (key)
+    WHERE trace_id = $trace_id
 ),
 wanted AS (
-    SELECT DISTINCT trace_id, unnest(change.keys) AS key
-    FROM (SELECT trace_id, unnest(changes) AS change FROM raw.wanted_keys)
+    SELECT DISTINCT unnest(change.keys) AS key
+    FROM (SELECT unnest(changes) AS change FROM raw.wanted_keys WHERE trace_id = $trace_id)
     WHERE change.action = 'desires'
 ),
 -- Faster than ASOF for many attempts.
 processes AS (
     SELECT
-        *,
-        lead(from_t, 1, 'infinity'::DOUBLE) OVER (PARTITION BY trace_id, worker ORDER BY from_t)
+        process,
+        worker,
+        removed_t,
+        from_t,
+        lead(from_t, 1, 'infinity'::DOUBLE) OVER (PARTITION BY worker ORDER BY from_t)
             AS until_t
     FROM _workers
+    WHERE trace_id = $trace_id
 ),
 -- The end of an attempt may be missing from a damaged trace.
 continued AS (
@@ -41,7 +48,7 @@ continued AS (
     FROM _task_runs AS run
     INNER JOIN raw.transition AS later
         ON run.trace_id = later.trace_id AND run.key = later.key AND run.seq < later.rowid
-    WHERE run.outcome = 'unfinished' AND run.end_t IS NULL
+    WHERE run.outcome = 'unfinished' AND run.end_t IS NULL AND run.trace_id = $trace_id
 ),
 transferred AS (
     SELECT
@@ -50,12 +57,13 @@ transferred AS (
             list_filter(ending.startstops, lambda part: part.action = 'transfer'),
             lambda part: part.stop
         )) AS transferred_t
-    FROM (SELECT end_seq FROM _task_runs WHERE transfer_seconds > 0) AS run
+    FROM (
+        SELECT end_seq FROM _task_runs WHERE transfer_seconds > 0 AND trace_id = $trace_id
+    ) AS run
     INNER JOIN (SELECT rowid AS end_seq, startstops FROM raw.transition) AS ending
         USING (end_seq)
 )
 SELECT
-    run.trace_id,
     run.seq AS id,
     previous.previous,
     run.outcome,
@@ -73,18 +81,17 @@ SELECT
     process.removed_t
 FROM _task_runs AS run
 LEFT JOIN processes AS process
-    ON run.trace_id = process.trace_id
-    AND run.worker = process.worker
+    ON run.worker = process.worker
     AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
     AND coalesce(run.processing_t, '-infinity'::DOUBLE) < process.until_t
 LEFT JOIN raw.task AS task ON run.submission = task.rowid
 LEFT JOIN previous ON run.seq = previous.seq
-LEFT JOIN wanted ON run.trace_id = wanted.trace_id AND run.key = wanted.key
+LEFT JOIN wanted ON run.key = wanted.key
 LEFT JOIN continued ON run.seq = continued.seq
 LEFT JOIN transferred ON run.end_seq = transferred.end_seq
+WHERE run.trace_id = $trace_id
 UNION ALL BY NAME
 SELECT
-    trace_id,
     $first_chunk + rowid AS id,
     outcome,
     false AS is_wanted,
@@ -95,51 +102,45 @@ SELECT
     stop_t AS compute_stop_t,
     end_t
 FROM _chunks
-WHERE NOT has_task AND start_t IS NOT NULL AND stop_t IS NOT NULL
+WHERE NOT has_task AND start_t IS NOT NULL AND stop_t IS NOT NULL AND trace_id = $trace_id
 """
 
 #: The result that an attempt used is the last one before it was dispatched.
 _DEPENDENCIES: Final = """
-WITH several AS (SELECT DISTINCT trace_id, key FROM _task_runs WHERE attempt > 1),
+WITH several AS (
+    SELECT DISTINCT key FROM _task_runs WHERE attempt > 1 AND trace_id = $trace_id
+),
 results AS (
-    SELECT trace_id, key, seq, end_seq, NULL::BIGINT AS next_seq
+    SELECT key, seq, end_seq, NULL::BIGINT AS next_seq
     FROM _task_runs
-    ANTI JOIN several USING (trace_id, key)
-    WHERE outcome = 'memory'
+    ANTI JOIN several USING (key)
+    WHERE outcome = 'memory' AND trace_id = $trace_id
     UNION ALL
-    SELECT
-        trace_id, key, seq, end_seq,
-        lead(end_seq) OVER (PARTITION BY trace_id, key ORDER BY end_seq)
+    SELECT key, seq, end_seq, lead(end_seq) OVER (PARTITION BY key ORDER BY end_seq)
     FROM _task_runs
-    SEMI JOIN several USING (trace_id, key)
-    WHERE outcome = 'memory'
+    SEMI JOIN several USING (key)
+    WHERE outcome = 'memory' AND trace_id = $trace_id
 ),
 needs AS (
-    SELECT run.trace_id, run.seq, unnest(task.dependencies) AS key
+    SELECT run.seq, unnest(task.dependencies) AS key
     FROM _task_runs AS run
     INNER JOIN raw.task AS task ON run.submission = task.rowid
+    WHERE run.trace_id = $trace_id
 )
-SELECT needs.trace_id, needs.seq AS id, results.seq AS dependency
+SELECT needs.seq AS id, results.seq AS dependency
 FROM needs
-INNER JOIN results USING (trace_id, key)
+INNER JOIN results USING (key)
 WHERE results.end_seq < needs.seq AND coalesce(results.next_seq > needs.seq, true)
 """
 
 
 def waits_of_traces(trace: Session) -> Iterator[tuple[str, float, float, Waits | None]]:
     """Return identity, start, end and waits of each trace; None without any attempt."""
-    attempts, dependencies = (
-        trace.sql(query, parameters).pl()
-        for query, parameters in (
-            (_ATTEMPTS, {"first_chunk": FIRST_CHUNK}),
-            (_DEPENDENCIES, None),
-        )
-    )
     ranges = trace.sql("SELECT trace_id, start_t, stop_t FROM _trace_range ORDER BY trace_id")
     for trace_id, start_t, stop_t in ranges.fetchall():
-        here, needs = (
-            frame.filter(trace_id=trace_id).drop("trace_id")
-            for frame in (attempts, dependencies)
+        attempts = trace.sql(_ATTEMPTS, {"trace_id": trace_id, "first_chunk": FIRST_CHUNK}).pl()
+        dependencies = trace.sql(_DEPENDENCIES, {"trace_id": trace_id}).pl()
+        waits = (
+            None if attempts.is_empty() else find_waits(attempts, dependencies, start_t, stop_t)
         )
-        waits = None if here.is_empty() else find_waits(here, needs, start_t, stop_t)
         yield trace_id, start_t, stop_t, waits

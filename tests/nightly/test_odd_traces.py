@@ -62,7 +62,8 @@ def test_odd_traces(opened, recordings, view):
 def test_steps_of_the_critical_path_add_up(opened):
     sums = opened.sql(
         "SELECT trace_id, sum(step.seconds) = run.wall_seconds, min(step.seconds) > 0 "
-        "FROM run LEFT JOIN critical_path AS step USING (trace_id) GROUP BY trace_id, run.wall_seconds"
+        "FROM run LEFT JOIN critical_path AS step USING (trace_id) "
+        "GROUP BY trace_id, run.wall_seconds"
     ).fetchall()
 
     assert [row for row in sums if row[1:] != (True, True)] == []

@@ -111,6 +111,7 @@ def test_totals_are_consistent(opened_range):
     for view in ("concurrency", "utilisation"):
         assert sum_of(view, "thread_seconds") == pytest.approx(run["core_seconds"]), view
     assert sum_of("core_time", "seconds") == pytest.approx(run["core_seconds"])
+    assert sum_of("critical_path", "seconds") == run["wall_seconds"]
     computed = "SELECT coalesce(sum(seconds), 0) FROM task_phases WHERE action = 'compute'"
     assert opened.sql(computed).fetchall()[0][0] == pytest.approx(run["compute_seconds"])
     assert sum_of("task_roles", "compute_share") == pytest.approx(1)

@@ -13,7 +13,7 @@ PLOTLY_JS ?= 4.1.1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report campaign campaign-damage illnesses dask-suite clean
+.PHONY: help demo test test-all test-newest test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why campaign campaign-damage illnesses dask-suite clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -93,6 +93,9 @@ benchmark-what-if: $(VENV)/installed-benchmark  ## errors of what-if predictions
 benchmark-performance-report: $(VENV)/installed-benchmark  ## our report beside Dask's performance_report, of one run (2 minutes) [TASKS=20_000]
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python benchmarks/performance_report.py $(if $(TASKS),--tasks $(TASKS))
+
+benchmark-why: $(VENV)/installed-test  ## are planted changes of real runs found, with their amounts? (5 minutes)
+	$(BIN)/python benchmarks/why.py
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
 	$(BIN)/python benchmarks/campaign.py

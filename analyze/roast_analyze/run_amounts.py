@@ -120,6 +120,9 @@ WHERE branches.read_seconds > 0 AND reading.seconds > 0
 ORDER BY ALL
 """
 
+_PATH: Final = (
+    "SELECT cause, prefix, sum(seconds) AS seconds FROM critical_path GROUP BY ALL ORDER BY ALL"
+)
 _FIXED: Final = (
     "SELECT dataset, fixed_seconds FROM _chunk_cost_models WHERE fixed_seconds IS NOT NULL"
 )
@@ -161,6 +164,7 @@ def query_amounts(trace: Session) -> RunAmounts:
         work.select(*WORK),
         pl.concat([frame.select(*COSTS) for frame in (whole, details)]),
         waiting,
+        trace.sql(_PATH).pl(),
     )
 
 

@@ -46,7 +46,7 @@ References
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -113,6 +113,7 @@ COSTS: Final = {
     "fixed_seconds": pl.Float64,
 }
 WAITING: Final = {"use": pl.String, "seconds": pl.Float64}
+PATH: Final = {"cause": pl.String, "prefix": pl.String, "seconds": pl.Float64}
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,8 @@ class RunAmounts:
     costs: pl.DataFrame
     #: Thread seconds without a task, by use.
     waiting: pl.DataFrame
+    #: Seconds of the critical path, by cause and prefix.
+    path: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PATH))
 
     @property
     def work_seconds(self) -> float:
@@ -279,6 +282,39 @@ def summarize(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
             significant=pl.when(exceeds & ~pl.col("is_known")).then(None).otherwise(exceeds)
         )
         .drop("is_known")
+    )
+
+
+def path_changes(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
+    """Return the difference between critical paths, by cause and prefix, largest first.
+
+    Returns
+    -------
+    pl.DataFrame
+        Cause, prefix, the seconds in the mean of the ``base`` runs and in the ``new`` run, and
+        their difference ``wall_seconds``. The differences add up to that in wall time; what a
+        path does not contain has the cause `unknown`.
+    """
+    keys = ["cause", "prefix"]
+    base = (
+        pl.concat(_whole_path(run) for run in bases)
+        .group_by(keys)
+        .agg(pl.col("seconds").sum() / len(bases))
+    )
+    return (
+        _paired(base, _whole_path(new), keys)
+        .with_columns(base=pl.col("seconds_base").fill_null(0.0))
+        .with_columns(new=pl.col("seconds_new").fill_null(0.0))
+        .select(*keys, "base", "new", wall_seconds=pl.col("new") - pl.col("base"))
+        .sort(pl.col("wall_seconds").abs(), *keys, descending=[True, False, False])
+    )
+
+
+def _whole_path(run: RunAmounts) -> pl.DataFrame:
+    rest = run.wall_seconds - float(run.path["seconds"].sum())
+    unknown = pl.DataFrame({"cause": ["unknown"], "prefix": [None], "seconds": [rest]}, PATH)
+    return (
+        pl.concat([run.path, unknown]).group_by("cause", "prefix").agg(pl.col("seconds").sum())
     )
 
 

@@ -86,6 +86,12 @@ def _print(reasons: Reasons, comparison: Comparison, *, details: bool) -> None:
         for name, base, new, *changes, noise, significant in why.frame(reasons).rows()
     ]
     print_out("", table(columns, terms, "Terms, which add up to the difference"))
+    path = [
+        (step, q.seconds(base), q.seconds(new), why.signed(change))
+        for step, base, new, change in why.path_frame(reasons).rows()
+    ]
+    columns = ["critical path", ">base", ">new", ">wall time"]
+    print_out("", table(columns, path, "Critical path, by cause and prefix"))
     if details:
         columns = ["term", "dataset", "detail", "branch", ">wall time", ">core time"]
         print_out("", table(columns, why.detail_rows(reasons), "Details"))

@@ -8,11 +8,13 @@ import pytest
 from roast_analyze.algorithms.decomposition import (
     COMPUTING,
     COSTS,
+    PATH,
     WAITING,
     WORK,
     RunAmounts,
     decompose,
     mean_terms,
+    path_changes,
     summarize,
 )
 
@@ -330,3 +332,28 @@ def test_datasets_of_a_prefix_are_added_up():
         ("process", "seconds per event", *map(pytest.approx, (0.02, 0.0225, 2000.0, 5.0)))
     ]
     assert changed(mean_terms([base], new))["dataset"].to_list() == ["QCD", "DY"]
+
+
+def test_critical_paths():
+    """What a path lacks of the wall time is unknown."""
+
+    def path(wall_seconds, *steps):
+        return RunAmounts(
+            wall_seconds, *(pl.DataFrame(schema=schema) for schema in (WORK, COSTS, WAITING)),
+            pl.DataFrame(steps, PATH, orient="row"),
+        )  # fmt: skip
+
+    bases = [
+        path(10.0, ("compute", "fit", 6.0), ("client", None, 4.0)),
+        path(12.0, ("compute", "fit", 8.0), ("client", None, 4.0)),
+    ]
+    new = path(20.0, ("compute", "fit", 17.0), ("transfer", "fit", 1.0))
+
+    found = path_changes(bases, new)
+    assert found.rows() == [
+        ("compute", "fit", 7.0, 17.0, 10.0),
+        ("client", None, 4.0, 0.0, -4.0),
+        ("unknown", None, 0.0, 2.0, 2.0),
+        ("transfer", "fit", 0.0, 1.0, 1.0),
+    ]
+    assert found["wall_seconds"].sum() == 20.0 - 11.0

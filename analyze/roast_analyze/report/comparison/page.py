@@ -125,14 +125,13 @@ _GROUPS: Final = {
     "datasets": ("By dataset", "dataset", (Field("dataset", "dataset"),)),
     "files": ("By file", "file", (Field("filename", "file"), Field("dataset", "dataset"))),
 }
+_WALL_HELP: Final = "Contribution to the difference in wall time; all terms add up to it."
 _TERMS: Final = (
     Field("name", "term"),
     Field("base", "first trace"),
     Field("new", "this trace"),
-    Field("wall_seconds", "wall time", "difference",
-          help="Contribution to the difference in wall time; all terms add up to it."),
-    Field("core_seconds", "core time", "difference",
-          help="Contribution to the difference in core time; all terms add up to it."),
+    Field("wall_seconds", "wall time", "difference", help=_WALL_HELP),
+    Field("core_seconds", "core time", "difference", help=_WALL_HELP.replace("wall", "core")),
     Field("noise_seconds", "noise", "seconds",
           help="Difference in wall time up to which a term is regarded as noise."),
     Field("significant", "significant"),
@@ -140,8 +139,16 @@ _TERMS: Final = (
 _CORE_TIME: Final = (
     "SELECT category, use, prefix, dataset, sum(seconds) FROM core_time GROUP BY ALL"
 )
-#: Most reasons for each of several traces.
-_REASONS: Final = 3
+_STEPS: Final = (
+    Field("step", "cause and prefix"),
+    Field("base", "first trace", "seconds", group="path"),
+    Field("new", "this trace", "seconds", group="path"),
+    Field("wall_seconds", "wall time", "difference", group="path",
+          help="Difference; all of them add up to the difference in wall time."),
+)  # fmt: skip
+_PATH: Final = "SELECT cause, prefix, sum(seconds) FROM critical_path GROUP BY ALL"
+#: Most reasons in sentences, of several traces.
+_REASONS: Final = 12
 _TRACES: Final = (
     Field("trace", "trace"),
     Field("recorded", "recorded from"),
@@ -193,34 +200,43 @@ def _verdict(comparison: Comparison) -> Section:
 
 
 def _reasons(comparison: Comparison) -> Section:
-    """Explain the difference of each trace to the first; two traces have more columns."""
+    """Explain the difference of each trace to the first one."""
     section = Section("reasons", "Reasons for the difference", "Reasons")
     base, *others = [(trace.label, trace.amounts) for trace in comparison.traces]
     if not others:
         return replace(section, empty="There is only one trace.")
     each = [reasons.Reasons.of([base], other) for other in others]
-    text, shown = [], []
-    for number, (of_trace, trace) in enumerate(
-        zip(each, comparison.traces[1:], strict=True), start=1
-    ):
-        limit = None if len(each) == 1 else _REASONS
-        text += [reasons.overview(of_trace), *reasons.sentences(of_trace, limit)]
-        listing = Listing("core_time", _CORE_TIME, reasons.frame(of_trace), len(of_trace.terms))
-        shown.append(
-            replace(
-                _table(
-                    comparison,
-                    f"reasons-{number}",
-                    f"Terms: {_heading(trace)}",
-                    listing,
-                    _TERMS,
-                ),
-                command=f"roast-analyze why {_paths(comparison.traces[0])} {_paths(trace)}",
-                note="",
-            )
+    limit = None if len(each) == 1 else max(_REASONS // len(each), 1)
+    text = [
+        sentence
+        for one in each
+        for sentence in (reasons.overview(one), *reasons.sentences(one, limit))
+    ]
+    shown, rows = _TERMS, reasons.frame(each[0])
+    if len(each) > 1:
+        rows = reasons.side_by_side(each)
+        columns = zip(rows.columns[1:], comparison.traces[1:], strict=True)
+        shown = (
+            _TERMS[0],
+            *(
+                Field(name, _heading(trace), "difference", group="wall", help=_WALL_HELP)
+                for name, trace in columns
+            ),
         )
-    text.append(reasons.noise(each[0]))
-    return replace(section, sentences=tuple(text), tables=tuple(shown))
+    table = _table(
+        comparison,
+        "reasons",
+        "Terms" if len(each) == 1 else "Terms of the wall time",
+        Listing("core_time", _CORE_TIME, rows, rows.height),
+        shown,
+    )
+    command = f"roast-analyze why {_paths(comparison.traces[0])} {_paths(comparison.traces[1])}"
+    found = [replace(table, command=command)]
+    if len(each) == 1:
+        rows = reasons.path_frame(each[0])
+        listing = Listing("critical_path", _PATH, rows, rows.height)
+        found.append(_table(comparison, "path", "Critical path", listing, _STEPS))
+    return replace(section, sentences=(*text, reasons.noise(each[0])), tables=tuple(found))
 
 
 def _over_time(comparison: Comparison) -> Section:

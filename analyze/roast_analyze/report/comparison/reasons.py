@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from roast_analyze.algorithms.decomposition import COMPUTING, mean_terms, summarize
+from roast_analyze.algorithms.decomposition import (
+    COMPUTING,
+    mean_terms,
+    path_changes,
+    summarize,
+)
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import one_line
 
@@ -45,6 +50,8 @@ _USES: Final = {
     "paused worker": "while their worker was paused",
     "silent worker": "on a worker that was silent",
 }
+#: Row of the terms that are small: one, or several.
+_SMALLER: Final = ("smaller term", "smaller terms")
 _VERDICTS: Final = {True: "yes", False: "no", None: "unknown"}
 
 
@@ -62,6 +69,8 @@ class Reasons:
     #: Terms by prefix and part, and by dataset, detail and branch.
     terms: pl.DataFrame
     details: pl.DataFrame
+    #: Critical path by cause and prefix.
+    path: pl.DataFrame
 
     @classmethod
     def of(
@@ -79,12 +88,18 @@ class Reasons:
             core_seconds=amounts.core_seconds - mean_core_seconds,
             terms=summarize(runs, amounts),
             details=mean_terms(runs, amounts),
+            path=path_changes(runs, amounts),
         )
 
     @property
     def wall_seconds(self) -> float:
         """Difference in wall time to the mean of the bases."""
         return self.new_wall_seconds - sum(self.base_wall_seconds) / len(self.base_wall_seconds)
+
+    @property
+    def smallest_seconds(self) -> float:
+        """Wall time of a term below which it is small."""
+        return SMALLEST_SHARE * min(self.new_wall_seconds, *self.base_wall_seconds)
 
     @property
     def shown(self) -> pl.DataFrame:
@@ -98,10 +113,8 @@ class Reasons:
 
     @property
     def _is_shown(self) -> pl.Expr:
-        smallest = SMALLEST_SHARE * min(self.new_wall_seconds, *self.base_wall_seconds)
-        return pl.col("significant").fill_null(True) | (
-            pl.col("wall_seconds").abs() >= smallest
-        )
+        is_large = pl.col("wall_seconds").abs() >= self.smallest_seconds
+        return pl.col("significant").fill_null(True) | is_large
 
 
 def overview(reasons: Reasons) -> str:
@@ -198,17 +211,51 @@ def frame(reasons: Reasons) -> pl.DataFrame:
     rest = reasons.rest
     if not rest.is_empty():
         sums = rest["wall_seconds"].sum(), rest["core_seconds"].sum()
-        rows.append((q.counted(rest.height, "smaller term"), "", "", *sums, None, "no"))
+        rows.append((q.counted(rest.height, *_SMALLER), "", "", *sums, None, "no"))
     rows.append(("difference", "", "", reasons.wall_seconds, reasons.core_seconds, None, ""))
     text, number = pl.String, pl.Float64
     schema = {"name": text, "base": text, "new": text, **dict.fromkeys(names, number)}
     return pl.DataFrame(rows, schema | {"significant": text}, orient="row")
 
 
+def path_frame(reasons: Reasons) -> pl.DataFrame:
+    """Return the rows of a table of the critical path, as those of :func:`frame`."""
+    is_large = pl.col("wall_seconds").abs() >= reasons.smallest_seconds
+    numbers = ("base", "new", "wall_seconds")
+    rows = [
+        (row["cause"] if row["prefix"] is None else f"{row['cause']}: {_prefix(row)}",
+         *(row[name] for name in numbers))
+        for row in reasons.path.filter(is_large).rows(named=True)
+    ]  # fmt: skip
+    rest = reasons.path.filter(~is_large)
+    if not rest.is_empty():
+        rows.append((q.counted(rest.height, "smaller step", "smaller steps"),
+                     *(rest[name].sum() for name in numbers)))  # fmt: skip
+    rows.append(("difference", *(reasons.path[name].sum() for name in numbers)))
+    schema = {"step": pl.String, **dict.fromkeys(numbers, pl.Float64)}
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def side_by_side(each: Sequence[Reasons]) -> pl.DataFrame:
+    """Return the wall seconds of the terms of several runs, one column for each of them."""
+    columns = [f"{one.new} wall_seconds" for one in each]
+    rows: dict[str, dict[str, float]] = {}
+    for column, one in zip(columns, each, strict=True):
+        for name, seconds in frame(one).select("name", "wall_seconds").iter_rows():
+            row = rows.setdefault("smaller terms" if name.endswith(_SMALLER) else name, {})
+            row[column] = row.get(column, 0.0) + seconds
+    last = ("smaller terms", "difference")
+    names = sorted(rows, key=lambda name: (name in last, -max(map(abs, rows[name].values()))))
+    return pl.DataFrame(
+        [{"name": name, **rows[name]} for name in names],
+        schema={"name": pl.String, **dict.fromkeys(columns, pl.Float64)},
+    )
+
+
 def detail_rows(reasons: Reasons) -> list[tuple[str, ...]]:
     """Return the cells of a table of the details that are not small."""
-    smallest = SMALLEST_SHARE * min(reasons.new_wall_seconds, *reasons.base_wall_seconds)
-    details = reasons.details.filter(pl.col("wall_seconds").abs() >= smallest)
+    is_large = pl.col("wall_seconds").abs() >= reasons.smallest_seconds
+    details = reasons.details.filter(is_large)
     return [
         (
             label(row),

@@ -43,8 +43,9 @@ def test_every_section_is_there_and_hostile_strings_stay_text(build, full, parse
     assert re.findall(r'id="figure-([a-z-]+)" ', html) == [
         "core-time", "computing", "cpu", "memory", "prefix-seconds", "dataset-seconds",
     ]  # fmt: skip
-    assert re.findall(r'class="table" id="table-([a-z0-9-]+)"', html) == [
-        "time", "work", "reasons-1", "prefixes", "datasets", "files", "differences", "traces",
+    assert re.findall(r'class="table" id="table-([a-z-]+)"', html) == [
+        "time", "work", "reasons", "path", "prefixes", "datasets", "files", "differences",
+        "traces",
     ]  # fmt: skip
     assert "<h1><bdi>a and b</bdi></h1>" in html
 
@@ -81,7 +82,7 @@ def test_commands_and_units_of_tables(build, full, monkeypatch, tmp_path):
         "roast-analyze c.jsonl --html",
     ]
     assert built.command == "roast-analyze 'a b.jsonl' c.jsonl --html"
-    assert tables["reasons-1"].command == "roast-analyze why 'a b.jsonl' c.jsonl"
+    assert tables["reasons"].command == "roast-analyze why 'a b.jsonl' c.jsonl"
     opening = "roast-analyze view 'a b.jsonl' c.jsonl "
     assert main(["view", "a b.jsonl", "c.jsonl", "prefixes"]) == 0
     assert {part.command.removeprefix(opening) for part in parts} <= {

@@ -1,15 +1,26 @@
 """Sentences and rows about the reasons for the difference between runs."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
-from roast_analyze.algorithms.decomposition import COMPUTING, COSTS, WAITING, WORK, RunAmounts
+from roast_analyze.algorithms.decomposition import (
+    COMPUTING,
+    COSTS,
+    PATH,
+    WAITING,
+    WORK,
+    RunAmounts,
+)
 from roast_analyze.report.comparison.reasons import (
     Reasons,
     frame,
     noise,
     overview,
+    path_frame,
     sentences,
+    side_by_side,
 )
 
 
@@ -177,3 +188,35 @@ def test_rows_add_up():
     assert found["significant"].to_list() == ["yes", "no", ""]
     *terms, total = found["wall_seconds"]
     assert sum(terms) == pytest.approx(total) == pytest.approx(15.0)
+
+
+def test_terms_of_several_runs():
+    base = run(50.0, fit=(100, 2.0))
+    slow, half = run(60.0, fit=(100, 2.4)), run(101.0, {"tail": 2.0}, fit=(100, 2.0))
+
+    each = [Reasons.of([("a", base)], new) for new in (("slow", slow), ("half", half))]
+    found = side_by_side(each)
+    assert found.columns == ["name", "slow wall_seconds", "half wall_seconds"]
+    assert [
+        (name, *map(pytest.approx, terms)) for name, *terms in found.fill_null(0).rows()
+    ] == [
+        ("number of threads", 0.0, 50.0),
+        ("fit: compute time per task", 10.0, 0.0),
+        ("waiting: tail", 0.0, 1.0),
+        ("difference", 10.0, 51.0),
+    ]
+
+
+def test_rows_of_the_critical_path():
+    def path(run, *steps):
+        return replace(run, path=pl.DataFrame(steps, PATH, orient="row"))
+
+    base = path(run(50.0, fit=(100, 2.0)), ("compute", "fit", 49.9), ("client", None, 0.1))
+    new = path(run(65.0, fit=(100, 2.6)), ("compute", "fit", 65.0))
+
+    found = path_frame(Reasons.of([("a", base)], ("b", new)))
+    assert [(plain([name])[0], *map(pytest.approx, row)) for name, *row in found.rows()] == [
+        ("compute: fit", 49.9, 65.0, 15.1),
+        ("2 smaller steps", 0.1, 0.0, -0.1),
+        ("difference", 50.0, 65.0, 15.0),
+    ]

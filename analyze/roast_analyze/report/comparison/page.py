@@ -212,7 +212,8 @@ def _reasons(comparison: Comparison) -> Section:
         for one in each
         for sentence in (reasons.overview(one), *reasons.sentences(one, limit))
     ]
-    shown, rows = _TERMS, reasons.frame(each[0])
+    shown: tuple[Field, ...] = _TERMS
+    rows = reasons.frame(each[0])
     if len(each) > 1:
         rows = reasons.side_by_side(each)
         columns = zip(rows.columns[1:], comparison.traces[1:], strict=True)

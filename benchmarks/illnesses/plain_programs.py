@@ -16,7 +16,7 @@ from pathlib import Path
 
 import dask
 import numpy as np
-from distributed import Client, WorkerPlugin, get_worker, wait
+from distributed import Client, Worker, WorkerPlugin, wait
 from distributed.diagnostics.plugin import SchedulerPlugin
 from illness import Run, cause, illness
 
@@ -409,19 +409,20 @@ def large_graph(run: Run) -> None:
                 client.gather(client.map(look_up, range(12), table=shared, pure=False))
 
 
-def limit_network(bytes_per_second: float) -> None:
+def limit_network(bytes_per_second: float, dask_worker: Worker) -> None:
     """Make the network of this worker slow: answers to other workers take longer."""
-    worker = get_worker()
-    get_data = worker.handlers["get_data"]
+    get_data = dask_worker.handlers["get_data"]
 
     async def slow_get_data(comm, keys, **keywords):
         nbytes = sum(
-            worker.state.tasks[key].nbytes or 0 for key in keys if key in worker.state.tasks
+            dask_worker.state.tasks[key].nbytes or 0
+            for key in keys
+            if key in dask_worker.state.tasks
         )
         await asyncio.sleep(nbytes / bytes_per_second)
         return await get_data(comm, keys=keys, **keywords)
 
-    worker.handlers["get_data"] = slow_get_data
+    dask_worker.handlers["get_data"] = slow_get_data
 
 
 @illness(cause("transfers", "combine"))
@@ -583,6 +584,6 @@ def control_array(run: Run) -> None:
     import dask.array as da
 
     with run.recorded(workers=2):
-        array = da.random.default_rng(0).normal(size=(8_000, 16_000), chunks=(2_000, 2_000))
+        array = da.random.default_rng(0).normal(size=(8_000, 8_000), chunks=(2_000, 2_000))
         for power in range(2, 5):
             (np.sin(array) ** power + np.exp(-(array**2))).mean().compute()

@@ -562,7 +562,7 @@ CREATE OR REPLACE TABLE raw.client_activity (
     "activity" VARCHAR,
     "name" VARCHAR,
     "filename" VARCHAR,
-    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE, "compression" VARCHAR, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -715,7 +715,7 @@ CREATE OR REPLACE TABLE raw.chunk (
     "thread" BIGINT,
     "start_t" DOUBLE,
     "stop_t" DOUBLE,
-    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE, "compression" VARCHAR, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "nbytes" BIGINT,
     "exception" VARCHAR,
     "segment" BIGINT,
@@ -739,7 +739,7 @@ CREATE OR REPLACE TABLE raw.section (
     "thread" BIGINT,
     "start_t" DOUBLE,
     "stop_t" DOUBLE,
-    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE, "compression" VARCHAR, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "exception" VARCHAR,
     "segment" BIGINT,
     "trace_id" VARCHAR
@@ -787,7 +787,7 @@ CREATE OR REPLACE TABLE raw.transfer (
     "destination" VARCHAR,
     "nbytes" BIGINT,
     "keys" MAP(VARCHAR, BIGINT),
-    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE, "compression" VARCHAR, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -807,7 +807,7 @@ CREATE OR REPLACE TABLE raw.spill (
     "start" VARCHAR,
     "finish" VARCHAR,
     "nbytes" BIGINT,
-    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE, "compression" VARCHAR, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -891,7 +891,7 @@ CREATE OR REPLACE TABLE raw.io_file (
     "filename" VARCHAR,
     "start_t" DOUBLE,
     "stop_t" DOUBLE,
-    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE, "compression" VARCHAR, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "value" JSON,
     "segment" BIGINT,
     "trace_id" VARCHAR
@@ -913,7 +913,7 @@ CREATE OR REPLACE TABLE raw.io_segment (
     "start_t" DOUBLE,
     "stop_t" DOUBLE,
     "nbytes" BIGINT,
-    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
+    "measured" STRUCT("until" VARCHAR, "source" VARCHAR, "events" BIGINT, "open_seconds" DOUBLE, "process_seconds" DOUBLE, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE, "compression" VARCHAR, "cpu_seconds" DOUBLE, "bytes_read" BIGINT, "requests" BIGINT, "columns" VARCHAR[], "branches" STRUCT("branch" VARCHAR, "compressed_bytes" BIGINT, "uncompressed_bytes" BIGINT, "read_seconds" DOUBLE, "decompress_seconds" DOUBLE)[], "file_branches" BIGINT, "file_bytes" BIGINT, "memory_before" BIGINT, "memory_after" BIGINT, "memory_peak" BIGINT, "memory_delta" BIGINT, "sent_bytes" BIGINT, "disk_bytes" BIGINT, "from_checkpoint" BOOLEAN, "module" VARCHAR, "rank" BIGINT, "opens" BIGINT, "reads" BIGINT, "writes" BIGINT, "bytes_written" BIGINT, "write_seconds" DOUBLE, "metadata_seconds" DOUBLE, "offset_bytes" BIGINT),
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -3510,6 +3510,8 @@ SELECT
     sum(open_seconds) AS open_seconds,
     sum(process_seconds) AS process_seconds,
     sum(read_seconds) AS read_seconds,
+    sum(decompress_seconds) AS decompress_seconds,
+    arg_max_null(compression, record) AS compression,
     sum(cpu_seconds) AS cpu_seconds,
     sum(bytes_read)::BIGINT AS bytes_read,
     sum(requests)::BIGINT AS requests,
@@ -5615,6 +5617,8 @@ attempts AS (
         measured.seconds AS measured_seconds,
         measured.open_seconds,
         measured.read_seconds,
+        measured.decompress_seconds,
+        measured.compression,
         measured.process_seconds,
         measured.cpu_seconds,
         measured.bytes_read,
@@ -6517,6 +6521,7 @@ SELECT
     worker,
     outcome,
     run_id,
+    read.decompress_seconds,
     trace_id
 FROM (
     SELECT
@@ -6556,6 +6561,7 @@ COMMENT ON COLUMN chunk_branches.entry_stop IS 'End of the chunk: the entry afte
 COMMENT ON COLUMN chunk_branches.worker IS 'Worker address.';
 COMMENT ON COLUMN chunk_branches.outcome IS 'Outcome of the attempt, as in chunks.';
 COMMENT ON COLUMN chunk_branches.run_id IS 'Dask''s run id of the attempt, as in chunks.';
+COMMENT ON COLUMN chunk_branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
 COMMENT ON COLUMN chunk_branches.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW chunks AS
@@ -6610,6 +6616,8 @@ SELECT
     chunk.chunks_in_task,
     _is_kept(chunk.outcome, discarded.seq) AS kept,
     chunk.bytes_read / nullif(chunk.events, 0) AS bytes_per_event,
+    chunk.decompress_seconds,
+    chunk.compression,
     chunk.trace_id
 FROM _chunks AS chunk
 LEFT JOIN _discarded_results AS discarded USING (seq)
@@ -6668,6 +6676,8 @@ COMMENT ON COLUMN chunks.measured_until IS 'What ended at stop_t: processed, or 
 COMMENT ON COLUMN chunks.chunks_in_task IS 'Number of chunks that the task reads. More than 1 only with dask-awkward.';
 COMMENT ON COLUMN chunks.kept IS 'True if the attempt computed a result that was kept, as in task_runs. False for a skipped chunk.';
 COMMENT ON COLUMN chunks.bytes_per_event IS 'bytes_read / events.';
+COMMENT ON COLUMN chunks.decompress_seconds IS 'The part of read_seconds that decompressed ROOT data. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
+COMMENT ON COLUMN chunks.compression IS 'Algorithms of the ROOT data that was decompressed: ZSTD, LZMA, LZ4, ZLIB.';
 COMMENT ON COLUMN chunks.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW datasets AS
@@ -7594,6 +7604,7 @@ SELECT
     sum(read_seconds) AS read_seconds,
     sum(compressed_bytes) / sum(sum(compressed_bytes)) OVER whole AS byte_share,
     sum(read_seconds) / nullif(sum(sum(read_seconds)) OVER whole, 0) AS read_share,
+    sum(decompress_seconds) AS decompress_seconds,
     trace_id
 FROM chunk_branches
 GROUP BY trace_id, dataset, branch
@@ -7616,6 +7627,7 @@ COMMENT ON COLUMN branches.compression_ratio IS 'Uncompressed bytes divided by c
 COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpret the branch.';
 COMMENT ON COLUMN branches.byte_share IS 'Share of the compressed bytes of all branches of all datasets.';
 COMMENT ON COLUMN branches.read_share IS 'Share of the read time of all branches of all datasets.';
+COMMENT ON COLUMN branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
 COMMENT ON COLUMN branches.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW section_totals AS

@@ -35,7 +35,8 @@ meaning or a removed field the major one):
   sheet; ``code_flags`` of a ``function``. ``wanted_keys`` is written.
   ``value`` of a ``task``.
 * 2.4: ``scheduler_sample``, ``stall``, ``graph_update``, ``client_activity`` and
-  ``cluster_size`` are written. ``start_t`` of a ``transition``.
+  ``cluster_size`` are written. ``start_t`` of a ``transition``. ``decompress_seconds`` and
+  ``compression`` of a ``chunk``.
 """
 
 from __future__ import annotations
@@ -495,6 +496,11 @@ class Profile(Record, total=False):
     tree: Annotated[ProfileTree, Field("call tree with counts")]
 
 
+DecompressSeconds = Annotated[
+    float, Field("the part of read_seconds that decompressed", Unit.SECONDS)
+]
+
+
 class Branch(TypedDict, total=False):
     """Data that a chunk read from one branch, field or column of its file.
 
@@ -510,6 +516,7 @@ class Branch(TypedDict, total=False):
     read_seconds: Annotated[
         float, Field("time to read, decompress and interpret it", Unit.SECONDS)
     ]
+    decompress_seconds: DecompressSeconds
 
 
 class Measured(TypedDict, total=False):
@@ -541,6 +548,8 @@ class Measured(TypedDict, total=False):
         float,
         Field("time to read, decompress and interpret columns", Unit.SECONDS),
     ]
+    decompress_seconds: DecompressSeconds
+    compression: Annotated[str, Field("algorithms of the data read: ZSTD, LZMA, LZ4, ZLIB")]
     cpu_seconds: Annotated[float, Field("CPU time of the thread", Unit.SECONDS)]
     bytes_read: Annotated[int, Field("bytes requested from the source", Unit.BYTES)]
     requests: Annotated[int, Field("requests made to the source", Unit.COUNT)]

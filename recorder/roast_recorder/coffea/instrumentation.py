@@ -266,6 +266,15 @@ def read_basket(original: Any, basket: Any, *arguments: Any, **keywords: Any) ->
     return result
 
 
+def decompress_block(original: Any, algorithm: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Wrap ``decompress`` of uproot's algorithms."""
+    started_at = perf_counter()
+    result = original(algorithm, *arguments, **keywords)
+    seconds = perf_counter() - started_at
+    _report(lambda chunk: chunk.add_decompression(algorithm.name, seconds))
+    return result
+
+
 def read_tree(original: Any, *arguments: Any, **keywords: Any) -> Any:
     """Wrap the part of dask-awkward's readers that reads branches."""
     return _call_timed(
@@ -291,6 +300,10 @@ PATCHES: dict[str, list[tuple[str, str, Wrapper]]] = {
         ("ParquetSourceMapping", "extract_column", read_column)
     ],
     "uproot.models.TBasket": [("Model_TBasket", "read_members", read_basket)],
+    "uproot.compression": [
+        (f"_Decompress{name}", "decompress", decompress_block)
+        for name in ("ZLIB", "LZMA", "LZ4", "ZSTD")
+    ],
     "uproot._dask": [
         ("_UprootOpenAndRead", "_call_impl", open_and_read),
         ("_UprootRead", "_call_impl", read_open_file),

@@ -70,7 +70,11 @@ class Measurement:
         # another library's wrapper.
         self._is_reading = False
         self._read_seconds = 0.0
-        self._branches: dict[str, tuple[Any, float | None]] = {}
+        self._decompress_seconds = 0.0
+        self._algorithms: set[str] = set()
+        #: Branch, and the seconds of reading it and of decompressing it, by name.
+        self._branches: dict[str, tuple[Any, float | None, float | None]] = {}
+        self._decompress_seconds_before = 0.0
         self._basket_sizes: dict[tuple[int, int], int] = {}
         self._basket_branches: list[Any] = []
         self._sections: list[Fields] = []
@@ -93,7 +97,7 @@ class Measurement:
             self._access_log = factory.access_log
             self._accesses_before = len(self._access_log or ())
             for name in getattr(mapping, "preloaded_arrays", None) or ():
-                self._branches[name] = table[name], None
+                self._branches[name] = table[name], None, None
 
     def begin_column(self, mapping: Any, branch: Any, *_arguments: Any) -> bool:
         """Return whether to time the read of a column."""
@@ -106,8 +110,13 @@ class Measurement:
         self._end_read(seconds)
         log = mapping._access_log
         name = log[-1].branch if log else branch_name(branch)
-        _, before = self._branches.get(name, (None, None))
-        self._branches[name] = branch, (before or 0.0) + seconds
+        _, before, decompress_before = self._branches.get(name, (None, None, None))
+        decompress_seconds = self._decompress_seconds - self._decompress_seconds_before
+        self._branches[name] = (
+            branch,
+            (before or 0.0) + seconds,
+            (decompress_before or 0.0) + decompress_seconds,
+        )
 
     def begin_tree(self, reader: Any, tree: Any, start: int, stop: int) -> bool:
         """Record the entries that dask-awkward reads; return whether to time it."""
@@ -120,7 +129,7 @@ class Measurement:
         """Record the branches that dask-awkward read."""
         self._end_read(seconds)
         self._branches |= {
-            name: (tree[name], None) for name in reader.common_keys if name in tree
+            name: (tree[name], None, None) for name in reader.common_keys if name in tree
         }
 
     def add_basket(self, basket: Any) -> None:
@@ -129,6 +138,12 @@ class Measurement:
         self._basket_sizes[id(branch), basket.basket_num] = int(basket.uncompressed_bytes)
         # Keeps the object alive, so that no other branch gets its id.
         self._basket_branches.append(branch)
+
+    def add_decompression(self, algorithm: str, seconds: float) -> None:
+        """Record the decompression of a block, if it is a part of reading columns."""
+        if self._is_reading:
+            self._decompress_seconds += seconds
+            self._algorithms.add(algorithm)
 
     def add_section(self, section: Fields) -> None:
         """Record a section, or count it as dropped."""
@@ -162,6 +177,8 @@ class Measurement:
     def _begin_read(self) -> bool:
         begins = not self._is_reading
         self._is_reading = True
+        if begins:
+            self._decompress_seconds_before = self._decompress_seconds
         return begins
 
     def _end_read(self, seconds: float) -> None:
@@ -222,6 +239,8 @@ class Measurement:
         bytes_read, requests = map(self.requested, COUNTERS)
         return {
             "source": storage_format(self._table),
+            "decompress_seconds": self._decompress_seconds if self._algorithms else None,
+            "compression": ", ".join(sorted(self._algorithms)) or None,
             "bytes_read": bytes_read,
             "requests": requests,
             "file_branches": count_branches(self._table),
@@ -241,13 +260,14 @@ class Measurement:
         start, stop = self._fields["entry_start"], self._fields["entry_stop"]
         overlapping = OverlappingBytes(start, stop, self._basket_sizes)
         branches = []
-        for name, (branch, seconds) in sorted(self._branches.items()):
+        for name, (branch, seconds, decompress_seconds) in sorted(self._branches.items()):
             compressed = uncompressed = None
             with errors_logged("determine the size of a branch"):
                 compressed, uncompressed = overlapping.of(branch)
             fields = {
                 "branch": name,
                 "read_seconds": seconds,
+                "decompress_seconds": decompress_seconds if self._algorithms else None,
                 "compressed_bytes": compressed,
                 "uncompressed_bytes": uncompressed,
             }

@@ -38,6 +38,8 @@ SELECT
     sum(open_seconds) AS open_seconds,
     sum(process_seconds) AS process_seconds,
     sum(read_seconds) AS read_seconds,
+    sum(decompress_seconds) AS decompress_seconds,
+    arg_max_null(compression, record) AS compression,
     sum(cpu_seconds) AS cpu_seconds,
     sum(bytes_read)::BIGINT AS bytes_read,
     sum(requests)::BIGINT AS requests,

@@ -137,6 +137,8 @@ attempts AS (
         measured.seconds AS measured_seconds,
         measured.open_seconds,
         measured.read_seconds,
+        measured.decompress_seconds,
+        measured.compression,
         measured.process_seconds,
         measured.cpu_seconds,
         measured.bytes_read,

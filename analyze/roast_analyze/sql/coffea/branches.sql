@@ -13,6 +13,7 @@ SELECT
     sum(read_seconds) AS read_seconds,
     sum(compressed_bytes) / sum(sum(compressed_bytes)) OVER whole AS byte_share,
     sum(read_seconds) / nullif(sum(sum(read_seconds)) OVER whole, 0) AS read_share,
+    sum(decompress_seconds) AS decompress_seconds,
     trace_id
 FROM chunk_branches
 GROUP BY trace_id, dataset, branch
@@ -35,4 +36,5 @@ COMMENT ON COLUMN branches.compression_ratio IS 'Uncompressed bytes divided by c
 COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpret the branch.';
 COMMENT ON COLUMN branches.byte_share IS 'Share of the compressed bytes of all branches of all datasets.';
 COMMENT ON COLUMN branches.read_share IS 'Share of the read time of all branches of all datasets.';
+COMMENT ON COLUMN branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
 COMMENT ON COLUMN branches.trace_id IS 'Trace identity.';

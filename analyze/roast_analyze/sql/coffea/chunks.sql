@@ -51,6 +51,8 @@ SELECT
     chunk.chunks_in_task,
     _is_kept(chunk.outcome, discarded.seq) AS kept,
     chunk.bytes_read / nullif(chunk.events, 0) AS bytes_per_event,
+    chunk.decompress_seconds,
+    chunk.compression,
     chunk.trace_id
 FROM _chunks AS chunk
 LEFT JOIN _discarded_results AS discarded USING (seq)
@@ -109,4 +111,6 @@ COMMENT ON COLUMN chunks.measured_until IS 'What ended at stop_t: processed, or 
 COMMENT ON COLUMN chunks.chunks_in_task IS 'Number of chunks that the task reads. More than 1 only with dask-awkward.';
 COMMENT ON COLUMN chunks.kept IS 'True if the attempt computed a result that was kept, as in task_runs. False for a skipped chunk.';
 COMMENT ON COLUMN chunks.bytes_per_event IS 'bytes_read / events.';
+COMMENT ON COLUMN chunks.decompress_seconds IS 'The part of read_seconds that decompressed ROOT data. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
+COMMENT ON COLUMN chunks.compression IS 'Algorithms of the ROOT data that was decompressed: ZSTD, LZMA, LZ4, ZLIB.';
 COMMENT ON COLUMN chunks.trace_id IS 'Trace identity.';

@@ -52,6 +52,7 @@ SELECT
         share * measured_seconds AS measured_seconds,
         share * open_seconds AS open_seconds,
         share * read_seconds AS read_seconds,
+        share * decompress_seconds AS decompress_seconds,
         share * process_seconds AS process_seconds,
         share * cpu_seconds AS cpu_seconds,
         share * wait_seconds AS wait_seconds,

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 SUCCESS, NO, WRONG = 0, 1, 2
 
 #: Named commands; without one of them the command is the summary.
-COMMANDS: Final = ("sql", "view", "why", "what-if", "export", "import", "check")
+COMMANDS: Final = (
+    "sql", "view", "explain", "why", "what-if", "export", "import", "check",
+)  # fmt: skip
 
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
@@ -72,6 +74,7 @@ options:
 other commands:
   sql     Query traces in SQL.
   view    Print a view, the list of views, or the description of a view.
+  explain Explain where the time of a run went, and what to change.
   why     Explain the difference between a run and one or more others.
   what-if Predict the wall time under other conditions.
   export  Write traces for other programs.

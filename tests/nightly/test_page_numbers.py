@@ -7,18 +7,18 @@ sorts by and downloads to a part in 10⁹.
 import csv
 import io
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from nightly import odd_traces
-from nightly.chunks import chunk_attempts
+from nightly.core_time import core_time
 from nightly.page_reading import amount, is_printed, is_same, read, units_of
 from nightly.page_tables import TABLES, Between, Expected, traceback
 from nightly.recording import Recording
-from nightly.tasks import task_runs
-from nightly.totals import column, total
 from nightly.trace import loss, run
+from roast_analyze.report.core_time_uses import USES
 from sealing import sealed
 
 pytestmark = pytest.mark.browser
@@ -204,28 +204,17 @@ def test_the_tiles(shown):
 
 def test_the_use_of_the_core_time(shown):
     page, recording = shown
-    runs = task_runs(recording)
-    attempts = runs or chunk_attempts(recording)
-    [expected] = run(recording)
+    seconds = Counter()
+    for row in core_time(recording):
+        seconds[USES[row["use"]].words] += row["seconds"]
 
-    def computing(*, kept: bool) -> float:
-        seconds = [a["compute_seconds"] for a in attempts if a["kept"] == kept]
-        return total(seconds) or 0.0
-
-    kept, rest = computing(kept=True), computing(kept=False)
-    inside = [kept, rest, max((expected["core_seconds"] or 0.0) - kept - rest, 0.0)]
-    overlapping = [
-        total(column(runs, f"{name}_seconds")) or 0.0
-        for name in ("transfer", "deserialize", "disk")
-    ]
-    parts = [seconds for seconds in inside if seconds > 0]
-    assert [part["raw"] for part in page["spent"]] == pytest.approx(
-        [*parts, *(seconds for seconds in overlapping if seconds > 0)], rel=1e-9
+    assert {part["name"]: part["raw"] for part in page["spent"]} == pytest.approx(
+        seconds, rel=1e-9
     )
-    assert all(is_printed(part["seconds"], part["raw"]) for part in page["spent"])
-    for part in page["spent"][: len(parts)]:
+    parts = [part["raw"] for part in page["spent"]]
+    for part in page["spent"]:
+        assert is_printed(part["seconds"], part["raw"])
         assert is_printed(part["percent"], part["raw"] / sum(parts))
-    assert {part["percent"] for part in page["spent"][len(parts) :]} <= {""}
     assert [width for width, _ in page["bar"]] == pytest.approx(
         [seconds / sum(parts) for seconds in parts], abs=1e-5
     )

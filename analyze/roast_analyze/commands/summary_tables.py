@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 from rich.text import Text
 
+from roast_analyze.commands.explain import finding_lines
 from roast_analyze.commands.terminal import cell, table
-from roast_analyze.report import time_ranges
+from roast_analyze.report import findings, time_ranges
 from roast_analyze.report.quantities import (
     byte_size,
     count,
@@ -214,7 +215,13 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
     grid.add_row("Trace", cell(f"{name} ({label})" if label else name))
     for name, text in _facts(trace):
         grid.add_row(Text(name), cell(text))
+    found = findings.query(trace, findings.SHOWN)
+    if not found:
+        grid.add_row("Findings", cell("none that could save 1 % of the run"))
     yield grid
+    for finding in found:
+        yield ""
+        yield from finding_lines(finding)
     for definition in _TABLES:
         relation = trace.sql(definition.query)
         rows = relation.fetchall()

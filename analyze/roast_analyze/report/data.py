@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roast_analyze.report import context as contexts
+from roast_analyze.report import findings
 from roast_analyze.report.topics import (
     activities,
     chunks,
+    core_time,
     environment,
     failures,
     loss,
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportData:
-    """The context and the data of each topic."""
+    """The context, the findings and the data of each topic."""
 
     context: contexts.Context
+    findings: tuple[findings.Finding, ...]
+    core_time: core_time.CoreTime
     timeline: timeline.Timeline
     chunks: chunks.Chunks
     tasks: tasks.Tasks
@@ -54,6 +58,8 @@ def query(trace: Session) -> ReportData:
             streaming = executor.submit(timeline.query, trace, context)
             return ReportData(
                 context=context,
+                core_time=core_time.query(trace),
+                findings=findings.query(trace),
                 chunks=chunks.query(trace, context),
                 tasks=tasks.query(trace),
                 activities=activities.query(trace, context),

@@ -16,6 +16,7 @@ from roast_analyze.report.shell import Shell, roast_version, shell, templates
 from roast_analyze.report.topics import (
     activities,
     chunks,
+    core_time,
     environment,
     failures,
     loss,
@@ -66,6 +67,7 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
         palette.by_rank(data.chunks.datasets.rows["dataset"].to_list()),
     )
     sections = (
+        core_time.section(data.core_time, context),
         timeline.section(data.timeline, context, colors),
         chunks.section(data.chunks, context),
         workers.section(context),
@@ -89,7 +91,7 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
         duration=q.seconds(context.run.wall_seconds),
         made_with=f"roast {roast_version()}, trace schema {schema} (reads {SCHEMA_VERSION})",
         command=f"roast-analyze {shlex.quote(name)} --html{context.options}",
-        verdict=verdict.build(context, data.loss),
+        verdict=verdict.build(context, data.loss, data.findings, data.core_time),
         sections=sections,
         shell=shell(_STYLES, "timeline/main.js", "report.js"),
     )

@@ -53,13 +53,8 @@ def test_the_page_of_a_time_range(write_trace, worker, task, run):
     assert "roast-analyze trace.jsonl --html --from 15 --to 40</code>" in html
     assert "roast-analyze view trace.jsonl prefixes --from 15 --to 40" in html
     assert "Times below are relative to its start." in html
-    # The time of unfinished attempts is neither kept nor discarded.
     assert [(share.name, share.seconds) for share in built.verdict.spent] == [
         ("computing, result kept", 13.0),
-        ("computing, unfinished in this time range", 10.0),
-        ("idle, waiting and other", 2.0),
+        ("computing, not finished", 10.0),
+        ("between graphs", 2.0),
     ]
-    assert built.verdict.spent_sentence.replace(NBSP, " ") == (
-        "The workers provided 25 core-seconds; 52 % computed results that were kept. Attempts "
-        "that ended after this time range computed for 10 s."
-    )

@@ -1,33 +1,26 @@
-"""The verdict at the top of the page: two sentences, tiles, and the use of the core time."""
+"""The verdict at the top of the page: sentences, findings, tiles and core time."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.figures import palette
+from roast_analyze.report import findings
 from roast_analyze.report import quantities as q
+from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.topics import loss as losses
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from roast_analyze.report.context import Context
+    from roast_analyze.report.findings import Finding
     from roast_analyze.report.listing import Listing
     from roast_analyze.report.run import Run
+    from roast_analyze.report.topics.core_time import CoreTime
 
 _SPENT_QUERY: Final = (
-    "SELECT core_seconds, sum(task_runs.compute_seconds) FILTER (task_runs.kept) AS kept, "
-    "sum(task_runs.compute_seconds) FILTER (NOT task_runs.kept AND outcome <> 'unfinished') "
-    "AS wasted, sum(task_runs.compute_seconds) FILTER (outcome = 'unfinished') AS unfinished, "
-    "sum(task_runs.transfer_seconds) AS transfer, sum(deserialize_seconds) AS "
-    "deserialize, sum(disk_seconds) AS disk FROM run, task_runs GROUP BY core_seconds"
-)
-_SPENT_ON_CHUNKS_QUERY: Final = (
-    "SELECT core_seconds, sum(chunks.compute_seconds) FILTER (chunks.kept) AS kept, "
-    "sum(chunks.compute_seconds) FILTER (NOT chunks.kept AND outcome <> 'unfinished') "
-    "AS wasted, "
-    "sum(chunks.compute_seconds) FILTER (outcome = 'unfinished') AS unfinished "
-    "FROM run, chunks GROUP BY core_seconds"
+    "SELECT category, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
 )
 
 
@@ -50,10 +43,9 @@ class Share:
     name : str
     seconds : float
     text, percent : str
-        The seconds and the share as text; no percentage for time that overlaps with
-        computing.
+        The seconds and the share as text.
     fraction : float
-        Fraction of the bar; 0 for time that overlaps with computing.
+        Fraction of the bar.
     color : str
         CSS color.
     """
@@ -68,30 +60,39 @@ class Share:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Headline sentences, completeness of the trace, tiles, and the bar of the time spent."""
+    """Headline sentences, completeness, findings, tiles, and the bar of the time spent."""
 
     summary: str
     outcome: str
     is_complete: bool
     completeness: str
+    findings: tuple[Finding, ...]
+    #: Number of findings that are not shown.
+    more_findings: int
+    no_finding: str
     tiles: tuple[Tile, ...]
     spent: tuple[Share, ...]
     spent_sentence: str
     spent_query: str
 
 
-def build(context: Context, loss: Listing) -> Verdict:
-    """Build the verdict from the totals of a run and the rows of view ``loss``."""
+def build(
+    context: Context, loss: Listing, found: Sequence[Finding], core_time: CoreTime
+) -> Verdict:
+    """Build the verdict from the totals of a run, its findings, losses and core time."""
     run = context.run
     return Verdict(
         summary=_summary(run),
         outcome=_outcome(run),
         is_complete=loss.total == 0,
         completeness=losses.completeness(loss, context),
+        findings=tuple(found[: findings.SHOWN]),
+        more_findings=max(len(found) - findings.SHOWN, 0),
+        no_finding=findings.NONE if run.task_runs or run.chunk_attempts else "",
         tiles=_tiles(context, loss),
-        spent=_spent(context),
+        spent=_spent(core_time),
         spent_sentence=_spent_sentence(context),
-        spent_query=_SPENT_QUERY if run.task_runs else _SPENT_ON_CHUNKS_QUERY,
+        spent_query=_SPENT_QUERY,
     )
 
 
@@ -230,38 +231,15 @@ def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
     )
 
 
-def _spent(context: Context) -> tuple[Share, ...]:
-    """Divide the core time into computing and the rest; append what overlaps with it.
-
-    A task that has seceded from its thread computes beside others, so that computing can
-    exceed the core time; then the shares are those of the computing time.
-    """
-    spent = context.time_spent
-    computing = spent.kept_seconds + spent.wasted_seconds + spent.unfinished_seconds
-    rest = max((context.run.core_seconds or 0.0) - computing, 0.0)
-    whole = computing + rest
-    if not whole or not math.isfinite(whole):
-        return ()
-    of_core_time = (
-        ("computing, result kept", spent.kept_seconds, palette.RANKED[0]),
-        ("computing, result discarded", spent.wasted_seconds, palette.FAILURE),
-        ("computing, unfinished in this time range", spent.unfinished_seconds,
-         palette.RANKED[1]),
-        ("idle, waiting and other", rest, "var(--idle)"),
-    )  # fmt: skip
-    overlapping = (
-        ("transfer", spent.transfer_seconds, palette.ACTIVITY["transfer"]),
-        ("deserialization", spent.deserialize_seconds, palette.ACTIVITY["deserialize"]),
-        ("disk", spent.disk_seconds, palette.ACTIVITY["disk"]),
-    )
+def _spent(core_time: CoreTime) -> tuple[Share, ...]:
+    """Divide the core time into its uses, the largest of each category first."""
+    total = core_time.totals["seconds"].sum()
+    seconds = dict(core_time.totals.select("use", "seconds").iter_rows())
     return tuple(
-        Share(name, part, q.seconds(part), q.share(part / whole), part / whole, color)
-        for name, part, color in of_core_time
-        if part > 0
-    ) + tuple(
-        Share(f"overlapping: {name}", part, q.seconds(part), "", 0.0, color)
-        for name, part, color in overlapping
-        if part > 0
+        Share(words, seconds[use], q.seconds(seconds[use]), q.share(part), part, color)
+        for use, (words, color) in USES.items()
+        if use in seconds
+        for part in (seconds[use] / total,)
     )
 
 
@@ -274,21 +252,10 @@ def _spent_sentence(context: Context) -> str:
         )
     core_time, unit = q.core_time(run.core_seconds)
     unit = unit.removesuffix("s") if core_time == "1" else unit
-    share = q.share(spent.kept_seconds / run.core_seconds)
-    text = f"The workers provided {core_time} {unit}; {share} computed results that were kept."
-    if spent.wasted_seconds:
-        text += (
-            f" Attempts whose result was discarded computed for "
-            f"{q.seconds(spent.wasted_seconds)}."
-        )
-    if spent.unfinished_seconds:
-        text += (
-            f" Attempts that ended after this time range computed for "
-            f"{q.seconds(spent.unfinished_seconds)}."
-        )
+    text = f"The workers provided {core_time} {unit}, of which every second has one use."
     if spent.transfer_seconds:
         text += (
-            " Transfers need no core and overlap with computing: they add to the idle time "
-            "only when a thread waits for them."
+            f" Transfers took {q.seconds(spent.transfer_seconds)} in total, mostly beside "
+            "computing: only threads that waited for them are counted above."
         )
     return text

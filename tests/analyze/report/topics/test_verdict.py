@@ -2,7 +2,8 @@
 
 import pytest
 
-from roast_analyze.report.topics import loss, verdict
+from roast_analyze.report import findings
+from roast_analyze.report.topics import core_time, loss, verdict
 
 
 def plain(text):
@@ -15,7 +16,9 @@ def built(opened):
 
     def built(*records, stop_t=10.0):
         trace, context = opened(*records, stop_t=stop_t)
-        return verdict.build(context, loss.query(trace))
+        return verdict.build(
+            context, loss.query(trace), findings.query(trace), core_time.query(trace)
+        )
 
     return built
 
@@ -88,7 +91,7 @@ def test_failures_are_counted_by_kind(text, worker, task, move, gone):
     ).endswith("1 task failed and 1 attempt was lost with its worker.")
 
 
-def test_core_time_is_divided_by_the_outcome_of_attempts(built, worker, task, move, run):
+def test_every_second_of_the_core_time_has_one_use(built, worker, task, move, run):
     phases = [
         {"action": "transfer", "start": 4.0, "stop": 4.5},
         {"action": "compute", "start": 5.0, "stop": 8.0},
@@ -104,21 +107,43 @@ def test_core_time_is_divided_by_the_outcome_of_attempts(built, worker, task, mo
 
     assert [(share.name, share.seconds, share.percent[:2]) for share in found.spent] == [
         ("computing, result kept", 2.0, "20"),
-        ("computing, result discarded", 3.0, "30"),
-        ("idle, waiting and other", 5.0, "50"),
-        ("overlapping: transfer", 0.5, ""),
+        ("computing, attempt failed", 3.0, "30"),
+        ("waiting for a transfer", 0.5, "5\N{NO-BREAK SPACE}"),
+        ("waiting for an assigned task to begin", 0.5, "5\N{NO-BREAK SPACE}"),
+        ("before the first graph", 1.0, "10"),
+        ("between graphs", 1.0, "10"),
+        ("after the last result", 2.0, "20"),
     ]
     assert plain(found.spent_sentence) == (
-        "The workers provided 10 core-seconds; 20 % computed results that were kept. Attempts "
-        "whose result was discarded computed for 3 s. Transfers need no core and overlap with "
-        "computing: they add to the idle time only when a thread waits for them."
+        "The workers provided 10 core-seconds, of which every second has one use. Transfers "
+        "took 500 ms in total, mostly beside computing: only threads that waited for them are "
+        "counted above."
     )
+
+
+def test_findings_and_their_absence(built, worker, task, run, move):
+    failed = built(
+        worker("w1"),
+        task("a-1"),
+        move(1.0, "a-1", "waiting>processing", worker="w1"),
+        move(
+            3.0, "a-1", "processing>erred", "task-erred-1.0", worker="w1",
+            exception="ValueError('no')",
+            startstops=[{"action": "compute", "start": 1.0, "stop": 3.0}],
+        ),
+    )  # fmt: skip
+    healthy = built(worker("w1"), task("a-1"), *run("a-1", 0.0, 10.0))
+
+    assert [(found.id, found.entity) for found in failed.findings] == [
+        ("retries", "ValueError")
+    ]
+    assert (healthy.findings, healthy.no_finding) == ((), findings.NONE)
 
 
 def test_one_core_second_is_singular(built, worker, task, run):
     found = built(worker("w1"), task("a-1"), *run("a-1", 0.0, 0.5), stop_t=1.0)
 
-    assert found.spent_sentence.startswith("The workers provided 1 core-second; 50")
+    assert found.spent_sentence.startswith("The workers provided 1 core-second, of")
 
 
 def test_tiles(built, worker, task, run, move, gone, chunk):

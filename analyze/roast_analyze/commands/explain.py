@@ -1,0 +1,185 @@
+"""Explain where the time of a run went, and what to change.
+
+Without an ID, all findings and the use of the core time are printed. The last argument is the
+ID of a finding if a rule has this name and no file does: then the rule, its thresholds and its
+evidence are printed. Of several traces, the findings of the last one are compared with those of
+the others.
+
+For example:
+
+    roast-analyze explain trace.jsonl
+    roast-analyze explain trace.jsonl slow-worker
+    roast-analyze explain before.jsonl after.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.commands.trace_args import (
+    TRACE_HELP,
+    add_reading,
+    add_time_range,
+    open_trace,
+)
+from roast_analyze.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.findings import Finding
+
+    #: ID and entity of a finding.
+    _Named = tuple[str, str | None]
+
+#: Rows of evidence that are printed.
+_EVIDENCE_ROWS: Final = 10
+
+_CORE_TIME: Final = """
+SELECT category, use, sum(seconds), sum(seconds) / sum(sum(seconds)) OVER ()
+FROM core_time
+GROUP BY category, use
+ORDER BY sum(seconds) DESC
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("traces", metavar="TRACE", nargs="+", help=TRACE_HELP)
+    # argparse assigns all words to TRACE; ID is declared only for the help text.
+    parser.add_argument(
+        "id", metavar="ID", nargs="?", help="ID of a finding, such as slow-worker"
+    )
+    add_reading(parser)
+    add_time_range(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the explanation of a run, of one finding, or of the difference of findings."""
+    from roast_analyze.commands.terminal import print_out
+    from roast_analyze.computed.rules import rules
+    from roast_analyze.open.discover import group_by_trace
+
+    words = list(options.traces)
+    ids = [rule.id for rule in rules()]
+    name = words.pop() if words[-1] in ids and not Path(words[-1]).exists() else None
+    if not words:
+        raise TraceError(f"no trace given for {name!r}: roast-analyze explain TRACE… [ID]")
+    if len(words) > 1 and not Path(words[-1]).exists() and "." not in words[-1]:
+        raise TraceError(f"unknown finding {words[-1]!r}; choose from {', '.join(ids)}")
+    traces = group_by_trace([Path(word) for word in words])
+    if len(traces) > 1 and not name:
+        print_out(*_difference([_costs(paths, options) for paths in traces]))
+        return
+    with open_trace([path for paths in traces for path in paths], options) as trace:
+        print_out(*(_finding(trace, name) if name else _run(trace)))
+
+
+def _costs(paths: Sequence[Path], options: argparse.Namespace) -> dict[_Named, float]:
+    """Return the core-seconds of each finding of a trace."""
+    with open_trace(paths, options) as trace:
+        found = trace.sql("SELECT id, entity, core_seconds FROM findings").fetchall()
+    return {(name, entity): seconds or 0.0 for name, entity, seconds in found}
+
+
+def _run(trace: Session) -> Iterator[RenderableType]:
+    from roast_analyze.commands.terminal import cell, table
+    from roast_analyze.report import findings
+    from roast_analyze.report.core_time_uses import USES
+    from roast_analyze.report.quantities import seconds, share
+
+    found = findings.query(trace)
+    for finding in found:
+        yield from finding_lines(finding, detailed=True)
+        yield ""
+    if not found:
+        yield findings.NONE
+        yield ""
+    spent = trace.sql(_CORE_TIME).fetchall()
+    if spent:
+        yield table(
+            ["category", "use", ">time", ">share"],
+            [
+                (category, USES[use].words, seconds(amount), share(part))
+                for category, use, amount, part in spent
+            ],
+            "Core time",
+        )
+    if found:
+        yield ""
+        yield cell(
+            f"`roast-analyze explain TRACE {found[0].id}` prints the rule and its evidence."
+        )
+
+
+def _finding(trace: Session, name: str) -> Iterator[RenderableType]:
+    from roast_analyze.commands.terminal import cell, table
+    from roast_analyze.computed.rules import rules
+    from roast_analyze.report import findings
+
+    [rule] = [rule for rule in rules() if rule.id == name]
+    yield f"{rule.id}: {rule.title}."
+    yield cell(f"Source: {rule.source}")
+    yield cell(f"Documentation: {rule.documentation}")
+    for threshold in rule.thresholds:
+        yield cell(f"{threshold.name} = {threshold.value:g}: {threshold.meaning}")
+    found = [finding for finding in findings.query(trace) if finding.id == name]
+    if not found:
+        yield ""
+        yield "This run has no such finding."
+    for finding in found:
+        yield ""
+        yield from finding_lines(finding, detailed=True)
+        yield cell(finding.evidence, limit=10_000)
+        relation = trace.sql(finding.evidence)
+        yield table(relation.columns, relation.limit(_EVIDENCE_ROWS).fetchall())
+
+
+def _difference(costs: list[dict[_Named, float]]) -> Iterator[RenderableType]:
+    """Compare the findings of the last run with those of the runs before it."""
+    from roast_analyze.commands.terminal import table
+    from roast_analyze.report.quantities import seconds
+
+    *bases, after = costs
+    # Of several earlier runs, the one in which a finding cost most.
+    before = {key: max(base.get(key, 0.0) for base in bases) for base in bases for key in base}
+    keys = sorted(
+        {*before, *after}, key=lambda key: -abs(after.get(key, 0.0) - before.get(key, 0.0))
+    )
+    if not keys:
+        yield "No run has a finding."
+        return
+    rows = []
+    for key in keys:
+        old, new = before.get(key), after.get(key)
+        if old is None or new is None:
+            change = "new" if old is None else "gone"
+        else:
+            change = "larger" if new > old else "smaller"
+        rows.append((change, *key, seconds(old), seconds(new)))
+    yield table(
+        ["change", "finding", "entity", ">cost before", ">cost after"],
+        rows,
+        "Findings (cost in core time)",
+    )
+
+
+def finding_lines(finding: Finding, *, detailed: bool = False) -> Iterator[RenderableType]:
+    """Yield the lines of a finding: title, sentence and change, then details if wanted."""
+    from rich.padding import Padding
+
+    from roast_analyze.commands.terminal import cell
+
+    entity = f" ({finding.entity})" if finding.entity else ""
+    yield cell(f"{finding.severity}: {finding.title}{entity}, saves {finding.saving}")
+    lines = [finding.sentence, f"Change: {finding.change}"]
+    if detailed:
+        cost = f"Cost: {finding.cost}. " if finding.cost else ""
+        lines.append(f"{cost}Confidence: {finding.confidence}. Rule: {finding.id}")
+    for line in lines:
+        yield Padding(cell(line), (0, 0, 0, 2))

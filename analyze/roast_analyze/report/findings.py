@@ -1,0 +1,80 @@
+"""Findings as text: what was found, what it cost, and what to change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roast_analyze.computed.rules import rules
+from roast_analyze.report import quantities as q
+from roast_analyze.safe_text import visible
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+
+#: Number of findings that are shown without being asked for.
+SHOWN = 5
+
+#: Text for a run without findings.
+NONE = "Nothing was found that could save 1 % of this run."
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row of view ``findings`` as text."""
+
+    id: str
+    title: str
+    severity: str
+    confidence: str
+    entity: str
+    sentence: str
+    #: Thread time, and its share.
+    cost: str
+    #: Wall time that removing it could save.
+    saving: str
+    change: str
+    evidence: str
+    documentation: str
+
+
+def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
+    """Return the findings of the first trace, the largest saving first."""
+    rows = trace.sql(
+        "SELECT findings.*, run.wall_seconds FROM findings INNER JOIN run USING (trace_id) "
+        "WHERE trace_id = (SELECT min(trace_id) FROM run) ORDER BY rank"
+    ).pl()
+    titles = {rule.id: rule.title for rule in rules()}
+    return tuple(
+        Finding(
+            id=row["id"],
+            title=titles[row["id"]],
+            severity=row["severity"],
+            confidence=row["confidence"],
+            entity=visible(row["entity"] or ""),
+            sentence=visible(row["sentence"] or ""),
+            cost=_cost(row["core_seconds"], row["core_share"]),
+            saving=_saving(
+                row["wall_seconds_min"], row["wall_seconds_max"], row["wall_seconds"]
+            ),
+            change=visible(row["change"] or ""),
+            evidence=row["evidence"] or "",
+            documentation=row["documentation"],
+        )
+        for row in rows.head(rows.height if limit is None else limit).iter_rows(named=True)
+    )
+
+
+def _cost(core_seconds: float | None, share: float | None) -> str:
+    if not core_seconds:
+        return ""
+    amount, unit = q.core_time(core_seconds)
+    return f"{amount} {unit}" + (f" ({q.share(share)} of the core time)" if share else "")
+
+
+def _saving(least: float | None, most: float | None, wall_seconds: float | None) -> str:
+    if not most or not wall_seconds:
+        return "no wall time"
+    ends = [q.seconds(end) for end in (least or 0.0, most)]
+    amount = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+    return f"{amount} of {q.seconds(wall_seconds)} wall time"

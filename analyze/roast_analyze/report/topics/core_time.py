@@ -1,0 +1,191 @@
+"""The use of the core time: over the run, and by worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+from plotly.graph_objects import Bar, Figure
+
+from roast_analyze.figures import layout
+from roast_analyze.figures.bars import Part, stacked
+from roast_analyze.report import quantities as q
+from roast_analyze.report.core_time_uses import USES
+from roast_analyze.report.listing import list_query
+from roast_analyze.report.plots import Plot
+from roast_analyze.report.section import Section
+from roast_analyze.report.tables import Field
+
+if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.context import Context
+    from roast_analyze.report.listing import Listing
+
+#: Workers in the figure; the table of workers has all of them.
+WORKER_LIMIT: Final = 30
+
+_TOTALS: Final = (
+    "SELECT category, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
+)
+_OVER_TIME: Final = (
+    "SELECT t, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
+)
+_BY_WORKER: Final = (
+    "SELECT worker, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
+)
+_BY_PREFIX: Final = (
+    "SELECT prefix, sum(seconds) AS thread_seconds, "
+    "thread_seconds / (SELECT sum(core_seconds) FROM _cluster_size) AS share, "
+    "sum(seconds) FILTER (use = 'kept result') AS kept, "
+    "sum(seconds) FILTER (category = 'busy' AND use <> 'kept result') AS other_busy, "
+    "sum(seconds) FILTER (use = 'transfer') AS transfer, "
+    "sum(seconds) FILTER (use = 'dispatch') AS dispatch "
+    "FROM core_time WHERE prefix IS NOT NULL GROUP BY prefix"
+)
+
+
+@dataclass(frozen=True)
+class CoreTime:
+    """Totals, and the same by time bucket, worker and prefix."""
+
+    totals: pl.DataFrame
+    over_time: pl.DataFrame
+    bucket_seconds: float
+    by_worker: pl.DataFrame
+    by_prefix: Listing
+
+
+def query(trace: Session) -> CoreTime:
+    """Query the uses of the core time."""
+    widths = trace.sql("SELECT least(width, extent) FROM _buckets(NULL)").fetchall()
+    return CoreTime(
+        totals=trace.sql(_TOTALS).pl(),
+        over_time=trace.sql(_OVER_TIME).pl(),
+        bucket_seconds=widths[0][0] if widths else 1.0,
+        by_worker=trace.sql(_BY_WORKER).pl(),
+        by_prefix=list_query(trace, "core_time", _BY_PREFIX, "thread_seconds DESC, prefix", 20),
+    )
+
+
+def section(found: CoreTime, context: Context) -> Section:
+    """Build the section."""
+    section = Section("core-time", "Core time", "Core time")
+    if found.totals.is_empty():
+        return replace(
+            section,
+            empty="No worker joined while this was recorded: the core time is unknown.",
+        )
+    workers = found.by_worker["worker"].n_unique()
+    few = f"The {WORKER_LIMIT} workers with the most idle time, of {q.count(workers)}. "
+    return replace(
+        section,
+        sentences=(_sentence(found),),
+        plots=(
+            Plot(
+                over_time(found, context),
+                name="core-time",
+                title="Use of the threads over time",
+                description="Stacked bars over time: the number of threads by what they were "
+                "used for.",
+                query=_OVER_TIME,
+                command=context.view_command("core_time"),
+            ),
+            Plot(
+                by_worker(found, context),
+                name="core-time-workers",
+                title="Use of the threads by worker",
+                description="A stacked bar for each worker: seconds of its threads by what "
+                "they were used for.",
+                note=few if workers > WORKER_LIMIT else "",
+                query=_BY_WORKER,
+                command=context.view_command("core_time"),
+            ),
+        ),
+        tables=(context.table("core-time", "Core time by prefix", found.by_prefix, _FIELDS),),
+    )
+
+
+def over_time(found: CoreTime, context: Context) -> Figure:
+    """Draw the number of threads by use, stacked, over time."""
+    axis, width = context.axis, found.bucket_seconds
+    drawn = layout.empty_figure(
+        360,
+        barmode="stack",
+        bargap=0,
+        legend_traceorder="normal",
+        xaxis=layout.axis(axis.title, range=axis.range),
+        yaxis=layout.axis("threads", rangemode="tozero"),
+    )
+    for use, (words, color) in USES.items():
+        rows = found.over_time.filter(pl.col("use") == use)
+        if rows.is_empty():
+            continue
+        drawn.add_trace(
+            Bar(
+                x=[
+                    round((t - axis.start_t + width / 2) / axis.unit_seconds, 6)
+                    for t in rows["t"]
+                ],
+                y=[round(seconds / width, 4) for seconds in rows["seconds"]],
+                width=width / axis.unit_seconds,
+                name=words,
+                marker={"color": color, "line": {"width": 0}},
+                hovertemplate=f"%{{y:,.3~g}} threads<br>{words}<br>at %{{x:,.4~g}} {axis.unit}"
+                "<extra></extra>",
+                meta=layout.columns(x=axis.column, y="threads"),
+            )
+        )
+    return drawn
+
+
+def by_worker(found: CoreTime, context: Context) -> Figure:
+    """Draw a bar of seconds by use for each worker, the one with the most idle time first."""
+    wide = (
+        found.by_worker.pivot("use", index="worker", values="seconds", aggregate_function="sum")
+        .fill_null(0.0)
+        .sort(pl.col("kept result") if "kept result" in found.by_worker["use"] else "worker")
+        .head(WORKER_LIMIT)
+    )
+    names = context.worker_names
+    return stacked(
+        [names.get(worker, worker) for worker in wide["worker"]],
+        [
+            Part(words, wide[use].to_list(), color)
+            for use, (words, color) in USES.items()
+            if use in wide.columns
+        ],
+        "thread time (s)",
+        130 + 24 * max(wide.height, 2),
+        column="worker",
+    )
+
+
+def _sentence(found: CoreTime) -> str:
+    """Name the largest uses other than computing results that were kept."""
+    seconds: dict[str, float] = dict(found.totals.select("use", "seconds").iter_rows())
+    total = sum(seconds.values())
+    kept = seconds.pop("kept result", 0.0)
+    named = [
+        f"{USES[use].words} ({q.share(part / total)})"
+        for use, part in sorted(seconds.items(), key=lambda item: -item[1])[:3]
+        if part >= 0.01 * total
+    ]
+    text = f"{q.share(kept / total)} of the thread time computed results that were kept."
+    return f"{text} The largest other uses: {q.series(named)}." if named else text
+
+
+_FIELDS: Final = (
+    Field("prefix", "prefix"),
+    Field("thread_seconds", "thread time", "seconds", help="Thread time of its tasks."),
+    Field("share", "share", "share", help="Share of the core time."),
+    Field("kept", "computing, kept", "seconds", help="Results that were kept."),
+    Field(
+        "other_busy",
+        "other busy time",
+        "seconds",
+        help="Attempts whose result was not kept, deserialization and disk.",
+    ),
+    Field("transfer", "transfer", "seconds", help="Threads that waited for its inputs."),
+    Field("dispatch", "dispatch", "seconds", help="Threads that waited for it to begin."),
+)

@@ -1,0 +1,61 @@
+"""roast-analyze explain: findings and core time, one finding, and the findings of two runs."""
+
+import pytest
+
+
+@pytest.fixture
+def failed(write_trace, worker, task, move):
+    """A trace whose only task computes for 3 of 10 s and fails."""
+    phases = [{"action": "compute", "start": 1.0, "stop": 4.0}]
+    end = {"startstops": phases, "exception": "ValueError('no')", "worker": "w1"}
+
+    def failed():
+        return write_trace(
+            worker("w1"),
+            task("a-1"),
+            move(1.0, "a-1", "waiting>processing", worker="w1"),
+            move(4.0, "a-1", "processing>erred", "task-erred-1.0", **end),
+            stop_t=10.0,
+        )
+
+    return failed
+
+
+@pytest.fixture
+def healthy(write_trace, worker, task, run):
+    return write_trace(
+        worker("w1"), task("a-1"), *run("a-1", 0.0, 10.0), name="ok.jsonl", stop_t=10
+    )
+
+
+def test_a_run(analyze, failed, healthy):
+    code, text, errors = analyze("explain", failed())
+    plain = " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
+
+    assert (code, errors) == (0, "")
+    assert "1 attempts of a failed with ValueError after 3.0 s of computing." in plain
+    assert "busy computing, attempt failed 3 s 30 %" in plain
+    assert "`roast-analyze explain TRACE retries` prints the rule" in plain
+    assert analyze("explain", healthy)[1].startswith("Nothing was found that could save 1 %")
+
+
+def test_one_finding(analyze, failed, healthy):
+    _, text, _ = analyze("explain", failed(), "retries")
+    assert "min_attempts = 1" in text
+    assert "SELECT key, attempt, worker, exception FROM task_runs" in text
+    assert "a-1" in text.splitlines()[-1]
+
+    _, text, _ = analyze("explain", healthy, "retries")
+    assert text.endswith("This run has no such finding.\n")
+
+    code, _, errors = analyze("explain", healthy, "retried")
+    assert code == 2
+    assert errors.startswith("roast-analyze: unknown finding 'retried'; ")
+
+
+def test_findings_of_two_runs(analyze, failed, healthy):
+    def change(*traces):
+        return analyze("explain", *traces)[1].splitlines()[-1].split()[:3]
+
+    assert change(healthy, failed()) == ["new", "retries", "ValueError"]
+    assert change(failed(), healthy) == ["gone", "retries", "ValueError"]

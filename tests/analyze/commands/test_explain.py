@@ -24,7 +24,12 @@ def failed(write_trace, worker, task, move):
 @pytest.fixture
 def healthy(write_trace, worker, task, run):
     return write_trace(
-        worker("w1"), task("a-1"), *run("a-1", 0.0, 10.0), name="ok.jsonl", stop_t=10
+        worker("w1"),
+        task("a-1"),
+        *run("a-1", 0.0, 10.0),
+        name="ok.jsonl",
+        trace_id="ok",
+        stop_t=10,
     )
 
 

@@ -268,7 +268,7 @@ def unmanaged_memory_of_one(run: Run) -> None:
                 return
 
     def start_leak() -> None:
-        threading.Thread(target=leak, args=[3.0], daemon=True).start()
+        threading.Thread(target=leak, args=[30.0], daemon=True).start()
 
     with run.recorded(memory="1GB") as client:
         if run.ill:

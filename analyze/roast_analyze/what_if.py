@@ -107,13 +107,13 @@ _ATTEMPTS: Final = """
 _WORKERS: Final = """
     SELECT
         presence.process, worker.name, worker.worker AS address, worker.host,
-        presence.nthreads, presence.from_t, worker.removed_t AS to_t,
+        coalesce(presence.nthreads, 1) AS nthreads, presence.from_t, worker.removed_t AS to_t,
         removal.expected AS is_expected,
         presence.trace_id
     FROM _worker_presence AS presence
     INNER JOIN _workers AS worker USING (process)
     LEFT JOIN _worker_removals AS removal USING (process)
-    WHERE presence.nthreads > 0
+    WHERE presence.nthreads IS DISTINCT FROM 0
     ORDER BY presence.from_t, presence.process
 """
 

@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 
 from roast_analyze.algorithms.simulation import (
-    Floats,
     Overhead,
     Plan,
     Presence,
@@ -100,6 +99,7 @@ def plan_of_run(run: RecordedRun) -> Plan | None:
         if row["submission"] in index:
             failed[index[row["submission"]]].append(row["seconds"])
     dependencies = _dependencies(tasks)
+    overhead, usual_overhead = _overhead(run, tasks, dependencies)
     last_end = float(tasks["end_t"].max() or run.stop_t)  # type: ignore[arg-type]
     return Plan(
         keys=keys,
@@ -114,7 +114,8 @@ def plan_of_run(run: RecordedRun) -> Plan | None:
         dependencies=dependencies,
         submissions=submissions,
         workers=_presence(run, last_end),
-        overhead=_overhead(run, tasks, dependencies),
+        overhead=overhead,
+        usual_overhead=usual_overhead,
         failed_seconds=dict(failed),
         restrictions=_restrictions(run, keys),
         warmup_seconds=warm,
@@ -326,8 +327,10 @@ def _restrictions(run: RecordedRun, keys: list[str]) -> dict[int, frozenset[str]
     return {task: frozenset(allowed[key]) for task, key in enumerate(keys) if key in allowed}
 
 
-def _overhead(run: RecordedRun, tasks: pl.DataFrame, dependencies: list[list[int]]) -> Overhead:
-    """Return typical times of attempts outside of their computation."""
+def _overhead(
+    run: RecordedRun, tasks: pl.DataFrame, dependencies: list[list[int]]
+) -> tuple[Overhead, Overhead]:
+    """Return the mean and the median times of attempts outside of their computation."""
     ran = run.attempts.filter(
         (pl.col("outcome") == "memory") & pl.col("start_t").is_not_null()
     ).sort("process", "thread", "start_t")
@@ -339,26 +342,29 @@ def _overhead(run: RecordedRun, tasks: pl.DataFrame, dependencies: list[list[int
         report=pl.col("end_t") - pl.col("stop_t"),
         was_ready=pl.col("processing_t") < pl.col("previous"),
     )
-    queued = steps.filter("was_ready")
-    direct = steps.filter(~pl.col("was_ready").fill_null(value=False))
+    queued = steps.filter("was_ready")["turnaround"]
+    direct = steps.filter(~pl.col("was_ready").fill_null(value=False))["dispatch"]
     latency, bandwidth = _transfers(tasks, dependencies)
-    return Overhead(
-        dispatch_seconds=_typical(direct["dispatch"]),
-        turnaround_seconds=_typical(queued["turnaround"]),
-        report_seconds=_typical(steps["report"]),
-        scheduler_seconds=run.scheduler_seconds,
-        transfer_latency_seconds=latency,
-        transfer_bytes_per_second=bandwidth,
+    mean, median = (
+        Overhead(
+            dispatch_seconds=average(direct),
+            turnaround_seconds=average(queued),
+            report_seconds=average(steps["report"]),
+            scheduler_seconds=run.scheduler_seconds,
+            transfer_latency_seconds=latency,
+            transfer_bytes_per_second=bandwidth,
+        )
+        for average in (_mean, _median)
     )
+    return mean, median
 
 
-def _typical(seconds: pl.Series) -> float:
-    """Return the mean without the largest tenth, 0 if it is negative or unknown."""
-    known: Floats = seconds.drop_nulls().to_numpy()
-    if not len(known):
-        return 0.0
-    kept = known[known <= np.quantile(known, 0.9)]
-    return max(float(kept.mean()), 0.0)
+def _mean(seconds: pl.Series) -> float:
+    return max(float(seconds.mean() or 0.0), 0.0)  # type: ignore[arg-type]
+
+
+def _median(seconds: pl.Series) -> float:
+    return max(float(seconds.median() or 0.0), 0.0)  # type: ignore[arg-type]
 
 
 def _transfers(tasks: pl.DataFrame, dependencies: list[list[int]]) -> tuple[float, float]:

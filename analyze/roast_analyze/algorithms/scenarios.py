@@ -54,7 +54,8 @@ def worker_slots(workers: Sequence[Presence]) -> list[list[Presence]]:
 def with_workers(plan: Plan, workers: int, threads: int | None = None) -> Plan:
     """Return the plan with another number of workers, and of threads per worker.
 
-    The workers arrive as the recorded ones did; those that Dask retired stay to the end.
+    The workers arrive as the recorded ones did; those that Dask retired stay to the end. Tasks
+    have the usual overhead.
     """
     slots = worker_slots(plan.workers)
     if not slots:
@@ -62,6 +63,7 @@ def with_workers(plan: Plan, workers: int, threads: int | None = None) -> Plan:
     taken = [slots[number * len(slots) // workers] for number in range(workers)]
     return replace(
         plan,
+        overhead=plan.usual_overhead or plan.overhead,
         workers=[
             replace(
                 worker,
@@ -98,22 +100,17 @@ def without_stragglers(plan: Plan) -> Plan:
 
 
 def without_failures(plan: Plan) -> Plan:
-    """Return the plan without failed attempts, in which no worker is lost."""
-    workers = [
-        replace(slot[0], to_seconds=slot[-1].to_seconds)
-        if any(worker.is_lost and math.isfinite(worker.to_seconds) for worker in slot)
-        else worker
-        for slot in worker_slots(plan.workers)
-        for worker in slot[:1]
-    ]
-    return replace(
-        plan,
-        failed_seconds={},
-        workers=[
-            replace(worker, to_seconds=math.inf) if worker.is_lost else worker
-            for worker in workers
-        ],
-    )
+    """Return the plan without failed attempts, in which no worker is lost.
+
+    A worker that took the place of a lost one is not needed.
+    """
+    workers = []
+    for slot in worker_slots(plan.workers):
+        for worker in slot:
+            workers.append(replace(worker, to_seconds=math.inf) if worker.is_lost else worker)
+            if worker.is_lost:
+                break
+    return replace(plan, failed_seconds={}, workers=workers)
 
 
 def without_transfers(plan: Plan) -> Plan:
@@ -185,7 +182,7 @@ def with_chunk_size(
     kept = [task for task in range(len(plan.seconds)) if task not in removed]
     tasks = _Tasks(plan, kept)
     ends: dict[int, int] = {}
-    for graph, own in _by_graph(plan, chunks).items():
+    for own in _by_graph(plan, chunks).values():
         first = own[0].task
         made = [
             tasks.add(
@@ -202,7 +199,6 @@ def with_chunk_size(
         for task in (*(chunk.task for chunk in own), *own_merges):
             ends[task] = final
         tasks.wanted[final] = plan.wanted.get(max(own_merges, default=first))
-        del graph
     return tasks.plan(ends)
 
 

@@ -97,6 +97,9 @@ class Plan:
     submissions: Sequence[Submission]
     workers: Sequence[Presence]
     overhead: Overhead = Overhead()
+    #: That of most tasks, without the effects of a loaded machine, which other numbers of
+    #: workers would load in another way. None is `overhead`.
+    usual_overhead: Overhead | None = None
     #: Durations of failed attempts that come before the last one, by task.
     failed_seconds: Mapping[int, Sequence[float]] = field(default_factory=dict)
     #: Names, addresses or hosts of the workers that may run a task, if restricted.

@@ -1,0 +1,147 @@
+"""The plan of a recorded run, and its predictions, from traces."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from roast_analyze import Trace
+from roast_analyze.algorithms.simulation import Presence, Submission
+from roast_analyze.what_if import recorded_plans
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+
+
+@pytest.fixture
+def plan_of(open_trace):
+    """Return the plan of a trace of some records that ends at 100 s."""
+
+    def plan_of(*records):
+        [plan] = recorded_plans(open_trace(*records)).values()
+        return plan
+
+    return plan_of
+
+
+def test_graphs_follow_the_results_that_the_client_waited_for(plan_of, task, run):
+    def wants(t, *keys):
+        changes = [{"t": t, "action": "desires", "keys": keys}]
+        return {"kind": "wanted_keys", "t": t, "client": "c", "changes": changes}
+
+    plan = plan_of(
+        task("a", t=1.0, stimulus_id="g1", client="c"),
+        task("b", t=1.0, stimulus_id="g1", client="c"),
+        # Before the results of the first graph, so at a time of its own.
+        task("d", t=3.0, stimulus_id="g2", client="c"),
+        # After both: the client waited for the last one.
+        task("e", t=12.0, stimulus_id="g3", client="c"),
+        wants(1.0, "a", "b"),
+        wants(3.0, "d"),
+        *run("a", 1.0, 5.0),
+        *run("b", 5.0, 9.0),
+        *run("d", 9.0, 10.0),
+        *run("e", 12.0, 20.0),
+    )
+
+    assert plan.submissions == [
+        Submission(1.0),
+        Submission(2.0, after_graph=0),
+        Submission(2.0, after=(2,)),
+    ]
+    assert plan.closing_seconds == 80.0
+
+
+def test_durations_and_failed_attempts(plan_of, task, run):
+    # A result that is lost is computed again if the simulation loses its worker, too.
+    plan = plan_of(
+        task("a"),
+        *run("a", 0.0, 2.0, outcome="retried", phases=[("compute", 0.5, 1.5)]),
+        *run(
+            "a", 2.0, 10.0, nbytes=7,
+            phases=[
+                ("transfer", 3.0, 4.0, "w2"), ("deserialize", 5.0, 5.5), ("compute", 6.0, 9.0)
+            ],
+        ),
+        *run("a", 20.0, 30.0),
+    )  # fmt: skip
+
+    # From the first phase on the thread to the last.
+    assert plan.seconds.tolist() == [4.0]
+    assert plan.nbytes.tolist() == [7.0]
+    assert plan.failed_seconds == {0: [1.0]}
+
+
+def test_the_first_task_of_a_process_warms_up(plan_of, task, run):
+    tasks = [task(f"x-{n}") for n in range(8)]
+    runs = [*run("x-0", 0.0, 5.0), *run("x-1", 0.0, 5.0, worker="w2")]
+    for number in range(2, 8):
+        runs += run(f"x-{number}", 3.0 + number, 4.0 + number)
+
+    plan = plan_of(*tasks, *runs)
+
+    assert plan.warmup_seconds == {0: 4.0}
+    assert plan.seconds.tolist() == [1.0] * 8
+
+
+def test_overhead(plan_of, task, run):
+    plan = plan_of(
+        task("a"),
+        task("b"),
+        *run("a", 0.0, 5.5, phases=[("compute", 1.0, 5.0)]),
+        # It waited on the worker, behind the first one.
+        *run("b", 2.0, 10.5, phases=[("compute", 5.25, 10.0)]),
+    )
+
+    overhead = plan.overhead
+    assert (overhead.dispatch_seconds, overhead.turnaround_seconds) == (1.0, 0.25)
+    assert overhead.report_seconds == 0.5
+
+
+def test_workers_and_restrictions(plan_of, task, run, worker, gone):
+    plan = plan_of(
+        worker("w1", t=0.0, nthreads=2, host="h"),
+        worker("w2", t=1.0, name="second", host="h"),
+        task("a", annotations={"workers": ["w2"]}),
+        *run("a", 1.0, 9.0, worker="w2"),
+        gone("w1", 5.0, "handle-worker-cleanup-1"),
+        # After the last task, when nothing is left to do.
+        gone("w2", 50.0, "handle-worker-cleanup-2"),
+    )
+
+    assert plan.workers == [
+        Presence("w1", "h", 2, 0.0, 5.0, is_lost=True, address="w1"),
+        Presence("second", "h", 1, 1.0, math.inf, is_lost=True, address="w2"),
+    ]
+    assert plan.restrictions == {0: frozenset({"w2"})}
+
+
+def test_samples_are_replayed():
+    """Runs with failures, a lost worker, graphs after graphs and transfers."""
+    names = ("coffea", "coffea_failures", "image_pipeline")
+    with Trace(*(SAMPLES / f"{name}.jsonl.zst" for name in names)) as trace:
+        frame = trace.what_if(workers=[3])
+
+    assert frame["trace_id"].n_unique() == 3
+    assert frame["replay_error"].abs().max() < 0.1
+
+
+def test_chunk_sizes_of_a_sample():
+    with Trace(SAMPLES / "coffea.jsonl.zst") as trace:
+        usual, small, large = trace.what_if(chunk_sizes=[5_000, 200_000]).iter_rows(named=True)
+
+    # More fixed cost, or fewer chunks than threads can share.
+    assert usual["wall_seconds"] < small["wall_seconds"]
+    assert usual["critical_path_seconds"] < large["critical_path_seconds"]
+
+
+def test_odd_traces_have_no_predictions(open_trace, write_trace, chunk, task, run):
+    # Without a cluster there are chunks, but no tasks; nothing ran.
+    alone = chunk("k", run_id=1, dataset="d", start_t=1.0, stop_t=2.0)
+    for records in ([], [alone], [task("a")], run("a", 1.0, 2.0)):
+        assert open_trace(*records).what_if().is_empty()
+    # A range after the last task.
+    with Trace(write_trace(task("a"), *run("a", 1.0, 2.0)), start=50.0) as trace:
+        assert trace.what_if().is_empty()
+    # A range within a run: attempts are cut at its ends.
+    with Trace(SAMPLES / "coffea_failures.jsonl.zst", start=3.0, stop=9.0) as trace:
+        assert trace.what_if(without=["failures"])["wall_seconds"].is_finite().all()

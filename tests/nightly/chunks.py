@@ -18,6 +18,8 @@ MEASURED = {
     "open_seconds": "open_seconds",
     "cpu_seconds": "cpu_seconds",
     "read_seconds": "read_seconds",
+    "decompress_seconds": "decompress_seconds",
+    "compression": "compression",
     "process_seconds": "process_seconds",
     "requests": "requests",
     "source": "source",
@@ -268,7 +270,8 @@ def _wait_seconds(row: Row) -> float | None:
 def chunk_branches(recording: Recording) -> list[Row]:
     """Return one row per chunk attempt and branch."""
     of_attempt = ("key", "attempt", *IDENTITY, "worker", "outcome", "run_id")
-    of_branch = ("branch", "compressed_bytes", "uncompressed_bytes", "read_seconds")
+    sizes = ("compressed_bytes", "uncompressed_bytes")
+    of_branch = ("branch", *sizes, "read_seconds", "decompress_seconds")
     return [
         {name: row[name] for name in of_attempt} | {name: read.get(name) for name in of_branch}
         for row in chunk_attempts(recording)
@@ -307,6 +310,7 @@ def branches(recording: Recording) -> list[Row]:
                 "read_seconds": seconds,
                 "byte_share": ratio(size, everything["compressed_bytes"]),
                 "read_share": ratio(seconds, everything["read_seconds"]),
+                "decompress_seconds": total(column(of_it, "decompress_seconds")),
             }
         )
     return costliest_first(rows, "read_seconds", "dataset", "branch")

@@ -107,6 +107,14 @@ def graph_updates(recording: Recording) -> list[Row]:
                     if graphs
                     else None
                 ),
+                "graph_bytes": max(
+                    (
+                        line["nbytes"]
+                        for line in recording.of("graph_update")
+                        if line.get("stimulus_id") == stimulus_id
+                    ),
+                    default=None,
+                ),
             }
         )
     return rows
@@ -128,6 +136,7 @@ def graph_layers(recording: Recording) -> list[Row]:
             "fused": layer.get("fused"),
             "client": graph["client"],
             "t": graph["t"],
+            "task_bytes": None,
         }
         for graph in sent(recording)
         for layer in graph["value"].get("layers", ())
@@ -144,9 +153,19 @@ def graph_layers(recording: Recording) -> list[Row]:
                     "fused": None,
                     "client": of_group[0].get("client"),
                     "t": min(line["t"] for line in of_group),
+                    "task_bytes": _task_bytes(recording, stimulus_id, group, len(of_group)),
                 }
             )
     return rows
+
+
+def _task_bytes(recording: Recording, stimulus_id: str, group: str, tasks: int) -> int | None:
+    """Return the size of a group's tasks, from the first ones."""
+    for line in recording.of("graph_update"):
+        for part in (line.get("value") or {}).get("groups", ()):
+            if (line.get("stimulus_id"), part["group"]) == (stimulus_id, group):
+                return round(part["nbytes"] / part["examined"] * tasks)
+    return None
 
 
 def computations(recording: Recording) -> list[Row]:

@@ -192,7 +192,13 @@ def _run(attempt: Attempt, recording: Recording) -> Row:
         "kept": _outcome(attempt, recording) == "memory"
         and not _is_discarded(attempt, recording),
         "filename": _files(recording).get(attempt.key),
+        "execute_start_t": _execute_start(end.get("start_t"), begin),
     }
+
+
+def _execute_start(t: float | None, begin: dict) -> float | None:
+    """Return when an attempt began, unless the heartbeat was about an earlier one."""
+    return t if t is not None and begin.get("t") is not None and t >= begin["t"] else None
 
 
 def _is_discarded(attempt: Attempt, recording: Recording) -> bool:

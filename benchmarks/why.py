@@ -55,6 +55,10 @@ def fit(_: None, seconds: float) -> None:
     time.sleep(seconds)
 
 
+def burn(_: int, steps: int) -> int:
+    return sum(step * step for step in range(steps))
+
+
 def sleepy(events: Any) -> dict[str, int]:
     """Process a chunk in a time that depends on its number of events."""
     time.sleep(CHUNK[0] + CHUNK[1] * len(events))
@@ -71,6 +75,14 @@ def record_tasks(
             loaded = client.map(load, range(more * LOAD[0]), seconds=LOAD[1])
             chosen = itertools.islice(itertools.cycle(loaded), more * FIT[0])
             client.gather(client.map(fit, list(chosen), seconds=fit_seconds, pure=False))
+
+
+def record_computing(trace: Path) -> None:
+    """Record a run of tasks that compute, which other work on the machine slows down."""
+    with started(2) as cluster, Client(cluster) as client:
+        client.gather(client.map(abs, range(100)))
+        with roast_recorder.record(client, trace):
+            client.gather(client.map(burn, range(200), steps=1_000_000))
 
 
 def record_chunks(trace: Path, folder: Path, chunksize: int) -> None:
@@ -128,6 +140,7 @@ def main() -> None:
     slower = recorded("slower", record_tasks, fit_seconds=1.3 * FIT[1])
     half = recorded("half", record_tasks, workers=2)
     twice = recorded("twice", record_tasks, more=2)
+    computing = [recorded(f"computing{n}", record_computing) for n in range(3)]
     if not list(folder.glob("*.root")):
         list(files.write_files(folder, DATASETS))
     chunks, chunks_again, small = (
@@ -156,6 +169,10 @@ def main() -> None:
         *(("same program", [one], other) for one, other in itertools.permutations(bases, 2)),
         ("same program", bases, again),
         ("same program", [chunks], chunks_again),
+        *(
+            ("same program", [one], other)
+            for one, other in itertools.permutations(computing, 2)
+        ),
     ):
         found = summarize(some, new).filter(significant=True)
         print(f"{what} | {len(some)} | {found.height} significant terms")

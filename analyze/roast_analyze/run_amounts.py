@@ -99,6 +99,9 @@ SELECT
     count(*) FILTER (kept) AS tasks,
     sum(events)::BIGINT AS events,
     coalesce(sum(seconds) FILTER (kept), 0) AS seconds,
+    coalesce(sum(seconds * seconds) FILTER (kept), 0) AS squared_seconds,
+    coalesce(sum(seconds * events) FILTER (kept), 0) AS event_seconds,
+    coalesce(sum(events * events) FILTER (kept), 0)::DOUBLE AS squared_events,
     count(*) FILTER (kept AND is_measured) AS measured,
     sum(opening) FILTER (kept AND is_measured) AS opening,
     sum(reading) FILTER (kept AND is_measured) AS reading,
@@ -180,7 +183,50 @@ def _work(blocks: pl.DataFrame) -> pl.DataFrame:
         _relative_errors(blocks, by) for by in (["worker"], ["tenth"], ["worker", "tenth"])
     ]
     largest = pl.concat(errors).group_by(_GROUP).agg(pl.col("relative_error").max())
-    return totals.join(largest, on=_GROUP, how="left", nulls_equal=True)
+    return (
+        totals.join(largest, on=_GROUP, how="left", nulls_equal=True)
+        .join(_machine_variances(blocks), on=_GROUP, how="left", nulls_equal=True)
+        .with_columns(
+            relative_error=(
+                pl.col("relative_error") ** 2 + pl.col("machine_variance").fill_null(0.0)
+            ).sqrt()
+        )
+    )
+
+
+def _machine_variances(blocks: pl.DataFrame) -> pl.DataFrame:
+    """Return the relative variance of the mean time between tenths of the run.
+
+    It is what exceeds the variation between tasks. Other work on the machine makes tenths of a
+    run differ, and whole runs as much: no number of tasks in one run averages it out.
+    """
+    has_events = pl.col("events").fill_null(0).sum().over(_GROUP) > 0
+    by_tenth = (
+        blocks.with_columns(
+            amount=pl.when(has_events).then(pl.col("events").fill_null(0)).otherwise("tasks"),
+            cross=pl.when(has_events).then("event_seconds").otherwise("seconds"),
+            square=pl.when(has_events).then("squared_events").otherwise("tasks"),
+        )
+        .group_by([*_GROUP, "tenth"])
+        .agg(pl.col("seconds", "amount", "squared_seconds", "cross", "square").sum())
+        .with_columns(
+            mean=(pl.col("seconds").sum() / pl.col("amount").sum()).over(_GROUP),
+        )
+    )
+    residual = pl.col("seconds") - pl.col("mean") * pl.col("amount")
+    of_tasks = (
+        pl.col("squared_seconds")
+        - 2 * pl.col("mean") * pl.col("cross")
+        + pl.col("mean") ** 2 * pl.col("square")
+    )
+    return (
+        by_tenth.filter(pl.col("seconds").sum().over(_GROUP) > 0)
+        .group_by(_GROUP)
+        .agg(
+            machine_variance=(residual**2 - of_tasks).sum().clip(0.0)
+            / (pl.col("seconds") ** 2).sum()
+        )
+    )
 
 
 def _relative_errors(blocks: pl.DataFrame, by: list[str]) -> pl.DataFrame:

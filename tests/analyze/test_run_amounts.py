@@ -41,6 +41,18 @@ def test_tasks(open_trace, worker, task, run):
     assert (amounts.wall_seconds, amounts.threads) == (100.0, 1.0)
 
 
+def test_a_machine_that_is_slower_for_half_of_the_run(open_trace, worker, task, run):
+    """Tasks take 0.5 s and then 1.5 s: two runs can differ as much as the halves of one."""
+    records, t = [worker("w1")], 0.0
+    for n, seconds in enumerate([0.5] * 60 + [1.5] * 20):
+        records += [task(f"fit-{n}"), *run(f"fit-{n}", t, t + seconds)]
+        t += seconds
+    [error] = query_amounts(open_trace(*records, stop_t=t)).work["relative_error"]
+
+    # Twice the mean of 0.75 s.
+    assert error == pytest.approx(0.5, abs=0.1)
+
+
 def test_chunks(open_trace, worker, chunk, run):
     """Opening took 1 s, reading 4 s, the rest 4 s; 2 s without CPU were in the first two."""
     measured = {

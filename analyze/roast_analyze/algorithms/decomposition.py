@@ -122,7 +122,8 @@ class RunAmounts:
 
     wall_seconds: float
     #: One row per prefix and dataset: its ``tasks``, its ``events`` if it has any, and the
-    #: relative standard error of the mean compute time, null if unknown.
+    #: ``relative_error`` of the mean compute time: one standard error, with the variation that
+    #: the machine causes between runs, null if unknown.
     work: pl.DataFrame
     #: Thread seconds of all tasks by prefix, dataset and ``part``, such as computing a kept
     #: result; ``detail`` and ``branch`` divide a part further where that is known.

@@ -1,35 +1,56 @@
--- Attempts that failed and were repeated.
--- The compute time of failed attempts is lost, and their tasks end later.
--- Source: Spark's Dr. Elephant, "Job with failed tasks"; recorded outcomes of attempts
+-- Attempts that failed, and were repeated or failed for good.
+-- What a failed attempt computed is lost, and its task ends later. At least, all threads share
+-- the lost time; at most, the run also waits for the last tasks that were repeated.
+-- Source: Spark's Dr. Elephant, "job with failed tasks"; recorded outcomes of attempts
 -- Documentation: https://distributed.dask.org/en/stable/resilience.html
 -- $min_attempts = 1: number of failed attempts
 WITH failed AS (
     SELECT
         trace_id,
-        prefix,
-        regexp_extract(exception, '^\s*([\w.]+)', 1) AS exception_type,
+        coalesce(
+            nullif(regexp_extract(_error_cause(exception), '^\s*([\w.]+)', 1), ''), 'unknown exception'
+        ) AS exception_type,
         count(*) AS attempts,
-        sum(compute_seconds) AS seconds
+        count(DISTINCT key) AS keys,
+        count(*) FILTER (outcome = 'retried') AS retried,
+        mode(prefix) AS prefix,
+        coalesce(sum(compute_seconds), 0) AS seconds,
+        coalesce(max(compute_seconds), 0) AS longest_seconds
     FROM task_runs
     WHERE outcome IN ('retried', 'erred')
     GROUP BY ALL
     HAVING count(*) >= $min_attempts
+),
+tail AS (
+    SELECT trace_id, sum(seconds) AS idle_seconds
+    FROM _core_time
+    WHERE use = 'tail'
+    GROUP BY trace_id
 )
 SELECT
     exception_type AS entity,
     'high' AS confidence,
     format(
-        '{} attempts of {} failed with {} after {:.1f} s of computing.',
-        attempts, prefix, exception_type, seconds
+        '{} attempts at {} tasks ({}) failed with {}: {:.1f} s of computing were lost.',
+        attempts, keys, prefix, exception_type, seconds
     ) AS sentence,
     seconds AS core_seconds,
-    seconds / nullif(run.peak_nthreads, 0) AS wall_seconds_min,
-    least(seconds, run.wall_seconds) AS wall_seconds_max,
-    'Fix the cause of ' || exception_type || ', or catch it in the task.' AS change,
+    0.8 * seconds / mean_nthreads AS wall_seconds_min,
+    1.3 * seconds / mean_nthreads
+        + least(longest_seconds, coalesce(idle_seconds, 0) / mean_nthreads) AS wall_seconds_max,
+    CASE
+        WHEN retried > 0 THEN format(
+            'Find the cause of {}. Repeat only the operation that fails, inside of the task, not the whole task.',
+            exception_type
+        )
+        ELSE format('Find the cause of {}.', exception_type)
+    END AS change,
     format(
-        'SELECT key, attempt, worker, exception FROM task_runs WHERE outcome IN (''retried'', ''erred'')'
-        ' AND prefix = ''{}''', replace(prefix, '''', '''''')
+        'SELECT key, attempt, worker, compute_seconds, exception FROM task_runs'
+        ' WHERE outcome IN (''retried'', ''erred'') AND exception LIKE ''%{}%''',
+        CASE exception_type WHEN 'unknown exception' THEN '' ELSE replace(exception_type, '''', '''''') END
     ) AS evidence,
-    failed.trace_id
+    trace_id
 FROM failed
-INNER JOIN run USING (trace_id);
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN tail USING (trace_id);

@@ -1,0 +1,73 @@
+-- More workers than the work can use.
+-- With fewer threads, times in which more of them are used last longer. The smallest number of
+-- workers that lets the run take hardly longer is enough. Times without a graph count neither way.
+-- Source: Sparklens, "ideal number of executors"; Amdahl's law
+-- Documentation: https://docs.dask.org/en/stable/adaptive.html
+-- $max_slowdown = 1.05: duration with fewer workers relative to the run
+-- $max_share = 0.75: largest share of the threads that is enough
+WITH buckets AS (
+    SELECT
+        trace_id,
+        t,
+        busy_seconds + assigned_seconds AS used_seconds,
+        seconds - workless_seconds AS active_seconds
+    FROM _bucket_uses
+),
+times AS (
+    SELECT
+        trace_id,
+        -- Of the bucket, the part with a graph; all threads are there at most.
+        active_seconds / peak_nthreads AS duration_seconds,
+        used_seconds / active_seconds * peak_nthreads AS used_threads,
+        peak_nthreads
+    FROM buckets
+    INNER JOIN _run_size USING (trace_id)
+    WHERE active_seconds > 0
+),
+sizes AS (
+    SELECT
+        trace_id,
+        peak_nthreads,
+        greatest(1, peak_nthreads // peak_workers) AS worker_threads,
+        unnest(
+            list_distinct(list_transform(
+                range(1, 41), lambda part: greatest(1, ceil(peak_workers * part / 40))::BIGINT
+            ))
+        ) AS n_workers
+    FROM _cluster_size
+    WHERE peak_workers > 1
+),
+durations AS (
+    SELECT
+        sizes.trace_id,
+        sizes.n_workers,
+        any_value(sizes.n_workers * sizes.worker_threads / sizes.peak_nthreads) AS share,
+        sum(duration_seconds * greatest(1, used_threads / (n_workers * worker_threads))) AS seconds,
+        sum(duration_seconds) AS now_seconds,
+        sum(duration_seconds * used_threads) / sum(duration_seconds) AS used_threads
+    FROM sizes
+    INNER JOIN times USING (trace_id)
+    GROUP BY sizes.trace_id, sizes.n_workers
+),
+enough AS (
+    SELECT trace_id, min(n_workers) AS n_workers, min_by(share, n_workers) AS share, any_value(used_threads) AS used_threads
+    FROM durations
+    WHERE seconds <= $max_slowdown * now_seconds
+    GROUP BY trace_id
+    HAVING min_by(share, n_workers) <= $max_share
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    'medium' AS confidence,
+    format(
+        'The work used {:.1f} of {} threads on average while there was any; {} of {} workers would take hardly longer.',
+        used_threads, peak_nthreads, enough.n_workers, peak_workers
+    ) AS sentence,
+    (1 - share) * core_seconds AS core_seconds,
+    0.0::DOUBLE AS wall_seconds_min,
+    0.0::DOUBLE AS wall_seconds_max,
+    format('Use n_workers={} (now {}), or split the work into more independent tasks.', enough.n_workers, peak_workers) AS change,
+    'SELECT t, category, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL' AS evidence,
+    trace_id
+FROM enough
+INNER JOIN _cluster_size USING (trace_id);

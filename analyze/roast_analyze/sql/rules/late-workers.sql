@@ -1,0 +1,134 @@
+-- Workers that came after the first task or left before the last one.
+-- Their absence counts while the other workers were busy, by core_time. Workers that were killed and replaced,
+-- and those that fell silent, have other rules.
+-- Source: dask-jobqueue and adaptive clusters, where workers wait in a queue; early ends of jobs
+-- Documentation: https://docs.dask.org/en/stable/adaptive.html
+-- $min_seconds = 1: thread time that was missing
+WITH work AS (
+    SELECT trace_id, min(processing_t) AS start_t, max(end_t) AS stop_t
+    FROM _task_runs
+    GROUP BY trace_id
+),
+submitted AS (
+    SELECT trace_id, min(t) AS t FROM raw.task GROUP BY trace_id
+),
+neighbours AS (
+    SELECT
+        process,
+        lag(process) OVER same_name AS predecessor,
+        lead(process) OVER same_name AS successor
+    FROM _workers
+    WINDOW same_name AS (PARTITION BY trace_id, coalesce(name, process::VARCHAR) ORDER BY from_t)
+),
+presence AS (
+    SELECT
+        worker.*,
+        neighbours.* EXCLUDE (process),
+        submitted.t AS start_t,
+        work.stop_t,
+        removal.kill IS NULL
+            AND NOT starts_with(coalesce(removal.stimulus_id, ''), 'check-worker-ttl') AS is_departure
+    FROM _worker_presence AS worker
+    INNER JOIN neighbours USING (process)
+    INNER JOIN work USING (trace_id)
+    INNER JOIN submitted USING (trace_id)
+    LEFT JOIN _worker_removals AS removal USING (process)
+),
+absences AS (
+    SELECT trace_id, nthreads, 'late' AS kind, start_t, least(from_t, stop_t) AS stop_t
+    FROM presence
+    WHERE from_t > start_t AND predecessor IS NULL
+    UNION ALL
+    SELECT trace_id, nthreads, 'early', greatest(to_t, start_t), stop_t
+    FROM presence
+    WHERE to_t < stop_t AND successor IS NULL AND is_departure
+),
+buckets AS (
+    SELECT
+        bucket.trace_id,
+        bucket.t,
+        bucket.width,
+        -- Without any worker, all tasks wait.
+        CASE
+            WHEN used.t IS NULL THEN 1
+            ELSE (busy_seconds + assigned_seconds) / seconds
+        END AS share,
+        coalesce(used.seconds, 0) AS seconds
+    FROM (
+        SELECT trace_id, width, number, start_t, start_t + number * width AS t
+        FROM (SELECT *, unnest(range(buckets)) AS number FROM _buckets(NULL))
+    ) AS bucket
+    LEFT JOIN _bucket_uses AS used
+        ON bucket.trace_id = used.trace_id
+        AND bucket.number = round((used.t - bucket.start_t) / bucket.width)
+),
+missing AS (
+    SELECT
+        trace_id,
+        t,
+        any_value(share) AS share,
+        any_value(peak_nthreads * width - seconds) AS most,
+        sum(overlap * nthreads) AS seconds,
+        sum(overlap * nthreads) FILTER (kind = 'late') AS late_seconds
+    FROM (
+        SELECT
+            buckets.*,
+            absences.kind,
+            absences.nthreads,
+            least(absences.stop_t, buckets.t + width) - greatest(absences.start_t, buckets.t) AS overlap
+        FROM buckets
+        INNER JOIN absences
+            ON buckets.trace_id = absences.trace_id
+            AND absences.start_t < buckets.t + width
+            AND buckets.t < absences.stop_t
+    )
+    INNER JOIN _run_size USING (trace_id)
+    GROUP BY trace_id, t
+),
+lost AS (
+    SELECT
+        trace_id,
+        sum(share * greatest(least(seconds, most), 0)) AS thread_seconds,
+        coalesce(sum(late_seconds), 0) / sum(seconds) AS late_share
+    FROM missing
+    WHERE seconds > 0
+    GROUP BY trace_id
+    HAVING thread_seconds >= $min_seconds
+),
+counts AS (
+    SELECT
+        trace_id,
+        count(*) FILTER (kind = 'late') AS late,
+        count(*) FILTER (kind = 'early') AS early,
+        max(stop_t - start_t) FILTER (kind = 'late') AS late_seconds,
+        max(stop_t - start_t) FILTER (kind = 'early') AS early_seconds
+    FROM absences
+    GROUP BY trace_id
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    'high' AS confidence,
+    concat_ws(
+        ' ',
+        CASE WHEN late > 0 THEN format(
+            '{} of {} workers joined up to {:.1f} s after the first task.', late, workers, late_seconds
+        ) END,
+        CASE WHEN early > 0 THEN format(
+            '{} of {} workers left up to {:.1f} s before the last task.', early, workers, early_seconds
+        ) END
+    ) AS sentence,
+    thread_seconds AS core_seconds,
+    0.75 * thread_seconds / _run_size.peak_nthreads AS wall_seconds_min,
+    1.4 * thread_seconds / _run_size.peak_nthreads AS wall_seconds_max,
+    CASE
+        WHEN late_share >= 0.5 THEN 'Start the workers before the work: request them earlier, in smaller'
+            ' jobs, or with cluster.adapt(minimum=' || peak_workers || ').'
+        ELSE 'Keep the workers to the end: longer jobs or --lifetime, and cluster.adapt(minimum='
+            || peak_workers || ').'
+    END AS change,
+    'SELECT name, worker, added_t, removed_t, removal_reason FROM workers ORDER BY added_t' AS evidence,
+    trace_id
+FROM lost
+INNER JOIN counts USING (trace_id)
+INNER JOIN _run_size USING (trace_id)
+INNER JOIN _cluster_size USING (trace_id);

@@ -1,0 +1,63 @@
+-- Workers that were paused because of their memory while there was work.
+-- A paused worker starts no task. At least, the threads are missing; at most, others wait for the
+-- tasks that it holds.
+-- Source: distributed.worker.memory.pause; view pauses
+-- Documentation: https://distributed.dask.org/en/stable/worker-memory.html
+-- $min_seconds = 0.5: time paused
+WITH buckets AS (
+    SELECT
+        trace_id,
+        t,
+        -- Part of the bucket in which there was work.
+        1 - coalesce(workless_seconds / nullif(seconds - paused_seconds, 0), 0) AS active,
+        tail_seconds + imbalance_seconds AS idle_seconds
+    FROM _bucket_uses
+),
+paused AS (
+    SELECT
+        spent.trace_id,
+        coalesce(any_value(worker.name), any_value(worker.worker)) AS name,
+        any_value(worker.worker) AS worker,
+        sum(spent.seconds * active) AS seconds,
+        sum(idle_seconds) AS idle_seconds
+    FROM _core_time AS spent
+    INNER JOIN buckets USING (trace_id, t)
+    INNER JOIN _workers AS worker USING (process)
+    WHERE spent.use = 'paused worker'
+    GROUP BY spent.trace_id, process
+),
+found AS (
+    SELECT
+        trace_id,
+        count(*) AS paused_workers,
+        string_agg(name, ', ' ORDER BY seconds DESC) AS names,
+        string_agg('''' || replace(worker, '''', '''''') || '''', ', ') AS quoted,
+        sum(seconds) AS seconds,
+        max(idle_seconds) AS idle_seconds
+    FROM paused
+    GROUP BY trace_id
+    HAVING sum(seconds) >= $min_seconds
+)
+SELECT
+    CASE WHEN paused_workers <= 5 THEN names END AS entity,
+    'high' AS confidence,
+    format(
+        '{} paused because of memory: {:.1f} s of thread time while there was work.',
+        CASE
+            WHEN paused_workers = 1 THEN 'Worker ' || names || ' was'
+            ELSE paused_workers || ' workers were'
+        END,
+        seconds
+    ) AS sentence,
+    seconds AS core_seconds,
+    0.8 * seconds / mean_nthreads AS wall_seconds_min,
+    1.3 * (seconds + idle_seconds) / mean_nthreads AS wall_seconds_max,
+    'Give workers more memory, or fewer threads each; hold fewer results, and release memory that Dask does'
+    ' not manage.' AS change,
+    format(
+        'SELECT t, memory_bytes, managed_bytes, memory_limit_bytes FROM worker_samples WHERE worker IN ({})'
+        ' ORDER BY worker, t', quoted
+    ) AS evidence,
+    trace_id
+FROM found
+INNER JOIN _run_size USING (trace_id);

@@ -1,0 +1,41 @@
+-- Hosts whose workers need longer for the same work.
+-- Attempts are compared with others of the same prefix at the same time, chunks by their events.
+-- A slow host has at least two slow workers and hardly any other.
+-- Source: stragglers in MapReduce (Dean, Ghemawat 2004)
+-- Documentation: https://distributed.dask.org/en/stable/efficiency.html
+-- $min_relative_duration = 1.5: duration relative to other workers
+WITH slow AS (
+    SELECT
+        trace_id,
+        host,
+        count(DISTINCT process) AS slow_workers,
+        sum(seconds) / sum(seconds / relative_duration) AS relative_duration,
+        sum(seconds * (1 - 1 / relative_duration)) AS excess_seconds
+    FROM _slow_workers
+    WHERE is_of_slow_host AND relative_duration >= $min_relative_duration
+    GROUP BY trace_id, host
+),
+idle AS (
+    SELECT trace_id, sum(tail_seconds + imbalance_seconds) AS seconds
+    FROM _bucket_uses -- of core_time
+    GROUP BY trace_id
+)
+SELECT
+    host AS entity,
+    'high' AS confidence,
+    format(
+        'The {} workers on host {} take {:.1f} times as long as others for the same work.',
+        slow_workers, host, relative_duration
+    ) AS sentence,
+    excess_seconds AS core_seconds,
+    0.8 * excess_seconds / mean_nthreads AS wall_seconds_min,
+    1.4 * (excess_seconds + coalesce(idle.seconds, 0)) / mean_nthreads AS wall_seconds_max,
+    format('Exclude host {}, or look for other load, throttled CPUs and slow disks there.', host)
+        AS change,
+    'SELECT host, prefix, count(*) AS tasks, median(task_runs.compute_seconds) AS seconds'
+    ' FROM task_runs INNER JOIN workers USING (trace_id, worker) WHERE outcome = ''memory'''
+    ' GROUP BY ALL ORDER BY prefix, seconds DESC' AS evidence,
+    trace_id
+FROM slow
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN idle USING (trace_id);

@@ -1,0 +1,11 @@
+-- Needs: _cluster_size
+-- What rules of findings need of the view run, which costs more.
+CREATE VIEW _run_size AS
+SELECT
+    trace_id,
+    stop_t - start_t AS run_seconds,
+    core_seconds AS run_core_seconds,
+    core_seconds / nullif(stop_t - start_t, 0) AS mean_nthreads,
+    peak_nthreads
+FROM _cluster_size
+WHERE core_seconds > 0;

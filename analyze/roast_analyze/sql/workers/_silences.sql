@@ -1,0 +1,46 @@
+-- Needs: _task_runs, _workers
+-- Times without a heartbeat in which a worker process with tasks did not compute either: it, its
+-- host or the network stood still. If only its event loop had been blocked, threads would have
+-- finished tasks meanwhile.
+CREATE MACRO _silences(min_seconds) AS TABLE
+WITH heartbeats AS (
+    SELECT DISTINCT trace_id, worker, last_seen AS start_t, max(t) OVER heartbeat AS sampled_t
+    FROM raw.worker_sample
+    WHERE last_seen IS NOT NULL
+    WINDOW heartbeat AS (PARTITION BY trace_id, worker, last_seen)
+),
+gaps AS (
+    SELECT
+        *,
+        coalesce(
+            lead(start_t) OVER (PARTITION BY trace_id, worker ORDER BY start_t), sampled_t
+        ) AS stop_t
+    FROM heartbeats
+),
+long AS (
+    SELECT *
+    FROM gaps
+    WINDOW of_trace AS (PARTITION BY trace_id)
+    -- The interval of heartbeats grows with the number of workers.
+    QUALIFY stop_t - start_t >= greatest(min_seconds, 5 * median(stop_t - start_t) OVER of_trace)
+)
+SELECT
+    process.process,
+    coalesce(process.name, process.worker) AS name,
+    process.worker,
+    coalesce(process.nthreads, 1) AS nthreads,
+    long.start_t,
+    least(long.stop_t, coalesce(process.removed_t, 'infinity')) AS stop_t,
+    long.trace_id
+FROM long
+ASOF INNER JOIN _workers AS process
+    ON long.trace_id = process.trace_id
+    AND long.worker = process.worker
+    AND long.start_t >= process.from_t
+INNER JOIN _task_runs AS run
+    ON long.trace_id = run.trace_id
+    AND long.worker = run.worker
+    AND run.processing_t < long.stop_t - 1
+    AND coalesce(run.end_t, 'infinity') > long.start_t + 1
+GROUP BY ALL
+HAVING count(*) FILTER (run.compute_stop_t BETWEEN long.start_t + 1 AND long.stop_t - 1) = 0;

@@ -1,0 +1,33 @@
+-- Needs: _worker_presence, _worker_speeds, _workers
+-- Worker processes that are slower than others at the same work. A host is slow if it has
+-- several processes that computed, nearly all of them are slow, and on other hosts few are.
+CREATE VIEW _slow_workers AS
+WITH measured AS (
+    SELECT
+        speed.*,
+        coalesce(worker.name, worker.worker) AS name,
+        worker.worker,
+        worker.host,
+        presence.nthreads
+    FROM _worker_speeds AS speed
+    INNER JOIN _workers AS worker USING (process)
+    INNER JOIN _worker_presence AS presence USING (process)
+),
+hosts AS (
+    SELECT
+        trace_id,
+        host,
+        count(*) FILTER (is_slow) >= greatest(2, 0.75 * count(*)) AS is_slow,
+        count(*) AS workers
+    FROM measured
+    GROUP BY trace_id, host
+)
+SELECT
+    measured.* EXCLUDE (is_slow),
+    hosts.is_slow AND EXISTS (
+        FROM hosts AS other
+        WHERE other.trace_id = measured.trace_id AND other.host <> measured.host AND NOT other.is_slow
+    ) AS is_of_slow_host
+FROM measured
+INNER JOIN hosts USING (trace_id, host)
+WHERE measured.is_slow;

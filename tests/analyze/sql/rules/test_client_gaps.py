@@ -1,0 +1,29 @@
+"""Rule client-gaps: the workers wait for the next graph."""
+
+import pytest
+
+
+def test_gaps(apply, worker, task, run):
+    """Two gaps of 10 s and 5 s; the 20 s before the first graph are none."""
+    records = [
+        worker("w1", nthreads=2),
+        task("a", t=20.0), *run("a", 20.0, 30.0),
+        task("b", t=40.0), *run("b", 40.0, 50.0),
+        task("c", t=55.0), *run("c", 55.0, 100.0),
+    ]  # fmt: skip
+    assert apply(
+        "client-gaps", *records, columns="core_seconds, wall_seconds_min, wall_seconds_max"
+    ) == [(pytest.approx(30.0), pytest.approx(0.75 * 15.0), pytest.approx(15.0))]
+
+
+@pytest.mark.parametrize(
+    ("t", "nbytes"), [(30.4, 1_000), (40.0, 50_000_000)], ids=["a short one", "a large graph"]
+)
+def test_no_gap(apply, worker, task, run, t, nbytes):
+    update = {"kind": "graph_update", "t": t, "stimulus_id": "u", "nbytes": nbytes}
+    records = [
+        worker("w1"),
+        task("a"), *run("a", 0.0, 30.0),
+        task("b", t=t, stimulus_id="u"), *run("b", t, 100.0),
+    ]  # fmt: skip
+    assert apply("client-gaps", *records, update) == []

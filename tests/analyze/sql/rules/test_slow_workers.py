@@ -1,0 +1,49 @@
+"""Rules slow-worker and slow-host: the same work takes longer there."""
+
+import pytest
+
+
+@pytest.fixture
+def naps(worker, task, run):
+    """Return tasks on workers; each has the duration of its worker, and a host."""
+
+    def naps(**durations):
+        records = [
+            worker(name, host=f"host-{name[0]}", name=name, nthreads=1) for name in durations
+        ]
+        for name, seconds in durations.items():
+            for number in range(int(60 / seconds)):
+                key = f"nap-{name}-{number}"
+                begin = number * seconds
+                records += [
+                    task(key), *run(key, begin, begin + seconds, worker=name, thread=1)
+                ]  # fmt: skip
+        return records
+
+    return naps
+
+
+def test_one_worker(apply, naps):
+    """Worker c1 computes for 60 s what the others do in 20 s."""
+    records = naps(a1=1.0, b1=1.0, c1=3.0)
+    assert apply("slow-worker", *records) == [("c1", pytest.approx(40.0))]
+    assert apply("slow-host", *records) == []
+
+
+def test_a_little_slower(apply, naps):
+    assert apply("slow-worker", *naps(a1=1.0, b1=1.0, c1=1.4)) == []
+
+
+def test_a_host(apply, naps):
+    records = naps(a1=1.0, a2=1.0, c1=2.0, c2=2.0)
+    assert apply("slow-host", *records) == [("host-c", pytest.approx(60.0))]
+    assert apply("slow-worker", *records) == []
+
+
+def test_other_work(apply, naps, worker, task, run):
+    """Long tasks of another prefix on one worker are other work."""
+    fits = [
+        [task(f"fit-{number}"), *run(f"fit-{number}", 5.0 * number, 5.0 * number + 5.0, worker="c1")]
+        for number in range(12)
+    ]
+    assert apply("slow-worker", *naps(a1=1.0, b1=1.0), worker("c1"), *sum(fits, [])) == []

@@ -1,0 +1,111 @@
+"""Rules about workers that are not there, not needed or do not compute."""
+
+import pytest
+
+
+@pytest.fixture
+def naps(task, run):
+    """Return tasks of 1 s that a worker computes one after another."""
+
+    def naps(address, start, stop):
+        keys = [(f"nap-{address}-{number}", start + number) for number in range(stop - start)]
+        return [
+            record
+            for key, begin in keys
+            for record in (task(key), *run(key, float(begin), begin + 1.0, worker=address))
+        ]
+
+    return naps
+
+
+def test_a_worker_that_joined_late(apply, worker, naps):
+    records = [worker("w1"), *naps("w1", 0, 60), worker("w2", t=20.0), *naps("w2", 20, 60)]
+    assert apply("late-workers", *records, columns="sentence, core_seconds") == [
+        ("1 of 2 workers joined up to 20.0 s after the first task.", pytest.approx(20.0))
+    ]
+
+
+def test_a_worker_that_left_early(apply, worker, naps, gone):
+    records = [worker("w1"), *naps("w1", 0, 60), worker("w2"), *naps("w2", 0, 20)]
+    assert apply(
+        "late-workers", *records, gone("w2", 20.0, "retire-workers-1.0"),
+        columns="sentence, core_seconds",
+    ) == [("1 of 2 workers left up to 40.0 s before the last task.", pytest.approx(40.0))]  # fmt: skip
+
+
+def test_a_worker_that_joined_when_there_was_nothing_to_do(apply, worker, naps):
+    records = [worker("w1"), *naps("w1", 0, 5), *naps("w1", 20, 30), worker("w2", t=20.0)]
+    [(core_seconds,)] = apply(
+        "late-workers", *records, *naps("w2", 20, 30), columns="core_seconds"
+    )
+    assert core_seconds == pytest.approx(5.0)
+
+
+def test_a_worker_that_was_replaced_is_not_late(apply, worker, naps, gone):
+    records = [
+        worker("w1"), *naps("w1", 0, 60),
+        worker("w2", name="b"), *naps("w2", 0, 20),
+        gone("w2", 20.0, "handle-worker-cleanup-1.0"),
+        worker("w3", t=30.0, name="b"), *naps("w3", 30, 60),
+    ]  # fmt: skip
+    assert apply("late-workers", *records) == []
+
+
+def test_workers_that_the_work_cannot_use(apply, worker, naps):
+    """Two of six threads are used."""
+    records = [*(worker(f"w{number}") for number in range(1, 7)), *naps("w1", 0, 100)]
+    assert apply(
+        "excess-workers", *records, *naps("w2", 0, 100), columns="change, core_seconds"
+    ) == [
+        (
+            "Use n_workers=2 (now 6), or split the work into more independent tasks.",
+            pytest.approx(400.0),
+        )
+    ]
+
+
+def test_workers_that_are_used_for_a_third_of_the_time(apply, worker, naps):
+    records = [
+        record
+        for number in range(1, 4)
+        for record in (worker(f"w{number}"), *naps(f"w{number}", 0, 30))
+    ]
+    assert apply("excess-workers", *records, *naps("w1", 30, 100)) == []
+
+
+@pytest.fixture
+def heartbeats(sample):
+    """Return samples each second; the last heartbeat is that of the same second but in a gap."""
+
+    def heartbeats(gap_from, gap_to):
+        return [
+            sample(t + 0.5, "w1", last_seen=gap_from if gap_from < t < gap_to else float(t))
+            for t in range(100)
+        ]
+
+    return heartbeats
+
+
+def test_a_worker_that_stood_still(apply, worker, task, run, heartbeats):
+    records = [worker("w1", nthreads=2), task("a"), *run("a", 5.0, 40.0)]
+    assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == [("w1", 40.0)]
+    assert apply("silent-worker", *records, *heartbeats(10.0, 14.0)) == []
+
+
+def test_a_worker_that_computes_without_heartbeats(apply, worker, naps, heartbeats):
+    """Its event loop is blocked."""
+    assert apply("silent-worker", worker("w1"), *naps("w1", 0, 60), *heartbeats(10.0, 30.0)) == []
+
+
+def status(t, name):
+    payload = {"action": "worker-status-change", "status": name, "worker": "w1"}
+    return {"kind": "event", "t": t, "topic": "w1", "worker": "w1", "payload": payload}
+
+
+def test_a_paused_worker(apply, worker, naps):
+    """It was paused for 30 s, for 20 s of which there was work."""
+    records = [worker("w1"), worker("w2"), *naps("w2", 0, 60), status(40.0, "paused")]
+    assert apply("paused-workers", *records, status(70.0, "running")) == [
+        ("w1", pytest.approx(20.0, rel=0.01))
+    ]
+    assert apply("paused-workers", *records, status(40.4, "running")) == []

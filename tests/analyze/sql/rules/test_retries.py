@@ -13,7 +13,12 @@ def test_by_exception(apply, worker, task, run):
             exception="TimeoutError: 5 s" if number < 5 else "OSError('no such file')",
             phases=[("compute", begin, begin + 2.0)],
         )  # fmt: skip
-    found = apply("retries", *records, *run("read-7", 14.0, 16.0), columns="entity, core_seconds, sentence")
+    found = apply(
+        "retries",
+        *records,
+        *run("read-7", 14.0, 16.0),
+        columns="entity, core_seconds, sentence",
+    )
     assert sorted(found) == [
         ("OSError", 4.0, "2 attempts at 2 tasks (read) failed with OSError: 4.0 s of computing were lost."),
         (

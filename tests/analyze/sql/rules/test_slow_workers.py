@@ -43,7 +43,10 @@ def test_a_host(apply, naps):
 def test_other_work(apply, naps, worker, task, run):
     """Long tasks of another prefix on one worker are other work."""
     fits = [
-        [task(f"fit-{number}"), *run(f"fit-{number}", 5.0 * number, 5.0 * number + 5.0, worker="c1")]
+        [
+            task(f"fit-{number}"),
+            *run(f"fit-{number}", 5.0 * number, 5.0 * number + 5.0, worker="c1"),
+        ]
         for number in range(12)
     ]
     assert apply("slow-worker", *naps(a1=1.0, b1=1.0), worker("c1"), *sum(fits, [])) == []

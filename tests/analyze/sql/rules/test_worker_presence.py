@@ -94,7 +94,9 @@ def test_a_worker_that_stood_still(apply, worker, task, run, heartbeats):
 
 def test_a_worker_that_computes_without_heartbeats(apply, worker, naps, heartbeats):
     """Its event loop is blocked."""
-    assert apply("silent-worker", worker("w1"), *naps("w1", 0, 60), *heartbeats(10.0, 30.0)) == []
+    assert (
+        apply("silent-worker", worker("w1"), *naps("w1", 0, 60), *heartbeats(10.0, 30.0)) == []
+    )
 
 
 def status(t, name):

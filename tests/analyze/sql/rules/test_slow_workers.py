@@ -42,11 +42,8 @@ def test_a_host(apply, naps):
 
 def test_other_work(apply, naps, worker, task, run):
     """Long tasks of another prefix on one worker are other work."""
-    fits = [
-        [
-            task(f"fit-{number}"),
-            *run(f"fit-{number}", 5.0 * number, 5.0 * number + 5.0, worker="c1"),
-        ]
-        for number in range(12)
-    ]
-    assert apply("slow-worker", *naps(a1=1.0, b1=1.0), worker("c1"), *sum(fits, [])) == []
+    records = [*naps(a1=1.0, b1=1.0), worker("c1")]
+    for number in range(12):
+        key, begin = f"fit-{number}", 5.0 * number
+        records += [task(key), *run(key, begin, begin + 5.0, worker="c1")]
+    assert apply("slow-worker", *records) == []

@@ -27,10 +27,10 @@ def test_a_worker_that_joined_late(apply, worker, naps):
 
 def test_a_worker_that_left_early(apply, worker, naps, gone):
     records = [worker("w1"), *naps("w1", 0, 60), worker("w2"), *naps("w2", 0, 20)]
-    assert apply(
-        "late-workers", *records, gone("w2", 20.0, "retire-workers-1.0"),
-        columns="sentence, core_seconds",
-    ) == [("1 of 2 workers left up to 40.0 s before the last task.", pytest.approx(40.0))]  # fmt: skip
+    records.append(gone("w2", 20.0, "retire-workers-1.0"))
+    assert apply("late-workers", *records, columns="sentence, core_seconds") == [
+        ("1 of 2 workers left up to 40.0 s before the last task.", pytest.approx(40.0))
+    ]
 
 
 def test_a_worker_that_joined_when_there_was_nothing_to_do(apply, worker, naps):
@@ -75,7 +75,7 @@ def test_workers_that_are_used_for_a_third_of_the_time(apply, worker, naps):
 
 @pytest.fixture
 def heartbeats(sample):
-    """Return samples each second; the last heartbeat is that of the same second but in a gap."""
+    """Return samples each second, with heartbeats each second except for a gap."""
 
     def heartbeats(gap_from, gap_to):
         return [

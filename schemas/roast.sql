@@ -5352,6 +5352,52 @@ COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chu
 COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
 
+-- Times without a heartbeat in which a worker process with tasks did not compute either: it, its
+-- host or the network stood still. If only its event loop had been blocked, threads would have
+-- finished tasks meanwhile.
+CREATE OR REPLACE MACRO _silences(min_seconds) AS TABLE
+WITH heartbeats AS (
+    SELECT DISTINCT trace_id, worker, last_seen AS start_t, max(t) OVER heartbeat AS sampled_t
+    FROM raw.worker_sample
+    WHERE last_seen IS NOT NULL
+    WINDOW heartbeat AS (PARTITION BY trace_id, worker, last_seen)
+),
+gaps AS (
+    SELECT
+        *,
+        coalesce(
+            lead(start_t) OVER (PARTITION BY trace_id, worker ORDER BY start_t), sampled_t
+        ) AS stop_t
+    FROM heartbeats
+),
+long AS (
+    SELECT *
+    FROM gaps
+    WINDOW of_trace AS (PARTITION BY trace_id)
+    -- The interval of heartbeats grows with the number of workers.
+    QUALIFY stop_t - start_t >= greatest(min_seconds, 5 * median(stop_t - start_t) OVER of_trace)
+)
+SELECT
+    process.process,
+    coalesce(process.name, process.worker) AS name,
+    process.worker,
+    coalesce(process.nthreads, 1) AS nthreads,
+    long.start_t,
+    least(long.stop_t, coalesce(process.removed_t, 'infinity')) AS stop_t,
+    long.trace_id
+FROM long
+ASOF INNER JOIN _workers AS process
+    ON long.trace_id = process.trace_id
+    AND long.worker = process.worker
+    AND long.start_t >= process.from_t
+INNER JOIN _task_runs AS run
+    ON long.trace_id = run.trace_id
+    AND long.worker = run.worker
+    AND run.processing_t < long.stop_t - 1
+    AND coalesce(run.end_t, 'infinity') > long.start_t + 1
+GROUP BY ALL
+HAVING count(*) FILTER (run.compute_stop_t BETWEEN long.start_t + 1 AND long.stop_t - 1) = 0;
+
 -- Lifetime of each process within the recording, and its number of threads.
 CREATE OR REPLACE VIEW _worker_presence AS
 WITH sampled_threads AS (
@@ -7172,6 +7218,17 @@ COMMENT ON COLUMN io_files.log IS 'Log file name.';
 COMMENT ON COLUMN io_files.source IS 'Identity of the log, as in io_jobs.';
 COMMENT ON COLUMN io_files.trace_id IS 'Trace identity.';
 
+-- What rules of findings need of the view run, which costs more.
+CREATE OR REPLACE VIEW _run_size AS
+SELECT
+    trace_id,
+    stop_t - start_t AS run_seconds,
+    core_seconds AS run_core_seconds,
+    core_seconds / nullif(stop_t - start_t, 0) AS mean_nthreads,
+    peak_nthreads
+FROM _cluster_size
+WHERE core_seconds > 0;
+
 -- Sum of amount times seconds in each bucket, exactly; by process, or in total as process 0. An
 -- interval raises the level at its start and lowers it at its end. Within a bucket the initial
 -- level is extended, and each change adds its amount times the rest of the bucket. The cost
@@ -8144,6 +8201,86 @@ COMMENT ON COLUMN utilisation.utilisation IS 'compute_seconds / thread_seconds. 
 COMMENT ON COLUMN utilisation.server_id IS 'Process identity.';
 COMMENT ON COLUMN utilisation.trace_id IS 'Trace identity.';
 
+-- How much slower than others a worker process computed the same work, and what that cost. The
+-- time of an attempt is divided by the median of attempts of its prefix that began about then:
+-- work often changes over a run, and workers come and go. Chunks are compared by
+-- _relative_duration, which accounts for events and files.
+CREATE OR REPLACE VIEW _worker_speeds AS
+WITH attempts AS (
+    SELECT
+        run.trace_id,
+        run.prefix,
+        process.process,
+        run.whole_seconds,
+        row_number() OVER (
+            PARTITION BY run.trace_id, run.prefix ORDER BY run.compute_start_t
+        ) // 48 AS slot
+    FROM _task_runs AS run
+    ASOF INNER JOIN _workers AS process
+        ON run.trace_id = process.trace_id
+        AND run.worker = process.worker
+        AND run.processing_t >= process.from_t
+    WHERE run.outcome = 'memory' AND run.whole_seconds > 0 AND run.role IS DISTINCT FROM 'chunk'
+),
+usual AS (
+    SELECT trace_id, prefix, slot, median(whole_seconds) AS usual_seconds
+    FROM attempts
+    GROUP BY trace_id, prefix, slot
+    HAVING count(*) >= 8 AND count(DISTINCT process) > 1
+),
+ratios AS (
+    SELECT attempts.*, ln(whole_seconds / usual_seconds) AS log_ratio
+    FROM attempts
+    INNER JOIN usual USING (trace_id, prefix, slot)
+),
+compared AS (
+    SELECT
+        trace_id,
+        process,
+        count(*) AS tasks,
+        sum(whole_seconds) AS seconds,
+        max_by(prefix, whole_seconds) AS prefix,
+        median(log_ratio) AS log_ratio,
+        1.2533 * 1.4826 * mad(log_ratio) / sqrt(count(*)) AS log_error,
+        -- Most of its attempts are slower, not only the middle of them.
+        quantile_cont(log_ratio, 0.25) AS low_log_ratio
+    FROM ratios
+    GROUP BY trace_id, process
+),
+-- Slower than the median worker; of an even number the faster one.
+relative AS (
+    SELECT
+        * REPLACE (log_ratio - quantile_disc(log_ratio, 0.5) OVER of_trace AS log_ratio)
+    FROM compared
+    WINDOW of_trace AS (PARTITION BY trace_id)
+),
+of_chunks AS (
+    SELECT
+        speed.trace_id,
+        speed.process,
+        speed.chunks,
+        sum(chunk.compute_seconds) AS seconds,
+        speed.relative_duration,
+        speed.is_slow
+    FROM _relative_duration AS speed
+    INNER JOIN _chunks AS chunk USING (process)
+    WHERE speed.process IS NOT NULL
+    GROUP BY ALL
+)
+SELECT
+    trace_id,
+    process,
+    tasks,
+    prefix,
+    seconds,
+    exp(log_ratio) AS relative_duration,
+    tasks >= 5 AND log_ratio > greatest(ln(1.5), 4 * log_error) AND low_log_ratio > ln(1.2)
+        AS is_slow
+FROM relative
+UNION ALL
+SELECT trace_id, process, chunks, 'chunks', seconds, relative_duration, is_slow
+FROM of_chunks;
+
 CREATE OR REPLACE VIEW workers AS
 WITH runs AS (
     SELECT
@@ -8550,6 +8687,39 @@ COMMENT ON COLUMN io_segments.confidence IS 'Confidence in the first of candidat
 COMMENT ON COLUMN io_segments.log IS 'Log file name.';
 COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
 COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';
+
+-- Worker processes that are slower than others at the same work. A host is slow if it has
+-- several processes that computed, nearly all of them are slow, and on other hosts few are.
+CREATE OR REPLACE VIEW _slow_workers AS
+WITH measured AS (
+    SELECT
+        speed.*,
+        coalesce(worker.name, worker.worker) AS name,
+        worker.worker,
+        worker.host,
+        presence.nthreads
+    FROM _worker_speeds AS speed
+    INNER JOIN _workers AS worker USING (process)
+    INNER JOIN _worker_presence AS presence USING (process)
+),
+hosts AS (
+    SELECT
+        trace_id,
+        host,
+        count(*) FILTER (is_slow) >= greatest(2, 0.75 * count(*)) AS is_slow,
+        count(*) AS workers
+    FROM measured
+    GROUP BY trace_id, host
+)
+SELECT
+    measured.* EXCLUDE (is_slow),
+    hosts.is_slow AND EXISTS (
+        FROM hosts AS other
+        WHERE other.trace_id = measured.trace_id AND other.host <> measured.host AND NOT other.is_slow
+    ) AS is_of_slow_host
+FROM measured
+INNER JOIN hosts USING (trace_id, host)
+WHERE measured.is_slow;
 
 CREATE OR REPLACE VIEW metadata_map AS
 WITH cells(step, level, metadata, cell, "view", hint) AS (

@@ -114,6 +114,7 @@ def plan_of_run(run: RecordedRun) -> Plan | None:
         dependencies=dependencies,
         submissions=submissions,
         workers=_presence(run, last_end),
+        placement=_placement(run, tasks),
         overhead=overhead,
         usual_overhead=usual_overhead,
         failed_seconds=dict(failed),
@@ -320,6 +321,12 @@ def _presence(run: RecordedRun, last_end: float) -> list[Presence]:
         )
         for row in run.workers.iter_rows(named=True)
     ]
+
+
+def _placement(run: RecordedRun, tasks: pl.DataFrame) -> Any:
+    """Return the index of the worker of each task."""
+    numbers = {process: number for number, process in enumerate(run.workers["process"])}
+    return np.array([numbers.get(process, -1) for process in tasks["process"]], dtype=np.int64)
 
 
 def _restrictions(run: RecordedRun, keys: list[str]) -> dict[int, frozenset[str]]:

@@ -64,6 +64,7 @@ def with_workers(plan: Plan, workers: int, threads: int | None = None) -> Plan:
     return replace(
         plan,
         overhead=plan.usual_overhead or plan.overhead,
+        placement=None,
         workers=[
             replace(
                 worker,
@@ -110,7 +111,7 @@ def without_failures(plan: Plan) -> Plan:
             workers.append(replace(worker, to_seconds=math.inf) if worker.is_lost else worker)
             if worker.is_lost:
                 break
-    return replace(plan, failed_seconds={}, workers=workers)
+    return replace(plan, failed_seconds={}, workers=workers, placement=None)
 
 
 def without_transfers(plan: Plan) -> Plan:
@@ -309,6 +310,7 @@ class _Tasks:
             priorities=priorities,
             prefixes=old.prefixes[sources],
             groups=old.groups[sources],
+            placement=None,
             graphs=old.graphs[sources],
             dependencies=self.dependencies,
             submissions=[

@@ -113,6 +113,9 @@ class Plan:
     closing_seconds: float = 0.0
     #: `distributed.scheduler.worker-saturation`; infinity means no queuing.
     saturation: float = 1.1
+    #: Index of the worker that ran each task, -1 if none. Where Dask's choice is arbitrary, the
+    #: recorded one is made again.
+    placement: Integers | None = None
     #: Interval of work stealing, None if it is off.
     stealing_seconds: float | None = 1.0
     keys: Sequence[str] = ()
@@ -209,7 +212,7 @@ class _Worker:
 
     __slots__ = (
         "fetching", "free", "has", "index", "is_alive", "nthreads", "occupancy",
-        "processing", "ready", "warm",
+        "processing", "ready", "stored", "warm",
     )  # fmt: skip
 
     def __init__(self, index: int, nthreads: int) -> None:
@@ -223,6 +226,7 @@ class _Worker:
         #: Priority, task and run of the tasks that wait for a thread.
         self.ready: list[tuple[int, int, int]] = []
         self.has: set[int] = set()
+        self.stored = 0.0
         self.fetching: dict[int, float] = {}
         #: End of the first task of each prefix.
         self.warm: dict[int, float] = {}
@@ -245,6 +249,9 @@ class _Simulation:
         for task, needed in enumerate(self._dependencies):
             for other in needed:
                 self._dependents[other].append(task)
+        self._placement: list[int] = (
+            [-1] * self._count if plan.placement is None else plan.placement.tolist()
+        )
         self._expected = self._mean_seconds()
         self._group_sizes, self._few_dependencies = self._describe_groups()
 
@@ -362,7 +369,9 @@ class _Simulation:
     # -- the client --------------------------------------------------------------------------
 
     def _submit(self, t: float, graph: int) -> None:
-        self._wanted.difference_update(self._releases.get(graph, ()))
+        for task in self._releases.get(graph, ()):
+            self._wanted.discard(task)
+            self._forget_unneeded(task)
         ready = []
         for task in self._graph_tasks[graph]:
             self._is_submitted[task] = True
@@ -398,7 +407,10 @@ class _Simulation:
             if self._state[task] == _QUEUED:
                 least = min(
                     self._open.values(),
-                    key=lambda worker: (len(worker.processing) / worker.nthreads, worker.index),
+                    key=lambda worker: (
+                        len(worker.processing) / worker.nthreads,
+                        self._turn(task, worker),
+                    ),
                 )
                 self._assign(t, task, least)
 
@@ -443,7 +455,7 @@ class _Simulation:
             return self._best(task, candidates or pool)
         if allowed is None:
             pool = self._idle() or pool
-        return min(pool, key=lambda worker: (worker.occupancy, worker.index))
+        return min(pool, key=lambda worker: (worker.occupancy, self._turn(task, worker)))
 
     def _best(self, task: int, candidates: list[_Worker]) -> _Worker:
         """Return the worker with the earliest expected start."""
@@ -453,9 +465,16 @@ class _Simulation:
             candidates,
             key=lambda worker: (
                 worker.occupancy / worker.nthreads + self._transfer_seconds(task, worker),
-                worker.index,
+                worker.stored,
+                self._turn(task, worker),
             ),
         )
+
+    def _turn(self, task: int, worker: _Worker) -> int:
+        """Return the rank of a worker among equals, which is arbitrary in Dask."""
+        if worker.index == self._placement[task]:
+            return -1
+        return (worker.index - task) % len(self._workers)
 
     def _transfer_seconds(self, task: int, worker: _Worker) -> float:
         missing: float = sum(
@@ -505,10 +524,11 @@ class _Simulation:
         self._unfinished -= 1
         self._ends[task] = t
         self._ran_on[task] = worker.index
-        self._holders[task].add(worker.index)
-        worker.has.add(task)
+        self._store(task, worker)
         for other in self._dependencies[task]:
             self._users[other] -= 1
+            self._forget_unneeded(other)
+        self._forget_unneeded(task)
         ready = []
         for dependent in self._dependents[task]:
             if self._state[dependent] == _MEMORY:
@@ -522,6 +542,21 @@ class _Simulation:
             if not self._graph_left[graph]:
                 delay = self._plan.submissions[graph].delay_seconds
                 self._push(t + delay, self._submit, graph)
+
+    def _store(self, task: int, worker: _Worker) -> None:
+        """Note that a worker has a result."""
+        if task not in worker.has:
+            worker.has.add(task)
+            worker.stored += self._nbytes[task]
+            self._holders[task].add(worker.index)
+
+    def _forget_unneeded(self, task: int) -> None:
+        """Release a result that neither a task nor a client needs any more."""
+        if not self._users[task] and task not in self._wanted:
+            for index in self._holders[task]:
+                self._workers[index].has.discard(task)
+                self._workers[index].stored -= self._nbytes[task]
+            self._holders[task].clear()
 
     # -- workers -----------------------------------------------------------------------------
 
@@ -548,14 +583,12 @@ class _Simulation:
         for task in worker.has:
             holders = self._holders[task]
             holders.discard(worker.index)
-            if holders or not (self._users[task] or task in self._wanted):
+            if holders:
                 continue
             if is_lost or not self._alive:
                 self._lose(task, again)
             else:
-                heir = self._alive[task % len(self._alive)]
-                holders.add(heir.index)
-                heir.has.add(task)
+                self._store(task, self._alive[task % len(self._alive)])
         worker.has.clear()
         self._make_ready(t, [task for task in again if not self._left[task]])
 
@@ -606,8 +639,7 @@ class _Simulation:
             return
         for other in self._dependencies[task]:
             worker.fetching.pop(other, None)
-            worker.has.add(other)
-            self._holders[other].add(worker.index)
+            self._store(other, worker)
         self._enter(t, task, worker, run)
 
     def _enter(self, t: float, task: int, worker: _Worker, run: int) -> None:

@@ -12,6 +12,7 @@ from roast_analyze.report.topics import (
     activities,
     chunks,
     core_time,
+    critical_path,
     environment,
     failures,
     loss,
@@ -35,6 +36,7 @@ class ReportData:
     context: contexts.Context
     findings: tuple[findings.Finding, ...]
     core_time: core_time.CoreTime
+    critical_path: critical_path.CriticalPath
     timeline: timeline.Timeline
     chunks: chunks.Chunks
     tasks: tasks.Tasks
@@ -59,6 +61,7 @@ def query(trace: Session) -> ReportData:
             return ReportData(
                 context=context,
                 core_time=core_time.query(trace),
+                critical_path=critical_path.query(trace),
                 findings=findings.query(trace),
                 chunks=chunks.query(trace, context),
                 tasks=tasks.query(trace),

@@ -17,6 +17,7 @@ from roast_analyze.report.topics import (
     activities,
     chunks,
     core_time,
+    critical_path,
     environment,
     failures,
     loss,
@@ -68,6 +69,7 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
     )
     sections = (
         core_time.section(data.core_time, context),
+        critical_path.section(data.critical_path, context),
         timeline.section(data.timeline, context, colors),
         chunks.section(data.chunks, context),
         workers.section(context),

@@ -11,6 +11,8 @@ from roast_analyze.report import context, data, page
 from roast_analyze.report.topics import (
     activities,
     chunks,
+    core_time,
+    critical_path,
     environment,
     failures,
     loss,
@@ -26,6 +28,10 @@ from roast_analyze.report.topics import (
 
 #: Build one section only: querying all topics for each test would take minutes.
 SECTIONS = {
+    "core-time": lambda trace, about: core_time.section(core_time.query(trace), about),
+    "critical-path": lambda trace, about: critical_path.section(
+        critical_path.query(trace), about
+    ),
     "timeline": lambda trace, about: timeline.section(
         timeline.query(trace, about), about, timeline.Colors({}, {})
     ),

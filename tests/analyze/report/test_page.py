@@ -8,7 +8,7 @@ from roast_analyze import Trace
 from roast_analyze.report import data, page, write_report
 from roast_analyze.report.listing import Listing
 
-SECTIONS = ["timeline", "chunks", "workers", "tasks", "activities", "spans", "inside",
+SECTIONS = ["core-time", "critical-path", "timeline", "chunks", "workers", "tasks", "activities", "spans", "inside",
             "memory", "scheduler", "failures", "environment", "loss"]  # fmt: skip
 
 
@@ -56,14 +56,16 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
     assert "<h1><bdi>Tuesday &amp; co</bdi></h1>" in html
     assert "Time range" not in html
     assert "--from" not in html
-    assert re.findall(r'<section id="([a-z]+)"', html) == ["verdict", *SECTIONS]
+    assert re.findall(r'<section id="([a-z-]+)"', html) == ["verdict", *SECTIONS]
     assert re.findall(r'id="figure-([a-z-]+)" ', html) == [
-        "timeline", "chunk-seconds", "headcount", "cpu", "prefix-seconds", "durations",
+        "core-time", "core-time-workers", "critical-path", "timeline", "chunk-seconds",
+        "headcount", "cpu", "prefix-seconds", "durations",
         "activities", "activity-prefixes", "activity-workers", "spans", "memory", "scheduler",
         "submissions",
     ]  # fmt: skip
     assert re.findall(r'class="table" id="table-([a-z-]+)"', html) == [
-        "datasets", "costs", "files", "branches", "chunks", "workers", "roles", "prefixes",
+        "core-time", "critical-path-causes", "critical-path-steps", "datasets", "costs",
+        "files", "branches", "chunks", "workers", "roles", "prefixes",
         "activities", "activity-prefixes", "activity-workers", "spans", "sections",
         "failures", "topics", "events", "environment",
     ]  # fmt: skip
@@ -75,7 +77,7 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
         ("25 to 25\N{NO-BREAK SPACE}%", "M6 12h0", "25"),
     ]
 
-    topics = (gathered, *vars(gathered).values())
+    topics = (gathered, *(v for v in vars(gathered).values() if not isinstance(v, tuple)))
     listings = [v for topic in topics for v in vars(topic).values() if isinstance(v, Listing)]
     assert len(listings) >= 26
     assert not [
@@ -93,30 +95,32 @@ def test_hostile_strings_stay_text(build, small, parsed, unpack):
     )
 
     # The hostile records contain a profile, so that there is a flame graph.
-    assert set(attacked.names) <= set(harmless.names) | {"details", "a", "ol"}
+    assert set(attacked.names) <= set(harmless.names) | {"details", "a", "ol", "li"}
     assert attacked.names.count("script") == harmless.names.count("script") + 1
     assert attacked.handlers == []
     assert "{{7*7}}" in attacked.heading
 
-    _, lanes, *figures = [
+    embedded = [
         unpack(text)
         for attrs, text in attacked.scripts
         if "type" in attrs and attrs.get("id") != "plotly-gzip-base64"
     ]
+    [lanes] = [data for data in embedded if "marks" in data]
     # Canvases show text as it is, but plotly interprets markup.
     assert lanes["marks"]["keys"][0].startswith("</script></style></title><img src=x")
     assert lanes["marks"]["keys"][0].endswith("⟨U+2028⟩⟨U+202E⟩␀␍ }]<!--")
-    plots = [figure for figure in figures if "data" in figure]
+    plots = [figure for figure in embedded if "data" in figure]
     names = json.dumps([plot["data"] for plot in plots], ensure_ascii=False)
     assert "&lt;/script&gt;" in names
     assert "</script>" not in names
-    assert len(plots) == 12
+    assert len(plots) == 15
 
 
 def test_a_trace_without_records(write_trace):
     with Trace(write_trace(name="a b'c.jsonl")) as trace:
         built = page.build(data.query(trace))
     reasons = {
+        "core-time": "No worker joined while this was recorded",
         "timeline": "No task ran while this was recorded.",
         "chunks": "No chunks: no coffea work items",
         "workers": "No worker joined while this was recorded.",

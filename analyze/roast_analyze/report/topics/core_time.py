@@ -10,6 +10,7 @@ from plotly.graph_objects import Bar, Figure
 
 from roast_analyze.figures import layout
 from roast_analyze.figures.bars import Part, stacked
+from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.listing import list_query
@@ -149,7 +150,7 @@ def by_worker(found: CoreTime, context: Context) -> Figure:
     )
     names = context.worker_names
     return stacked(
-        [names.get(worker, worker) for worker in wide["worker"]],
+        [names.get(worker, label(worker)) for worker in wide["worker"]],
         [
             Part(words, wide[use].to_list(), color)
             for use, (words, color) in USES.items()

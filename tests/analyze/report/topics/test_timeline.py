@@ -55,6 +55,9 @@ STREAM = TaskStream(
 )  # fmt: skip
 
 
+PATH = pl.DataFrame({"key": ["load-2"], "attempt": [2]})
+
+
 @pytest.fixture
 def encode(unpack):
     """Return a timeline, and its unpacked data."""
@@ -62,8 +65,9 @@ def encode(unpack):
     def encode(stream):
         texts = dict.fromkeys(("description", "note", "query", "command"), "")
         drawn = lanes.build(
-            stream, LOAD, UTILIZATION, COLORS, stop_t=110.0, utc_offset_seconds=3600.0, **texts
-        )
+            stream, LOAD, UTILIZATION, PATH, COLORS,
+            stop_t=110.0, utc_offset_seconds=3600.0, **texts,
+        )  # fmt: skip
         return drawn, unpack(drawn.above) | unpack(drawn.lanes)
 
     return encode
@@ -81,6 +85,7 @@ def test_the_data_of_a_timeline(encode):
         "outcomes": [0, 1],
         "attempts": [1, 2],
         "keys": ["load-␀ 1", "load-2"],
+        "path": [1],
         "filenames": ["z.root"],
         "files": [-1, 0],
         "entryStarts": [None, 0],
@@ -132,7 +137,7 @@ def test_the_note_counts_what_is_not_drawn(opened):
     _, about = opened()
     stream = replace(STREAM, hidden_rows=1, hidden_runs=2, failures=2, transfer_runs=3)
 
-    found = timeline.Timeline(stream, UTILIZATION, None)
+    found = timeline.Timeline(stream, UTILIZATION, PATH, None)
     drawn = timeline.section(found, replace(about, load=LOAD), COLORS).timeline
 
     assert drawn.note.replace("\N{NO-BREAK SPACE}", " ") == (

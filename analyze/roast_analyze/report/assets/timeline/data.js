@@ -39,6 +39,8 @@ export function decodeTimeline(raw) {
 /** Decode the second part, which the lanes are drawn from, into the data of the first. */
 export function decodeLanes(data, raw) {
   data.bars = decodeSpans(data, raw.bars);
+  data.bars.isOnPath = new Uint8Array(data.bars.count);
+  for (const bar of raw.bars.path ?? []) data.bars.isOnPath[bar] = 1;
   data.transfers = decodeSpans(data, raw.transfers);
   data.marks = decodeSpans(data, { ...raw.marks, lengths: raw.marks.starts.map(() => 0) });
   data.cells = decodeCells(data, raw.cells);

@@ -62,7 +62,8 @@ function describeBar(timeline, i) {
   }
   const outcome = OUTCOMES[data.outcomes[bars.outcomes[i]]];
   lines.push(`compute time ${duration(bars.lengths[i])}, started at ${instant(timeline, bars.starts[i])}, `
-    + `attempt ${bars.attempts[i]}${outcome ? `: ${outcome}` : ""}`);
+    + `attempt ${bars.attempts[i]}${outcome ? `: ${outcome}` : ""}`
+    + (bars.isOnPath[i] ? ", on the critical path" : ""));
   return { title: nameOf(data, kind), lines: [...lines, threadOf(data, bars.lanes[i])] };
 }
 

@@ -88,6 +88,10 @@ function drawBars({ data, state, layout, colors }, context, lane, y, height) {
     context.fillStyle = state.kindColors[bars.kinds[i]];
     // Wide bars leave a thin gap, so that neighbors of one color stay apart.
     context.fillRect(x, y, width > 4 ? width - 0.7 : width, height);
+    if (bars.isOnPath[i]) {
+      context.fillStyle = colors.ink;
+      context.fillRect(x, y, width > 4 ? width - 0.7 : width, Math.min(2.5, height / 3));
+    }
     if (state.selected?.bar === i) {
       context.strokeStyle = colors.ink;
       context.lineWidth = 2;

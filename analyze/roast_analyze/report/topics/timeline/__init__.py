@@ -44,6 +44,10 @@ _UTILIZATION: Final = (
     "GROUP BY ALL HAVING share IS NOT NULL ORDER BY row, bucket"
 )
 
+_PATH: Final = (
+    "SELECT DISTINCT key, attempt FROM critical_path WHERE cause NOT IN ('client', 'unknown')"
+)
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -60,6 +64,8 @@ class Timeline:
     stream: TaskStream
     #: View ``utilisation`` by row and bucket, as :func:`.lanes.build` expects it.
     utilization: pl.DataFrame
+    #: Attempts on the critical path: key, attempt.
+    path: pl.DataFrame
     #: None with fewer than two computations.
     longest_gap: Gap | None
 
@@ -85,6 +91,7 @@ def query(trace: Session, context: Context) -> Timeline:
         utilization=shares.join(
             transfers.named_rows(rowed), on="row", maintain_order="left"
         ).select("row", "worker", "name", "workers", "bucket", "share"),
+        path=trace.sql(_PATH).pl(),
         longest_gap=Gap(*gaps[0]) if gaps else None,
     )
 
@@ -106,6 +113,7 @@ def section(found: Timeline, context: Context, colors: Colors) -> Section:
         stream,
         context.load,
         found.utilization,
+        found.path,
         colors,
         stop_t=run.stop_t or 0.0,
         utc_offset_seconds=context.recording.utc_offset_seconds,

@@ -62,6 +62,7 @@ class Timeline:
     #: Whether transfers, and tasks added up by bucket, are drawn.
     has_transfers: bool
     has_cells: bool
+    has_path: bool
     #: Text for screen readers.
     description: str
     #: What is added up or left out, if anything.
@@ -83,6 +84,7 @@ def build(
     stream: TaskStream,
     load: pl.DataFrame,
     utilization: pl.DataFrame,
+    path: pl.DataFrame,
     colors: Colors,
     *,
     stop_t: float,
@@ -98,6 +100,8 @@ def build(
     utilization : polars.DataFrame
         Utilization of workers: row, worker, name, workers (number of workers in the row),
         bucket (a row of ``load``), share.
+    path : polars.DataFrame
+        Attempts on the critical path: key, attempt.
     stop_t, utc_offset_seconds : float
         End of the recording, seconds since the epoch, and time zone of the cluster.
     **texts : str
@@ -155,7 +159,7 @@ def build(
     }
     marks = stream.marks.drop_nulls("t").sort("t")
     lanes = {
-        "bars": _bars(stream.bars, stream.begin_t),
+        "bars": _bars(stream.bars, path, stream.begin_t),
         "transfers": _spans(stream.transfers.sort("start_t"), stream.begin_t),
         "marks": {
             "lanes": marks["lane"].to_list(),
@@ -182,6 +186,7 @@ def build(
         marks=tuple(sign for sign, is_drawn in signs.items() if is_drawn),
         has_transfers=stream.transfer_runs > 0,
         has_cells=stream.cells.height > 0,
+        has_path=bool(lanes["bars"]["path"]),
         **texts,
     )
 
@@ -236,9 +241,10 @@ def _spans(frame: pl.DataFrame, begin_t: float) -> dict[str, list[Any]]:
     }
 
 
-def _bars(bars: pl.DataFrame, begin_t: float) -> dict[str, Any]:
+def _bars(bars: pl.DataFrame, path: pl.DataFrame, begin_t: float) -> dict[str, Any]:
     bars = bars.sort("start_t")
-    embedded = {**_spans(bars, begin_t), **_attempts(bars)}
+    on_path = bars.with_row_index("bar").join(path, on=["key", "attempt"], how="semi")
+    embedded = {**_spans(bars, begin_t), **_attempts(bars), "path": on_path["bar"].to_list()}
     if "filename" in bars.columns:
         known = bars["filename"].drop_nulls().unique(maintain_order=True).to_list()
         number_of = {name: number for number, name in enumerate(known)}

@@ -8,8 +8,10 @@ from roast_analyze import Trace
 from roast_analyze.report import data, page, write_report
 from roast_analyze.report.listing import Listing
 
-SECTIONS = ["core-time", "critical-path", "timeline", "chunks", "workers", "tasks", "activities", "spans", "inside",
-            "memory", "scheduler", "failures", "environment", "loss"]  # fmt: skip
+SECTIONS = [
+    "core-time", "critical-path", "timeline", "chunks", "workers", "tasks", "activities",
+    "spans", "inside", "memory", "scheduler", "failures", "environment", "loss",
+]  # fmt: skip
 
 
 @pytest.fixture

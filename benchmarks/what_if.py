@@ -38,7 +38,9 @@ from roast_analyze.algorithms.simulation import (
 )
 
 #: Events of the ROOT files: sizes that differ, so that the cost of a chunk can be measured.
-FILE_EVENTS = (2_000, 2_400, 2_800, 12_000, 30_000, 54_000, 66_000, 78_000, 90_000)
+FILE_EVENTS = (
+    30_000, 2_000, 54_000, 2_300, 66_000, 2_600, 42_000, 2_900, 78_000, 3_200, 90_000,
+)  # fmt: skip
 
 
 def doze(seconds: float, *_: object) -> float:
@@ -108,7 +110,7 @@ class Waiting(processor.ProcessorABC):
 
     def process(self, events: ak.Array) -> dict[str, float]:
         total = float(ak.sum(events.Jet_pt))
-        time.sleep(0.06 + len(events) * 15e-6)
+        time.sleep(0.12 + len(events) * 30e-6)
         return {"pt": total, "events": len(events)}
 
     def postprocess(self, accumulator: dict[str, float]) -> dict[str, float]:

@@ -518,7 +518,7 @@ def _note(
         notes.append(f"{unfinished} tasks cannot run: no worker that may run them stays")
     if scenario.chunk_size is not None and not recorded.is_cost_known:
         notes.append(
-            "the fixed cost of a chunk is not known: only time outside of the processor"
+            "uncertain: no fitted cost of a chunk; only time outside of the processor is fixed"
         )
     threads = _threads(plan)
     more = threads > _threads(recorded.plan)

@@ -63,12 +63,16 @@ def test_durations_and_failed_attempts(plan_of, task, run):
             ],
         ),
         *run("a", 20.0, 30.0),
+        # It waited, and raised Reschedule at once.
+        task("b"),
+        *run("b", 0.0, 3.0, outcome="rescheduled"),
+        *run("b", 4.0, 5.0),
     )  # fmt: skip
 
     # From the first phase on the thread to the last.
-    assert plan.seconds.tolist() == [4.0]
-    assert plan.nbytes.tolist() == [7.0]
-    assert plan.failed_seconds == {0: [1.0]}
+    assert plan.seconds.tolist() == [4.0, 1.0]
+    assert plan.nbytes.tolist() == [7.0, 8.0]
+    assert plan.failed_seconds == {0: [1.0], 1: [0.0]}
 
 
 def test_the_first_task_of_a_process_warms_up(plan_of, task, run):
@@ -84,17 +88,28 @@ def test_the_first_task_of_a_process_warms_up(plan_of, task, run):
 
 
 def test_overhead(plan_of, task, run):
-    plan = plan_of(
-        task("a"),
-        task("b"),
-        *run("a", 0.0, 5.5, phases=[("compute", 1.0, 5.0)]),
-        # It waited on the worker, behind the first one.
-        *run("b", 2.0, 10.5, phases=[("compute", 5.25, 10.0)]),
-    )
+    # The first dispatch takes 1 s, those to an idle thread 0.5 s; each end is reported after
+    # 0.25 s. The last task waited on the worker, and began 0.125 s after the one before.
+    runs = run("x-0", 0.0, 2.25, phases=[("compute", 1.0, 2.0)])
+    for number in range(1, 6):
+        t = 5.0 * number
+        runs += run(f"x-{number}", t, t + 1.75, phases=[("compute", t + 0.5, t + 1.5)])
+    runs += run("x-6", 26.0, 28.25, phases=[("compute", 26.625, 28.0)])
 
-    overhead = plan.overhead
-    assert (overhead.dispatch_seconds, overhead.turnaround_seconds) == (1.0, 0.25)
-    assert overhead.report_seconds == 0.5
+    overhead = plan_of(*(task(f"x-{number}") for number in range(7)), *runs).overhead
+
+    assert (overhead.first_dispatch_seconds, overhead.dispatch_seconds) == (0.5, 0.5)
+    assert (overhead.turnaround_seconds, overhead.report_seconds) == (0.125, 0.25)
+
+
+def test_dispatch_is_not_measured_by_the_first_tasks_of_workers(plan_of, task, run):
+    # With short tasks, a dispatch that seems to take 1 s would leave the thread idle.
+    runs = run("x-0", 0.0, 2.25, phases=[("compute", 1.0, 2.0)])
+    runs += run("x-1", 0.0, 3.25, phases=[("compute", 2.0, 3.0)])
+
+    overhead = plan_of(task("x-0"), task("x-1"), *runs).overhead
+
+    assert (overhead.first_dispatch_seconds, overhead.dispatch_seconds) == (0.75, 0.25)
 
 
 def test_workers_and_restrictions(plan_of, task, run, worker, gone):
@@ -116,12 +131,12 @@ def test_workers_and_restrictions(plan_of, task, run, worker, gone):
 
 
 def test_samples_are_replayed():
-    """Runs with failures, a lost worker, graphs after graphs and transfers."""
-    names = ("coffea", "coffea_failures", "image_pipeline")
+    """Runs with failures, a lost worker, graphs after graphs, transfers and a shuffle."""
+    names = ("coffea", "coffea_failures", "image_pipeline", "shuffle_reduce")
     with Trace(*(SAMPLES / f"{name}.jsonl.zst" for name in names)) as trace:
         frame = trace.what_if(workers=[3])
 
-    assert frame["trace_id"].n_unique() == 3
+    assert frame["trace_id"].n_unique() == 4
     assert frame["replay_error"].abs().max() < 0.1
 
 

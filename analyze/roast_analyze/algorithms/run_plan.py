@@ -29,6 +29,9 @@ DEFAULT_BYTES_PER_SECOND: Final = 100e6
 #: Smaller transfers measure the latency, larger ones the bandwidth.
 _SMALL_BYTES, _LARGE_BYTES = 100_000, 1_000_000
 
+#: Fewer dispatches to idle threads do not measure the time of a dispatch.
+_MIN_DISPATCHES: Final = 5
+
 #: A warm-up is at least this long, also as a share of the median task of its prefix, and is
 #: compared with this many later attempts.
 _MIN_WARMUP_SHARE: Final = 0.2
@@ -163,10 +166,12 @@ def _first_stop() -> pl.Expr:
 
 def _failed_attempts(attempts: pl.DataFrame) -> pl.DataFrame:
     """Return the attempts that failed and were repeated, and how long they held a thread."""
-    # An attempt that failed reports no phases to some versions of Dask.
-    held = pl.coalesce(
-        pl.col("stop_t") - pl.col("start_t"), pl.col("end_t") - pl.col("processing_t")
+    # A failed attempt reports no phases to some versions of Dask. A task that is to run
+    # elsewhere, as those of a shuffle, reports none, and raises at once.
+    processing = pl.when(pl.col("outcome") == "retried").then(
+        pl.col("end_t") - pl.col("processing_t")
     )
+    held = pl.coalesce(pl.col("stop_t") - pl.col("start_t"), processing)
     return attempts.filter(
         pl.col("outcome").is_in(["retried", "rescheduled"]) & pl.col("submission").is_not_null()
     ).select("submission", seconds=held.clip(0.0).fill_null(0.0))
@@ -347,10 +352,15 @@ def _overhead(
         turnaround=pl.col("start_t") - pl.col("previous"),
         dispatch=pl.coalesce("transfer_t", "start_t") - pl.col("processing_t"),
         report=pl.col("end_t") - pl.col("stop_t"),
-        was_ready=pl.col("processing_t") < pl.col("previous"),
+        was_ready=(pl.col("processing_t") < pl.col("previous")).fill_null(value=False),
+        is_first=pl.col("start_t") == pl.col("start_t").min().over("process"),
     )
     queued = steps.filter("was_ready")["turnaround"]
-    direct = steps.filter(~pl.col("was_ready").fill_null(value=False))["dispatch"]
+    direct = steps.filter(~pl.col("was_ready") & ~pl.col("is_first"))["dispatch"]
+    first = steps.filter("is_first")["dispatch"]
+    if len(direct) < _MIN_DISPATCHES:
+        # All tasks queued on workers: the message there takes about as long as that back.
+        direct = pl.concat([steps["report"], direct])
     latency, bandwidth = _transfers(tasks, dependencies)
     mean, median = (
         Overhead(
@@ -360,6 +370,7 @@ def _overhead(
             scheduler_seconds=run.scheduler_seconds,
             transfer_latency_seconds=latency,
             transfer_bytes_per_second=bandwidth,
+            first_dispatch_seconds=max(average(first) - average(direct), 0.0),
         )
         for average in (_mean, _median)
     )

@@ -79,6 +79,8 @@ class Overhead:
     scheduler_seconds: float = 0.0
     transfer_latency_seconds: float = 0.0
     transfer_bytes_per_second: float = math.inf
+    #: Additional time of the first dispatch to a worker, which begins with a connection.
+    first_dispatch_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class _Worker:
 
     __slots__ = (
         "fetching", "free", "has", "index", "is_alive", "nthreads", "occupancy",
-        "processing", "ready", "stored", "warm",
+        "processing", "reachable", "ready", "stored", "warm",
     )  # fmt: skip
 
     def __init__(self, index: int, nthreads: int) -> None:
@@ -227,6 +229,8 @@ class _Worker:
         self.ready: list[tuple[int, int, int]] = []
         self.has: set[int] = set()
         self.stored = 0.0
+        #: Arrival of the first task.
+        self.reachable: float | None = None
         self.fetching: dict[int, float] = {}
         #: End of the first task of each prefix.
         self.warm: dict[int, float] = {}
@@ -489,8 +493,11 @@ class _Simulation:
         worker.processing[task] = expected
         worker.occupancy += expected
         self._update_open(worker)
-        dispatch = self._plan.overhead.dispatch_seconds
-        self._push(t + dispatch, self._arrive, task, worker, self._runs[task])
+        arrival = t + self._plan.overhead.dispatch_seconds
+        if worker.reachable is None:
+            worker.reachable = arrival + self._plan.overhead.first_dispatch_seconds
+        arrival = max(arrival, worker.reachable)
+        self._push(arrival, self._arrive, task, worker, self._runs[task])
         if len(worker.processing) > worker.nthreads:
             self._plan_stealing(t)
 

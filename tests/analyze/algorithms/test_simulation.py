@@ -87,6 +87,9 @@ def test_overhead_of_a_chain_and_of_a_queue():
     # A task that waits on the worker begins after the turnaround.
     queue = plan([1, 1], overhead=overhead)
     assert simulate(queue).wall_seconds == pytest.approx(0.1 + 1 + 0.2 + 1 + 0.3 + 0.4)
+    # The first dispatch to a worker begins with a connection.
+    connect = replace(chain, overhead=replace(overhead, first_dispatch_seconds=5.0))
+    assert simulate(connect).wall_seconds == pytest.approx(5 + 2 * (0.1 + 1 + 0.3 + 0.4))
     # The scheduler handles one task at a time.
     wide = plan([1] * 10, workers=10, overhead=Overhead(scheduler_seconds=0.4))
     assert simulate(wide).wall_seconds == pytest.approx(1 + 10 * 0.4)

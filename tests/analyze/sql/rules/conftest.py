@@ -16,3 +16,48 @@ def apply(open_trace):
         return found.select(columns.split(", ")).rows()
 
     return apply
+
+
+@pytest.fixture
+def process(chunk, run):
+    """Return the records of chunks that workers process one after the other.
+
+    Each chunk is a dictionary: seconds, and optionally worker, file, events and what was
+    measured. Chunks of a file follow each other.
+    """
+
+    def process(*chunks: dict) -> list[dict]:
+        free_t: dict[str, float] = {}
+        entries: dict[str, int] = {}
+        records = []
+        for number, fields in enumerate(chunks, start=1):
+            about = {
+                "dataset": "DY",
+                "file": "1.root",
+                "worker": "w1",
+                "events": 1000,
+                **fields,
+            }
+            seconds, file = about.pop("seconds"), about.pop("file")
+            worker, events = about["worker"], about["events"]
+            start_t, first = free_t.get(worker, 1.0), entries.get(file, 0)
+            free_t[worker], entries[file] = start_t + seconds, first + events
+            records += [
+                chunk(
+                    f"chunk-{number}",
+                    run_id=number,
+                    filename=file,
+                    treename="Events",
+                    entry_start=first,
+                    entry_stop=first + events,
+                    start_t=start_t,
+                    stop_t=start_t + seconds,
+                    until="processed",
+                    source="TTree",
+                    **about,
+                ),
+                *run(f"chunk-{number}", start_t, start_t + seconds, worker, run_id=number),
+            ]
+        return records
+
+    return process

@@ -1,0 +1,111 @@
+-- Chunks are too large for the workers.
+-- At the end of a run, threads are idle while the last chunks are processed. If these are
+-- ordinary chunks, and there are few for each thread, smaller chunks divide the work better.
+-- Runs in a row, without chunks between them, are judged one by one.
+-- Source: idle threads after the last chunk began; view chunk_costs for the size
+-- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-partitions
+-- $max_chunks_per_thread = 6: chunks per thread
+-- $max_ratio = 2: last chunks against the median; longer ones make a long tail
+-- $chunks_per_thread = 8: recommended number, if the model is not known
+WITH started AS (
+    SELECT
+        trace_id,
+        process,
+        compute_seconds AS seconds,
+        events,
+        end_t - compute_seconds AS start_t,
+        end_t,
+        processing_t > max(end_t) OVER before AS is_new
+    FROM _chunks
+    WHERE outcome = 'memory' AND events > 0 AND chunks_in_task = 1
+    WINDOW before AS (
+        PARTITION BY trace_id ORDER BY processing_t ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+),
+numbered AS (
+    SELECT
+        *,
+        count(*) FILTER (is_new) OVER (
+            PARTITION BY trace_id ORDER BY start_t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS part
+    FROM started
+),
+marked AS (
+    SELECT
+        *,
+        max(start_t) OVER same AS tail_t,
+        median(seconds) OVER same AS median_seconds
+    FROM numbered
+    WINDOW same AS (PARTITION BY trace_id, part)
+),
+parts AS (
+    SELECT
+        trace_id,
+        part,
+        count(*) AS chunks,
+        median(events) AS events,
+        sum(events) AS all_events,
+        sum(seconds) AS seconds,
+        any_value(median_seconds) AS median_seconds,
+        max(seconds) FILTER (end_t > tail_t) AS last_seconds,
+        max(end_t) - any_value(tail_t) AS tail_seconds,
+        sum(end_t - greatest(start_t, tail_t)) FILTER (end_t > tail_t) AS tail_busy_seconds
+    FROM marked
+    GROUP BY trace_id, part
+),
+judged AS (
+    SELECT
+        parts.*,
+        greatest(run.nthreads * tail_seconds - tail_busy_seconds, 0) AS idle_seconds,
+        run.nthreads,
+        run.wall_seconds
+    FROM parts
+    INNER JOIN _chunk_threads AS run USING (trace_id)
+    WHERE chunks <= $max_chunks_per_thread * run.nthreads
+        AND last_seconds <= $max_ratio * median_seconds
+),
+totals AS (
+    SELECT
+        trace_id,
+        sum(chunks) AS chunks,
+        any_value(nthreads) AS nthreads,
+        any_value(wall_seconds) AS wall_seconds,
+        arg_max(events, idle_seconds)::BIGINT AS events,
+        arg_max(all_events, idle_seconds) AS all_events,
+        max(median_seconds) AS median_seconds,
+        sum(idle_seconds) AS idle_seconds
+    FROM judged
+    GROUP BY trace_id
+),
+recommended AS (
+    SELECT trace_id, min(recommended_events) AS events
+    FROM chunk_costs
+    WHERE is_known
+    GROUP BY trace_id
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    'high' AS confidence,
+    format(
+        '{} chunks of about {:.2g} s for {} threads: {:.1f} s of thread time is idle while the last ones'
+        ' are processed.', chunks, median_seconds, nthreads, idle_seconds
+    ) AS sentence,
+    idle_seconds AS core_seconds,
+    0.4 * idle_seconds / nthreads AS wall_seconds_min,
+    1.1 * idle_seconds / nthreads AS wall_seconds_max,
+    format(
+        'Use chunks of about {:,} events (now {:,}).',
+        least(
+            coalesce(
+                recommended.events,
+                _round_two_digits(all_events / $chunks_per_thread / nthreads, 0)
+            ),
+            totals.events / 2
+        )::BIGINT,
+        totals.events
+    ) AS change,
+    'SELECT key, worker, events, compute_seconds, end_t FROM chunks ORDER BY end_t DESC' AS evidence,
+    totals.trace_id
+FROM totals
+LEFT JOIN recommended USING (trace_id)
+WHERE idle_seconds > 0;

@@ -1,0 +1,95 @@
+-- Chunks are so small that their fixed time matters.
+-- The fixed time of a chunk is that of the model in view chunk_costs. If it cannot be fitted,
+-- since all chunks have the same size, only the part outside of the processor is known: opening
+-- the file, and coffea's own work. The processor's own fixed time is between none and most of
+-- its time, and the rule fires only for short chunks.
+-- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
+-- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
+-- $min_ratio = 1.5: recommended against present chunk size
+-- $short_seconds = 0.4: median time of chunks that are short, if the model is not known
+-- $min_share = 0.05: share of the known fixed time, if the model is not known
+-- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
+-- $processor_share = 0.8: share of the processor's time that is at most fixed
+-- $events_factor = 20: recommended against present chunk size, if the model is not known
+WITH fixed AS (
+    SELECT
+        trace_id,
+        dataset,
+        sum(compute_seconds) AS seconds,
+        count(*) AS chunks,
+        median(compute_seconds) AS chunk_seconds,
+        -- Of a slow worker or file, the medians are those of others.
+        median(compute_seconds - process_seconds) FILTER (NOT is_warming_up) AS outside_seconds,
+        median(process_seconds - coalesce(read_seconds, 0)) FILTER (NOT is_warming_up)
+            AS processor_seconds
+    FROM _chunks
+    WHERE is_first_result AND events > 0 AND chunks_in_task = 1
+    GROUP BY ALL
+),
+sizes AS (
+    SELECT
+        fixed.*,
+        cost.is_known,
+        cost.median_events,
+        CASE
+            WHEN cost.is_known THEN cost.recommended_events
+            ELSE least(
+                _round_two_digits($events_factor * cost.median_events, 0), cost.largest_file_events
+            )
+        END::BIGINT AS better_events,
+        fixed.chunks * (1 - cost.median_events / better_events) AS saved_chunks,
+        saved_chunks * CASE WHEN cost.is_known THEN cost.fixed_seconds ELSE outside_seconds END
+            AS known_seconds,
+        CASE
+            WHEN cost.is_known THEN known_seconds
+            ELSE known_seconds + saved_chunks * $processor_share * processor_seconds
+        END AS possible_seconds
+    FROM fixed
+    INNER JOIN chunk_costs AS cost
+        ON fixed.trace_id = cost.trace_id AND fixed.dataset IS NOT DISTINCT FROM cost.dataset
+    INNER JOIN _chunk_threads AS run ON fixed.trace_id = run.trace_id
+    WHERE better_events >= $min_ratio * cost.median_events
+        AND (
+            cost.is_known OR (
+                fixed.chunk_seconds < $short_seconds
+                AND outside_seconds >= $min_share * fixed.chunk_seconds
+                AND fixed.chunks >= $min_chunks_per_thread * run.nthreads / 2
+            )
+        )
+),
+totals AS (
+    SELECT
+        trace_id,
+        bool_and(is_known) AS is_known,
+        sum(chunks) AS chunks,
+        arg_max(median_events, seconds)::BIGINT AS median_events,
+        arg_max(better_events, seconds) AS recommended_events,
+        arg_max(chunk_seconds, seconds) AS chunk_seconds,
+        sum(known_seconds) AS known_seconds,
+        sum(possible_seconds) AS possible_seconds
+    FROM sizes
+    GROUP BY trace_id
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    CASE WHEN is_known THEN 'high' ELSE 'low' END AS confidence,
+    format(
+        '{:,} chunks of about {:,} events take {:.2g} s each. ', chunks, median_events, chunk_seconds
+    ) || CASE
+        WHEN is_known
+            THEN format('{:.1f} s of thread time is fixed cost that larger chunks avoid.', known_seconds)
+        ELSE format(
+            'Larger chunks avoid at least {:.1f} s of thread time outside of the processor; its own fixed'
+            ' time is not known.', known_seconds
+        )
+    END AS sentence,
+    known_seconds AS core_seconds,
+    0.7 * known_seconds / run.nthreads AS wall_seconds_min,
+    -- Each chunk also costs scheduling.
+    least(1.3 * possible_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    format('Use chunks of about {:,} events (now {:,}).', recommended_events, median_events) AS change,
+    'SELECT dataset, chunks, median_events, fixed_seconds, seconds_per_event, recommended_events, note'
+    ' FROM chunk_costs' AS evidence,
+    totals.trace_id
+FROM totals
+INNER JOIN _chunk_threads AS run USING (trace_id);

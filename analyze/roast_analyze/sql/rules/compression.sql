@@ -1,0 +1,47 @@
+-- Decompression takes more time than the rest of reading.
+-- The algorithm is chosen when a file is written. LZMA makes the smallest files and decompresses
+-- slowest; ZSTD and LZ4 decompress several times faster.
+-- Source: recorded decompression time of chunks; speeds as in ROOT's comparison of algorithms
+-- Documentation: https://root.cern/blog/root-zstd/
+-- $min_read_share = 0.5: share of decompression in the time of reading
+-- $lzma_share = 0.9: share of the time of LZMA that ZSTD saves
+-- $zlib_share = 0.6: share of the time of ZLIB that ZSTD saves
+WITH algorithms AS (
+    SELECT
+        trace_id,
+        -- Of several algorithms, the slowest one decides.
+        CASE
+            WHEN contains(compression, 'LZMA') THEN 'LZMA'
+            WHEN contains(compression, 'ZLIB') THEN 'ZLIB'
+        END AS algorithm,
+        count(DISTINCT filename) AS files,
+        sum(read_seconds) AS read_seconds,
+        sum(decompress_seconds) AS decompress_seconds,
+        sum(uncompressed_bytes) AS nbytes,
+        sum(compressed_bytes) AS packed_bytes
+    FROM chunks
+    WHERE decompress_seconds IS NOT NULL
+    GROUP BY ALL
+    HAVING algorithm IS NOT NULL
+        AND sum(decompress_seconds) >= $min_read_share * sum(read_seconds)
+)
+SELECT
+    algorithm AS entity,
+    'high' AS confidence,
+    format(
+        'Decompressing {} takes {:.1f} s, {:.0f} % of the time of reading, at {:.0f} MB/s.', algorithm,
+        decompress_seconds, 100 * decompress_seconds / read_seconds, nbytes / 1e6 / decompress_seconds
+    ) AS sentence,
+    decompress_seconds * CASE algorithm WHEN 'LZMA' THEN $lzma_share ELSE $zlib_share END AS core_seconds,
+    0.6 * core_seconds / run.nthreads AS wall_seconds_min,
+    least(1.3 * core_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    format(
+        'Write the {} files again with ZSTD (now {}), which decompresses several times faster.', files,
+        algorithm
+    ) AS change,
+    'SELECT branch, compressed_bytes, uncompressed_bytes, read_seconds, decompress_seconds FROM branches'
+        AS evidence,
+    algorithms.trace_id
+FROM algorithms
+INNER JOIN _chunk_threads AS run USING (trace_id)
+WHERE decompress_seconds > 0;

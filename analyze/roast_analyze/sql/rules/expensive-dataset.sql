@@ -1,0 +1,51 @@
+-- A dataset whose events cost more than those of others, by nature.
+-- This is no fault: it is reported so that it is not taken for one. Its cost is that of its
+-- events without opening and reading, which have rules of their own.
+-- Source: median time per event of chunks, by dataset
+-- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
+-- $min_ratio = 2: time per event against that of all other datasets
+-- $min_share = 0.2: share of the compute time of all chunks
+-- $shown_share = 0.03: range of the saving as a share of the run, which makes the finding minor
+WITH datasets AS (
+    SELECT
+        trace_id,
+        dataset,
+        median(
+            greatest(compute_seconds - coalesce(open_seconds, 0) - coalesce(read_seconds, 0), 0) / events
+        ) FILTER (NOT is_warming_up) AS event_seconds,
+        median(compute_seconds) AS chunk_seconds,
+        sum(events) AS events,
+        sum(compute_seconds) AS seconds
+    FROM _chunks
+    WHERE is_first_result AND events > 0
+    GROUP BY ALL
+),
+compared AS (
+    SELECT
+        *,
+        seconds / sum(seconds) OVER same AS share,
+        events / sum(events) OVER same AS event_share,
+        (sum(event_seconds * events) OVER same - event_seconds * events)
+            / nullif(sum(events) OVER same - events, 0) AS other_event_seconds
+    FROM datasets
+    WINDOW same AS (PARTITION BY trace_id)
+)
+SELECT
+    dataset AS entity,
+    'high' AS confidence,
+    format(
+        'Events of {} take {:.2g} ms, {:.1f} times as long as those of other datasets: {:.0f} % of the'
+        ' compute time for {:.0f} % of the events. This is no fault.',
+        dataset, 1e3 * event_seconds, event_seconds / other_event_seconds, 100 * share,
+        100 * event_share
+    ) AS sentence,
+    NULL::DOUBLE AS core_seconds,
+    0.0::DOUBLE AS wall_seconds_min,
+    -- At most some waiting at the end, if its chunks come last.
+    $shown_share * run.wall_seconds AS wall_seconds_max,
+    'None is needed. Submit this dataset first, so that none of its chunks is the last one.' AS change,
+    'SELECT dataset, events, compute_seconds, events_per_second, compute_share FROM datasets' AS evidence,
+    compared.trace_id
+FROM compared
+INNER JOIN _chunk_threads AS run USING (trace_id)
+WHERE event_seconds >= $min_ratio * other_event_seconds AND share >= $min_share;

@@ -1,0 +1,75 @@
+-- Opening files dominates.
+-- Every chunk opens its file, and a task for each file reads its number of entries. This takes
+-- some requests, whatever the size: with many small files, small chunks or a distant server it
+-- dominates. Nothing is known if branches are preloaded, since that is part of opening.
+-- Source: recorded opening times of chunks, and tasks that read metadata
+-- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
+-- $min_share = 0.25: opening against the compute time of chunks and metadata tasks
+-- $good_share = 0.05: share that larger files or chunks can reach
+-- $branch_seconds = 0.0002: shorter reads of a branch were preloaded
+-- $small_file_chunks = 2: chunks of a file with few of them
+WITH chunk AS (
+    SELECT
+        trace_id,
+        count(*) AS chunks,
+        count(DISTINCT filename) AS files,
+        sum(events) AS events,
+        sum(compute_seconds) AS seconds,
+        median(open_seconds) FILTER (NOT is_warming_up) AS open_seconds
+    FROM _chunks
+    WHERE is_first_result
+    GROUP BY trace_id
+    HAVING coalesce(median(read_seconds / nullif(branches_read, 0)), 1) >= $branch_seconds
+),
+metadata AS (
+    -- The first task of each worker also pays for imports.
+    SELECT trace_id, count(*) * quantile_cont(compute_seconds, 0.25) AS seconds
+    FROM _task_runs
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'file metadata') AS keys USING (trace_id, key)
+    GROUP BY trace_id
+),
+totals AS (
+    SELECT
+        chunk.*,
+        coalesce(metadata.seconds, 0) AS metadata_seconds,
+        chunk.chunks * chunk.open_seconds AS all_open_seconds,
+        all_open_seconds + metadata_seconds AS opening_seconds,
+        opening_seconds / (chunk.seconds + metadata_seconds) AS share,
+        -- Larger by this factor, opening takes a good share.
+        share / (1 - share) / $good_share AS factor,
+        chunks <= $small_file_chunks * files AS is_small_files
+    FROM chunk
+    LEFT JOIN metadata USING (trace_id)
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    'high' AS confidence,
+    format(
+        'Opening {} files for {} chunks and for their number of entries takes {:.1f} s, {:.0f} % of'
+        ' the time of chunks: {:.2g} s each time.',
+        files, chunks, opening_seconds, 100 * share, totals.open_seconds
+    ) AS sentence,
+    (CASE WHEN is_small_files THEN opening_seconds ELSE all_open_seconds END) * (1 - 1 / factor)
+        AS core_seconds,
+    0.7 * core_seconds / run.nthreads AS wall_seconds_min,
+    -- Reading a chunk also begins with requests that do not depend on its size.
+    least(1.6 * core_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    CASE
+        WHEN is_small_files
+            THEN format(
+                'Merge the files, with hadd for example, into about {} of {:,} events (now {} of {:,}).',
+                greatest(round(files / factor), 1)::BIGINT,
+                _round_two_digits(events / greatest(round(files / factor), 1), 0)::BIGINT,
+                files, (events / files)::BIGINT
+            )
+        ELSE format(
+            'Use chunks of about {:,} events (now {:,}), up to whole files.',
+            least(_round_two_digits(events / chunks * factor, 0), events / files)::BIGINT,
+            (events / chunks)::BIGINT
+        )
+    END AS change,
+    'SELECT filename, chunks, events, open_seconds, compute_seconds FROM files' AS evidence,
+    totals.trace_id
+FROM totals
+INNER JOIN _chunk_threads AS run USING (trace_id)
+WHERE share >= $min_share AND factor > 1;

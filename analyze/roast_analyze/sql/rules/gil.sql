@@ -1,0 +1,139 @@
+-- Threads wait for each other: for the GIL, or for cores.
+-- Threads of one worker that compute in Python hold the interpreter's lock (GIL) in turn: the
+-- process uses about one core, however many threads it has. Threads that libraries start
+-- themselves compete for cores with those of other workers: the process uses more CPU than its
+-- tasks, whose own threads wait. Reading and opening of chunks is no such waiting. A saving of wall
+-- time is limited by the cores of the host.
+-- Source: CPU time of task threads (fine metrics) and of processes (samples of workers)
+-- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
+-- $min_wait_share = 0.35: share of compute time in which threads use no CPU, of which input is left out
+-- $min_cores = 0.6: least mean CPU use, in cores, of a process whose threads compute in turn
+-- $max_cores = 1.3: most mean CPU use
+-- $min_hidden_share = 0.4: share of a process's CPU time that is not of its task threads
+-- $min_cpu_share = 0.2: CPU time of processes against compute time, if libraries have threads
+WITH threads AS (
+    SELECT
+        trace_id,
+        worker,
+        sum(delta) FILTER (activity = 'thread-cpu') AS cpu_seconds,
+        sum(delta) FILTER (activity IN ('thread-cpu', 'thread-noncpu')) AS seconds
+    FROM _activity_deltas
+    WHERE unit = 'seconds' AND context = 'execute'
+    GROUP BY ALL
+),
+inputs AS (
+    SELECT trace_id, worker, sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)) AS seconds
+    FROM _chunks
+    GROUP BY ALL
+),
+samples AS (
+    SELECT
+        trace_id,
+        worker,
+        avg(metrics.cpu) / 100 AS mean_cores,
+        avg(metrics.cpu) FILTER (executing > 0) / 100 AS cores,
+        any_value(nthreads) AS nthreads
+    FROM raw.worker_sample
+    GROUP BY ALL
+),
+presence AS (
+    SELECT workers.trace_id, workers.worker, sum(presence.to_t - presence.from_t) AS seconds
+    FROM _worker_presence AS presence
+    INNER JOIN _workers AS workers USING (process)
+    GROUP BY ALL
+),
+hosts AS (
+    SELECT trace_id, host, least(cgroup_cores, usable_cores) AS cores, unnest(workers) AS worker
+    FROM machines
+    WHERE process = 'worker'
+),
+by_host AS (
+    SELECT *, cores / count(*) OVER (PARTITION BY trace_id, host) AS worker_cores FROM hosts
+),
+by_worker AS (
+    SELECT
+        threads.trace_id,
+        threads.worker,
+        threads.cpu_seconds,
+        threads.seconds,
+        greatest(threads.seconds - threads.cpu_seconds - coalesce(inputs.seconds, 0), 0)
+            AS wait_seconds,
+        samples.cores,
+        samples.nthreads,
+        samples.mean_cores * presence.seconds AS process_cpu_seconds,
+        -- Processes that can compute at the same time, instead of this one.
+        least(coalesce(by_host.worker_cores, samples.nthreads), samples.nthreads) AS processes
+    FROM threads
+    INNER JOIN samples USING (trace_id, worker)
+    INNER JOIN presence USING (trace_id, worker)
+    LEFT JOIN inputs USING (trace_id, worker)
+    LEFT JOIN by_host USING (trace_id, worker)
+),
+totals AS (
+    SELECT
+        trace_id,
+        count(*) AS workers,
+        max(nthreads) AS nthreads,
+        sum(seconds) AS seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(wait_seconds) AS wait_seconds,
+        sum(process_cpu_seconds) AS process_cpu_seconds,
+        avg(cores) AS cores,
+        avg(processes) AS processes,
+        sum(wait_seconds) / nullif(sum(seconds), 0) AS wait_share
+    FROM by_worker
+    GROUP BY trace_id
+),
+judged AS (
+    SELECT
+        totals.*,
+        run.peak_nthreads,
+        run.stop_t - run.start_t AS wall_seconds,
+        nthreads > 1 AND cores BETWEEN $min_cores AND $max_cores AND processes > 1.1 AS is_gil,
+        -- As many processes as cores compute at the same time.
+        CASE
+            WHEN is_gil THEN seconds / run.peak_nthreads * (1 - 1 / processes)
+            ELSE wait_seconds / run.peak_nthreads
+        END AS saved_seconds
+    FROM totals
+    INNER JOIN _cluster_size AS run USING (trace_id)
+    WHERE wait_share >= $min_wait_share
+        AND (
+            is_gil OR (
+                process_cpu_seconds - cpu_seconds >= $min_hidden_share * process_cpu_seconds
+                AND process_cpu_seconds >= $min_cpu_share * seconds
+            )
+        )
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    CASE WHEN is_gil THEN 'high' ELSE 'medium' END AS confidence,
+    CASE
+        WHEN is_gil
+            THEN format(
+                'Workers with {} threads use {:.1f} cores while they compute: threads wait for {:.0f} % of the'
+                ' time, for the GIL.', nthreads, cores, 100 * wait_share
+            )
+        ELSE format(
+            'Task threads use a core for {:.0f} % of their time, while their processes use {:.1f} times as much'
+            ' CPU time: libraries have threads of their own, which compete for cores.',
+            100 * cpu_seconds / seconds, process_cpu_seconds / cpu_seconds
+        )
+    END AS sentence,
+    saved_seconds * peak_nthreads AS core_seconds,
+    0.4 * saved_seconds AS wall_seconds_min,
+    least(1.4 * saved_seconds, wall_seconds) AS wall_seconds_max,
+    CASE
+        WHEN is_gil
+            THEN format(
+                'Use {} workers with {} threads (now {} with {}), or code that releases the GIL.',
+                round(workers * processes)::BIGINT, greatest(floor(nthreads / processes / 2), 1)::BIGINT,
+                workers, nthreads
+            )
+        ELSE 'Set OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and MKL_NUM_THREADS of workers to 1, in'
+            ' distributed.nanny.pre-spawn-environ.'
+    END AS change,
+    'SELECT worker, prefix, seconds, cpu_seconds, noncpu_seconds FROM activities WHERE context = ''execute'''
+        AS evidence,
+    trace_id
+FROM judged;

@@ -1,0 +1,49 @@
+-- Files or chunks that coffea skipped, because they could not be read.
+-- With skipbadfiles the run succeeds, and the result lacks their events. The cost is the work
+-- that was not done: their share of all chunks' compute time. Doing it takes longer, not shorter.
+-- Source: exceptions that coffea suppressed, see view failures
+-- Documentation: https://coffea-hep.readthedocs.io/en/latest/api/coffea.processor.Runner.html
+-- $min_files = 1: number of skipped files
+WITH skipped AS (
+    SELECT trace_id, dataset, filename, exception FROM _unread_files WHERE is_skipped
+    UNION ALL
+    SELECT trace_id, dataset, filename, exception FROM _chunks WHERE outcome = 'skipped'
+),
+totals AS (
+    SELECT
+        trace_id,
+        count(DISTINCT filename) AS files,
+        min(filename) AS example,
+        list_sort(list(DISTINCT dataset)) AS datasets,
+        mode(regexp_extract(exception, '^\s*([\w.]+)', 1)) AS exception_type
+    FROM skipped
+    GROUP BY trace_id
+    HAVING files >= $min_files
+),
+processed AS (
+    SELECT trace_id, count(DISTINCT filename) AS files, sum(compute_seconds) AS seconds
+    FROM _chunks
+    WHERE outcome = 'memory'
+    GROUP BY trace_id
+)
+SELECT
+    CASE WHEN len(datasets) = 1 THEN datasets[1] END AS entity,
+    'high' AS confidence,
+    format(
+        'The result lacks the events of {} of {} files, which were skipped because of {}: {}{}.',
+        totals.files, totals.files + coalesce(processed.files, 0), exception_type, example,
+        CASE WHEN totals.files > 1 THEN ' and others' ELSE '' END
+    ) AS sentence,
+    totals.files * coalesce(processed.seconds / processed.files, run.core_seconds) AS core_seconds,
+    0.0::DOUBLE AS wall_seconds_min,
+    0.0::DOUBLE AS wall_seconds_max,
+    format(
+        'Repair or remove these files of {}, then run them again. Without skipbadfiles the run stops'
+        ' at the first one.', array_to_string(datasets, ', ')
+    ) AS change,
+    'SELECT what, worker, cause, detail FROM failures WHERE what IN (''file skipped'', ''chunk skipped'')'
+        AS evidence,
+    totals.trace_id
+FROM totals
+INNER JOIN _cluster_size AS run USING (trace_id)
+LEFT JOIN processed USING (trace_id);

@@ -1,0 +1,85 @@
+-- A file that is slow on every worker.
+-- Its chunks take longer than those of other files of the dataset, after the effects of chunk
+-- size and worker are removed (column is_slow of view files). If reading explains the
+-- difference, the cause is where the file is stored.
+-- Source: Tukey's median polish of chunk durations, see view files
+-- Documentation: https://uproot.readthedocs.io/en/latest/basic.html
+-- $min_ratio = 1.5: time per event against other files, once the first chunks of workers are left out
+-- $min_chunks = 5: chunks that are compared in this way
+-- $min_read_share = 0.5: share of the excess that reading has to explain for a slow storage
+WITH io AS (
+    SELECT
+        trace_id,
+        dataset,
+        filename,
+        treename,
+        sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)) / sum(events) AS event_seconds,
+        sum(bytes_read) / 1e6
+            / nullif(sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)), 0) AS rate,
+        max(compute_seconds) AS longest_seconds,
+        count(*) FILTER (NOT is_warming_up) AS warm_chunks,
+        -- The first chunks of a worker also pay for imports.
+        median(compute_seconds / events) FILTER (NOT is_warming_up) AS warm_event_seconds
+    FROM _chunks
+    WHERE is_first_result AND events > 0
+    GROUP BY ALL
+),
+compared AS (
+    SELECT
+        *,
+        event_seconds - median(event_seconds) OVER same AS excess_event_seconds,
+        median(rate) OVER same AS usual_rate,
+        warm_event_seconds / median(warm_event_seconds) OVER same AS ratio
+    FROM io
+    WINDOW same AS (PARTITION BY trace_id, dataset)
+),
+slow AS (
+    SELECT
+        file.*,
+        file.compute_seconds * (1 - 1 / file.relative_duration) AS excess_seconds,
+        io.rate,
+        io.usual_rate,
+        io.longest_seconds,
+        coalesce(io.excess_event_seconds * file.events > $min_read_share * excess_seconds, false)
+            AS is_read_slowly
+    FROM files AS file
+    INNER JOIN compared AS io
+        ON file.trace_id = io.trace_id
+        AND file.dataset IS NOT DISTINCT FROM io.dataset
+        AND file.filename IS NOT DISTINCT FROM io.filename
+        AND file.treename IS NOT DISTINCT FROM io.treename
+    WHERE file.is_slow AND io.ratio >= $min_ratio AND io.warm_chunks >= $min_chunks
+)
+SELECT
+    slow.filename AS entity,
+    CASE WHEN is_read_slowly THEN 'high' ELSE 'medium' END AS confidence,
+    format(
+        'Chunks of {} take {:.1f} times as long as those of other files of {}, on {} workers. ',
+        parse_filename(slow.filename), relative_duration, coalesce(slow.dataset, 'the dataset'),
+        slow.workers
+    ) || CASE
+        WHEN is_read_slowly
+            THEN format('It is read at {:.2g} MB/s per thread, others at {:.2g}.', rate, usual_rate)
+        ELSE 'Reading does not explain it: its events cost more.'
+    END AS sentence,
+    excess_seconds AS core_seconds,
+    0.5 * excess_seconds / run.nthreads AS wall_seconds_min,
+    -- Its chunks can be the last ones of the run.
+    least(
+        1.2 * excess_seconds / run.mean_nthreads + longest_seconds * (1 - 1 / relative_duration),
+        excess_seconds,
+        run.wall_seconds
+    ) AS wall_seconds_max,
+    CASE
+        WHEN is_read_slowly
+            THEN 'Read another copy of ' || slow.filename || ', or copy it to faster storage.'
+        ELSE 'Submit this file first, or in smaller chunks.'
+    END AS change,
+    format(
+        'SELECT filename, relative_duration, bytes_per_second, open_seconds, read_seconds FROM files'
+        ' WHERE dataset = ''{}'' ORDER BY relative_duration DESC',
+        replace(slow.dataset, '''', '''''')
+    ) AS evidence,
+    slow.trace_id
+FROM slow
+INNER JOIN _chunk_threads AS run USING (trace_id);

@@ -1,0 +1,101 @@
+-- Files are read slowly from a server, or by the workers of a host.
+-- The rate of a server is the median over its files of bytes per second of opening and reading,
+-- so that one slow file does not count for its server. It is compared with that of the fastest
+-- other server. A single server is slow if reading dominates, at a low rate, with requests that
+-- are large enough to make bandwidth matter and not latency.
+-- Source: recorded bytes, requests and times of chunks
+-- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
+-- $min_ratio = 3: rate of the fastest server against this one
+-- $min_share = 0.15: opening and reading against the compute time of the server's chunks
+-- $min_single_share = 0.4: the same, if there is nothing to compare with
+-- $max_rate = 5: MB/s per thread that is slow, if there is nothing to compare with
+-- $min_request_bytes = 100000: mean size of requests, if there is nothing to compare with
+WITH reads AS (
+    SELECT
+        chunk.trace_id,
+        nullif(regexp_extract(chunk.filename, '^\w+://([^/]+)', 1), '') AS server,
+        workers.host,
+        chunk.filename,
+        chunk.bytes_read,
+        chunk.requests,
+        chunk.compute_seconds,
+        least(
+            coalesce(chunk.open_seconds, 0) + coalesce(chunk.read_seconds, 0), chunk.compute_seconds
+        ) AS io_seconds
+    FROM _chunks AS chunk
+    LEFT JOIN _workers AS workers USING (process)
+    WHERE chunk.bytes_read > 0 AND NOT chunk.is_warming_up
+),
+-- Each place by itself: servers, and hosts of workers that read local files.
+by_file AS (
+    SELECT
+        trace_id,
+        coalesce(server, host) AS place,
+        server IS NOT NULL AS is_server,
+        sum(bytes_read) / 1e6 / nullif(sum(io_seconds), 0) AS rate,
+        sum(bytes_read) AS nbytes,
+        sum(requests) AS requests,
+        sum(io_seconds) AS io_seconds,
+        sum(compute_seconds) AS compute_seconds
+    FROM reads
+    GROUP BY trace_id, server, host, filename
+),
+places AS (
+    SELECT
+        trace_id,
+        place,
+        is_server,
+        median(rate) AS rate,
+        sum(nbytes) AS nbytes,
+        sum(nbytes) / nullif(sum(requests), 0) AS request_bytes,
+        sum(io_seconds) AS io_seconds,
+        sum(compute_seconds) AS compute_seconds
+    FROM by_file
+    GROUP BY ALL
+),
+compared AS (
+    SELECT
+        *,
+        max(rate) OVER same AS best_rate,
+        arg_max(place, rate) OVER same AS best_place,
+        count(*) OVER same AS places
+    FROM places
+    WINDOW same AS (PARTITION BY trace_id, is_server)
+),
+slow AS (
+    SELECT
+        *,
+        best_rate >= $min_ratio * rate AND io_seconds >= $min_share * compute_seconds AS is_slower,
+        io_seconds * (1 - rate / CASE WHEN is_slower THEN best_rate ELSE $max_rate END)
+            AS excess_seconds
+    FROM compared
+    WHERE is_slower OR (
+        places = 1
+        AND rate < $max_rate
+        AND io_seconds >= $min_single_share * compute_seconds
+        AND request_bytes >= $min_request_bytes
+    )
+)
+SELECT
+    place AS entity,
+    CASE WHEN is_slower THEN 'high' ELSE 'low' END AS confidence,
+    format(
+        'Files {} {} are read at {:.2g} MB/s per thread', CASE WHEN is_server THEN 'of' ELSE 'on' END,
+        place, rate
+    )
+    || CASE WHEN is_slower THEN format(', those of {} at {:.2g}', best_place, best_rate) ELSE '' END
+    || format('; this takes {:.0f} % of the time of their chunks.', 100 * io_seconds / slow.compute_seconds)
+        AS sentence,
+    excess_seconds AS core_seconds,
+    0.7 * excess_seconds / run.nthreads AS wall_seconds_min,
+    least(1.2 * excess_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    CASE
+        WHEN is_slower
+            THEN format('Read these {:.1f} MB from {}, or copy the files there.', nbytes / 1e6, best_place)
+        ELSE 'Copy the files to storage near the workers, or read them through a cache.'
+    END AS change,
+    'SELECT regexp_extract(filename, ''^\w+://([^/]+)'', 1) AS server, worker, sum(bytes_read) / 1e6 /'
+    ' sum(open_seconds + read_seconds) AS megabytes_per_second FROM chunks GROUP BY ALL' AS evidence,
+    slow.trace_id
+FROM slow
+INNER JOIN _chunk_threads AS run USING (trace_id);

@@ -1,0 +1,60 @@
+-- Workers write results to disk and read them back.
+-- Dask spills results when a worker's memory passes a target. Writing blocks the worker; reading
+-- back delays the tasks that need a result. The cost is the time of threads that this took.
+-- Source: core time of use disk; sizes of spilled results in samples of workers
+-- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
+-- $min_seconds = 0.1: thread time
+WITH disk AS (
+    SELECT trace_id, sum(seconds) AS seconds
+    FROM _core_time
+    WHERE use = 'disk'
+    GROUP BY trace_id
+    HAVING sum(seconds) > $min_seconds
+),
+by_worker AS (
+    SELECT
+        trace_id,
+        worker,
+        max(metrics.spilled_memory) AS spilled_bytes,
+        max(coalesce(metrics.managed_bytes, 0) + coalesce(metrics.spilled_memory, 0)) AS stored_bytes,
+        max(memory_limit) AS limit_bytes
+    FROM raw.worker_sample
+    GROUP BY ALL
+),
+memory AS (
+    SELECT
+        trace_id,
+        count(*) FILTER (spilled_bytes > 0) AS workers,
+        sum(spilled_bytes) AS spilled_bytes,
+        max(stored_bytes) AS stored_bytes,
+        max(limit_bytes) AS limit_bytes
+    FROM by_worker
+    GROUP BY trace_id
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    'high' AS confidence,
+    format(
+        'Writing results to disk and reading them back took {:.1f} s of thread time', disk.seconds
+    )
+    || coalesce(format('; up to {:.0f} MB were on disk', spilled_bytes / 1e6), '')
+    || '.' AS sentence,
+    disk.seconds AS core_seconds,
+    0.6 * disk.seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
+    least(
+        1.3 * disk.seconds / greatest(coalesce(memory.workers, 1), 1), run.stop_t - run.start_t
+    ) AS wall_seconds_max,
+    coalesce(
+        format(
+            'Give each worker about {:.1f} GB (now {:.1f}), release results earlier, or use smaller'
+            ' chunks. Spill to a fast local disk.',
+            -- Workers spill results above 60 % of the limit.
+            greatest(stored_bytes / 0.5, 1.2 * limit_bytes) / 1e9, nullif(limit_bytes, 0) / 1e9
+        ),
+        'Give workers more memory, or release results earlier.'
+    ) AS change,
+    'SELECT name, sum(seconds) AS disk_seconds FROM core_time WHERE use = ''disk'' GROUP BY name' AS evidence,
+    disk.trace_id
+FROM disk
+INNER JOIN _cluster_size AS run USING (trace_id)
+LEFT JOIN memory USING (trace_id);

@@ -1,0 +1,82 @@
+-- Memory that Dask does not manage fills workers.
+-- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can
+-- neither spill nor move them. The cost is that of the consequences: paused and killed workers.
+-- Source: process memory minus managed results in samples of workers
+-- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
+-- $min_share = 0.4: unmanaged memory against the memory limit
+WITH peaks AS (
+    SELECT
+        sample.trace_id,
+        process.process,
+        any_value(process.name) AS name,
+        max(sample.memory_limit) AS limit_bytes,
+        max(sample.metrics.memory - coalesce(sample.metrics.managed_bytes, 0)) AS unmanaged_bytes
+    FROM raw.worker_sample AS sample
+    ASOF INNER JOIN _workers AS process
+        ON sample.trace_id = process.trace_id
+        AND sample.worker = process.worker
+        AND sample.t >= process.from_t
+    WHERE sample.memory_limit > 0
+    GROUP BY sample.trace_id, process.process
+    HAVING unmanaged_bytes >= $min_share * limit_bytes
+),
+spent AS (
+    SELECT
+        trace_id,
+        process,
+        sum(seconds) FILTER (use = 'paused worker') AS paused_seconds,
+        sum(seconds) FILTER (use = 'lost attempt') AS lost_seconds
+    FROM _core_time
+    GROUP BY ALL
+),
+kills AS (
+    SELECT trace_id, process FROM _worker_removals WHERE kill IS NOT NULL
+),
+recomputed AS (
+    SELECT trace_id, sum(seconds) AS seconds
+    FROM _core_time
+    WHERE use = 'recomputed result'
+    GROUP BY trace_id
+),
+totals AS (
+    SELECT
+        peaks.trace_id,
+        count(DISTINCT peaks.name) AS names,
+        min(peaks.name) AS name,
+        count(kills.process) AS kills,
+        max(unmanaged_bytes) AS unmanaged_bytes,
+        arg_max(limit_bytes, unmanaged_bytes) AS limit_bytes,
+        coalesce(sum(paused_seconds), 0) AS paused_seconds,
+        coalesce(sum(lost_seconds) FILTER (kills.process IS NOT NULL), 0) AS lost_seconds
+    FROM peaks
+    LEFT JOIN spent USING (trace_id, process)
+    LEFT JOIN kills USING (trace_id, process)
+    GROUP BY peaks.trace_id
+),
+costs AS (
+    SELECT
+        totals.*,
+        paused_seconds + lost_seconds
+            + CASE WHEN kills > 0 THEN coalesce(recomputed.seconds, 0) ELSE 0 END AS seconds
+    FROM totals
+    LEFT JOIN recomputed USING (trace_id)
+)
+SELECT
+    CASE WHEN names = 1 THEN name END AS entity,
+    -- The data of a task that is too large looks the same.
+    'medium' AS confidence,
+    format(
+        'Up to {:.0f} of {:.0f} MB of a worker are not results of tasks. Workers were therefore'
+        ' killed ({}) and paused (for {:.1f} s).',
+        unmanaged_bytes / 1e6, limit_bytes / 1e6, kills, paused_seconds
+    ) AS sentence,
+    seconds AS core_seconds,
+    0.4 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
+    least(seconds, run.stop_t - run.start_t) AS wall_seconds_max,
+    'Look for caches and leaks in tasks and libraries, set MALLOC_TRIM_THRESHOLD_=0, or restart workers'
+    ' regularly (--lifetime).' AS change,
+    'SELECT t, worker, memory_bytes, managed_bytes, memory_limit_bytes FROM worker_samples' AS evidence,
+    costs.trace_id
+FROM costs
+INNER JOIN _cluster_size AS run USING (trace_id)
+WHERE seconds > 0;

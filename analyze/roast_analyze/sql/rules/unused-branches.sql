@@ -1,0 +1,77 @@
+-- Branches that are read and not used.
+-- coffea reads a branch when the processor uses it, but for those that the fileset lists to
+-- preload. Preloaded branches of which no column was used are read for nothing.
+-- Source: branches that were read against columns that were used, in the records of chunks
+-- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
+-- $max_chunks = 1000: chunks whose branches are compared
+-- $min_share = 0.05: share of the bytes of branches that is not used
+WITH reads AS (
+    SELECT
+        chunk.trace_id,
+        list_transform(chunk.measured.columns, lambda name: regexp_replace(name, '-[a-z]+$', ''))
+            AS used,
+        unnest(chunk.measured.branches, max_depth := 2)
+    FROM (
+        SELECT chunk.trace_id, chunk.measured
+        FROM raw.chunk AS chunk
+        WHERE chunk.measured.columns IS NOT NULL
+            -- dask-awkward does not record which columns are used.
+            AND chunk.measured.until = 'processed'
+            AND chunk.exception IS NULL
+        QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY chunk.rowid) <= $max_chunks
+    ) AS chunk
+),
+branches AS (
+    SELECT
+        trace_id,
+        branch,
+        -- A column has the name of its branch; that of offsets has the name of the counter.
+        bool_or(read_seconds IS NOT NULL OR list_contains(used, branch)) AS is_used,
+        sum(compressed_bytes) AS nbytes
+    FROM reads
+    GROUP BY ALL
+),
+shares AS (
+    SELECT
+        trace_id,
+        count(*) AS branches,
+        count(*) FILTER (NOT is_used) AS unused_branches,
+        sum(nbytes) FILTER (NOT is_used) / sum(nbytes) AS share,
+        sum(nbytes) FILTER (NOT is_used) AS sampled_bytes,
+        list_sort(list(branch) FILTER (is_used)) AS used,
+        arg_max(branch, nbytes) FILTER (NOT is_used) AS largest
+    FROM branches
+    GROUP BY trace_id
+    HAVING share >= $min_share
+),
+totals AS (
+    SELECT
+        trace_id,
+        sum(compressed_bytes) AS nbytes,
+        -- Preloading is part of opening. Opening also reads metadata: these bytes are known.
+        sum(open_seconds * least(compressed_bytes / nullif(bytes_read, 0), 1)) AS seconds
+    FROM _chunks
+    GROUP BY trace_id
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    'high' AS confidence,
+    format(
+        '{} of {} branches that are read are never used: {:.1f} MB of {:.1f} MB, such as {}.',
+        unused_branches, branches, share * nbytes / 1e6, nbytes / 1e6, largest
+    ) AS sentence,
+    share * totals.seconds AS core_seconds,
+    0.7 * core_seconds / run.nthreads AS wall_seconds_min,
+    least(1.2 * core_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    format(
+        'Preload only the branches that the processor uses: {}{}.',
+        array_to_string(used[:10], ', '),
+        CASE WHEN len(used) > 10 THEN format(' and {} more', len(used) - 10) ELSE '' END
+    ) AS change,
+    'SELECT branch, sum(compressed_bytes) AS bytes, max(read_seconds) IS NOT NULL AS is_used'
+    ' FROM chunk_branches GROUP BY branch ORDER BY is_used, bytes DESC' AS evidence,
+    shares.trace_id
+FROM shares
+INNER JOIN totals USING (trace_id)
+INNER JOIN _chunk_threads AS run USING (trace_id)
+WHERE totals.seconds > 0;

@@ -1,0 +1,67 @@
+"""Rules unused-branches and compression."""
+
+import pytest
+
+
+def branches(**read_seconds: float | None) -> list[dict]:
+    """Return branches of 1 MB each."""
+    return [
+        {"branch": name, "compressed_bytes": 10**6, "uncompressed_bytes": 2 * 10**6}
+        | ({} if seconds is None else {"read_seconds": seconds})
+        for name, seconds in read_seconds.items()
+    ]
+
+
+def test_preloaded_branches_that_are_not_used(apply, process, worker):
+    read = branches(x=1e-4, y=None, z=None, nJet=None)
+    # nJet is used through its offsets.
+    columns = ["x-data", "nJet-offsets"]
+    chunks = [
+        {
+            "seconds": 3.0,
+            "open_seconds": 2.0,
+            "bytes_read": 5 * 10**6,
+            "branches": read,
+            "columns": columns,
+        }
+    ] * 4
+
+    assert apply(
+        "unused-branches",
+        worker("w1"),
+        *process(*chunks),
+        columns="core_seconds, sentence, change",
+    ) == [
+        (
+            # Half of the 4 of 5 MB that are branches.
+            pytest.approx(0.5 * 0.8 * 8.0),
+            "2 of 4 branches that are read are never used: 8.0 MB of 16.0 MB, such as y.",
+            "Preload only the branches that the processor uses: nJet, x.",
+        )
+    ]
+
+
+def test_all_branches_are_used(apply, process, worker):
+    read = {"branches": branches(x=0.1, y=1e-4), "columns": ["x-data", "y-data"]}
+    # Some chunks need fewer.
+    other = {"branches": branches(x=0.1, y=None), "columns": ["x-data"]}
+    chunks = [{"seconds": 3.0, "open_seconds": 2.0, "bytes_read": 10**6, **read}]
+    chunks += [{"seconds": 3.0, "open_seconds": 2.0, "bytes_read": 10**6, **other}]
+
+    assert apply("unused-branches", worker("w1"), *process(*chunks)) == []
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "seconds", "found"),
+    [
+        ("LZMA", 1.0, [("LZMA", pytest.approx(0.9 * 4.0))]),
+        ("ZLIB", 1.0, [("ZLIB", pytest.approx(0.6 * 4.0))]),
+        ("ZSTD", 1.0, []),
+        ("LZMA", 0.5, []),
+    ],
+)
+def test_decompression(apply, process, worker, algorithm, seconds, found):
+    read = {"decompress_seconds": seconds, "read_seconds": 1.5, "compression": algorithm}
+    chunks = [{"seconds": 2.0, "branches": branches(x=1.5), **read}] * 4
+
+    assert apply("compression", worker("w1"), *process(*chunks)) == found

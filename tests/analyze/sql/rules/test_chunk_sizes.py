@@ -1,0 +1,87 @@
+"""Rules chunks-too-small, chunks-too-large and repeated-baskets."""
+
+import pytest
+
+COST = "core_seconds, wall_seconds_min, wall_seconds_max, change"
+
+
+@pytest.mark.parametrize(
+    ("fixed_seconds", "found"),
+    [
+        (0.5, ["Use chunks of about 1,100 events (now 100)."]),
+        (0.0, []),
+    ],
+)
+def test_fixed_time_of_the_cost_model(apply, process, worker, fixed_seconds, found):
+    # The first chunk of a worker is left out of the model.
+    events = [100, *[100] * 10, *[400] * 5]
+    chunks = [{"events": n, "seconds": fixed_seconds + n * 1e-3} for n in events]
+
+    assert apply("chunks-too-small", worker("w1"), *process(*chunks), columns="change") == [
+        (change,) for change in found
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(0.3, True), (0.5, False)])
+def test_short_chunks_of_the_same_size(apply, process, worker, seconds, found):
+    measured = {"open_seconds": 0.05, "process_seconds": seconds - 0.1}
+    chunks = [{"seconds": seconds, **measured}] * 20
+
+    saved = 20 * (1 - 1 / 20)
+    assert (
+        apply("chunks-too-small", worker("w1"), *process(*chunks), columns=COST)
+        == [
+            (
+                pytest.approx(saved * 0.1),
+                pytest.approx(0.7 * saved * 0.1),
+                # Most of the processor's time can be fixed.
+                pytest.approx(1.3 * saved * (0.1 + 0.8 * 0.2)),
+                "Use chunks of about 20,000 events (now 1,000).",
+            )
+        ]
+        * found
+    )
+
+
+@pytest.mark.parametrize(("chunks", "idle_seconds"), [(3, 10.0), (4, None)])
+def test_threads_wait_for_the_last_large_chunk(apply, process, worker, chunks, idle_seconds):
+    processed = process(
+        *({"seconds": 10.0, "worker": f"w{number % 2 + 1}"} for number in range(chunks))
+    )
+
+    assert apply("chunks-too-large", worker("w1"), worker("w2"), *processed, columns=COST) == (
+        [(10.0, 2.0, 5.5, "Use chunks of about 190 events (now 1,000).")]
+        if idle_seconds
+        else []
+    )
+
+
+def test_a_longer_chunk_at_the_end_is_a_long_tail(apply, process, worker):
+    chunks = [{"seconds": 10.0, "worker": name} for name in ("w1", "w2", "w2")]
+    chunks.append({"seconds": 30.0, "worker": "w1"})
+
+    assert apply("chunks-too-large", worker("w1"), worker("w2"), *process(*chunks)) == []
+
+
+@pytest.mark.parametrize(("baskets", "found"), [(4, True), (2, False)])
+def test_baskets_of_several_chunks(apply, process, worker, baskets, found):
+    # A counter has 4 bytes per event, in a basket for that many chunks.
+    counter = {"branch": "nJet", "compressed_bytes": 10, "uncompressed_bytes": baskets * 4_000}
+    read = {"branches": [counter], "read_seconds": 0.8}
+    chunks = [{"seconds": 1.0, "open_seconds": 0.1, "file_bytes": 10**6, **read}] * 4
+
+    assert (
+        apply("repeated-baskets", worker("w1"), *process(*chunks), columns=COST)
+        == [
+            (
+                pytest.approx(0.75 * 3.2),
+                pytest.approx(0.7 * 0.75 * 3.2),
+                pytest.approx(1.3 * 0.75 * 3.6),
+                (
+                    "Use chunks of 4,000 events or more (now 1,000),"
+                    " or files with smaller baskets."
+                ),
+            )
+        ]
+        * found
+    )

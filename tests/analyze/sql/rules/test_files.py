@@ -1,0 +1,165 @@
+"""Rules slow-file, slow-storage, file-opening, expensive-dataset and skipped-files."""
+
+import pytest
+
+
+def chunks_of_files(seconds: dict[str, float], **fields) -> list[dict]:
+    """Return 8 chunks of each file, which four workers process at the same time."""
+    return [
+        {"file": file, "seconds": duration, "worker": f"w{(number + place) % 4}", **fields}
+        for number in range(8)
+        for place, (file, duration) in enumerate(seconds.items())
+    ]
+
+
+@pytest.fixture
+def workers(worker):
+    """Return four workers."""
+    return [worker(f"w{number}") for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "found"),
+    [(2.0, [("c.root", pytest.approx(8.0), pytest.approx(1.0))]), (1.4, [])],
+)
+def test_slow_file(apply, process, workers, seconds, found):
+    files = {"a.root": 1.0, "b.root": 1.0, "c.root": seconds, "d.root": 1.0}
+
+    assert (
+        apply(
+            "slow-file",
+            *workers,
+            *process(*chunks_of_files(files)),
+            columns="entity, core_seconds, wall_seconds_min",
+        )
+        == found
+    )
+
+
+def test_reading_explains_a_slow_file(apply, process, workers):
+    files = {"a.root": 1.0, "b.root": 1.0, "c.root": 2.0, "d.root": 1.0}
+    chunks = [
+        {
+            **chunk,
+            "open_seconds": 0.0,
+            "read_seconds": chunk["seconds"] - 0.9,
+            "bytes_read": 10**6,
+        }
+        for chunk in chunks_of_files(files)
+    ]
+
+    [(confidence, sentence)] = apply(
+        "slow-file",
+        *workers,
+        *process(*chunks),
+        columns="confidence, sentence",
+    )
+    assert confidence == "high"
+    assert sentence.endswith("It is read at 0.91 MB/s per thread, others at 10.")
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(0.4, True), (0.2, False)])
+def test_slow_server(apply, process, worker, seconds, found):
+    chunks = [
+        {
+            "file": f"root://{server}//{number % 2}.root",
+            "seconds": 1.0,
+            "open_seconds": 0.0,
+            "read_seconds": read_seconds,
+            "bytes_read": 10**6,
+        }
+        for server, read_seconds in {"near:1094": 0.1, "far:1094": seconds}.items()
+        for number in range(5)
+    ]
+
+    assert apply("slow-storage", worker("w1"), *process(*chunks)) == (
+        [("far:1094", pytest.approx(5 * 0.3))] if found else []
+    )
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(8.0, True), (6.0, False)])
+def test_single_slow_server(apply, process, worker, seconds, found):
+    chunk = {"file": "https://far/1.root", "seconds": 10.0, "bytes_read": 10**7, "requests": 10}
+    read = {"open_seconds": 1.0, "read_seconds": seconds - 1.0}
+    # At 5 MB/s or more, reading of 10 MB is not slow.
+    read = read if found else {"open_seconds": 0.5, "read_seconds": 1.4}
+
+    assert apply("slow-storage", worker("w1"), *process(*[{**chunk, **read}] * 3)) == (
+        [("far", pytest.approx(2 * (8.0 - 2.0)))] if found else []
+    )
+
+
+@pytest.mark.parametrize(("open_seconds", "found"), [(0.5, True), (0.2, False)])
+def test_opening_small_files(apply, process, worker, open_seconds, found):
+    chunks = [
+        {"file": f"{number}.root", "seconds": 1.0, "open_seconds": open_seconds}
+        for number in range(20)
+    ]
+
+    assert apply(
+        "file-opening", worker("w1"), *process(*chunks), columns="core_seconds, change"
+    ) == (
+        [
+            (
+                # Opening may take 5 % of the rest: files larger by a factor of 20.
+                pytest.approx(10.0 * (1 - 1 / 20)),
+                (
+                    "Merge the files, with hadd for example, into about 1 of 20,000 events"
+                    " (now 20 of 1,000)."
+                ),
+            )
+        ]
+        if found
+        else []
+    )
+
+
+def test_preloading_is_not_opening(apply, process, worker):
+    read = {"branches": [{"branch": "x", "compressed_bytes": 9}], "read_seconds": 1e-4}
+    chunks = [{"seconds": 1.0, "open_seconds": 0.5, **read}] * 20
+
+    assert apply("file-opening", worker("w1"), *process(*chunks)) == []
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(3.0, ["TT"]), (1.9, [])])
+def test_expensive_dataset(apply, process, worker, seconds, found):
+    chunks = [{"seconds": 1.0, "dataset": "DY"}] * 6
+    chunks += [{"seconds": seconds, "dataset": "TT", "file": "2.root"}] * 6
+
+    assert apply(
+        "expensive-dataset", worker("w1"), *process(*chunks), columns="entity, wall_seconds_min"
+    ) == [(dataset, 0.0) for dataset in found]
+
+
+def test_reading_does_not_make_a_dataset_expensive(apply, process, worker):
+    chunks = [{"seconds": 1.0, "dataset": "DY"}] * 6
+    chunks += [{"seconds": 3.0, "read_seconds": 2.0, "dataset": "TT", "file": "2.root"}] * 6
+
+    assert apply("expensive-dataset", worker("w1"), *process(*chunks)) == []
+
+
+def test_skipped_files(apply, process, worker, chunk, run):
+    bad = {"dataset": "TT", "filename": "bad.root", "exception": "OSError: not a ROOT file"}
+
+    assert apply(
+        "skipped-files",
+        worker("w1"),
+        chunk("metadata-1", run_id=100, worker="w1", until="metadata", **bad),
+        *run("metadata-1", 0.1, 0.2, run_id=100),
+        *process({"seconds": 4.0}, {"seconds": 2.0, "file": "2.root"}),
+        columns="entity, sentence, core_seconds, wall_seconds_max",
+    ) == [
+        (
+            "TT",
+            (
+                "The result lacks the events of 1 of 3 files, which were skipped because of"
+                " OSError: bad.root."
+            ),
+            3.0,
+            0.0,
+        )
+    ]
+
+
+def test_no_skipped_files(apply, process, worker):
+    assert apply("skipped-files", worker("w1"), *process({"seconds": 4.0})) == []

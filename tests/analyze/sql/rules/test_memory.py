@@ -1,0 +1,108 @@
+"""Rules spilling, unmanaged-memory and killed-workers."""
+
+import pytest
+
+MB = 10**6
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(4.0, True), (0.05, False)])
+def test_spilling(apply, worker, task, run, sample, seconds, found):
+    phases = [("disk-read", 1.0, 1.0 + seconds), ("compute", 1.0 + seconds, 8.0)]
+    memory = {"memory_limit": 1000 * MB, "managed_bytes": 500 * MB, "spilled_memory": 300 * MB}
+
+    assert (
+        apply(
+            "spilling",
+            worker("w1"),
+            task("a-1"),
+            *run("a-1", 1.0, 8.0, phases=phases),
+            sample(2.0, **memory),
+            columns="core_seconds, sentence, change",
+        )
+        == [
+            (
+                pytest.approx(4.0),
+                (
+                    "Writing results to disk and reading them back took 4.0 s of thread time;"
+                    " up to 300 MB were on disk."
+                ),
+                (
+                    "Give each worker about 1.6 GB (now 1.0), release results earlier, or use"
+                    " smaller chunks. Spill to a fast local disk."
+                ),
+            )
+        ]
+        * found
+    )
+
+
+def kill(t: float, address: str) -> dict:
+    """Return the event of a nanny that kills its worker."""
+    payload = {"worker": address, "rss": 960 * MB}
+    return {
+        "kind": "event",
+        "t": t,
+        "topic": "worker-restart-memory",
+        "worker": address,
+        "payload": payload,
+    }
+
+
+def test_worker_killed_for_its_memory(apply, worker, task, run, gone):
+    limit = {"memory_limit": 1000 * MB, "name": "A"}
+    [(entity, core_seconds, change)] = apply(
+        "killed-workers",
+        worker("w1", **limit),
+        task("a-1"),
+        *run("a-1", 1.0, 6.0, "w1", "lost"),
+        kill(6.0, "w1"),
+        gone("w1", 6.0, "handle-worker-cleanup-1.0"),
+        worker("w2", 8.0, **limit),
+        *run("a-1", 8.0, 13.0, "w2"),
+        columns="entity, core_seconds, change",
+    )
+    assert entity == "A"
+    # Five seconds of computing, and two without a worker.
+    assert core_seconds == pytest.approx(7.0)
+    assert change.startswith("Give each worker about 1.5 GB (now 1.0)")
+
+
+def test_retired_worker_is_not_killed(apply, worker, task, run, gone):
+    assert (
+        apply(
+            "killed-workers",
+            worker("w1"),
+            worker("w2"),
+            task("a-1"),
+            *run("a-1", 1.0, 6.0, "w1"),
+            gone("w2", 6.0, "retire-workers-1.0"),
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(("managed_bytes", "found"), [(100 * MB, True), (500 * MB, False)])
+def test_unmanaged_memory_pauses_a_worker(
+    apply, worker, task, run, sample, managed_bytes, found
+):
+    memory = {"memory_limit": 1000 * MB, "memory": 850 * MB, "managed_bytes": managed_bytes}
+    status = {
+        "kind": "event",
+        "topic": "w1",
+        "worker": "w1",
+        "payload": {
+            "action": "worker-status-change",
+            "prev-status": "running",
+            "status": "paused",
+        },
+    }
+
+    assert apply(
+        "unmanaged-memory",
+        worker("w1", name="A"),
+        task("a-1"),
+        {**status, "t": 2.0},
+        *run("a-1", 3.0, 10.0, phases=[("compute", 8.0, 10.0)], thread=1),
+        {**status, "t": 8.0, "payload": {**status["payload"], "status": "running"}},
+        sample(4.0, **memory),
+    ) == ([("A", pytest.approx(6.0))] if found else [])

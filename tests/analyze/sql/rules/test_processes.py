@@ -1,0 +1,132 @@
+"""Rules gil, blocked-event-loop and version-mismatch."""
+
+import pytest
+
+
+def metrics(cpu_seconds: float, noncpu_seconds: float) -> list[dict]:
+    """Return the CPU time of task threads."""
+    delta = {"kind": "fine_metric", "t": 50.0, "worker": "w1", "server_id": "id-w1-0.0"}
+    about = {"context": "execute", "prefix": "a", "unit": "seconds"}
+    return [
+        {**delta, **about, "activity": "thread-cpu", "delta": cpu_seconds},
+        {**delta, **about, "activity": "thread-noncpu", "delta": noncpu_seconds},
+    ]
+
+
+MACHINE = {"host": "h", "cores": 8, "usable_cores": 8}
+
+
+@pytest.mark.parametrize(
+    ("cpu_percent", "cpu_seconds", "noncpu_seconds", "found"),
+    [
+        (100.0, 50.0, 150.0, True),
+        (100.0, 50.0, 20.0, False),
+        (200.0, 100.0, 100.0, False),
+        (10.0, 5.0, 195.0, False),
+    ],
+)
+def test_threads_that_wait_for_the_gil(
+    apply, worker, told, sample, cpu_percent, cpu_seconds, noncpu_seconds, found
+):
+    # Four threads and one core for 50 s: four processes need 12.5 s.
+    assert apply(
+        "gil",
+        worker("w1", nthreads=4),
+        *told("worker", worker="w1", machine=MACHINE),
+        *metrics(cpu_seconds, noncpu_seconds),
+        *(sample(t, cpu=cpu_percent, executing=4, nthreads=4) for t in range(0, 50, 10)),
+        stop_t=50.0,
+        columns="confidence, core_seconds, wall_seconds_min, wall_seconds_max, change",
+    ) == (
+        [
+            (
+                "high",
+                pytest.approx(150.0),
+                pytest.approx(0.4 * 37.5),
+                50.0,
+                "Use 4 workers with 1 threads (now 1 with 4), or code that releases the GIL.",
+            )
+        ]
+        if found
+        else []
+    )
+
+
+@pytest.mark.parametrize(("cpu_percent", "found"), [(200.0, True), (80.0, False)])
+def test_libraries_with_threads_of_their_own(apply, worker, sample, cpu_percent, found):
+    assert apply(
+        "gil",
+        worker("w1"),
+        *metrics(25.0, 25.0),
+        *(sample(t, cpu=cpu_percent, executing=1, nthreads=1) for t in range(0, 50, 10)),
+        stop_t=50.0,
+        columns="confidence, core_seconds",
+    ) == ([("medium", pytest.approx(25.0))] if found else [])
+
+
+def test_reading_is_no_waiting_for_other_threads(apply, worker, process, sample):
+    chunks = [{"seconds": 10.0, "read_seconds": 8.0, "open_seconds": 0.0}] * 5
+
+    assert (
+        apply(
+            "gil",
+            worker("w1", nthreads=4),
+            *process(*chunks),
+            *metrics(50.0, 50.0),
+            *(sample(t, cpu=100.0, executing=4, nthreads=4) for t in range(0, 50, 10)),
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(4.0, True), (0.1, False)])
+def test_blocked_event_loop(apply, worker, task, run, seconds, found):
+    # The task waits for 5 s on its worker.
+    stall = {"kind": "stall", "t": 9.0, "server_id": "id-w1-0.0", "worker": "w1"}
+
+    assert apply(
+        "blocked-event-loop",
+        worker("w1", name="A"),
+        task("a-1"),
+        *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
+        {**stall, "start_t": 2.0, "stop_t": 2.0 + seconds},
+        columns="entity, core_seconds, wall_seconds_max",
+        stop_t=20.0,
+    ) == ([("A", pytest.approx(4.0), pytest.approx(4.0))] if found else [])
+
+
+def test_stall_of_a_computing_worker_costs_nothing(apply, worker, task, run):
+    stall = {"kind": "stall", "t": 9.0, "server_id": "id-w1-0.0", "worker": "w1"}
+
+    [(core_seconds,)] = apply(
+        "blocked-event-loop",
+        worker("w1"),
+        task("a-1"),
+        *run("a-1", 1.0, 10.0, phases=[("compute", 1.5, 10.0)]),
+        {**stall, "start_t": 2.0, "stop_t": 6.0},
+        columns="core_seconds",
+    )
+    assert core_seconds == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        (
+            "2.1",
+            [("numpy", "Packages that differ between processes: 1. numpy 2.0 and 2.1.")],
+        ),
+        ("2.0", []),
+    ],
+)
+def test_versions_that_differ(apply, worker, told, version, found):
+    assert (
+        apply(
+            "version-mismatch",
+            worker("w1"),
+            *told("client", packages=[["numpy", "2.0"]]),
+            *told("worker", worker="w1", packages=[["numpy", version]]),
+            columns="entity, sentence",
+        )
+        == found
+    )

@@ -48,7 +48,7 @@ def test_sections_have_content_tiles_the_numbers_of_the_run_and_figures_are_draw
     for name in ("Chunks", "Events", "Tasks", "Failures"):
         assert shown[name] == f"{run[name.lower()]:,}"
 
-    assert page.locator("figure.plot[data-state=drawn]").count() == 13
+    assert page.locator("figure.plot[data-state=drawn]").count() == 17
     for figure in page.locator("figure.plot").all():
         assert figure.locator("svg.main-svg").first.bounding_box()["height"] > 100
         assert figure.locator(".trace, .bars .point, .scatterlayer .js-line, .hm").count() > 0
@@ -136,7 +136,8 @@ def test_the_filter_keeps_the_rows_that_contain_the_text(page):
 def test_figures_download_what_they_draw(page, trace):
     [(managed, transfers, kept)] = trace.sql(
         "SELECT (SELECT max(managed_bytes) / 1048576 FROM cluster_samples), "
-        "sum(transfer_seconds) * 1000, sum(compute_seconds) FILTER (kept) FROM task_runs"
+        "sum(transfer_seconds) * 1000, "
+        "(SELECT sum(seconds) FROM core_time WHERE use = 'kept result') FROM task_runs"
     ).fetchall()
     stored = [row["managed_bytes_in_MiB"] for row in downloaded(page, "#figure-memory")]
     moved = downloaded(page, "#figure-movement")
@@ -340,7 +341,7 @@ def test_poor_traces_make_a_complete_page(open_page, report, name):
     page = open_page(report(records, name))
 
     assert page.locator("figure.plot[data-state=drawn]").count() == plots
-    assert page.locator("main > section").count() == 13
+    assert page.locator("main > section").count() == 16
     for section in page.locator("main > section").all():
         assert len(section.locator(".says, .empty, .lead").first.inner_text()) > 20
     assert page.locator("#verdict .whole.bad").count() == 1

@@ -22,9 +22,12 @@ from roast_analyze.report.topics import (
     tasks,
     timeline,
     transfers,
+    what_if,
 )
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from roast_analyze.open.session import Session
     from roast_analyze.report.listing import Listing
 
@@ -47,6 +50,7 @@ class ReportData:
     scheduler: scheduler.SchedulerLoad
     failures: failures.Failures
     environment: environment.Environment
+    what_if: pl.DataFrame
     loss: Listing
 
 
@@ -71,6 +75,7 @@ def query(trace: Session) -> ReportData:
                 scheduler=scheduler.query(trace, context),
                 failures=failures.query(trace),
                 environment=environment.query(trace),
+                what_if=what_if.query(trace, context),
                 loss=loss.query(trace),
                 profile=profiling.result(),
                 timeline=streaming.result(),

@@ -28,6 +28,7 @@ from roast_analyze.report.topics import (
     tasks,
     timeline,
     verdict,
+    what_if,
     workers,
 )
 from roast_analyze.safe_text import visible
@@ -79,6 +80,7 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
         profile.section(data.profile, context),
         memory.section(data.transfers, context, prefixes),
         scheduler.section(data.scheduler, context),
+        what_if.section(data.what_if, context),
         failures.section(data.failures, context),
         environment.section(data.environment, context),
         loss.section(data.loss, context),

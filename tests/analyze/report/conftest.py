@@ -23,6 +23,7 @@ from roast_analyze.report.topics import (
     tasks,
     timeline,
     transfers,
+    what_if,
     workers,
 )
 
@@ -47,6 +48,7 @@ SECTIONS = {
         transfers.query(trace, about), about, tasks.query(trace).prefixes.rows
     ),
     "scheduler": lambda trace, about: scheduler.section(scheduler.query(trace, about), about),
+    "what-if": lambda trace, about: what_if.section(what_if.query(trace, about), about),
     "failures": lambda trace, about: failures.section(failures.query(trace), about),
     "environment": lambda trace, about: environment.section(environment.query(trace), about),
     "loss": lambda trace, about: loss.section(loss.query(trace), about),

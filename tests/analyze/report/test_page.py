@@ -10,7 +10,8 @@ from roast_analyze.report.listing import Listing
 
 SECTIONS = [
     "core-time", "critical-path", "timeline", "chunks", "workers", "tasks", "activities",
-    "spans", "inside", "memory", "scheduler", "failures", "environment", "loss",
+    "spans", "inside", "memory", "scheduler", "what-if", "failures", "environment",
+    "loss",
 ]  # fmt: skip
 
 
@@ -96,9 +97,10 @@ def test_hostile_strings_stay_text(build, small, parsed, unpack):
         for records in (small, hostile_records())
     )
 
-    # The hostile records contain a profile, so that there is a flame graph.
+    # The hostile records contain a profile, so that there is a flame graph, and their run can be
+    # predicted.
     assert set(attacked.names) <= set(harmless.names) | {"details", "a", "ol", "li"}
-    assert attacked.names.count("script") == harmless.names.count("script") + 1
+    assert attacked.names.count("script") == harmless.names.count("script") + 2
     assert attacked.handlers == []
     assert "{{7*7}}" in attacked.heading
 
@@ -115,7 +117,7 @@ def test_hostile_strings_stay_text(build, small, parsed, unpack):
     names = json.dumps([plot["data"] for plot in plots], ensure_ascii=False)
     assert "&lt;/script&gt;" in names
     assert "</script>" not in names
-    assert len(plots) == 15
+    assert len(plots) == 16
 
 
 def test_a_trace_without_records(write_trace):
@@ -132,6 +134,7 @@ def test_a_trace_without_records(write_trace):
         "inside": "This trace contains no profile.",
         "memory": "No worker was sampled:",
         "scheduler": "No transition was recorded:",
+        "what-if": "The report predicts only whole runs with workers",
         "environment": "No facts about software and machines",
         "loss": "The trace is complete:",
     }

@@ -98,7 +98,7 @@ def section(found: CoreTime, context: Context) -> Section:
                 title="Use of the threads by worker",
                 description="A stacked bar for each worker: seconds of its threads by what "
                 "they were used for.",
-                note=few if workers > WORKER_LIMIT else "",
+                note=f"{few if workers > WORKER_LIMIT else ''}Colors as above.",
                 query=_BY_WORKER,
                 command=context.view_command("core_time"),
             ),
@@ -157,9 +157,9 @@ def by_worker(found: CoreTime, context: Context) -> Figure:
             if use in wide.columns
         ],
         "thread time (s)",
-        130 + 24 * max(wide.height, 2),
+        90 + 24 * max(wide.height, 2),
         column="worker",
-    )
+    ).update_layout(showlegend=False)
 
 
 def _sentence(found: CoreTime) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STEP_LIMIT: Final = 2000
 
 #: Rows of each table.
-_ROWS: Final = 20
+_ROWS: Final = 12
 
 #: Colors of the causes, in the order in which they are shown.
 _CAUSES: Final = {

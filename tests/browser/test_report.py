@@ -330,8 +330,8 @@ def test_hostile_strings_stay_text(open_page, report):
 POOR = {
     "nothing": ([], 0),
     # None of the workers of these tasks joined.
-    "poor": ([*task("a-1", 1.0, 2.0, **FAILED), *task("b-1", 1.0, 2.0, worker="w2")[:2]], 5),
-    "never-ended": ([worker(), *task("a-1", 1.0, 2.0)[:2]], 4),
+    "poor": ([*task("a-1", 1.0, 2.0, **FAILED), *task("b-1", 1.0, 2.0, worker="w2")[:2]], 6),
+    "never-ended": ([worker(), *task("a-1", 1.0, 2.0)[:2]], 7),
 }
 
 

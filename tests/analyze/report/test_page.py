@@ -97,8 +97,8 @@ def test_hostile_strings_stay_text(build, small, parsed, unpack):
         for records in (small, hostile_records())
     )
 
-    # The hostile records contain a profile, so that there is a flame graph, and their run can be
-    # predicted.
+    # The hostile records contain a profile, so that there is a flame graph, and make a run that
+    # can be predicted.
     assert set(attacked.names) <= set(harmless.names) | {"details", "a", "ol", "li"}
     assert attacked.names.count("script") == harmless.names.count("script") + 2
     assert attacked.handlers == []

@@ -26,7 +26,9 @@ def test_eight_tasks_on_two_workers(section, worker, task, run):
 
     assert wall[1] - wall[2] == pytest.approx(4.0, abs=0.2)
     assert wall[2] - wall[4] == pytest.approx(2.0, abs=0.2)
-    assert found.sentences[0].startswith("With 2\N{NO-BREAK SPACE}workers the simulated run takes")
+    assert found.sentences[0].startswith(
+        "With 2\N{NO-BREAK SPACE}workers the simulated run takes"
+    )
 
 
 def test_a_run_without_workers(section, task):

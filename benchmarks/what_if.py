@@ -110,7 +110,7 @@ class Waiting(processor.ProcessorABC):
 
     def process(self, events: ak.Array) -> dict[str, float]:
         total = float(ak.sum(events.Jet_pt))
-        time.sleep(0.12 + len(events) * 30e-6)
+        time.sleep(0.3 + len(events) * 90e-6)
         return {"pt": total, "events": len(events)}
 
     def postprocess(self, accumulator: dict[str, float]) -> dict[str, float]:
@@ -189,6 +189,11 @@ def record(folder: Path, names: list[str]) -> None:
     for name in names:
         kind = KINDS[name]
         fileset = write_files(folder) if kind.chunk_sizes else {}
+        if kind.chunk_sizes:
+            with recorded(folder / "warm-up.jsonl", 1) as client:
+                kind.work(
+                    client, {"slow": fileset["slow"][1:2]}, 1_000
+                )  # imports of the client
         for number in kind.chunk_sizes or kind.workers:
             path = folder / f"{name}-{number}.jsonl"
             if path.exists():

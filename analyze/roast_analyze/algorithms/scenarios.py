@@ -205,7 +205,8 @@ def with_chunk_size(
 
 def _by_graph(plan: Plan, chunks: Sequence[Chunk]) -> dict[int, list[Chunk]]:
     by_graph: dict[int, list[Chunk]] = defaultdict(list)
-    for chunk in sorted(chunks, key=lambda chunk: chunk.task):
+    # Files in the order in which their chunks run.
+    for chunk in sorted(chunks, key=lambda chunk: int(plan.priorities[chunk.task])):
         by_graph[int(plan.graphs[chunk.task])].append(chunk)
     return by_graph
 

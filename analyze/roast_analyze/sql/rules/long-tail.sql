@@ -1,0 +1,109 @@
+-- Long tasks that started late, so that threads were idle at the end.
+-- Only tasks count that were ready long before they started, if there are enough shorter ones that
+-- could be computed while they run. Tasks of slow workers or files, repeated ones, and those of
+-- a worker that stood still are left out: their cause is another one. Idle time is that of
+-- core_time.
+-- Source: list scheduling, longest processing time first (Graham 1969); stragglers
+-- Documentation: https://distributed.dask.org/en/stable/priority.html
+-- $min_relative_duration = 2: duration relative to the shorter tasks
+-- $min_shorter_share = 0.2: part of the compute time in tasks that are that much shorter
+-- $min_ready_share = 0.25: time of being ready relative to the duration
+WITH typical AS (
+    -- Compute time of tasks by duration, in steps of 19 %.
+    SELECT
+        trace_id,
+        step,
+        sum(sum(whole_seconds)) OVER (PARTITION BY trace_id ORDER BY step) AS seconds,
+        sum(sum(whole_seconds)) OVER (PARTITION BY trace_id) AS all_seconds
+    FROM (
+        SELECT trace_id, whole_seconds, floor(4 * log2(whole_seconds)) AS step
+        FROM _task_runs
+        WHERE outcome = 'memory' AND whole_seconds > 0
+    )
+    GROUP BY trace_id, step
+),
+slow_files AS (
+    SELECT chunk.seq
+    FROM _chunks AS chunk
+    INNER JOIN _relative_duration AS speed
+        ON chunk.trace_id = speed.trace_id
+        AND chunk.dataset IS NOT DISTINCT FROM speed.dataset
+        AND chunk.filename = speed.filename
+    WHERE speed.process IS NULL AND speed.is_slow
+),
+late AS (
+    SELECT
+        attempt.*,
+        floor(4 * log2(attempt.seconds / $min_relative_duration)) AS step
+    FROM _scarce_attempts AS attempt
+    WHERE attempt.attempt = 1
+        AND attempt.seconds > 0
+        AND attempt.ready_seconds >= $min_ready_share * attempt.seconds
+        AND attempt.seq NOT IN (SELECT seq FROM slow_files WHERE seq IS NOT NULL)
+        AND NOT EXISTS (
+            FROM _slow_workers AS slow
+            WHERE slow.trace_id = attempt.trace_id AND slow.worker = attempt.worker
+        )
+        AND NOT EXISTS (
+            FROM _silences(2) AS silence
+            WHERE silence.trace_id = attempt.trace_id
+                AND silence.worker = attempt.worker
+                AND silence.start_t < attempt.compute_stop_t
+                AND attempt.compute_start_t < silence.stop_t
+        )
+),
+tails AS (
+    SELECT
+        late.*,
+        coalesce(chunk.dataset, late.prefix) AS name,
+        chunk.dataset IS NOT NULL AS is_dataset
+    FROM late
+    ASOF INNER JOIN typical
+        ON late.trace_id = typical.trace_id AND late.step >= typical.step
+    LEFT JOIN (
+        SELECT seq, any_value(dataset) AS dataset FROM _chunks WHERE seq IS NOT NULL GROUP BY seq
+    ) AS chunk USING (seq)
+    WHERE typical.seconds >= $min_shorter_share * typical.all_seconds
+),
+found AS (
+    SELECT
+        trace_id,
+        count(*) AS late_tasks,
+        max_by(name, idle_seconds) AS name,
+        max_by(prefix, idle_seconds) AS prefix,
+        max_by(is_dataset, idle_seconds) AS is_dataset,
+        max(seconds) AS longest_seconds,
+        max(ready_seconds) AS ready_seconds,
+        sum(idle_seconds) AS idle_seconds
+    FROM tails
+    GROUP BY trace_id
+)
+SELECT
+    name AS entity,
+    'high' AS confidence,
+    format(
+        '{} of {} took up to {:.1f} s and started last, although ready {:.1f} s before: other threads were'
+        ' idle for {:.1f} s.',
+        CASE late_tasks WHEN 1 THEN 'A task' ELSE late_tasks || ' tasks' END,
+        name, longest_seconds, ready_seconds, idle_seconds
+    ) AS sentence,
+    idle_seconds AS core_seconds,
+    0.6 * least(idle_seconds / mean_nthreads, ready_seconds) AS wall_seconds_min,
+    1.2 * least(idle_seconds / mean_nthreads, ready_seconds) AS wall_seconds_max,
+    CASE
+        WHEN is_dataset THEN format(
+            'Submit the longest tasks first: place dataset {} first in the fileset, or use smaller chunks for it.',
+            name
+        )
+        ELSE format(
+            'Submit the longest tasks of {} first, or with a higher priority (client.submit(…, priority=1)); or split them.',
+            name
+        )
+    END AS change,
+    format(
+        'SELECT key, compute_seconds, processing_t, compute_start_t, compute_stop_t, worker FROM task_runs'
+        ' WHERE prefix = ''{}'' ORDER BY compute_stop_t DESC LIMIT 20', replace(prefix, '''', '''''')
+    ) AS evidence,
+    trace_id
+FROM found
+INNER JOIN _run_size USING (trace_id);

@@ -1,0 +1,105 @@
+-- Tasks that ran alone or nearly so, because the others waited for them.
+-- They could not have started earlier, since they waited for their own dependencies or came first. The
+-- idle time of the other threads while they ran, as core_time has it, is what independent tasks
+-- would use. A task that was ready before belongs to a tail instead. Chunks are left out: their
+-- number follows from their size.
+-- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
+-- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
+-- $max_ready_share = 0.25: time of being ready relative to the duration
+-- $min_inputs = 6: dependencies of a merge
+-- $min_steps = 5: tasks in a row that are not the end of a tree
+WITH bound AS (
+    SELECT *, dependencies >= $min_inputs AS is_merge
+    FROM _scarce_attempts AS attempt
+    WHERE attempt.attempt = 1
+        AND ready_seconds < greatest($max_ready_share * seconds, 0.02)
+        AND (role IS NULL OR role = 'merge')
+        AND NOT EXISTS (
+            FROM _slow_workers AS slow
+            WHERE slow.trace_id = attempt.trace_id AND slow.worker = attempt.worker
+        )
+        AND NOT EXISTS (
+            FROM _silences(2) AS silence
+            WHERE silence.trace_id = attempt.trace_id
+                AND silence.worker = attempt.worker
+                AND silence.start_t < attempt.compute_stop_t
+                AND attempt.compute_start_t < silence.stop_t
+        )
+),
+prefixes_of AS (
+    SELECT
+        trace_id,
+        prefix,
+        count(*) AS scarce_tasks,
+        any_value(role) AS role,
+        sum(idle_seconds) AS idle_seconds,
+        sum(seconds) AS seconds,
+        coalesce(sum(idle_seconds) FILTER (is_merge), 0) > 0.5 * sum(idle_seconds) AS is_merge,
+        max_by(dependencies, idle_seconds) AS inputs,
+        max(seconds) AS longest_seconds,
+        max_by(seconds / dependencies, idle_seconds) FILTER (dependencies > 0) AS input_seconds,
+        avg((dependencies > 0)::INTEGER) AS dependent_share
+    FROM bound
+    WHERE prefix IS NOT NULL
+    GROUP BY trace_id, prefix
+    -- The last merges of a tree with a small fan-in are as they should be.
+    HAVING is_merge OR inputs < 2 OR scarce_tasks >= $min_steps
+),
+-- Time of a tree of merges: its work on all threads, and the merges of one path.
+fan_ins AS (
+    SELECT
+        trace_id,
+        prefix,
+        arg_min(
+            fan_in,
+            inputs * input_seconds * fan_in / (fan_in - 1) / mean_nthreads
+            + fan_in * input_seconds * ceil(log(inputs) / log(fan_in))
+        ) AS fan_in
+    FROM prefixes_of
+    INNER JOIN _run_size USING (trace_id)
+    CROSS JOIN (SELECT unnest([2, 4, 8, 16, 32]) AS fan_in)
+    WHERE is_merge AND fan_in < inputs
+    GROUP BY trace_id, prefix
+)
+SELECT
+    prefix AS entity,
+    CASE WHEN is_merge THEN 'high' ELSE 'medium' END AS confidence,
+    CASE
+        WHEN is_merge THEN format(
+            '{} of {}, with {} inputs, took up to {:.1f} s while the other threads were idle for {:.1f} s.',
+            CASE scarce_tasks WHEN 1 THEN 'A task' ELSE scarce_tasks || ' tasks' END,
+            prefix, inputs, longest_seconds, idle_seconds
+        )
+        WHEN dependent_share > 0.5 THEN format(
+            '{} tasks of {} that wait for each other took {:.1f} s while other threads were idle for {:.1f} s.',
+            scarce_tasks, prefix, seconds, idle_seconds
+        )
+        ELSE format(
+            'There were too few tasks of {} for all threads: others were idle for {:.1f} s.',
+            prefix, idle_seconds
+        )
+    END AS sentence,
+    idle_seconds AS core_seconds,
+    CASE WHEN is_merge THEN 0.5 ELSE 0.4 END * idle_seconds / mean_nthreads AS wall_seconds_min,
+    1.1 * idle_seconds / mean_nthreads AS wall_seconds_max,
+    CASE
+        WHEN is_merge AND role = 'merge' THEN
+            format('Merge fewer results at once: treereduction={} (now {}).', fan_in, inputs)
+        WHEN is_merge THEN
+            format('Merge in a tree with a fan-in of {} instead of {} (split_every={}).', fan_in, inputs, fan_in)
+        WHEN dependent_share > 0.5 THEN format(
+            'Make the tasks of {} independent of each other, or split each into parts that run in parallel;'
+            ' otherwise use fewer workers.', prefix
+        )
+        ELSE format('Split the tasks of {} into more and smaller ones, at least two for each thread.', prefix)
+    END AS change,
+    format(
+        'SELECT key, worker, compute_start_t, compute_seconds FROM task_runs WHERE prefix = ''{}'''
+        ' ORDER BY compute_start_t', replace(prefix, '''', '''''')
+    ) AS evidence,
+    trace_id
+FROM prefixes_of
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN fan_ins USING (trace_id, prefix)
+-- Of a chain of several prefixes, the largest ones.
+QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC) <= 3;

@@ -1,0 +1,76 @@
+-- A scheduler that could not assign and send tasks as fast as they ended.
+-- The event loop of the scheduler takes 20 ms from tick to tick if it has nothing to do, and 100 ms if it
+-- is busy for four fifths of the time. What it costs is the time of core_time in which threads waited
+-- for tasks that were ready. Without samples of the scheduler, workers may be the cause as well.
+-- Source: distributed's event_loop_interval; Dask, "Where is the bottleneck of the scheduler"
+-- Documentation: https://distributed.dask.org/en/stable/efficiency.html
+-- $min_share = 0.15: part of the core time in which threads waited for assigned or ready tasks
+-- $min_interval_seconds = 0.08: mean time from tick to tick of the event loop
+-- $min_cpu_percent = 80: CPU use of the event loop
+-- $large_graph_bytes = 1e7: size of a graph that keeps the scheduler busy instead
+WITH waited AS (
+    SELECT
+        trace_id,
+        sum(seconds) AS seconds,
+        coalesce(sum(seconds) FILTER (use = 'scheduler'), 0) AS unassigned_seconds
+    FROM _core_time
+    WHERE use IN ('dispatch', 'scheduler')
+    GROUP BY trace_id
+),
+work AS (
+    SELECT
+        trace_id,
+        count(*) AS attempts,
+        avg(whole_seconds) AS mean_seconds,
+        min(processing_t) AS start_t,
+        max(end_t) AS stop_t
+    FROM _task_runs
+    GROUP BY trace_id
+),
+loops AS (
+    SELECT
+        sample.trace_id,
+        count(*) AS samples,
+        median(sample.event_loop_interval_seconds) AS interval_seconds,
+        median(sample.loop_cpu_percent) AS cpu_percent
+    FROM scheduler_samples AS sample
+    INNER JOIN work ON sample.trace_id = work.trace_id AND sample.t BETWEEN start_t AND stop_t
+    GROUP BY sample.trace_id
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    CASE
+        WHEN loops.samples IS NULL OR EXISTS (
+            FROM graph_updates AS update
+            WHERE update.trace_id = waited.trace_id AND update.graph_bytes >= $large_graph_bytes
+        ) THEN 'low'
+        ELSE 'high'
+    END AS confidence,
+    concat(
+        format(
+            'Threads waited for {:.1f} s for tasks that were ready: {:.0f} ms for each of {} tasks of {:.0f} ms.',
+            waited.seconds, 1000 * waited.seconds / attempts, attempts, 1000 * mean_seconds
+        ),
+        format(
+            ' The event loop of the scheduler took {:.0f} ms from tick to tick (20 ms if idle).',
+            1000 * interval_seconds
+        )
+    ) AS sentence,
+    waited.seconds AS core_seconds,
+    0.4 * waited.seconds / mean_nthreads AS wall_seconds_min,
+    1.1 * waited.seconds / mean_nthreads AS wall_seconds_max,
+    'Use fewer and longer tasks; remove slow plugins and callbacks of the scheduler, and give it a core of its'
+    ' own.' AS change,
+    'SELECT t, loop_cpu_percent, event_loop_interval_seconds FROM scheduler_samples ORDER BY t' AS evidence,
+    trace_id
+FROM waited
+INNER JOIN work USING (trace_id)
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN loops USING (trace_id)
+WHERE waited.seconds >= $min_share * run_core_seconds
+    AND CASE
+        WHEN loops.samples > 0
+            THEN interval_seconds >= $min_interval_seconds OR cpu_percent >= $min_cpu_percent
+        -- Without samples: the scheduler had tasks to assign, or each is short.
+        ELSE unassigned_seconds >= 0.2 * waited.seconds OR mean_seconds < 0.1
+    END;

@@ -1,0 +1,81 @@
+-- Tasks that are short against what each costs the scheduler and its worker.
+-- Overhead is the time of core_time in which a task was on its way or the scheduler had not assigned
+-- it, of short tasks only. Longer tasks share it. At most, all that is not computing is saved, and
+-- half of the computing, which is overhead of calls.
+-- Source: Dask best practices, "Avoid very large graphs": each task costs about 1 ms
+-- Documentation: https://docs.dask.org/en/stable/best-practices.html
+-- $max_seconds = 0.025: mean duration of a task
+-- $min_tasks = 200: number of tasks
+-- $min_overhead_share = 0.25: part of the overhead in the time that the tasks took
+-- $good_seconds = 0.2: duration of a task after the change
+WITH tasks_of AS (
+    SELECT
+        trace_id,
+        prefix,
+        count(*) AS short_tasks,
+        avg(whole_seconds) AS mean_seconds,
+        sum(whole_seconds) AS seconds
+    FROM _task_runs
+    WHERE outcome = 'memory' AND whole_seconds IS NOT NULL AND prefix IS NOT NULL
+    GROUP BY trace_id, prefix
+),
+counted AS (
+    SELECT *, short_tasks / sum(short_tasks) OVER (PARTITION BY trace_id) AS task_share
+    FROM tasks_of
+),
+spent AS (
+    SELECT trace_id, prefix, use, sum(seconds) AS seconds
+    FROM _core_time
+    WHERE use IN ('dispatch', 'scheduler', 'deserialize')
+    GROUP BY ALL
+),
+short AS (
+    SELECT
+        counted.*,
+        coalesce(dispatched.seconds, 0) + coalesce(waiting.seconds, 0) * task_share AS overhead_seconds
+    FROM counted
+    LEFT JOIN (
+        SELECT trace_id, prefix, sum(seconds) AS seconds
+        FROM spent
+        WHERE use <> 'scheduler'
+        GROUP BY ALL
+    ) AS dispatched USING (trace_id, prefix)
+    LEFT JOIN (SELECT trace_id, seconds FROM spent WHERE use = 'scheduler') AS waiting USING (trace_id)
+    WHERE mean_seconds <= $max_seconds AND short_tasks >= $min_tasks
+),
+found AS (
+    SELECT
+        trace_id,
+        max_by(prefix, overhead_seconds) AS prefix,
+        sum(short_tasks)::BIGINT AS short_tasks,
+        sum(seconds) AS seconds,
+        sum(seconds) / sum(short_tasks) AS mean_seconds,
+        sum(overhead_seconds) AS overhead_seconds
+    FROM short
+    WHERE overhead_seconds >= $min_overhead_share * (overhead_seconds + seconds)
+    GROUP BY trace_id
+)
+SELECT
+    prefix AS entity,
+    'high' AS confidence,
+    format(
+        '{} tasks, mostly {}, compute for {:.1f} ms each; getting one to a thread takes {:.0f} ms of its time.',
+        short_tasks, prefix, 1000 * mean_seconds, 1000 * overhead_seconds / short_tasks
+    ) AS sentence,
+    overhead_seconds AS core_seconds,
+    0.6 * overhead_seconds / mean_nthreads AS wall_seconds_min,
+    least(
+        (run_core_seconds - 0.5 * seconds) / mean_nthreads,
+        1.4 * (overhead_seconds + 0.5 * seconds) / mean_nthreads
+    ) AS wall_seconds_max,
+    format(
+        'Let a task of {} do the work of about {} (map_partitions, larger partitions or batches), so that it takes'
+        ' {:.1f} s.',
+        prefix, greatest(2, ceil($good_seconds / greatest(mean_seconds, 1e-4)))::BIGINT, $good_seconds
+    ) AS change,
+    'SELECT prefix, count(*) AS tasks, avg(compute_seconds) AS compute_seconds,'
+    ' avg(compute_start_t - processing_t) AS dispatch_seconds FROM task_runs GROUP BY prefix ORDER BY tasks DESC'
+        AS evidence,
+    trace_id
+FROM found
+INNER JOIN _run_size USING (trace_id);

@@ -1,0 +1,109 @@
+"""Rules about tasks on their way: short ones, a busy scheduler, large graphs, transfers."""
+
+import pytest
+
+
+@pytest.fixture
+def tasks(task, run):
+    """Return 300 tasks of w1, each `seconds` long and on its way for the rest of 0.3 s."""
+
+    def tasks(seconds):
+        records = []
+        for number in range(300):
+            key, begin = f"row-{number}", 0.3 * number
+            phases = [("compute", begin + 0.3 - seconds, begin + 0.3)]
+            records += [task(key), *run(key, begin, begin + 0.3, phases=phases)]
+        return records
+
+    return tasks
+
+
+def test_short_tasks(apply, worker, tasks):
+    [(entity, core_seconds, change)] = apply(
+        "short-tasks", worker("w1"), *tasks(0.01), columns="entity, core_seconds, change"
+    )
+    assert (entity, core_seconds) == ("row", pytest.approx(300 * 0.29))
+    assert change.startswith("Let a task of row do the work of about 20 ")
+
+
+def test_tasks_that_are_long_enough(apply, worker, tasks):
+    assert apply("short-tasks", worker("w1"), *tasks(0.05)) == []
+
+
+def samples(interval_seconds):
+    """Return samples of the scheduler with a time from tick to tick of its event loop."""
+    metrics = {"event_loop_interval": interval_seconds, "cpu": 50.0}
+    return [{"kind": "scheduler_sample", "t": float(t), "metrics": metrics} for t in range(90)]
+
+
+def test_a_busy_scheduler(apply, worker, tasks):
+    records = [worker("w1"), *tasks(0.1), *samples(0.2)]
+    assert apply("scheduler-saturated", *records, columns="confidence, core_seconds") == [
+        ("high", pytest.approx(300 * 0.2))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "interval_seconds"), [(0.1, 0.05), (0.28, 0.2)], ids=["idle loop", "no waiting"]
+)
+def test_a_scheduler_that_keeps_up(apply, worker, tasks, seconds, interval_seconds):
+    records = [worker("w1"), *tasks(seconds), *samples(interval_seconds)]
+    assert apply("scheduler-saturated", *records) == []
+
+
+@pytest.fixture
+def large_graph(worker, task, run):
+    """Return a graph of some bytes that takes from 30 s to 40 s to the scheduler."""
+
+    def large_graph(nbytes):
+        graph = {"kind": "graph", "t": 30.0, "client": "c", "key": "look_up-1", "value": {}}
+        groups = [{"group": "look_up", "tasks": 2, "examined": 1, "nbytes": nbytes // 2}]
+        update = {
+            "kind": "graph_update", "t": 40.0, "stimulus_id": "u", "client": "c",
+            "nbytes": nbytes, "value": {"groups": groups},
+        }  # fmt: skip
+        return [
+            worker("w1"), worker("w2"),
+            task("first", stimulus_id="s"), *run("first", 0.0, 20.0),
+            graph, update,
+            task("look_up-1", t=40.0, stimulus_id="u"), *run("look_up-1", 40.0, 50.0),
+        ]  # fmt: skip
+
+    return large_graph
+
+
+def test_a_large_graph(apply, large_graph):
+    """Two threads wait for 20 s, 10 s of them while the graph is on its way."""
+    assert apply("large-graph", *large_graph(50_000_000)) == [("look_up", pytest.approx(40.0))]
+
+
+def test_a_graph_that_is_not_large(apply, large_graph):
+    assert apply("large-graph", *large_graph(9_000_000)) == []
+
+
+@pytest.fixture
+def combined(worker, task, run):
+    """Return a task that fetches the result of another worker for some seconds."""
+
+    def combined(seconds):
+        phases = [("transfer", 10.0, 10.0 + seconds, "w1"), ("compute", 10.0 + seconds, 60.0)]
+        return [
+            worker("w1"), worker("w2"),
+            task("produce-1"), *run("produce-1", 0.0, 10.0, nbytes=5_000_000),
+            task("combine-1", dependencies=["produce-1"]),
+            *run("combine-1", 10.0, 60.0, worker="w2", phases=phases),
+        ]  # fmt: skip
+
+    return combined
+
+
+def test_transfers(apply, combined):
+    [(entity, core_seconds, sentence)] = apply(
+        "transfers", *combined(8.0), columns="entity, core_seconds, sentence"
+    )
+    assert (entity, core_seconds) == ("combine", pytest.approx(8.0))
+    assert sentence.endswith("from other workers: 5 MB, mostly results of produce.")
+
+
+def test_short_transfers(apply, combined):
+    assert apply("transfers", *combined(3.0)) == []

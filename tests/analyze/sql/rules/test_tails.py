@@ -1,0 +1,73 @@
+"""Rules long-tail and low-parallelism: threads are idle while few tasks compute."""
+
+import pytest
+
+
+@pytest.fixture
+def cluster(worker, task, run):
+    """Return two workers with tasks of 1 s, w1 until 20 s, w2 until 10 s; then w2 has others.
+
+    The durations of the others are given; they are ready from 0 s, or when the one before ended.
+    """
+
+    def cluster(*durations, is_chain=False, prefix="fit", inputs=None):
+        records = [worker("w1"), worker("w2")]
+        for address, stop in (("w1", 20), ("w2", 10)):
+            for number in range(stop):
+                key = f"nap-{address}-{number}"
+                dispatch = 0.0 if number % 2 else float(number)
+                phases = [("compute", float(number), number + 1.0)]
+                end = run(key, dispatch, number + 1.0, worker=address, phases=phases)
+                records += [task(key), *end]
+        begin = 10.0
+        for number, seconds in enumerate(durations):
+            key = f"{prefix}-{number}"
+            needed = inputs or ([f"{prefix}-{number - 1}"] if number else ["nap-w2-9"])
+            phases = [("compute", begin, begin + seconds)]
+            ready = begin if is_chain else 0.0
+            records += [
+                task(key, dependencies=needed if is_chain else []),
+                *run(key, ready, begin + seconds, worker="w2", phases=phases),
+            ]
+            begin += seconds
+        return records
+
+    return cluster
+
+
+def test_a_long_task_that_started_last(apply, cluster):
+    """The fit of 30 s ends 20 s after the last other task."""
+    assert apply("long-tail", *cluster(30.0)) == [("fit", pytest.approx(20.0, rel=0.02))]
+    assert apply("low-parallelism", *cluster(30.0)) == []
+
+
+def test_a_last_task_that_is_not_longer(apply, cluster):
+    """Tasks of 1 s cannot fill the thread while one of 1.5 s ends."""
+    assert apply("long-tail", *cluster(*[1.5] * 8)) == []
+
+
+def test_the_tail_of_a_worker_that_stood_still(apply, cluster, sample):
+    heartbeats = [sample(t + 0.5, "w2", last_seen=min(t, 11.0)) for t in range(38)]
+    assert apply("long-tail", *cluster(30.0), *heartbeats) == []
+
+
+def test_a_chain(apply, cluster):
+    """Fits of 3 s each need the one before: from 20 s to 40 s, one thread is idle."""
+    found = apply("low-parallelism", *cluster(*[3.0] * 10, is_chain=True))
+    assert found == [("fit", pytest.approx(20.0, rel=0.05))]
+    assert apply("long-tail", *cluster(*[3.0] * 10, is_chain=True)) == []
+
+
+def test_a_merge(apply, cluster):
+    """Of 20 results, 1.5 s each: a tree with a fan-in of 4 takes 25 s on two threads."""
+    inputs = [f"nap-w1-{number}" for number in range(20)]
+    records = cluster(30.0, is_chain=True, prefix="merge", inputs=inputs)
+    assert apply("low-parallelism", *records, columns="entity, change") == [
+        ("merge", "Merge in a tree with a fan-in of 4 instead of 20 (split_every=4).")
+    ]
+
+
+def test_the_end_of_a_tree(apply, cluster):
+    """Three merges of four results each."""
+    records = cluster(*[7.0] * 3, is_chain=True, inputs=[f"nap-w1-{n}" for n in range(4)])
+    assert apply("low-parallelism", *records) == []

@@ -7,7 +7,7 @@ import pytest
 def cluster(worker, task, run):
     """Return two workers with tasks of 1 s, w1 until 20 s, w2 until 10 s; then w2 has others.
 
-    The durations of the others are given; they are ready from 0 s, or when the one before ended.
+    """Return workers with tasks of 1 s, w1 until 20 s, w2 until 10 s; then w2 has others.
     """
 
     def cluster(*durations, is_chain=False, prefix="fit", inputs=None):

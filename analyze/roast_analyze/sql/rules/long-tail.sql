@@ -7,6 +7,7 @@
 -- Documentation: https://distributed.dask.org/en/stable/priority.html
 -- $min_relative_duration = 2: duration relative to the shorter tasks
 -- $min_shorter_share = 0.2: part of the compute time in tasks that are that much shorter
+-- $min_tail = 0.5: idle time relative to threads times duration; the end of any run leaves about half
 -- $min_ready_share = 0.25: time of being ready relative to the duration
 WITH typical AS (
     -- Compute time of tasks by duration, in steps of 19 %.
@@ -89,7 +90,7 @@ SELECT
     ) AS sentence,
     idle_seconds AS core_seconds,
     0.6 * least(idle_seconds / mean_nthreads, ready_seconds) AS wall_seconds_min,
-    1.2 * least(idle_seconds / mean_nthreads, ready_seconds) AS wall_seconds_max,
+    1.4 * least(idle_seconds / mean_nthreads, ready_seconds) AS wall_seconds_max,
     CASE
         WHEN is_dataset THEN format(
             'Submit the longest tasks first: place dataset {} first in the fileset, or use smaller chunks for it.',
@@ -106,4 +107,5 @@ SELECT
     ) AS evidence,
     trace_id
 FROM found
-INNER JOIN _run_size USING (trace_id);
+INNER JOIN _run_size USING (trace_id)
+WHERE idle_seconds >= $min_tail * (peak_nthreads - 1) * longest_seconds;

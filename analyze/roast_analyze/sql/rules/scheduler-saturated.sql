@@ -7,6 +7,7 @@
 -- $min_share = 0.15: part of the core time in which threads waited for assigned or ready tasks
 -- $min_interval_seconds = 0.08: mean time from tick to tick of the event loop
 -- $min_cpu_percent = 80: CPU use of the event loop
+-- $max_other_share = 0.1: part of the time of its stalls in which no task ended
 -- $large_graph_bytes = 1e7: size of a graph that keeps the scheduler busy instead
 WITH waited AS (
     SELECT
@@ -26,6 +27,24 @@ work AS (
         max(end_t) AS stop_t
     FROM _task_runs
     GROUP BY trace_id
+),
+-- A scheduler that tasks keep busy stalls when they end. A process that lacks CPU stalls anyway.
+stalled AS (
+    SELECT
+        stall.trace_id,
+        sum(stall.seconds) AS seconds,
+        coalesce(
+            sum(stall.seconds) FILTER (run.end_t IS NULL OR run.end_t < stall.start_t - 0.05), 0
+        ) AS other_seconds
+    FROM (
+        SELECT stalls.*, stalls.stop_t + 0.05 AS until_t
+        FROM stalls
+        INNER JOIN work ON stalls.trace_id = work.trace_id AND stalls.start_t BETWEEN work.start_t AND work.stop_t
+        WHERE stalls.process = 'scheduler'
+    ) AS stall
+    ASOF LEFT JOIN (SELECT trace_id, end_t FROM _task_runs WHERE end_t IS NOT NULL) AS run
+        ON stall.trace_id = run.trace_id AND stall.until_t >= run.end_t
+    GROUP BY stall.trace_id
 ),
 loops AS (
     SELECT
@@ -67,7 +86,9 @@ FROM waited
 INNER JOIN work USING (trace_id)
 INNER JOIN _run_size USING (trace_id)
 LEFT JOIN loops USING (trace_id)
-WHERE waited.seconds >= $min_share * run_core_seconds
+LEFT JOIN stalled USING (trace_id)
+WHERE (stalled.seconds IS NULL OR stalled.other_seconds <= $max_other_share * stalled.seconds)
+    AND waited.seconds >= $min_share * run_core_seconds
     AND CASE
         WHEN loops.samples > 0
             THEN interval_seconds >= $min_interval_seconds OR cpu_percent >= $min_cpu_percent

@@ -3,7 +3,7 @@
 -- least half of it is computed; at most, the tail that they leave behind shrinks as well.
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
--- $min_share = 0.02: part of the core time
+-- $min_share = 0.05: part of the core time
 WITH waited AS (
     SELECT trace_id, prefix, sum(seconds) AS seconds
     FROM _core_time

@@ -97,13 +97,23 @@ def combined(worker, task, run):
     return combined
 
 
+def test_a_scheduler_that_stalls_while_no_task_ends(apply, worker, tasks):
+    """Its host lacks CPU, or something else runs in its event loop."""
+    stalls = [
+        {"kind": "stall", "t": t, "start_t": t + 0.1, "stop_t": t + 0.2}
+        for t in (0.3 * number for number in range(300))
+    ]
+    records = [worker("w1"), *tasks(0.1), *samples(0.2)]
+    assert apply("scheduler-saturated", *records, *stalls) == []
+
+
 def test_transfers(apply, combined):
     [(entity, core_seconds, sentence)] = apply(
-        "transfers", *combined(8.0), columns="entity, core_seconds, sentence"
+        "transfers", *combined(12.0), columns="entity, core_seconds, sentence"
     )
-    assert (entity, core_seconds) == ("combine", pytest.approx(8.0))
+    assert (entity, core_seconds) == ("combine", pytest.approx(12.0))
     assert sentence.endswith("from other workers: 5 MB, mostly results of produce.")
 
 
 def test_short_transfers(apply, combined):
-    assert apply("transfers", *combined(3.0)) == []
+    assert apply("transfers", *combined(8.0)) == []

@@ -5,10 +5,7 @@ import pytest
 
 @pytest.fixture
 def cluster(worker, task, run):
-    """Return two workers with tasks of 1 s, w1 until 20 s, w2 until 10 s; then w2 has others.
-
-    """Return workers with tasks of 1 s, w1 until 20 s, w2 until 10 s; then w2 has others.
-    """
+    """Return workers with tasks of 1 s, w1 until 20 s, w2 until 10 s; then w2 has others."""
 
     def cluster(*durations, is_chain=False, prefix="fit", inputs=None):
         records = [worker("w1"), worker("w2")]

@@ -1,35 +1,78 @@
 -- Event loops of workers are blocked.
 -- While its event loop is blocked, a worker neither starts tasks nor reports results, sends data
--- or heartbeats. Threads that compute go on. The cost is therefore at most the time in which
--- threads of the worker waited for a task that was assigned to it.
--- Source: stalls of event loops, and core time of uses dispatch and transfer
+-- or heartbeats. Threads that compute go on. The cost of a stall is therefore the time in which
+-- threads were free, and tasks of the worker waited to begin or their results to be reported.
+-- Stalls at the same time as ones of the scheduler are left out: the machine was overloaded.
+-- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
--- $min_share = 0.02: stalls of a worker against the time of the run
+-- $min_share = 0.1: stalls of a worker against the time of the run
+-- $max_stalls = 200: longest stalls of a worker that are examined
+-- $max_computing_share = 0.5: share of the stalls in which threads compute
 -- $entity_share = 0.6: share of the cost that makes one worker the entity
-WITH stalled AS (
-    SELECT trace_id, server_id, sum(stop_t - start_t) AS seconds, count(*) AS stalls
-    FROM raw.stall
-    WHERE worker IS NOT NULL
-    GROUP BY ALL
+WITH stalls AS (
+    SELECT
+        stall.trace_id,
+        stall.rowid AS stall,
+        workers.process,
+        workers.worker,
+        workers.name,
+        coalesce(workers.nthreads, 1) AS nthreads,
+        stall.start_t,
+        stall.stop_t,
+        stall.stop_t - stall.start_t AS seconds
+    FROM raw.stall AS stall
+    INNER JOIN _workers AS workers USING (trace_id, server_id)
+    INNER JOIN _cluster_size AS run USING (trace_id)
+    WHERE stall.worker IS NOT NULL
+        AND NOT EXISTS (
+            FROM raw.stall AS other
+            WHERE other.worker IS NULL
+                AND other.trace_id = stall.trace_id
+                AND other.start_t < stall.stop_t
+                AND other.stop_t > stall.start_t
+        )
+    WINDOW same AS (PARTITION BY stall.trace_id, process)
+    QUALIFY sum(stall.stop_t - stall.start_t) OVER same >= $min_share * (run.stop_t - run.start_t)
+        AND row_number() OVER (same ORDER BY stall.stop_t - stall.start_t DESC) <= $max_stalls
 ),
-waited AS (
-    SELECT trace_id, process, sum(seconds) AS seconds
-    FROM _core_time
-    WHERE use IN ('dispatch', 'transfer')
-    GROUP BY ALL
+attempts AS (
+    SELECT
+        stall,
+        -- An attempt that fetches its inputs may wait for them, and for the disk.
+        coalesce(transfer_seconds, 0) = 0 AND coalesce(disk_seconds, 0) = 0 AS is_local,
+        CASE WHEN is_local THEN least(compute_start_t, stop_t) - greatest(processing_t, start_t) END
+            AS before_seconds,
+        least(compute_stop_t, stop_t) - greatest(compute_start_t, start_t) AS compute_seconds,
+        CASE WHEN is_local THEN least(end_t, stop_t) - greatest(compute_stop_t, start_t) END
+            AS after_seconds
+    FROM stalls
+    INNER JOIN _task_runs AS run
+        ON stalls.trace_id = run.trace_id
+        AND stalls.worker = run.worker
+        AND run.processing_t < stalls.stop_t
+        AND run.end_t > stalls.start_t
+),
+waits AS (
+    SELECT
+        stall,
+        sum(greatest(before_seconds, 0) + greatest(after_seconds, 0)) AS wait_seconds,
+        sum(greatest(compute_seconds, 0)) AS compute_seconds
+    FROM attempts
+    GROUP BY stall
 ),
 by_worker AS (
     SELECT
-        workers.trace_id,
-        workers.name,
-        stalled.stalls,
-        stalled.seconds AS stalled_seconds,
-        least(stalled.seconds * coalesce(workers.nthreads, 1), waited.seconds) AS seconds
-    FROM stalled
-    INNER JOIN _workers AS workers USING (trace_id, server_id)
-    INNER JOIN waited USING (trace_id, process)
-    INNER JOIN _cluster_size AS run USING (trace_id)
-    WHERE stalled.seconds >= $min_share * (run.stop_t - run.start_t)
+        trace_id,
+        any_value(name) AS name,
+        count(*) AS stalls,
+        sum(seconds) AS stalled_seconds,
+        sum(least(waits.compute_seconds, seconds)) AS computing_seconds,
+        sum(
+            greatest(least(wait_seconds, nthreads * seconds - waits.compute_seconds), 0)
+        ) AS seconds
+    FROM stalls
+    INNER JOIN waits USING (stall)
+    GROUP BY trace_id, process
 ),
 totals AS (
     SELECT
@@ -39,6 +82,7 @@ totals AS (
         max(seconds) AS worst_seconds,
         max(stalled_seconds) AS longest_seconds,
         sum(stalled_seconds) AS stalled_seconds,
+        sum(computing_seconds) AS computing_seconds,
         sum(stalls)::BIGINT AS stalls,
         sum(seconds) AS seconds
     FROM by_worker
@@ -46,7 +90,9 @@ totals AS (
 )
 SELECT
     CASE WHEN worst_seconds >= $entity_share * seconds THEN worst END AS entity,
-    'high' AS confidence,
+    -- Tasks that compute may hold the interpreter's lock: see rule gil.
+    CASE WHEN computing_seconds < $max_computing_share * stalled_seconds THEN 'high' ELSE 'low' END
+        AS confidence,
     CASE
         WHEN worst_seconds >= $entity_share * seconds THEN format('The event loop of worker {} was', worst)
         ELSE format('The event loops of {} workers were', blocked_workers)
@@ -63,4 +109,5 @@ SELECT
     'SELECT worker, start_t, seconds FROM stalls WHERE process = ''worker'' ORDER BY seconds DESC' AS evidence,
     totals.trace_id
 FROM totals
-INNER JOIN _cluster_size AS run USING (trace_id);
+INNER JOIN _cluster_size AS run USING (trace_id)
+WHERE seconds > 0;

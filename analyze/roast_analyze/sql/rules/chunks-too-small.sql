@@ -1,7 +1,7 @@
 -- Chunks are so small that their fixed time matters.
 -- The fixed time of a chunk is that of the model in view chunk_costs. If it cannot be fitted,
 -- since all chunks have the same size, only the part outside of the processor is known: opening
--- the file, and coffea's own work. The processor's own fixed time is between none and most of
+-- the file, and coffea's own work. The processor's own fixed time is between none and all of
 -- its time, and the rule fires only for short chunks.
 -- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
@@ -9,7 +9,6 @@
 -- $short_seconds = 0.4: median time of chunks that are short, if the model is not known
 -- $min_share = 0.05: share of the known fixed time, if the model is not known
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
--- $processor_share = 0.8: share of the processor's time that is at most fixed
 -- $events_factor = 20: recommended against present chunk size, if the model is not known
 WITH fixed AS (
     SELECT
@@ -42,7 +41,7 @@ sizes AS (
             AS known_seconds,
         CASE
             WHEN cost.is_known THEN known_seconds
-            ELSE known_seconds + saved_chunks * $processor_share * processor_seconds
+            ELSE known_seconds + saved_chunks * processor_seconds
         END AS possible_seconds
     FROM fixed
     INNER JOIN chunk_costs AS cost

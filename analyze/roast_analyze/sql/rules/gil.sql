@@ -2,13 +2,16 @@
 -- Threads of one worker that compute in Python hold the interpreter's lock (GIL) in turn: the
 -- process uses about one core, however many threads it has. Threads that libraries start
 -- themselves compete for cores with those of other workers: the process uses more CPU than its
--- tasks, whose own threads wait. Reading and opening of chunks is no such waiting. A saving of wall
+-- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
+-- whenever it does not get the lock. Reading and opening of chunks is no such waiting. A saving of wall
 -- time is limited by the cores of the host.
 -- Source: CPU time of task threads (fine metrics) and of processes (samples of workers)
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
 -- $min_wait_share = 0.35: share of compute time in which threads use no CPU, of which input is left out
 -- $min_cores = 0.6: least mean CPU use, in cores, of a process whose threads compute in turn
 -- $max_cores = 1.3: most mean CPU use
+-- $min_stall_share = 0.1: stalls of the event loop against the time of the run, if CPU use is less
+-- $min_task_cpu_share = 0.05: CPU time of tasks against compute time in this case
 -- $min_hidden_share = 0.4: share of a process's CPU time that is not of its task threads
 -- $min_cpu_share = 0.2: CPU time of processes against compute time, if libraries have threads
 WITH threads AS (
@@ -36,6 +39,9 @@ samples AS (
     FROM raw.worker_sample
     GROUP BY ALL
 ),
+stalls AS (
+    SELECT trace_id, worker, sum(stop_t - start_t) AS seconds FROM raw.stall GROUP BY ALL
+),
 presence AS (
     SELECT workers.trace_id, workers.worker, sum(presence.to_t - presence.from_t) AS seconds
     FROM _worker_presence AS presence
@@ -60,6 +66,7 @@ by_worker AS (
             AS wait_seconds,
         samples.cores,
         samples.nthreads,
+        coalesce(stalls.seconds, 0) / presence.seconds AS stall_share,
         samples.mean_cores * presence.seconds AS process_cpu_seconds,
         -- Processes that can compute at the same time, instead of this one.
         least(coalesce(by_host.worker_cores, samples.nthreads), samples.nthreads) AS processes
@@ -67,6 +74,7 @@ by_worker AS (
     INNER JOIN samples USING (trace_id, worker)
     INNER JOIN presence USING (trace_id, worker)
     LEFT JOIN inputs USING (trace_id, worker)
+    LEFT JOIN stalls USING (trace_id, worker)
     LEFT JOIN by_host USING (trace_id, worker)
 ),
 totals AS (
@@ -79,6 +87,7 @@ totals AS (
         sum(wait_seconds) AS wait_seconds,
         sum(process_cpu_seconds) AS process_cpu_seconds,
         avg(cores) AS cores,
+        avg(stall_share) AS stall_share,
         avg(processes) AS processes,
         sum(wait_seconds) / nullif(sum(seconds), 0) AS wait_share
     FROM by_worker
@@ -89,7 +98,14 @@ judged AS (
         totals.*,
         run.peak_nthreads,
         run.stop_t - run.start_t AS wall_seconds,
-        nthreads > 1 AND cores BETWEEN $min_cores AND $max_cores AND processes > 1.1 AS is_gil,
+        cores BETWEEN $min_cores AND $max_cores AS is_one_core,
+        nthreads > 1 AND processes > 1.1 AND (
+            is_one_core OR (
+                cores < $min_cores
+                AND stall_share >= $min_stall_share
+                AND cpu_seconds >= $min_task_cpu_share * seconds
+            )
+        ) AS is_gil,
         -- As many processes as cores compute at the same time.
         CASE
             WHEN is_gil THEN seconds / run.peak_nthreads * (1 - 1 / processes)
@@ -107,7 +123,7 @@ judged AS (
 )
 SELECT
     NULL::VARCHAR AS entity,
-    CASE WHEN is_gil THEN 'high' ELSE 'medium' END AS confidence,
+    CASE WHEN is_gil AND is_one_core THEN 'high' ELSE 'medium' END AS confidence,
     CASE
         WHEN is_gil
             THEN format(
@@ -122,13 +138,12 @@ SELECT
     END AS sentence,
     saved_seconds * peak_nthreads AS core_seconds,
     0.4 * saved_seconds AS wall_seconds_min,
-    least(1.4 * saved_seconds, wall_seconds) AS wall_seconds_max,
+    least(1.6 * saved_seconds, wall_seconds) AS wall_seconds_max,
     CASE
         WHEN is_gil
             THEN format(
-                'Use {} workers with {} threads (now {} with {}), or code that releases the GIL.',
-                round(workers * processes)::BIGINT, greatest(floor(nthreads / processes / 2), 1)::BIGINT,
-                workers, nthreads
+                'Use {} workers with 1 thread (now {} with {}), or code that releases the GIL.',
+                round(workers * processes)::BIGINT, workers, nthreads
             )
         ELSE 'Set OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and MKL_NUM_THREADS of workers to 1, in'
             ' distributed.nanny.pre-spawn-environ.'

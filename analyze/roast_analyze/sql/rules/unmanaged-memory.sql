@@ -72,7 +72,11 @@ SELECT
     ) AS sentence,
     seconds AS core_seconds,
     0.4 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
-    least(seconds, run.stop_t - run.start_t) AS wall_seconds_max,
+    -- Others take over the work of a paused worker, and wait for what is lost.
+    least(
+        2 * paused_seconds / greatest(run.peak_nthreads, 1) + seconds - paused_seconds,
+        run.stop_t - run.start_t
+    ) AS wall_seconds_max,
     'Look for caches and leaks in tasks and libraries, set MALLOC_TRIM_THRESHOLD_=0, or restart workers'
     ' regularly (--lifetime).' AS change,
     'SELECT t, worker, memory_bytes, managed_bytes, memory_limit_bytes FROM worker_samples' AS evidence,

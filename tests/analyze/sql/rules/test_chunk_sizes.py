@@ -34,8 +34,8 @@ def test_short_chunks_of_the_same_size(apply, process, worker, seconds, found):
             (
                 pytest.approx(saved * 0.1),
                 pytest.approx(0.7 * saved * 0.1),
-                # Most of the processor's time can be fixed.
-                pytest.approx(1.3 * saved * (0.1 + 0.8 * 0.2)),
+                # All of the processor's time can be fixed.
+                pytest.approx(1.3 * saved * (0.1 + 0.2)),
                 "Use chunks of about 20,000 events (now 1,000).",
             )
         ]

@@ -44,12 +44,26 @@ def test_threads_that_wait_for_the_gil(
                 pytest.approx(150.0),
                 pytest.approx(0.4 * 37.5),
                 50.0,
-                "Use 4 workers with 1 threads (now 1 with 4), or code that releases the GIL.",
+                "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL.",
             )
         ]
         if found
         else []
     )
+
+
+def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, sample):
+    stall = {"kind": "stall", "t": 9.0, "server_id": "id-w1-0.0", "worker": "w1"}
+
+    assert apply(
+        "gil",
+        worker("w1", nthreads=2),
+        *metrics(20.0, 80.0),
+        *(sample(t, cpu=40.0, executing=2, nthreads=2) for t in range(0, 50, 10)),
+        {**stall, "start_t": 2.0, "stop_t": 8.0},
+        stop_t=50.0,
+        columns="confidence, core_seconds",
+    ) == [("medium", pytest.approx(50.0))]
 
 
 @pytest.mark.parametrize(("cpu_percent", "found"), [(200.0, True), (80.0, False)])
@@ -95,18 +109,34 @@ def test_blocked_event_loop(apply, worker, task, run, seconds, found):
     ) == ([("A", pytest.approx(4.0), pytest.approx(4.0))] if found else [])
 
 
+def test_overloaded_machine_stalls_the_scheduler_as_well(apply, worker, task, run):
+    stall = {"kind": "stall", "t": 9.0, "start_t": 2.0, "stop_t": 6.0}
+
+    assert (
+        apply(
+            "blocked-event-loop",
+            worker("w1"),
+            task("a-1"),
+            *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
+            {**stall, "server_id": "id-w1-0.0", "worker": "w1"},
+            {**stall, "server_id": "s"},
+        )
+        == []
+    )
+
+
 def test_stall_of_a_computing_worker_costs_nothing(apply, worker, task, run):
     stall = {"kind": "stall", "t": 9.0, "server_id": "id-w1-0.0", "worker": "w1"}
 
-    [(core_seconds,)] = apply(
+    [(confidence, core_seconds)] = apply(
         "blocked-event-loop",
         worker("w1"),
         task("a-1"),
-        *run("a-1", 1.0, 10.0, phases=[("compute", 1.5, 10.0)]),
-        {**stall, "start_t": 2.0, "stop_t": 6.0},
-        columns="core_seconds",
+        *run("a-1", 1.0, 10.0, phases=[("compute", 2.5, 10.0)]),
+        {**stall, "start_t": 2.0, "stop_t": 16.0},
+        columns="confidence, core_seconds",
     )
-    assert core_seconds == pytest.approx(0.5)
+    assert (confidence, core_seconds) == ("low", pytest.approx(0.5))
 
 
 @pytest.mark.parametrize(

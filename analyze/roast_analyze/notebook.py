@@ -1,4 +1,4 @@
-"""HTML representation of a trace in a notebook: runs, losses, views and next steps.
+"""HTML representation of a trace in a notebook: runs, findings, losses and views.
 
 The page belongs to the notebook: all text is escaped, and there are no styles.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from roast_analyze.errors import TraceError
-from roast_analyze.report import time_ranges
+from roast_analyze.report import findings, time_ranges
 from roast_analyze.report.quantities import count, counted, instant, seconds
 from roast_analyze.safe_text import shortened, visible
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LOSSES: Final = 5
 
 _NEXT_STEPS: Final = (
+    "trace.findings()",
     "trace.frame('task_runs')",
     "trace.sql('SELECT …').pl()",
     "trace.report('run.html')",
@@ -65,6 +66,7 @@ def to_html(trace: Session) -> str:
             parts.append(
                 _text(f"{seconds(wall)} from {instant(start_t, offset)}: {', '.join(totals)}")
             )
+        parts.append(_findings(trace))
         lines = []
         for topic, views in groupby(trace.views(), key=lambda view: view.topic):
             names = []
@@ -80,6 +82,18 @@ def to_html(trace: Session) -> str:
     except (TraceError, duckdb.Error) as error:
         parts = [parts[0], _text(error)]
     return "".join(f"<p>{part}</p>" for part in parts)
+
+
+def _findings(trace: Session) -> str:
+    found = findings.query(trace, findings.SHOWN)
+    if not found:
+        return _text(findings.NONE)
+    lines = [
+        f"<b>{_text(finding.title)}</b> {_text(finding.entity)}: {_text(finding.sentence)} "
+        f"{_text(finding.change)}"
+        for finding in found
+    ]
+    return f"Findings:{_list(lines)}"
 
 
 def _losses(trace: Session) -> str:

@@ -27,15 +27,12 @@ from roast_analyze.commands.trace_args import (
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rich.console import RenderableType
 
     from roast_analyze.open.session import Session
     from roast_analyze.report.findings import Finding
-
-    #: ID and entity of a finding.
-    _Named = tuple[str, str | None]
 
 #: Rows of evidence that are printed.
 _EVIDENCE_ROWS: Final = 10
@@ -74,17 +71,10 @@ def run(options: argparse.Namespace) -> None:
         raise TraceError(f"unknown finding {words[-1]!r}; choose from {', '.join(ids)}")
     traces = group_by_trace([Path(word) for word in words])
     if len(traces) > 1 and not name:
-        print_out(*_difference([_costs(paths, options) for paths in traces]))
+        print_out(_changes(traces, options))
         return
     with open_trace([path for paths in traces for path in paths], options) as trace:
         print_out(*(_finding(trace, name) if name else _run(trace)))
-
-
-def _costs(paths: Sequence[Path], options: argparse.Namespace) -> dict[_Named, float]:
-    """Return the core-seconds of each finding of a trace."""
-    with open_trace(paths, options) as trace:
-        found = trace.sql("SELECT id, entity, core_seconds FROM findings").fetchall()
-    return {(name, entity): seconds or 0.0 for name, entity, seconds in found}
 
 
 def _run(trace: Session) -> Iterator[RenderableType]:
@@ -140,31 +130,22 @@ def _finding(trace: Session, name: str) -> Iterator[RenderableType]:
         yield table(relation.columns, relation.limit(_EVIDENCE_ROWS).fetchall())
 
 
-def _difference(costs: list[dict[_Named, float]]) -> Iterator[RenderableType]:
-    """Compare the findings of the last run with those of the runs before it."""
+def _changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> RenderableType:
+    """Compare the findings of the last trace with those of the others."""
     from roast_analyze.commands.terminal import table
+    from roast_analyze.report import findings
     from roast_analyze.report.quantities import seconds
 
-    *bases, after = costs
-    # Of several earlier runs, the one in which a finding cost most.
-    before = {key: max(base.get(key, 0.0) for base in bases) for base in bases for key in base}
-    keys = sorted(
-        {*before, *after}, key=lambda key: -abs(after.get(key, 0.0) - before.get(key, 0.0))
-    )
-    if not keys:
-        yield "No run has a finding."
-        return
-    rows = []
-    for key in keys:
-        old, new = before.get(key), after.get(key)
-        if old is None or new is None:
-            change = "new" if old is None else "gone"
-        else:
-            change = "larger" if new > old else "smaller"
-        rows.append((change, *key, seconds(old), seconds(new)))
-    yield table(
+    costs = []
+    for paths in traces:
+        with open_trace(paths, options) as trace:
+            costs.append(findings.query_costs(trace))
+    found = findings.changes(costs[:-1], costs[-1])
+    if not found:
+        return "No run has a finding."
+    return table(
         ["change", "finding", "entity", ">cost before", ">cost after"],
-        rows,
+        [(*names, seconds(before), seconds(after)) for *names, before, after in found],
         "Findings (cost in core time)",
     )
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roast_analyze.computed.rules import rules
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from roast_analyze.open.session import Session
+
+    #: Thread time of findings by ID and entity.
+    Costs = Mapping[tuple[str, str], float]
 
 #: Number of findings that are shown without being asked for.
 SHOWN = 5
@@ -38,6 +43,17 @@ class Finding:
     documentation: str
 
 
+class Change(NamedTuple):
+    """A finding of either of two runs: new, gone, larger or smaller."""
+
+    word: str
+    id: str
+    entity: str
+    #: Thread time that it cost; None if the run does not have it.
+    before: float | None
+    after: float | None
+
+
 def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
     """Return the findings of the first trace, the largest saving first."""
     rows = trace.sql(
@@ -63,6 +79,27 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
         )
         for row in rows.head(rows.height if limit is None else limit).iter_rows(named=True)
     )
+
+
+def query_costs(trace: Session) -> Costs:
+    """Return the thread time of each finding of a trace, by its ID and entity."""
+    found = trace.sql("SELECT id, entity, core_seconds FROM findings ORDER BY rank").fetchall()
+    return {(name, visible(entity or "")): seconds or 0.0 for name, entity, seconds in found}
+
+
+def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:
+    """Compare the findings of a run with those of earlier ones, the largest difference first."""
+    # Of several earlier runs, the one in which a finding cost most.
+    before = {key: max(base.get(key, 0.0) for base in bases) for base in bases for key in base}
+    found = []
+    for key in {**before, **after}:
+        old, new = before.get(key), after.get(key)
+        if old is None or new is None:
+            word = "new" if old is None else "gone"
+        else:
+            word = "larger" if new > old else "smaller"
+        found.append(Change(word, *key, old, new))
+    return sorted(found, key=lambda each: -abs((each.after or 0.0) - (each.before or 0.0)))
 
 
 def _cost(core_seconds: float | None, share: float | None) -> str:

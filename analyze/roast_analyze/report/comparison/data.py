@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from roast_analyze.report.comparison.labels import abbreviated, distinct_labels, recorded_labels
+from roast_analyze.report.findings import query_costs
 from roast_analyze.report.listing import Listing
 from roast_analyze.report.run import (
     Recording,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.algorithms.decomposition import RunAmounts
     from roast_analyze.open.session import Session
+    from roast_analyze.report.findings import Costs
 
     Opener = Callable[[tuple[Path, ...]], Session]
 
@@ -112,6 +114,8 @@ class TraceTotals:
     facts: dict[tuple[str, str], str]
     #: Work and waiting.
     amounts: RunAmounts
+    #: Thread time of each finding.
+    findings: Costs
 
     @classmethod
     def of(cls, trace: Session, label: str, names: tuple[str, ...]) -> TraceTotals:
@@ -140,6 +144,7 @@ class TraceTotals:
             totals=totals,
             facts={(section, name): it for section, name, it in trace.sql(_FACTS).fetchall()},
             amounts=query_amounts(trace),
+            findings=query_costs(trace),
         )
 
     @property

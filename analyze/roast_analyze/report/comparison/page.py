@@ -16,8 +16,8 @@ from roast_analyze.figures import palette
 from roast_analyze.figures.bars import Part
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import limit_fits
+from roast_analyze.report import findings, tables
 from roast_analyze.report import quantities as q
-from roast_analyze.report import tables
 from roast_analyze.report.comparison import figures, reasons, sentences
 from roast_analyze.report.comparison.data import DIFFERENCE, RATIO, seconds_in, value_in
 from roast_analyze.report.listing import Listing
@@ -199,6 +199,9 @@ def _verdict(comparison: Comparison) -> Section:
     )
 
 
+_FINDINGS: Final = "SELECT trace_id, id, entity, core_seconds FROM findings"
+
+
 def _reasons(comparison: Comparison) -> Section:
     """Explain the difference of each trace to the first one."""
     section = Section("reasons", "Reasons for the difference", "Reasons")
@@ -237,7 +240,40 @@ def _reasons(comparison: Comparison) -> Section:
         rows = reasons.path_frame(each[0])
         listing = Listing("critical_path", _PATH, rows, rows.height)
         found.append(_table(comparison, "path", "Critical path", listing, _STEPS))
+    if any(trace.findings for trace in comparison.traces):
+        found.append(_findings(comparison))
     return replace(section, sentences=(*text, reasons.noise(each[0])), tables=tuple(found))
+
+
+def _findings(comparison: Comparison) -> Table:
+    """Compare what the findings of each trace cost; a change is that of the last trace."""
+    *bases, after = [trace.findings for trace in comparison.traces]
+    changes = findings.changes(bases, after)
+    names = [f"core_seconds_{number}" for number in range(len(comparison.traces))]
+    columns = {
+        name: [trace.findings.get((change.id, change.entity)) for change in changes]
+        for name, trace in zip(names, comparison.traces, strict=True)
+    }
+    rows = pl.DataFrame(
+        {
+            "id": [change.id for change in changes],
+            "entity": [change.entity for change in changes],
+            "change": [change.word for change in changes],
+            **{name: pl.Series(values, dtype=pl.Float64) for name, values in columns.items()},
+        }
+    )
+    costs = (
+        Field(name, _heading(trace), "seconds", group="core", help="Thread time that it cost.")
+        for name, trace in zip(names, comparison.traces, strict=True)
+    )
+    fields = (
+        Field("id", "finding"),
+        Field("entity", "entity"),
+        Field("change", "change"),
+        *costs,
+    )
+    listing = Listing("findings", _FINDINGS, rows, rows.height)
+    return _table(comparison, "findings", "Findings by core time", listing, fields)
 
 
 def _over_time(comparison: Comparison) -> Section:

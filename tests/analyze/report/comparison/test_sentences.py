@@ -17,7 +17,19 @@ GIB = 1024**3
 def totals(label, losses=0, wasted=0.0, **run) -> TraceTotals:
     spent, empty = TimeSpent(wasted_seconds=wasted), NOTHING.rows
     return TraceTotals(
-        label, label, (), Run(**run), Recording(), spent, losses, empty, empty, {}, {}, NO_WORK
+        label,
+        label,
+        (),
+        Run(**run),
+        Recording(),
+        spent,
+        losses,
+        empty,
+        empty,
+        {},
+        {},
+        NO_WORK,
+        {},
     )
 
 

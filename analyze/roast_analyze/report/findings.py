@@ -88,7 +88,7 @@ def query_costs(trace: Session) -> Costs:
 
 
 def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:
-    """Compare the findings of a run with those of earlier ones, the largest difference first."""
+    """Compare the findings of a run with earlier ones, the largest difference first."""
     # Of several earlier runs, the one in which a finding cost most.
     before = {key: max(base.get(key, 0.0) for base in bases) for base in bases for key in base}
     found = []

@@ -8,7 +8,7 @@ WITH failed AS (
     SELECT
         trace_id,
         coalesce(
-            nullif(regexp_extract(_error_cause(exception), '^\s*([\w.]+)', 1), ''), 'unknown exception'
+            nullif(regexp_extract(_error_cause(exception), '^\s*(?:\w+\.)*(\w+)', 1), ''), 'unknown exception'
         ) AS exception_type,
         count(*) AS attempts,
         count(DISTINCT key) AS keys,

@@ -67,7 +67,7 @@ SELECT
         )
     END AS sentence,
     excess_seconds AS core_seconds,
-    0.8 * excess_seconds / mean_nthreads AS wall_seconds_min,
+    least(excess_seconds / slow_nthreads, 0.8 * excess_seconds / mean_nthreads) AS wall_seconds_min,
     least(
         excess_seconds / slow_nthreads,
         1.4 * (excess_seconds + coalesce(idle.seconds, 0)) / mean_nthreads

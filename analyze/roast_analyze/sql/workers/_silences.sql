@@ -1,7 +1,8 @@
 -- Needs: _task_runs, _workers
 -- Times without a heartbeat in which a worker process with tasks did not compute either: it, its
 -- host or the network stood still. If only its event loop had been blocked, threads would have
--- finished tasks meanwhile.
+-- finished tasks meanwhile; a task that holds the interpreter's lock takes as long as others of its
+-- prefix, not longer by the silence.
 CREATE MACRO _silences(min_seconds) AS TABLE
 WITH heartbeats AS (
     SELECT DISTINCT trace_id, worker, last_seen AS start_t, max(t) OVER heartbeat AS sampled_t
@@ -23,6 +24,13 @@ long AS (
     WINDOW of_trace AS (PARTITION BY trace_id)
     -- The interval of heartbeats grows with the number of workers.
     QUALIFY stop_t - start_t >= greatest(min_seconds, 5 * median(stop_t - start_t) OVER of_trace)
+),
+-- A mean, which costs less than a median: the stop of one worker matters little in it.
+usual AS (
+    SELECT trace_id, prefix, avg(whole_seconds) AS seconds
+    FROM _task_runs
+    WHERE outcome = 'memory'
+    GROUP BY trace_id, prefix
 )
 SELECT
     process.process,
@@ -42,5 +50,11 @@ INNER JOIN _task_runs AS run
     AND long.worker = run.worker
     AND run.processing_t < long.stop_t - 1
     AND coalesce(run.end_t, 'infinity') > long.start_t + 1
+LEFT JOIN usual ON run.trace_id = usual.trace_id AND run.prefix = usual.prefix
 GROUP BY ALL
-HAVING count(*) FILTER (run.compute_stop_t BETWEEN long.start_t + 1 AND long.stop_t - 1) = 0;
+HAVING count(*) FILTER (run.compute_stop_t BETWEEN long.start_t + 1 AND long.stop_t - 1) = 0
+    AND count(*) FILTER (
+        run.compute_start_t < long.start_t + 1
+        AND run.compute_stop_t > long.stop_t - 1
+        AND run.whole_seconds - usual.seconds < 0.5 * (long.stop_t - long.start_t)
+    ) = 0;

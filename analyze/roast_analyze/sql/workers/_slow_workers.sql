@@ -17,8 +17,8 @@ hosts AS (
     SELECT
         trace_id,
         host,
-        count(*) FILTER (is_slow) >= greatest(2, 0.75 * count(*)) AS is_slow,
-        count(*) AS workers
+        -- A process can be compared by its chunks and by other tasks.
+        count(DISTINCT process) FILTER (is_slow) >= greatest(2, 0.75 * count(DISTINCT process)) AS is_slow
     FROM measured
     GROUP BY trace_id, host
 )

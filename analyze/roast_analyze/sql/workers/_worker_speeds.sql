@@ -4,30 +4,47 @@
 -- work often changes over a run, and workers come and go. Chunks are compared by
 -- _relative_duration, which accounts for events and files.
 CREATE VIEW _worker_speeds AS
-WITH attempts AS (
+WITH prefixes_of AS (
+    -- The length of a slot in which about 48 attempts of a prefix begin.
+    SELECT
+        trace_id,
+        prefix,
+        min(compute_start_t) AS start_t,
+        greatest(max(compute_start_t) - min(compute_start_t), 1e-3) * 48 / count(*) AS slot_seconds
+    FROM _task_runs
+    WHERE outcome = 'memory' AND whole_seconds >= 0.01 AND role IS DISTINCT FROM 'chunk'
+    GROUP BY trace_id, prefix
+    HAVING count(*) >= 10
+),
+attempts AS (
     SELECT
         run.trace_id,
         run.prefix,
         process.process,
         run.whole_seconds,
-        row_number() OVER (
-            PARTITION BY run.trace_id, run.prefix ORDER BY run.compute_start_t
-        ) // 48 AS slot
+        floor((run.compute_start_t - prefixes_of.start_t) / slot_seconds) AS slot
     FROM _task_runs AS run
+    INNER JOIN prefixes_of USING (trace_id, prefix)
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
         AND run.processing_t >= process.from_t
-    WHERE run.outcome = 'memory' AND run.whole_seconds > 0 AND run.role IS DISTINCT FROM 'chunk'
+    -- Shorter tasks measure the noise of a machine.
+    WHERE run.outcome = 'memory' AND run.whole_seconds >= 0.01 AND run.role IS DISTINCT FROM 'chunk'
 ),
 usual AS (
-    SELECT trace_id, prefix, slot, median(whole_seconds) AS usual_seconds
+    SELECT
+        trace_id,
+        prefix,
+        slot,
+        median(whole_seconds) AS usual_seconds,
+        mad(ln(whole_seconds)) AS spread
     FROM attempts
     GROUP BY trace_id, prefix, slot
     HAVING count(*) >= 8 AND count(DISTINCT process) > 1
 ),
 ratios AS (
-    SELECT attempts.*, ln(whole_seconds / usual_seconds) AS log_ratio
+    SELECT attempts.*, ln(whole_seconds / usual_seconds) AS log_ratio, spread
     FROM attempts
     INNER JOIN usual USING (trace_id, prefix, slot)
 ),
@@ -39,7 +56,8 @@ compared AS (
         sum(whole_seconds) AS seconds,
         max_by(prefix, whole_seconds) AS prefix,
         median(log_ratio) AS log_ratio,
-        1.2533 * 1.4826 * mad(log_ratio) / sqrt(count(*)) AS log_error,
+        -- Of a few attempts, the spread is too small by chance.
+        1.2533 * 1.4826 * greatest(mad(log_ratio), any_value(spread)) / sqrt(count(*)) AS log_error,
         -- Most of its attempts are slower, not only the middle of them.
         quantile_cont(log_ratio, 0.25) AS low_log_ratio
     FROM ratios
@@ -72,7 +90,7 @@ SELECT
     prefix,
     seconds,
     exp(log_ratio) AS relative_duration,
-    tasks >= 5 AND log_ratio > greatest(ln(1.5), 4 * log_error) AND low_log_ratio > ln(1.2)
+    tasks >= 3 AND log_ratio > greatest(ln(1.5), 4 * log_error) AND low_log_ratio > ln(1.2)
         AS is_slow
 FROM relative
 UNION ALL

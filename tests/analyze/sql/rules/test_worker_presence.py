@@ -87,7 +87,8 @@ def heartbeats(sample):
 
 
 def test_a_worker_that_stood_still(apply, worker, task, run, heartbeats):
-    records = [worker("w1", nthreads=2), task("a"), *run("a", 5.0, 40.0)]
+    records = [worker("w1", nthreads=2), task("c-1"), *run("c-1", 5.0, 40.0)]
+    records += [task("c-2"), *run("c-2", 40.0, 45.0)]
     assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == [("w1", 40.0)]
     assert apply("silent-worker", *records, *heartbeats(10.0, 14.0)) == []
 
@@ -97,6 +98,15 @@ def test_a_worker_that_computes_without_heartbeats(apply, worker, naps, heartbea
     assert (
         apply("silent-worker", worker("w1"), *naps("w1", 0, 60), *heartbeats(10.0, 30.0)) == []
     )
+
+
+def test_long_tasks_that_hold_the_lock(apply, worker, task, run, heartbeats):
+    """Each task takes 20 s, with and without heartbeats."""
+    records = [worker("w1")]
+    for number in range(4):
+        begin = 20.0 * number + 10.0
+        records += [task(f"c-{number}"), *run(f"c-{number}", begin, begin + 20.0)]
+    assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == []
 
 
 def status(t, name):

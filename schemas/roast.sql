@@ -5354,7 +5354,8 @@ COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
 
 -- Times without a heartbeat in which a worker process with tasks did not compute either: it, its
 -- host or the network stood still. If only its event loop had been blocked, threads would have
--- finished tasks meanwhile.
+-- finished tasks meanwhile; a task that holds the interpreter's lock takes as long as others of its
+-- prefix, not longer by the silence.
 CREATE OR REPLACE MACRO _silences(min_seconds) AS TABLE
 WITH heartbeats AS (
     SELECT DISTINCT trace_id, worker, last_seen AS start_t, max(t) OVER heartbeat AS sampled_t
@@ -5376,6 +5377,13 @@ long AS (
     WINDOW of_trace AS (PARTITION BY trace_id)
     -- The interval of heartbeats grows with the number of workers.
     QUALIFY stop_t - start_t >= greatest(min_seconds, 5 * median(stop_t - start_t) OVER of_trace)
+),
+-- A mean, which costs less than a median: the stop of one worker matters little in it.
+usual AS (
+    SELECT trace_id, prefix, avg(whole_seconds) AS seconds
+    FROM _task_runs
+    WHERE outcome = 'memory'
+    GROUP BY trace_id, prefix
 )
 SELECT
     process.process,
@@ -5395,8 +5403,14 @@ INNER JOIN _task_runs AS run
     AND long.worker = run.worker
     AND run.processing_t < long.stop_t - 1
     AND coalesce(run.end_t, 'infinity') > long.start_t + 1
+LEFT JOIN usual ON run.trace_id = usual.trace_id AND run.prefix = usual.prefix
 GROUP BY ALL
-HAVING count(*) FILTER (run.compute_stop_t BETWEEN long.start_t + 1 AND long.stop_t - 1) = 0;
+HAVING count(*) FILTER (run.compute_stop_t BETWEEN long.start_t + 1 AND long.stop_t - 1) = 0
+    AND count(*) FILTER (
+        run.compute_start_t < long.start_t + 1
+        AND run.compute_stop_t > long.stop_t - 1
+        AND run.whole_seconds - usual.seconds < 0.5 * (long.stop_t - long.start_t)
+    ) = 0;
 
 -- Lifetime of each process within the recording, and its number of threads.
 CREATE OR REPLACE VIEW _worker_presence AS
@@ -8226,30 +8240,47 @@ COMMENT ON COLUMN utilisation.trace_id IS 'Trace identity.';
 -- work often changes over a run, and workers come and go. Chunks are compared by
 -- _relative_duration, which accounts for events and files.
 CREATE OR REPLACE VIEW _worker_speeds AS
-WITH attempts AS (
+WITH prefixes_of AS (
+    -- The length of a slot in which about 48 attempts of a prefix begin.
+    SELECT
+        trace_id,
+        prefix,
+        min(compute_start_t) AS start_t,
+        greatest(max(compute_start_t) - min(compute_start_t), 1e-3) * 48 / count(*) AS slot_seconds
+    FROM _task_runs
+    WHERE outcome = 'memory' AND whole_seconds >= 0.01 AND role IS DISTINCT FROM 'chunk'
+    GROUP BY trace_id, prefix
+    HAVING count(*) >= 10
+),
+attempts AS (
     SELECT
         run.trace_id,
         run.prefix,
         process.process,
         run.whole_seconds,
-        row_number() OVER (
-            PARTITION BY run.trace_id, run.prefix ORDER BY run.compute_start_t
-        ) // 48 AS slot
+        floor((run.compute_start_t - prefixes_of.start_t) / slot_seconds) AS slot
     FROM _task_runs AS run
+    INNER JOIN prefixes_of USING (trace_id, prefix)
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
         AND run.processing_t >= process.from_t
-    WHERE run.outcome = 'memory' AND run.whole_seconds > 0 AND run.role IS DISTINCT FROM 'chunk'
+    -- Shorter tasks measure the noise of a machine.
+    WHERE run.outcome = 'memory' AND run.whole_seconds >= 0.01 AND run.role IS DISTINCT FROM 'chunk'
 ),
 usual AS (
-    SELECT trace_id, prefix, slot, median(whole_seconds) AS usual_seconds
+    SELECT
+        trace_id,
+        prefix,
+        slot,
+        median(whole_seconds) AS usual_seconds,
+        mad(ln(whole_seconds)) AS spread
     FROM attempts
     GROUP BY trace_id, prefix, slot
     HAVING count(*) >= 8 AND count(DISTINCT process) > 1
 ),
 ratios AS (
-    SELECT attempts.*, ln(whole_seconds / usual_seconds) AS log_ratio
+    SELECT attempts.*, ln(whole_seconds / usual_seconds) AS log_ratio, spread
     FROM attempts
     INNER JOIN usual USING (trace_id, prefix, slot)
 ),
@@ -8261,7 +8292,8 @@ compared AS (
         sum(whole_seconds) AS seconds,
         max_by(prefix, whole_seconds) AS prefix,
         median(log_ratio) AS log_ratio,
-        1.2533 * 1.4826 * mad(log_ratio) / sqrt(count(*)) AS log_error,
+        -- Of a few attempts, the spread is too small by chance.
+        1.2533 * 1.4826 * greatest(mad(log_ratio), any_value(spread)) / sqrt(count(*)) AS log_error,
         -- Most of its attempts are slower, not only the middle of them.
         quantile_cont(log_ratio, 0.25) AS low_log_ratio
     FROM ratios
@@ -8294,7 +8326,7 @@ SELECT
     prefix,
     seconds,
     exp(log_ratio) AS relative_duration,
-    tasks >= 5 AND log_ratio > greatest(ln(1.5), 4 * log_error) AND low_log_ratio > ln(1.2)
+    tasks >= 3 AND log_ratio > greatest(ln(1.5), 4 * log_error) AND low_log_ratio > ln(1.2)
         AS is_slow
 FROM relative
 UNION ALL
@@ -8726,8 +8758,8 @@ hosts AS (
     SELECT
         trace_id,
         host,
-        count(*) FILTER (is_slow) >= greatest(2, 0.75 * count(*)) AS is_slow,
-        count(*) AS workers
+        -- A process can be compared by its chunks and by other tasks.
+        count(DISTINCT process) FILTER (is_slow) >= greatest(2, 0.75 * count(DISTINCT process)) AS is_slow
     FROM measured
     GROUP BY trace_id, host
 )

@@ -59,8 +59,12 @@ WHERE states.trace_id = $trace_id
 """
 
 
+_WORKERS: Final = "SELECT process, worker, name, server_id FROM _workers"
+
+
 def query(trace: Session) -> pl.DataFrame:
     """Return the core time of all traces by process, time bucket and use."""
+    workers = trace.sql(_WORKERS).pl()
     found = []
     for trace_id, start_t, extent, width in trace.sql(_RUNS).fetchall():
         run = {"trace_id": trace_id, "start_t": start_t}
@@ -86,13 +90,15 @@ def query(trace: Session) -> pl.DataFrame:
             )
         )
         found.append(
-            spent.join(labels, on="label", how="left").select(
-                "process",
+            # By numbers, which are faster to sort by than texts.
+            spent.sort("bucket", "process", "label", "use")
+            .join(labels, on="label", how="left", maintain_order="left")
+            .join(workers, on="process", maintain_order="left")
+            .with_columns(
                 (start_t + pl.col("bucket") * min(width, extent)).alias("t"),
                 pl.coalesce("use", "use_right"),
-                *_LABEL[1:],
-                "seconds",
                 pl.lit(trace_id).alias("trace_id"),
             )
+            .drop("process", "bucket", "label", "use_right")
         )
     return pl.concat(found) if found else pl.DataFrame()

@@ -1,30 +1,26 @@
--- Needs: _core_time, _workers
+-- Needs: _core_time
 CREATE VIEW core_time AS
 SELECT
-    spent.t,
+    t,
     CASE
-        WHEN spent.use = 'silent worker' THEN 'unknown'
-        WHEN spent.use IN ('transfer', 'dispatch', 'paused worker') THEN 'assigned'
-        WHEN spent.use IN (
+        WHEN use = 'silent worker' THEN 'unknown'
+        WHEN use IN ('transfer', 'dispatch', 'paused worker') THEN 'assigned'
+        WHEN use IN (
             'kept result', 'recomputed result', 'failed attempt', 'lost attempt', 'cancelled attempt',
             'unfinished attempt', 'deserialize', 'disk'
         ) THEN 'busy'
         ELSE 'idle'
     END AS category,
-    spent.use,
-    workers.worker,
-    workers.name,
-    spent.prefix,
-    spent.dataset,
-    spent.span_id,
-    spent.seconds,
-    workers.server_id,
-    spent.trace_id
-FROM _core_time AS spent
-INNER JOIN _workers AS workers USING (process)
-ORDER BY
-    spent.trace_id, spent.t, workers.worker, spent.process, category, spent.use, spent.prefix,
-    spent.dataset, spent.span_id;
+    use,
+    worker,
+    name,
+    prefix,
+    dataset,
+    span_id,
+    seconds,
+    server_id,
+    trace_id
+FROM _core_time;
 
 COMMENT ON VIEW core_time IS 'What the thread time of the cluster was used for. One row per time bucket, worker, use, prefix, dataset and span. The seconds of all rows add up to run.core_seconds.';
 COMMENT ON COLUMN core_time.t IS 'Start of the time bucket, in seconds since the epoch.';

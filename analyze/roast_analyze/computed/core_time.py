@@ -99,6 +99,6 @@ def query(trace: Session) -> pl.DataFrame:
                 pl.coalesce("use", "use_right"),
                 pl.lit(trace_id).alias("trace_id"),
             )
-            .drop("process", "bucket", "label", "use_right")
+            .drop("bucket", "label", "use_right")
         )
     return pl.concat(found) if found else pl.DataFrame()

@@ -7,6 +7,7 @@
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
 -- $min_ratio = 1.5: recommended against present chunk size
 -- $short_seconds = 0.4: median time of chunks that are short, if the model is not known
+-- $few_events = 2000: events of such chunks, for which calls of numpy and awkward cost more than their data
 -- $min_share = 0.05: share of the known fixed time, if the model is not known
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
 -- $events_factor = 20: recommended against present chunk size, if the model is not known
@@ -51,6 +52,7 @@ sizes AS (
         AND (
             cost.is_known OR (
                 fixed.chunk_seconds < $short_seconds
+                AND cost.median_events <= $few_events
                 AND outside_seconds >= $min_share * fixed.chunk_seconds
                 AND fixed.chunks >= $min_chunks_per_thread * run.nthreads / 2
             )

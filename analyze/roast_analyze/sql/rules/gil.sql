@@ -14,6 +14,7 @@
 -- $min_task_cpu_share = 0.05: CPU time of tasks against compute time in this case
 -- $min_hidden_share = 0.4: share of a process's CPU time that is not of its task threads
 -- $min_cpu_share = 0.2: CPU time of processes against compute time, if libraries have threads
+-- $min_busy_share = 0.5: compute time against thread time in this case; else Dask itself uses the CPU
 WITH threads AS (
     SELECT
         trace_id,
@@ -68,6 +69,7 @@ by_worker AS (
         samples.nthreads,
         coalesce(stalls.seconds, 0) / presence.seconds AS stall_share,
         samples.mean_cores * presence.seconds AS process_cpu_seconds,
+        samples.nthreads * presence.seconds AS thread_seconds,
         -- Processes that can compute at the same time, instead of this one.
         least(coalesce(by_host.worker_cores, samples.nthreads), samples.nthreads) AS processes
     FROM threads
@@ -86,6 +88,7 @@ totals AS (
         sum(cpu_seconds) AS cpu_seconds,
         sum(wait_seconds) AS wait_seconds,
         sum(process_cpu_seconds) AS process_cpu_seconds,
+        sum(thread_seconds) AS thread_seconds,
         avg(cores) AS cores,
         avg(stall_share) AS stall_share,
         avg(processes) AS processes,
@@ -118,6 +121,7 @@ judged AS (
             is_gil OR (
                 process_cpu_seconds - cpu_seconds >= $min_hidden_share * process_cpu_seconds
                 AND process_cpu_seconds >= $min_cpu_share * seconds
+                AND seconds >= $min_busy_share * thread_seconds
             )
         )
 )

@@ -1,11 +1,13 @@
 -- A file that is slow on every worker.
 -- Its chunks take longer than those of other files of the dataset, after the effects of chunk
 -- size and worker are removed (column is_slow of view files). If reading explains the
--- difference, the cause is where the file is stored.
+-- difference, the cause is where the file is stored. For a file of few chunks, all of them have to be
+-- much slower than most others, on two workers or more.
 -- Source: Tukey's median polish of chunk durations, see view files
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html
 -- $min_ratio = 1.5: time per event against other files, once the first chunks of workers are left out
 -- $min_chunks = 5: chunks that are compared in this way
+-- $few_ratio = 3: time per event of each of fewer chunks, against the upper quartile of all
 -- $min_read_share = 0.5: share of the excess that reading has to explain for a slow storage
 WITH io AS (
     SELECT
@@ -17,26 +19,39 @@ WITH io AS (
         sum(bytes_read) / 1e6
             / nullif(sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)), 0) AS rate,
         max(compute_seconds) AS longest_seconds,
+        count(*) AS chunks,
         count(*) FILTER (NOT is_warming_up) AS warm_chunks,
         -- The first chunks of a worker also pay for imports.
-        median(compute_seconds / events) FILTER (NOT is_warming_up) AS warm_event_seconds
+        median(compute_seconds / events) FILTER (NOT is_warming_up) AS warm_event_seconds,
+        min(compute_seconds / events) AS least_event_seconds
+    FROM _chunks
+    WHERE is_first_result AND events > 0
+    GROUP BY ALL
+),
+usual AS (
+    SELECT trace_id, dataset, quantile_cont(compute_seconds / events, 0.75) AS upper_event_seconds
     FROM _chunks
     WHERE is_first_result AND events > 0
     GROUP BY ALL
 ),
 compared AS (
     SELECT
-        *,
+        io.*,
+        least_event_seconds / upper_event_seconds AS least_ratio,
         event_seconds - median(event_seconds) OVER same AS excess_event_seconds,
         median(rate) OVER same AS usual_rate,
         warm_event_seconds / median(warm_event_seconds) OVER same AS ratio
     FROM io
-    WINDOW same AS (PARTITION BY trace_id, dataset)
+    INNER JOIN usual
+        ON io.trace_id = usual.trace_id AND io.dataset IS NOT DISTINCT FROM usual.dataset
+    WINDOW same AS (PARTITION BY io.trace_id, io.dataset)
 ),
 slow AS (
     SELECT
-        file.*,
-        file.compute_seconds * (1 - 1 / file.relative_duration) AS excess_seconds,
+        file.* EXCLUDE (relative_duration),
+        coalesce(file.relative_duration, io.ratio) AS relative_duration,
+        file.compute_seconds * (1 - 1 / coalesce(file.relative_duration, io.ratio))
+            AS excess_seconds,
         io.rate,
         io.usual_rate,
         io.longest_seconds,
@@ -48,7 +63,13 @@ slow AS (
         AND file.dataset IS NOT DISTINCT FROM io.dataset
         AND file.filename IS NOT DISTINCT FROM io.filename
         AND file.treename IS NOT DISTINCT FROM io.treename
-    WHERE file.is_slow AND io.ratio >= $min_ratio AND io.warm_chunks >= $min_chunks
+    WHERE (file.is_slow AND io.ratio >= $min_ratio AND io.warm_chunks >= $min_chunks)
+        OR (
+            io.chunks BETWEEN 2 AND $min_chunks - 1
+            AND file.workers > 1
+            AND io.least_ratio >= $few_ratio
+            AND coalesce(file.relative_duration, io.ratio) > 1
+        )
 )
 SELECT
     slow.filename AS entity,

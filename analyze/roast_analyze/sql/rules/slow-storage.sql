@@ -1,8 +1,8 @@
 -- Files are read slowly from a server, or by the workers of a host.
--- The rate of a server is the median over its files of bytes per second of opening and reading,
--- so that one slow file does not count for its server. It is compared with that of the fastest
--- other server. A single server is slow if reading dominates, at a low rate, with requests that
--- are large enough to make bandwidth matter and not latency.
+-- The rate of a server, and the share of opening and reading, are medians over its files, so that one slow
+-- file does not count for its server. It is compared with that of the fastest
+-- other server. A single server is slow if reading dominates, at a low rate that is not a matter of
+-- latency: requests are large, or reading takes longer than opening, which has as many requests.
 -- Source: recorded bytes, requests and times of chunks
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_ratio = 3: rate of the fastest server against this one
@@ -10,6 +10,7 @@
 -- $min_single_share = 0.4: the same, if there is nothing to compare with
 -- $max_rate = 5: MB/s per thread that is slow, if there is nothing to compare with
 -- $min_request_bytes = 100000: mean size of requests, if there is nothing to compare with
+-- $min_read_ratio = 1.5: otherwise, reading against opening
 WITH reads AS (
     SELECT
         chunk.trace_id,
@@ -19,9 +20,10 @@ WITH reads AS (
         chunk.bytes_read,
         chunk.requests,
         chunk.compute_seconds,
-        least(
-            coalesce(chunk.open_seconds, 0) + coalesce(chunk.read_seconds, 0), chunk.compute_seconds
-        ) AS io_seconds
+        chunk.open_seconds,
+        greatest(coalesce(chunk.read_seconds, 0) - coalesce(chunk.decompress_seconds, 0), 0)
+            AS read_seconds,
+        least(coalesce(chunk.open_seconds, 0) + read_seconds, chunk.compute_seconds) AS io_seconds
     FROM _chunks AS chunk
     LEFT JOIN _workers AS workers USING (process)
     WHERE chunk.bytes_read > 0 AND NOT chunk.is_warming_up
@@ -35,6 +37,8 @@ by_file AS (
         sum(bytes_read) / 1e6 / nullif(sum(io_seconds), 0) AS rate,
         sum(bytes_read) AS nbytes,
         sum(requests) AS requests,
+        sum(open_seconds) AS open_seconds,
+        sum(read_seconds) AS read_seconds,
         sum(io_seconds) AS io_seconds,
         sum(compute_seconds) AS compute_seconds
     FROM reads
@@ -46,8 +50,10 @@ places AS (
         place,
         is_server,
         median(rate) AS rate,
+        median(io_seconds / compute_seconds) AS share,
         sum(nbytes) AS nbytes,
         sum(nbytes) / nullif(sum(requests), 0) AS request_bytes,
+        sum(read_seconds) / nullif(sum(open_seconds), 0) AS read_ratio,
         sum(io_seconds) AS io_seconds,
         sum(compute_seconds) AS compute_seconds
     FROM by_file
@@ -65,15 +71,15 @@ compared AS (
 slow AS (
     SELECT
         *,
-        best_rate >= $min_ratio * rate AND io_seconds >= $min_share * compute_seconds AS is_slower,
+        best_rate >= $min_ratio * rate AND share >= $min_share AS is_slower,
         io_seconds * (1 - rate / CASE WHEN is_slower THEN best_rate ELSE $max_rate END)
             AS excess_seconds
     FROM compared
     WHERE is_slower OR (
         places = 1
         AND rate < $max_rate
-        AND io_seconds >= $min_single_share * compute_seconds
-        AND request_bytes >= $min_request_bytes
+        AND share >= $min_single_share
+        AND (request_bytes >= $min_request_bytes OR read_ratio >= $min_read_ratio)
     )
 )
 SELECT

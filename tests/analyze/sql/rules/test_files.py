@@ -36,6 +36,16 @@ def test_slow_file(apply, process, workers, seconds, found):
     )
 
 
+@pytest.mark.parametrize(("seconds", "found"), [(4.0, ["c.root"]), (2.5, [])])
+def test_slow_file_of_few_chunks(apply, process, workers, seconds, found):
+    files = {"a.root": 1.0, "b.root": 1.0, "c.root": seconds, "d.root": 1.0, "e.root": 1.0}
+    chunks = [*chunks_of_files(files)[:10], {"seconds": 1.0, "worker": "w3"}]
+
+    assert apply("slow-file", *workers, *process(*chunks), columns="entity") == [
+        (file,) for file in found
+    ]
+
+
 def test_reading_explains_a_slow_file(apply, process, workers):
     files = {"a.root": 1.0, "b.root": 1.0, "c.root": 2.0, "d.root": 1.0}
     chunks = [

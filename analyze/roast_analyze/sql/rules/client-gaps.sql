@@ -1,5 +1,5 @@
 -- Times between graphs, in which the workers had nothing to do.
--- Short ones are the way to the client and back. The time before the first graph, and waiting for
+-- Short ones are the way to the client and back, which is a part of the others as well. The time before the first graph, and waiting for
 -- a graph that is large, are not counted. Uses are those of core_time.
 -- Source: Dask best practices, "Avoid calling compute repeatedly"
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
@@ -66,7 +66,7 @@ SELECT
         )
     END AS sentence,
     idle_seconds AS core_seconds,
-    0.75 * gap_seconds AS wall_seconds_min,
+    0.65 * gap_seconds AS wall_seconds_min,
     gap_seconds AS wall_seconds_max,
     'Submit the next graph before working on a result: compute all in one call (dask.compute(a, b)), or use'
     ' futures with as_completed().' AS change,

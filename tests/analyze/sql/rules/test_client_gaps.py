@@ -13,7 +13,7 @@ def test_gaps(apply, worker, task, run):
     ]  # fmt: skip
     assert apply(
         "client-gaps", *records, columns="core_seconds, wall_seconds_min, wall_seconds_max"
-    ) == [(pytest.approx(30.0), pytest.approx(0.75 * 15.0), pytest.approx(15.0))]
+    ) == [(pytest.approx(30.0), pytest.approx(0.65 * 15.0), pytest.approx(15.0))]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ def test_a_last_task_that_is_not_longer(apply, cluster):
 
 def test_the_tail_of_a_worker_that_stood_still(apply, cluster, sample):
     heartbeats = [sample(t + 0.5, "w2", last_seen=min(t, 11.0)) for t in range(38)]
-    assert apply("long-tail", *cluster(30.0), *heartbeats) == []
+    assert apply("long-tail", *cluster(30.0, prefix="nap"), *heartbeats) == []
+    assert apply("long-tail", *cluster(30.0, prefix="nap")) != []
 
 
 def test_a_chain(apply, cluster):

@@ -1,7 +1,8 @@
 -- Graphs with data in them.
 -- The client serializes them, the scheduler receives and keeps them, and sends the data again with
 -- each task. At least, the way of the graph to the scheduler is saved; at most, also the time in
--- which workers had nothing to do before it arrived, and that of sending tasks, as core_time has it.
+-- which workers had nothing to do before it arrived, that of sending tasks, as core_time has it, and
+-- some for building the first graph.
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_bytes = 1e7: size of the graph
@@ -69,7 +70,7 @@ SELECT
     ) AS sentence,
     waited_seconds * mean_nthreads + coalesce(dispatched.seconds, 0) AS core_seconds,
     0.6 * sent_seconds AS wall_seconds_min,
-    1.1 * (waited_seconds + coalesce(dispatched.seconds, 0) / mean_nthreads) AS wall_seconds_max,
+    1.3 * (waited_seconds + coalesce(dispatched.seconds, 0) / mean_nthreads) AS wall_seconds_max,
     concat(
         'Pass the data of ', coalesce(layers.layer, 'the tasks'),
         ' with client.scatter, or load it inside of the tasks, instead of storing it in the graph.'

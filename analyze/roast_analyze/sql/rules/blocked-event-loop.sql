@@ -6,6 +6,7 @@
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
 -- $min_share = 0.1: stalls of a worker against the time of the run
+-- $min_stalls = 3: stalls of a worker; imports and the first graph block it once
 -- $max_stalls = 200: longest stalls of a worker that are examined
 -- $max_computing_share = 0.5: share of the stalls in which threads compute
 -- $entity_share = 0.6: share of the cost that makes one worker the entity
@@ -32,7 +33,8 @@ WITH stalls AS (
                 AND other.stop_t > stall.start_t
         )
     WINDOW same AS (PARTITION BY stall.trace_id, process)
-    QUALIFY sum(stall.stop_t - stall.start_t) OVER same >= $min_share * (run.stop_t - run.start_t)
+    QUALIFY count(*) OVER same >= $min_stalls
+        AND sum(stall.stop_t - stall.start_t) OVER same >= $min_share * (run.stop_t - run.start_t)
         AND row_number() OVER (same ORDER BY stall.stop_t - stall.start_t DESC) <= $max_stalls
 ),
 attempts AS (

@@ -13,7 +13,8 @@
 -- $min_stall_share = 0.1: stalls of the event loop against the time of the run, if CPU use is less
 -- $min_task_cpu_share = 0.05: CPU time of tasks against compute time in this case
 -- $min_hidden_share = 0.4: share of a process's CPU time that is not of its task threads
--- $min_cpu_share = 0.2: CPU time of processes against compute time, if libraries have threads
+-- $min_cpu_share = 0.1: CPU time of processes against compute time, if libraries have threads
+-- $own_cores = 0.1: CPU use of a worker besides tasks, in cores, which is left out of this
 -- $min_busy_share = 0.5: compute time against thread time in this case; else Dask itself uses the CPU
 WITH threads AS (
     SELECT
@@ -68,7 +69,7 @@ by_worker AS (
         samples.cores,
         samples.nthreads,
         coalesce(stalls.seconds, 0) / presence.seconds AS stall_share,
-        samples.mean_cores * presence.seconds AS process_cpu_seconds,
+        greatest(samples.mean_cores - $own_cores, 0) * presence.seconds AS process_cpu_seconds,
         samples.nthreads * presence.seconds AS thread_seconds,
         -- Processes that can compute at the same time, instead of this one.
         least(coalesce(by_host.worker_cores, samples.nthreads), samples.nthreads) AS processes

@@ -47,8 +47,11 @@ files AS (
 totals AS (
     SELECT
         trace_id,
-        greatest(sum(files.nbytes) / nullif(sum(files.file_bytes), 0), any_value(counters.ratio)
-            FILTER (counters.is_counter)) AS ratio,
+        greatest(
+            -- Several runs over a file are no repetition.
+            sum(files.nbytes) / nullif(sum(files.file_bytes * files.events / files.file_events), 0),
+            any_value(counters.ratio) FILTER (counters.is_counter)
+        ) AS ratio,
         sum(files.nbytes) AS nbytes,
         sum(chunks) AS chunks,
         sum(events) AS events,

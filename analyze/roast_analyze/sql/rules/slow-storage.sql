@@ -77,6 +77,8 @@ slow AS (
     FROM compared
     WHERE is_slower OR (
         places = 1
+        -- Local reads are slow on a busy machine, too.
+        AND is_server
         AND rate < $max_rate
         AND share >= $min_single_share
         AND (request_bytes >= $min_request_bytes OR read_ratio >= $min_read_ratio)

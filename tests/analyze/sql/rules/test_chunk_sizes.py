@@ -85,3 +85,14 @@ def test_baskets_of_several_chunks(apply, process, worker, baskets, found):
         ]
         * found
     )
+
+
+def test_several_runs_over_a_file_repeat_no_baskets(apply, process, worker):
+    size = {"branches": [{"branch": "x", "compressed_bytes": 10**6}], "file_bytes": 10**6}
+    chunks = [{"seconds": 1.0, "read_seconds": 0.8, **size}] * 3
+    runs = [
+        record | {"entry_start": 0, "entry_stop": 1000} if record["kind"] == "chunk" else record
+        for record in process(*chunks)
+    ]
+
+    assert apply("repeated-baskets", worker("w1"), *runs) == []

@@ -5352,6 +5352,25 @@ COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chu
 COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
 
+-- Time buckets of core_time: wider ones for many workers, so that there are at most about 20,000
+-- pairs of a bucket and a worker, but at least 50 buckets.
+CREATE OR REPLACE VIEW _core_time_buckets AS
+SELECT
+    trace_id,
+    start_t,
+    extent,
+    -- greatest() ignores the null of a trace without workers.
+    least(extent, width * 2 ** greatest(0, least(
+        ceil(log2(buckets * processes / 20000)),
+        floor(log2(buckets / 50))
+    ))) AS width
+FROM _buckets(NULL)
+LEFT JOIN (
+    SELECT trace_id, count(*) AS processes
+    FROM _workers
+    GROUP BY trace_id
+) USING (trace_id);
+
 -- Times without a heartbeat in which a worker process with tasks did not compute either: it, its
 -- host or the network stood still. If only its event loop had been blocked, threads would have
 -- finished tasks meanwhile; a task that holds the interpreter's lock takes as long as others of its

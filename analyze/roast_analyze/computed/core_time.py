@@ -11,7 +11,9 @@ from roast_analyze.algorithms.core_time import Recording, core_time
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
-_RUNS: Final = "SELECT trace_id, start_t, extent, width FROM _buckets(NULL) ORDER BY trace_id"
+_RUNS: Final = (
+    "SELECT trace_id, start_t, extent, width FROM _core_time_buckets ORDER BY trace_id"
+)
 
 #: What the label of an interval stands for.
 _LABEL: Final = ("use", "prefix", "dataset", "span_id")
@@ -82,7 +84,7 @@ def query(trace: Session) -> pl.DataFrame:
         spent = core_time(
             Recording(
                 seconds=extent,
-                bucket_seconds=min(width, extent),
+                bucket_seconds=width,
                 presence=frame(_PRESENCE, extent=extent),
                 intervals=intervals.join(labels, on=_LABEL, nulls_equal=True),
                 conditions=frame(_CONDITIONS),
@@ -95,7 +97,7 @@ def query(trace: Session) -> pl.DataFrame:
             .join(labels, on="label", how="left", maintain_order="left")
             .join(workers, on="process", maintain_order="left")
             .with_columns(
-                (start_t + pl.col("bucket") * min(width, extent)).alias("t"),
+                (start_t + pl.col("bucket") * width).alias("t"),
                 pl.coalesce("use", "use_right"),
                 pl.lit(trace_id).alias("trace_id"),
             )

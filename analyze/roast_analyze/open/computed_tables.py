@@ -1,8 +1,7 @@
 """Tables that Python computes: each is filled when a query first refers to it.
 
 They are in the in-memory database of a connection, because that of a trace may be read-only. A
-query refers to a table if its text contains the name of the table or of its public view, or the
-name of a view of the user that does.
+query refers to a table if its text contains the name of the table, or of a view that needs it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from roast_analyze.open.database import VIEWS_NAME
-from roast_analyze.open.views import computed_tables
+from roast_analyze.open.views import computed_tables, needs_of_computed_views
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,7 +34,8 @@ class ComputedTables:
             "WHERE NOT internal AND database_name = ?",
             [VIEWS_NAME],
         ).fetchall()
-        self._views = {name.casefold(): _words(sql) - {name.casefold()} for name, sql in views}
+        self._needs = {name.casefold(): _words(sql) for name, sql in views}
+        self._needs |= needs_of_computed_views()
         self._empty = set(computed_tables())
         # A table can be computed from others, in the same thread.
         self._lock = threading.RLock()
@@ -61,8 +61,8 @@ class ComputedTables:
         words = _words(query)
         while words:
             found |= words
-            words = set().union(*(self._views.get(word, set()) for word in words)) - found
-        return {table for table in self._empty if not found.isdisjoint((table, table[1:]))}
+            words = set().union(*(self._needs.get(word, set()) for word in words)) - found
+        return self._empty & found
 
 
 def _words(text: str) -> set[str]:

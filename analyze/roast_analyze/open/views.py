@@ -135,22 +135,22 @@ def create_time_range_views(
 
 def view_statements() -> tuple[str, ...]:
     """Return the text of the files below ``sql/`` that need no Python, dependencies first."""
-    computed = _on_computed_tables()
+    computed = needs_of_computed_views()
     return tuple(d.sql for d in _definitions() if d.name not in computed)
 
 
 def computed_view_names() -> tuple[str, ...]:
     """Return the names of the public views of tables that Python computes."""
-    return tuple(name for name in view_names() if name in _on_computed_tables())
+    return tuple(name for name in view_names() if name in needs_of_computed_views())
 
 
-def _on_computed_tables() -> set[str]:
-    """Return the names of the files below ``sql/`` that need a table that Python computes."""
-    names = set(computed_tables())
+def needs_of_computed_views() -> dict[str, set[str]]:
+    """Return what each file below ``sql/`` needs that needs a table that Python computes."""
+    needs: dict[str, set[str]] = {name: set() for name in computed_tables()}
     for definition in _definitions():
-        if not names.isdisjoint(definition.needs):
-            names.add(definition.name)
-    return names
+        if not needs.keys().isdisjoint(definition.needs):
+            needs[definition.name] = set(definition.needs)
+    return needs
 
 
 def describe_views(

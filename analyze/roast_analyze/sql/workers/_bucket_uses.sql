@@ -1,6 +1,5 @@
 -- Needs: _core_time
--- Core time of the cluster by time bucket, without the order of core_time. A query on it has to
--- contain the name core_time, so that the table is filled.
+-- Core time of the cluster by time bucket, without the order of core_time.
 CREATE VIEW _bucket_uses AS
 SELECT
     trace_id,

@@ -109,6 +109,16 @@ def test_long_tasks_that_hold_the_lock(apply, worker, task, run, heartbeats):
     assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == []
 
 
+def test_a_worker_that_imports_modules(apply, worker, task, run, heartbeats):
+    """Its first task begins after the silence."""
+    records = [worker("w1")]
+    for number in range(2):
+        phases = [("compute", 31.0 + number, 32.0 + number)]
+        end = run(f"c-{number}", 10.0, 32.0 + number, phases=phases)
+        records += [task(f"c-{number}"), *end]
+    assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == []
+
+
 def status(t, name):
     payload = {"action": "worker-status-change", "status": name, "worker": "w1"}
     return {"kind": "event", "t": t, "topic": "w1", "worker": "w1", "payload": payload}

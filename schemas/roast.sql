@@ -5373,8 +5373,8 @@ LEFT JOIN (
 
 -- Times without a heartbeat in which a worker process with tasks did not compute either: it, its
 -- host or the network stood still. If only its event loop had been blocked, threads would have
--- finished tasks meanwhile; a task that holds the interpreter's lock takes as long as others of its
--- prefix, not longer by the silence.
+-- finished tasks meanwhile. A task that holds the interpreter's lock takes as long as others of its
+-- prefix, not longer by the silence; and while a worker imports modules, none has begun.
 CREATE OR REPLACE MACRO _silences(min_seconds) AS TABLE
 WITH heartbeats AS (
     SELECT DISTINCT trace_id, worker, last_seen AS start_t, max(t) OVER heartbeat AS sampled_t
@@ -5426,10 +5426,13 @@ LEFT JOIN usual ON run.trace_id = usual.trace_id AND run.prefix = usual.prefix
 GROUP BY ALL
 HAVING count(*) FILTER (run.compute_stop_t BETWEEN long.start_t + 1 AND long.stop_t - 1) = 0
     AND count(*) FILTER (
-        run.compute_start_t < long.start_t + 1
-        AND run.compute_stop_t > long.stop_t - 1
-        AND run.whole_seconds - usual.seconds < 0.5 * (long.stop_t - long.start_t)
-    ) = 0;
+        run.outcome IN ('lost', 'unfinished')
+        OR (
+            run.compute_start_t < long.start_t + 1
+            AND run.compute_stop_t > long.stop_t - 1
+            AND run.whole_seconds - usual.seconds >= 0.5 * (long.stop_t - long.start_t)
+        )
+    ) > 0;
 
 -- Lifetime of each process within the recording, and its number of threads.
 CREATE OR REPLACE VIEW _worker_presence AS

@@ -223,6 +223,11 @@ def _changes(recording: Recording) -> Iterator[tuple]:
 
 def _parts(recording: Recording) -> Iterator[tuple]:
     """Return what attempts did on their workers: process, begin, end, kind, use, task."""
+    silent_t = {
+        number: begin
+        for number, condition, begin, _ in _conditions(recording)
+        if condition == "silent"
+    }
     datasets = {}
     for row in chunk_attempts(recording):
         datasets.setdefault((row["key"], row["attempt"]), row["dataset"])
@@ -243,7 +248,12 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         busy = [phase for phase in phases if phase["action"] != "transfer"]
         if not busy:
             end = math.inf if run["end_t"] is None else run["end_t"]
-            yield number, sent, end, "unreported", use, of_task
+            begin = run["execute_start_t"]
+            if begin is None:
+                yield number, sent, end, "unreported", use, of_task
+            else:
+                yield number, sent, begin, "dispatch", "dispatch", of_task
+                yield number, begin, min(end, silent_t.get(number, end)), "busy", use, of_task
             continue
         for phase in busy:
             name = {"compute": use, "deserialize": "deserialize"}.get(phase["action"], "disk")

@@ -1,7 +1,8 @@
--- Needs: _chunks, _discarded_results, _is_kept, _task_phases, _task_runs, _workers
+-- Needs: _chunks, _discarded_results, _is_kept, _task_phases, _task_runs, _worker_conditions, _workers
 -- What an attempt did on its worker from dispatch to the end of its computation, in intervals that do
--- not overlap: `busy` held a thread, `transfer` fetched its inputs, `dispatch` is the rest. Nothing but the outcome is known of an attempt
--- without phases, such as one that was lost with its worker: its interval is `unreported`.
+-- not overlap: `busy` held a thread, `transfer` fetched its inputs, `dispatch` is the rest. An attempt without phases that began to execute before its worker
+-- was lost is `busy` as long as the worker was seen. Nothing but the outcome is known of others without
+-- phases: their interval is `unreported`.
 CREATE VIEW _attempt_intervals AS
 WITH datasets AS (
     SELECT seq, any_value(dataset) AS dataset FROM _chunks WHERE seq IS NOT NULL GROUP BY seq
@@ -25,6 +26,7 @@ attempts AS (
         -- A task that was already processing when recording began has no time of dispatch.
         coalesce(run.processing_t, '-infinity'::DOUBLE) AS processing_t,
         coalesce(run.end_t, 'infinity'::DOUBLE) AS end_t,
+        run.execute_start_t,
         run.seq
     FROM _task_runs AS run
     ASOF INNER JOIN _workers AS process
@@ -72,6 +74,9 @@ waits AS (
     FROM attempts
     INNER JOIN starts USING (end_seq)
 ),
+unreported AS (
+    SELECT * FROM attempts ANTI JOIN starts USING (end_seq)
+),
 intervals AS (
     SELECT
         attempts.*,
@@ -110,9 +115,29 @@ intervals AS (
     FROM attempts
     INNER JOIN gaps USING (end_seq)
     UNION ALL BY NAME
+    SELECT
+        *,
+        'dispatch' AS kind,
+        'dispatch' AS used_for,
+        processing_t AS start_t,
+        execute_start_t AS stop_t
+    FROM unreported
+    WHERE execute_start_t IS NOT NULL
+    UNION ALL BY NAME
+    SELECT
+        unreported.*,
+        'busy' AS kind,
+        use AS used_for,
+        execute_start_t AS start_t,
+        least(end_t, silence.start_t) AS stop_t
+    FROM unreported
+    LEFT JOIN _worker_conditions AS silence
+        ON unreported.process = silence.process AND silence.condition = 'silent'
+    WHERE execute_start_t IS NOT NULL
+    UNION ALL BY NAME
     SELECT *, 'unreported' AS kind, use AS used_for, processing_t AS start_t, end_t AS stop_t
-    FROM attempts
-    ANTI JOIN starts USING (end_seq)
+    FROM unreported
+    WHERE execute_start_t IS NULL
 )
 SELECT trace_id, process, kind, used_for AS use, start_t, stop_t, prefix, dataset, span_id
 FROM intervals

@@ -60,6 +60,29 @@ def test_outcomes(rows, worker, task, run, move):
     ]  # fmt: skip
 
 
+def test_lost_attempts_that_had_begun(rows, worker, task, run, gone, sample):
+    """That of w1 computes although w1 is paused; that of w2 as long as w2 was seen."""
+    assert rows(
+        QUERY,
+        worker("w1"),
+        worker("w2"),
+        task("a"),
+        task("b"),
+        status("w1", 30.0, "paused"),
+        sample(41.0, "w2", last_seen=40.0),
+        *run("a", 0.0, 50.0, outcome="lost", start_t=20.0),
+        *run("b", 0.0, 60.0, worker="w2", outcome="lost", start_t=10.0),
+        gone("w1", 50.0, "handle-worker-cleanup-50.0"),
+        gone("w2", 60.0, "check-worker-ttl-60.0"),
+    ) == [
+        ("w1", "assigned: dispatch", "a", 20.0),
+        ("w1", "busy: lost attempt", "a", 30.0),
+        ("w2", "assigned: dispatch", "b", 10.0),
+        ("w2", "busy: lost attempt", "b", 30.0),
+        ("w2", "unknown: silent worker", "", 20.0),
+    ]
+
+
 def test_ready_tasks_wait_for_the_scheduler_or_on_another_worker(rows, worker, task, run, move):
     """While a computes, b waits behind it, and c waits on the scheduler for the second half."""
     assert rows(

@@ -75,7 +75,7 @@ def query(trace: Session) -> CriticalPath:
 
 def section(found: CriticalPath, context: Context) -> Section:
     """Build the section."""
-    section = Section("critical-path", "Critical path", "Critical path")
+    section = Section("critical-path", "Critical path", "Path")
     if found.steps.is_empty():
         return replace(section, empty="The recording has no duration.")
     drawn = found.steps.sort("seconds", descending=True).head(STEP_LIMIT)

@@ -41,7 +41,7 @@ def query(trace: Session, context: Context) -> pl.DataFrame:
 
 def section(found: pl.DataFrame, context: Context) -> Section:
     """Build the section."""
-    section = Section("what-if", "Prediction", "Prediction")
+    section = Section("what-if", "Prediction", "What if")
     command = f"roast-analyze what-if {shlex.quote(visible(context.trace_name))}"
     if found.height < 2:
         return replace(

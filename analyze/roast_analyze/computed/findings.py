@@ -31,12 +31,16 @@ def query(trace: Session) -> pl.DataFrame:
         for rule in rules()
     ]
     runs = trace.sql(
-        "SELECT trace_id, wall_seconds, core_seconds AS all_core_seconds FROM run"
+        "SELECT trace_id, stop_t - start_t AS wall_seconds, core_seconds AS all_core_seconds "
+        "FROM _cluster_size"
     ).pl()
     saving = pl.max_horizontal("wall_share", _CORE_WEIGHT * pl.col("core_share"))
     ranked: pl.DataFrame = (
         pl.concat([rows for rows in found if not rows.is_empty()] or found[:1])
         .join(runs, on="trace_id")
+        .with_columns(
+            pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, pl.col("wall_seconds"))
+        )
         .with_columns(
             wall_share=(pl.col("wall_seconds_min") + pl.col("wall_seconds_max"))
             / 2

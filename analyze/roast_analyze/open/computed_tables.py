@@ -37,6 +37,7 @@ class ComputedTables:
         self._needs = {name.casefold(): _words(sql) for name, sql in views}
         self._needs |= needs_of_computed_views()
         self._empty = set(computed_tables())
+        self._filling: set[str] = set()
         # A table can be computed from others, in the same thread.
         self._lock = threading.RLock()
 
@@ -46,14 +47,23 @@ class ComputedTables:
             return
         for table in sorted(self._names(query)):
             with self._lock:
-                if table in self._empty:
-                    # Polars and numpy are not loaded before they are needed.
-                    from roast_analyze.computed import TABLES
+                # Queries that fill a table can contain its name, in a comment for example.
+                if table in self._empty - self._filling:
+                    self._filling.add(table)
+                    try:
+                        self._compute(table, trace)
+                        self._empty.discard(table)
+                    finally:
+                        self._filling.discard(table)
 
-                    rows = TABLES[table](trace)
-                    if not rows.is_empty():
-                        trace.insert(f"{VIEWS_NAME}.{table}", rows)
-                    self._empty.discard(table)
+    @staticmethod
+    def _compute(table: str, trace: Session) -> None:
+        # Polars and numpy are not loaded before they are needed.
+        from roast_analyze.computed import TABLES
+
+        rows = TABLES[table](trace)
+        if not rows.is_empty():
+            trace.insert(f"{VIEWS_NAME}.{table}", rows)
 
     def _names(self, query: str) -> set[str]:
         """Return the names of the tables that a query refers to, also by views of the user."""

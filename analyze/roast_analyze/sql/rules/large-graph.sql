@@ -40,7 +40,7 @@ layers AS (
 ),
 dispatched AS (
     SELECT trace_id, sum(seconds) AS seconds
-    FROM _core_time
+    FROM core_time
     WHERE use = 'dispatch' AND prefix IN (
         SELECT task.prefix FROM raw.task AS task SEMI JOIN large USING (trace_id, stimulus_id)
     )

@@ -23,7 +23,7 @@ WITH failed AS (
 ),
 tail AS (
     SELECT trace_id, sum(seconds) AS idle_seconds
-    FROM _core_time
+    FROM core_time
     WHERE use = 'tail'
     GROUP BY trace_id
 )

@@ -25,7 +25,7 @@ counted AS (
 ),
 spent AS (
     SELECT trace_id, prefix, use, sum(seconds) AS seconds
-    FROM _core_time
+    FROM core_time
     WHERE use IN ('dispatch', 'scheduler', 'deserialize')
     GROUP BY ALL
 ),

@@ -6,7 +6,7 @@
 -- $min_seconds = 0.1: thread time
 WITH disk AS (
     SELECT trace_id, sum(seconds) AS seconds
-    FROM _core_time
+    FROM core_time
     WHERE use = 'disk'
     GROUP BY trace_id
     HAVING sum(seconds) > $min_seconds

@@ -6,7 +6,7 @@
 -- $min_share = 0.05: part of the core time
 WITH waited AS (
     SELECT trace_id, prefix, sum(seconds) AS seconds
-    FROM _core_time
+    FROM core_time
     WHERE use = 'transfer'
     GROUP BY trace_id, prefix
 ),

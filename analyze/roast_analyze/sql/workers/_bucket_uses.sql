@@ -1,18 +1,12 @@
--- Needs: _core_time
--- Core time of the cluster by time bucket, without the order of core_time.
+-- Needs: core_time
+-- Core time of the cluster by time bucket.
 CREATE VIEW _bucket_uses AS
 SELECT
     trace_id,
     t,
     sum(seconds) AS seconds,
-    coalesce(sum(seconds) FILTER (
-        use IN (
-            'kept result', 'recomputed result', 'failed attempt', 'lost attempt', 'cancelled attempt',
-            'unfinished attempt', 'deserialize', 'disk'
-        )
-    ), 0) AS busy_seconds,
-    coalesce(sum(seconds) FILTER (use IN ('transfer', 'dispatch', 'paused worker')), 0)
-        AS assigned_seconds,
+    coalesce(sum(seconds) FILTER (category = 'busy'), 0) AS busy_seconds,
+    coalesce(sum(seconds) FILTER (category = 'assigned'), 0) AS assigned_seconds,
     coalesce(sum(seconds) FILTER (use = 'paused worker'), 0) AS paused_seconds,
     coalesce(sum(seconds) FILTER (use = 'imbalance'), 0) AS imbalance_seconds,
     coalesce(sum(seconds) FILTER (use = 'dependencies'), 0) AS dependencies_seconds,
@@ -21,5 +15,5 @@ SELECT
     coalesce(
         sum(seconds) FILTER (use IN ('before first graph', 'between graphs', 'after last result')), 0
     ) AS workless_seconds
-FROM _core_time
+FROM core_time
 GROUP BY trace_id, t;

@@ -44,7 +44,7 @@ lost AS (
         trace_id,
         coalesce(sum(seconds) FILTER (use = 'lost attempt'), 0) AS lost_seconds,
         coalesce(sum(seconds) FILTER (use = 'recomputed result'), 0) AS recomputed_seconds
-    FROM core_time
+    FROM _core_time
     GROUP BY trace_id
 ),
 costs AS (

@@ -14,7 +14,7 @@ WITH waited AS (
         trace_id,
         sum(seconds) AS seconds,
         coalesce(sum(seconds) FILTER (use = 'scheduler'), 0) AS unassigned_seconds
-    FROM core_time
+    FROM _core_time
     WHERE use IN ('dispatch', 'scheduler')
     GROUP BY trace_id
 ),

@@ -22,7 +22,7 @@ WITH slow AS (
 ),
 slow_buckets AS (
     SELECT trace_id, t, sum(seconds) AS slow_seconds
-    FROM core_time
+    FROM _core_time
     WHERE process IN (SELECT process FROM slow) AND prefix IS NOT NULL
     GROUP BY trace_id, t
 ),

@@ -26,7 +26,7 @@ spent AS (
         process,
         sum(seconds) FILTER (use = 'paused worker') AS paused_seconds,
         sum(seconds) FILTER (use = 'lost attempt') AS lost_seconds
-    FROM core_time
+    FROM _core_time
     GROUP BY ALL
 ),
 kills AS (
@@ -34,7 +34,7 @@ kills AS (
 ),
 recomputed AS (
     SELECT trace_id, sum(seconds) AS seconds
-    FROM core_time
+    FROM _core_time
     WHERE use = 'recomputed result'
     GROUP BY trace_id
 ),

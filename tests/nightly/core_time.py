@@ -106,6 +106,8 @@ def _uses(cluster: Cluster, start: float, stop: float, when: str) -> Iterator[tu
             continue
         idle = worker.nthreads
         order = ["busy", "transfer", "unreported", "dispatch"]
+        if worker.conditions["leaving"]:
+            order.remove("unreported")
         if worker.conditions["silent"] or worker.conditions["paused"]:
             order = ["busy"]
         for kind in order:

@@ -6,7 +6,8 @@ use, which these rules determine.
 1. On each worker, threads compute first, or prepare to (`busy`).
 2. Of the other threads, each waits for one attempt that was assigned to the worker: none if the
    worker is silent or paused; then one that fetches its inputs (`transfer`), one of which only
-   the end is known (`unreported`), and one that is on its way (`dispatch`).
+   the end is known (`unreported`; none if the worker is leaving, since it starts no task), and
+   one that is on its way (`dispatch`).
 3. What is left has no assigned task. For that, counts of the whole cluster decide, again one
    thread each: tasks that are ready and wait for the scheduler, then tasks that wait on other
    workers.
@@ -181,6 +182,8 @@ class _Sweep:
             used = np.minimum(idle, attempts)
             if kind != "busy":
                 used[silent | paused] = 0
+            if kind == "unreported":
+                used[leaving] = 0
             idle = idle - used
             share = np.divide(used, attempts, out=np.zeros(len(used)), where=attempts > 0)
             self._received[kind] = _sum_before(share * self.seconds)

@@ -157,6 +157,23 @@ def test_paused_leaving_joining_and_silent_workers(rows, worker, task, run, move
     ]
 
 
+def test_a_leaving_worker_starts_no_task(rows, worker, task, run, gone):
+    """The attempt b waits for the thread of a; when a ends, the worker is leaving."""
+    assert rows(
+        QUERY,
+        worker("w1"),
+        task("a"),
+        task("b"),
+        *run("a", 0.0, 60.0),
+        *run("b", 0.0, 100.0, outcome="lost"),
+        status("w1", 50.0, "closing_gracefully"),
+        gone("w1", 100.0, "retire-workers-100.0"),
+    ) == [
+        ("w1", "busy: kept result", "a", 60.0),
+        ("w1", "idle: leaving worker", "", 40.0),
+    ]
+
+
 def test_more_tasks_than_threads_share_them(rows, worker, task, run):
     """Tasks that secede run beside the threads of their worker."""
     assert rows(

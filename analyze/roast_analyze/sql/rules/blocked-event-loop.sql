@@ -89,27 +89,40 @@ totals AS (
         sum(seconds) AS seconds
     FROM by_worker
     GROUP BY trace_id
+),
+waited AS (
+    SELECT trace_id, sum(seconds) AS seconds
+    FROM _core_time
+    WHERE use IN ('dispatch', 'scheduler')
+    GROUP BY trace_id
 )
 SELECT
-    CASE WHEN worst_seconds >= $entity_share * seconds THEN worst END AS entity,
+    CASE WHEN worst_seconds >= $entity_share * totals.seconds THEN worst END AS entity,
     -- Tasks that compute may hold the interpreter's lock: see rule gil.
     CASE WHEN computing_seconds < $max_computing_share * stalled_seconds THEN 'high' ELSE 'low' END
         AS confidence,
     CASE
-        WHEN worst_seconds >= $entity_share * seconds THEN format('The event loop of worker {} was', worst)
+        WHEN worst_seconds >= $entity_share * totals.seconds THEN format('The event loop of worker {} was', worst)
         ELSE format('The event loops of {} workers were', blocked_workers)
     END || format(
         ' blocked {} times, {:.1f} s in all; their free threads waited for {:.1f} s.', stalls,
-        stalled_seconds, seconds
+        stalled_seconds, totals.seconds
     ) AS sentence,
-    seconds AS core_seconds,
-    0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
-    -- The last results can wait for one worker, and others for its results.
-    least(longest_seconds, 1.5 * worst_seconds, run.stop_t - run.start_t) AS wall_seconds_max,
+    totals.seconds AS core_seconds,
+    0.6 * totals.seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
+    -- The last results can wait for one worker, and others for its results. After a stall, the loop
+    -- works off what has piled up: at most, all waiting for assigned or ready tasks.
+    least(
+        greatest(
+            least(longest_seconds, 1.5 * worst_seconds), waited.seconds / greatest(run.peak_nthreads, 1)
+        ),
+        run.stop_t - run.start_t
+    ) AS wall_seconds_max,
     'Look for plugins, async tasks and callbacks on workers that compute or wait synchronously: move this'
     ' to tasks or threads.' AS change,
     'SELECT worker, start_t, seconds FROM stalls WHERE process = ''worker'' ORDER BY seconds DESC' AS evidence,
     totals.trace_id
 FROM totals
 INNER JOIN _cluster_size AS run USING (trace_id)
-WHERE seconds > 0;
+LEFT JOIN waited USING (trace_id)
+WHERE totals.seconds > 0;

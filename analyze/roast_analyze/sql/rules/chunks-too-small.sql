@@ -1,7 +1,7 @@
 -- Chunks are so small that their fixed time matters.
 -- The fixed time of a chunk is that of the model in view chunk_costs. If it cannot be fitted,
--- since all chunks have the same size, only the part outside of the processor is known: opening
--- the file, and coffea's own work. The processor's own fixed time is between none and all of
+-- since all chunks have the same size, only the part outside of the processor is known: the way of
+-- its task to a thread, opening the file, and coffea's own work. The processor's own fixed time is between none and all of
 -- its time, and the rule fires only for short chunks.
 -- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
@@ -11,7 +11,13 @@
 -- $min_share = 0.05: share of the known fixed time, if the model is not known
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
 -- $events_factor = 20: recommended against present chunk size, if the model is not known
-WITH fixed AS (
+WITH dispatched AS (
+    SELECT trace_id, dataset, sum(seconds) AS seconds
+    FROM _core_time
+    WHERE use IN ('dispatch', 'deserialize') AND dataset IS NOT NULL
+    GROUP BY ALL
+),
+fixed AS (
     SELECT
         trace_id,
         dataset,
@@ -19,12 +25,14 @@ WITH fixed AS (
         count(*) AS chunks,
         median(compute_seconds) AS chunk_seconds,
         -- Of a slow worker or file, the medians are those of others.
-        median(compute_seconds - process_seconds) FILTER (NOT is_warming_up) AS outside_seconds,
+        median(compute_seconds - process_seconds) FILTER (NOT is_warming_up)
+            + coalesce(any_value(dispatched.seconds), 0) / count(*) AS outside_seconds,
         median(process_seconds - coalesce(read_seconds, 0)) FILTER (NOT is_warming_up)
             AS processor_seconds
     FROM _chunks
+    LEFT JOIN dispatched USING (trace_id, dataset)
     WHERE is_first_result AND events > 0 AND chunks_in_task = 1
-    GROUP BY ALL
+    GROUP BY trace_id, dataset
 ),
 sizes AS (
     SELECT

@@ -17,7 +17,7 @@ WITH buckets AS (
 numbered AS (
     SELECT
         *,
-        count(*) FILTER (idle_seconds IS NULL) OVER (PARTITION BY trace_id ORDER BY t) AS gap
+        count(*) FILTER (idle_seconds = 0) OVER (PARTITION BY trace_id ORDER BY t) AS gap
     FROM buckets
     WHERE width IS NOT NULL
 ),

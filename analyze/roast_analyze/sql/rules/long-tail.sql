@@ -1,6 +1,7 @@
 -- Long tasks that started late, so that threads were idle at the end.
 -- Only tasks count that were ready long before they started, if there are enough shorter ones that
--- could be computed while they run. Tasks of slow workers or files, repeated ones, and those of
+-- could be computed while they run. A task with a single dependency is ready earlier if that had
+-- started earlier: a chain waits as a whole. Tasks of slow workers or files, repeated ones, and those of
 -- a worker that stood still are left out: their cause is another one. Idle time is that of
 -- core_time.
 -- Source: list scheduling, longest processing time first (Graham 1969); stragglers
@@ -9,7 +10,9 @@
 -- $min_shorter_share = 0.2: part of the compute time in tasks that are that much shorter
 -- $min_tail = 0.5: idle time relative to threads times duration; the end of any run leaves about half
 -- $min_ready_share = 0.25: time of being ready relative to the duration
-WITH typical AS (
+-- $max_attempts = 1000: attempts whose chains are followed, those that cost most
+-- $max_steps = 8: tasks of a chain
+WITH RECURSIVE typical AS (
     -- Compute time of tasks by duration, in steps of 19 %.
     SELECT
         trace_id,
@@ -32,14 +35,62 @@ slow_files AS (
         AND chunk.filename = speed.filename
     WHERE speed.process IS NULL AND speed.is_slow
 ),
+links AS (
+    SELECT
+        seq AS last_seq,
+        seq,
+        key,
+        trace_id,
+        0 AS steps
+    FROM _scarce_attempts
+    WHERE dependencies = 1
+    QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC) <= $max_attempts
+    UNION ALL
+    SELECT
+        links.last_seq,
+        before.seq,
+        before.key,
+        before.trace_id,
+        links.steps + 1
+    FROM links
+    INNER JOIN _task_runs AS run USING (seq)
+    INNER JOIN raw.task AS task ON run.submission = task.rowid
+    INNER JOIN _task_runs AS before
+        ON run.trace_id = before.trace_id
+        AND task.dependencies[1] = before.key
+        AND before.outcome = 'memory'
+        AND before.seq < run.seq
+    WHERE links.steps < $max_steps AND len(task.dependencies) = 1
+),
+waits AS (
+    SELECT
+        links.last_seq,
+        links.seq,
+        any_value(run.compute_start_t) - least(any_value(run.processing_t), max(held.t)) AS seconds
+    FROM links
+    INNER JOIN _task_runs AS run USING (seq)
+    LEFT JOIN raw.transition AS held
+        ON links.trace_id = held.trace_id
+        AND links.key = held.key
+        AND held.rowid < links.seq
+        AND held.finish IN ('queued', 'no-worker')
+    WHERE links.steps > 0
+    GROUP BY ALL
+),
+chains AS (
+    SELECT last_seq AS seq, sum(seconds) AS before_seconds FROM waits GROUP BY last_seq
+),
 late AS (
     SELECT
-        attempt.*,
+        attempt.* REPLACE (
+            attempt.ready_seconds + coalesce(chains.before_seconds, 0) AS ready_seconds
+        ),
         floor(4 * log2(attempt.seconds / $min_relative_duration)) AS step
     FROM _scarce_attempts AS attempt
+    LEFT JOIN chains USING (seq)
     WHERE attempt.attempt = 1
         AND attempt.seconds > 0
-        AND attempt.ready_seconds >= $min_ready_share * attempt.seconds
+        AND attempt.ready_seconds + coalesce(chains.before_seconds, 0) >= $min_ready_share * attempt.seconds
         AND attempt.seq NOT IN (SELECT seq FROM slow_files WHERE seq IS NOT NULL)
         AND NOT EXISTS (
             FROM _slow_workers AS slow

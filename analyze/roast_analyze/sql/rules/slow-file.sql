@@ -1,13 +1,14 @@
 -- A file that is slow on every worker.
 -- Its chunks take longer than those of other files of the dataset, after the effects of chunk
 -- size and worker are removed (column is_slow of view files). If reading explains the
--- difference, the cause is where the file is stored. For a file of few chunks, all of them have to be
--- much slower than most others, on two workers or more.
+-- difference, the cause is where the file is stored. For a file of few chunks, all of them, or their
+-- input alone, have to be much slower than most of other files, on two workers or more. First chunks
+-- of workers are only compared with such ones.
 -- Source: Tukey's median polish of chunk durations, see view files
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html
 -- $min_ratio = 1.5: time per event against other files, once the first chunks of workers are left out
 -- $min_chunks = 5: chunks that are compared in this way
--- $few_ratio = 3: time per event of each of fewer chunks, against the upper quartile of all
+-- $few_ratio = 3: time per event of each of fewer chunks, against the upper quartile of other files
 -- $min_read_share = 0.5: share of the excess that reading has to explain for a slow storage
 WITH io AS (
     SELECT
@@ -22,14 +23,7 @@ WITH io AS (
         count(*) AS chunks,
         count(*) FILTER (NOT is_warming_up) AS warm_chunks,
         -- The first chunks of a worker also pay for imports.
-        median(compute_seconds / events) FILTER (NOT is_warming_up) AS warm_event_seconds,
-        min(compute_seconds / events) AS least_event_seconds
-    FROM _chunks
-    WHERE is_first_result AND events > 0
-    GROUP BY ALL
-),
-usual AS (
-    SELECT trace_id, dataset, quantile_cont(compute_seconds / events, 0.75) AS upper_event_seconds
+        median(compute_seconds / events) FILTER (NOT is_warming_up) AS warm_event_seconds
     FROM _chunks
     WHERE is_first_result AND events > 0
     GROUP BY ALL
@@ -37,14 +31,53 @@ usual AS (
 compared AS (
     SELECT
         io.*,
-        least_event_seconds / upper_event_seconds AS least_ratio,
         event_seconds - median(event_seconds) OVER same AS excess_event_seconds,
         median(rate) OVER same AS usual_rate,
         warm_event_seconds / median(warm_event_seconds) OVER same AS ratio
     FROM io
-    INNER JOIN usual
-        ON io.trace_id = usual.trace_id AND io.dataset IS NOT DISTINCT FROM usual.dataset
     WINDOW same AS (PARTITION BY io.trace_id, io.dataset)
+),
+few AS (
+    SELECT
+        io.trace_id,
+        io.dataset,
+        io.filename,
+        io.treename,
+        chunk.filename = io.filename AND chunk.treename IS NOT DISTINCT FROM io.treename AS is_own,
+        chunk.compute_seconds / chunk.events AS event_seconds,
+        (coalesce(chunk.open_seconds, 0) + coalesce(chunk.read_seconds, 0)) / chunk.events
+            AS input_event_seconds
+    FROM io
+    INNER JOIN files AS file
+        ON file.trace_id = io.trace_id
+        AND file.dataset IS NOT DISTINCT FROM io.dataset
+        AND file.filename IS NOT DISTINCT FROM io.filename
+        AND file.treename IS NOT DISTINCT FROM io.treename
+    INNER JOIN _chunks AS chunk
+        ON chunk.trace_id = io.trace_id
+        AND chunk.dataset IS NOT DISTINCT FROM io.dataset
+        AND chunk.is_warming_up = (io.warm_chunks = 0)
+    WHERE io.chunks BETWEEN 2 AND $min_chunks - 1
+        AND file.workers > 1
+        AND file.relative_duration >= $min_ratio
+        AND chunk.is_first_result
+        AND chunk.events > 0
+),
+few_slow AS (
+    SELECT
+        trace_id,
+        dataset,
+        filename,
+        treename,
+        count(*) FILTER (is_own) AS chunks,
+        min(event_seconds) FILTER (is_own)
+            / quantile_cont(event_seconds, 0.75) FILTER (NOT is_own) AS ratio,
+        min(input_event_seconds) FILTER (is_own)
+            / nullif(quantile_cont(input_event_seconds, 0.75) FILTER (NOT is_own), 0) AS input_ratio
+    FROM few
+    GROUP BY ALL
+    HAVING chunks > 1
+        AND (ratio >= $few_ratio OR (ratio >= $min_ratio AND input_ratio >= $few_ratio))
 ),
 slow AS (
     SELECT
@@ -63,13 +96,13 @@ slow AS (
         AND file.dataset IS NOT DISTINCT FROM io.dataset
         AND file.filename IS NOT DISTINCT FROM io.filename
         AND file.treename IS NOT DISTINCT FROM io.treename
+    LEFT JOIN few_slow AS few
+        ON file.trace_id = few.trace_id
+        AND file.dataset IS NOT DISTINCT FROM few.dataset
+        AND file.filename IS NOT DISTINCT FROM few.filename
+        AND file.treename IS NOT DISTINCT FROM few.treename
     WHERE (file.is_slow AND io.ratio >= $min_ratio AND io.warm_chunks >= $min_chunks)
-        OR (
-            io.chunks BETWEEN 2 AND $min_chunks - 1
-            AND file.workers > 1
-            AND io.least_ratio >= $few_ratio
-            AND coalesce(file.relative_duration, io.ratio) > 1
-        )
+        OR few.filename IS NOT NULL
 )
 SELECT
     slow.filename AS entity,

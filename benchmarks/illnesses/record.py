@@ -2,7 +2,8 @@
 
 Each recording is made in a process of its own, on a cluster of worker processes, and writes
 ``NAME.jsonl`` and ``NAME.json``: what was injected, and the wall time of the program.
-``INDEX.md`` lists all illnesses.
+``INDEX.md`` lists all illnesses. With ``--validation``, other programs are recorded, which were
+written after the rules.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 -- While its event loop is blocked, a worker neither starts tasks nor reports results, sends data
 -- or heartbeats. Threads that compute go on. The cost of a stall is therefore the time in which
 -- threads were free, and tasks of the worker waited to begin or their results to be reported.
--- Stalls at the same time as ones of the scheduler are left out: the machine was overloaded.
+-- Stalls at the same time as ones of the scheduler only count for the largest saving: the machine
+-- was overloaded, or the scheduler was busy with what such stalls held up.
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
 -- $min_share = 0.1: stalls of a worker against the time of the run
@@ -76,53 +77,49 @@ by_worker AS (
     INNER JOIN waits USING (stall)
     GROUP BY trace_id, process
 ),
+longest AS (
+    SELECT stall.trace_id, workers.process, sum(stall.stop_t - stall.start_t) AS seconds
+    FROM raw.stall AS stall
+    INNER JOIN _workers AS workers USING (trace_id, server_id)
+    SEMI JOIN stalls ON stalls.process = workers.process
+    WHERE stall.worker IS NOT NULL
+    GROUP BY ALL
+),
 totals AS (
     SELECT
         trace_id,
         count(*) AS blocked_workers,
         arg_max(name, seconds) AS worst,
         max(seconds) AS worst_seconds,
-        max(stalled_seconds) AS longest_seconds,
+        (SELECT max(longest.seconds) FROM longest WHERE longest.trace_id = by_worker.trace_id)
+            AS longest_seconds,
         sum(stalled_seconds) AS stalled_seconds,
         sum(computing_seconds) AS computing_seconds,
         sum(stalls)::BIGINT AS stalls,
         sum(seconds) AS seconds
     FROM by_worker
     GROUP BY trace_id
-),
-waited AS (
-    SELECT trace_id, sum(seconds) AS seconds
-    FROM _core_time
-    WHERE use IN ('dispatch', 'scheduler')
-    GROUP BY trace_id
 )
 SELECT
-    CASE WHEN worst_seconds >= $entity_share * totals.seconds THEN worst END AS entity,
+    CASE WHEN worst_seconds >= $entity_share * seconds THEN worst END AS entity,
     -- Tasks that compute may hold the interpreter's lock: see rule gil.
     CASE WHEN computing_seconds < $max_computing_share * stalled_seconds THEN 'high' ELSE 'low' END
         AS confidence,
     CASE
-        WHEN worst_seconds >= $entity_share * totals.seconds THEN format('The event loop of worker {} was', worst)
+        WHEN worst_seconds >= $entity_share * seconds THEN format('The event loop of worker {} was', worst)
         ELSE format('The event loops of {} workers were', blocked_workers)
     END || format(
         ' blocked {} times, {:.1f} s in all; their free threads waited for {:.1f} s.', stalls,
-        stalled_seconds, totals.seconds
+        stalled_seconds, seconds
     ) AS sentence,
-    totals.seconds AS core_seconds,
-    0.6 * totals.seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
-    -- The last results can wait for one worker, and others for its results. After a stall, the loop
-    -- works off what has piled up: at most, all waiting for assigned or ready tasks.
-    least(
-        greatest(
-            least(longest_seconds, 1.5 * worst_seconds), waited.seconds / greatest(run.peak_nthreads, 1)
-        ),
-        run.stop_t - run.start_t
-    ) AS wall_seconds_max,
+    seconds AS core_seconds,
+    0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
+    -- The last results can wait for one worker, and others for its results.
+    least(longest_seconds, 1.5 * worst_seconds, run.stop_t - run.start_t) AS wall_seconds_max,
     'Look for plugins, async tasks and callbacks on workers that compute or wait synchronously: move this'
     ' to tasks or threads.' AS change,
     'SELECT worker, start_t, seconds FROM stalls WHERE process = ''worker'' ORDER BY seconds DESC' AS evidence,
     totals.trace_id
 FROM totals
 INNER JOIN _cluster_size AS run USING (trace_id)
-LEFT JOIN waited USING (trace_id)
-WHERE totals.seconds > 0;
+WHERE seconds > 0;

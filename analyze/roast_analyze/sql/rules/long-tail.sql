@@ -1,7 +1,7 @@
 -- Long tasks that started late, so that threads were idle at the end.
 -- Only tasks count that were ready long before they started, if there are enough shorter ones that
--- could be computed while they run. A task with a single dependency is ready earlier if that had
--- started earlier: a chain waits as a whole. Tasks of slow workers or files, repeated ones, and those of
+-- could be computed while they run. A task with a single dependency is ready earlier if that
+-- had started earlier; a chain of tasks that ran alone is too little parallelism instead. Tasks of slow workers or files, repeated ones, and those of
 -- a worker that stood still are left out: their cause is another one. Idle time is that of
 -- core_time.
 -- Source: list scheduling, longest processing time first (Graham 1969); stragglers
@@ -43,7 +43,7 @@ links AS (
         trace_id,
         0 AS steps
     FROM _scarce_attempts
-    WHERE dependencies = 1
+    WHERE dependencies = 1 AND seq NOT IN (SELECT seq FROM _chained_attempts)
     QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC) <= $max_attempts
     UNION ALL
     SELECT

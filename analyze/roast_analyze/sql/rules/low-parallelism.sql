@@ -2,33 +2,20 @@
 -- They could not have started earlier, since they waited for their own dependencies or came first. The
 -- idle time of the other threads while they ran, as core_time has it, is what independent tasks
 -- would use. A task that was ready before belongs to a tail instead, as does one whose only
--- dependency was, or was computed while all threads were busy. Chunks are left out: their
+-- dependency was, unless it is a part of a chain. Chunks are left out: their
 -- number follows from their size.
 -- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
 -- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
 -- $max_ready_share = 0.25: time of being ready relative to the duration
 -- $min_inputs = 6: dependencies of a merge
 -- $min_steps = 5: tasks in a row that are not the end of a tree
-WITH followers AS (
-    SELECT attempt.seq
-    FROM _scarce_attempts AS attempt
-    INNER JOIN _task_runs AS run USING (seq)
-    INNER JOIN raw.task AS task ON run.submission = task.rowid
-    SEMI JOIN (
-        SELECT trace_id, key
-        FROM _scarce_attempts
-        WHERE ready_seconds < greatest($max_ready_share * seconds, 0.02)
-    ) AS before
-        ON attempt.trace_id = before.trace_id AND task.dependencies[1] = before.key
-    WHERE attempt.dependencies = 1
-),
-bound AS (
+WITH bound AS (
     SELECT *, dependencies >= $min_inputs AS is_merge
     FROM _scarce_attempts AS attempt
     WHERE attempt.attempt = 1
         AND ready_seconds < greatest($max_ready_share * seconds, 0.02)
         AND (role IS NULL OR role = 'merge')
-        AND (attempt.dependencies <> 1 OR attempt.seq IN (SELECT seq FROM followers))
+        AND (attempt.dependencies <> 1 OR attempt.seq IN (SELECT seq FROM _chained_attempts))
         AND NOT EXISTS (
             FROM _slow_workers AS slow
             WHERE slow.trace_id = attempt.trace_id AND slow.worker = attempt.worker

@@ -37,31 +37,53 @@ compared AS (
     FROM io
     WINDOW same AS (PARTITION BY io.trace_id, io.dataset)
 ),
-few AS (
-    SELECT
-        io.trace_id,
-        io.dataset,
-        io.filename,
-        io.treename,
-        chunk.filename = io.filename AND chunk.treename IS NOT DISTINCT FROM io.treename AS is_own,
-        chunk.compute_seconds / chunk.events AS event_seconds,
-        (coalesce(chunk.open_seconds, 0) + coalesce(chunk.read_seconds, 0)) / chunk.events
-            AS input_event_seconds
+candidates AS (
+    SELECT io.trace_id, io.dataset, io.filename, io.treename
     FROM io
     INNER JOIN files AS file
         ON file.trace_id = io.trace_id
         AND file.dataset IS NOT DISTINCT FROM io.dataset
         AND file.filename IS NOT DISTINCT FROM io.filename
         AND file.treename IS NOT DISTINCT FROM io.treename
-    INNER JOIN _chunks AS chunk
-        ON chunk.trace_id = io.trace_id
-        AND chunk.dataset IS NOT DISTINCT FROM io.dataset
-        AND chunk.is_warming_up = (io.warm_chunks = 0)
     WHERE io.chunks BETWEEN 2 AND $min_chunks - 1
         AND file.workers > 1
         AND file.relative_duration >= $min_ratio
-        AND chunk.is_first_result
-        AND chunk.events > 0
+),
+durations AS (
+    SELECT
+        trace_id,
+        dataset,
+        filename,
+        treename,
+        seq,
+        is_warming_up,
+        compute_seconds / events AS event_seconds,
+        (coalesce(open_seconds, 0) + coalesce(read_seconds, 0)) / events AS input_event_seconds
+    FROM _chunks
+    WHERE is_first_result AND events > 0
+),
+few AS (
+    SELECT
+        chunk.trace_id,
+        chunk.dataset,
+        chunk.filename,
+        chunk.treename,
+        any_value(chunk.event_seconds) / quantile_cont(other.event_seconds, 0.75) AS ratio,
+        any_value(chunk.input_event_seconds)
+            / nullif(quantile_cont(other.input_event_seconds, 0.75), 0) AS input_ratio
+    FROM durations AS chunk
+    SEMI JOIN candidates
+        ON chunk.trace_id = candidates.trace_id
+        AND chunk.dataset IS NOT DISTINCT FROM candidates.dataset
+        AND chunk.filename = candidates.filename
+        AND chunk.treename IS NOT DISTINCT FROM candidates.treename
+    INNER JOIN durations AS other
+        ON chunk.trace_id = other.trace_id
+        AND chunk.dataset IS NOT DISTINCT FROM other.dataset
+        AND chunk.is_warming_up = other.is_warming_up
+        AND chunk.filename <> other.filename
+    GROUP BY chunk.trace_id, chunk.dataset, chunk.filename, chunk.treename, chunk.seq
+    HAVING count(*) > 1
 ),
 few_slow AS (
     SELECT
@@ -69,14 +91,11 @@ few_slow AS (
         dataset,
         filename,
         treename,
-        count(*) FILTER (is_own) AS chunks,
-        min(event_seconds) FILTER (is_own)
-            / quantile_cont(event_seconds, 0.75) FILTER (NOT is_own) AS ratio,
-        min(input_event_seconds) FILTER (is_own)
-            / nullif(quantile_cont(input_event_seconds, 0.75) FILTER (NOT is_own), 0) AS input_ratio
+        min(ratio) AS ratio,
+        min(input_ratio) AS input_ratio
     FROM few
     GROUP BY ALL
-    HAVING chunks > 1
+    HAVING count(*) > 1
         AND (ratio >= $few_ratio OR (ratio >= $min_ratio AND input_ratio >= $few_ratio))
 ),
 slow AS (

@@ -22,8 +22,8 @@ def apply(open_trace):
 def process(chunk, run):
     """Return the records of chunks that workers process one after the other.
 
-    Each chunk is a dictionary: seconds, and optionally worker, file, events and what was
-    measured. Chunks of a file follow each other.
+    Each chunk is a dictionary: seconds, and optionally worker, file, events, the seconds from
+    its assignment to its start, and what was measured. Chunks of a file follow each other.
     """
 
     def process(*chunks: dict) -> list[dict]:
@@ -39,8 +39,10 @@ def process(chunk, run):
                 **fields,
             }
             seconds, file = about.pop("seconds"), about.pop("file")
+            assigned_t = free_t.get(about["worker"], 1.0)
             worker, events = about["worker"], about["events"]
-            start_t, first = free_t.get(worker, 1.0), entries.get(file, 0)
+            start_t = assigned_t + about.pop("dispatch_seconds", 0.0)
+            first = entries.get(file, 0)
             free_t[worker], entries[file] = start_t + seconds, first + events
             records += [
                 chunk(
@@ -56,7 +58,14 @@ def process(chunk, run):
                     source="TTree",
                     **about,
                 ),
-                *run(f"chunk-{number}", start_t, start_t + seconds, worker, run_id=number),
+                *run(
+                    f"chunk-{number}",
+                    assigned_t,
+                    start_t + seconds,
+                    worker,
+                    phases=[("compute", start_t, start_t + seconds)],
+                    run_id=number,
+                ),
             ]
         return records
 

@@ -43,6 +43,15 @@ def test_short_chunks_of_the_same_size(apply, process, worker, seconds, found):
     )
 
 
+@pytest.mark.parametrize(("dispatch_seconds", "found"), [(0.05, True), (0.0, False)])
+def test_the_way_of_short_chunks_to_a_thread(apply, process, worker, dispatch_seconds, found):
+    measured = {"open_seconds": 0.0, "process_seconds": 0.3}
+    chunks = [{"seconds": 0.3, "dispatch_seconds": dispatch_seconds, **measured}] * 20
+
+    records = apply("chunks-too-small", worker("w1"), *process(*chunks), columns="core_seconds")
+    assert records == [(pytest.approx(19 * 0.05, rel=0.1),)] * found
+
+
 @pytest.mark.parametrize(("chunks", "idle_seconds"), [(3, 10.0), (4, None)])
 def test_threads_wait_for_the_last_large_chunk(apply, process, worker, chunks, idle_seconds):
     processed = process(

@@ -27,3 +27,12 @@ def test_no_gap(apply, worker, task, run, t, nbytes):
         task("b", t=t, stimulus_id="u"), *run("b", t, 100.0),
     ]  # fmt: skip
     assert apply("client-gaps", *records, update) == []
+
+
+def test_short_gaps_do_not_add_up(apply, worker, task, run):
+    """Four gaps of 0.4 s."""
+    records = [worker("w1")]
+    for number in range(5):
+        key, t = f"a-{number}", 20.4 * number
+        records += [task(key, t=t), *run(key, t, t + 20.0)]
+    assert apply("client-gaps", *records) == []

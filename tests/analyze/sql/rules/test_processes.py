@@ -153,6 +153,20 @@ def test_overloaded_machine_stalls_the_scheduler_as_well(apply, worker, task, ru
     )
 
 
+def test_stall_beside_one_of_the_scheduler(apply, worker, task, run):
+    """Four stalls of 1 s can cost 4 s; the scheduler stalls during one of them."""
+    assert apply(
+        "blocked-event-loop",
+        worker("w1"),
+        task("a-1"),
+        *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
+        *stalls(2.0, 3.0, 4.0, 5.0),
+        *stalls(2.2, seconds=0.5, server_id="s"),
+        columns="core_seconds, wall_seconds_max",
+        stop_t=20.0,
+    ) == [(pytest.approx(3.0), pytest.approx(4.0))]
+
+
 def test_stall_of_a_computing_worker_costs_little(apply, worker, task, run):
     assert apply(
         "blocked-event-loop",

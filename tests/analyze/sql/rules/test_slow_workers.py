@@ -30,6 +30,16 @@ def test_one_worker(apply, naps):
     assert apply("slow-host", *records) == []
 
 
+def test_short_tasks_that_are_not_slower(apply, naps, task, run):
+    """Each worker also merges, as fast as the others."""
+    records = naps(a1=1.0, b1=1.0, c1=3.0)
+    for name in ("a1", "b1", "c1"):
+        for number in range(8):
+            key, begin = f"merge-{name}-{number}", 3.0 * number
+            records += [task(key), *run(key, begin, begin + 0.1, worker=name, thread=2)]
+    assert apply("slow-worker", *records, columns="entity") == [("c1",)]
+
+
 def test_a_little_slower(apply, naps):
     assert apply("slow-worker", *naps(a1=1.0, b1=1.0, c1=1.4)) == []
 

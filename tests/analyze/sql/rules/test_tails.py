@@ -38,6 +38,13 @@ def test_a_long_task_that_started_last(apply, cluster):
     assert apply("low-parallelism", *cluster(30.0)) == []
 
 
+def test_a_chain_that_began_late(apply, cluster):
+    """The fit needs the last nap of w2, which was ready at 0 s and began at 9 s."""
+    records = cluster(30.0, is_chain=True)
+    assert apply("long-tail", *records) == [("fit", pytest.approx(20.0, rel=0.02))]
+    assert apply("low-parallelism", *records) == []
+
+
 def test_a_last_task_that_is_not_longer(apply, cluster):
     """Tasks of 1 s cannot fill the thread while one of 1.5 s ends."""
     assert apply("long-tail", *cluster(*[1.5] * 8)) == []

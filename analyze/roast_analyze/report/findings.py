@@ -67,7 +67,7 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
             title=titles[row["id"]],
             severity=row["severity"],
             confidence=row["confidence"],
-            entity=visible(row["entity"] or ""),
+            entity=_entity(row["entity"] or ""),
             sentence=visible(row["sentence"] or ""),
             cost=_cost(row["core_seconds"], row["core_share"]),
             saving=_saving(
@@ -100,6 +100,11 @@ def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:
             word = "larger" if new > old else "smaller"
         found.append(Change(word, *key, old, new))
     return sorted(found, key=lambda each: -abs((each.after or 0.0) - (each.before or 0.0)))
+
+
+def _entity(name: str) -> str:
+    """Return the name of an entity; Dask numbers workers, and a number alone reads as a count."""
+    return f"worker {name}" if name.isdecimal() else visible(name)
 
 
 def _cost(core_seconds: float | None, share: float | None) -> str:

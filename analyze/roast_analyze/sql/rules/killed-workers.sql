@@ -60,11 +60,15 @@ SELECT
     CASE WHEN names = 1 THEN name END AS entity,
     'high' AS confidence,
     CASE
-        WHEN kills > 0 THEN format('Workers killed for their memory: {}', kills)
-            || CASE WHEN deaths > kills THEN format(', died: {}', deaths - kills) ELSE '' END
-        ELSE format('Workers that died: {}', deaths)
+        WHEN kills = 1 THEN 'One worker was killed for its memory'
+        WHEN kills > 1 THEN format('{} workers were killed for their memory', kills)
+        ELSE ''
+    END || CASE WHEN kills > 0 AND deaths > kills THEN ', and ' ELSE '' END || CASE
+        WHEN deaths - kills = 1 THEN 'one worker died'
+        WHEN deaths > kills THEN format('{} workers died', deaths - kills)
+        ELSE ''
     END || format(
-        '. {:.1f} s of computing were lost, {:.1f} s repeated, and their threads were missing for {:.1f} s.',
+        ': {:.1f} s of computing were lost and {:.1f} s repeated, and threads were missing for {:.1f} s.',
         lost_seconds, recomputed_seconds, missing_seconds
     ) AS sentence,
     seconds AS core_seconds,

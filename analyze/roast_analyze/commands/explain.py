@@ -157,10 +157,14 @@ def finding_lines(finding: Finding, *, detailed: bool = False) -> Iterator[Rende
     from roast_analyze.commands.terminal import cell
 
     entity = f" ({finding.entity})" if finding.entity else ""
-    yield cell(f"{finding.severity}: {finding.title}{entity}, saves {finding.saving}")
+    yield cell(
+        f"{finding.severity}: {finding.title}{entity}, possible saving: {finding.saving}"
+    )
     lines = [finding.sentence, f"Change: {finding.change}"]
     if detailed:
         cost = f"Cost: {finding.cost}. " if finding.cost else ""
+        if finding.saving_range:
+            lines.append(f"Saving {finding.saving_range}.")
         lines.append(f"{cost}Confidence: {finding.confidence}. Rule: {finding.id}")
     for line in lines:
         yield Padding(cell(line), (0, 0, 0, 2))

@@ -31,16 +31,26 @@ def query(trace: Session) -> pl.DataFrame:
         for rule in rules()
     ]
     runs = trace.sql(
-        "SELECT trace_id, stop_t - start_t AS wall_seconds, core_seconds AS all_core_seconds "
-        "FROM _cluster_size"
+        "SELECT trace_id, stop_t - start_t AS wall_seconds, core_seconds AS all_core_seconds, "
+        "coalesce(kept_seconds / peak_nthreads, 0) AS kept_seconds, peak_nthreads "
+        "FROM _cluster_size LEFT JOIN (SELECT trace_id, sum(seconds) AS kept_seconds "
+        "FROM core_time WHERE use = 'kept result' GROUP BY trace_id) USING (trace_id)"
     ).pl()
+    # The work that remains takes some time, if the whole cost is known.
+    least = (
+        pl.when(pl.col("confidence") == "low")
+        .then(0.0)
+        .otherwise(
+            pl.col("kept_seconds")
+            - pl.col("core_seconds").fill_null(0.0) / pl.col("peak_nthreads")
+        )
+    )
+    largest = pl.col("wall_seconds") - pl.max_horizontal(least, 0.0)
     saving = pl.max_horizontal("wall_share", _CORE_WEIGHT * pl.col("core_share"))
     ranked: pl.DataFrame = (
         pl.concat([rows for rows in found if not rows.is_empty()] or found[:1])
         .join(runs, on="trace_id")
-        .with_columns(
-            pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, pl.col("wall_seconds"))
-        )
+        .with_columns(pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, largest))
         .with_columns(
             wall_share=(pl.col("wall_seconds_min") + pl.col("wall_seconds_max"))
             / 2
@@ -59,6 +69,6 @@ def query(trace: Session) -> pl.DataFrame:
         )
         .sort("trace_id", "weighted", "id", "entity", descending=[False, True, False, False])
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
-        .drop("weighted", "wall_seconds", "all_core_seconds")
+        .drop("weighted", "wall_seconds", "all_core_seconds", "kept_seconds", "peak_nthreads")
     )
     return ranked

@@ -33,7 +33,7 @@ _NEWLINE, _CARRIAGE_RETURN = b"\n\r"
 OPENINGS: Final = (b'{"kind":"', b'{"kind": "')
 
 #: Number of bytes of its name that identify a kind.
-_NAME_BYTES: Final = 8
+_NAME_BYTES: Final = 16
 
 #: Number of bytes at the start of a line that are compared.
 _HEAD_BYTES: Final = 32

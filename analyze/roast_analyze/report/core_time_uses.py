@@ -35,7 +35,7 @@ USES: Final = {
     "joining worker": Use("worker has just joined", palette.RANKED[9]),
     "leaving worker": Use("worker is leaving", palette.RANKED[8]),
     "before first graph": Use("before the first graph", "#B9BDC5"),
-    "between graphs": Use("between graphs", "#9298A3"),
+    "between graphs": Use("between graphs", "#5F6672"),
     "after last result": Use("after the last result", "#D2D5DA"),
     "silent worker": Use("unknown: worker was silent", "#4C515A"),
 }

@@ -36,8 +36,9 @@ class Finding:
     sentence: str
     #: Thread time, and its share.
     cost: str
-    #: Wall time that removing it could save.
+    #: Wall time that removing it could save: about, and its range.
     saving: str
+    saving_range: str
     change: str
     evidence: str
     documentation: str
@@ -70,9 +71,8 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
             entity=_entity(row["entity"] or ""),
             sentence=visible(row["sentence"] or ""),
             cost=_cost(row["core_seconds"], row["core_share"]),
-            saving=_saving(
-                row["wall_seconds_min"], row["wall_seconds_max"], row["wall_seconds"]
-            ),
+            saving=_saving(row["wall_share"], row["wall_seconds"]),
+            saving_range=_range(row["wall_seconds_min"], row["wall_seconds_max"]),
             change=visible(row["change"] or ""),
             evidence=row["evidence"] or "",
             documentation=row["documentation"],
@@ -103,7 +103,7 @@ def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:
 
 
 def _entity(name: str) -> str:
-    """Return the name of an entity; Dask numbers workers, and a number alone reads as a count."""
+    """Return the name of an entity; a worker is often a number, which reads as a count."""
     return f"worker {name}" if name.isdecimal() else visible(name)
 
 
@@ -114,9 +114,15 @@ def _cost(core_seconds: float | None, share: float | None) -> str:
     return f"{amount} {unit}" + (f" ({q.share(share)} of the core time)" if share else "")
 
 
-def _saving(least: float | None, most: float | None, wall_seconds: float | None) -> str:
-    if not most or not wall_seconds:
+def _saving(share: float | None, wall_seconds: float | None) -> str:
+    if not share or not wall_seconds:
         return "no wall time"
+    saved, whole = q.seconds(share * wall_seconds), q.seconds(wall_seconds)
+    return f"about {saved} of {whole} ({q.share(share)})"
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if not most:
+        return ""
     ends = [q.seconds(end) for end in (least or 0.0, most)]
-    amount = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-    return f"{amount} of {q.seconds(wall_seconds)} wall time"
+    return "" if ends[0] == ends[1] else f"between {ends[0]} and {ends[1]}"

@@ -101,7 +101,7 @@ def test_the_place_is_found_in_a_derived_query(trace):
     [
         # Suggestions.
         ("SELECT medain(t) FROM events", None, 'Did you mean "median"?'),
-        ("FROM zzz", None, "choose from environment, events, imports, loss, "),
+        ("FROM zzz", None, "choose from environment, events, findings, imports, "),
         ("SELECT compute_seconds FROM tasks", None, "is a column of run, prefixes, "),
         ("SELECT w.nthread FROM workers AS w", None, "did you mean 'nthreads'?"),
         ("FROM tasks JOIN task_runs USING (kye)", None, "did you mean 'key'?"),

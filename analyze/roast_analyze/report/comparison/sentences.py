@@ -56,8 +56,8 @@ def core_time(comparison: Comparison) -> str:
         if discarded:
             wasted.append((trace.label, discarded, q.seconds(discarded)))
     if not used:
-        return "No worker was recorded in any trace, so that CPU utilization is unknown."
-    text = f"CPU utilization was {_each(used)}."
+        return "No worker was recorded in any trace, so that the thread utilization is unknown."
+    text = f"Thread utilization was {_each(used)}."
     if wasted:
         text += f" Attempts with discarded results computed for {_each(wasted)}."
     return text

@@ -128,7 +128,7 @@ def _outcome(run: Run) -> str:
         failed += f" {unattempted_counts(run)}."
     if run.core_efficiency is None or not (run.task_runs or run.chunk_attempts):
         return failed
-    return f"CPU utilization was {q.share(run.core_efficiency)}. {failed}"
+    return f"Thread utilization was {q.share(run.core_efficiency)}. {failed}"
 
 
 def failure_counts(run: Run) -> str:
@@ -252,10 +252,10 @@ def _spent_sentence(context: Context) -> str:
         )
     core_time, unit = q.core_time(run.core_seconds)
     unit = unit.removesuffix("s") if core_time == "1" else unit
-    text = f"The workers provided {core_time} {unit}, of which every second has one use."
+    text = f"The workers provided {core_time} {unit}. Each second is counted once."
     if spent.transfer_seconds:
         text += (
-            f" Transfers took {q.seconds(spent.transfer_seconds)} in total, mostly beside "
-            "computing: only threads that waited for them are counted above."
+            f" Transfers took {q.seconds(spent.transfer_seconds)} in total. Only threads that "
+            "waited for them are counted: most transfers overlap with computing."
         )
     return text

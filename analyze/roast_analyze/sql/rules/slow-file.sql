@@ -132,7 +132,7 @@ SELECT
         slow.workers
     ) || CASE
         WHEN is_read_slowly
-            THEN format('It is read at {:.2g} MB/s per thread, others at {:.2g}.', rate, usual_rate)
+            THEN format('It is read at {:.2g} MB/s per thread, others at {:.2g} MB/s.', rate, usual_rate)
         ELSE 'Reading does not explain it: its events cost more.'
     END AS sentence,
     excess_seconds AS core_seconds,

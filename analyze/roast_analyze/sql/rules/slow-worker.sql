@@ -58,7 +58,7 @@ SELECT
     'high' AS confidence,
     CASE
         WHEN slow_workers = 1 THEN format(
-            'Worker {} takes {:.1f} times as long as others for the same work ({} tasks, mostly {}).',
+            'Worker {} takes {:.1f} times as long as others for the same work ({} tasks, mostly of prefix {}).',
             names, most_duration, compared, prefix
         )
         ELSE format(

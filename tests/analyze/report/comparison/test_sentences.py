@@ -66,14 +66,14 @@ def test_core_time():
         return plain(sentences.core_time(compared(*traces)))
 
     assert core_time(a, b, totals("without workers")) == (
-        "CPU utilization was 20 % in a and 60 % in b. Attempts with discarded results computed "
-        "for 3 s in b."
+        "Thread utilization was 20 % in a and 60 % in b. Attempts with discarded results "
+        "computed for 3 s in b."
     )
     # Of many traces, only the extremes are named.
-    assert core_time(a, a, a, a, b).startswith("CPU utilization was 20 % in a to 60 % in b.")
-    assert core_time(a, a, a, a, a) == "CPU utilization was 20 % in each of 5 traces."
+    assert core_time(a, a, a, a, b).startswith("Thread utilization was 20 % in a to 60 % in b.")
+    assert core_time(a, a, a, a, a) == "Thread utilization was 20 % in each of 5 traces."
     assert core_time(totals("c")) == (
-        "No worker was recorded in any trace, so that CPU utilization is unknown."
+        "No worker was recorded in any trace, so that the thread utilization is unknown."
     )
 
 

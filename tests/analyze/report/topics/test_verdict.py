@@ -37,7 +37,7 @@ def test_tasks(text, worker, task, run, move):
     started = worker("w1"), task("a-1"), move(1.0, "a-1", "waiting>processing", worker="w1")
 
     assert text(*done) == (
-        "1 task in 4 s on 1 worker (2 threads). CPU utilization was 20 %. Nothing failed."
+        "1 task in 4 s on 1 worker (2 threads). Thread utilization was 20 %. Nothing failed."
     )
     assert text(*started).startswith("1 task on 1 worker (1 thread).")
     assert text(worker("w1"), task("a-1"), *run("a-1", 0.0, 0.0), stop_t=0.0).startswith(
@@ -115,9 +115,9 @@ def test_every_second_of_the_core_time_has_one_use(built, worker, task, move, ru
         ("after the last result", 2.0, "20"),
     ]
     assert plain(found.spent_sentence) == (
-        "The workers provided 10 core-seconds, of which every second has one use. Transfers "
-        "took 500 ms in total, mostly beside computing: only threads that waited for them are "
-        "counted above."
+        "The workers provided 10 core-seconds. Each second is counted once. Transfers took "
+        "500 ms in total. Only threads that waited for them are counted: most transfers "
+        "overlap with computing."
     )
 
 
@@ -143,7 +143,7 @@ def test_findings_and_their_absence(built, worker, task, run, move):
 def test_one_core_second_is_singular(built, worker, task, run):
     found = built(worker("w1"), task("a-1"), *run("a-1", 0.0, 0.5), stop_t=1.0)
 
-    assert found.spent_sentence.startswith("The workers provided 1 core-second, of")
+    assert found.spent_sentence.startswith("The workers provided 1 core-second. Each")
 
 
 def test_tiles(built, worker, task, run, move, gone, chunk):

@@ -21,7 +21,7 @@ help:  ## this list
 demo: $(VENV)/installed-all  ## a small real coffea run on this machine, recorded, and its report
 	$(BIN)/roast-record demo -o $(DEMO_DIR)
 
-test: $(VENV)/installed-test  ## what guards behavior, in a real browser too (6 minutes)
+test: $(VENV)/installed-test  ## what guards behavior, in a real browser too (7 minutes)
 	@# Two processes: tests of clusters go one after the other, all others beside them.
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)

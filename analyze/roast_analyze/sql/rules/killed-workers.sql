@@ -64,7 +64,7 @@ SELECT
         WHEN kills > 1 THEN format('{} workers were killed for their memory', kills)
         ELSE ''
     END || CASE WHEN kills > 0 AND deaths > kills THEN ', and ' ELSE '' END || CASE
-        WHEN deaths - kills = 1 THEN 'one worker died'
+        WHEN deaths - kills = 1 THEN CASE WHEN kills = 0 THEN 'One' ELSE 'one' END || ' worker died'
         WHEN deaths > kills THEN format('{} workers died', deaths - kills)
         ELSE ''
     END || format(

@@ -31,8 +31,9 @@ SELECT
     exception_type AS entity,
     'high' AS confidence,
     format(
-        '{} attempts at {} tasks ({}) failed with {}: {:.1f} s of computing were lost.',
-        attempts, keys, prefix, exception_type, seconds
+        '{} {} at {} {} ({}) failed with {}: {:.1f} s of computing were lost.',
+        attempts, CASE WHEN attempts = 1 THEN 'attempt' ELSE 'attempts' END,
+        keys, CASE WHEN keys = 1 THEN 'task' ELSE 'tasks' END, prefix, exception_type, seconds
     ) AS sentence,
     seconds AS core_seconds,
     0.8 * seconds / mean_nthreads AS wall_seconds_min,

@@ -13,7 +13,7 @@ import logging
 import os
 import pickle
 import platform
-from collections import deque
+from collections import Counter, deque
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,7 +24,7 @@ from roast_recorder.client_activity import sample_activity
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
 from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
 from roast_recorder.scheduler.recording import header, log_end, pump, rescue_order
-from roast_recorder.scheduler.wire_format import plain
+from roast_recorder.scheduler.wire_format import loss, plain
 from roast_recorder.writer.client import TraceOwner, Writer
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Recording(TraceOwner):
         self._disconnected = False
         self._stopping = False
         self._pending: deque[dict[str, Any]] = deque()
+        self._dropped: Counter[str] = Counter()  # records that did not fit, by kind
         self._graph_listener = contextlib.ExitStack()
         self._cluster_size: dict[str, int] = {}
 
@@ -332,10 +333,17 @@ class Recording(TraceOwner):
         if len(self._pending) < MAX_PENDING:
             about = {"kind": kind, "t": self._scheduler_time(), "client": self._client.id}
             self._pending.append({**about, **fields})
+        else:
+            self._dropped[kind] += 1
 
     async def _write_pending(self) -> None:
         # The length is read once, because other threads append at the same time.
         pending = [plain(self._pending.popleft()) for _ in range(len(self._pending))]
+        t, dropped, self._dropped = self._scheduler_time(), self._dropped, Counter()
+        pending += [
+            {"kind": "loss", "t": t, **loss("the client's buffer was full", kind, n, t, t)}
+            for kind, n in dropped.items()
+        ]
         if pending:
             await self._started.write(pending)
 

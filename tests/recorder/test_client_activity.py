@@ -8,6 +8,7 @@ from distributed import as_completed, progress, wait
 
 import roast_recorder
 from roast_analyze import Trace
+from roast_recorder import client_recording
 
 pytestmark = pytest.mark.cluster
 
@@ -75,6 +76,17 @@ def test_seconds_of_each_activity_by_function(client, tmp_path):
         if work in (compute, idle):
             assert cpu_seconds == pytest.approx(SECONDS if work is compute else 0, abs=0.3)
         assert filename == "test_client_activity.py"
+
+
+def test_records_that_the_client_cannot_keep_are_counted(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(client_recording, "MAX_PENDING", 0)
+    with roast_recorder.record(client, tmp_path / "t.jsonl"):
+        idle(client)
+
+    with Trace(tmp_path / "t.jsonl") as trace:
+        assert trace.frame("client_activity").is_empty()
+        losses = trace.sql("SELECT reason, detail, records > 0 FROM loss").fetchall()
+    assert ("the client's buffer was full", "client_activity", True) in losses
 
 
 def test_no_activity_unless_it_is_wanted(client, tmp_path, read_lines):

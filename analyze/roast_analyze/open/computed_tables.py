@@ -36,6 +36,7 @@ class ComputedTables:
         ).fetchall()
         self._needs = {name.casefold(): _words(sql) for name, sql in views}
         self._needs |= needs_of_computed_views()
+        self._connection = connection
         self._empty = set(computed_tables())
         self._filling: set[str] = set()
         # A table can be computed from others, in the same thread.
@@ -56,14 +57,15 @@ class ComputedTables:
                     finally:
                         self._filling.discard(table)
 
-    @staticmethod
-    def _compute(table: str, trace: Session) -> None:
+    def _compute(self, table: str, trace: Session) -> None:
         # Polars and numpy are not loaded before they are needed.
         from roast_analyze.computed import TABLES
 
         rows = TABLES[table](trace)
         if not rows.is_empty():
-            trace.insert(f"{VIEWS_NAME}.{table}", rows)
+            with self._connection.cursor() as cursor:
+                cursor.register("_rows", rows)
+                cursor.execute(f"INSERT INTO {VIEWS_NAME}.{table} BY NAME FROM _rows")
 
     def _names(self, query: str) -> set[str]:
         """Return the names of the tables that a query refers to, also by views of the user."""

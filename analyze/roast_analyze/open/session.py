@@ -177,12 +177,6 @@ class Session:
         frame: pl.DataFrame = self.view(view).pl()
         return frame
 
-    def insert(self, table: str, rows: pl.DataFrame) -> None:
-        """Insert rows into a table by the names of columns."""
-        with self._connect() as connection:
-            connection.register("_rows", rows)
-            connection.execute(f"INSERT INTO {table} BY NAME FROM _rows")
-
     def views(self) -> list[View]:
         """Return the public views with their descriptions, the user's own views last."""
         with self._connect() as connection:

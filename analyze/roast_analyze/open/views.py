@@ -134,9 +134,15 @@ def create_time_range_views(
 
 
 def view_statements() -> tuple[str, ...]:
-    """Return the text of the files below ``sql/`` that need no Python, dependencies first."""
-    computed = needs_of_computed_views()
-    return tuple(d.sql for d in _definitions() if d.name not in computed)
+    """Return the text of the public views that need no Python, after that of what they need."""
+    definitions = {definition.name: definition for definition in _definitions()}
+    wanted: set[str] = set()
+    needed = set(view_names()) - set(computed_view_names())
+    while needed:
+        wanted |= needed
+        needed = {name for wanted_name in needed for name in definitions[wanted_name].needs}
+        needed = (needed & definitions.keys()) - wanted
+    return tuple(d.sql for d in definitions.values() if d.name in wanted)
 
 
 def computed_view_names() -> tuple[str, ...]:

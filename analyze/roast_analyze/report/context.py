@@ -55,7 +55,6 @@ class Context:
     trace_name: str
     run: runs.Run
     recording: runs.Recording
-    time_spent: runs.TimeSpent
     #: View ``workers`` with one more column, ``lost``.
     workers: pl.DataFrame
     #: View ``concurrency``: t, seconds, executing, nthreads, ready and waiting.
@@ -144,7 +143,6 @@ def query(trace: Session) -> Context:
         time_range=next(iter(trace.time_ranges), None),
         run=run,
         recording=runs.query_recording(trace),
-        time_spent=runs.query_time_spent(trace, run),
         workers=trace.sql(f"{WORKERS_QUERY} ORDER BY {WORKERS_ORDER}").pl(),
         load=trace.sql(
             "SELECT t, seconds, executing, nthreads, queued + no_worker AS ready, waiting "

@@ -82,22 +82,14 @@ class Recording:
 
 @dataclass(frozen=True)
 class TimeSpent:
-    """Seconds of all attempts by activity, from view ``task_runs``.
-
-    Without a cluster there are no tasks, and the view is ``chunks``.
+    """Compute seconds of attempts, from view ``task_runs``; without a cluster, ``chunks``.
 
     ``kept_seconds`` computed results that were kept; ``wasted_seconds`` belong to attempts that
-    failed or were lost, and to results that were lost unused and computed again;
-    ``unfinished_seconds`` belong to attempts that continue after the end of a time range. A
-    transfer needs no core: it overlaps with computing.
+    failed or were lost, and to results that were lost unused and computed again.
     """
 
     kept_seconds: float = 0.0
     wasted_seconds: float = 0.0
-    unfinished_seconds: float = 0.0
-    transfer_seconds: float = 0.0
-    deserialize_seconds: float = 0.0
-    disk_seconds: float = 0.0
 
 
 def query_run(trace: Session) -> Run:
@@ -132,13 +124,11 @@ def query_recording(trace: Session) -> Recording:
 
 
 def query_time_spent(trace: Session, run: Run) -> TimeSpent:
-    """Return the seconds of a run by activity."""
-    activities = "sum(transfer_seconds), sum(deserialize_seconds), sum(disk_seconds)"
+    """Return the compute seconds of a run by what became of the results."""
     source = "task_runs" if run.task_runs else "chunks"
     rows = trace.sql(
         "SELECT sum(compute_seconds) FILTER (kept), "
-        "sum(compute_seconds) FILTER (NOT kept AND outcome <> 'unfinished'), "
-        "sum(compute_seconds) FILTER (outcome = 'unfinished'), "
-        f"{activities if run.task_runs else 'NULL, NULL, NULL'} FROM {source}"
+        "sum(compute_seconds) FILTER (NOT kept AND outcome <> 'unfinished') "
+        f"FROM {source}"
     ).fetchall()
     return TimeSpent(*(value or 0.0 for value in rows[0]))

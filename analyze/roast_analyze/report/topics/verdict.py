@@ -244,7 +244,7 @@ def _spent(core_time: CoreTime) -> tuple[Share, ...]:
 
 
 def _spent_sentence(context: Context) -> str:
-    run, spent = context.run, context.time_spent
+    run = context.run
     if not run.core_seconds:
         return (
             "No worker joined while this was recorded, so that the number of threads and the "
@@ -253,9 +253,9 @@ def _spent_sentence(context: Context) -> str:
     core_time, unit = q.core_time(run.core_seconds)
     unit = unit.removesuffix("s") if core_time == "1" else unit
     text = f"The workers provided {core_time} {unit}. Each second is counted once."
-    if spent.transfer_seconds:
+    if run.transfer_seconds:
         text += (
-            f" Transfers took {q.seconds(spent.transfer_seconds)} in total. Only threads that "
+            f" Transfers took {q.seconds(run.transfer_seconds)} in total. Only threads that "
             "waited for them are counted: most transfers overlap with computing."
         )
     return text

@@ -1,7 +1,7 @@
 -- Needs: _chunks, _cluster_size
 -- Threads that processed chunks: one row per trace. Compute time that all chunks save shortens
 -- the run by this time divided by a number of threads between mean_nthreads and nthreads.
-CREATE TABLE _chunk_threads AS
+CREATE VIEW _chunk_threads AS
 SELECT
     chunk.trace_id,
     sum(chunk.compute_seconds) AS seconds,

@@ -56,7 +56,7 @@ buckets AS (
         coalesce(used.seconds, 0) AS seconds
     FROM (
         SELECT trace_id, width, number, start_t, start_t + number * width AS t
-        FROM (SELECT *, unnest(range(buckets)) AS number FROM _buckets(NULL))
+        FROM (SELECT *, unnest(range(buckets)) AS number FROM _core_time_buckets)
     ) AS bucket
     LEFT JOIN _bucket_uses AS used
         ON bucket.trace_id = used.trace_id

@@ -86,23 +86,11 @@ late AS (
             attempt.ready_seconds + coalesce(chains.before_seconds, 0) AS ready_seconds
         ),
         floor(4 * log2(attempt.seconds / $min_relative_duration)) AS step
-    FROM _scarce_attempts AS attempt
+    FROM _unexplained_attempts AS attempt
     LEFT JOIN chains USING (seq)
-    WHERE attempt.attempt = 1
-        AND attempt.seconds > 0
+    WHERE attempt.seconds > 0
         AND attempt.ready_seconds + coalesce(chains.before_seconds, 0) >= $min_ready_share * attempt.seconds
         AND attempt.seq NOT IN (SELECT seq FROM slow_files WHERE seq IS NOT NULL)
-        AND NOT EXISTS (
-            FROM _slow_workers AS slow
-            WHERE slow.trace_id = attempt.trace_id AND slow.worker = attempt.worker
-        )
-        AND NOT EXISTS (
-            FROM _silences(2) AS silence
-            WHERE silence.trace_id = attempt.trace_id
-                AND silence.worker = attempt.worker
-                AND silence.start_t < attempt.compute_stop_t
-                AND attempt.compute_start_t < silence.stop_t
-        )
 ),
 tails AS (
     SELECT

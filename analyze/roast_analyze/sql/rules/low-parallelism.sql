@@ -11,22 +11,10 @@
 -- $min_steps = 5: tasks in a row that are not the end of a tree
 WITH bound AS (
     SELECT *, dependencies >= $min_inputs AS is_merge
-    FROM _scarce_attempts AS attempt
-    WHERE attempt.attempt = 1
-        AND ready_seconds < greatest($max_ready_share * seconds, 0.02)
+    FROM _unexplained_attempts AS attempt
+    WHERE ready_seconds < greatest($max_ready_share * seconds, 0.02)
         AND (role IS NULL OR role = 'merge')
         AND (attempt.dependencies <> 1 OR attempt.seq IN (SELECT seq FROM _chained_attempts))
-        AND NOT EXISTS (
-            FROM _slow_workers AS slow
-            WHERE slow.trace_id = attempt.trace_id AND slow.worker = attempt.worker
-        )
-        AND NOT EXISTS (
-            FROM _silences(2) AS silence
-            WHERE silence.trace_id = attempt.trace_id
-                AND silence.worker = attempt.worker
-                AND silence.start_t < attempt.compute_stop_t
-                AND attempt.compute_start_t < silence.stop_t
-        )
 ),
 prefixes_of AS (
     SELECT

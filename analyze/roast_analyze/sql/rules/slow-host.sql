@@ -17,7 +17,7 @@ WITH slow AS (
 ),
 idle AS (
     SELECT trace_id, sum(tail_seconds + imbalance_seconds) AS seconds
-    FROM _bucket_uses -- of core_time
+    FROM _bucket_uses
     GROUP BY trace_id
 )
 SELECT

@@ -1,7 +1,6 @@
 -- Needs: _scarce_attempts, _task_runs
 -- Attempts of _scarce_attempts that follow each other: the only dependency of one is the other.
--- Attempts that were ready for a quarter of their duration are left out. A query on it has to
--- contain the name core_time.
+-- Attempts that were ready for a quarter of their duration are left out.
 CREATE VIEW _chained_attempts AS
 WITH bound AS (
     SELECT trace_id, seq, key, dependencies

@@ -1,8 +1,7 @@
--- Needs: _bucket_uses, _buckets, _task_runs
+-- Needs: _bucket_uses, _core_time_buckets, _task_runs
 -- Attempts that computed while threads lacked tasks: `idle_seconds` is their part of the thread
 -- time that was idle, as `tail` or `dependencies`, in these time buckets. `ready_seconds` is the
--- time by which an attempt could have started earlier. A query on it has to contain the name
--- core_time.
+-- time by which an attempt could have started earlier.
 CREATE VIEW _scarce_attempts AS
 WITH scarce AS (
     SELECT
@@ -12,7 +11,7 @@ WITH scarce AS (
         round((uses.t - bucket.start_t) / bucket.width)::BIGINT AS number,
         uses.tail_seconds + uses.dependencies_seconds AS idle_seconds
     FROM _bucket_uses AS uses
-    INNER JOIN _buckets(NULL) AS bucket USING (trace_id)
+    INNER JOIN _core_time_buckets AS bucket USING (trace_id)
     -- A few idle threads are usual.
     WHERE uses.tail_seconds + uses.dependencies_seconds >= 0.15 * uses.seconds
 ),
@@ -29,7 +28,7 @@ pieces AS (
             floor((run.compute_stop_t - bucket.start_t) / bucket.width)::BIGINT + 1
         )) AS number
     FROM _task_runs AS run
-    INNER JOIN _buckets(NULL) AS bucket USING (trace_id)
+    INNER JOIN _core_time_buckets AS bucket USING (trace_id)
     WHERE run.compute_stop_t > run.compute_start_t
         AND run.compute_start_t >= bucket.start_t
         AND run.compute_stop_t <= bucket.start_t + bucket.extent + 1

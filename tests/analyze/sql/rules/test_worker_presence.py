@@ -25,6 +25,15 @@ def test_a_worker_that_joined_late(apply, worker, naps):
     ]
 
 
+def test_late_workers_of_a_large_cluster(apply, worker, naps):
+    """With 150 workers a time bucket of core_time is 1 s long."""
+    records = [record for n in range(75) for record in (worker(f"a{n}"), *naps(f"a{n}", 0, 60))]
+    for n in range(75):
+        records += [worker(f"b{n}", t=20.0), *naps(f"b{n}", 20, 60)]
+    [(core_seconds,)] = apply("late-workers", *records, columns="core_seconds")
+    assert core_seconds == pytest.approx(75 * 20.0)
+
+
 def test_a_worker_that_left_early(apply, worker, naps, gone):
     records = [worker("w1"), *naps("w1", 0, 60), worker("w2"), *naps("w2", 0, 20)]
     records.append(gone("w2", 20.0, "retire-workers-1.0"))

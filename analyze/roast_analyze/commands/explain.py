@@ -157,9 +157,8 @@ def finding_lines(finding: Finding, *, detailed: bool = False) -> Iterator[Rende
     from roast_analyze.commands.terminal import cell
 
     entity = f" ({finding.entity})" if finding.entity else ""
-    yield cell(
-        f"{finding.severity}: {finding.title}{entity}, possible saving: {finding.saving}"
-    )
+    saving = f", possible saving: {finding.saving}" if finding.saving else ""
+    yield cell(f"{finding.severity}: {finding.title}{entity}{saving}")
     lines = [finding.sentence, f"Change: {finding.change}"]
     if detailed:
         cost = f"Cost: {finding.cost}. " if finding.cost else ""

@@ -57,7 +57,8 @@ def query(trace: Session) -> pl.DataFrame:
             / pl.col("wall_seconds"),
             core_share=pl.col("core_seconds") / pl.col("all_core_seconds"),
         )
-        .filter(saving >= SEVERITIES["minor"])
+        # A finding without a saving is a remark.
+        .filter(saving.is_null() | (saving >= SEVERITIES["minor"]))
         .with_columns(
             severity=pl.when(saving >= SEVERITIES["major"])
             .then(pl.lit("major"))
@@ -67,7 +68,14 @@ def query(trace: Session) -> pl.DataFrame:
             weighted=saving
             * pl.col("confidence").replace_strict(_WEIGHTS, return_dtype=pl.Float64),
         )
-        .sort("trace_id", "weighted", "id", "entity", descending=[False, True, False, False])
+        .sort(
+            "trace_id",
+            "weighted",
+            "id",
+            "entity",
+            descending=[False, True, False, False],
+            nulls_last=True,
+        )
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
         .drop("weighted", "wall_seconds", "all_core_seconds", "kept_seconds", "peak_nthreads")
     )

@@ -36,7 +36,7 @@ class Finding:
     sentence: str
     #: Thread time, and its share.
     cost: str
-    #: Wall time that removing it could save: about, and its range.
+    #: Wall time that removing it could save: about, and its range. Empty for a remark.
     saving: str
     saving_range: str
     change: str
@@ -115,7 +115,9 @@ def _cost(core_seconds: float | None, share: float | None) -> str:
 
 
 def _saving(share: float | None, wall_seconds: float | None) -> str:
-    if not share or not wall_seconds:
+    if share is None or not wall_seconds:
+        return ""
+    if not share:
         return "no wall time"
     saved, whole = q.seconds(share * wall_seconds), q.seconds(wall_seconds)
     return f"about {saved} of {whole} ({q.share(share)})"

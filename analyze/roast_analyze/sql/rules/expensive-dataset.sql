@@ -1,11 +1,10 @@
 -- A dataset whose events cost more than those of others, by nature.
--- This is no fault: it is reported so that it is not taken for one. Its cost is that of its
--- events without opening and reading, which have rules of their own.
+-- This is no fault: it is reported so that it is not taken for one, and saves nothing. Its cost is
+-- that of its events without opening and reading, which have rules of their own.
 -- Source: median time per event of chunks, by dataset
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
 -- $min_ratio = 2: time per event against that of all other datasets
 -- $min_share = 0.2: share of the compute time of all chunks
--- $shown_share = 0.03: range of the saving as a share of the run, which makes the finding minor
 WITH datasets AS (
     SELECT
         trace_id,
@@ -40,12 +39,10 @@ SELECT
         100 * event_share
     ) AS sentence,
     NULL::DOUBLE AS core_seconds,
-    0.0::DOUBLE AS wall_seconds_min,
-    -- At most some waiting at the end, if its chunks come last.
-    $shown_share * run.wall_seconds AS wall_seconds_max,
+    NULL::DOUBLE AS wall_seconds_min,
+    NULL::DOUBLE AS wall_seconds_max,
     'None is needed. Submit this dataset first, so that none of its chunks is the last one.' AS change,
     'SELECT dataset, events, compute_seconds, events_per_second, compute_share FROM datasets' AS evidence,
     compared.trace_id
 FROM compared
-INNER JOIN _chunk_threads AS run USING (trace_id)
 WHERE event_seconds >= $min_ratio * other_event_seconds AND share >= $min_share;

@@ -1,9 +1,8 @@
 -- Package versions differ between scheduler, client and workers.
 -- Data and tasks are pickled between them: another version of Python, Dask or of a package with
--- pickled classes can fail, or compute something else.
+-- pickled classes can fail, or compute something else. Nothing is known to be saved.
 -- Source: recorded packages, see view packages
 -- Documentation: https://distributed.dask.org/en/stable/api.html#distributed.Client.get_versions
--- $shown_share = 0.025: range of the saving as a share of the run, which makes the finding minor
 WITH differing AS (
     SELECT trace_id, package, string_agg(DISTINCT version, ' and ' ORDER BY version) AS versions
     FROM packages
@@ -33,10 +32,9 @@ SELECT
     format('Packages that differ between processes: {}. ', packages) || array_to_string(names[:3], ', ')
         || CASE WHEN packages > 3 THEN ' and others.' ELSE '.' END AS sentence,
     NULL::DOUBLE AS core_seconds,
-    0.0::DOUBLE AS wall_seconds_min,
-    $shown_share * (run.stop_t - run.start_t) AS wall_seconds_max,
+    NULL::DOUBLE AS wall_seconds_min,
+    NULL::DOUBLE AS wall_seconds_max,
     'Use the same environment, such as one container image, for scheduler, client and workers.' AS change,
     'SELECT package, version, process, workers FROM packages WHERE differs' AS evidence,
     totals.trace_id
-FROM totals
-INNER JOIN _cluster_size AS run USING (trace_id);
+FROM totals;

@@ -140,6 +140,22 @@ def test_findings_and_their_absence(built, worker, task, run, move):
     assert (healthy.findings, healthy.no_finding) == ((), findings.NONE)
 
 
+def test_a_remark_has_no_saving(built, worker, task, run, chunk):
+    """Events of TT take three times as long, which is no fault."""
+    records = [worker("w1")]
+    for number, (dataset, seconds) in enumerate([("DY", 0.5), ("TT", 1.5)] * 4):
+        key, start = f"P-{number}", 2.5 * (number // 2) + 0.5 * (number % 2)
+        entries = {"dataset": dataset, "filename": f"{dataset}.root", "entry_start": 0}
+        records += [
+            task(key),
+            chunk(key, run_id=number, entry_stop=1000, events=1000, **entries),
+            *run(key, start, start + seconds, run_id=number),
+        ]
+
+    [found] = [f for f in built(*records).findings if f.id == "expensive-dataset"]
+    assert (found.entity, found.severity, found.saving) == ("TT", "minor", "")
+
+
 def test_one_core_second_is_singular(built, worker, task, run):
     found = built(worker("w1"), task("a-1"), *run("a-1", 0.0, 0.5), stop_t=1.0)
 

@@ -151,7 +151,7 @@ def test_expensive_dataset(apply, process, worker, seconds, found):
 
     assert apply(
         "expensive-dataset", worker("w1"), *process(*chunks), columns="entity, wall_seconds_min"
-    ) == [(dataset, 0.0) for dataset in found]
+    ) == [(dataset, None) for dataset in found]
 
 
 def test_reading_does_not_make_a_dataset_expensive(apply, process, worker):

@@ -25,7 +25,7 @@ SUCCESS, NO, WRONG = 0, 1, 2
 
 #: Named commands; without one of them the command is the summary.
 COMMANDS: Final = (
-    "sql", "view", "explain", "why", "what-if", "export", "import", "check",
+    "sql", "view", "explain", "why", "what-if", "export", "import", "check", "scrub",
 )  # fmt: skip
 
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
@@ -80,6 +80,7 @@ other commands:
   export  Write traces for other programs.
   import  Import data from Darshan, Yappi or a cluster dump.
   check   Check whether traces are complete.
+  scrub   Replace all names in a trace, so that it can be shared.
 
 Run `roast-analyze COMMAND --help` for the options of a command.
 """

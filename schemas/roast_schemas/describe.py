@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
 from roast_schemas.records import KINDS, SCHEMA_VERSION, Json
-from roast_schemas.units import Field, Unit
+from roast_schemas.units import Content, Field, Unit
 
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _DUCKDB_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", Json: "JSON"}
@@ -32,6 +32,8 @@ class FieldDescription:
     meaning: str
     #: Whether every record of the kind has it.
     required: bool
+    #: What its texts name; None if it has no texts. Members of a TypedDict have their own.
+    content: Content | None
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Kind:
 def kinds() -> dict[str, Kind]:
     """Return every record kind by name, in the order of the data dictionary."""
     return {
-        name: Kind(name, inspect.getdoc(record) or "", _fields(record))
+        name: Kind(name, inspect.getdoc(record) or "", fields_of(record))
         for name, record in KINDS.items()
     }
 
@@ -68,7 +70,7 @@ def duckdb_type(python_type: Any) -> str:
     if origin is dict:
         return f"MAP({duckdb_type(inner[0])}, {duckdb_type(inner[1])})"
     if is_typeddict(python_type):
-        members = (f'"{f.name}" {duckdb_type(f.type)}' for f in _fields(python_type))
+        members = (f'"{f.name}" {duckdb_type(f.type)}' for f in fields_of(python_type))
         return f"STRUCT({', '.join(members)})"
     raise TypeError(f"a record field of type {python_type!r} has no DuckDB type")
 
@@ -112,7 +114,8 @@ def records_markdown() -> str:
     return "\n\n".join(tables)
 
 
-def _fields(record: type) -> tuple[FieldDescription, ...]:
+def fields_of(record: type) -> tuple[FieldDescription, ...]:
+    """Return the fields of a record, or of a structure in one."""
     fields = []
     for name, hint in get_type_hints(record, include_extras=True).items():
         if get_origin(hint) is not Annotated:
@@ -121,7 +124,14 @@ def _fields(record: type) -> tuple[FieldDescription, ...]:
         python_type, *markers = get_args(hint)
         marker = next(m for m in reversed(markers) if isinstance(m, Field))
         fields.append(
-            FieldDescription(name, python_type, marker.unit, marker.meaning, marker.required)
+            FieldDescription(
+                name,
+                python_type,
+                marker.unit,
+                marker.meaning,
+                marker.required,
+                marker.content,
+            )
         )
     return tuple(fields)
 
@@ -152,7 +162,7 @@ def _type_schema(python_type: Any) -> dict[str, Any]:
         return {"type": "array", "items": _type_schema(inner[0])}
     if origin is dict:
         return {"type": "object", "additionalProperties": _type_schema(inner[1])}
-    return {"type": "object", **_object_schema(_fields(python_type))}
+    return {"type": "object", **_object_schema(fields_of(python_type))}
 
 
 def _without_null(union: Any) -> Any:
@@ -169,5 +179,5 @@ def _rows_of_field(field: FieldDescription, prefix: str = "") -> Iterator[str]:
     name, star = f"{prefix}{field.name}", " *" if field.required else ""
     yield f"| `{name}`{star} | `{shown}` | {field.unit} | {field.meaning} |"
     if is_typeddict(inner):
-        for part in _fields(inner):
+        for part in fields_of(inner):
             yield from _rows_of_field(part, f"{name}{suffix}.")

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, NewType, TypedDict
 
-from roast_schemas.units import Field, Unit
+from roast_schemas.units import Content, Field, Unit
 
 SCHEMA_VERSION: Final = "2.4"
 
@@ -55,29 +55,39 @@ MAX_NAMES: Final = 80
 #: Any JSON value. It is stored unchanged; queries read its parts.
 Json = NewType("Json", object)
 
-Key = Annotated[str, Field("Dask's key of the task, as text", required=True)]
-Worker = Annotated[str, Field("address of the worker, as the scheduler knows it")]
+Key = Annotated[
+    str, Field("Dask's key of the task, as text", required=True, content=Content.KEYS)
+]
+Worker = Annotated[
+    str, Field("address of the worker, as the scheduler knows it", content=Content.HOSTS)
+]
 ServerId = Annotated[
-    str, Field("identity of the worker process; unlike an address it is never reused")
+    str,
+    Field(
+        "identity of the worker process; unlike an address it is never reused",
+        content=Content.IDENTITIES,
+    ),
 ]
 RunId = Annotated[int, Field("Dask's number of the attempt, unique within a scheduler")]
-SpanId = Annotated[str, Field("identity of the span")]
-Prefix = Annotated[str, Field("Dask's prefix of the key")]
-ClientId = Annotated[str, Field("Dask's identity of the client")]
-StimulusId = Annotated[str, Field("Dask's identity of the event that caused the change")]
+SpanId = Annotated[str, Field("identity of the span", content=Content.IDENTITIES)]
+Prefix = Annotated[str, Field("Dask's prefix of the key", content=Content.PREFIXES)]
+ClientId = Annotated[str, Field("Dask's identity of the client", content=Content.IDENTITIES)]
+StimulusId = Annotated[
+    str, Field("Dask's identity of the event that caused the change", content=Content.WORDS)
+]
 StartT = Annotated[float, Field("start time", Unit.EPOCH_SECONDS)]
 StopT = Annotated[float, Field("end time", Unit.EPOCH_SECONDS)]
 Thread = Annotated[int, Field("identity of the computing thread within its worker")]
 NBytes = Annotated[int, Field("size as measured by Dask's sizeof", Unit.BYTES)]
-Reason = Annotated[str, Field("reason as text")]
-Versions = Annotated[Json, Field("software versions by name")]
-ExceptionText = Annotated[str, Field("text of the exception")]
+Reason = Annotated[str, Field("reason as text", content=Content.WORDS)]
+Versions = Annotated[Json, Field("software versions by name", content=Content.VERSIONS)]
+ExceptionText = Annotated[str, Field("text of the exception", content=Content.EXCEPTIONS)]
 
 
 class Record(TypedDict, total=False):
     """Fields of every record."""
 
-    kind: Annotated[str, Field("kind of the record", required=True)]
+    kind: Annotated[str, Field("kind of the record", required=True, content=Content.WORDS)]
     t: Annotated[
         float,
         Field("time at which the recorder observed it", Unit.EPOCH_SECONDS, required=True),
@@ -87,13 +97,19 @@ class Record(TypedDict, total=False):
 class Header(Record, total=False):
     """The first record of a segment."""
 
-    schema_version: Annotated[str, Field("version of this schema, major.minor", required=True)]
-    trace_id: Annotated[str, Field("identity of the recording", required=True)]
+    schema_version: Annotated[
+        str, Field("version of this schema, major.minor", required=True, content=Content.WORDS)
+    ]
+    trace_id: Annotated[
+        str, Field("identity of the recording", required=True, content=Content.IDENTITIES)
+    ]
     segment: Annotated[int, Field("number of the segment in its trace, from 1", required=True)]
     versions: Versions
-    scheduler: Annotated[str, Field("address of the scheduler")]
-    scheduler_id: Annotated[str, Field("identity of the scheduler process")]
-    settings: Annotated[Json, Field("the recorder's settings")]
+    scheduler: Annotated[str, Field("address of the scheduler", content=Content.HOSTS)]
+    scheduler_id: Annotated[
+        str, Field("identity of the scheduler process", content=Content.IDENTITIES)
+    ]
+    settings: Annotated[Json, Field("the recorder's settings", content=Content.CONFIGURATION)]
     utc_offset_seconds: Annotated[
         float, Field("the scheduler's local time minus UTC", Unit.SECONDS)
     ]
@@ -114,11 +130,21 @@ class Trailer(Record, total=False):
     reason: Reason
     records_by_kind: Annotated[
         dict[str, int],
-        Field("records written in this segment before the trailer", Unit.COUNT, required=True),
+        Field(
+            "records written in this segment before the trailer",
+            Unit.COUNT,
+            required=True,
+            content=Content.WORDS,
+        ),
     ]
     dropped_by_kind: Annotated[
         dict[str, int],
-        Field("records lost before they could be written", Unit.COUNT, required=True),
+        Field(
+            "records lost before they could be written",
+            Unit.COUNT,
+            required=True,
+            content=Content.WORDS,
+        ),
     ]
     redacted_values: Annotated[
         int,
@@ -153,9 +179,16 @@ class Environment(Record, total=False):
     ``code`` that have another value; one of ``packages`` a list of names and versions.
     """
 
-    section: Annotated[str, Field("section of the fact", required=True)]
-    name: Annotated[str, Field("name of a fact, a worker or a section of code", required=True)]
-    value: Annotated[Json, Field("value of the fact")]
+    section: Annotated[str, Field("section of the fact", required=True, content=Content.WORDS)]
+    name: Annotated[
+        str,
+        Field(
+            "name of a fact, a worker or a section of code",
+            required=True,
+            content=Content.CONFIGURATION,
+        ),
+    ]
+    value: Annotated[Json, Field("value of the fact", content=Content.CONFIGURATION)]
     worker: Worker
     server_id: ServerId
 
@@ -169,7 +202,7 @@ class ClusterSize(Record, total=False):
     """
 
     client: ClientId
-    value: Annotated[Json, Field("value of the fact")]
+    value: Annotated[Json, Field("value of the fact", content=Content.CONFIGURATION)]
 
 
 class Graph(Record, total=False):
@@ -184,8 +217,10 @@ class Graph(Record, total=False):
     """
 
     client: ClientId
-    key: Annotated[str, Field("Dask's key of the task, as text", required=True)]
-    value: Annotated[Json, Field("value of the fact")]
+    key: Annotated[
+        str, Field("Dask's key of the task, as text", required=True, content=Content.KEYS)
+    ]
+    value: Annotated[Json, Field("value of the fact", content=Content.CODE)]
 
 
 class GraphUpdate(Record, total=False):
@@ -200,7 +235,7 @@ class GraphUpdate(Record, total=False):
     client: ClientId
     stimulus_id: StimulusId
     nbytes: Annotated[int, Field("serialized size", Unit.BYTES)]
-    value: Annotated[Json, Field("value of the fact")]
+    value: Annotated[Json, Field("value of the fact", content=Content.PREFIXES)]
 
 
 class Computation(Record, total=False):
@@ -212,10 +247,17 @@ class Computation(Record, total=False):
     the first time, text and first_line.
     """
 
-    name: Annotated[str, Field("name of a fact, a worker or a section of code", required=True)]
+    name: Annotated[
+        str,
+        Field(
+            "name of a fact, a worker or a section of code",
+            required=True,
+            content=Content.IDENTITIES,
+        ),
+    ]
     client: ClientId
     stimulus_id: StimulusId
-    value: Annotated[Json, Field("value of the fact")]
+    value: Annotated[Json, Field("value of the fact", content=Content.CODE)]
 
 
 class Task(Record, total=False):
@@ -228,14 +270,24 @@ class Task(Record, total=False):
 
     key: Key
     prefix: Prefix
-    group: Annotated[str, Field("Dask's task group")]
-    dependencies: Annotated[list[str], Field("keys of the tasks that it depends on")]
+    group: Annotated[str, Field("Dask's task group", content=Content.PREFIXES)]
+    dependencies: Annotated[
+        list[str], Field("keys of the tasks that it depends on", content=Content.KEYS)
+    ]
     priority: Annotated[list[float], Field("Dask's priority; smaller values run first")]
-    annotations: Annotated[Json, Field("Dask annotations of the task")]
+    annotations: Annotated[
+        Json, Field("Dask annotations of the task", content=Content.ANNOTATIONS)
+    ]
     span_id: SpanId
-    value: Annotated[Json, Field("value of the fact")]
+    value: Annotated[Json, Field("value of the fact", content=Content.SPANS)]
     client: ClientId
-    state: Annotated[str, Field("state when recording began; absent if the task entered later")]
+    state: Annotated[
+        str,
+        Field(
+            "state when recording began; absent if the task entered later",
+            content=Content.WORDS,
+        ),
+    ]
     stimulus_id: StimulusId
     worker: Worker
     run_id: RunId
@@ -244,30 +296,35 @@ class Task(Record, total=False):
 class Startstop(TypedDict, total=False):
     """A phase of a task attempt, as timed by the worker."""
 
-    action: Annotated[str, Field("transfer, disk-read, deserialize, compute, …")]
+    action: Annotated[
+        str, Field("transfer, disk-read, deserialize, compute, …", content=Content.WORDS)
+    ]
     start: Annotated[float, Field("start time of the phase", Unit.EPOCH_SECONDS)]
     stop: Annotated[float, Field("end time of the phase", Unit.EPOCH_SECONDS)]
-    source: Annotated[str, Field("address of the worker that sent a transfer")]
+    source: Annotated[
+        str, Field("address of the worker that sent a transfer", content=Content.HOSTS)
+    ]
 
 
 class Transition(Record, total=False):
     """A state transition of a task on the scheduler."""
 
     key: Key
-    start: Annotated[str, Field("state before", required=True)]
-    finish: Annotated[str, Field("state after", required=True)]
+    start: Annotated[str, Field("state before", required=True, content=Content.WORDS)]
+    finish: Annotated[str, Field("state after", required=True, content=Content.WORDS)]
     stimulus_id: StimulusId
     worker: Annotated[
         str,
         Field(
             "worker that the task was sent to (finish is processing) or that reported the "
-            "end of the attempt (start is processing)"
+            "end of the attempt (start is processing)",
+            content=Content.HOSTS,
         ),
     ]
     run_id: RunId
     thread: Thread
     nbytes: NBytes
-    typename: Annotated[str, Field("type of the result")]
+    typename: Annotated[str, Field("type of the result", content=Content.FUNCTIONS)]
     startstops: Annotated[list[Startstop], Field("phases of the attempt")]
     start_t: Annotated[
         float,
@@ -277,9 +334,11 @@ class Transition(Record, total=False):
             Unit.EPOCH_SECONDS,
         ),
     ]
-    cause: Annotated[str, Field("key of the failed task that caused this one to fail")]
+    cause: Annotated[
+        str, Field("key of the failed task that caused this one to fail", content=Content.KEYS)
+    ]
     exception: ExceptionText
-    traceback: Annotated[str, Field("text of the traceback")]
+    traceback: Annotated[str, Field("text of the traceback", content=Content.TEXT)]
 
 
 class WorkerAdded(Record, total=False):
@@ -287,14 +346,23 @@ class WorkerAdded(Record, total=False):
 
     worker: Worker
     server_id: ServerId
-    name: Annotated[str, Field("name of a fact, a worker or a section of code", required=True)]
-    host: Annotated[str, Field("host of the worker")]
+    name: Annotated[
+        str,
+        Field(
+            "name of a fact, a worker or a section of code",
+            required=True,
+            content=Content.HOSTS,
+        ),
+    ]
+    host: Annotated[str, Field("host of the worker", content=Content.HOSTS)]
     pid: Annotated[int, Field("process id on that host")]
     nthreads: Annotated[int, Field("number of computing threads", Unit.COUNT)]
     memory_limit: Annotated[int, Field("memory limit of the worker; 0 is no limit", Unit.BYTES)]
-    nanny: Annotated[str, Field("address of the worker's nanny")]
-    local_directory: Annotated[str, Field("folder for spilled results")]
-    resources: Annotated[Json, Field("Dask resources that the worker offers")]
+    nanny: Annotated[str, Field("address of the worker's nanny", content=Content.HOSTS)]
+    local_directory: Annotated[str, Field("folder for spilled results", content=Content.FILES)]
+    resources: Annotated[
+        Json, Field("Dask resources that the worker offers", content=Content.CONFIGURATION)
+    ]
     versions: Versions
 
 
@@ -322,8 +390,8 @@ class WantedChange(TypedDict, total=False):
     """Keys that a client begins or ceases to want."""
 
     t: Annotated[float, Field("time of the change", Unit.EPOCH_SECONDS)]
-    action: Annotated[str, Field("desires or releases")]
-    keys: Annotated[list[str], Field("keys whose state changes")]
+    action: Annotated[str, Field("desires or releases", content=Content.WORDS)]
+    keys: Annotated[list[str], Field("keys whose state changes", content=Content.KEYS)]
 
 
 class WantedKeys(Record, total=False):
@@ -400,7 +468,9 @@ class SchedulerSample(Record, total=False):
     are also the client's.
     """
 
-    server_id: Annotated[str, Field("identity of the scheduler process")]
+    server_id: Annotated[
+        str, Field("identity of the scheduler process", content=Content.IDENTITIES)
+    ]
     metrics: MetricsThere
 
 
@@ -412,7 +482,9 @@ class Stall(Record, total=False):
     """
 
     worker: Worker
-    server_id: Annotated[str, Field("identity of the worker or scheduler process")]
+    server_id: Annotated[
+        str, Field("identity of the worker or scheduler process", content=Content.IDENTITIES)
+    ]
     start_t: StartT
     stop_t: StopT
 
@@ -421,8 +493,12 @@ class Span(Record, total=False):
     """A Dask span, recorded when its first task enters the graph."""
 
     span_id: SpanId
-    span_name: Annotated[list[str], Field("names from the outermost span to this one")]
-    parent_id: Annotated[str, Field("identity of the enclosing span")]
+    span_name: Annotated[
+        list[str], Field("names from the outermost span to this one", content=Content.SPANS)
+    ]
+    parent_id: Annotated[
+        str, Field("identity of the enclosing span", content=Content.IDENTITIES)
+    ]
 
 
 class FineMetric(Record, total=False):
@@ -434,19 +510,25 @@ class FineMetric(Record, total=False):
 
     worker: Worker
     server_id: ServerId
-    context: Annotated[str, Field("execute, get-data, gather-dep, p2p, memory-monitor")]
+    context: Annotated[
+        str, Field("execute, get-data, gather-dep, p2p, memory-monitor", content=Content.WORDS)
+    ]
     span_id: SpanId
     prefix: Prefix
-    activity: Annotated[str, Field("activity: thread-cpu, deserialize, compress, …")]
-    unit: Annotated[str, Field("unit of the metric: seconds, bytes, count, …")]
+    activity: Annotated[
+        str, Field("activity: thread-cpu, deserialize, compress, …", content=Content.ACTIVITIES)
+    ]
+    unit: Annotated[
+        str, Field("unit of the metric: seconds, bytes, count, …", content=Content.WORDS)
+    ]
     delta: Annotated[float, Field("increase", Unit.SEE_UNIT_FIELD)]
 
 
 class ProfileFrame(TypedDict, total=False):
     """A function."""
 
-    name: Annotated[str, Field("name of the function")]
-    filename: Annotated[str, Field("file of its code")]
+    name: Annotated[str, Field("name of the function", content=Content.FUNCTIONS)]
+    filename: Annotated[str, Field("file of its code", content=Content.FILES)]
     line_number: Annotated[int, Field("first line of its code", Unit.COUNT)]
 
 
@@ -508,7 +590,7 @@ class Branch(TypedDict, total=False):
     overlap the entries of the chunk. A piece that overlaps several chunks counts in each.
     """
 
-    branch: Annotated[str, Field("name of the branch")]
+    branch: Annotated[str, Field("name of the branch", content=Content.BRANCHES)]
     compressed_bytes: Annotated[
         int, Field("size in the file, including headers of baskets", Unit.BYTES)
     ]
@@ -532,10 +614,11 @@ class Measured(TypedDict, total=False):
         str,
         Field(
             "step that ends at stop_t: 'processed', 'read' if the same task continues with "
-            "the data (dask-awkward), or 'metadata' of a file that coffea could not read"
+            "the data (dask-awkward), or 'metadata' of a file that coffea could not read",
+            content=Content.WORDS,
         ),
     ]
-    source: Annotated[str, Field("format: TTree, RNTuple or Parquet")]
+    source: Annotated[str, Field("format: TTree, RNTuple or Parquet", content=Content.WORDS)]
     events: Annotated[int, Field("events handed to the processor", Unit.COUNT)]
     open_seconds: Annotated[
         float,
@@ -549,11 +632,15 @@ class Measured(TypedDict, total=False):
         Field("time to read, decompress and interpret columns", Unit.SECONDS),
     ]
     decompress_seconds: DecompressSeconds
-    compression: Annotated[str, Field("algorithms of the data read: ZSTD, LZMA, LZ4, ZLIB")]
+    compression: Annotated[
+        str, Field("algorithms of the data read: ZSTD, LZMA, LZ4, ZLIB", content=Content.WORDS)
+    ]
     cpu_seconds: Annotated[float, Field("CPU time of the thread", Unit.SECONDS)]
     bytes_read: Annotated[int, Field("bytes requested from the source", Unit.BYTES)]
     requests: Annotated[int, Field("requests made to the source", Unit.COUNT)]
-    columns: Annotated[list[str], Field("columns read, by coffea's names")]
+    columns: Annotated[
+        list[str], Field("columns read, by coffea's names", content=Content.BRANCHES)
+    ]
     branches: Annotated[list[Branch], Field("data read per branch")]
     file_branches: Annotated[int, Field("branches in the file", Unit.COUNT)]
     file_bytes: Annotated[int, Field("size of the file", Unit.BYTES)]
@@ -570,7 +657,9 @@ class Measured(TypedDict, total=False):
     from_checkpoint: Annotated[
         bool, Field("whether the result came from a checkpoint, without reading or processing")
     ]
-    module: Annotated[str, Field("measured I/O layer: POSIX, MPI-IO, STDIO, …")]
+    module: Annotated[
+        str, Field("measured I/O layer: POSIX, MPI-IO, STDIO, …", content=Content.WORDS)
+    ]
     rank: Annotated[int, Field("rank of the process in its job; -1 for all ranks together")]
     opens: Annotated[int, Field("number of opens", Unit.COUNT)]
     reads: Annotated[int, Field("read calls", Unit.COUNT)]
@@ -598,13 +687,15 @@ class Chunk(Record, total=False):
 
     key: Key
     run_id: RunId
-    dataset: Annotated[str, Field("dataset that the file belongs to")]
-    filename: Annotated[str, Field("file, by coffea's name")]
-    treename: Annotated[str, Field("tree or table within the file")]
+    dataset: Annotated[str, Field("dataset that the file belongs to", content=Content.DATASETS)]
+    filename: Annotated[str, Field("file, by coffea's name", content=Content.FILES)]
+    treename: Annotated[str, Field("tree or table within the file", content=Content.BRANCHES)]
     entry_start: Annotated[int, Field("first entry of the chunk", Unit.COUNT)]
     entry_stop: Annotated[int, Field("end of the entry range, exclusive", Unit.COUNT)]
-    file_uuid: Annotated[str, Field("uuid stored in the file")]
-    usermeta: Annotated[Json, Field("the user's metadata of the dataset")]
+    file_uuid: Annotated[str, Field("uuid stored in the file", content=Content.IDENTITIES)]
+    usermeta: Annotated[
+        Json, Field("the user's metadata of the dataset", content=Content.METADATA)
+    ]
     worker: Worker
     thread: Thread
     start_t: StartT
@@ -627,9 +718,15 @@ class ClientActivity(Record, total=False):
     client: ClientId
     start_t: StartT
     stop_t: StopT
-    activity: Annotated[str, Field("activity: wait, dask or own", required=True)]
-    name: Annotated[str, Field("name of the function", required=True)]
-    filename: Annotated[str, Field("file of its code, without the folder")]
+    activity: Annotated[
+        str, Field("activity: wait, dask or own", required=True, content=Content.WORDS)
+    ]
+    name: Annotated[
+        str, Field("name of the function", required=True, content=Content.FUNCTIONS)
+    ]
+    filename: Annotated[
+        str, Field("file of its code, without the folder", content=Content.FILES)
+    ]
     measured: MeasuredThere
 
 
@@ -638,7 +735,14 @@ class Section(Record, total=False):
 
     key: Key
     run_id: RunId
-    name: Annotated[str, Field("name of a fact, a worker or a section of code", required=True)]
+    name: Annotated[
+        str,
+        Field(
+            "name of a fact, a worker or a section of code",
+            required=True,
+            content=Content.SPANS,
+        ),
+    ]
     worker: Worker
     thread: Thread
     start_t: StartT
@@ -653,9 +757,14 @@ class WorkerTransition(Record, total=False):
     worker: Worker
     server_id: ServerId
     key: Key
-    start: Annotated[str, Field("state before", required=True)]
-    finish: Annotated[str, Field("state after", required=True)]
-    state: Annotated[str, Field("resulting state if it is not finish: cancelled or resumed")]
+    start: Annotated[str, Field("state before", required=True, content=Content.WORDS)]
+    finish: Annotated[str, Field("state after", required=True, content=Content.WORDS)]
+    state: Annotated[
+        str,
+        Field(
+            "resulting state if it is not finish: cancelled or resumed", content=Content.WORDS
+        ),
+    ]
     stimulus_id: StimulusId
 
 
@@ -666,15 +775,21 @@ class Transfer(Record, total=False):
     behalf, report none.
     """
 
-    worker: Annotated[str, Field("address of the reporting worker")]
+    worker: Annotated[str, Field("address of the reporting worker", content=Content.HOSTS)]
     server_id: ServerId
     start_t: StartT
     stop_t: StopT
-    source: Annotated[str, Field("address of the sending worker; absent for a client")]
-    destination: Annotated[str, Field("address of the receiving worker; absent for a client")]
+    source: Annotated[
+        str, Field("address of the sending worker; absent for a client", content=Content.HOSTS)
+    ]
+    destination: Annotated[
+        str,
+        Field("address of the receiving worker; absent for a client", content=Content.HOSTS),
+    ]
     nbytes: NBytes
     keys: Annotated[
-        dict[str, int], Field("size of each transferred result, by key", Unit.BYTES)
+        dict[str, int],
+        Field("size of each transferred result, by key", Unit.BYTES, content=Content.KEYS),
     ]
     measured: MeasuredThere
 
@@ -685,8 +800,12 @@ class Spill(Record, total=False):
     worker: Worker
     server_id: ServerId
     key: Key
-    start: Annotated[str, Field("previous place: memory or disk", required=True)]
-    finish: Annotated[str, Field("new place: disk or memory", required=True)]
+    start: Annotated[
+        str, Field("previous place: memory or disk", required=True, content=Content.WORDS)
+    ]
+    finish: Annotated[
+        str, Field("new place: disk or memory", required=True, content=Content.WORDS)
+    ]
     nbytes: NBytes
     measured: MeasuredThere
 
@@ -694,23 +813,29 @@ class Spill(Record, total=False):
 class Event(Record, total=False):
     """A Dask event, logged by the scheduler, a worker, a client or the user."""
 
-    topic: Annotated[str, Field("topic of the event", required=True)]
+    topic: Annotated[str, Field("topic of the event", required=True, content=Content.EVENTS)]
     worker: Worker
-    payload: Annotated[Json, Field("the message")]
+    payload: Annotated[Json, Field("the message", content=Content.EVENTS)]
 
 
 class Loss(Record, total=False):
     """Records that are missing from the trace."""
 
     reason: Reason
-    record_kind: Annotated[str, Field("kind of the missing records")]
+    record_kind: Annotated[str, Field("kind of the missing records", content=Content.WORDS)]
     records: Annotated[int, Field("number of missing records", Unit.COUNT)]
     start_t: StartT
     stop_t: StopT
-    detail: Annotated[str, Field("details")]
+    detail: Annotated[str, Field("details", content=Content.TEXT)]
 
 
-Source = Annotated[str, Field("imported file: the first 16 hexadecimal digits of its SHA-256")]
+Source = Annotated[
+    str,
+    Field(
+        "imported file: the first 16 hexadecimal digits of its SHA-256",
+        content=Content.IDENTITIES,
+    ),
+]
 
 
 class Import(Record, total=False):
@@ -721,17 +846,26 @@ class Import(Record, total=False):
     recording, so that the duration of the run is unchanged.
     """
 
-    name: Annotated[str, Field("program that measured: darshan or yappi", required=True)]
+    name: Annotated[
+        str,
+        Field("program that measured: darshan or yappi", required=True, content=Content.WORDS),
+    ]
     source: Source
-    filename: Annotated[str, Field("name of the imported file")]
+    filename: Annotated[str, Field("name of the imported file", content=Content.FILES)]
     worker: Worker
     pid: Annotated[int, Field("process id on that host")]
     start_t: StartT
     stop_t: StopT
     versions: Versions
-    value: Annotated[Json, Field("metadata of the file: job, modules, clock, …")]
+    value: Annotated[
+        Json,
+        Field("metadata of the file: job, modules, clock, …", content=Content.CONFIGURATION),
+    ]
     records_by_kind: Annotated[
-        dict[str, int], Field("number of records that follow", Unit.COUNT, required=True)
+        dict[str, int],
+        Field(
+            "number of records that follow", Unit.COUNT, required=True, content=Content.WORDS
+        ),
     ]
     nbytes: Annotated[int, Field("uncompressed size of the lines that follow", Unit.BYTES)]
     crc32: Annotated[int, Field("CRC-32 of the lines that follow")]
@@ -744,20 +878,25 @@ class IoFile(Record, total=False):
     """
 
     source: Source
-    filename: Annotated[str, Field("path of the file")]
+    filename: Annotated[str, Field("path of the file", content=Content.FILES)]
     start_t: StartT
     stop_t: StopT
     measured: MeasuredThere
-    value: Annotated[Json, Field("non-zero counters of the module, by Darshan's names")]
+    value: Annotated[
+        Json,
+        Field("non-zero counters of the module, by Darshan's names", content=Content.WORDS),
+    ]
 
 
 class IoSegment(Record, total=False):
     """One read or write call. Imported: a segment of Darshan's DXT."""
 
     source: Source
-    filename: Annotated[str, Field("path of the file")]
-    host: Annotated[str, Field("host of the process, as Darshan names it")]
-    activity: Annotated[str, Field("activity: read or write")]
+    filename: Annotated[str, Field("path of the file", content=Content.FILES)]
+    host: Annotated[
+        str, Field("host of the process, as Darshan names it", content=Content.HOSTS)
+    ]
+    activity: Annotated[str, Field("activity: read or write", content=Content.WORDS)]
     start_t: StartT
     stop_t: StopT
     nbytes: Annotated[int, Field("requested bytes", Unit.BYTES)]
@@ -775,9 +914,13 @@ class Function(Record, total=False):
     """
 
     source: Source
-    name: Annotated[str, Field("name of the function", required=True)]
-    filename: Annotated[str, Field("file of its code; module of a built-in function")]
-    value: Annotated[Json, Field("what was measured")]
+    name: Annotated[
+        str, Field("name of the function", required=True, content=Content.FUNCTIONS)
+    ]
+    filename: Annotated[
+        str, Field("file of its code; module of a built-in function", content=Content.FILES)
+    ]
+    value: Annotated[Json, Field("what was measured", content=Content.FUNCTIONS)]
 
 
 #: Name of every kind, in the order of the data dictionary.

@@ -1,4 +1,4 @@
-"""Units of fields, and the annotation that assigns a unit and a description to a field."""
+"""Units and contents of fields, and the annotation that describes a field."""
 
 from __future__ import annotations
 
@@ -24,9 +24,48 @@ class Unit(StrEnum):
     SEE_UNIT_FIELD = "see unit"
 
 
+class Content(StrEnum):
+    """What the texts of a field name, by which ``roast-analyze scrub`` treats them."""
+
+    #: Words and numbers of roast, Dask and file formats: states, kinds, stimuli.
+    WORDS = "words"
+    KEYS = "keys"
+    #: Prefixes and groups of keys.
+    PREFIXES = "prefixes"
+    #: Functions and types.
+    FUNCTIONS = "functions"
+    #: Files and folders.
+    FILES = "files"
+    #: Hosts, addresses and names of workers.
+    HOSTS = "hosts"
+    DATASETS = "datasets"
+    #: Branches, trees and tables of files.
+    BRANCHES = "branches"
+    #: The user's metadata of datasets.
+    METADATA = "metadata"
+    #: Names of spans and sections.
+    SPANS = "spans"
+    #: Activities of fine metrics, which users can add to.
+    ACTIVITIES = "activities"
+    ANNOTATIONS = "annotations"
+    #: Identities that Dask, the recorder or a library created.
+    IDENTITIES = "identities"
+    EXCEPTIONS = "exceptions"
+    #: Software versions by package.
+    VERSIONS = "versions"
+    #: Configuration, environment and settings.
+    CONFIGURATION = "configuration"
+    #: Topics and messages of Dask's events.
+    EVENTS = "events"
+    #: Source code and the layers of graphs.
+    CODE = "code"
+    #: Free text.
+    TEXT = "text"
+
+
 @dataclass(frozen=True)
 class Field:
-    """Unit and description of a field, in ``Annotated[type, Field(...)]``.
+    """Unit, content and description of a field, in ``Annotated[type, Field(...)]``.
 
     Parameters
     ----------
@@ -37,8 +76,11 @@ class Field:
     required : bool
         Whether the recorder writes the field in every record of the kind. Other
         fields may be absent, which means the same as null.
+    content : Content, optional
+        What its texts name; None if it contains none.
     """
 
     meaning: str
     unit: Unit = Unit.NONE
     required: bool = False
+    content: Content | None = None

@@ -1,0 +1,355 @@
+"""Scrubbing the files of a trace.
+
+The files are read twice: first for their words, so that no pseudonym is one of them, then to
+write them. What was written is read again, as a proof: none of its words may be a word of the
+trace, except for numbers, field words and what the user keeps. Memory is bounded: lines are
+read in blocks, and words are on disk.
+
+Order and number of lines stay, and so does damage. A line that cannot be read is replaced by
+another one that cannot be read. The checksum of a trailer or an import is computed anew, or is
+wrong if it was wrong.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import orjson
+
+from roast_analyze.errors import NotATrace, NotWritable, TraceError
+from roast_analyze.imports.append_import import compressing
+from roast_analyze.open.block_reader import MAX_LINE_BYTES, group_lines, read_blocks
+from roast_analyze.open.checksum import Checksum
+from roast_analyze.open.decompress import SUFFIX, Content, open_for_content
+from roast_analyze.open.discover import SUFFIXES, Segment, read_segment, segment_paths
+from roast_analyze.output_paths import refuse_to_overwrite
+from roast_analyze.scrub.pseudonyms import Dictionary, open_dictionary
+from roast_analyze.scrub.records import Scrubber, kept_texts, texts_in
+from roast_analyze.scrub.words import names_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from roast_analyze.open.database import Listener
+    from roast_schemas.units import Content as FieldContent
+
+#: Replacement of a line that cannot be read.
+_UNREADABLE: Final = b"{\n"
+
+#: Size of the content of a compressed frame.
+_FRAME_BYTES: Final = 2**22
+
+#: Number of texts that are remembered because their words were read.
+_REMEMBERED: Final = 100_000
+
+
+@dataclass
+class Summary:
+    """What was scrubbed."""
+
+    words: int = 0  # different ones that were replaced
+    records: int = 0
+    unreadable: int = 0  # lines that were left out
+    damaged: int = 0  # places where the compression is damaged
+
+
+def scrub(
+    trace: Path,
+    output: Path,
+    *,
+    keep: frozenset[FieldContent] = frozenset(),
+    names: Path | None = None,
+    listener: Listener = lambda _stage, _share: None,
+) -> Summary:
+    """Write a trace with pseudonyms in place of names.
+
+    Parameters
+    ----------
+    trace : Path
+        A trace file, or a folder of segments.
+    output : Path
+        The file to write, or the folder if the trace is one.
+    keep : set of Content
+        Contents of fields whose texts are kept.
+    names : Path, optional
+        Map of names and pseudonyms, which is created if it does not exist. With the same map,
+        a name has the same pseudonym in all traces.
+    listener : callable
+        Called with the stage and the finished share.
+
+    Raises
+    ------
+    TraceError
+        If the trace cannot be read, the output cannot be written, or a word of the trace is
+        left in it. Nothing is written then.
+    """
+    refuse_to_overwrite([trace], output)
+    segments = [read_segment(path, trace) for path in segment_paths(trace)]
+    is_folder = len(segments) > 1 or trace.is_dir()
+    files = _output_names(segments, output, is_folder=is_folder)
+    summary = Summary()
+    try:
+        with (
+            open_dictionary(names) as dictionary,
+            TemporaryDirectory(prefix=".scrub-", dir=output.absolute().parent) as temporary,
+        ):
+            folder = Path(temporary)
+            folder.chmod(0o700)
+            checksums = [
+                _read_words(segment, dictionary, keep, _part(listener, "reading names", i))
+                for i, segment in _numbered(segments)
+            ]
+            scrubber = Scrubber(dictionary, keep)
+            for (i, segment), name, checksum in zip(
+                _numbered(segments), files, checksums, strict=True
+            ):
+                with (folder / name).open("wb") as file:
+                    lines = _Lines(segment, _part(listener, "writing", i))
+                    writer = _Writer(file, _compression(name))
+                    _write_segment(lines, writer, scrubber, checksum, summary)
+            if not summary.records:
+                raise NotATrace(f"{str(trace)!r} has no readable records: name a trace")
+            for i, segment in _numbered([read_segment(folder / n, folder) for n in files]):
+                _prove(segment, dictionary, _part(listener, "checking", i))
+            summary.words = dictionary.word_count()
+            dictionary.commit()
+            _publish(folder, files, output, is_folder=is_folder)
+    except OSError as error:
+        raise NotWritable(f"cannot write {str(output)!r}: {error.strerror or error}") from None
+    return summary
+
+
+def _output_names(segments: list[Segment], output: Path, *, is_folder: bool) -> list[str]:
+    """Return names of files that reveal nothing but number and compression."""
+    if is_folder:
+        if output.exists() and (not output.is_dir() or any(output.iterdir())):
+            raise NotWritable(f"{str(output)!r} is not an empty folder: name a new one")
+        return [
+            f"{number}.jsonl{SUFFIX.get(segment.compression, '')}"
+            for number, segment in enumerate(segments, start=1)
+        ]
+    if not output.name.endswith(SUFFIXES) or output.is_dir():
+        raise NotWritable(
+            f"{str(output)!r} is no name of a trace file: it must end in {', '.join(SUFFIXES)}"
+        )
+    return [output.name]
+
+
+def _compression(name: str) -> str:
+    return next((c for c, suffix in SUFFIX.items() if name.endswith(suffix)), "uncompressed")
+
+
+def _publish(folder: Path, files: list[str], output: Path, *, is_folder: bool) -> None:
+    """Move complete files to where the user wants them."""
+    if is_folder:
+        output.mkdir(exist_ok=True)
+    for name in files:
+        (folder / name).replace(output / name if is_folder else output)
+
+
+def _numbered(segments: list[Segment]) -> Iterator[tuple[tuple[float, float], Segment]]:
+    """Yield segments with the shares of the work that begin and end with them."""
+    total = sum(segment.nbytes for segment in segments) or 1
+    done = 0
+    for segment in segments:
+        yield (done / total, segment.nbytes / total), segment
+        done += segment.nbytes
+
+
+def _part(listener: Listener, stage: str, part: tuple[float, float]) -> Callable[[float], None]:
+    begin, share = part
+    return lambda finished: listener(stage, begin + share * finished)
+
+
+class _Lines:
+    """The lines of a segment, and the damage found on the way."""
+
+    def __init__(self, segment: Segment, report: Callable[[float], None]) -> None:
+        self._segment = segment
+        self._report = report
+        self.damaged = 0  # places where the compression is damaged
+        self.checksum = Checksum()
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        """Yield lines with their newlines, and None for an overlong one."""
+        segment = self._segment
+        with open_for_content(segment.path) as file:
+            content = Content(file, segment.compression, 0, segment.nbytes)
+            for block in read_blocks(content, anywhere=False):
+                by_kind = group_lines(block).by_kind
+                trailers, imports = (
+                    by_kind[kind].starts.tolist() if kind in by_kind else []
+                    for kind in ("trailer", "import")
+                )
+                self.checksum.add(block.data, trailers, imports)
+                yield from [None] * block.too_long
+                yield from io.BytesIO(block.data)
+                self._report(file.tell() / max(segment.nbytes, 1))
+            self.damaged = content.breaks.damaged + (content.breaks.cut_at is not None)
+
+
+def _parse(line: bytes | None) -> dict[str, Any] | None:
+    """Return the record of a line, or None if it has none."""
+    if line is None or len(line) > MAX_LINE_BYTES:
+        return None
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    is_record = isinstance(record, dict) and isinstance(record.get("kind"), str)
+    return record if is_record else None
+
+
+def _read_words(
+    segment: Segment,
+    dictionary: Dictionary,
+    keep: frozenset[FieldContent],
+    report: Callable[[float], None],
+) -> Checksum:
+    """Add the words of a segment to the dictionary; return its checksum."""
+    lines, texts = _Lines(segment, report), _NewTexts()
+    for line in lines:
+        record = _parse(line)
+        if record is not None:
+            dictionary.add_words(texts.words(texts_in(record)))
+            for text in kept_texts(record, keep):
+                dictionary.keep(names_in(text))
+    return lines.checksum
+
+
+def _prove(segment: Segment, dictionary: Dictionary, report: Callable[[float], None]) -> None:
+    """Raise if a word of the trace is left in a scrubbed segment."""
+    texts = _NewTexts()
+    for line in _Lines(segment, report):
+        if line is None or line == _UNREADABLE:
+            continue
+        found = dictionary.left_over(texts.words(texts_in(orjson.loads(line))))
+        if found is not None:
+            raise TraceError(
+                f"{found!r} of the trace would be left in the output, so nothing was written: "
+                "if you use --map, it may be a pseudonym of another trace; use another map"
+            )
+
+
+class _NewTexts:
+    """Texts whose words were read, because most texts occur many times."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def words(self, texts: Iterable[str]) -> Iterator[str]:
+        """Yield the names in texts that are new."""
+        for text in texts:
+            if text not in self._known:
+                if len(self._known) > _REMEMBERED:
+                    self._known.clear()
+                self._known.add(text)
+                yield from names_in(text)
+
+
+class _Writer:
+    """Writes lines as frames of a file, and computes their checksum."""
+
+    def __init__(self, file: IO[bytes], compression: str) -> None:
+        self._file = file
+        self._compression = compression
+        self._buffer = bytearray()
+        self.crc32 = 0
+
+    def write(self, line: bytes) -> None:
+        self.crc32 = zlib.crc32(line, self.crc32)
+        self._buffer += line
+        if len(self._buffer) > _FRAME_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._buffer:
+            with compressing(self._file, self._compression) as target:
+                target.write(self._buffer)
+            self._buffer.clear()
+
+
+@dataclass
+class _Import:
+    """An ``import`` record whose lines are being scrubbed; it states their checksum."""
+
+    record: dict[str, Any]
+    awaited_bytes: int
+    crc32: int = 0  # of the lines as they were
+    lines: IO[bytes] = field(default_factory=TemporaryFile)
+
+    def add(self, line: bytes) -> None:
+        self.awaited_bytes -= len(line)
+        self.crc32 = zlib.crc32(line, self.crc32)
+
+    def write(self, writer: _Writer) -> None:
+        """Write the record with the checksum of the scrubbed lines, and then these."""
+        crc32 = nbytes = 0
+        self.lines.seek(0)
+        for line in self.lines:
+            crc32, nbytes = zlib.crc32(line, crc32), nbytes + len(line)
+        # What is missing or changed must stay so.
+        missing = max(self.awaited_bytes, 0)
+        is_changed = not missing and self.crc32 != self.record["crc32"]
+        self.record |= {"nbytes": nbytes + missing, "crc32": crc32 ^ is_changed}
+        writer.write(orjson.dumps(self.record, option=orjson.OPT_APPEND_NEWLINE))
+        self.lines.seek(0)
+        for line in self.lines:
+            writer.write(line)
+        self.lines.close()
+
+
+def _write_segment(
+    lines: _Lines, writer: _Writer, scrubber: Scrubber, checksum: Checksum, summary: Summary
+) -> None:
+    current: _Import | None = None
+    for line in lines:
+        if line is not None and not line.strip():
+            continue
+        record = _parse(line)
+        scrubbed = _scrub_line(record, writer, scrubber, checksum)
+        summary.records += scrubbed is not _UNREADABLE
+        summary.unreadable += scrubbed is _UNREADABLE
+        if current is not None:
+            current.add(line or b"")
+            current.lines.write(scrubbed)
+            if current.awaited_bytes <= 0:
+                current.write(writer)
+                current = None
+        elif record is not None and _announces(record):
+            current = _Import(scrubber.record(record), record["nbytes"])
+        else:
+            writer.write(scrubbed)
+    if current is not None:
+        current.write(writer)
+    writer.flush()
+    summary.damaged += lines.damaged
+
+
+def _announces(record: dict[str, Any]) -> bool:
+    """Return whether a record states size and checksum of the lines after it."""
+    numbers = [record.get("nbytes"), record.get("crc32")]
+    return record["kind"] == "import" and all(type(n) is int and n > 0 for n in numbers)
+
+
+def _scrub_line(
+    record: dict[str, Any] | None, writer: _Writer, scrubber: Scrubber, checksum: Checksum
+) -> bytes:
+    if record is None:
+        return _UNREADABLE
+    try:
+        scrubbed = scrubber.record(record)
+    except RecursionError:
+        return _UNREADABLE
+    has_checksum = record["kind"] == "trailer" and scrubbed.pop("crc32", None) is not None
+    line = orjson.dumps(scrubbed)
+    if has_checksum and checksum.matches is not None:
+        # Of everything before the comma.
+        crc32 = zlib.crc32(line[:-1], writer.crc32) ^ (not checksum.matches)
+        line = line[:-1] + b',"crc32":%d}' % crc32
+    return line + b"\n" if len(line) < MAX_LINE_BYTES else _UNREADABLE

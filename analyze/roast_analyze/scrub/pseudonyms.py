@@ -1,0 +1,207 @@
+"""The dictionary of names and pseudonyms, and the words of the trace that is scrubbed.
+
+It is a SQLite database, because a trace can have more names than the memory holds. The table
+``names`` is the map that its owner can keep; the words of the trace are in temporary tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from contextlib import closing, contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.errors import NotWritable, TraceError
+from roast_analyze.scrub.words import field_words, form_of
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+#: Identifies a map among SQLite databases: "rost".
+_APPLICATION_ID: Final = 0x726F7374
+_VERSION: Final = 1
+
+_MAP: Final = f"""
+CREATE TABLE names (name TEXT PRIMARY KEY, pseudonym TEXT NOT NULL UNIQUE) WITHOUT ROWID;
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {_VERSION};
+"""
+
+_TEMPORARY: Final = """
+PRAGMA temp_store = FILE;
+CREATE TEMP TABLE words (word TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TEMP TABLE kept (word TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+#: Number of words in memory, from which on they are written to disk.
+_BATCH: Final = 100_000
+
+_SYLLABLES: Final = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
+
+
+class Dictionary:
+    """Pseudonyms of names.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        Database with the table ``names``.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.executescript(_TEMPORARY)
+        [(known,)] = connection.execute("SELECT count(*) FROM names")
+        self._numbers = count(known)
+        self._cache: dict[str, str] = {}
+        self._new: dict[str, set[str]] = {"words": set(), "kept": set()}
+        connection.execute("BEGIN")
+
+    def add_words(self, words: Iterable[str]) -> None:
+        """Add words of the trace: no pseudonym will be one of them."""
+        self._add("words", words)
+
+    def keep(self, words: Iterable[str]) -> None:
+        """Add words that are not to be replaced."""
+        self._add("kept", words)
+
+    def pseudonym(self, match: re.Match[str]) -> str:
+        """Return the pseudonym of a word, after all words were added."""
+        return self._cache.get(match[0]) or self._find(match[0], form_of(match))
+
+    def pseudonym_of_text(self, text: str) -> str:
+        """Return the pseudonym of a text as a whole."""
+        return self._cache.get(text) or self._find(text, "letters")
+
+    def left_over(self, words: Iterable[str]) -> str | None:
+        """Return one of the words that is a word of the trace but not kept, or None."""
+        self._flush()
+        return next(
+            (
+                word
+                for word in words
+                if self._has("words", word) and not self._has("kept", word)
+            ),
+            None,
+        )
+
+    def word_count(self) -> int:
+        """Return the number of different words of the trace that are not kept."""
+        self._flush()
+        [(words,)] = self._connection.execute(
+            "SELECT count(*) FROM words WHERE word NOT IN (SELECT word FROM kept)"
+        )
+        return int(words)
+
+    def commit(self) -> None:
+        """Write the map to disk."""
+        self._connection.execute("COMMIT")
+
+    def _add(self, table: str, words: Iterable[str]) -> None:
+        new = self._new[table]
+        new.update(words)
+        if len(new) > _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        for table, new in self._new.items():
+            if not new:
+                continue
+            self._connection.executemany(
+                f"INSERT OR IGNORE INTO {table} VALUES (?)",  # noqa: S608 - one of two
+                ((word,) for word in sorted(new)),
+            )
+            new.clear()
+
+    def _has(self, table: str, word: str) -> bool:
+        found = self._connection.execute(f"SELECT 1 FROM {table} WHERE word = ?", (word,))  # noqa: S608
+        return found.fetchone() is not None
+
+    def _find(self, name: str, form: str) -> str:
+        self._flush()
+        found = self._connection.execute(
+            "SELECT word FROM kept WHERE word = ? UNION ALL "
+            "SELECT pseudonym FROM names WHERE name = ?",
+            (name, name),
+        ).fetchone()
+        pseudonym: str = found[0] if found else self._create(name, form)
+        if len(self._cache) > _BATCH:
+            self._cache.clear()
+        self._cache[name] = pseudonym
+        return pseudonym
+
+    def _create(self, name: str, form: str) -> str:
+        for number in self._numbers:
+            pseudonym = _spell(number, form, name)
+            if pseudonym in field_words() or self._has("words", pseudonym):
+                continue
+            created = self._connection.execute(
+                "INSERT OR IGNORE INTO names VALUES (?, ?)", (name, pseudonym)
+            )
+            if created.rowcount:
+                return pseudonym
+        raise AssertionError  # count() has no end
+
+
+@contextmanager
+def open_dictionary(path: Path | None) -> Iterator[Dictionary]:
+    """Open the map of names of a file, which is created if needed, or a temporary one.
+
+    Nothing is written without :meth:`Dictionary.commit`.
+    """
+    is_new = path is None or not path.exists()
+    try:
+        if path is not None and is_new:
+            # It holds the names that the user wants to hide: private to the user.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+        with closing(sqlite3.connect(path or "", isolation_level=None)) as connection:
+            if is_new:
+                connection.executescript(_MAP)
+            found = [
+                connection.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("application_id", "user_version")
+            ]
+            if found != [_APPLICATION_ID, _VERSION]:
+                raise TraceError(f"{str(path)!r} is not a map of names: name another file")
+            is_committed = False
+            dictionary = Dictionary(connection)
+            yield dictionary
+            is_committed = not connection.in_transaction
+            is_new = is_new and not is_committed
+    except sqlite3.DatabaseError as error:
+        if path is None or is_new:
+            raise NotWritable(f"cannot store names: {error}") from None
+        raise TraceError(f"{str(path)!r} is not a map of names: {error}") from None
+    except OSError as error:
+        if error.filename != str(path):
+            raise
+        raise NotWritable(f"cannot write {str(path)!r}: {error.strerror}") from None
+    finally:
+        if path is not None and is_new:
+            path.unlink(missing_ok=True)
+
+
+def _spell(number: int, form: str, name: str) -> str:
+    """Return the pseudonym with a number, in the form and mostly in the length of a name."""
+    if form == "digits":
+        return str(10 ** (len(name) - 1) + number)
+    if form == "ipv4":
+        return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+    if form == "ipv6":
+        return f"fd00:0:0:0:0:0:{number >> 16:x}:{number & 0xFFFF:x}"
+    if form in ("hex", "uuid"):
+        digits = hashlib.sha256(str(number).encode()).hexdigest() * (len(name) // 64 + 1)
+        if form == "hex":
+            return digits[: len(name)]
+        digits = digits.upper() if name.upper() == name else digits
+        return "-".join(digits[a:b] for a, b in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32)))
+    syllables = []
+    while number or len(syllables) < 3:
+        number, rest = divmod(number, len(_SYLLABLES))
+        syllables.append(_SYLLABLES[rest])
+    # A word that is not only letters ends the prefix of a key.
+    return "".join(reversed(syllables)) + ("" if form == "letters" else "0")

@@ -1,0 +1,175 @@
+"""Replacing the names in a record.
+
+How a text is treated depends on the :class:`roast_schemas.units.Content` of its field. Within
+JSON values of any structure, names and values are replaced alike.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, get_args, is_typeddict
+
+from roast_analyze.scrub.words import NUMBER_LINE, WORD, field_words, is_kept
+from roast_schemas.describe import fields_of, kinds
+from roast_schemas.units import Content
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from roast_analyze.scrub.pseudonyms import Dictionary
+
+#: Names of JSON values with free text.
+_FREE_TEXT: Final = {
+    Content.CODE: {"text"},
+    Content.EVENTS: {"args", "exception", "message", "msg", "text", "traceback"},
+    Content.CONFIGURATION: {"label"},
+}
+
+#: Names of JSON values in which a number is an identity.
+_IDENTITY: Final = re.compile(r".*(?:ID|Id|_id|JOB|JOBINDEX)")
+
+#: Number of texts whose replacement is remembered.
+_REMEMBERED: Final = 100_000
+
+
+class Scrubber:
+    """Replaces names in records.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        Their pseudonyms.
+    keep : set of Content
+        Contents of fields that are kept as they are.
+    """
+
+    def __init__(self, dictionary: Dictionary, keep: frozenset[Content]) -> None:
+        self._dictionary = dictionary
+        self._keep = keep
+        self._remembered: dict[str, str] = {}
+
+    def record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a record with pseudonyms in place of names."""
+        contents = _contents_of(record)
+        return {
+            field if field in contents else self._words(field): self._field(
+                value, contents.get(field)
+            )
+            for field, value in record.items()
+        }
+
+    def _field(self, value: Any, content: Any) -> Any:
+        if isinstance(content, dict):
+            if isinstance(value, list):
+                return [self._field(item, content) for item in value]
+            if isinstance(value, dict):
+                return {
+                    name if name in content else self._words(name): self._field(
+                        item, content.get(name)
+                    )
+                    for name, item in value.items()
+                }
+            content = None
+        if content in self._keep:
+            return value
+        if isinstance(value, str):
+            return self._lines(value) if content == Content.TEXT else self._words(value)
+        return self._json(value, content, "")
+
+    def _json(self, value: Any, content: Content | None, name: str) -> Any:
+        """Return the replacement of a JSON value that has a name in another value."""
+        if isinstance(value, dict):
+            return {
+                self._words(name): self._json(item, content, name)
+                for name, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self._json(item, content, name) for item in value]
+        if not isinstance(value, str):
+            return value
+        if content is not None and name in _FREE_TEXT.get(content, ()):
+            return self._lines(value)
+        return "\n".join(
+            line if _is_number(line, name) else self._words(line) for line in value.split("\n")
+        )
+
+    def _words(self, text: str) -> str:
+        replaced = self._remembered.get(text)
+        if replaced is None:
+            replaced = WORD.sub(self._word, text)
+            if len(self._remembered) > _REMEMBERED:
+                self._remembered.clear()
+            self._remembered[text] = replaced
+        return replaced
+
+    def _word(self, match: re.Match[str]) -> str:
+        return match[0] if is_kept(match) else self._dictionary.pseudonym(match)
+
+    def _lines(self, text: str) -> str:
+        """Return a text with a pseudonym for each line, indented as before."""
+        lines = []
+        for line in text.split("\n"):
+            content = line.strip()
+            indent = line[: len(line) - len(line.lstrip())] if content else line
+            name = self._dictionary.pseudonym_of_text(content) if content else ""
+            lines.append(indent + name)
+        return "\n".join(lines)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, names included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        for item in value.values():
+            yield from texts_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item)
+
+
+def kept_texts(record: dict[str, Any], keep: frozenset[Content]) -> Iterator[str]:
+    """Yield the texts of a record in fields with some contents."""
+    if keep:
+        yield from _kept_texts(record, _contents_of(record), keep)
+
+
+def _kept_texts(value: Any, content: Any, keep: frozenset[Content]) -> Iterator[str]:
+    if not isinstance(content, dict):
+        if content in keep:
+            yield from texts_in(value)
+        return
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict):
+            for name, part in item.items():
+                yield from _kept_texts(part, content.get(name), keep)
+
+
+def _is_number(line: str, name: str) -> bool:
+    match = NUMBER_LINE.fullmatch(line)
+    if match is None:
+        return False
+    name = match["name"] or name
+    return not _IDENTITY.fullmatch(name) and (not match["name"] or name in field_words())
+
+
+def _contents_of(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of each declared field, and a mapping for a structure."""
+    kind = record.get("kind")
+    return _contents(kind) if isinstance(kind, str) and kind in kinds() else _contents(None)
+
+
+@cache
+def _contents(kind: str | None) -> dict[str, Any]:
+    return _by_name(kinds()[kind].fields) if kind else {"kind": Content.WORDS, "t": None}
+
+
+def _by_name(fields: Iterable[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields:
+        parts = (field.type, *get_args(field.type))
+        structure = next((part for part in parts if is_typeddict(part)), None)
+        found[field.name] = _by_name(fields_of(structure)) if structure else field.content
+    return found

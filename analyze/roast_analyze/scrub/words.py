@@ -1,0 +1,130 @@
+"""Words: the parts of a text that scrubbing replaces or keeps.
+
+A word is a run of letters, digits, underscores and all characters beyond ASCII. UUIDs, network
+addresses, dates and decimal numbers are words of their own, though they contain punctuation.
+Numbers, sizes, durations and the field words of :func:`field_words` are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, get_args, is_typeddict
+
+from roast_schemas.describe import fields_of, kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LETTER: Final = r"[0-9A-Za-z_\u0080-\U0010ffff]"
+
+#: What ``lastgroup`` of a match names is kept, or has a pseudonym of that form.
+WORD: Final = re.compile(
+    rf"(?<!{_LETTER})(?:"
+    r"(?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)"
+    r"|(?P<uuid>[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})"
+    r"|(?P<ipv6>(?:[0-9A-Fa-f]{0,4}:){3,7}[0-9A-Fa-f]{1,4})"
+    r"|(?P<ipv4>\d{1,3}(?:\.\d{1,3}){3})(?!\.\d)"
+    r"|(?P<decimal>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]\d+)(?!\.\d)"
+    rf")(?!{_LETTER})|(?P<word>{_LETTER}+)"
+)
+
+#: Words that are numbers, sizes, durations or parts of versions.
+_MEASURE: Final = re.compile(
+    r"\d{1,4}"
+    r"|(?:\d{1,6}(?i:[kmgtp]i?b?|[kmg]?hz|b|s|ms|us|ns|min|h|d|w))+"
+    r"|\d{1,4}(?:rc|a|b|dev|post)\d{1,4}|(?:rc|dev|post)\d{1,4}"
+)
+
+#: A line that is a number: all of a text, of a file of limits, or of one of HTCondor's ads.
+NUMBER_LINE: Final = re.compile(r"(?:(?P<name>\w+) = |max )?[\d\s.,:+-]*")
+
+#: Counters of Darshan: names of a module and what it counts.
+_COUNTER: Final = re.compile(
+    r"(?:POSIX|MPIIO|STDIO|H5[DF]|PNETCDF|LUSTRE|HEATMAP)_[A-Z0-9_]*"
+    r"(?:READ|WRITE|WRITTEN|OPEN|SEEK|STAT|TIME|SIZE|COUNT|ACCESS|BYTE|STRIDE|ALIGN|MMAP|MODE"
+    r"|SYNC|FILENO|CONSEC|SEQ|RENAME|FLUSH|COLL|INDEP|SPLIT|NB|HINT|VIEW|RANK)[A-Z0-9_]*"
+)
+
+_KEPT_ADDRESSES: Final = frozenset({"127.0.0.1", "0.0.0.0"})  # noqa: S104 - compared with
+
+_HEX: Final = re.compile(r"(?=[a-f]*[0-9])[0-9a-f]{7,}|[0-9a-f]{32}")
+
+_SQL_COMMENT: Final = re.compile(
+    r"--[^\n]*|COMMENT ON .*?IS\s+(?:'(?:[^']|'')*'\s*)+;", re.DOTALL
+)
+_SQL_TEXT: Final = re.compile(r"'(?:[^']|'')*'")
+
+
+@cache
+def field_words() -> frozenset[str]:
+    """Return the words that are kept: those of roast, Dask, Python and file formats.
+
+    They are the names of records and fields, the texts that views compare with, and those
+    listed in ``words.txt``.
+    """
+    found = set(kinds())
+    for kind in kinds().values():
+        found |= set(_field_names(kind.fields))
+    listed = (files("roast_analyze.scrub") / "words.txt").read_text("utf-8")
+    for line in listed.splitlines():
+        if not line.startswith("#"):
+            found |= set(line.split())
+    # The sentences of findings are no words that views compare with.
+    for folder in (files("roast_analyze") / "sql").iterdir():
+        if folder.name != "rules" and folder.is_dir():
+            for file in folder.iterdir():
+                sql = _SQL_COMMENT.sub("", file.read_text("utf-8"))
+                for text in _SQL_TEXT.findall(sql):
+                    found |= {match[0] for match in WORD.finditer(text)}
+    return frozenset(found)
+
+
+def names_in(text: str) -> Iterator[str]:
+    """Yield the words of a text that are neither field words nor numbers.
+
+    In a line that is a number, any number of digits is one.
+    """
+    for line in text.split("\n"):
+        if not NUMBER_LINE.fullmatch(line):
+            for match in WORD.finditer(line):
+                if not is_kept(match):
+                    yield match[0]
+
+
+def is_kept(match: re.Match[str]) -> bool:
+    """Return whether a word names nothing, so that it is kept."""
+    word = match[0]
+    match match.lastgroup:
+        case "word":
+            return (
+                word in field_words()
+                or _MEASURE.fullmatch(word) is not None
+                or _COUNTER.fullmatch(word) is not None
+                or not word.strip("_")
+            )
+        case "ipv4":
+            return word in _KEPT_ADDRESSES
+        case form:
+            return form in ("date", "decimal")
+
+
+def form_of(match: re.Match[str]) -> str:
+    """Return the form of a word that is to be replaced, such as letters or digits."""
+    word = match[0]
+    if match.lastgroup != "word":
+        return str(match.lastgroup)
+    if word.isdecimal() and word.isascii():
+        return "digits"
+    if _HEX.fullmatch(word):
+        return "hex"
+    return "letters" if word.isalpha() else "mixed"
+
+
+def _field_names(fields: Any) -> Iterator[str]:
+    for field in fields:
+        yield field.name
+        for part in (field.type, *get_args(field.type)):
+            if is_typeddict(part):
+                yield from _field_names(fields_of(part))

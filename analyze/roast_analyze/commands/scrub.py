@@ -85,3 +85,14 @@ def run(options: argparse.Namespace) -> None:
     ]
     words = counted(done.words, "word")
     contents = f"{counted(done.records, 'record')}, {words} replaced and none left"
+    print(visible("; ".join([f"{options.output}: {contents}", *left_out])))
+
+
+def _contents(text: str) -> frozenset[Content]:
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in [*Content]]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"unknown content {unknown[0]!r}: use some of {', '.join(Content)}"
+        )
+    return frozenset(map(Content, names))

@@ -199,7 +199,7 @@ def _spell(number: int, form: str, name: str) -> str:
             return digits[: len(name)]
         digits = digits.upper() if name.upper() == name else digits
         return "-".join(digits[a:b] for a, b in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32)))
-    syllables = []
+    syllables: list[str] = []
     while number or len(syllables) < 3:
         number, rest = divmod(number, len(_SYLLABLES))
         syllables.append(_SYLLABLES[rest])

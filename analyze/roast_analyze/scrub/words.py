@@ -30,9 +30,9 @@ WORD: Final = re.compile(
     rf")(?!{_LETTER})|(?P<word>{_LETTER}+)"
 )
 
-#: Words that are numbers, sizes, durations or parts of versions.
+#: Words that are numbers up to those of ports, sizes, durations or parts of versions.
 _MEASURE: Final = re.compile(
-    r"\d{1,4}"
+    r"\d{1,5}"
     r"|(?:\d{1,6}(?i:[kmgtp]i?b?|[kmg]?hz|b|s|ms|us|ns|min|h|d|w))+"
     r"|\d{1,4}(?:rc|a|b|dev|post)\d{1,4}|(?:rc|dev|post)\d{1,4}"
 )

@@ -80,7 +80,7 @@ other commands:
   export  Write traces for other programs.
   import  Import data from Darshan, Yappi or a cluster dump.
   check   Check whether traces are complete.
-  scrub   Replace all names in a trace, so that it can be shared.
+  scrub   Replace all names in a trace with pseudonyms, so that it can be shared.
 
 Run `roast-analyze COMMAND --help` for the options of a command.
 """

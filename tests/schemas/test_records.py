@@ -4,14 +4,15 @@ import ast
 import json
 import sys
 from pathlib import Path
+from typing import get_args, is_typeddict
 
 import duckdb
 import jsonschema
 import pytest
 
 import roast_schemas
-from roast_schemas.describe import duckdb_columns, duckdb_type, json_schema, kinds
-from roast_schemas.records import MAX_NAMES, SCHEMA_VERSION
+from roast_schemas.describe import duckdb_columns, duckdb_type, fields_of, json_schema, kinds
+from roast_schemas.records import MAX_NAMES, SCHEMA_VERSION, Json
 from roast_schemas.units import Unit
 
 #: All record kinds; the last four are imported measurements.
@@ -30,6 +31,25 @@ UNITS = {
     "bytes": Unit.BYTES,
     "_bps": Unit.BYTES_PER_SECOND,
 }
+
+
+def _texts(python_type):
+    """Return whether values of a type contain texts, other than in fields of their own."""
+    parts = get_args(python_type)
+    return python_type in (str, Json) or any(map(_texts, parts))
+
+
+def _with_members(fields):
+    for field in fields:
+        yield field
+        for part in (field.type, *get_args(field.type)):
+            if is_typeddict(part):
+                yield from _with_members(fields_of(part))
+
+
+def test_each_field_with_texts_and_no_other_states_their_content():
+    for field in _with_members(FIELDS):
+        assert (field.content is not None) == _texts(field.type), field.name
 
 
 def test_each_kind_has_a_description_and_the_two_common_fields():

@@ -1,4 +1,4 @@
-"""Replace all names in a trace by pseudonyms, so that it can be shared.
+"""Replace all names in a trace with pseudonyms, so that it can be shared.
 
 Keys, functions, files, hosts, users, datasets, branches, messages of exceptions, code and
 values of the configuration are replaced word by word, and the same word always by the same
@@ -20,7 +20,7 @@ For example:
 
 The map is private: it has all names. To find the name of a pseudonym:
 
-    python -m sqlite3 names.db "SELECT * FROM names WHERE pseudonym = 'badaba'"
+    python -m sqlite3 names.db "SELECT * FROM names WHERE pseudonym = 'bababi'"
 """
 
 from __future__ import annotations

@@ -26,9 +26,11 @@ _APPLICATION_ID: Final = 0x726F7374
 _VERSION: Final = 1
 
 _MAP: Final = f"""
+BEGIN;
 CREATE TABLE names (name TEXT PRIMARY KEY, pseudonym TEXT NOT NULL UNIQUE) WITHOUT ROWID;
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
+COMMIT;
 """
 
 _TEMPORARY: Final = """

@@ -51,10 +51,15 @@ _KEPT_ADDRESSES: Final = frozenset({"127.0.0.1", "0.0.0.0"})  # noqa: S104 - com
 
 _HEX: Final = re.compile(r"(?=[a-f]*[0-9])[0-9a-f]{7,}|[0-9a-f]{32}")
 
-_SQL_COMMENT: Final = re.compile(
-    r"--[^\n]*|COMMENT ON .*?IS\s+(?:'(?:[^']|'')*'\s*)+;", re.DOTALL
+#: Comments and results of a view, which are not compared with the trace.
+_SQL_RESULT: Final = re.compile(
+    r"--[^\n]*|COMMENT ON .*?IS\s+(?:'(?:[^']|'')*'\s*)+;|(?:THEN|ELSE)\s+'(?:[^']|'')*'",
+    re.DOTALL,
 )
 _SQL_TEXT: Final = re.compile(r"'(?:[^']|'')*'")
+
+#: The beginning of a text that is read, and no name or pattern.
+_SENTENCE: Final = re.compile(r"'[A-Za-z,]+ ")
 
 
 @cache
@@ -75,9 +80,10 @@ def field_words() -> frozenset[str]:
     for folder in (files("roast_analyze") / "sql").iterdir():
         if folder.name != "rules" and folder.is_dir():
             for file in folder.iterdir():
-                sql = _SQL_COMMENT.sub("", file.read_text("utf-8"))
+                sql = _SQL_RESULT.sub("", file.read_text("utf-8"))
                 for text in _SQL_TEXT.findall(sql):
-                    found |= {match[0] for match in WORD.finditer(text)}
+                    if not _SENTENCE.match(text):
+                        found |= {match[0] for match in WORD.finditer(text)}
     return frozenset(found)
 
 

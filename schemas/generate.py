@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from roast_analyze.export.shell_script import shell_script
 from roast_analyze.open.database import documented_views
+from roast_analyze.store.layout import store_views
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import json_schema, records_markdown
 
@@ -56,6 +57,14 @@ Durations end in `_seconds` and sizes in `_bytes`. Times are `t` or end in `_t`.
 """
 
 
+STORE_VIEWS = """## Views of a store
+
+A store of many runs (`roast-analyze store`) has the views above, of all its runs, and these.
+`runs` also has columns about the trace in the store: `addition`, `added_t`, `paths`, `owner`,
+`trace_bytes`, `fingerprint`, `table_rows` and `month`.
+"""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the generated files, or check them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -84,7 +93,20 @@ def generated() -> dict[Path, str]:
         rows = [f"| `{c.name}` | `{c.type}` | {c.comment} |" for c in view.columns]
         table = "\n".join(["| column | type | meaning |", "| --- | --- | --- |", *rows])
         sections.append(f"### `{view.name}`\n\n{view.comment}\n\n{table}")
-    readme = [INTRODUCTION, RECORDS, records_markdown() + "\n", VIEWS, "\n\n".join(sections)]
+    stored = []
+    for stored_view in store_views():
+        rows = [f"| `{name}` | {comment} |" for name, comment in stored_view.columns.items()]
+        table = "\n".join(["| column | meaning |", "| --- | --- |", *rows])
+        stored.append(f"### `{stored_view.name}`\n\n{stored_view.comment}\n\n{table}")
+    readme = [
+        INTRODUCTION,
+        RECORDS,
+        records_markdown() + "\n",
+        VIEWS,
+        "\n\n".join(sections) + "\n",
+        STORE_VIEWS,
+        "\n\n".join(stored),
+    ]
     schema = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
     return {
         HERE / "README.md": "\n".join(readme) + "\n",

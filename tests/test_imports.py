@@ -21,6 +21,7 @@ LIBRARIES = {
     "roast_analyze": {
         "duckdb", "polars", "pyarrow", "plotly", "jinja2", "rich", "zstandard", "markupsafe",
         "numpy", "orjson", "platformdirs", "psutil", "xxhash", "darshan", "msgpack", "yaml",
+        "deltalake", "fsspec",
     },
 }  # fmt: skip
 
@@ -87,6 +88,8 @@ def test_third_party_imports(package):
         if name.startswith(("roast_recorder.demo", "roast_recorder.commands")):
             continue
         known = {"roast_schemas", package} | sys.stdlib_module_names | LIBRARIES[package]
+        if name == "roast_analyze.dask_cluster":
+            known |= {"distributed"}
         if name.startswith("roast_recorder.coffea"):
             known |= {"coffea", "uproot", "awkward", "fsspec_xrootd", "numpy"}
         top_level = {n.partition(".")[0] for n in imported(path, at_run_time=False)}

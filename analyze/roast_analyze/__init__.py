@@ -16,17 +16,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from roast_analyze.batch_query import each
     from roast_analyze.open.views import Column, View
+    from roast_analyze.store.store import Store
     from roast_analyze.trace import Trace
 
-__all__ = ["Column", "Trace", "View"]
+__all__ = ["Column", "Store", "Trace", "View", "each"]
+
+_MODULES = {
+    "Column": "roast_analyze.open.views",
+    "Store": "roast_analyze.store.store",
+    "Trace": "roast_analyze.trace",
+    "View": "roast_analyze.open.views",
+    "each": "roast_analyze.batch_query",
+}
 
 
 def __getattr__(name: str) -> Any:
     # DuckDB is imported on first use: `roast-analyze --help` should not wait for it.
-    if name in __all__:
-        from roast_analyze import trace
-        from roast_analyze.open import views
+    if name in _MODULES:
+        from importlib import import_module
 
-        return getattr(trace if name == "Trace" else views, name)
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,8 @@ SUCCESS, NO, WRONG = 0, 1, 2
 
 #: Named commands; without one of them the command is the summary.
 COMMANDS: Final = (
-    "sql", "view", "explain", "why", "what-if", "export", "import", "check", "scrub",
+    "sql", "view", "explain", "why", "what-if", "each", "store", "export", "import", "check",
+    "scrub",
 )  # fmt: skip
 
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
@@ -77,6 +78,8 @@ other commands:
   explain Explain where the time of a run went, and what to change.
   why     Explain the difference between a run and one or more others.
   what-if Predict the wall time under other conditions.
+  each    Run a query over each of many traces.
+  store   Keep many runs in a store.
   export  Write traces for other programs.
   import  Import data from Darshan, Yappi or a cluster dump.
   check   Check whether traces are complete.

@@ -57,6 +57,18 @@ class MissingExtra(TraceError):
     """A library that the analysis needs is not installed."""
 
 
+class NotAStore(TraceError):
+    """The path is not a store of runs, or cannot be read."""
+
+
+class UnknownTrace(TraceError):
+    """The store does not have a trace with this identity."""
+
+
+class NoCluster(TraceError):
+    """The Dask cluster cannot be reached."""
+
+
 class CacheNotUsed(UserWarning):
     """A trace was read without the cache, because the cache could not be used."""
 

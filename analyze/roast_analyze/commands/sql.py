@@ -3,6 +3,10 @@
 The tables are the views that `roast-analyze view` lists; the dialect is DuckDB's. The last
 argument is the query, unless --file names one. The query - is read from stdin.
 
+TRACE can also be a store (`roast-analyze store`). It has the same views, of all its runs, and
+runs, program_history, dataset_history, file_history and host_history. A query of some traces
+(WHERE trace_id = '…') reads only their files.
+
 A query can only read the traces: no other files, no network, no extensions, no changes.
 --unsafe allows all of these, and several statements. Use it only for queries that you trust.
 
@@ -26,11 +30,13 @@ import sys
 from pathlib import Path
 
 from roast_analyze.commands.formats import add_format, complete_options, write_result
+from roast_analyze.commands.progress import progress
 from roast_analyze.commands.trace_args import (
     TRACE_HELP,
     add_reading,
     add_time_range,
     add_views,
+    is_store,
     open_trace,
 )
 from roast_analyze.errors import QueryError
@@ -97,6 +103,16 @@ def run(options: argparse.Namespace) -> None:
             parsed = value
         parameters[name] = value if isinstance(parsed, dict) else parsed
     query = _read_query(options, traces)
+    if is_store(words[0]):
+        if len(words) > 1:
+            raise QueryError(f"{words[0]!r} is a store: query one store, or traces")
+        from roast_analyze.store.store import Store
+
+        store = Store(words[0], memory_limit=options.memory_limit)
+        with progress(store.path, "querying", measured=False):
+            session = store.session_for(query, parameters)
+            write_result(session, session.sql(query, parameters), options, query)
+        return
     with open_trace(traces, options, views=options.views, unsafe=options.unsafe) as trace:
         write_result(trace, trace.sql(query, parameters), options, query)
 

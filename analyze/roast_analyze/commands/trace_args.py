@@ -78,6 +78,11 @@ def add_views(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def is_store(name: str) -> bool:
+    """Return whether a name is that of a store of runs: a URL, or a folder with its table."""
+    return "://" in name or (Path(name) / "runs" / "_delta_log").is_dir()
+
+
 def open_trace(
     paths: Sequence[Path],
     options: argparse.Namespace,

@@ -77,13 +77,18 @@ _NO_SPACE: Final = "No space left on device"
 
 
 def open_database(
-    names: Sequence[Path], *, cache: bool, memory_bytes: int, listener: Listener
+    names: Sequence[Path],
+    *,
+    cache: bool,
+    memory_bytes: int,
+    listener: Listener,
+    keep: bool = True,
 ) -> duckdb.DuckDBPyConnection:
     """Open the database of some traces, with all views and without restrictions.
 
     The connection finds names in that database, :data:`NAME`, and then in an empty one,
-    :data:`VIEWS_NAME`. Beyond its memory limit DuckDB spills to disk. Raises TraceError if
-    there is no readable trace.
+    :data:`VIEWS_NAME`. Beyond its memory limit DuckDB spills to disk. Without `keep` the cache
+    is used, but does not keep the tables. Raises TraceError if there is no readable trace.
     """
     inputs = find_inputs(names)
     content_bytes = sum(
@@ -95,12 +100,14 @@ def open_database(
         if content_bytes < SMALL_BYTES:
             _attach(connection, _IN_MEMORY)
             _load(connection, inputs, {}, listener, cache=cache)
-        elif not cache or not _attach_cached(connection, inputs, memory_bytes, listener):
+        elif not (
+            cache and keep and _attach_cached(connection, inputs, memory_bytes, listener)
+        ):
             folder = TemporaryDirectory(prefix="roast-")
             weakref.finalize(connection, folder.cleanup)
             path = Path(folder.name) / "trace.duckdb"
             try:
-                _build(path, inputs, {}, memory_bytes, listener, cache=False)
+                _build(path, inputs, {}, memory_bytes, listener, cache=cache and not keep)
                 _attach(connection, path, read_only=True)
             except (OSError, duckdb.IOException) as error:
                 raise NoRoom(
@@ -110,6 +117,14 @@ def open_database(
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def open_empty_database(*, cache: bool, memory_bytes: int) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory with all tables and views, which are empty."""
+    connection = _connect(memory_bytes)
+    _attach(connection, _IN_MEMORY)
+    (_copy_all if cache else _create_all)(connection)
     return connection
 
 

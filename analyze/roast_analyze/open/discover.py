@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from roast_analyze.errors import INSTALL_COMMAND, NotATrace, SchemaTooNew, TraceNotFound
+from roast_analyze.errors import (
+    INSTALL_COMMAND,
+    NotATrace,
+    SchemaTooNew,
+    TraceError,
+    TraceNotFound,
+)
 from roast_analyze.open.block_reader import OPENINGS
 from roast_analyze.open.damage import Damage
 from roast_analyze.open.decompress import (
@@ -27,7 +33,7 @@ from roast_analyze.open.decompress import (
 from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 #: File names that a folder is searched for.
 SUFFIXES: Final = (".jsonl", ".jsonl.zst", ".jsonl.gz")
@@ -152,6 +158,33 @@ def group_by_trace(names: Iterable[Path]) -> list[tuple[Path, ...]]:
             key = segment.identity.trace_id if has_header else str(name.absolute())
             traces.setdefault(key, {})[name if is_single else segment.path] = None
     return [tuple(paths) for paths in traces.values()]
+
+
+class TraceFailure(NamedTuple):
+    """A name that is not a trace, or a trace that cannot be read, and the reason."""
+
+    path: str
+    reason: str
+
+
+def readable_traces(
+    names: Sequence[Path],
+) -> tuple[list[tuple[Path, ...]], list[TraceFailure]]:
+    """Return the paths to open each trace with, and the names that are no traces."""
+    failures: list[TraceFailure] = []
+    try:
+        return group_by_trace(names), failures
+    except TraceError:
+        pass  # one of the names is the reason
+    readable = []
+    for name in names:
+        try:
+            group_by_trace([name])
+        except TraceError as error:
+            failures.append(TraceFailure(str(name), str(error)))
+        else:
+            readable.append(name)
+    return group_by_trace(readable), failures
 
 
 def segment_paths(name: Path) -> list[Path]:

@@ -69,9 +69,7 @@ class Session:
         self.path = self.paths[0]
         memory_bytes = limit_bytes(memory_limit)
         try:
-            self._connection = open_database(
-                self.paths, cache=cache, memory_bytes=memory_bytes, listener=listener
-            )
+            self._connection = self._open(self.paths, cache, memory_bytes, listener)
         except duckdb.OutOfMemoryException as error:
             raise NoRoom(
                 f"cannot read {str(self.path)!r} in {memory_bytes / 2**20:.0f} MiB of memory "
@@ -98,8 +96,14 @@ class Session:
             self._connection.close()
             raise
         # Weak, so that a connection is closed as soon as its result is no longer used.
-        self._open: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
+        self._connections: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
         self._lock = threading.Lock()
+
+    def _open(
+        self, paths: Sequence[Path], cache: bool, memory_bytes: int, listener: Listener
+    ) -> duckdb.DuckDBPyConnection:
+        """Open the database with the views; a subclass can open another one."""
+        return open_database(paths, cache=cache, memory_bytes=memory_bytes, listener=listener)
 
     def sql(
         self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
@@ -185,7 +189,7 @@ class Session:
     def close(self) -> None:
         """Close the trace. Running queries are interrupted; relations become unusable."""
         with self._lock:
-            for connection in [*self._open, self._connection]:
+            for connection in [*self._connections, self._connection]:
                 while True:
                     try:
                         connection.close()
@@ -211,7 +215,7 @@ class Session:
                 connection = self._connection.cursor()
             except duckdb.ConnectionException:
                 raise QueryError("the trace is closed: open it again") from None
-            self._open.add(connection)
+            self._connections.add(connection)
         # A cursor does not inherit the search path.
         connection.execute(f"SET search_path = '{self._search_path}'")
         return connection

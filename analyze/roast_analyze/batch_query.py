@@ -1,0 +1,101 @@
+"""One query over each of many traces: the function :func:`each`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from roast_analyze.dask_cluster import call_each
+from roast_analyze.errors import QueryError, TraceError, first_paragraph
+from roast_analyze.open.discover import TraceFailure, readable_traces
+from roast_analyze.open.session import Session
+
+if TYPE_CHECKING:
+    import os
+
+    from roast_analyze.dask_cluster import Client
+    from roast_analyze.open.database import Listener
+
+#: Memory limit of the database of a trace; it spills to disk beyond it.
+MEMORY_LIMIT: Final = "512MiB"
+
+
+def each(
+    query: str,
+    traces: Sequence[str | os.PathLike[str]],
+    *,
+    client: Client | None = None,
+) -> pl.DataFrame:
+    """Run a query over each of some traces.
+
+    Parameters
+    ----------
+    query : str
+        A query in DuckDB's SQL, such as ``SELECT … FROM task_runs``.
+    traces : sequence of path-like
+        Trace files, folders of segments, or patterns for either.
+    client : distributed.Client, optional
+        Client of a cluster that runs the queries. Its workers need access to the traces and
+        roast-trace[analyze].
+
+    Returns
+    -------
+    polars.DataFrame
+        The rows of all traces, in their order, with the columns ``trace_id`` and ``path``.
+
+    Raises
+    ------
+    TraceError
+        If a trace cannot be read.
+    QueryError
+        If the query is invalid.
+    """
+    frame, failures = run_each(query, traces, client=client)
+    if failures:
+        raise TraceError(f"{failures[0].path}: {failures[0].reason}")
+    return frame
+
+
+def run_each(
+    query: str,
+    traces: Sequence[str | os.PathLike[str]],
+    *,
+    client: Client | None = None,
+    listener: Listener = lambda _stage, _share: None,
+) -> tuple[pl.DataFrame, list[TraceFailure]]:
+    """Run a query as :func:`each`, and list the traces that cannot be read."""
+    groups, failures = readable_traces([Path(trace) for trace in traces])
+    frames: dict[int, pl.DataFrame] = {}
+    numbered = list(enumerate(groups))
+    for (number, paths), frame, error in call_each(
+        partial(_run, query=query), numbered, client
+    ):
+        if isinstance(error, QueryError):
+            raise error
+        if isinstance(frame, pl.DataFrame):
+            frames[number] = frame
+        else:
+            reason = frame or first_paragraph(error or TraceError("no result"))
+            failures.append(TraceFailure(str(paths[0]), reason))
+        listener("querying", (len(frames) + len(failures)) / len(numbered))
+    ordered = [frames[number] for number in sorted(frames)]
+    # Of a trace without a value, a column can have another type than of the others.
+    return pl.concat(ordered, how="vertical_relaxed") if ordered else pl.DataFrame(), failures
+
+
+def _run(numbered: tuple[int, tuple[Path, ...]], query: str) -> pl.DataFrame | str:
+    """Return the rows of a query over one trace, or the reason why it cannot be read."""
+    _, paths = numbered
+    try:
+        trace = Session(*paths, memory_limit=MEMORY_LIMIT)
+    except TraceError as error:
+        return str(error)
+    with trace:
+        [(trace_id,)] = trace.sql("SELECT any_value(trace_id) FROM trace_info").fetchall()
+        frame: pl.DataFrame = trace.sql(query).pl()
+    own = [pl.lit(trace_id).alias("trace_id")] if "trace_id" not in frame.columns else []
+    return frame.with_columns(*own, pl.lit(str(paths[0])).alias("path"))

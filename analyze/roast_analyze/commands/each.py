@@ -1,0 +1,64 @@
+"""Run a query over each of many traces.
+
+The rows of all traces are written one after the other, with the columns trace_id and path. The
+last argument is the query, whose tables are the views of a trace. Traces that cannot be read
+are listed at the end, and the exit code is 1.
+
+For example:
+
+    roast-analyze each 'runs/*.jsonl.zst' "SELECT wall_seconds, failures FROM run"
+    roast-analyze each runs/ --workers 4 -o slow.csv "FROM stragglers LIMIT 10"
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from roast_analyze.commands.cluster_args import add_cluster, connected
+from roast_analyze.commands.formats import add_format, complete_options, write
+from roast_analyze.commands.progress import progress
+from roast_analyze.errors import QueryError
+from roast_analyze.safe_text import visible
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "traces",
+        metavar="TRACE",
+        nargs="+",
+        help="a trace file, a folder of segments, or a quoted pattern for either",
+    )
+    # argparse assigns all words to TRACE; QUERY is declared only for the help text.
+    parser.add_argument(
+        "query", metavar="QUERY", nargs="?", help="a statement that returns rows"
+    )
+    add_cluster(parser)
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> bool:
+    """Run the query and write the rows; return whether all traces were read."""
+    *words, query = options.traces
+    traces = [Path(word) for word in words]
+    if not traces:
+        raise QueryError("expected TRACE… QUERY, got one argument: pass the query last")
+    complete_options(options, traces)
+    with (
+        progress(f"{len(traces)} traces", "querying") as listener,
+        connected(options) as client,
+    ):
+        import duckdb
+
+        from roast_analyze.batch_query import run_each
+
+        frame, failures = run_each(query, traces, client=client, listener=listener)
+    if frame.width:
+        write(
+            duckdb.from_arrow(frame.to_arrow()), options.format, options.output, options.limit
+        )
+    for failure in failures:
+        print(visible(f"roast-analyze: {failure.path}: {failure.reason}"), file=sys.stderr)
+    return not failures

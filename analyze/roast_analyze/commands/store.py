@@ -1,0 +1,157 @@
+"""Keep many runs in a store.
+
+A store is a folder or a URL with Delta Lake tables.
+
+    add TRACE… --to STORE   add traces; longer versions of a trace replace shorter ones
+    list STORE              list the runs
+    remove STORE TRACE_ID…  remove traces
+    compact STORE           merge small files and remove what is not used
+    check STORE             compare the rows of all tables with those that were added
+
+`roast-analyze sql STORE QUERY` queries a store. Traces that cannot be read are listed at the
+end of add, and the exit code is 1; all others are added. If add was interrupted, repeat it.
+
+For example:
+
+    roast-analyze store add 'runs/*.jsonl.zst' --to store --workers 4
+    roast-analyze store add runs/ --to s3://bucket/store --scheduler tcp://host:8786
+    roast-analyze sql store "SELECT program, sum(core_hours) FROM runs GROUP BY ALL"
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.commands.cluster_args import add_cluster, connected
+from roast_analyze.commands.progress import progress
+from roast_analyze.errors import TraceError
+from roast_analyze.safe_text import visible
+
+if TYPE_CHECKING:
+    from roast_analyze.store.store import Store
+
+#: What follows each action.
+ACTIONS: Final = {
+    "add": "TRACE…",
+    "list": "STORE",
+    "remove": "STORE TRACE_ID…",
+    "compact": "STORE",
+    "check": "STORE",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("action", metavar="ACTION", help=", ".join(ACTIONS))
+    parser.add_argument(
+        "names", metavar="NAME", nargs="+", help="traces to add, or the store and trace_ids"
+    )
+    parser.add_argument("--to", metavar="STORE", help="store to add to; created if missing")
+    parser.add_argument(
+        "--grace",
+        metavar="HOURS",
+        type=float,
+        help="age from which compact removes unused rows and files (default: 24); with 0 no "
+        "other process may use the store",
+    )
+    add_cluster(parser)
+
+
+def run(options: argparse.Namespace) -> bool:
+    """Perform the action; return whether all traces were added, or the store is right."""
+    action = options.action
+    if action not in ACTIONS:
+        raise TraceError(f"unknown action {action!r}: choose from {', '.join(ACTIONS)}")
+    if (options.to is None) == (action == "add"):
+        hint = "--to STORE" if action == "add" else ACTIONS[action]
+        raise TraceError(f"store {action} needs {hint}")
+    if action in ("list", "compact", "check") and len(options.names) > 1:
+        raise TraceError(f"expected one store, got {len(options.names)}")
+    from roast_analyze.store.store import Store
+
+    store = Store(options.to or options.names[0])
+    match action:
+        case "add":
+            return _add(store, options)
+        case "list":
+            _list(store)
+        case "remove":
+            if not options.names[1:]:
+                raise TraceError("store remove needs STORE TRACE_ID…")
+            store.remove(options.names[1:])
+        case "compact":
+            grace = {} if options.grace is None else {"grace_hours": options.grace}
+            with progress(store.path, "compacting") as listener:
+                store.compact(**grace, listener=listener)
+        case "check":
+            return _check(store)
+    return True
+
+
+def _add(store: Store, options: argparse.Namespace) -> bool:
+    from roast_analyze.report.quantities import counted
+
+    with (
+        progress(store.path, "converting") as listener,
+        connected(options) as client,
+    ):
+        result = store.add(options.names, client=client, listener=listener)
+    for failure in result.failures:
+        print(visible(f"roast-analyze: {failure.path}: {failure.reason}"), file=sys.stderr)
+    texts = [f"{counted(result.added, 'trace')} added"]
+    if result.unchanged:
+        texts.append(f"{result.unchanged} unchanged")
+    if result.failures:
+        texts.append(f"{len(result.failures)} not read")
+    # Numbers contain no-break spaces, which some terminals do not wrap at.
+    print(visible(", ".join(texts)).replace("\xa0", " "))
+    return not result.failures
+
+
+def _list(store: Store) -> None:
+    from datetime import UTC, datetime
+
+    from roast_analyze.commands.terminal import print_out, table
+    from roast_analyze.report.quantities import count, seconds
+
+    rows = []
+    for run in store.runs().iter_rows(named=True):
+        start = run["start_t"]
+        rows.append(
+            (
+                run["trace_id"],
+                "" if start is None else f"{datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M}",
+                run["label"] or run["program"],
+                run["owner"],
+                seconds(run["wall_seconds"]),
+                count(run["task_runs"]),
+                count(run["failures"]),
+            )
+        )
+    columns = [
+        ">trace_id",
+        "start (UTC)",
+        "program",
+        "owner",
+        ">time",
+        ">attempts",
+        ">failures",
+    ]
+    print_out(table(columns, rows))
+
+
+def _check(store: Store) -> bool:
+    from roast_analyze.commands.terminal import print_out, table
+
+    problems = store.check()
+    wrong = [problem for problem in problems if not problem.is_harmless]
+    verdict = f"{len(wrong)} differences" if wrong else "all rows are there"
+    print(visible(f"{store.path}: {verdict}"))
+    if problems:
+        rows = [(p.table, p.trace_id or "", p.detail) for p in problems]
+        print_out("", table(["table", "trace_id", "detail"], rows))
+        if len(wrong) < len(problems):
+            print("roast-analyze store compact removes rows that are not used")
+    return not wrong

@@ -1,0 +1,313 @@
+"""Conversion of traces to Parquet files of a store, on any machine.
+
+:func:`convert` depends only on its arguments and can be repeated: each call writes new files,
+which are not part of the store before they are committed.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+
+from roast_analyze.errors import TraceError, first_paragraph
+from roast_analyze.open.database import open_database
+from roast_analyze.open.discover import TraceFailure, segment_paths
+from roast_analyze.open.load import quoted
+from roast_analyze.open.session import Session
+from roast_analyze.store.delta import DataFile, Location
+from roast_analyze.store.layout import (
+    ADDITION,
+    CATALOG,
+    MONTH,
+    RAW,
+    RECORD_NUMBER,
+    RUNS,
+    VIEWS,
+    column_comment,
+    relation,
+    store_views,
+)
+from roast_schemas.describe import kinds
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
+
+    from roast_analyze.open.database import Listener
+
+#: Memory limit of the database of a batch; it spills to disk beyond it.
+MEMORY_LIMIT: Final = "512MiB"
+
+#: Rows of a row group of a Parquet file.
+_GROUP_ROWS: Final = 2**17
+
+_DIGEST_BYTES: Final = 2**20
+
+#: Of a trace without a record with a time.
+_NO_MONTH: Final = "unknown"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trace to add, and the number of its addition."""
+
+    paths: tuple[Path, ...]
+    addition: int
+    #: Fingerprints of traces in the store that can be equal to it.
+    known: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Files to commit, the rows of ``runs`` for them, and what was not converted."""
+
+    files: tuple[DataFile, ...] = ()
+    runs: tuple[pa.Table, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    failures: tuple[TraceFailure, ...] = ()
+
+    def __add__(self, other: Converted) -> Converted:
+        return Converted(
+            self.files + other.files,
+            self.runs + other.runs,
+            self.unchanged + other.unchanged,
+            self.failures + other.failures,
+        )
+
+
+def convert(sources: Sequence[Source], store: Location) -> Converted:
+    """Write the rows of traces that the store does not have to files of its tables."""
+    changed, digests, unchanged = [], {}, []
+    failures: list[TraceFailure] = []
+    for source in sources:
+        try:
+            digest = fingerprint(source.paths)
+        except (TraceError, OSError) as error:
+            failures.append(TraceFailure(str(source.paths[0]), first_paragraph(error)))
+            continue
+        if digest in source.known:
+            unchanged.append(str(source.paths[0]))
+        else:
+            changed.append(source)
+            digests[source.addition] = digest
+    done = Converted(unchanged=tuple(unchanged), failures=tuple(failures))
+    if not changed:
+        return done
+    try:
+        return done + _convert(changed, digests, store)
+    except (TraceError, duckdb.Error, OSError) as error:
+        if len(changed) == 1:
+            failure = TraceFailure(str(changed[0].paths[0]), first_paragraph(error))
+            return replace(done, failures=(*done.failures, failure))
+    # One of the traces cannot be read; the others are read alone.
+    for source in changed:
+        done += convert([replace(source, known=frozenset())], store)
+    return done
+
+
+def fingerprint(paths: Sequence[Path]) -> str:
+    """Return a digest of the files of a trace."""
+    digest = xxhash.xxh3_128()
+    for name in paths:
+        for path in segment_paths(name):
+            with path.open("rb", buffering=0) as file:
+                while data := file.read(_DIGEST_BYTES):
+                    digest.update(data)
+    return digest.hexdigest()
+
+
+class _UnkeptSession(Session):
+    """Some traces, whose tables are not kept in the cache."""
+
+    def _open(
+        self, paths: Sequence[Path], cache: bool, memory_bytes: int, listener: Listener
+    ) -> duckdb.DuckDBPyConnection:
+        return open_database(
+            paths, cache=cache, memory_bytes=memory_bytes, listener=listener, keep=False
+        )
+
+
+@dataclass
+class _Additions:
+    """The traces of a session, in its order, and the numbers of their additions."""
+
+    sources: Mapping[str, Source]
+    months: Mapping[str, str]
+    rows: dict[int, Counter[str]] = field(default_factory=dict)
+
+    def parameters(self, month: str) -> dict[str, object]:
+        wanted = [name for name in self.sources if self.months[name] == month]
+        return {
+            "trace_ids": wanted,
+            "additions": [self.sources[name].addition for name in wanted],
+        }
+
+
+def _convert(
+    sources: Sequence[Source], digests: Mapping[int, str], store: Location
+) -> Converted:
+    names = [path for source in sources for path in source.paths]
+    with _UnkeptSession(*names, memory_limit=MEMORY_LIMIT, views=()) as trace:
+        additions = _find_additions(trace, sources)
+        comments = _comments(trace)
+        filled = trace.sql(
+            "SELECT table_name FROM duckdb_tables() "
+            "WHERE schema_name = 'raw' AND estimated_size > 0 ORDER BY ALL"
+        ).fetchall()
+        files = [
+            file
+            for month in sorted(set(additions.months.values()))
+            for table in (*(name for (name,) in filled), *VIEWS)
+            for file in _write_table(trace, table, month, additions, comments, store)
+        ]
+        return Converted(tuple(files), (_runs(trace, additions, digests),))
+
+
+def _find_additions(trace: Session, sources: Sequence[Source]) -> _Additions:
+    """Find which trace of a session each source is."""
+    by_path = {
+        str(path): source
+        for source in sources
+        for name in source.paths
+        for path in segment_paths(name)
+    }
+    rows = trace.sql(
+        "SELECT trace_id, min_by(path, rowid), min(start_t) FROM raw.segments "
+        "GROUP BY trace_id ORDER BY min(rowid)"
+    ).fetchall()
+    found = {trace_id: by_path[path] for trace_id, path, _ in rows}
+    if len(found) < len(sources):
+        raise TraceError("two files have the same trace and segment: name one of them")
+    months = {
+        trace_id: _NO_MONTH if t is None else f"{datetime.fromtimestamp(t, UTC):%Y-%m}"
+        for trace_id, _, t in rows
+    }
+    return _Additions(found, months)
+
+
+def _write_table(
+    trace: Session,
+    table: str,
+    month: str,
+    additions: _Additions,
+    comments: Mapping[str, Mapping[str, str]],
+    store: Location,
+) -> Iterator[DataFile]:
+    """Write the rows of a table to a file, if there are any."""
+    number = "rowid" if table in RAW else "row_number() OVER () - 1"
+    source = relation(table)
+    columns = _columns(trace.sql(f"FROM {source} LIMIT 0"))
+    rows = trace.sql(
+        f"SELECT $additions[list_position($trace_ids, trace_id)] AS {ADDITION}, "  # noqa: S608
+        f"{number} AS {RECORD_NUMBER}, {columns} "
+        f"FROM {source} WHERE list_contains($trace_ids, trace_id)",
+        additions.parameters(month),
+    )
+    reader = rows.to_arrow_reader(_GROUP_ROWS)
+    schema = _with_comments(reader.schema, table, comments.get(table, {}))
+    counts: Counter[int] = Counter()
+    batches = (batch for batch in reader if batch.num_rows)
+    first = next(batches, None)
+    if first is None:
+        return
+    path = f"{MONTH}={month}/{uuid.uuid4().hex}.parquet"
+    filesystem = store.filesystem(table)
+    with suppress(NotImplementedError):
+        filesystem.create_dir(f"{MONTH}={month}", recursive=True)
+    with (
+        filesystem.open_output_stream(path) as sink,
+        pq.ParquetWriter(sink, schema, compression="zstd") as writer,
+    ):
+        for batch in chain([first], batches):
+            writer.write_batch(batch.cast(schema))
+            for entry in pc.value_counts(batch.column(0)).to_pylist():
+                counts[entry["values"]] += entry["counts"]
+    for addition, count in counts.items():
+        additions.rows.setdefault(addition, Counter())[table] += count
+    nbytes = filesystem.get_file_info(path).size
+    yield DataFile(table, path, nbytes, counts.total(), month, min(counts), max(counts), schema)
+
+
+def _columns(rows: DuckDBPyRelation) -> str:
+    """Return the columns of a relation; Delta Lake has no type for JSON."""
+    return ", ".join(
+        f"{quoted(name)}::VARCHAR AS {quoted(name)}" if str(type_) == "JSON" else quoted(name)
+        for name, type_ in zip(rows.columns, rows.types, strict=True)
+    )
+
+
+def _comments(trace: Session) -> dict[str, dict[str, str]]:
+    """Return the comments of the columns of each table; its own is that of no column."""
+    found = {
+        kind.name: {"": kind.meaning} | {field.name: field.meaning for field in kind.fields}
+        for kind in kinds().values()
+    }
+    for view in trace.views():
+        if view.name in VIEWS:
+            found[view.name] = {"": view.comment} | {c.name: c.comment for c in view.columns}
+    return found
+
+
+def _with_comments(schema: pa.Schema, table: str, comments: Mapping[str, str]) -> pa.Schema:
+    return pa.schema(
+        [
+            f.with_metadata({"comment": comment})
+            if (comment := column_comment(table, f.name, comments))
+            else f
+            for f in schema
+        ],
+        metadata={"comment": " ".join(comments.get("", "").split())},
+    )
+
+
+def _runs(trace: Session, additions: _Additions, digests: Mapping[int, str]) -> pa.Table:
+    """Return the rows of ``runs`` of the traces of a session."""
+    [view, *_] = store_views()
+    rows = trace.sql(f"SELECT * FROM ({view.query}) ORDER BY trace_id").to_arrow_table()  # noqa: S608
+    catalog: dict[str, list[object]] = {name: [] for name in CATALOG}
+    for trace_id in rows["trace_id"].to_pylist():
+        source = additions.sources[trace_id]
+        paths = [path for name in source.paths for path in segment_paths(name)]
+        values = {
+            ADDITION: source.addition,
+            "added_t": time.time(),
+            "paths": [str(name.absolute()) for name in source.paths],
+            "owner": _owner(paths[0]),
+            "trace_bytes": sum(path.stat().st_size for path in paths),
+            "fingerprint": digests[source.addition],
+            "table_rows": list(additions.rows[source.addition].items()),
+            MONTH: additions.months[trace_id],
+        }
+        for name, value in values.items():
+            catalog[name].append(value)
+    for name, column in catalog.items():
+        rows = rows.append_column(name, pa.array(column, _CATALOG_TYPES.get(name)))
+    comments = {"": view.comment, **view.columns}
+    return rows.cast(_with_comments(rows.schema, RUNS, comments))
+
+
+_CATALOG_TYPES: Final = {
+    "table_rows": pa.map_(pa.string(), pa.int64()),
+    "paths": pa.list_(pa.string()),
+    "owner": pa.string(),
+}
+
+
+def _owner(path: Path) -> str | None:
+    try:
+        return path.owner()
+    except (KeyError, OSError, NotImplementedError):  # a user without a name
+        return None

@@ -1,0 +1,278 @@
+"""Delta Lake tables of a store: reading their files, and committing new ones.
+
+Commits of several processes to one table are serialized by Delta Lake. Those to ``runs`` that
+would overwrite each other fail, and are repeated with the new content of the table.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from roast_analyze.errors import MissingExtra, NotAStore
+from roast_analyze.store.layout import ADDITION, MONTH, RUNS
+
+try:
+    import deltalake
+    from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+    from deltalake.transaction import AddAction
+except ModuleNotFoundError as error:
+    if error.name != "deltalake":
+        raise
+    raise MissingExtra(
+        "a store needs deltalake, which is not installed: pip install 'roast-trace[store]'"
+    ) from None
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+    import pyarrow.fs as pafs
+
+_Result = TypeVar("_Result")
+
+#: Attempts to commit while other processes commit to the same table.
+_ATTEMPTS: Final = 20
+_PAUSE_SECONDS: Final = 0.1
+
+#: Application id under which Delta Lake records how many additions were numbered.
+_NUMBERS: Final = "roast.additions"
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file of a table, which is part of the table once it is committed."""
+
+    table: str
+    path: str  # relative to the folder of the table
+    nbytes: int
+    rows: int
+    month: str
+    first_addition: int
+    last_addition: int
+    schema: pa.Schema  # with comments, and without the partition column
+
+    def action(self) -> AddAction:
+        """Return the entry of the file in Delta Lake's log."""
+        bounds = ("minValues", self.first_addition), ("maxValues", self.last_addition)
+        stats = {"numRecords": self.rows, "nullCount": {ADDITION: 0}} | {
+            name: {ADDITION: value} for name, value in bounds
+        }
+        return AddAction(
+            path=self.path,
+            size=self.nbytes,
+            partition_values={MONTH: self.month},
+            modification_time=int(time.time() * 1000),
+            data_change=True,
+            stats=json.dumps(stats),
+        )
+
+
+@dataclass(frozen=True)
+class Location:
+    """Place of a store: a folder or a URL, and the options of its file system.
+
+    The options are those of the library ``deltalake``; without them it reads the environment.
+    """
+
+    uri: str
+    options: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, path: str | Path, options: Mapping[str, str] | None = None) -> Location:
+        """Return the place that a user named."""
+        text = str(path)
+        if text.startswith("file://"):
+            text = text.removeprefix("file://")
+        is_url = "://" in text
+        return cls(text.rstrip("/") if is_url else str(Path(text).absolute()), options)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder."""
+        return "://" not in self.uri
+
+    def table(self, name: str) -> str:
+        """Return the place of a table."""
+        return f"{self.uri}/{name}"
+
+    def filesystem(self, table: str) -> pafs.FileSystem:
+        """Return the file system below a table."""
+        import pyarrow.fs as pafs
+
+        if self.is_local:
+            folder = Path(self.table(table))
+            folder.mkdir(parents=True, exist_ok=True)
+            return pafs.SubTreeFileSystem(str(folder), pafs.LocalFileSystem())
+        from deltalake.fs import DeltaStorageHandler
+
+        return pafs.PyFileSystem(DeltaStorageHandler(self.table(table), self._options()))
+
+    def open(self, name: str) -> deltalake.DeltaTable | None:
+        """Open a table; return None if it does not exist."""
+        try:
+            return deltalake.DeltaTable(self.table(name), storage_options=self._options())
+        except TableNotFoundError:
+            return None
+
+    def open_runs(self) -> deltalake.DeltaTable:
+        """Open the table of runs; raise NotAStore if it does not exist."""
+        try:
+            runs = self.open(RUNS)
+        except (DeltaError, OSError) as error:
+            raise NotAStore(f"cannot read {self.uri!r}: {first_line(error)}") from None
+        if runs is None:
+            raise NotAStore(
+                f"{self.uri!r} is not a store: create it with roast-analyze store add"
+            )
+        return runs
+
+    def create(self, name: str, schema: pa.Schema) -> deltalake.DeltaTable:
+        """Open a table, after creating it or adding the columns that it lacks."""
+        import pyarrow as pa
+
+        table = self.open(name)
+        if table is None:
+            partition = pa.field(MONTH, pa.string())
+            whole = schema if MONTH in schema.names else schema.append(partition)
+            try:
+                table = deltalake.DeltaTable.create(
+                    self.table(name),
+                    whole,
+                    mode="ignore",
+                    partition_by=[MONTH],
+                    description=(schema.metadata or {}).get(b"comment", b"").decode(),
+                    storage_options=self._options(),
+                )
+            except CommitFailedError:  # another process has just created it
+                table = None
+            table = table or deltalake.DeltaTable(
+                self.table(name), storage_options=self._options()
+            )
+        known = {field.name for field in table.schema().fields}
+        wanted = deltalake.Schema.from_arrow(schema).fields
+        if new := [field for field in wanted if field.name not in known]:
+            table.alter.add_columns(new)
+        return table
+
+    def append(self, files: Iterable[DataFile]) -> None:
+        """Commit files to their tables, one commit per table."""
+        by_table: dict[str, list[DataFile]] = {}
+        for file in files:
+            by_table.setdefault(file.table, []).append(file)
+        for name, added in by_table.items():
+            table = self.create(name, added[0].schema)
+            table.create_write_transaction(
+                [file.action() for file in added],
+                mode="append",
+                schema=table.schema(),
+                partition_by=[MONTH],
+            )
+
+    def reserve(self, count: int) -> int:
+        """Return the first of `count` numbers that no other addition has or will have."""
+        import pyarrow as pa
+
+        # The other columns are added with the first rows.
+        types = {"trace_id": pa.string(), "fingerprint": pa.string()}
+        schema = pa.schema([(name, types.get(name, pa.int64())) for name in _IDENTITY])
+
+        def reserve() -> int:
+            table = self.create(RUNS, schema)
+            used = table.transaction_version(_NUMBERS) or 0
+            properties = deltalake.CommitProperties(
+                app_transactions=[deltalake.Transaction(_NUMBERS, used + count)]
+            )
+            table.create_write_transaction(
+                [],
+                mode="append",
+                schema=table.schema(),
+                partition_by=[MONTH],
+                commit_properties=properties,
+            )
+            return used + 1
+
+        return _repeated(reserve)
+
+    def merge_runs(self, choose: Callable[[Sequence[dict[str, Any]]], pa.Table | None]) -> None:
+        """Insert or replace rows of ``runs`` in one commit.
+
+        `choose` is called with the current rows, of the columns trace_id, addition, records,
+        fingerprint and clean_end, and returns the new ones. It is called again if another
+        process has changed the table in between.
+        """
+
+        def merge() -> None:
+            table = self.open_runs()
+            current = self.read_runs(table, _IDENTITY)
+            rows = choose(current.to_pylist())
+            if rows is None or not rows.num_rows:
+                return
+            self.create(RUNS, rows.schema)
+            table = self.open_runs()
+            table.merge(
+                rows,
+                "old.trace_id = new.trace_id",
+                source_alias="new",
+                target_alias="old",
+                merge_schema=True,
+                streamed_exec=False,
+            ).when_matched_update_all().when_not_matched_insert_all().execute()
+
+        _repeated(merge)
+
+    def delete_runs(self, trace_ids: Sequence[str]) -> None:
+        """Delete rows of ``runs`` in one commit."""
+        literals = ", ".join("'" + name.replace("'", "''") + "'" for name in trace_ids)
+        _repeated(lambda: self.open_runs().delete(f"trace_id IN ({literals})"))
+
+    def read_runs(
+        self, table: deltalake.DeltaTable, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return rows of ``runs``."""
+        import pyarrow as pa
+
+        reader = table.scan(columns=list(columns) if columns else None)
+        return pa.table(pa.RecordBatchReader.from_stream(reader).read_all())
+
+    def files(self, name: str, additions: Sequence[int] | None) -> list[str]:
+        """Return the files of a table that can have rows of some additions, or all files."""
+        import pyarrow as pa
+
+        table = self.open(name)
+        if table is None:
+            return []
+        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        return [
+            f"{self.table(name)}/{action['path']}"
+            for action in actions
+            if additions is None
+            or any(
+                action[f"min.{ADDITION}"] <= addition <= action[f"max.{ADDITION}"]
+                for addition in additions
+            )
+        ]
+
+    def _options(self) -> dict[str, str] | None:
+        return dict(self.options) if self.options else None
+
+
+_IDENTITY: Final = ("trace_id", ADDITION, "records", "fingerprint")
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error of the library."""
+    return str(error).partition("\n")[0]
+
+
+def _repeated(commit: Callable[[], _Result]) -> _Result:
+    """Repeat a commit while other processes commit to the same table."""
+    for attempt in range(1, _ATTEMPTS):
+        with suppress(CommitFailedError):
+            return commit()
+        time.sleep(_PAUSE_SECONDS * attempt)
+    return commit()

@@ -1,0 +1,134 @@
+"""Checking and compacting the tables of a store."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from roast_analyze.store.layout import ADDITION, MONTH, RAW, RUNS, VIEWS
+
+if TYPE_CHECKING:
+    import deltalake
+
+    from roast_analyze.open.database import Listener
+    from roast_analyze.store.delta import Location
+
+#: Size that files of a table are merged to.
+FILE_BYTES: Final = 128 * 2**20
+
+_HOUR_SECONDS: Final = 3600.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A difference between the rows of a table and those that were added."""
+
+    table: str
+    trace_id: str | None  # None for rows of interrupted or replaced additions
+    detail: str
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it is only space that :func:`compact_tables` makes free."""
+        return self.trace_id is None
+
+
+def check_tables(place: Location) -> list[Problem]:
+    """Count the rows of all tables by addition, and compare them with ``runs``."""
+    runs = place.read_runs(place.open_runs(), ["trace_id", ADDITION, "table_rows"]).to_pylist()
+    problems = [
+        Problem(RUNS, trace_id, f"the trace has {count} rows instead of 1")
+        for trace_id, count in Counter(row["trace_id"] for row in runs).items()
+        if count > 1
+    ]
+    for name in (*RAW, *VIEWS):
+        expected = {
+            row[ADDITION]: (row["trace_id"], dict(row["table_rows"]).get(name, 0))
+            for row in runs
+        }
+        try:
+            table = place.open(name)
+            found = {} if table is None else _rows_by_addition(table)
+        except OSError as error:
+            problems.append(Problem(name, "", f"a file cannot be read: {error}"))
+            continue
+        for addition, (trace_id, rows) in expected.items():
+            if found.get(addition, 0) != rows:
+                detail = f"{found.get(addition, 0)} rows instead of {rows}"
+                problems.append(Problem(name, trace_id, detail))
+        if unused := sum(n for addition, n in found.items() if addition not in expected):
+            problems.append(
+                Problem(name, None, f"{unused} rows of interrupted or replaced additions")
+            )
+    return problems
+
+
+def compact_tables(place: Location, grace_hours: float, listener: Listener) -> None:
+    """Merge the files of each table and month, in the order of additions, and drop old rows."""
+    runs = place.open_runs()
+    valid = set(place.read_runs(runs, [ADDITION])[ADDITION].to_pylist())
+    names = (*RAW, *VIEWS, RUNS)
+    for i, name in enumerate(names):
+        listener(f"compacting {name}", i / len(names))
+        table = place.open(name)
+        if table is None:
+            continue
+        if name != RUNS:
+            _drop_rows(table, valid, grace_hours)
+        for month in _fragmented_months(table):
+            table.optimize.z_order(
+                [ADDITION], partition_filters=[(MONTH, "=", month)], target_size=FILE_BYTES
+            )
+        table.vacuum(
+            # The library accepts whole hours.
+            retention_hours=int(grace_hours),
+            dry_run=False,
+            enforce_retention_duration=False,
+            full=True,
+        )
+        table.create_checkpoint()
+        table.cleanup_metadata()
+
+
+def _drop_rows(table: deltalake.DeltaTable, valid: set[int], grace_hours: float) -> None:
+    oldest = (time.time() - grace_hours * _HOUR_SECONDS) * 1000
+    additions = _actions(table)
+    is_old = pc.less_equal(additions["modification_time"], oldest)
+    paths = set(additions.filter(is_old)["path"].to_pylist())
+    unused = _rows_by_addition(table, paths).keys() - valid
+    if unused:
+        table.delete(f"{ADDITION} IN ({', '.join(map(str, sorted(unused)))})")
+
+
+def _fragmented_months(table: deltalake.DeltaTable) -> list[str]:
+    """Return the months with files that can be merged."""
+    small: Counter[str] = Counter()
+    for action in _actions(table).to_pylist():
+        if action["size_bytes"] < FILE_BYTES / 2:
+            small[action[f"partition.{MONTH}"]] += 1
+    return sorted(month for month, files in small.items() if files > 1)
+
+
+def _rows_by_addition(
+    table: deltalake.DeltaTable, paths: set[str] | None = None
+) -> Mapping[int, int]:
+    """Return the number of rows of each addition, in all files or in some."""
+    dataset = table.to_pyarrow_dataset()
+    counts: Counter[int] = Counter()
+    for fragment in dataset.get_fragments():
+        if paths is None or fragment.path in paths:
+            for batch in fragment.to_batches(columns=[ADDITION]):
+                for entry in pc.value_counts(batch.column(0)).to_pylist():
+                    counts[entry["values"]] += entry["counts"]
+    return counts
+
+
+def _actions(table: deltalake.DeltaTable) -> pa.Table:
+    """Return the files of a table: path, size_bytes, modification_time and statistics."""
+    return pa.table(table.get_add_actions(flatten=True))

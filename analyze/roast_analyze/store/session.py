@@ -1,0 +1,328 @@
+"""Sessions of a store: the views of a trace, on the files of some or all of its traces.
+
+The records are views of Parquet files instead of tables, with ``rowid`` computed from their
+addition and place, so the views of a trace work without a change. Views that are stored are
+read, the others are computed. A file is not opened before a query refers to its table.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from roast_analyze.open.database import NAME, VIEWS_NAME, open_empty_database
+from roast_analyze.open.load import quoted
+from roast_analyze.open.session import Session
+from roast_analyze.open.views import describe_views, fill_tables
+from roast_analyze.store.layout import (
+    ADDITION,
+    CATALOG,
+    RAW,
+    RECORD_BITS,
+    RECORD_NUMBER,
+    RUNS,
+    VIEWS,
+    store_views,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import deltalake
+
+    from roast_analyze.open.database import Listener
+    from roast_analyze.store.delta import Location
+
+#: Table with the additions whose rows are part of the session.
+_ADDITIONS: Final = f"{VIEWS_NAME}.main._additions"
+
+#: Additions up to this number are conditions of a scan, which skips row groups with them.
+_LISTED_ADDITIONS: Final = 100
+
+_EXPLAIN: Final = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?(?:\([^)]*\)\s*)?", re.IGNORECASE)
+
+
+class StoreSession(Session):
+    """Some or all traces of a store.
+
+    Parameters
+    ----------
+    place : Location
+        Place of the store.
+    runs : deltalake.DeltaTable
+        The table of runs.
+    key : tuple
+        Version of the table, and the identities of the traces, or None for all.
+    memory_limit
+        As for :class:`roast_analyze.Trace`.
+    """
+
+    def __init__(
+        self,
+        place: Location,
+        runs: deltalake.DeltaTable,
+        key: tuple[int, tuple[str, ...] | None],
+        memory_limit: str | int | None,
+    ) -> None:
+        self.key = key
+        self._place = place
+        rows = place.read_runs(runs, ["trace_id", ADDITION]).to_pylist()
+        _, trace_ids = key
+        self._additions = sorted(
+            row[ADDITION] for row in rows if trace_ids is None or row["trace_id"] in trace_ids
+        )
+        self._runs = runs
+        self._is_whole = trace_ids is None
+        self._attaching = threading.RLock()
+        self._attached: set[str] = set()
+        self._texts: dict[str, set[str]] = {}
+        self._tables: set[str] = set()
+        super().__init__(place.uri, memory_limit=memory_limit)
+
+    def sql(
+        self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """Run a query, as :meth:`roast_analyze.Trace.sql` does."""
+        with self._attaching:
+            names = self._names(query)
+            for name in sorted(names - self._attached, key=_order):
+                self._attach(name)
+                self._attached.add(name)
+            if not self._tables.isdisjoint(self._closure(query)):
+                for name in set(RAW) - self._attached:
+                    self._attach(name)
+                    self._attached.add(name)
+                with self._connect() as connection:
+                    fill_tables(connection, lambda _share: None)
+                self._tables.clear()
+        return super().sql(query, parameters)
+
+    def _open(
+        self,
+        paths: Sequence[Path],  # noqa: ARG002 - the files are those of the store
+        cache: bool,
+        memory_bytes: int,
+        listener: Listener,  # noqa: ARG002 - nothing is read yet
+    ) -> duckdb.DuckDBPyConnection:
+        connection = open_empty_database(cache=cache, memory_bytes=memory_bytes)
+        connection.execute(f"CREATE TABLE {_ADDITIONS} ({ADDITION} BIGINT)")
+        if self._additions:
+            connection.execute(f"INSERT INTO {_ADDITIONS} SELECT unnest(?)", [self._additions])
+        if not self._place.is_local:
+            import fsspec
+
+            connection.register_filesystem(
+                fsspec.filesystem(self._place.uri.partition("://")[0])
+            )
+        connection.execute("SET GLOBAL allowed_directories = ?", [[f"{self._place.uri}/"]])
+        return connection
+
+    def _names(self, query: str) -> set[str]:
+        """Return the tables and views of the store that a query refers to, also by views."""
+        if not self._texts:
+            with self._connect() as connection:
+                texts = connection.execute(
+                    "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
+                    "SELECT function_name, macro_definition FROM duckdb_functions() "
+                    "WHERE NOT internal AND macro_definition IS NOT NULL"
+                ).fetchall()
+            for name, text in [*texts, *((v.name, v.query) for v in store_views())]:
+                self._texts.setdefault(name.casefold(), set()).update(_words(text))
+            # A stored view needs no other table.
+            self._texts |= {name: set() for name in (*VIEWS, RUNS)}
+            with self._connect() as connection:
+                self._tables = {
+                    name
+                    for (name,) in connection.execute(
+                        "SELECT table_name FROM duckdb_tables() "
+                        "WHERE database_name = ? AND schema_name = 'main'",
+                        [NAME],
+                    ).fetchall()
+                }
+        return self._closure(query) & {*RAW, *VIEWS, *(view.name for view in store_views())}
+
+    def _closure(self, query: str) -> set[str]:
+        found: set[str] = set()
+        words = _words(query)
+        while words:
+            found |= words
+            words = set().union(*(self._texts.get(word, set()) for word in words)) - found
+        return found
+
+    def _attach(self, name: str) -> None:
+        """Create a view of the store, or replace a table by a view of its files."""
+        histories = {view.name: view for view in store_views()}
+        with self._connect() as connection:
+            if name == RUNS:
+                self._create_runs(connection)
+            elif view := histories.get(name):
+                connection.execute(
+                    f"CREATE VIEW {NAME}.main.{name} AS {view.query}; {view.statements}"
+                )
+            elif paths := self._place.files(name, None if self._is_whole else self._additions):
+                self._replace(connection, name, paths)
+
+    def _create_runs(self, connection: duckdb.DuckDBPyConnection) -> None:
+        place = f"{NAME}.main.{RUNS}"
+        if paths := self._runs.file_uris():
+            connection.execute(
+                f"CREATE VIEW {place} AS SELECT * EXCLUDE ({ADDITION}), {ADDITION} "  # noqa: S608
+                f"FROM {self._scan(paths, with_month=True)} ORDER BY start_t, trace_id; "
+                f"{store_views()[0].statements}"
+            )
+            for column, comment in CATALOG.items():
+                connection.execute(f"COMMENT ON COLUMN {place}.{column} IS {_literal(comment)}")
+        else:
+            connection.register("_rows", pa.schema(self._runs.schema()).empty_table())
+            connection.execute(f"CREATE TABLE {place} AS FROM _rows")
+
+    def _replace(
+        self, connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]
+    ) -> None:
+        schema = "raw" if name in RAW else "main"
+        expected = connection.execute(
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = ? "
+            "AND schema_name = ? AND table_name = ? ORDER BY column_index",
+            [NAME, schema, name],
+        ).fetchall()
+        present = {
+            column
+            for column, *_ in connection.execute(
+                f"DESCRIBE FROM {self._scan(paths)}"
+            ).fetchall()
+        }
+        columns = ", ".join(
+            f"{quoted(column) if column in present else 'NULL'}::{type_} AS {quoted(column)}"
+            for column, type_ in expected
+        )
+        place = f"{NAME}.{schema}.{quoted(name)}"
+        if name in RAW:
+            connection.execute(
+                f"DROP TABLE {place}; CREATE VIEW {place} AS "  # noqa: S608 - names are fixed
+                f"SELECT {ADDITION} * {2**RECORD_BITS} + {RECORD_NUMBER} AS rowid, {columns} "
+                f"FROM {self._scan(paths)}"
+            )
+            return
+        [view] = [view for view in describe_views(connection) if view.name == name]
+        connection.execute(
+            f"CREATE OR REPLACE VIEW {place} AS SELECT {columns} "  # noqa: S608
+            f"FROM {self._scan(paths)} ORDER BY trace_id, {ADDITION}, {RECORD_NUMBER}; "
+            f"COMMENT ON VIEW {place} IS {_literal(view.comment)}"
+        )
+        for column in view.columns:
+            connection.execute(
+                f"COMMENT ON COLUMN {place}.{quoted(column.name)} IS {_literal(column.comment)}"
+            )
+
+    def _scan(self, paths: Sequence[str], *, with_month: bool = False) -> str:
+        """Return the rows of some files that are part of the session."""
+        listed = ", ".join(map(_literal, paths))
+        scan = (
+            f"read_parquet([{listed}], union_by_name = true, "
+            f"hive_partitioning = {with_month}, hive_types_autocast = false)"
+        )
+        if len(self._additions) <= _LISTED_ADDITIONS:
+            numbers = ", ".join(map(str, self._additions)) or "NULL"
+            return f"(FROM {scan} WHERE {ADDITION} IN ({numbers}))"
+        return f"(FROM {scan} SEMI JOIN {_ADDITIONS} USING ({ADDITION}))"
+
+
+def named_traces(
+    query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
+) -> tuple[str, ...] | None:
+    """Return the traces that all rows of a query belong to; None if they can be any.
+
+    They are found in queries of one table, or of tables joined by ``USING (trace_id)``, with a
+    condition ``trace_id = '…'`` or ``trace_id IN (…)``, which all conditions include.
+    """
+    text = _EXPLAIN.sub("", query, count=1) if _EXPLAIN.match(query) else query
+    with duckdb.connect() as connection:
+        [(serialized,)] = connection.execute(
+            "SELECT json_serialize_sql(?::VARCHAR, skip_null => true, skip_empty => true)",
+            [text],
+        ).fetchall()
+    parsed = json.loads(serialized)
+    if parsed["error"] or len(parsed["statements"]) != 1:
+        return None
+    node = parsed["statements"][0]["node"]
+    is_plain = node["type"] == "SELECT_NODE" and not node.get("cte_map", {}).get("map")
+    if not is_plain or '"SUBQUERY"' in serialized or not _is_joined(node["from_table"]):
+        return None
+    for condition in _conditions(node.get("where_clause")):
+        values = list(_values(condition))
+        if values:
+            named = [_text(value, parameters) for value in values]
+            return None if None in named else tuple(name for name in named if name is not None)
+    return None
+
+
+def _is_joined(table: Mapping[str, Any]) -> bool:
+    """Return whether all rows of all tables have the trace of the row of the result."""
+    if table["type"] == "JOIN":
+        return (
+            table.get("join_type") == "INNER"
+            and "trace_id" in table.get("using_columns", ())
+            and _is_joined(table["left"])
+            and _is_joined(table["right"])
+        )
+    return bool(table["type"] == "BASE_TABLE")
+
+
+def _conditions(clause: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the conditions that must all hold."""
+    if clause is None:
+        return
+    if clause["type"] == "CONJUNCTION_AND":
+        for child in clause["children"]:
+            yield from _conditions(child)
+    else:
+        yield clause
+
+
+def _values(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the values that a condition allows for ``trace_id``."""
+    if condition["type"] == "COMPARE_EQUAL":
+        sides = [condition["left"], condition["right"]]
+    elif condition["type"] == "COMPARE_IN":
+        sides = condition["children"]
+    else:
+        return
+    if sides[0]["class"] != "COLUMN_REF" and len(sides) == 2:
+        sides.reverse()
+    if sides[0]["class"] == "COLUMN_REF" and sides[0]["column_names"][-1] == "trace_id":
+        yield from sides[1:]
+
+
+def _text(
+    value: Mapping[str, Any], parameters: Mapping[str, object] | Sequence[object] | None
+) -> str | None:
+    if value["class"] == "CONSTANT":
+        literal = value["literal"]
+        return str(literal["text"]) if literal.get("kind") == "STRING" else None
+    if value["class"] != "PARAMETER" or not parameters:
+        return None
+    name = str(value["identifier"])
+    if isinstance(parameters, Mapping):
+        found = parameters.get(name)
+    else:
+        found = parameters[int(name) - 1] if name.isdecimal() else None
+    return found if isinstance(found, str) else None
+
+
+def _order(name: str) -> int:
+    """Return a sort key that puts views of the store after what they are made of."""
+    return (*RAW, *VIEWS, *(view.name for view in store_views())).index(name)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,270 @@
+"""The class :class:`Store`: many runs in Delta Lake tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+import pyarrow as pa
+
+from roast_analyze.dask_cluster import call_each
+from roast_analyze.errors import TraceError, UnknownTrace, first_paragraph
+from roast_analyze.open.discover import TraceFailure, readable_traces, segment_paths
+from roast_analyze.store.conversion import Converted, Source, convert
+from roast_analyze.store.delta import Location
+from roast_analyze.store.maintenance import Problem, check_tables, compact_tables
+from roast_analyze.store.session import StoreSession, named_traces
+
+if TYPE_CHECKING:
+    import os
+
+    from duckdb import DuckDBPyRelation
+
+    from roast_analyze.dask_cluster import Client
+    from roast_analyze.open.database import Listener
+
+#: Size of the trace files that one call converts. Their rows share files of the store.
+BATCH_BYTES: Final = 16 * 2**20
+
+#: Time between commits, each of which costs a few files per table.
+_COMMIT_SECONDS: Final = 10.0
+
+#: Removed rows and files of interrupted additions are kept for so long, because another
+#: process may be about to commit or to read them.
+GRACE_HOURS: Final = 24.0
+
+
+@dataclass(frozen=True)
+class Added:
+    """Result of adding traces: numbers of traces, and those that could not be read."""
+
+    added: int
+    unchanged: int  # in the store already, or in a longer version
+    failures: tuple[TraceFailure, ...]
+
+
+class Store:
+    """Runs in Delta Lake tables, in a folder or an object store.
+
+    Parameters
+    ----------
+    path : path-like or str
+        Folder or URL (``s3://…``, ``gs://…``, ``az://…``).
+    storage_options : dict, optional
+        Options of the object store, as those of the library ``deltalake``; the default is the
+        environment, such as ``AWS_REGION``.
+    memory_limit : str or int, optional
+        Memory limit of queries, as for :class:`roast_analyze.Trace`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        memory_limit: str | int | None = None,
+    ) -> None:
+        self._place = Location.of(
+            path if isinstance(path, str) else Path(path), storage_options
+        )
+        self._memory_limit = memory_limit
+        self._session: StoreSession | None = None
+
+    @property
+    def path(self) -> str:
+        """Absolute path or URL of the store."""
+        return self._place.uri
+
+    def add(
+        self,
+        traces: Sequence[str | os.PathLike[str]],
+        *,
+        client: Client | None = None,
+        listener: Listener = lambda _stage, _share: None,
+    ) -> Added:
+        """Add traces, or replace shorter versions of them; create the store if necessary.
+
+        Parameters
+        ----------
+        traces : sequence of path-like
+            Trace files, folders of segments, or patterns for either.
+        client : distributed.Client, optional
+            Client of a cluster that converts the traces. Its workers need access to the
+            traces and to the store, and roast-trace[analyze,store].
+        listener : callable, optional
+            Called with the current stage and the finished share, from 0 to 1.
+
+        Returns
+        -------
+        Added
+            Traces that cannot be read are listed; all others are added.
+        """
+        groups, failures = readable_traces([Path(trace) for trace in traces])
+        batches = self._batches(groups)
+        total = sum(map(len, batches)) or 1
+        finished = 0
+        counts = _Counts()
+        waiting = Converted()
+        committed_at = monotonic()
+        for batch, converted, error in call_each(
+            partial(convert, store=self._place), batches, client
+        ):
+            if converted is None:
+                reason = first_paragraph(error or TraceError("no result"))
+                failures += (TraceFailure(str(source.paths[0]), reason) for source in batch)
+            else:
+                waiting += converted
+                failures += converted.failures
+            finished += len(batch)
+            listener("converting", finished / total)
+            if monotonic() - committed_at > _COMMIT_SECONDS:
+                self._commit(waiting, counts)
+                waiting, committed_at = Converted(), monotonic()
+        self._commit(waiting, counts)
+        return Added(counts.added, counts.unchanged, tuple(failures))
+
+    def runs(self) -> pl.DataFrame:
+        """Return the table ``runs``, one row per trace, the newest run first."""
+        rows = self._place.read_runs(self._place.open_runs())
+        return pl.DataFrame(rows).sort("start_t", "trace_id", descending=True, nulls_last=True)
+
+    def remove(self, trace_ids: Sequence[str]) -> None:
+        """Remove traces at once; :meth:`compact` removes their files.
+
+        Raises
+        ------
+        UnknownTrace
+            If the store does not have one of them.
+        """
+        self._check_traces(trace_ids)
+        self._place.delete_runs(trace_ids)
+
+    def compact(
+        self,
+        *,
+        grace_hours: float = GRACE_HOURS,
+        listener: Listener = lambda _stage, _share: None,
+    ) -> None:
+        """Merge small files, and remove rows that are not part of the store.
+
+        Parameters
+        ----------
+        grace_hours : float
+            Age from which rows of interrupted additions, and files that no table has, are
+            removed. Nothing else may write to the store or read from it if it is 0.
+        listener : callable, optional
+            Called with the current stage and the finished share, from 0 to 1.
+        """
+        compact_tables(self._place, grace_hours, listener)
+
+    def check(self) -> list[Problem]:
+        """Compare the rows of all tables with those that were added."""
+        return check_tables(self._place)
+
+    def sql(
+        self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
+    ) -> DuckDBPyRelation:
+        """Run a query in DuckDB's SQL, on the views of a trace and of the store.
+
+        A query of which all rows belong to certain traces (``WHERE trace_id = '…'``) reads
+        only the files of these.
+
+        Parameters
+        ----------
+        query, parameters
+            As for :meth:`roast_analyze.Trace.sql`.
+        """
+        return self.session_for(query, parameters).sql(query, parameters)
+
+    def session_for(
+        self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
+    ) -> StoreSession:
+        """Open the traces that a query can have rows of."""
+        return self._open(named_traces(query, parameters))
+
+    def trace(self, *trace_ids: str) -> StoreSession:
+        """Open some traces of the store; raise UnknownTrace if it does not have one of them."""
+        self._check_traces(trace_ids)
+        return self._open(trace_ids)
+
+    def __repr__(self) -> str:
+        return f"Store({self.path!r})"
+
+    def _open(self, trace_ids: Sequence[str] | None) -> StoreSession:
+        runs = self._place.open_runs()
+        key = (runs.version(), None if trace_ids is None else tuple(sorted(trace_ids)))
+        if self._session is None or self._session.key != key:
+            self._session = StoreSession(self._place, runs, key, self._memory_limit)
+        return self._session
+
+    def _check_traces(self, trace_ids: Sequence[str]) -> None:
+        rows = self._place.read_runs(self._place.open_runs(), ["trace_id"])
+        if missing := sorted(set(trace_ids) - set(rows["trace_id"].to_pylist())):
+            raise UnknownTrace(
+                f"{self.path!r} has no trace {missing[0]!r}: see roast-analyze store list"
+            )
+
+    def _batches(self, groups: Sequence[tuple[Path, ...]]) -> list[list[Source]]:
+        """Return the traces with the numbers of their additions, small ones together."""
+        if not groups:
+            return []
+        number = self._place.reserve(len(groups))
+        known: dict[int, set[str]] = {}
+        table = self._place.open_runs()
+        columns = [f.name for f in table.schema().fields]
+        if "trace_bytes" in columns:
+            rows = self._place.read_runs(table, ["trace_bytes", "fingerprint"])
+            for row in rows.to_pylist():
+                known.setdefault(row["trace_bytes"], set()).add(row["fingerprint"])
+        batches: list[list[Source]] = []
+        room = 0
+        for addition, paths in enumerate(groups, start=number):
+            nbytes = sum(path.stat().st_size for name in paths for path in segment_paths(name))
+            if nbytes > room:
+                batches.append([])
+                room = BATCH_BYTES
+            room -= nbytes
+            source = Source(paths, addition, frozenset(known.get(nbytes, ())))
+            batches[-1].append(source)
+        return batches
+
+    def _commit(self, converted: Converted, counts: _Counts) -> None:
+        counts.unchanged += len(converted.unchanged)
+        if not converted.runs:
+            return
+        self._place.append(converted.files)
+        new = pa.concat_tables(converted.runs, promote_options="default")
+        chosen: list[int] = []
+
+        def choose(current: Sequence[Mapping[str, Any]]) -> pa.Table:
+            chosen[:] = _better_rows(new, current)
+            return new.take(pa.array(chosen, pa.int64()))
+
+        self._place.merge_runs(choose)
+        counts.added += len(chosen)
+        counts.unchanged += new.num_rows - len(chosen)
+
+
+@dataclass
+class _Counts:
+    added: int = 0
+    unchanged: int = 0
+
+
+def _better_rows(new: pa.Table, current: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the indices of the rows to insert, or to replace current ones with.
+
+    A trace is replaced by another version of it that has as many records, or more.
+    """
+    columns = ["trace_id", "records", "fingerprint"]
+    best = {row["trace_id"]: (row["records"], row["fingerprint"], -1) for row in current}
+    for index, row in enumerate(new.select(columns).to_pylist()):
+        records, digest, _ = best.get(row["trace_id"], (-1, None, -1))
+        if row["fingerprint"] != digest and row["records"] >= records:
+            best[row["trace_id"]] = (row["records"], row["fingerprint"], index)
+    return sorted(index for _, _, index in best.values() if index >= 0)

@@ -1,0 +1,62 @@
+"""``roast-analyze store``, and ``sql`` of a store."""
+
+import pytest
+
+from roast_analyze import dask_cluster
+
+
+def test_from_adding_to_removing(analyze, write_trace, task, tmp_path):
+    store = tmp_path / "store"
+
+    assert analyze("store", "add", write_trace(task("x-1")), "--to", store)[:2] == (
+        0,
+        "1 trace added\n",
+    )
+    assert "T " in analyze("store", "list", store)[1]
+    assert analyze("sql", store, "SELECT trace_id FROM runs", "--format", "csv")[1] == (
+        "trace_id\nT\n"
+    )
+    assert analyze("store", "check", store)[0] == 0
+    assert analyze("store", "remove", store, "T")[0] == 0
+    assert analyze("store", "compact", store, "--grace", "0")[0] == 0
+    assert analyze("sql", store, "SELECT trace_id FROM runs", "--format", "csv")[1] == (
+        "trace_id\n"
+    )
+
+
+def test_unreadable_traces_are_listed_at_the_end(analyze, write_trace, tmp_path):
+    code, out, errors = analyze(
+        "store", "add", tmp_path / "no.jsonl", write_trace(), "--to", tmp_path / "store"
+    )
+
+    assert (code, out) == (1, "1 trace added, 1 not read\n")
+    assert "no.jsonl: " in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["merge", "s"],
+            "unknown action 'merge': choose from add, list, remove, compact, check",
+        ),
+        (["add", "t.jsonl"], "store add needs --to STORE"),
+        (["list", "s", "--to", "s"], "store list needs STORE"),
+        (["remove", "s"], "store remove needs STORE TRACE_ID…"),
+        (["list", "s", "t"], "expected one store, got 2"),
+        (["check", "nothing-here"], "is not a store: create it with roast-analyze store add"),
+        (["add", "t", "--to", "s", "--workers", "2", "--scheduler", "x"], "exclude each other"),
+        (
+            ["add", "t", "--to", "s", "--scheduler", "tcp://127.0.0.1:1"],
+            "cannot connect to the",
+        ),
+    ],
+)
+def test_a_wrong_call_is_explained(analyze, words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(dask_cluster, "CONNECT_TIMEOUT_SECONDS", 0.1)
+
+    code, _, errors = analyze("store", *words)
+
+    assert code == 2
+    assert message in errors

@@ -1,0 +1,38 @@
+"""One query over each of many traces."""
+
+import pytest
+
+from roast_analyze import each
+from roast_analyze.errors import QueryError, TraceError
+
+
+@pytest.fixture
+def runs(write_trace, task):
+    """Write two traces with one and two tasks."""
+    return [
+        write_trace(*(task(f"x-{i}") for i in range(n)), trace_id=f"T{n}", name=f"{n}.jsonl")
+        for n in (1, 2)
+    ]
+
+
+def test_rows_of_all_traces_in_their_order(runs):
+    frame = each("SELECT count(*) AS n FROM tasks", runs)
+
+    assert frame.rows() == [(1, "T1", str(runs[0])), (2, "T2", str(runs[1]))]
+    assert frame.columns == ["n", "trace_id", "path"]
+
+
+def test_columns_without_a_value_in_some_traces(runs):
+    frame = each("SELECT CASE WHEN count(*) > 1 THEN 0.5 END AS x FROM tasks", runs)
+
+    assert frame["x"].to_list() == [None, 0.5]
+
+
+def test_an_invalid_query(runs):
+    with pytest.raises(QueryError, match="nothing"):
+        each("FROM nothing", runs)
+
+
+def test_a_trace_that_cannot_be_read(runs, tmp_path):
+    with pytest.raises(TraceError, match=r"none\.jsonl"):
+        each("FROM tasks", [*runs, tmp_path / "none.jsonl"])

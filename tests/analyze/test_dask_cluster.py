@@ -1,0 +1,52 @@
+"""Calls spread over a Dask cluster."""
+
+import os
+import signal
+
+import pytest
+
+from roast_analyze import Store, each
+from roast_analyze.dask_cluster import call_each, connect
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def client():
+    with connect(workers=2) as client:
+        yield client
+
+
+def fail_once(marker):
+    """Kill the worker on the first call."""
+    if not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def test_results_and_errors(client):
+    called = list(call_each(lambda n: 1 // n, range(3), client))
+
+    assert sorted((n, result) for n, result, error in called if error is None) == [
+        (1, 1),
+        (2, 0),
+    ]
+    assert [type(error) for _, _, error in called if error] == [ZeroDivisionError]
+
+
+def test_a_killed_worker(client, tmp_path):
+    [(_, result, error)] = call_each(fail_once, [tmp_path / "marker"], client)
+
+    assert (result, error) == ("done", None)
+
+
+def test_traces_on_a_cluster(client, write_trace, task, tmp_path):
+    paths = [write_trace(task("x-1"), trace_id=f"T{i}", name=f"{i}.jsonl") for i in range(3)]
+    store = Store(tmp_path / "store")
+
+    assert store.add(paths, client=client).added == 3
+    assert store.check() == []
+    assert each("SELECT count(*) AS n FROM tasks", paths, client=client)["n"].to_list() == [
+        1, 1, 1,
+    ]  # fmt: skip

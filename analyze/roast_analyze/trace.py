@@ -46,9 +46,10 @@ class Trace(Session):
         or ``"2026-08-31T14:05"`` (in the cluster's time zone). Attempts that cross an end of
         the range are cut there; see analyze/README.md for the effect on each number. The
         views ``loss``, ``trace_info`` and ``environment`` are not limited.
-    listener : callable, optional
-        Called with the current stage and the finished share, from 0 to 1, while the trace is
-        read.
+    progress : callable, optional
+        Called with the name of a stage, when the trace is read and when a query needs tables
+        that must be computed. It returns a context manager that yields a function, which is
+        called with the stage and its finished share, from 0 to 1.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 
 import duckdb
 import pytest
@@ -23,6 +24,7 @@ from analyze.open.test_database import (
     records,
     truth,
 )
+from roast_analyze import Trace
 from roast_analyze.cli import main
 from roast_analyze.errors import CacheNotUsed, TraceError
 from roast_analyze.open import database
@@ -125,6 +127,41 @@ def test_several_processes_build_the_same_cache(write_trace, records):
     outputs = [process.communicate(timeout=120) for process in processes]
 
     assert [out.splitlines() for out, _ in outputs] == [["[(300, 150.0)]"] * 4] * 3, outputs
+
+
+DERIVE = """
+import sys
+from roast_analyze import Trace
+from roast_analyze.open import database
+database.SMALL_BYTES = 0
+print(Trace(sys.argv[1]).sql(sys.argv[2]).fetchall())
+"""
+
+
+def test_processes_that_derive_the_same_tables_at_once_and_are_killed(
+    write_trace, records, folder
+):
+    path = write_trace(*records(0, 3000))
+    query = "SELECT count(*), sum(seconds) FROM core_time"
+    first = repr(Trace(path, cache=False).sql(query).fetchall())
+    answers(path)
+    command = [sys.executable, "-W", "ignore", "-c", DERIVE, str(path), query]
+    random.seed(11)
+    for _ in range(6):
+        for file in folder.glob("*/*.tables"):
+            file.unlink()
+        killed = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        others = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)
+        ]
+        time.sleep(random.uniform(0.3, 3))
+        killed.kill()
+        killed.wait()
+
+        assert [process.communicate(timeout=120)[0].strip() for process in others] == [
+            first
+        ] * 2
+    assert repr(Trace(path).sql(query).fetchall()) == first
 
 
 def test_a_damaged_empty_database_is_ignored(write_trace, records, folder):

@@ -12,6 +12,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -95,7 +96,7 @@ def open_trace(
 
     `views` and `unsafe` are as in :class:`roast_analyze.Trace`, and so are the errors.
     """
-    with progress(paths[0].name, "reading") as listener, _warnings_printed():
+    with _warnings_printed():
         # Imported here, because DuckDB would slow down the help text of a command.
         from roast_analyze.open.session import Session
 
@@ -117,7 +118,7 @@ def open_trace(
                 unsafe=unsafe,
                 start=getattr(options, "start", None) if limited else None,
                 stop=getattr(options, "stop", None) if limited else None,
-                listener=listener,
+                progress=partial(progress, paths[0].name),
             )
         except TraceError as error:
             if copied is None:

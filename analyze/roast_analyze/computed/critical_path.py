@@ -51,7 +51,7 @@ LEFT JOIN graphs ON task.trace_id = graphs.trace_id AND task.stimulus_id = graph
 LEFT JOIN datasets ON run.seq = datasets.seq
 UNION ALL BY NAME
 SELECT
-    $first_chunk + chunk.rowid AS id,
+    $first_chunk + chunk.local_id AS id,
     chunk.key,
     chunk.attempt,
     chunk.worker,
@@ -61,7 +61,8 @@ SELECT
     coalesce(chunk.process, 0) AS process,
     chunk.end_t
 FROM _chunks AS chunk
-SEMI JOIN (SELECT unnest($ids::BIGINT[]) AS id) AS path ON $first_chunk + chunk.rowid = path.id
+SEMI JOIN (SELECT unnest($ids::BIGINT[]) AS id) AS path
+    ON $first_chunk + chunk.local_id = path.id
 LEFT JOIN _workers AS process ON chunk.process = process.process
 """
 
@@ -75,9 +76,10 @@ FROM (
 )
 WHERE phase.start < phase.stop
 UNION ALL
-SELECT $first_chunk + chunk.rowid, 'compute', start_t, stop_t
+SELECT $first_chunk + chunk.local_id, 'compute', start_t, stop_t
 FROM _chunks AS chunk
-SEMI JOIN (SELECT unnest($ids::BIGINT[]) AS id) AS path ON $first_chunk + chunk.rowid = path.id
+SEMI JOIN (SELECT unnest($ids::BIGINT[]) AS id) AS path
+    ON $first_chunk + chunk.local_id = path.id
 """
 
 _PAUSES: Final = """

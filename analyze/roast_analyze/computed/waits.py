@@ -92,7 +92,7 @@ LEFT JOIN transferred ON run.end_seq = transferred.end_seq
 WHERE run.trace_id = $trace_id
 UNION ALL BY NAME
 SELECT
-    $first_chunk + rowid AS id,
+    $first_chunk + local_id AS id,
     outcome,
     false AS is_wanted,
     outcome = 'unfinished' AS is_running,

@@ -44,6 +44,9 @@ _ABANDONED_SECONDS: Final = 24 * 3600.0
 
 _MANIFEST: Final = "manifest.json"
 _FINISHED, _UNFINISHED = ".duckdb", ".unfinished"
+#: Suffix of the databases of derived tables. Before it are the name of the database that they
+#: were derived from, a unique name, and the size.
+_TABLES: Final = ".tables"
 #: Read in pieces, because a segment can be larger than the memory.
 _DIGEST_BYTES: Final = 2**22
 
@@ -194,7 +197,7 @@ class Entry:
                 continue
             with contextlib.suppress(OSError):
                 age_seconds = time.time() - path.stat().st_mtime
-                if path.suffix == _FINISHED or age_seconds > _ABANDONED_SECONDS:
+                if path.suffix in {_FINISHED, _TABLES} or age_seconds > _ABANDONED_SECONDS:
                     path.unlink()
         _evict(keep=self.folder)
         return finished
@@ -210,6 +213,29 @@ def unfinished(folder: Path) -> Iterator[Path]:
     finally:
         for leftover in (path, path.with_name(path.name + ".wal")):
             leftover.unlink(missing_ok=True)
+
+
+def keep_tables(draft: Path, database: Path) -> Path:
+    """Make a file from :func:`unfinished` one of derived tables of a database; return it."""
+    nbytes = draft.stat().st_size
+    path = draft.with_name(f"{database.stem}-{draft.stem}-{nbytes}{_TABLES}")
+    draft.replace(path)
+    if database.parent.parent == cache_folder():
+        _evict(keep=database.parent)
+    return path
+
+
+def kept_tables(database: Path) -> set[Path]:
+    """Return the complete files of derived tables of a database; remove others."""
+    complete = set()
+    for path in database.parent.glob(f"{database.stem}-*{_TABLES}"):
+        with contextlib.suppress(OSError):
+            # A full disk or a crash of the machine can cut a database.
+            if path.stem.endswith(f"-{path.stat().st_size}"):
+                complete.add(path)
+            else:
+                path.unlink()
+    return complete
 
 
 def empty_database() -> Path:

@@ -31,12 +31,7 @@ from roast_analyze.open.load import (
     write_accounts,
 )
 from roast_analyze.open.memory_limit import limit_bytes
-from roast_analyze.open.views import (
-    computed_tables,
-    create_views,
-    describe_views,
-    fill_tables,
-)
+from roast_analyze.open.views import NAME, VIEWS_NAME, create_views, describe_views
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,13 +42,6 @@ if TYPE_CHECKING:
 
 #: Observer of opening a trace: called with the current stage and its finished share.
 Listener = Callable[[str, float], None]
-
-#: Name of the database of a trace within a connection.
-NAME: Final = "trace"
-
-#: Name of a second database, in memory, for views of the user and tables that Python computes:
-#: the first one may be read-only.
-VIEWS_NAME: Final = "memory"
 
 #: A trace with a smaller content is parsed faster than its cache entry is checked. Compressed
 #: files are assumed to contain this multiple of their size.
@@ -151,9 +139,8 @@ def documented_views() -> list[View]:
 
 def _create_all(connection: duckdb.DuckDBPyConnection) -> None:
     """Create all tables and views."""
-    with transaction(connection):
-        create_tables(connection)
-        create_views(connection)
+    create_tables(connection)
+    create_views(connection)
 
 
 def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
@@ -168,8 +155,7 @@ def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
                     # Closing would write the file too, but without an error on a full disk.
                     new.execute(f"CHECKPOINT {NAME}")
                 draft.replace(empty)
-        # Only read-only can several processes open it at the same time.
-        connection.execute(f"ATTACH {_literal(empty)} AS {_EMPTY} (READ_ONLY)")
+        attach_file(connection, empty, _EMPTY, read_only=True)
         try:
             with transaction(connection):
                 connection.execute(f"COPY FROM DATABASE {_EMPTY} TO {NAME}")
@@ -193,17 +179,22 @@ def _connect(memory_bytes: int) -> duckdb.DuckDBPyConnection:
     # This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
     # versions (duckdb/duckdb#23677, #24363, #24710).
     connection.execute("SET disabled_optimizers = 'top_n_window_elimination'")
-    for statement in computed_tables().values():
-        connection.execute(statement)
     return connection
 
 
 def _attach(
     connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool = False
 ) -> None:
-    options = " (READ_ONLY)" if read_only else ""
-    connection.execute(f"ATTACH {_literal(path)} AS {NAME}{options}")
+    attach_file(connection, path, NAME, read_only=read_only)
     connection.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
+
+
+def attach_file(
+    connection: duckdb.DuckDBPyConnection, path: Path, name: str, *, read_only: bool = False
+) -> None:
+    """Attach a database under a name; several processes can do so only with `read_only`."""
+    options = " (READ_ONLY)" if read_only else ""
+    connection.execute(f"ATTACH {_literal(path)} AS {name}{options}")
 
 
 def _literal(path: Path) -> str:
@@ -285,7 +276,7 @@ def _load(
     *,
     cache: bool,
 ) -> list[tuple[Segment, Account, Progress]]:
-    """Load what the database lacks, and fill the tables that are computed from it."""
+    """Load what the database lacks."""
     if not known:
         (_copy_all if cache else _create_all)(connection)
     # The loader appends in two lanes. One thread each is faster than two for one of them, and
@@ -316,7 +307,6 @@ def _load(
             [(segment, account) for segment, account, _ in accounts],
             inputs.left_out,
         )
-        fill_tables(connection, lambda share: listener("computing tables", share))
     connection.execute(f"CHECKPOINT {NAME}")
     return accounts
 

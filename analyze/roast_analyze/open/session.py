@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 from weakref import WeakSet
 
 import duckdb
 
 from roast_analyze.errors import NoRoom, NotATrace, QueryError, TraceNotFound, first_paragraph
 from roast_analyze.open import user_views
-from roast_analyze.open.computed_tables import ComputedTables
 from roast_analyze.open.database import open_database
+from roast_analyze.open.derived_tables import DerivedTables
 from roast_analyze.open.load import quoted
 from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.queries import check_query, explain_error
@@ -49,8 +50,16 @@ _RESTRICTIONS: Final = (
 _POLL_SECONDS: Final = 0.01
 
 
+@contextmanager
+def _no_progress(_stage: str) -> Iterator[Listener]:
+    yield lambda _stage, _share: None
+
+
 class Session:
     """One or more opened traces; the parameters are those of :class:`roast_analyze.Trace`."""
+
+    #: Names of views that are read as they are: they need no other table.
+    _stored: ClassVar[Sequence[str]] = ()
 
     def __init__(
         self,
@@ -61,7 +70,7 @@ class Session:
         unsafe: bool = False,
         start: float | str | None = None,
         stop: float | str | None = None,
-        listener: Listener = lambda _stage, _share: None,
+        progress: Callable[[str], AbstractContextManager[Listener]] = _no_progress,
     ) -> None:
         if not paths:
             raise TraceNotFound("no trace given: name a trace file or a folder of segments")
@@ -69,7 +78,8 @@ class Session:
         self.path = self.paths[0]
         memory_bytes = limit_bytes(memory_limit)
         try:
-            self._connection = self._open(self.paths, cache, memory_bytes, listener)
+            with progress("reading") as listener:
+                self._connection = self._open(self.paths, cache, memory_bytes, listener)
         except duckdb.OutOfMemoryException as error:
             raise NoRoom(
                 f"cannot read {str(self.path)!r} in {memory_bytes / 2**20:.0f} MiB of memory "
@@ -82,16 +92,24 @@ class Session:
         self._safe = not unsafe
         self.time_ranges: tuple[TimeRange, ...] = ()
         try:
+            self._derived = DerivedTables(self._connection, progress, self._stored)
             if start is not None or stop is not None:
-                self.time_ranges = limit_to_time_range(self._connection, start, stop, listener)
+                self._derived.limit_to_time_range(self)
+                with progress("selecting the range") as listener:
+                    self.time_ranges = limit_to_time_range(
+                        self._connection, start, stop, listener
+                    )
             if self._safe:
+                if folder := self._derived.folder:
+                    self._connection.execute(
+                        "SET GLOBAL allowed_directories = ?", [[f"{folder}/"]]
+                    )
                 for statement in _RESTRICTIONS:
                     self._connection.execute(statement)
             self._user_views = user_views.create(self._connection, views, safe=self._safe)
             [(self._search_path,)] = self._connection.execute(
                 "SELECT current_setting('search_path')"
             ).fetchall()
-            self._computed = ComputedTables(self._connection)
         except BaseException:
             self._connection.close()
             raise
@@ -136,7 +154,7 @@ class Session:
         try:
             statements = connection.extract_statements(query)
             check_query(statements, query, parameters, safe=self._safe)
-            self._computed.fill(query, self)
+            self._derived.fill(query, self)
             if self._safe:
                 connection.execute("BEGIN TRANSACTION READ ONLY")
             relation = connection.sql(query, params=parameters)

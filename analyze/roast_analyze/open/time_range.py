@@ -18,9 +18,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roast_analyze.errors import TraceError
-from roast_analyze.open.database import NAME, VIEWS_NAME
 from roast_analyze.open.time_parsing import parse_time
-from roast_analyze.open.views import create_time_range_views, time_range_table
+from roast_analyze.open.views import (
+    NAME,
+    VIEWS_NAME,
+    create_time_range_views,
+    time_range_table,
+)
 
 if TYPE_CHECKING:
     import duckdb

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import duckdb
 
@@ -40,14 +40,27 @@ _RAW = "raw."
 
 #: Folder of the tables that Python computes.
 _COMPUTED = "computed"
+
+#: Name of the database of a trace within a connection.
+NAME: Final = "trace"
+
+#: Name of a second database, in memory, for views of the user and what is computed later: the
+#: first one may be read-only.
+VIEWS_NAME: Final = "memory"
+
+#: Schemas of the derived tables: in the database of the trace they are empty, which declares
+#: their columns; in the second database are views of those or of the filled ones.
+DERIVED: Final = "derived"
+FILLED: Final = f"{VIEWS_NAME}.{DERIVED}"
 _TABLE = "_time_range"
 
 _NEEDS = "-- Needs: "
 _CREATE_TABLE = "CREATE TABLE"
 _COMMENT = "COMMENT ON "
 
-#: The modules that decide how a file becomes tables; the cache depends on their text.
+#: The files that decide how a trace becomes tables; the cache depends on their text.
 _LOADERS = ("checksum.py", "decompress.py", "block_reader.py", "load.py")
+_COMPUTING = ("algorithms", "computed", "sql/computed", "sql/rules")
 
 
 @dataclass(frozen=True)
@@ -83,9 +96,37 @@ def view_names() -> tuple[str, ...]:
 
 
 def create_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create all views and building blocks on the tables of the schema ``raw``."""
-    for definition in _definitions():
-        connection.execute(definition.sql)
+    """Create all views and building blocks on the tables of the schema ``raw``.
+
+    The derived tables stay empty, and in their place are views of the tables that
+    :mod:`roast_analyze.open.derived_tables` fills. Both databases change, so the connection
+    must have no open transaction.
+    """
+    connection.execute(f"CREATE SCHEMA {DERIVED}; CREATE SCHEMA IF NOT EXISTS {FILLED}")
+    tables = derived_tables()
+    for name, sql in (computed_tables() | {d.name: d.sql for d in _definitions()}).items():
+        if name not in tables:
+            connection.execute(sql)
+            continue
+        connection.execute(create_in(DERIVED, sql))
+        connection.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
+        connection.execute(view_of_table("main", name, FILLED))
+
+
+def view_of_table(schema: str, name: str, source: str) -> str:
+    """Return the statement for a view of the table or view with its name in another schema."""
+    return f"CREATE OR REPLACE VIEW {schema}.{name} AS FROM {source}.{name}"
+
+
+def create_in(schema: str, sql: str) -> str:
+    """Return a statement that creates a table, changed to create it in a schema."""
+    return sql.replace(f"{_CREATE_TABLE} ", f"{_CREATE_TABLE} {schema}.", 1)
+
+
+def derived_tables() -> dict[str, str]:
+    """Return the statements that create the derived tables, in the order of their needs."""
+    in_sql = {d.name: d.sql for d in _definitions() if _CREATE_TABLE in d.sql}
+    return in_sql | computed_tables()
 
 
 def computed_tables() -> dict[str, str]:
@@ -93,12 +134,9 @@ def computed_tables() -> dict[str, str]:
     return {name: definition.sql for name, definition in _read_topic(_COMPUTED).items()}
 
 
-def fill_tables(connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]) -> None:
-    """Recompute the building blocks that are tables; report the finished share."""
-    tables = [d for d in _definitions() if _CREATE_TABLE in d.sql]
-    for i, definition in enumerate(tables):
-        report(i / len(tables))
-        connection.execute(definition.sql.replace(_CREATE_TABLE, "CREATE OR REPLACE TABLE"))
+def needs() -> dict[str, set[str]]:
+    """Return the names that each file below ``sql/`` needs, by its own name."""
+    return {d.name: set(d.needs) for d in _definitions()}
 
 
 def time_range_table() -> str:
@@ -121,6 +159,8 @@ def create_time_range_views(
         # With `rowid`, the order of the trace, which a view does not have by itself.
         whole = f'CREATE VIEW raw."{table}" AS SELECT rowid, * FROM trace.raw."{table}"'  # noqa: S608 - fixed names
         connection.execute(cut[_RAW + table].sql if _RAW + table in cut else whole)
+    for name in computed_tables():
+        connection.execute(view_of_table("main", name, FILLED))
     definitions = {d.name: d for d in _definitions()}
     replaced = {n: d for n, d in cut.items() if not n.startswith(_RAW) and n != _TABLE}
     ordered = _in_order({**definitions, **replaced})
@@ -147,16 +187,11 @@ def view_statements() -> tuple[str, ...]:
 
 def computed_view_names() -> tuple[str, ...]:
     """Return the names of the public views of tables that Python computes."""
-    return tuple(name for name in view_names() if name in needs_of_computed_views())
-
-
-def needs_of_computed_views() -> dict[str, set[str]]:
-    """Return what each file below ``sql/`` needs that needs a table that Python computes."""
-    needs: dict[str, set[str]] = {name: set() for name in computed_tables()}
+    computed = set(computed_tables())
     for definition in _definitions():
-        if not needs.keys().isdisjoint(definition.needs):
-            needs[definition.name] = set(definition.needs)
-    return needs
+        if not computed.isdisjoint(definition.needs):
+            computed.add(definition.name)
+    return tuple(name for name in view_names() if name in computed)
 
 
 def describe_views(
@@ -207,8 +242,12 @@ def _topics() -> dict[str, str]:
 @cache
 def definitions_digest() -> str:
     """Return a digest of everything except the trace that determines its database."""
-    code = (files("roast_analyze.open").joinpath(name).read_text("utf-8") for name in _LOADERS)
-    parts = [duckdb.__version__, repr(kinds()), *code, *(d.sql for d in _definitions())]
+    package = files("roast_analyze")
+    code = [package.joinpath("open", name) for name in _LOADERS]
+    for folder in _COMPUTING:
+        code += sorted(package.joinpath(folder).iterdir(), key=lambda file: file.name)
+    texts = (file.read_text("utf-8") for file in code if file.is_file())
+    parts = [duckdb.__version__, repr(kinds()), *texts, *(d.sql for d in _definitions())]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import pyarrow as pa
 
-from roast_analyze.open.database import NAME, VIEWS_NAME, open_empty_database
+from roast_analyze.open.database import open_empty_database
 from roast_analyze.open.load import quoted
 from roast_analyze.open.session import Session
-from roast_analyze.open.views import describe_views, fill_tables
+from roast_analyze.open.views import NAME, VIEWS_NAME, derived_tables, describe_views
 from roast_analyze.store.layout import (
     ADDITION,
     CATALOG,
@@ -63,6 +63,8 @@ class StoreSession(Session):
         As for :class:`roast_analyze.Trace`.
     """
 
+    _stored = (*VIEWS, RUNS)
+
     def __init__(
         self,
         place: Location,
@@ -82,7 +84,6 @@ class StoreSession(Session):
         self._attaching = threading.RLock()
         self._attached: set[str] = set()
         self._texts: dict[str, set[str]] = {}
-        self._tables: set[str] = set()
         super().__init__(place.uri, memory_limit=memory_limit)
 
     def sql(
@@ -94,13 +95,6 @@ class StoreSession(Session):
             for name in sorted(names - self._attached, key=_order):
                 self._attach(name)
                 self._attached.add(name)
-            if not self._tables.isdisjoint(self._closure(query)):
-                for name in set(RAW) - self._attached:
-                    self._attach(name)
-                    self._attached.add(name)
-                with self._connect() as connection:
-                    fill_tables(connection, lambda _share: None)
-                self._tables.clear()
         return super().sql(query, parameters)
 
     def _open(
@@ -132,19 +126,11 @@ class StoreSession(Session):
                     "SELECT function_name, macro_definition FROM duckdb_functions() "
                     "WHERE NOT internal AND macro_definition IS NOT NULL"
                 ).fetchall()
-            for name, text in [*texts, *((v.name, v.query) for v in store_views())]:
+            texts += [*derived_tables().items(), *((v.name, v.query) for v in store_views())]
+            for name, text in texts:
                 self._texts.setdefault(name.casefold(), set()).update(_words(text))
             # A stored view needs no other table.
-            self._texts |= {name: set() for name in (*VIEWS, RUNS)}
-            with self._connect() as connection:
-                self._tables = {
-                    name
-                    for (name,) in connection.execute(
-                        "SELECT table_name FROM duckdb_tables() "
-                        "WHERE database_name = ? AND schema_name = 'main'",
-                        [NAME],
-                    ).fetchall()
-                }
+            self._texts |= {name: set() for name in self._stored}
         return self._closure(query) & {*RAW, *VIEWS, *(view.name for view in store_views())}
 
     def _closure(self, query: str) -> set[str]:

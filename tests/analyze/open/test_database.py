@@ -183,9 +183,12 @@ def test_only_new_records_of_a_growing_trace_are_parsed(
         assert answers(path) == truth(path)
 
     assert read_bytes[::2] == [len(part) for part in parts]
-    # Replaced databases are removed.
-    assert len(databases(folder)) == 1
-    assert {path.suffix for path in folder.glob("*/*")} == {".duckdb", ".json", ""}
+    # Replaced databases are removed, and the tables that were derived from them.
+    [database] = databases(folder)
+    tables = list(folder.glob("*/*.tables"))
+    assert tables
+    assert all(path.name.startswith(database.stem) for path in tables)
+    assert {path.suffix for path in folder.glob("*/*")} == {".duckdb", ".json", ".tables", ""}
 
 
 @pytest.mark.parametrize("compress", [bytes, zstandard.compress])

@@ -1,0 +1,219 @@
+"""Tables that are derived from the records: each is filled when a query first refers to it.
+
+Most are building blocks of the views, in SQL; Python computes the others. Their names are views
+of empty tables at first. A query refers to a derived table if its text contains the name of the
+table, or of a view that needs it.
+
+If the database of the trace is a file, the rows are written to another file beside it, which
+later sessions attach. It gets its final name when it is complete and is never modified, so
+several processes can fill the same table at the same time.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from contextlib import closing, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import duckdb
+
+from roast_analyze.errors import CacheNotUsed, first_paragraph
+from roast_analyze.open.cache import keep_tables, kept_tables, unfinished
+from roast_analyze.open.database import attach_file
+from roast_analyze.open.views import (
+    DERIVED,
+    FILLED,
+    NAME,
+    VIEWS_NAME,
+    computed_tables,
+    create_in,
+    derived_tables,
+    needs,
+    view_of_table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    import polars as pl
+
+    from roast_analyze.open.database import Listener
+    from roast_analyze.open.session import Session
+
+#: Functions of DuckDB whose arguments are names or queries, which can refer to any table.
+_INDIRECT: Final = {"query", "query_table"}
+
+#: Name of the file that is written, within a connection.
+_DRAFT: Final = "draft"
+
+#: Schema of the tables that are filled in memory.
+_IN_MEMORY: Final = f"{VIEWS_NAME}.in_memory"
+
+
+class DerivedTables:
+    """The derived tables of a session.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Connection of :func:`roast_analyze.open.database.open_database`.
+    progress : callable
+        Returns a context manager that shows the progress of a stage, and yields its listener.
+    stored : sequence of str
+        Names of views that need no other table.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        progress: Callable[[str], AbstractContextManager[Listener]],
+        stored: Sequence[str],
+    ) -> None:
+        self._connection = connection
+        self._progress = progress
+        self._stored = stored
+        [(path,)] = connection.execute(
+            "SELECT path FROM duckdb_databases() WHERE database_name = ?", [NAME]
+        ).fetchall()
+        self._database = Path(path) if path else None
+        self._empty = set(derived_tables())
+        self._filling: set[str] = set()
+        self._attached: list[Path] = []
+        #: Tables that are not written to a file.
+        self._not_kept: set[str] = set()
+        # Filling a table can query others, in the same thread.
+        self._lock = threading.RLock()
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {FILLED}; CREATE SCHEMA {_IN_MEMORY}")
+        for name in self._empty:
+            connection.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder of the files; None if the database of the trace is in memory."""
+        return self._database and self._database.parent
+
+    def limit_to_time_range(self, trace: Session) -> None:
+        """Fill the tables in SQL, from which a time range takes its rows.
+
+        The tables that Python computes are those of the time range from then on.
+        """
+        self._not_kept = set(computed_tables())
+        self._fill(derived_tables().keys() - self._not_kept, trace)
+
+    def fill(self, query: str, trace: Session) -> None:
+        """Fill the tables that a query refers to, unless they are filled."""
+        if self._empty and (names := self._names(query)):
+            self._fill(names, trace)
+
+    def _names(self, query: str) -> set[str]:
+        """Return the empty tables that a query refers to, also by views of the user."""
+        words = _words(query)
+        if words & _INDIRECT:
+            return set(self._empty)
+        found: set[str] = set()
+        while words:
+            found |= words
+            words = set().union(*(self._needs.get(word, set()) for word in words)) - found
+        return self._empty & found
+
+    @cached_property
+    def _needs(self) -> dict[str, set[str]]:
+        users_views = self._connection.execute(
+            "SELECT view_name, sql FROM duckdb_views() "
+            "WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
+            [VIEWS_NAME],
+        ).fetchall()
+        found = {name.casefold(): _words(sql) for name, sql in users_views} | needs()
+        return found | {name: set() for name in self._stored}
+
+    def _fill(self, names: set[str], trace: Session) -> None:
+        with self._lock, closing(self._connection.cursor()) as cursor:
+            cursor.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
+            # Queries that fill a table can contain its name, in a comment for example.
+            names = names - self._filling
+            if names & self._empty and self._database is not None:
+                for path in kept_tables(self._database).difference(self._attached):
+                    # Damaged, or just removed with a database that another process replaced.
+                    with suppress(duckdb.Error):
+                        self._attach(cursor, path)
+            names &= self._empty
+            if not names:
+                return
+            self._filling |= names
+            try:
+                with self._progress("computing tables") as listener:
+                    self._create(cursor, names - computed_tables().keys(), listener)
+                    for name in sorted(names & computed_tables().keys()):
+                        # Polars and numpy are not loaded before they are needed.
+                        from roast_analyze.computed import TABLES
+
+                        self._create(cursor, {name}, listener, TABLES[name](trace))
+            finally:
+                self._filling -= names
+
+    def _create(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        names: set[str],
+        listener: Listener,
+        rows: pl.DataFrame | None = None,
+    ) -> None:
+        """Fill tables by their own statements, or one with `rows`."""
+        if rows is not None and not rows.is_empty():
+            cursor.register("_rows", rows)
+
+        def create(schema: str) -> None:
+            created = 0
+            for name, sql in derived_tables().items():
+                if name in names:
+                    listener("computing tables", created / len(names))
+                    cursor.execute(create_in(schema, sql))
+                    if rows is not None and not rows.is_empty():
+                        cursor.execute(f"INSERT INTO {schema}.{name} BY NAME FROM _rows")
+                    cursor.execute(view_of_table(FILLED, name, schema))
+                    created += 1
+
+        if not names:
+            return
+        if self._database is not None and names.isdisjoint(self._not_kept):
+            try:
+                with unfinished(self._database.parent) as draft:
+                    attach_file(cursor, draft, _DRAFT)
+                    try:
+                        create(f"{_DRAFT}.main")
+                        cursor.execute(f"CHECKPOINT {_DRAFT}")
+                    finally:
+                        cursor.execute(f"DETACH {_DRAFT}")
+                    path = keep_tables(draft, self._database)
+                self._attach(cursor, path)
+            except (OSError, duckdb.IOException) as error:
+                warnings.warn(
+                    f"cannot write to {str(self.folder)!r} ({first_paragraph(error)}); "
+                    "computing tables in memory",
+                    CacheNotUsed,
+                    stacklevel=2,
+                )
+        if names & self._empty:
+            create(_IN_MEMORY)
+            self._empty -= names
+
+    def _attach(self, cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+        """Use the tables of a file."""
+        alias = f"derived_{len(self._attached)}"
+        self._attached.append(path)
+        attach_file(cursor, path, alias, read_only=True)
+        for (name,) in cursor.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [alias]
+        ).fetchall():
+            if name in self._empty and name not in self._not_kept:
+                cursor.execute(view_of_table(FILLED, name, f"{alias}.main"))
+                self._empty.discard(name)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))

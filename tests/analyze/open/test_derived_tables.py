@@ -1,0 +1,111 @@
+"""Tables that are derived from the records when a query first refers to them."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
+
+import pytest
+
+from roast_analyze import Trace, computed
+from roast_analyze.errors import CacheNotUsed
+from roast_analyze.open import database, derived_tables
+
+COUNT = "SELECT count(*) > 0 FROM core_time"
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Count the computations of core_time."""
+    counted = Mock(side_effect=computed.TABLES["_core_time"])
+    monkeypatch.setattr(computed, "TABLES", {**computed.TABLES, "_core_time": counted})
+    return counted
+
+
+@pytest.fixture
+def path(write_trace, worker, task, run):
+    return write_trace(worker("w1"), task("a"), *run("a", 10.0, 20.0))
+
+
+@pytest.fixture
+def files(monkeypatch, tmp_path):
+    """Cache even small traces; return a function that lists the files of derived tables."""
+    monkeypatch.setattr(database, "SMALL_BYTES", 0)
+    monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))
+    return lambda: sorted((tmp_path / "cache").glob("*/*.tables"))
+
+
+def test_computed_once_by_the_first_query_that_refers_to_it(path, calls):
+    trace = Trace(path)
+    trace.frame("tasks")
+    assert calls.call_count == 0
+    with ThreadPoolExecutor(4) as threads:
+        counts = list(threads.map(lambda _: trace.sql(COUNT).fetchall(), range(8)))
+    assert counts == [[(True,)]] * 8
+    assert calls.call_count == 1
+
+
+def test_views_of_the_user(path, calls, tmp_path):
+    (tmp_path / "idle.sql").write_text("SELECT * FROM CORE_TIME WHERE category = 'idle'")
+    (tmp_path / "tails.sql").write_text("SELECT * FROM idle WHERE use = 'tail'")
+    trace = Trace(path, views=tmp_path)
+    assert calls.call_count == 0
+    assert trace.sql("SELECT count(*) FROM tails").fetchall() == [(0,)]
+    assert trace.sql("SELECT sum(seconds) FROM idle").fetchall() == [(90.0,)]
+    assert calls.call_count == 1
+
+
+def test_a_time_range_has_its_own_rows(path):
+    query = "SELECT sum(seconds) FROM core_time"
+    assert Trace(path).sql(query).fetchall() == [(100.0,)]
+    assert Trace(path, start=5, stop=15).sql(query).fetchall() == [(10.0,)]
+
+
+@pytest.mark.parametrize(
+    "query", ["FROM query_table('core_' || 'time')", "FROM query('FROM core_time')"]
+)
+def test_a_query_whose_tables_are_values(path, query):
+    assert len(Trace(path).sql(query).fetchall()) == len(Trace(path).frame("core_time"))
+
+
+def test_a_query_that_needs_no_derived_table_fills_none(path, files):
+    Trace(path).sql("SELECT count(*) FROM transitions").fetchall()
+    assert files() == []
+
+
+def test_kept_for_later_sessions(path, calls, files):
+    first = Trace(path).sql("FROM core_time").fetchall()
+    kept = files()
+    assert Trace(path).sql("FROM core_time").fetchall() == first
+    assert calls.call_count == 1
+    assert files() == kept != []
+
+
+@pytest.mark.usefixtures("files")
+def test_rows_of_a_time_range_are_not_kept(path):
+    query = "SELECT sum(seconds) FROM core_time"
+    assert Trace(path, start=5, stop=15).sql(query).fetchall() == [(10.0,)]
+    assert Trace(path).sql(query).fetchall() == [(100.0,)]
+    assert Trace(path, start=5, stop=15).sql(query).fetchall() == [(10.0,)]
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.999])
+def test_a_truncated_file_is_replaced(path, files, kept):
+    first = Trace(path).sql("FROM core_time").fetchall()
+    for file in files():
+        os.truncate(file, int(kept * file.stat().st_size))
+    assert Trace(path).sql("FROM core_time").fetchall() == first
+
+
+def test_a_file_with_a_damaged_header_is_ignored(path, files):
+    first = Trace(path).sql("FROM core_time").fetchall()
+    for file in files():
+        file.write_bytes(b"0" * file.stat().st_size)
+    assert Trace(path).sql("FROM core_time").fetchall() == first
+
+
+def test_tables_are_in_memory_if_no_file_can_be_written(path, files, monkeypatch):
+    trace = Trace(path)
+    monkeypatch.setattr(derived_tables, "unfinished", Mock(side_effect=OSError("full")))
+    with pytest.warns(CacheNotUsed, match="full"):
+        assert trace.sql("SELECT sum(seconds) FROM core_time").fetchall() == [(100.0,)]
+    assert files() == []

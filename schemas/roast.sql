@@ -5585,6 +5585,8 @@ attempts AS (
         coalesce(measured.file_uuid, identity_chunk.file_uuid) AS file_uuid,
         numbered.record AS identity_record,
         numbered.measured,
+        -- Identifies an attempt without a task, also in a time range.
+        CASE WHEN run.seq IS NULL THEN numbered.measured END AS local_id,
         measured.last_record AS measured_record,
         numbered.part,
         CASE WHEN run.seq IS NULL THEN 1 ELSE numbered.chunks_in_task END AS chunks_in_task,

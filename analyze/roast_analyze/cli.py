@@ -26,7 +26,7 @@ SUCCESS, NO, WRONG = 0, 1, 2
 #: Named commands; without one of them the command is the summary.
 COMMANDS: Final = (
     "sql", "view", "explain", "why", "what-if", "each", "store", "export", "import", "check",
-    "scrub",
+    "scrub", "metrics", "gate",
 )  # fmt: skip
 
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
@@ -84,6 +84,8 @@ other commands:
   import  Import data from Darshan, Yappi or a cluster dump.
   check   Check whether traces are complete.
   scrub   Replace all names in a trace with pseudonyms, so that it can be shared.
+  metrics Print the metrics of a run as JSON, for programs.
+  gate    Compare new runs with base runs, and fail if a metric became worse.
 
 Run `roast-analyze COMMAND --help` for the options of a command.
 """
@@ -185,6 +187,8 @@ def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespa
         is_negative = word[:1] == "-" and word[1:2] in "0123456789."
         if joined and joined[-1] in ("--from", "--to") and is_negative:
             joined[-1] += f"={word}"  # argparse would take a time such as -10m for an option
+        elif name == "gate" and word == "--":
+            joined.append("--new")
         else:
             joined.append(word)
     # Intermixed, because options can stand between several traces.

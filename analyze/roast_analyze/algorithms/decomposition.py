@@ -51,6 +51,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from roast_analyze.algorithms.student import student
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -69,10 +71,6 @@ FLOOR_OF_SEVERAL: Final = 0.02
 OVERHEAD_FLOOR_SECONDS: Final = 1.0
 #: Fewest tasks of a prefix in each run from which the error of their mean cost is estimated.
 FEWEST_TASKS: Final = 3
-
-#: Bound of a confidence interval of 95 % by degrees of freedom (Student's t), and beyond them.
-_STUDENT: Final = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-_NORMAL: Final = 2.0
 
 _GROUP: Final = ["prefix", "dataset"]
 _PART: Final = [*_GROUP, "part", "detail", "branch"]
@@ -571,7 +569,6 @@ def _noise_between(
 ) -> pl.DataFrame:
     """Add the noise of terms that is estimated from the spread of several bases."""
     count = len(bases)
-    student = _STUDENT[count - 2] if count - 2 < len(_STUDENT) else _NORMAL
     each = [_by_part(decompose(base, new)) for base in bases]
     spread = (
         pl.concat(each)
@@ -583,7 +580,7 @@ def _noise_between(
             .alias("squares")
         )
         .with_columns(
-            noise_seconds=student
+            noise_seconds=student(count - 1)
             * (pl.col("squares") / (count - 1)).sqrt()
             * math.sqrt(1 + 1 / count)
         )

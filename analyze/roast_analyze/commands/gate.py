@@ -1,0 +1,173 @@
+r"""Compare new runs with base runs, and fail if a metric became worse.
+
+Exits with 1 if a rule fails, and with 0 otherwise. A rule is a metric, > or <, and a limit: a
+change (+10%, -5%, +2.5) or a value (0). With several base or new runs, a change must also lie
+outside of their spread: beyond the 95 % prediction interval for runs like the bases. Without
+--fail-if, the rule is "wall_seconds > +10%".
+
+BASE and NEW are traces, or files of metrics (.json), as `roast-analyze metrics` prints them.
+
+For example:
+
+    roast-analyze gate before.jsonl.zst -- after.jsonl.zst
+    roast-analyze gate main-*.json -- new.jsonl.zst --fail-if "wall_seconds > +5%"
+    roast-analyze gate base.json -- new.json --fail-if "failures > 0" \
+        --fail-if "events_per_second < -10%" --format markdown
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from roast_analyze.commands.formats import add_format, complete_options, write
+from roast_analyze.commands.trace_args import add_reading, open_trace
+from roast_analyze.errors import NotATrace, TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roast_analyze.algorithms.regression import Change, Rule
+
+#: Rule without --fail-if.
+DEFAULT_RULE: Final = "wall_seconds > +10%"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "roast-analyze gate BASE… -- NEW… [--fail-if RULE]… [options]"
+    parser.add_argument("bases", metavar="BASE", nargs="+", type=Path, help="base runs")
+    # The command line has -- instead, which argparse takes for the end of the options.
+    parser.add_argument(
+        "--new", metavar="NEW", nargs="+", type=Path, default=[], help=argparse.SUPPRESS
+    )
+    parser.add_argument(
+        "--fail-if",
+        metavar="RULE",
+        action="append",
+        help=f'such as "wall_seconds > +10%%" or "failures > 0"; can be repeated '
+        f'(default: "{DEFAULT_RULE.replace("%", "%%")}")',
+    )
+    add_reading(parser)
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> bool:
+    """Print the metrics of both, or write them; return whether no rule fails."""
+    from roast_analyze.algorithms.regression import compare, parse_rule
+    from roast_analyze.metrics import METRICS
+
+    if not options.new:
+        raise TraceError("no new run: name them after --, as in BASE… -- NEW…")
+    rules = [parse_rule(text, METRICS) for text in options.fail_if or [DEFAULT_RULE]]
+    complete_options(options, [*options.bases, *options.new])
+    bases, news = (
+        [_metrics(path, options) for path in paths] for paths in (options.bases, options.new)
+    )
+    changes = {
+        name: compare(name, [m[name] for m in bases], [m[name] for m in news])
+        for name in METRICS
+        if all(isinstance(metrics.get(name), int | float) for metrics in (*bases, *news))
+    }
+    unknown = next((rule.metric for rule in rules if rule.metric not in changes), None)
+    if unknown is not None:
+        raise TraceError(f"{unknown!r} was not measured in all runs: use another metric")
+    failed = [rule.text for rule in rules if rule.fails(changes[rule.metric])]
+    outcome = f"failed: {', '.join(failed)}" if failed else "passed"
+    if options.format in ("table", "markdown"):
+        rows = [_texts(change, rules) for change in changes.values()]
+    else:
+        rows = [_values(change, rules) for change in changes.values()]
+    if options.format != "table" or options.output:
+        _write(rows, options)
+        print(f"roast-analyze: {outcome}", file=sys.stderr)
+    else:
+        _print(rows, outcome)
+    return not failed
+
+
+def _metrics(path: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the metrics of a trace, or those in a file."""
+    from roast_analyze.metrics import VERSION, read_metrics
+
+    if path.suffix != ".json":
+        with open_trace([path], options) as trace:
+            return read_metrics(trace)
+    try:
+        metrics = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise NotATrace(f"{str(path)!r} is no JSON: {error}") from None
+    except OSError as error:
+        raise NotATrace(f"cannot read {str(path)!r}: {error.strerror}") from None
+    version = metrics.get("metrics_version") if isinstance(metrics, dict) else None
+    if version != VERSION:
+        raise NotATrace(
+            f"{str(path)!r} has no metrics of version {VERSION}: "
+            "write it with roast-analyze metrics"
+        )
+    return dict(metrics)
+
+
+def _verdict(change: Change, rules: Sequence[Rule]) -> str:
+    own = [rule for rule in rules if rule.metric == change.metric]
+    if any(rule.fails(change) for rule in own):
+        return "failed"
+    if own:
+        return "passed"
+    return "changed" if change.is_expected is False else ""
+
+
+def _texts(change: Change, rules: Sequence[Rule]) -> dict[str, Any]:
+    """Return the row of a change to be read."""
+    reach = None if change.reach is None else f"± {_shown(change.metric, change.reach)}"
+    return {
+        "metric": change.metric,
+        "base": _shown(change.metric, change.base),
+        "expected": reach,
+        "new": _shown(change.metric, change.new),
+        "change": f"{change.relative_change:+.1%}" if change.base else None,
+        "verdict": _verdict(change, rules),
+    }
+
+
+def _values(change: Change, rules: Sequence[Rule]) -> dict[str, Any]:
+    """Return the row of a change for programs."""
+    return {
+        "metric": change.metric,
+        "base": float(change.base),
+        "expected_change": change.reach,
+        "new": float(change.new),
+        "change": float(change.change),
+        "relative_change": change.relative_change if change.base else None,
+        "verdict": _verdict(change, rules),
+    }
+
+
+def _shown(metric: str, value: float) -> str:
+    from roast_analyze.report import quantities as q
+
+    if metric.endswith("_seconds"):
+        return q.seconds(value)
+    if "bytes" in metric.split("_"):
+        return q.byte_size(value)
+    return q.count(value) if value == int(value) else q.number(value)
+
+
+def _print(rows: list[dict[str, Any]], outcome: str) -> None:
+    from roast_analyze.commands.terminal import cell, print_out, table
+
+    columns = ["metric", ">base", ">expected", ">new", ">change", "verdict"]
+    print_out(table(columns, [list(row.values()) for row in rows]), cell(outcome))
+
+
+def _write(rows: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    import duckdb
+    import polars as pl
+
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    with duckdb.connect() as connection:
+        relation = connection.from_arrow(frame.to_arrow())
+        write(relation, options.format, options.output, options.limit)

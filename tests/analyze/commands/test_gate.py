@@ -9,18 +9,25 @@ from roast_analyze.metrics import METRICS
 
 
 @pytest.fixture
-def write_run(write_trace, task, run, worker):
-    """Write a trace of a task that computes for some seconds; return its path."""
+def write_metrics(tmp_path):
+    """Write a file of metrics of a run; return its path."""
 
-    def write_run(name: str, seconds: float):
-        records = [worker("w1"), task("a"), *run("a", 1.0, 1.0 + seconds)]
-        return write_trace(*records, name=name, stop_t=2.0 + seconds)
+    def write_metrics(name: str, **metrics) -> Path:
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({"metrics_version": 1, **metrics}))
+        return path
 
-    return write_run
+    return write_metrics
 
 
-def test_metrics_of_a_trace(analyze, write_run):
-    code, out, err = analyze("metrics", write_run("run.jsonl", 8.0))
+@pytest.fixture
+def trace(write_trace, task, run, worker):
+    """A trace of 10 s with a task of 8 s."""
+    return write_trace(worker("w1"), task("a"), *run("a", 1.0, 9.0), stop_t=10.0)
+
+
+def test_metrics_of_a_trace(analyze, trace):
+    code, out, err = analyze("metrics", trace)
 
     metrics = json.loads(out)
     assert (code, err) == (0, "")
@@ -41,40 +48,50 @@ def test_each_metric_is_documented():
     ] == []
 
 
-def test_the_gate_exits_with_1_if_a_rule_fails(analyze, write_run, tmp_path):
-    bases = [write_run(f"base-{n}.jsonl", 8.0 + 0.1 * n) for n in range(3)]
-    slow = write_run("slow.jsonl", 11.0)
-    stored = tmp_path / "base.json"
-    stored.write_text(analyze("metrics", bases[0])[1])
+def test_a_table_against_the_spread_of_several_bases(analyze, write_metrics):
+    bases = [
+        write_metrics(f"{wall}", wall_seconds=wall, tasks=4) for wall in (10.0, 10.1, 10.2)
+    ]
+    new = write_metrics("new", wall_seconds=13.0, tasks=4)
 
-    code, out, _ = analyze("gate", *bases, "--", slow, "--fail-if", "wall_seconds > +5%")
-    assert code == 1
-    assert [line.split() for line in out.splitlines() if "wall_seconds" in line] == [
+    code, out, err = analyze("gate", *bases, "--", new, "--fail-if", "wall_seconds > +5%")
+
+    assert (code, err) == (1, "")
+    assert [line.split() for line in out.splitlines()[2:]] == [
         ["wall_seconds", "10.1", "s", "±", "497", "ms", "13", "s", "+28.7%", "failed"],
+        ["tasks", "4", "±", "0", "4", "+0.0%"],
         ["failed:", "wall_seconds", ">", "+5%"],
     ]
-    code, out, err = analyze("gate", stored, "--", slow, "--format", "jsonl")
+    assert analyze("gate", *bases[:2], "--", bases[2])[0] == 0
+
+
+def test_a_trace_against_metrics_as_lines_of_json(analyze, write_metrics, trace):
+    base = write_metrics("base", wall_seconds=8.0)
+
+    code, out, err = analyze("gate", base, "--", trace, "--format", "jsonl")
+
     assert (code, err) == (1, "roast-analyze: failed: wall_seconds > +10%\n")
-    assert json.loads(out.splitlines()[0]) == {
-        "metric": "wall_seconds", "base": 10.0, "expected_change": None, "new": 13.0,
-        "change": 3.0, "relative_change": 0.3, "verdict": "failed",
+    assert json.loads(out) == {
+        "metric": "wall_seconds", "base": 8.0, "expected_change": None, "new": 10.0,
+        "change": 2.0, "relative_change": 0.25, "verdict": "failed",
     }  # fmt: skip
 
 
-def test_calls_that_are_wrong(analyze, write_run, tmp_path):
-    trace, other = write_run("run.jsonl", 1.0), tmp_path / "other.json"
+def test_calls_that_are_wrong(analyze, write_metrics, tmp_path):
+    base = write_metrics("base", wall_seconds=8.0, events_per_second=None)
 
     def error(*words):
         code, _, err = analyze("gate", *words)
         assert code == 2
         return err
 
-    assert "no new run: name them after --" in error(trace)
-    assert "does not exist" in error(trace, "--", tmp_path / "none.jsonl")
+    assert "no new run: name them after --" in error(base)
+    assert "does not exist" in error(base, "--", tmp_path / "none.jsonl")
     assert "'events_per_second' was not measured" in error(
-        trace, "--", trace, "--fail-if", "events_per_second < -5%"
+        base, "--", base, "--fail-if", "events_per_second < -5%"
     )
-    other.write_text("{}")
-    assert "has no metrics of version 1" in error(trace, "--", other)
-    other.write_text("{")
-    assert "is no JSON" in error(trace, "--", other)
+    assert "has no metrics of version 1" in error(
+        base, "--", write_metrics("later", metrics_version=2)
+    )
+    (tmp_path / "broken.json").write_text("{")
+    assert "is no JSON" in error(base, "--", tmp_path / "broken.json")

@@ -14,6 +14,9 @@ use, which these rules determine.
 4. What is left lacks tasks: dependencies are unfinished, or the run is near its end. Both are
    true at once when a final merge waits for the last tasks, so these threads are divided as the
    work is: seconds of waiting tasks against seconds that running tasks still need.
+
+Everything is divided at the boundaries of time buckets first. A few buckets at a time are swept,
+which bounds the memory.
 """
 
 from __future__ import annotations
@@ -24,16 +27,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from roast_analyze.algorithms.attempt_intervals import KINDS
+from roast_analyze.algorithms.task_states import STATES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Indices = NDArray[np.int64]
-
-#: Kinds of intervals of attempts, in the order in which they claim threads.
-KINDS: Final = ("busy", "transfer", "unreported", "dispatch")
+    Ints = NDArray[Any]
 
 #: Conditions of a worker that explain threads without tasks.
 CONDITIONS: Final = ("silent", "paused", "leaving", "joining")
@@ -52,8 +55,16 @@ _LACKING: Final = (
 #: Uses that a worker which has just joined explains better.
 _JOINING: Final = ("scheduler", "imbalance")
 
+#: Uses of threads that no attempt explains.
+_FREE: Final = (
+    "silent worker", "paused worker", "leaving worker", "joining worker", *_LACKING
+)  # fmt: skip
+
 #: Rounding can leave less than this.
 _NOTHING_SECONDS: Final = 1e-9
+
+#: Buckets are swept together until they have this many intervals.
+_INTERVALS_PER_SWEEP: Final = 50_000
 
 
 @dataclass(frozen=True)
@@ -69,13 +80,12 @@ class Recording:
     presence : DataFrame
         process, nthreads, start, stop: processes of workers while they were connected.
     intervals : DataFrame
-        process, kind, label, start, stop: what attempts did, see :data:`KINDS`. A label is any
-        integer from 0.
+        What attempts did, with the columns of
+        :data:`roast_analyze.algorithms.attempt_intervals.INTERVALS`.
     conditions : DataFrame
-        process, condition, start, stop: see :data:`CONDITIONS`.
+        process, condition (position in :data:`CONDITIONS`), start, stop.
     states : DataFrame
-        state, compute_seconds, start, stop: tasks that have no result yet, and the compute time
-        of the task if it is known.
+        From :func:`roast_analyze.algorithms.task_states.task_states`.
     """
 
     seconds: float
@@ -92,258 +102,322 @@ def core_time(recording: Recording) -> pl.DataFrame:
     Returns
     -------
     DataFrame
-        process, bucket, label, use, seconds. Rows of attempts have a label and no use, the
-        others a use and no label.
+        bucket, process, label, use, seconds, in this order. Rows of attempts have a label and
+        no use, the others a use and no label.
     """
-    sweep = _Sweep(recording)
-    parts = [sweep.assigned()]
-    for use, threads in sweep.explained.items():
-        parts.append(sweep.totals(use, threads * sweep.seconds))
-    joining = np.zeros(len(sweep.run_starts))
-    for use, seconds in _unassigned(recording, sweep):
-        of_joining = seconds * (sweep.is_joining[sweep.run_starts] & (use in _JOINING))
-        joining += of_joining
-        parts.append(sweep.totals(use, seconds - of_joining, sweep.run_starts))
-    parts.append(sweep.totals("joining worker", joining, sweep.run_starts))
-    return pl.concat(parts).filter(pl.col("seconds") > _NOTHING_SECONDS)
+    workers = recording.presence.filter(
+        (pl.col("nthreads") > 0) & (pl.col("start") < pl.col("stop"))
+    ).sort("process")
+    # Instants between the buckets.
+    edges = recording.bucket_seconds * np.arange(
+        1, np.ceil(recording.seconds / recording.bucket_seconds)
+    )
+    presence, intervals, conditions = (
+        _Pieces(frame, workers, edges)
+        for frame in (workers, recording.intervals, recording.conditions)
+    )
+    outside = _Outside(recording, edges)
+    #: Cells, labels (free threads have negative ones) and seconds.
+    found: list[tuple[Ints, Ints, Floats]] = []
+    for buckets in _windows(intervals.offsets):
+        sweep = _Sweep(buckets, presence, intervals, conditions)
+        found += [sweep.assigned(), _free(sweep, outside)]
+    cell, label, seconds = (np.concatenate(column) for column in zip(*found, strict=True))
+    bucket, row = np.divmod(cell, max(workers.height, 1))
+    is_free = pl.col("label") < 0
+    return (
+        pl.DataFrame({"bucket": bucket, "row": row, "label": label, "seconds": seconds})
+        .filter(pl.col("seconds") > _NOTHING_SECONDS)
+        .sort("bucket", "row", "label")
+        .select(
+            "bucket",
+            pl.lit(workers["process"]).gather("row").alias("process"),
+            pl.when(~is_free).then("label").alias("label"),
+            pl.lit(pl.Series(_FREE)).gather(pl.when(is_free).then("label")).alias("use"),
+            "seconds",
+        )
+    )
+
+
+class _Pieces:
+    """Intervals of connected processes, divided at the boundaries of buckets.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The intervals.
+    rows : int
+        Number of processes.
+    offsets : array
+        Number of pieces before each bucket, and in total.
+    """
+
+    def __init__(self, frame: pl.DataFrame, workers: pl.DataFrame, edges: Floats) -> None:
+        processes, joined, left = _arrays(workers, "process", "start", "stop")
+        process, start, stop = _arrays(frame, "process", "start", "stop")
+        self.frame, self.rows = frame, len(processes)
+        # An interval of another process has no pieces.
+        row = np.searchsorted(processes, process)
+        known = np.append(processes, -1)[row] == process
+        row[~known] = 0
+        self._row = row.astype(np.int32)
+        self._start = np.maximum(start, joined[row])
+        self._stop = np.minimum(stop, left[row])
+        first = np.searchsorted(edges, self._start, "right")
+        counts = np.searchsorted(edges, self._stop, "left") + 1 - first
+        counts[~known | (self._start >= self._stop)] = 0
+        place = np.repeat(np.arange(len(row), dtype=np.int32), counts)
+        bucket = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts - first, counts)
+        order, self.offsets = _by_bucket(bucket, edges)
+        self._place = place[order]
+        self._edges = np.concatenate([[-np.inf], edges, [np.inf]])
+
+    def within(self, buckets: range) -> tuple[Ints, Ints, Floats, Floats]:
+        """Return interval, cell, start and stop of the pieces in some buckets.
+
+        Cells are pairs of a bucket and a process, numbered in this order.
+        """
+        offsets = self.offsets[buckets.start : buckets.stop + 1]
+        place = self._place[offsets[0] : offsets[-1]]
+        bucket = np.repeat(buckets, np.diff(offsets))
+        return (
+            place,
+            bucket * self.rows + self._row[place],
+            np.maximum(self._start[place], self._edges[bucket]),
+            np.minimum(self._stop[place], self._edges[bucket + 1]),
+        )
+
+
+class _Outside:
+    """Tasks without a result that are on no worker.
+
+    Attributes
+    ----------
+    edges : array
+        Instants between the buckets.
+    seconds : float
+        End of the recording.
+    unfinished : array
+        Starts and stops of the times with tasks that have no result, in turn.
+    levels : list of float
+        The numbers of :meth:`changes`, at the end of the buckets so far.
+    """
+
+    def __init__(self, recording: Recording, edges: Floats) -> None:
+        self.edges, self.seconds = edges, recording.seconds
+        self.levels = [0.0] * 4
+        state, start, stop, compute_seconds = _arrays(
+            recording.states, "state", "start", "stop", "compute_seconds"
+        )
+        start, stop = np.maximum(start, 0.0), np.minimum(stop, recording.seconds)
+        lasts = start < stop
+        self.unfinished = _union(start[lasts], stop[lasts])
+        # Tasks that are processing are on a worker, where the sweep counts them.
+        [some] = np.nonzero(lasts & (state != STATES.index("processing")))
+        instant = np.concatenate([start[some], stop[some]])
+        order, self._offsets = _by_bucket(np.searchsorted(edges, instant, "right"), edges)
+        task = np.tile(some, 2)[order]
+        self._instant, self._sign = instant[order], np.where(order < len(some), 1.0, -1.0)
+        self._is_waiting = state[task] == STATES.index("waiting")
+        self._compute_seconds = compute_seconds[task] * self._is_waiting
+
+    def edges_of(self, buckets: range) -> Floats:
+        """Return the instants around and between some buckets, from the start of the recording."""
+        return np.concatenate([[0.0], self.edges, [self.seconds]])[
+            buckets.start : buckets.stop + 1
+        ]
+
+    def changes(self, buckets: range) -> tuple[Floats, list[Floats]]:
+        """Return the instants of changes in some buckets, and the change of each number.
+
+        The numbers are tasks that wait for the scheduler, tasks that wait for others, those of
+        them whose compute time is known, and this time.
+        """
+        some = slice(self._offsets[buckets.start], self._offsets[buckets.stop])
+        is_waiting, seconds = self._is_waiting[some], self._compute_seconds[some]
+        numbers = (1.0 - is_waiting, is_waiting, np.sign(seconds), seconds)
+        return self._instant[some], [self._sign[some] * number for number in numbers]
+
+
+def _by_bucket(bucket: Ints, edges: Floats) -> tuple[Ints, Ints]:
+    """Return the order by bucket, and the number of elements before each and in total."""
+    counts = np.bincount(bucket, minlength=len(edges) + 1)
+    # Small integers are sorted in linear time.
+    order = np.argsort(bucket.astype(np.min_scalar_type(len(edges))), kind="stable")
+    return order, np.concatenate([[0], np.cumsum(counts)])
+
+
+def _windows(offsets: Ints) -> Iterator[range]:
+    """Yield ranges of buckets that are swept together."""
+    begin, buckets = 0, len(offsets) - 1
+    while begin < buckets:
+        enough = int(np.searchsorted(offsets, offsets[begin] + _INTERVALS_PER_SWEEP))
+        end = min(max(enough, begin + 1), buckets)
+        yield range(begin, end)
+        begin = end
 
 
 class _Sweep:
-    """The threads of each worker process between two changes.
+    """The threads of each worker process in some buckets, between two changes.
 
-    Arrays have one element per change, ordered by process and time, for the slice of time until
-    the next change of the process.
+    Arrays have one element per change, ordered by cell and time, for the slice of time until
+    the next change of the cell.
+
+    Attributes
+    ----------
+    cell, instant, seconds : array
+        Cell, start and duration of each slice.
+    unassigned : array
+        Threads without a task that no condition of their worker explains.
+    is_joining : array
+        Whether the worker has just joined.
+    busy : tuple of array
+        Start and stop of the pieces of busy intervals, and the end of the interval.
+    explained : list of array
+        Threads without a task that a condition explains: silent, paused, leaving.
     """
 
-    def __init__(self, recording: Recording) -> None:
-        presence = recording.presence.filter(
-            (pl.col("nthreads") > 0) & (pl.col("start") < pl.col("stop"))
-        ).with_row_index("row")
-        joined, left, nthreads = _arrays(presence, "start", "stop", "nthreads")
-        self.intervals = _clip(recording.intervals, presence)
-        conditions = _clip(recording.conditions, presence)
-        self._processes = presence["process"]
-        #: Instants between the buckets.
-        self.edges = recording.bucket_seconds * np.arange(
-            1, np.ceil(recording.seconds / recording.bucket_seconds)
+    def __init__(
+        self, buckets: range, presence: _Pieces, intervals: _Pieces, conditions: _Pieces
+    ) -> None:
+        self.buckets, self.rows = buckets, presence.rows
+        parts = [pieces.within(buckets) for pieces in (presence, intervals, conditions)]
+        cell = np.concatenate([np.tile(part[1], 2) for part in parts])
+        instant = np.concatenate([t for part in parts for t in part[2:]])
+        # Small integers are sorted in linear time.
+        small = (cell - buckets.start * self.rows).astype(
+            np.min_scalar_type(len(buckets) * self.rows)
         )
-
-        # The levels of a process at the boundaries of buckets are needed, too.
-        first = np.searchsorted(self.edges, joined, "right")
-        counts = np.maximum(np.searchsorted(self.edges, left, "left") - first, 0)
-        self._first_edge = first
-        self._edge_offset = np.cumsum(counts) - counts
-        edge_row = np.repeat(np.arange(presence.height), counts)
-        edge = np.arange(counts.sum()) - self._edge_offset[edge_row] + first[edge_row]
-
-        frames = (presence, self.intervals, conditions)
-        rows = (np.tile(frame["row"].to_numpy(), 2) for frame in frames)
-        row = np.concatenate([edge_row, *rows])
-        instant = np.concatenate(
-            [
-                self.edges[edge],
-                *(t for frame in frames for t in _arrays(frame, "start", "stop")),
-            ]
-        )
-        order = np.lexsort((instant, row))
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        sizes = [len(edge), 2 * len(joined), self.intervals.height, self.intervals.height]
-        #: Change at each boundary of a bucket, and at the start and the stop of each interval.
-        self._edge_place, of_presence, self._begin_place, self._end_place, of_conditions = (
-            np.split(place, np.cumsum(sizes))
-        )
-        self.row, self.instant = row[order], instant[order]
-        follows = np.append(self.row[1:] == self.row[:-1], False)
+        order = np.lexsort((instant, small))
+        self.cell, self.instant = cell[order], instant[order]
+        follows = np.append(self.cell[1:] == self.cell[:-1], False)
         self.seconds = np.where(follows, np.append(self.instant[1:], 0.0) - self.instant, 0.0)
+        ends = np.cumsum([2 * len(part[0]) for part in parts])
 
-        def level(place: Indices, amount: Indices) -> Indices:
-            """Return the sum of all amounts so far; those of a process add up to zero."""
-            change = np.zeros(len(order), np.int64)
-            np.add.at(change, place, amount)
-            return np.cumsum(change)
+        def level(part: int, amount: NDArray[Any]) -> Floats:
+            """Return the sum of the amounts of intervals that have started and not stopped."""
+            change = np.zeros(len(order))
+            np.split(change, ends)[part][:] = np.concatenate([amount, -amount])
+            return np.cumsum(change[order])
 
-        def count(kind: str, kinds: pl.Series, begin: Indices, end: Indices) -> Indices:
-            is_kind = (kinds == kind).to_numpy()
-            places = np.concatenate([begin[is_kind], end[is_kind]])
-            return level(places, np.repeat([1, -1], is_kind.sum()))
-
-        threads = level(of_presence, np.concatenate([nthreads, -nthreads]))
-        ends = np.split(of_conditions, 2)
+        idle = level(0, presence.frame["nthreads"].to_numpy()[parts[0][0]].astype(float))
+        condition = conditions.frame["condition"].to_numpy()[parts[2][0]]
         silent, paused, leaving, joining = (
-            count(name, conditions["condition"], *ends) > 0 for name in CONDITIONS
+            level(2, (condition == i).astype(float)) > 0 for i in range(len(CONDITIONS))
         )
         self.is_joining = joining
-        #: Seconds of a thread that an attempt of each kind has received up to each change.
-        self._received: dict[str, Floats] = {}
-        idle = threads
-        for kind in KINDS:
-            attempts = count(kind, self.intervals["kind"], self._begin_place, self._end_place)
+        interval, of_cell, start, stop = parts[1]
+        kinds, labels, untils = _arrays(intervals.frame, "kind", "label", "stop")
+        self._cell, self._kind, self._label = of_cell, kinds[interval], labels[interval]
+        received = []
+        for kind, name in enumerate(KINDS):
+            attempts = level(1, (self._kind == kind).astype(float))
             used = np.minimum(idle, attempts)
-            if kind != "busy":
+            if name != "busy":
                 used[silent | paused] = 0
-            if kind == "unreported":
+            if name == "unreported":
                 used[leaving] = 0
             idle = idle - used
             share = np.divide(used, attempts, out=np.zeros(len(used)), where=attempts > 0)
-            self._received[kind] = _sum_before(share * self.seconds)
+            received.append(_sum_before(share * self.seconds))
         #: Attempts that wait for a thread of their worker.
-        self._backlog = attempts - used
+        self.backlog = attempts - used
         paused &= ~silent
         leaving &= ~(silent | paused)
-        #: Threads without an assigned task that a condition of their worker explains.
-        self.explained = {
-            f"{name} worker": np.where(is_so, idle, 0)
-            for name, is_so in (("silent", silent), ("paused", paused), ("leaving", leaving))
-        }
-        self._unassigned = np.where(silent | paused | leaving, 0, idle)
-        self._bucket = np.searchsorted(self.edges, self.instant, "right")
-        #: First slice of each run: slices with equal numbers of a process in a time bucket.
-        self.run_starts = _starts(self.row, self._bucket, self._unassigned, self.is_joining)
+        self.explained = [np.where(condition, idle, 0.0) for condition in (silent, paused, leaving)]
+        self.unassigned = np.where(silent | paused | leaving, 0.0, idle)
+        is_busy = self._kind == KINDS.index("busy")
+        self.busy = start[is_busy], stop[is_busy], untils[interval[is_busy]]
+        #: First slice of each run: slices of a cell with equal numbers.
+        self.run_starts = _starts(self.cell, self.unassigned, self.is_joining)
+        # Seconds of a thread that attempts of each kind have received up to each change.
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        begin, end = np.split(place[ends[0] : ends[1]], 2)
+        so_far = np.concatenate(received)
+        offset = self._kind * np.int64(len(order))
+        self._received = so_far[offset + end] - so_far[offset + begin]
 
-    def runs(self) -> tuple[Indices, Floats, Floats]:
+    def assigned(self) -> tuple[Ints, Ints, Floats]:
+        """Return cells, labels and seconds of attempts."""
+        labels = int(self._label.max(initial=0)) + 1
+        groups, group = np.unique(self._cell * labels + self._label, return_inverse=True)
+        return *np.divmod(groups, labels), np.bincount(group, self._received, len(groups))
+
+    def runs(self) -> tuple[Floats, Floats, Floats]:
         """Return the number of threads without a task, the start and the stop of each run."""
-        start = self.instant[self.run_starts]
-        row = self.row[self.run_starts]
-        stop = np.where(np.append(row[1:] == row[:-1], False), np.append(start[1:], 0.0), start)
-        return self._unassigned[self.run_starts], start, stop
+        start, cell = self.instant[self.run_starts], self.cell[self.run_starts]
+        stop = np.where(np.append(cell[1:] == cell[:-1], False), np.append(start[1:], 0.0), start)
+        return self.unassigned[self.run_starts], start, stop
 
-    def changes(self) -> tuple[Indices, Floats]:
-        """Return the slices that change a number of a process, and by how much.
-
-        The numbers are threads without a task, and attempts that wait for a thread.
-        """
-        numbers = np.stack([self._unassigned, self._backlog])
-        slices = _starts(self.row, *numbers)
-        return slices, np.diff(numbers[:, slices], prepend=0).astype(float)
-
-    def assigned(self) -> pl.DataFrame:
-        """Return the seconds of attempts by process, bucket and label."""
-        row, kind, start, stop = (
-            self.intervals[n].to_numpy() for n in ("row", "kind", "start", "stop")
-        )
-        first = np.searchsorted(self.edges, start, "right")
-        counts = np.searchsorted(self.edges, stop, "left") - first + 1
-        piece = np.repeat(np.arange(len(row)), counts)
-        bucket = np.arange(len(piece)) + np.repeat(first - np.cumsum(counts) + counts, counts)
-        begins, ends = bucket == first[piece], bucket == (first + counts - 1)[piece]
-        edge = (self._edge_offset - self._first_edge)[row[piece]] + bucket
-        begin, end = self._begin_place[piece], self._end_place[piece]
-        begin[~begins] = self._edge_place[edge[~begins] - 1]
-        end[~ends] = self._edge_place[edge[~ends]]
-        seconds = np.zeros(len(piece))
-        for name, received in self._received.items():
-            is_kind = (kind == name)[piece]
-            seconds[is_kind] = received[end[is_kind]] - received[begin[is_kind]]
-        return (
-            pl.DataFrame({
-                "process": self._processes.gather(row[piece]),
-                "bucket": bucket,
-                "label": self.intervals["label"].gather(piece),
-                "seconds": seconds,
-            })
-            .group_by("process", "bucket", "label")
-            .agg(pl.lit(None, pl.String).alias("use"), pl.col("seconds").sum())
-        )  # fmt: skip
-
-    def totals(
-        self, use: str, seconds: Floats, slices: Indices | slice = slice(None)
-    ) -> pl.DataFrame:
-        """Return the seconds of a use by process and bucket."""
-        buckets = len(self.edges) + 1
-        cell = self.row[slices] * buckets + self._bucket[slices]
-        cells = np.bincount(cell, seconds).astype(float)  # integers if there is none
-        used = np.flatnonzero(cells)
-        return pl.DataFrame({
-            "process": self._processes.gather(used // buckets),
-            "bucket": used % buckets,
-            "label": pl.Series([None] * len(used), dtype=pl.Int64),
-            "use": pl.Series([use] * len(used), dtype=pl.String),
-            "seconds": cells[used],
-        })  # fmt: skip
+    def changes(self) -> tuple[Floats, Floats, Floats]:
+        """Return instants, and the change of unassigned threads and of the backlog then."""
+        slices = _starts(self.cell, self.unassigned, self.backlog)
+        numbers = (self.unassigned[slices], self.backlog[slices])
+        return self.instant[slices], *(np.diff(number, prepend=0.0) for number in numbers)
 
 
-def _clip(intervals: pl.DataFrame, presence: pl.DataFrame) -> pl.DataFrame:
-    """Restrict intervals to the presence of their process; the column until keeps the end."""
-    return (
-        intervals.join(
-            presence.select("process", "row", joined="start", left="stop"), on="process"
-        )
-        .with_columns(
-            until="stop",
-            start=pl.max_horizontal("start", "joined"),
-            stop=pl.min_horizontal("stop", "left"),
-        )
-        .filter(pl.col("start") < pl.col("stop"))
-    )
+def _free(sweep: _Sweep, outside: _Outside) -> tuple[Ints, Ints, Floats]:
+    """Return cells, labels (negative) and seconds of threads that no attempt explains."""
+    begin, cells = sweep.buckets.start * sweep.rows, len(sweep.buckets) * sweep.rows
+    cell = sweep.cell - begin
+    spent = {
+        use: np.bincount(cell, threads * sweep.seconds, cells)
+        for use, threads in zip(_FREE[:3], sweep.explained, strict=True)
+    }
+    cell, is_joining = cell[sweep.run_starts], sweep.is_joining[sweep.run_starts]
+    joining = np.zeros(len(cell))
+    for use, seconds in _unassigned(sweep, outside):
+        of_joining = seconds * (is_joining & (use in _JOINING))
+        joining += of_joining
+        spent[use] = np.bincount(cell, seconds - of_joining, cells)
+    spent["joining worker"] = np.bincount(cell, joining, cells)
+    by_label = np.stack([spent[use] for use in _FREE])
+    label, cell = np.nonzero(by_label)
+    return begin + cell, label - len(_FREE), by_label[label, cell]
 
 
-def _arrays(frame: pl.DataFrame, *columns: str) -> list[NDArray[Any]]:
-    return [frame[column].to_numpy() for column in columns]
-
-
-def _starts(*values: NDArray[Any]) -> Indices:
-    """Return the places at which any of some arrays changes, the first one included."""
-    changed = np.zeros(len(values[0]), bool)
-    changed[:1] = True
-    for value in values:
-        changed[1:] |= value[1:] != value[:-1]
-    return np.flatnonzero(changed)
-
-
-def _sum_before(values: Floats) -> Floats:
-    """Return the sum of all values before each."""
-    return np.concatenate([[0.0], np.cumsum(values)[:-1]]) if len(values) else values
-
-
-def _unassigned(recording: Recording, sweep: _Sweep) -> Iterator[tuple[str, Floats]]:
+def _unassigned(sweep: _Sweep, outside: _Outside) -> Iterator[tuple[str, Floats]]:
     """Yield each use of threads without a task, with its seconds by run of the sweep."""
-    states = recording.states.with_columns(
-        start=pl.col("start").clip(lower_bound=0.0),
-        stop=pl.col("stop").clip(upper_bound=recording.seconds),
-    ).filter(pl.col("start") < pl.col("stop"))
-    unfinished = _union(states)
-    # Tasks that are processing are on a worker, where the sweep counts them.
-    outside = states.filter(pl.col("state") != "processing")
-    busy = sweep.intervals.filter(pl.col("kind") == "busy")
-    changed, (unassigned_by, backlog_by) = sweep.changes()
+    changed, unassigned_by, backlog_by = sweep.changes()
     # Shares are means between two instants, so boundaries of buckets are among them.
-    instant = np.concatenate([
-        sweep.instant[changed], unfinished, sweep.edges,
-        *(t for frame in (outside, busy) for t in _arrays(frame, "start", "stop")),
-    ])  # fmt: skip
+    edges = outside.edges_of(sweep.buckets)
+    unfinished = outside.unfinished
+    turns = unfinished[slice(*np.searchsorted(unfinished, edges[[0, -1]]))]
+    moved, moved_by = outside.changes(sweep.buckets)
+    begun, stopped, until = sweep.busy
+    parts = [changed, np.concatenate([begun, stopped]), moved, turns, edges[:-1]]
+    instant = np.concatenate(parts)
     order = np.argsort(instant, kind="stable")
     at = instant[order]
-    ends = np.cumsum([len(changed), len(unfinished) + len(sweep.edges), 2 * outside.height])
+    ends = np.cumsum([len(part) for part in parts])
 
-    def level(part: int, amount: NDArray[Any]) -> Floats:
+    def level(part: int, amount: NDArray[Any], before: float = 0.0) -> Floats:
         """Return the sum of the changes so far."""
         change = np.zeros(len(order))
         np.split(change, ends)[part][:] = amount
-        return np.cumsum(change[order])
+        return before + np.cumsum(change[order])
 
-    def opened(part: int, amount: NDArray[Any]) -> Floats:
-        """Return the sum of the amounts of intervals that have started and not stopped."""
-        return level(part, np.concatenate([amount, -amount]))[counted]
-
-    unassigned, seconds = level(0, unassigned_by), np.diff(at, append=at[-1:])
+    numbers = [level(2, *some) for some in zip(moved_by, outside.levels, strict=True)]
+    outside.levels = [float(number[-1]) for number in numbers]
+    unassigned, seconds = level(0, unassigned_by), np.diff(at, append=edges[-1])
     counted = (unassigned > 0) & (seconds > 0)
     unassigned, seconds, at = unassigned[counted], seconds[counted], at[counted]
-    is_waiting = (outside["state"] == "waiting").to_numpy().astype(float)
-    compute_seconds = outside["compute_seconds"].fill_null(0.0).to_numpy() * is_waiting
+    ready, waiting, known, waiting_seconds = (number[counted] for number in numbers)
     # Rounding leaves a remainder where no such task is left.
-    waiting_seconds = np.where(
-        opened(2, np.sign(compute_seconds)) > 0, opened(2, compute_seconds), 0.0
+    waiting_seconds = np.where(known > 0, waiting_seconds, 0.0)
+    running, running_until = (
+        level(1, np.concatenate([amount, -amount]))[counted]
+        for amount in (np.ones(len(until)), until)
     )
-    running = opened(3, np.ones(busy.height))
-    from_scheduler = np.minimum(opened(2, 1 - is_waiting), unassigned)
+    from_scheduler = np.minimum(ready, unassigned)
     from_workers = np.minimum(level(0, backlog_by)[counted], unassigned - from_scheduler)
     lacking = unassigned - from_scheduler - from_workers
     dependent = lacking * _dependent_share(
         waiting_seconds,
-        opened(2, is_waiting),
+        waiting,
         running,
-        np.maximum(opened(3, busy["until"].to_numpy()) - running * at, 0.0),
+        np.maximum(running_until - running * at, 0.0),
         seconds,
     )
     # Even numbers are times without an unfinished task.
@@ -374,18 +448,32 @@ def _unassigned(recording: Recording, sweep: _Sweep) -> Iterator[tuple[str, Floa
         yield use, spent
 
 
-def _union(intervals: pl.DataFrame) -> Floats:
+def _arrays(frame: pl.DataFrame, *columns: str) -> list[NDArray[Any]]:
+    return [frame[column].to_numpy() for column in columns]
+
+
+def _starts(*values: NDArray[Any]) -> Ints:
+    """Return the places at which any of some arrays changes, the first one included."""
+    changed = np.zeros(len(values[0]), bool)
+    changed[:1] = True
+    for value in values:
+        changed[1:] |= value[1:] != value[:-1]
+    return np.flatnonzero(changed)
+
+
+def _sum_before(values: Floats) -> Floats:
+    """Return the sum of all values before each."""
+    return np.concatenate([[0.0], np.cumsum(values)[:-1]]) if len(values) else values
+
+
+def _union(start: Floats, stop: Floats) -> Floats:
     """Return the starts and stops of the times that intervals cover, in turn."""
-    covered = (
-        intervals.sort("start")
-        .with_columns(before=pl.col("stop").cum_max().shift(1))
-        .with_columns(
-            group=(pl.col("start") > pl.col("before")).fill_null(value=True).cum_sum()
-        )
-        .group_by("group", maintain_order=True)
-        .agg(first=pl.col("start").min(), last=pl.col("stop").max())
-    )
-    return covered.select("first", "last").to_numpy().ravel()
+    if not len(start):
+        return start
+    order = np.argsort(start)
+    start, latest = start[order], np.maximum.accumulate(stop[order])
+    [last] = np.nonzero(np.append(start[1:], np.inf) > latest)
+    return np.column_stack([start[np.append(0, last[:-1] + 1)], latest[last]]).ravel()
 
 
 def _dependent_share(

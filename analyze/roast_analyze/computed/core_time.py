@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from roast_analyze.algorithms.core_time import Recording, core_time
+from roast_analyze.algorithms.attempt_intervals import USES, attempt_intervals
+from roast_analyze.algorithms.core_time import CONDITIONS, Recording, core_time
+from roast_analyze.algorithms.task_states import STATES, task_states
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from roast_analyze.open.session import Session
 
 _RUNS: Final = (
     "SELECT trace_id, start_t, extent, width FROM _core_time_buckets ORDER BY trace_id"
 )
-
-#: What the label of an interval stands for.
-_LABEL: Final = ("use", "prefix", "dataset", "span_id")
 
 _PRESENCE: Final = """
 SELECT process, nthreads, from_t - $start_t AS start, least(to_t - $start_t, $extent) AS stop
@@ -24,42 +26,94 @@ FROM _worker_presence
 WHERE trace_id = $trace_id
 """
 
-_INTERVALS: Final = """
+_CONDITIONS: Final = """
 SELECT
     process,
-    kind,
-    use,
-    prefix,
-    dataset,
-    span_id,
+    list_position($conditions, condition) - 1 AS condition,
     start_t - $start_t AS start,
     stop_t - $start_t AS stop
-FROM _attempt_intervals
-WHERE trace_id = $trace_id
-"""
-
-_CONDITIONS: Final = """
-SELECT process, condition, start_t - $start_t AS start, stop_t - $start_t AS stop
 FROM _worker_conditions
 WHERE trace_id = $trace_id
 """
 
-_STATES: Final = """
-SELECT
-    states.state,
-    states.from_t - $start_t AS start,
-    coalesce(states.until_t - $start_t, $extent) AS stop,
-    durations.seconds AS compute_seconds
-FROM _task_states AS states
-LEFT JOIN (
-    SELECT key, max(whole_seconds) AS seconds
-    FROM _task_runs
-    WHERE trace_id = $trace_id
-    GROUP BY key
-) AS durations USING (key)
-WHERE states.trace_id = $trace_id
+#: What attempts are divided by, besides their use.
+_WORKS: Final = """
+SELECT row_number() OVER (ORDER BY prefix, dataset, span_id) - 1 AS work, *
+FROM (
+    SELECT DISTINCT prefix, dataset, span_id FROM _assigned_attempts WHERE trace_id = $trace_id
+)
 """
 
+_ATTEMPTS: Final = f"""
+WITH attempts AS MATERIALIZED (
+    FROM _assigned_attempts WHERE trace_id = $trace_id
+),
+works AS MATERIALIZED ({_WORKS}),
+silences AS (
+    SELECT process, min(start_t) AS silent_t
+    FROM _worker_conditions
+    WHERE condition = 'silent'
+    GROUP BY process
+)
+SELECT
+    attempts.end_seq,
+    attempts.process::INTEGER AS process,
+    (list_position($uses, attempts.use) - 1)::UTINYINT AS use,
+    works.work::INTEGER AS work,
+    attempts.processing_t - $start_t AS processing_t,
+    attempts.execute_start_t - $start_t AS execute_start_t,
+    attempts.end_t - $start_t AS end_t,
+    silences.silent_t - $start_t AS silent_t
+FROM attempts
+-- Nulls are equal here.
+INNER JOIN works
+    ON attempts.prefix IS NOT DISTINCT FROM works.prefix
+    AND attempts.dataset IS NOT DISTINCT FROM works.dataset
+    AND attempts.span_id IS NOT DISTINCT FROM works.span_id
+LEFT JOIN silences USING (process)
+"""
+
+_PHASES: Final = """
+SELECT
+    end_seq,
+    CASE action
+        WHEN 'compute' THEN 0
+        ELSE coalesce(list_position($uses, action), list_position($uses, 'disk')) - 1
+    END::UTINYINT AS use,
+    start_t - $start_t AS start,
+    stop_t - $start_t AS stop
+FROM _task_phases
+"""
+
+#: Changes of the states of tasks in the scheduler's order, after those of tasks that were there
+#: when recording began. Hashes of keys are much faster to sort than their texts.
+_CHANGES: Final = """
+SELECT
+    hash(key || $salt) AS key,
+    (coalesce(list_position($states, state), len($states) + 1) - 1)::UTINYINT AS state,
+    t - $start_t AS t
+FROM (
+    FROM (
+        SELECT key, state, t
+        FROM raw.task
+        WHERE state IS NOT NULL AND trace_id = $trace_id
+        ORDER BY rowid DESC
+    )
+    UNION ALL
+    SELECT key, finish, t FROM raw.transition WHERE trace_id = $trace_id
+)
+"""
+
+_DURATIONS: Final = """
+SELECT hash(key || $salt) AS key, max(whole_seconds) AS seconds
+FROM _task_runs
+WHERE trace_id = $trace_id
+GROUP BY ALL
+"""
+
+_HASHES_DIFFER: Final = """
+SELECT count(DISTINCT hash(key || $salt)) = count(*) FROM _key_summaries WHERE trace_id = $trace_id
+"""
 
 _WORKERS: Final = "SELECT process, worker, name, server_id FROM _workers"
 
@@ -69,38 +123,48 @@ def query(trace: Session) -> pl.DataFrame:
     workers = trace.sql(_WORKERS).pl()
     found = []
     for trace_id, start_t, extent, width in trace.sql(_RUNS).fetchall():
-        run = {"trace_id": trace_id, "start_t": start_t}
-
-        def frame(query: str, **more: object) -> pl.DataFrame:
-            rows: pl.DataFrame = trace.sql(query, {**run, **more}).pl()  # noqa: B023 - used at once
-            return rows
-
-        intervals = frame(_INTERVALS)
-        labels = (
-            intervals.select(_LABEL)
-            .unique(maintain_order=True)
-            .select(pl.int_range(pl.len()).alias("label"), *_LABEL)
-        )
+        run = {"trace_id": trace_id}
+        recording = {**run, "start_t": start_t}
+        presence = trace.sql(_PRESENCE, {**recording, "extent": extent}).pl()
+        conditions = trace.sql(_CONDITIONS, {**recording, "conditions": CONDITIONS}).pl()
+        attempts = trace.sql(_ATTEMPTS, {**recording, "uses": USES}).pl()
+        phases = trace.sql(_PHASES, {"start_t": start_t, "uses": USES}).pl()
+        intervals = attempt_intervals(attempts, phases)
+        del attempts, phases
         spent = core_time(
             Recording(
                 seconds=extent,
                 bucket_seconds=width,
-                presence=frame(_PRESENCE, extent=extent),
-                intervals=intervals.join(labels, on=_LABEL, nulls_equal=True),
-                conditions=frame(_CONDITIONS),
-                states=frame(_STATES, extent=extent),
+                presence=presence,
+                intervals=intervals,
+                conditions=conditions,
+                states=_states(trace, trace_id, start_t, extent),
             )
         )
+        works = trace.sql(_WORKS, run).pl()
+        uses = pl.lit(pl.Series(USES))
         found.append(
-            # By numbers, which are faster to sort by than texts.
-            spent.sort("bucket", "process", "label", "use")
-            .join(labels, on="label", how="left", maintain_order="left")
+            spent.with_columns(
+                pl.coalesce("use", uses.gather(pl.col("label") % len(USES))),
+                work=pl.col("label") // len(USES),
+            )
+            .join(works, on="work", how="left", maintain_order="left")
             .join(workers, on="process", maintain_order="left")
             .with_columns(
                 (start_t + pl.col("bucket") * width).alias("t"),
-                pl.coalesce("use", "use_right"),
                 pl.lit(trace_id).alias("trace_id"),
             )
-            .drop("bucket", "label", "use_right")
+            .drop("bucket", "label", "work")
         )
     return pl.concat(found) if found else pl.DataFrame()
+
+
+def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.DataFrame:
+    """Return the times of the tasks of a trace in the states before a result."""
+    for salt in map(str, count()):
+        keys = {"trace_id": trace_id, "salt": salt}
+        [(differ,)] = trace.sql(_HASHES_DIFFER, keys).fetchall()
+        if differ:
+            break
+    changes = trace.sql(_CHANGES, {**keys, "start_t": start_t, "states": STATES}).pl()
+    return task_states(changes, trace.sql(_DURATIONS, keys).pl(), extent)

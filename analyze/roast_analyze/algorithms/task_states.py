@@ -1,0 +1,61 @@
+"""Times of tasks in the states before a result."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+#: States before a result. A task that is processing is on a worker.
+STATES: Final = ("waiting", "queued", "no-worker", "processing")
+
+#: Columns of the changes, in the scheduler's order.
+CHANGES: Final = pl.Schema(
+    {
+        "key": pl.UInt64(),  # any number of the key
+        "state": pl.UInt8(),  # position in STATES; another number for any other state
+        "t": pl.Float64(),
+    }
+)
+
+#: Columns of the compute times, one row per key.
+DURATIONS: Final = pl.Schema({"key": pl.UInt64(), "seconds": pl.Float64()})
+
+
+def task_states(
+    changes: pl.DataFrame, durations: pl.DataFrame, stop_t: float
+) -> pl.DataFrame:
+    """Return the times of tasks in each of ``STATES``: until the next change of the key.
+
+    Parameters
+    ----------
+    changes : polars.DataFrame
+        With the columns of ``CHANGES``.
+    durations : polars.DataFrame
+        With the columns of ``DURATIONS``.
+    stop_t : float
+        End of the times that no change ends.
+
+    Returns
+    -------
+    polars.DataFrame
+        state (position in ``STATES``), start, stop and compute_seconds (0 if unknown).
+    """
+    key, state, t = (changes[name].to_numpy() for name in CHANGES)
+    by_key = np.argsort(key, kind="stable")
+    key, state, t = key[by_key], state[by_key], t[by_key]
+    stop = np.where(np.append(key[1:] == key[:-1], False), np.append(t[1:], 0.0), stop_t)
+    [some] = np.nonzero(state < len(STATES))
+    durations = durations.sort("key")
+    known, seconds = (durations[name].fill_null(0).to_numpy() for name in DURATIONS)
+    place = np.searchsorted(known, key[some])
+    is_known = np.append(known, 0)[place] == key[some]
+    return pl.DataFrame(
+        {
+            "state": state[some],
+            "start": t[some],
+            "stop": stop[some],
+            "compute_seconds": np.where(is_known, np.append(seconds, 0.0)[place], 0.0),
+        }
+    )

@@ -1,0 +1,33 @@
+-- Needs: _chunks, _discarded_results, _is_kept, _process_addresses, _task_runs
+-- Attempts that were assigned to a worker process, and what became of each.
+CREATE VIEW _assigned_attempts AS
+WITH datasets AS (
+    SELECT seq, any_value(dataset) AS dataset FROM _chunks WHERE seq IS NOT NULL GROUP BY seq
+)
+SELECT
+    run.end_seq,
+    process.process,
+    CASE
+        WHEN _is_kept(run.outcome, discarded.seq) THEN 'kept result'
+        WHEN run.outcome = 'memory' THEN 'recomputed result'
+        WHEN run.outcome IN ('erred', 'retried') THEN 'failed attempt'
+        WHEN run.outcome = 'lost' THEN 'lost attempt'
+        WHEN run.outcome = 'unfinished' THEN 'unfinished attempt'
+        ELSE 'cancelled attempt'
+    END AS use,
+    run.prefix,
+    datasets.dataset,
+    run.span_id,
+    -- A task that was already processing when recording began has no time of dispatch.
+    coalesce(run.processing_t, '-infinity'::DOUBLE) AS processing_t,
+    run.execute_start_t,
+    coalesce(run.end_t, 'infinity'::DOUBLE) AS end_t,
+    run.trace_id
+FROM _task_runs AS run
+INNER JOIN _process_addresses AS process
+    ON run.trace_id = process.trace_id
+    AND run.worker = process.worker
+    AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
+    AND coalesce(run.processing_t, '-infinity'::DOUBLE) < process.until_t
+LEFT JOIN _discarded_results AS discarded ON run.seq = discarded.seq
+LEFT JOIN datasets ON run.seq = datasets.seq;

@@ -95,12 +95,12 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
     for kind, use, attempt, start, stop in _parts(attempts, phases):
         # A comparison with nan is false.
         [lasting] = np.nonzero(start < stop)
-        attempt = attempt[lasting]
+        some = attempt[lasting]
         parts.append(
             (
-                process[attempt],
+                process[some],
                 np.full(len(lasting), KINDS.index(kind), np.uint8),
-                work[attempt] * len(USES) + np.broadcast_to(use, len(start))[lasting],
+                work[some] * len(USES) + np.broadcast_to(use, len(start))[lasting],
                 start[lasting],
                 stop[lasting],
             )

@@ -15,7 +15,7 @@ use, which these rules determine.
    true at once when a final merge waits for the last tasks, so these threads are divided as the
    work is: seconds of waiting tasks against seconds that running tasks still need.
 
-Everything is divided at the boundaries of time buckets first. A few buckets at a time are swept,
+Everything is divided at the boundaries of time buckets first. Few buckets are swept at a time,
 which bounds the memory.
 """
 
@@ -40,6 +40,17 @@ if TYPE_CHECKING:
 
 #: Conditions of a worker that explain threads without tasks.
 CONDITIONS: Final = ("silent", "paused", "leaving", "joining")
+
+#: Columns of the result. Rows of attempts have a label and no use, the others a use and no label.
+CORE_TIME: Final = pl.Schema(
+    {
+        "bucket": pl.Int64(),
+        "process": pl.Int64(),
+        "label": pl.Int64(),
+        "use": pl.String(),
+        "seconds": pl.Float64(),
+    }
+)
 
 #: Uses of threads without a task: of tasks that exist, then of times without tasks.
 _LACKING: Final = (
@@ -102,16 +113,16 @@ def core_time(recording: Recording) -> pl.DataFrame:
     Returns
     -------
     DataFrame
-        bucket, process, label, use, seconds, in this order. Rows of attempts have a label and
-        no use, the others a use and no label.
+        With the columns of ``CORE_TIME``, in the order of the first three.
     """
     workers = recording.presence.filter(
         (pl.col("nthreads") > 0) & (pl.col("start") < pl.col("stop"))
     ).sort("process")
+    if workers.is_empty():
+        return pl.DataFrame(schema=CORE_TIME)
     # Instants between the buckets.
-    edges = recording.bucket_seconds * np.arange(
-        1, np.ceil(recording.seconds / recording.bucket_seconds)
-    )
+    buckets = int(np.ceil(recording.seconds / recording.bucket_seconds))
+    edges = recording.bucket_seconds * np.arange(1, buckets, dtype=np.float64)
     presence, intervals, conditions = (
         _Pieces(frame, workers, edges)
         for frame in (workers, recording.intervals, recording.conditions)
@@ -119,11 +130,11 @@ def core_time(recording: Recording) -> pl.DataFrame:
     outside = _Outside(recording, edges)
     #: Cells, labels (free threads have negative ones) and seconds.
     found: list[tuple[Ints, Ints, Floats]] = []
-    for buckets in _windows(intervals.offsets):
-        sweep = _Sweep(buckets, presence, intervals, conditions)
+    for window in _windows(intervals.offsets):
+        sweep = _Sweep(window, presence, intervals, conditions)
         found += [sweep.assigned(), _free(sweep, outside)]
     cell, label, seconds = (np.concatenate(column) for column in zip(*found, strict=True))
-    bucket, row = np.divmod(cell, max(workers.height, 1))
+    bucket, row = np.divmod(cell, workers.height)
     is_free = pl.col("label") < 0
     return (
         pl.DataFrame({"bucket": bucket, "row": row, "label": label, "seconds": seconds})
@@ -222,7 +233,7 @@ class _Outside:
         self._compute_seconds = compute_seconds[task] * self._is_waiting
 
     def edges_of(self, buckets: range) -> Floats:
-        """Return the instants around and between some buckets, from the start of the recording."""
+        """Return the boundaries of some buckets."""
         return np.concatenate([[0.0], self.edges, [self.seconds]])[
             buckets.start : buckets.stop + 1
         ]
@@ -324,7 +335,9 @@ class _Sweep:
         self.backlog = attempts - used
         paused &= ~silent
         leaving &= ~(silent | paused)
-        self.explained = [np.where(condition, idle, 0.0) for condition in (silent, paused, leaving)]
+        self.explained = [
+            np.where(condition, idle, 0.0) for condition in (silent, paused, leaving)
+        ]
         self.unassigned = np.where(silent | paused | leaving, 0.0, idle)
         is_busy = self._kind == KINDS.index("busy")
         self.busy = start[is_busy], stop[is_busy], untils[interval[is_busy]]
@@ -342,26 +355,33 @@ class _Sweep:
         """Return cells, labels and seconds of attempts."""
         labels = int(self._label.max(initial=0)) + 1
         groups, group = np.unique(self._cell * labels + self._label, return_inverse=True)
-        return *np.divmod(groups, labels), np.bincount(group, self._received, len(groups))
+        cell, label = np.divmod(groups, labels)
+        return cell, label, np.bincount(group, self._received, len(groups)).astype(float)
 
     def runs(self) -> tuple[Floats, Floats, Floats]:
         """Return the number of threads without a task, the start and the stop of each run."""
         start, cell = self.instant[self.run_starts], self.cell[self.run_starts]
-        stop = np.where(np.append(cell[1:] == cell[:-1], False), np.append(start[1:], 0.0), start)
+        stop = np.where(
+            np.append(cell[1:] == cell[:-1], False), np.append(start[1:], 0.0), start
+        )
         return self.unassigned[self.run_starts], start, stop
 
     def changes(self) -> tuple[Floats, Floats, Floats]:
         """Return instants, and the change of unassigned threads and of the backlog then."""
         slices = _starts(self.cell, self.unassigned, self.backlog)
-        numbers = (self.unassigned[slices], self.backlog[slices])
-        return self.instant[slices], *(np.diff(number, prepend=0.0) for number in numbers)
+        unassigned, backlog = self.unassigned[slices], self.backlog[slices]
+        return (
+            self.instant[slices],
+            np.diff(unassigned, prepend=0.0),
+            np.diff(backlog, prepend=0.0),
+        )
 
 
 def _free(sweep: _Sweep, outside: _Outside) -> tuple[Ints, Ints, Floats]:
     """Return cells, labels (negative) and seconds of threads that no attempt explains."""
     begin, cells = sweep.buckets.start * sweep.rows, len(sweep.buckets) * sweep.rows
     cell = sweep.cell - begin
-    spent = {
+    spent: dict[str, NDArray[Any]] = {
         use: np.bincount(cell, threads * sweep.seconds, cells)
         for use, threads in zip(_FREE[:3], sweep.explained, strict=True)
     }
@@ -372,7 +392,7 @@ def _free(sweep: _Sweep, outside: _Outside) -> tuple[Ints, Ints, Floats]:
         joining += of_joining
         spent[use] = np.bincount(cell, seconds - of_joining, cells)
     spent["joining worker"] = np.bincount(cell, joining, cells)
-    by_label = np.stack([spent[use] for use in _FREE])
+    by_label: Floats = np.stack([spent[use] for use in _FREE])
     label, cell = np.nonzero(by_label)
     return begin + cell, label - len(_FREE), by_label[label, cell]
 

@@ -23,9 +23,7 @@ CHANGES: Final = pl.Schema(
 DURATIONS: Final = pl.Schema({"key": pl.UInt64(), "seconds": pl.Float64()})
 
 
-def task_states(
-    changes: pl.DataFrame, durations: pl.DataFrame, stop_t: float
-) -> pl.DataFrame:
+def task_states(changes: pl.DataFrame, durations: pl.DataFrame, stop_t: float) -> pl.DataFrame:
     """Return the times of tasks in each of ``STATES``: until the next change of the key.
 
     Parameters

@@ -12,8 +12,6 @@ from roast_analyze.algorithms.core_time import CONDITIONS, Recording, core_time
 from roast_analyze.algorithms.task_states import STATES, task_states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roast_analyze.open.session import Session
 
 _RUNS: Final = (
@@ -71,7 +69,7 @@ INNER JOIN works
     AND attempts.dataset IS NOT DISTINCT FROM works.dataset
     AND attempts.span_id IS NOT DISTINCT FROM works.span_id
 LEFT JOIN silences USING (process)
-"""
+"""  # noqa: S608 - text from above
 
 _PHASES: Final = """
 SELECT
@@ -112,7 +110,9 @@ GROUP BY ALL
 """
 
 _HASHES_DIFFER: Final = """
-SELECT count(DISTINCT hash(key || $salt)) = count(*) FROM _key_summaries WHERE trace_id = $trace_id
+SELECT count(DISTINCT hash(key || $salt)) = count(*)
+FROM _key_summaries
+WHERE trace_id = $trace_id
 """
 
 _WORKERS: Final = "SELECT process, worker, name, server_id FROM _workers"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: Conditions of a worker that explain threads without tasks.
 CONDITIONS: Final = ("silent", "paused", "leaving", "joining")
 
-#: Columns of the result. Rows of attempts have a label and no use, the others a use and no label.
+#: Columns of the result. Rows of attempts have a label and no use, the others the reverse.
 CORE_TIME: Final = pl.Schema(
     {
         "bucket": pl.Int64(),

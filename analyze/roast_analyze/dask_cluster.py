@@ -61,7 +61,10 @@ def connect(
     if scheduler is None:
         with (
             LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                memory_limit=0,
             ) as cluster,
             Client(cluster) as client,
         ):

@@ -4,7 +4,7 @@ A store is a folder or a URL with Delta Lake tables.
 
     add TRACE… --to STORE   add traces; longer versions of a trace replace shorter ones
     list STORE              list the runs
-    remove STORE TRACE_ID…  remove traces
+    remove STORE TRACE_ID…  remove traces, also by age (--before) or size (--most)
     compact STORE           merge small files and remove what is not used
     check STORE             compare the rows of all tables with those that were added
 
@@ -50,6 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--to", metavar="STORE", help="store to add to; created if missing")
     parser.add_argument(
+        "--before",
+        metavar="DATE",
+        type=_date,
+        help="remove all runs that began before DATE (2026-08-31, or with a time; UTC)",
+    )
+    parser.add_argument(
+        "--most",
+        metavar="SIZE",
+        help="remove the oldest runs until the files of all others have SIZE, such as 500GB",
+    )
+    parser.add_argument(
         "--grace",
         metavar="HOURS",
         type=float,
@@ -69,6 +80,7 @@ def run(options: argparse.Namespace) -> bool:
         raise TraceError(f"store {action} needs {hint}")
     if action in ("list", "compact", "check") and len(options.names) > 1:
         raise TraceError(f"expected one store, got {len(options.names)}")
+    from roast_analyze.open.memory_limit import size_bytes
     from roast_analyze.store.store import Store
 
     store = Store(options.to or options.names[0])
@@ -78,9 +90,15 @@ def run(options: argparse.Namespace) -> bool:
         case "list":
             _list(store)
         case "remove":
-            if not options.names[1:]:
-                raise TraceError("store remove needs STORE TRACE_ID…")
-            store.remove(options.names[1:])
+            most_bytes = None if options.most is None else size_bytes(options.most)
+            limits = {"before_t": options.before, "most_bytes": most_bytes}
+            given = any(limit is not None for limit in limits.values())
+            if not given and not options.names[1:]:
+                raise TraceError("store remove needs STORE TRACE_ID…, --before or --most")
+            expired = store.expired(**limits) if given else []
+            removed = list(dict.fromkeys([*options.names[1:], *expired]))
+            store.remove(removed)
+            print(f"{len(removed)} traces removed")
         case "compact":
             grace = {} if options.grace is None else {"grace_hours": options.grace}
             with progress(store.path, "compacting") as listener:
@@ -88,6 +106,18 @@ def run(options: argparse.Namespace) -> bool:
         case "check":
             return _check(store)
     return True
+
+
+def _date(text: str) -> float:
+    from datetime import UTC, datetime
+
+    try:
+        date = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"invalid date {text!r}: use 2026-08-31 or 2026-08-31T14:05"
+        ) from None
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 def _add(store: Store, options: argparse.Namespace) -> bool:

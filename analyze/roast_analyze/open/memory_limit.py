@@ -50,12 +50,23 @@ def limit_bytes(text: str | int | None) -> int:
                 free.append(int(limit.read_text()) - int(usage.read_text()))
         # A batch job often has less than its machine.
         return max(LEAST_BYTES, min(int(DEFAULT_SHARE * min(free)), DEFAULT_MOST_BYTES))
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
-    if not match or match[2].lower() not in _UNITS:
-        raise TraceError(f"invalid memory limit {str(text)!r}: use a size such as 1GiB")
-    nbytes = int(float(match[1]) * _UNITS[match[2].lower()])
+    nbytes = size_bytes(text, "memory limit")
     if nbytes < LEAST_BYTES:
         raise TraceError(
             f"memory limit {str(text)!r} is too small: use {LEAST_BYTES // 2**20}MiB or more"
         )
     return nbytes
+
+
+def size_bytes(text: str | int, noun: str = "size") -> int:
+    """Parse a size, such as ``1GiB`` or a number of bytes; `noun` names it in the error.
+
+    Raises
+    ------
+    TraceError
+        If it is not a size.
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
+    if not match or match[2].lower() not in _UNITS:
+        raise TraceError(f"invalid {noun} {str(text)!r}: use a size such as 1GiB")
+    return int(float(match[1]) * _UNITS[match[2].lower()])

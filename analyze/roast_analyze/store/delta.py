@@ -39,6 +39,9 @@ _Result = TypeVar("_Result")
 _ATTEMPTS: Final = 20
 _PAUSE_SECONDS: Final = 0.1
 
+#: Files of ``runs`` beyond which they are merged.
+_RUNS_FILES: Final = 10
+
 #: Application id under which Delta Lake records how many additions were numbered.
 _NUMBERS: Final = "roast.additions"
 
@@ -224,6 +227,14 @@ class Location:
             ).when_matched_update_all().when_not_matched_insert_all().execute()
 
         _repeated(merge)
+
+    def compact_runs(self) -> None:
+        """Merge the files of ``runs``, to which each commit adds one."""
+        table = self.open(RUNS)
+        if table and len(table.file_uris()) > _RUNS_FILES:
+            # Another process that commits will do it.
+            with suppress(CommitFailedError):
+                table.optimize.compact()
 
     def delete_runs(self, trace_ids: Sequence[str]) -> None:
         """Delete rows of ``runs`` in one commit."""

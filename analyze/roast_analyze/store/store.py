@@ -106,27 +106,33 @@ class Store:
         """
         groups, failures = readable_traces([Path(trace) for trace in traces])
         batches = self._batches(groups)
-        total = sum(map(len, batches)) or 1
-        finished = 0
         counts = _Counts()
         waiting = Converted()
         committed_at = monotonic()
-        for batch, converted, error in call_each(
-            partial(convert, store=self._place), batches, client
-        ):
-            if converted is None:
-                reason = first_paragraph(error or TraceError("no result"))
-                failures += (TraceFailure(str(source.paths[0]), reason) for source in batch)
-            else:
-                waiting += converted
-                failures += converted.failures
-            finished += len(batch)
-            listener("converting", finished / total)
-            if monotonic() - committed_at > _COMMIT_SECONDS:
-                self._commit(waiting, counts)
-                waiting, committed_at = Converted(), monotonic()
+        finished = 0
+        while batches:
+            alone: list[list[Source]] = []
+            for batch, converted, error in call_each(
+                partial(convert, store=self._place), batches, client
+            ):
+                if converted is not None:
+                    waiting += converted
+                elif len(batch) > 1:
+                    # Its worker was killed; one of the traces can be the reason.
+                    alone += ([source] for source in batch)
+                    continue
+                else:
+                    reason = first_paragraph(error or TraceError("no result"))
+                    failures.append(TraceFailure(str(batch[0].paths[0]), reason))
+                finished += len(batch)
+                listener("converting", finished / len(groups))
+                if monotonic() - committed_at > _COMMIT_SECONDS:
+                    self._commit(waiting, counts)
+                    waiting, committed_at = Converted(), monotonic()
+            batches = alone
         self._commit(waiting, counts)
-        return Added(counts.added, counts.unchanged, tuple(failures))
+        self._place.compact_runs()
+        return Added(counts.added, counts.unchanged, (*failures, *counts.failures))
 
     def runs(self) -> pl.DataFrame:
         """Return the table ``runs``, one row per trace, the newest run first."""
@@ -142,7 +148,29 @@ class Store:
             If the store does not have one of them.
         """
         self._check_traces(trace_ids)
-        self._place.delete_runs(trace_ids)
+        if trace_ids:
+            self._place.delete_runs(trace_ids)
+
+    def expired(
+        self, *, before_t: float | None = None, most_bytes: int | None = None
+    ) -> list[str]:
+        """Return the traces that a limit of age or size removes, the oldest first.
+
+        Parameters
+        ----------
+        before_t : float, optional
+            Traces of runs that began before this time, in seconds since the epoch.
+        most_bytes : int, optional
+            The oldest traces, until the files from which all others were added have no more
+            than this size.
+        """
+        newest_first = self.runs().select("trace_id", "start_t", "trace_bytes")
+        is_expired = pl.lit(value=False)
+        if before_t is not None:
+            is_expired |= pl.col("start_t") < before_t
+        if most_bytes is not None:
+            is_expired |= pl.col("trace_bytes").cum_sum() > most_bytes
+        return newest_first.filter(is_expired)["trace_id"].reverse().to_list()
 
     def compact(
         self,
@@ -235,6 +263,7 @@ class Store:
 
     def _commit(self, converted: Converted, counts: _Counts) -> None:
         counts.unchanged += len(converted.unchanged)
+        counts.failures += converted.failures
         if not converted.runs:
             return
         self._place.append(converted.files)
@@ -254,6 +283,7 @@ class Store:
 class _Counts:
     added: int = 0
     unchanged: int = 0
+    failures: tuple[TraceFailure, ...] = ()
 
 
 def _better_rows(new: pa.Table, current: Sequence[Mapping[str, Any]]) -> list[int]:

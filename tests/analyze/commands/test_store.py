@@ -24,6 +24,24 @@ def test_from_adding_to_removing(analyze, write_trace, task, tmp_path):
     )
 
 
+def test_runs_are_removed_by_age_and_size(analyze, write_trace, tmp_path):
+    for number in range(4):
+        path = write_trace(trace_id=f"T{number}", stop_t=1e6 + number, name=f"{number}.jsonl")
+        text = path.read_bytes().replace(b'"t": 0.0', b'"t": %d' % (1e6 * number), 1)
+        path.write_bytes(text)
+        analyze("store", "add", path, "--to", tmp_path / "store")
+
+    def names() -> list[str]:
+        query = "SELECT trace_id FROM runs"
+        return analyze("sql", tmp_path / "store", query, "--format", "csv")[1].split()[1:]
+
+    analyze("store", "remove", tmp_path / "store", "--before", "1970-01-05")
+    assert names() == ["T1", "T2", "T3"]
+    most = 2 * path.stat().st_size + 10
+    analyze("store", "remove", tmp_path / "store", "--most", most)
+    assert names() == ["T2", "T3"]
+
+
 def test_unreadable_traces_are_listed_at_the_end(analyze, write_trace, tmp_path):
     code, out, errors = analyze(
         "store", "add", tmp_path / "no.jsonl", write_trace(), "--to", tmp_path / "store"
@@ -42,7 +60,7 @@ def test_unreadable_traces_are_listed_at_the_end(analyze, write_trace, tmp_path)
         ),
         (["add", "t.jsonl"], "store add needs --to STORE"),
         (["list", "s", "--to", "s"], "store list needs STORE"),
-        (["remove", "s"], "store remove needs STORE TRACE_ID…"),
+        (["remove", "s"], "store remove needs STORE TRACE_ID…, --before or --most"),
         (["list", "s", "t"], "expected one store, got 2"),
         (["check", "nothing-here"], "is not a store: create it with roast-analyze store add"),
         (["add", "t", "--to", "s", "--workers", "2", "--scheduler", "x"], "exclude each other"),

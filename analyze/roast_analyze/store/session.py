@@ -45,6 +45,9 @@ _ADDITIONS: Final = f"{VIEWS_NAME}.main._additions"
 #: Additions up to this number are conditions of a scan, which skips row groups with them.
 _LISTED_ADDITIONS: Final = 100
 
+#: Functions of DuckDB whose arguments are names or queries: they can refer to any table.
+_INDIRECT: Final = {"query", "query_table"}
+
 _EXPLAIN: Final = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?(?:\([^)]*\)\s*)?", re.IGNORECASE)
 
 
@@ -131,15 +134,15 @@ class StoreSession(Session):
                 self._texts.setdefault(name.casefold(), set()).update(_words(text))
             # A stored view needs no other table.
             self._texts |= {name: set() for name in self._stored}
-        return self._closure(query) & {*RAW, *VIEWS, *(view.name for view in store_views())}
-
-    def _closure(self, query: str) -> set[str]:
+        tables = {*RAW, *VIEWS, *(view.name for view in store_views())}
         found: set[str] = set()
         words = _words(query)
+        if words & _INDIRECT:
+            return tables
         while words:
             found |= words
             words = set().union(*(self._texts.get(word, set()) for word in words)) - found
-        return found
+        return found & tables
 
     def _attach(self, name: str) -> None:
         """Create a view of the store, or replace a table by a view of its files."""

@@ -8,7 +8,9 @@ from roast_analyze import Trace
 from roast_analyze.store.session import named_traces
 
 
-@pytest.mark.parametrize("view", ["task_runs", "workers", "events", "tasks", "prefixes", "run"])
+@pytest.mark.parametrize(
+    "view", ["task_runs", "workers", "events", "tasks", "prefixes", "run", "core_time"]
+)
 def test_views_of_a_trace(store, write_run, view):
     paths = [write_run("A"), write_run("B", tasks=3)]
     store.add(paths)

@@ -1,4 +1,4 @@
--- Needs: _chunks, _relative_duration, _task_runs, _workers
+-- Needs: _chunks, _process_addresses, _relative_duration, _task_runs
 -- How much slower than others a worker process computed the same work, and what that cost. The
 -- time of an attempt is divided by the median of attempts of its prefix that began about then:
 -- work often changes over a run, and workers come and go. Chunks are compared by
@@ -25,10 +25,11 @@ attempts AS (
         floor((run.compute_start_t - prefixes_of.start_t) / slot_seconds) AS slot
     FROM _task_runs AS run
     INNER JOIN prefixes_of USING (trace_id, prefix)
-    ASOF INNER JOIN _workers AS process
+    INNER JOIN _process_addresses AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
         AND run.processing_t >= process.from_t
+        AND run.processing_t < process.until_t
     -- Shorter tasks measure the noise of a machine.
     WHERE run.outcome = 'memory' AND run.whole_seconds >= 0.01 AND run.role IS DISTINCT FROM 'chunk'
 ),

@@ -1,7 +1,15 @@
--- Needs: _worker_presence, _worker_speeds, _workers
--- Worker processes that are slower than others at the same work. A host is slow if it has
--- several processes that computed, nearly all of them are slow, and on other hosts few are.
-CREATE VIEW _slow_workers AS
+"""Rows of the table ``_slow_workers``, which several rules of findings need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roast_analyze.open.session import Session
+
+_WORKERS: Final = """
 WITH measured AS (
     SELECT
         speed.*,
@@ -30,4 +38,11 @@ SELECT
     ) AS is_of_slow_host
 FROM measured
 INNER JOIN hosts USING (trace_id, host)
-WHERE measured.is_slow;
+WHERE measured.is_slow
+"""
+
+
+def query(trace: Session) -> pl.DataFrame:
+    """Return the worker processes that are slower than others at the same work."""
+    rows: pl.DataFrame = trace.sql(_WORKERS).pl()
+    return rows

@@ -1,8 +1,15 @@
--- Needs: _bucket_uses, _core_time_buckets, _task_runs
--- Attempts that computed while threads lacked tasks: `idle_seconds` is their part of the thread
--- time that was idle, as `tail` or `dependencies`, in these time buckets. `ready_seconds` is the
--- time by which an attempt could have started earlier.
-CREATE VIEW _scarce_attempts AS
+"""Rows of the table ``_scarce_attempts``, which several rules of findings need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roast_analyze.open.session import Session
+
+_ATTEMPTS: Final = """
 WITH scarce AS (
     SELECT
         uses.trace_id,
@@ -83,4 +90,11 @@ FROM attempts
 INNER JOIN _task_runs AS run USING (seq)
 LEFT JOIN held USING (seq)
 LEFT JOIN raw.task AS task ON run.submission = task.rowid
-WHERE attempts.idle_seconds > 0;
+WHERE attempts.idle_seconds > 0
+"""
+
+
+def query(trace: Session) -> pl.DataFrame:
+    """Return the attempts that computed while threads lacked tasks."""
+    rows: pl.DataFrame = trace.sql(_ATTEMPTS).pl()
+    return rows

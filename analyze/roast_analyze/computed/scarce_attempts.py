@@ -47,7 +47,8 @@ overlapping AS (
         pieces.number,
         scarce.idle_seconds,
         least(compute_stop_t, pieces.start_t + (pieces.number + 1) * pieces.width)
-            - greatest(compute_start_t, pieces.start_t + pieces.number * pieces.width) AS seconds
+            - greatest(compute_start_t, pieces.start_t + pieces.number * pieces.width)
+            AS seconds
     FROM pieces
     INNER JOIN scarce USING (trace_id, number)
 ),

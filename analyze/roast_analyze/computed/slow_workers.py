@@ -26,7 +26,8 @@ hosts AS (
         trace_id,
         host,
         -- A process can be compared by its chunks and by other tasks.
-        count(DISTINCT process) FILTER (is_slow) >= greatest(2, 0.75 * count(DISTINCT process)) AS is_slow
+        count(DISTINCT process) FILTER (is_slow)
+            >= greatest(2, 0.75 * count(DISTINCT process)) AS is_slow
     FROM measured
     GROUP BY trace_id, host
 )
@@ -34,7 +35,9 @@ SELECT
     measured.* EXCLUDE (is_slow),
     hosts.is_slow AND EXISTS (
         FROM hosts AS other
-        WHERE other.trace_id = measured.trace_id AND other.host <> measured.host AND NOT other.is_slow
+        WHERE other.trace_id = measured.trace_id
+            AND other.host <> measured.host
+            AND NOT other.is_slow
     ) AS is_of_slow_host
 FROM measured
 INNER JOIN hosts USING (trace_id, host)

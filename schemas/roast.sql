@@ -1193,6 +1193,16 @@ SELECT trace_id, min(start_t) AS start_t, max(stop_t) AS stop_t
 FROM raw.segments
 GROUP BY trace_id;
 
+-- Negative durations come from clock differences or corrections, and count as 0. greatest()
+-- would turn null into 0.
+CREATE OR REPLACE MACRO _clip_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
+
+-- Failed outcomes of chunk attempts; cancelled and rescheduled attempts are not failures.
+CREATE OR REPLACE MACRO _is_failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
+
+-- Whether an attempt computed a result that was kept, by its row of _discarded_results, if any.
+CREATE OR REPLACE MACRO _is_kept(outcome, discarded_seq) AS outcome = 'memory' AND discarded_seq IS NULL;
+
 -- The scheduler, the recording client and the workers. Segments repeat these facts; each is one
 -- row here. Before schema version 2.3 the recorder derived jobs, CPU model and limits of control
 -- groups itself; since then it records the variables and files that they are derived from.
@@ -1401,16 +1411,6 @@ SELECT
         false
     ) AS is_whole
 FROM raw.profile;
-
--- Negative durations come from clock differences or corrections, and count as 0. greatest()
--- would turn null into 0.
-CREATE OR REPLACE MACRO _clip_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
-
--- Failed outcomes of chunk attempts; cancelled and rescheduled attempts are not failures.
-CREATE OR REPLACE MACRO _is_failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
-
--- Whether an attempt computed a result that was kept, by its row of _discarded_results, if any.
-CREATE OR REPLACE MACRO _is_kept(outcome, discarded_seq) AS outcome = 'memory' AND discarded_seq IS NULL;
 
 CREATE OR REPLACE VIEW trace_info AS
 SELECT
@@ -2118,89 +2118,6 @@ FROM (
     )
 );
 
-CREATE OR REPLACE VIEW machines AS
-WITH before AS (
-    SELECT
-        trace_id,
-        split_part(section, ' ', 1) AS process,
-        max(value ->> '$') FILTER (name = 'host') AS host,
-        max(value ->> '$') FILTER (name = 'platform') AS platform,
-        max(try_cast(value ->> '$' AS BIGINT)) FILTER (name = 'cores') AS cores
-    FROM raw.environment
-    WHERE section IN ('scheduler machine', 'client machine')
-    GROUP BY trace_id, section
-)
-SELECT
-    host,
-    process,
-    processes,
-    cores,
-    usable_cores,
-    cgroup_cores,
-    memory_bytes,
-    cgroup_memory_bytes,
-    cpu_model,
-    architecture,
-    "system",
-    kernel,
-    platform,
-    python,
-    open_files_limit,
-    workers,
-    trace_id
-FROM (
-    SELECT
-        * EXCLUDE (seq, worker),
-        count(*) AS processes,
-        list(worker ORDER BY seq) FILTER (process = 'worker') AS workers
-    FROM (
-        SELECT
-            trace_id,
-            seq,
-            worker,
-            role AS process,
-            process.python AS python,
-            process.machine.host AS host,
-            process.machine.cores AS cores,
-            process.machine.usable_cores AS usable_cores,
-            cgroup_cores,
-            process.machine.memory_bytes AS memory_bytes,
-            cgroup_memory_bytes,
-            cpu_model,
-            process.machine.architecture AS architecture,
-            process.machine."system" AS "system",
-            process.machine.kernel AS kernel,
-            process.machine.platform AS platform,
-            process.machine.open_files_limit AS open_files_limit
-        FROM _processes
-        WHERE process.machine IS NOT NULL
-    )
-    GROUP BY ALL
-    UNION ALL BY NAME
-    SELECT *, 1 AS processes
-    FROM before
-)
-ORDER BY trace_id, process, host;
-
-COMMENT ON VIEW machines IS 'Hosts of scheduler, client and workers, with resource limits. One row per host, kind of process and limits.';
-COMMENT ON COLUMN machines.host IS 'Name of the host.';
-COMMENT ON COLUMN machines.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
-COMMENT ON COLUMN machines.processes IS 'Number of processes of that kind with the same limits.';
-COMMENT ON COLUMN machines.cores IS 'Cores of the host.';
-COMMENT ON COLUMN machines.usable_cores IS 'Cores that the process may run on.';
-COMMENT ON COLUMN machines.cgroup_cores IS 'CPU limit of the control group, in cores; null is no limit.';
-COMMENT ON COLUMN machines.memory_bytes IS 'Memory of the host.';
-COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory limit of the control group; null is no limit.';
-COMMENT ON COLUMN machines.cpu_model IS 'Model of the CPU.';
-COMMENT ON COLUMN machines.architecture IS 'Architecture of the CPU.';
-COMMENT ON COLUMN machines."system" IS 'Operating system.';
-COMMENT ON COLUMN machines.kernel IS 'Release of the kernel.';
-COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, as reported by Python.';
-COMMENT ON COLUMN machines.python IS 'Version of Python.';
-COMMENT ON COLUMN machines.open_files_limit IS 'Maximum number of open files of a process.';
-COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null for other processes.';
-COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
-
 -- Total time of phases whose action has a prefix: null without any phase, 0 without a matching
 -- one. Negative durations (clock corrections) count as 0.
 CREATE OR REPLACE MACRO _phase_seconds(startstops, action_prefix) AS CASE
@@ -2289,6 +2206,89 @@ COMMENT ON COLUMN transfers.source_start_t IS 'Start of sending, in seconds sinc
 COMMENT ON COLUMN transfers.source_stop_t IS 'End of sending, in seconds since the epoch. Null if not reported.';
 COMMENT ON COLUMN transfers.source_bytes IS 'Size of the data as reported by the sender. Null if not reported.';
 COMMENT ON COLUMN transfers.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW machines AS
+WITH before AS (
+    SELECT
+        trace_id,
+        split_part(section, ' ', 1) AS process,
+        max(value ->> '$') FILTER (name = 'host') AS host,
+        max(value ->> '$') FILTER (name = 'platform') AS platform,
+        max(try_cast(value ->> '$' AS BIGINT)) FILTER (name = 'cores') AS cores
+    FROM raw.environment
+    WHERE section IN ('scheduler machine', 'client machine')
+    GROUP BY trace_id, section
+)
+SELECT
+    host,
+    process,
+    processes,
+    cores,
+    usable_cores,
+    cgroup_cores,
+    memory_bytes,
+    cgroup_memory_bytes,
+    cpu_model,
+    architecture,
+    "system",
+    kernel,
+    platform,
+    python,
+    open_files_limit,
+    workers,
+    trace_id
+FROM (
+    SELECT
+        * EXCLUDE (seq, worker),
+        count(*) AS processes,
+        list(worker ORDER BY seq) FILTER (process = 'worker') AS workers
+    FROM (
+        SELECT
+            trace_id,
+            seq,
+            worker,
+            role AS process,
+            process.python AS python,
+            process.machine.host AS host,
+            process.machine.cores AS cores,
+            process.machine.usable_cores AS usable_cores,
+            cgroup_cores,
+            process.machine.memory_bytes AS memory_bytes,
+            cgroup_memory_bytes,
+            cpu_model,
+            process.machine.architecture AS architecture,
+            process.machine."system" AS "system",
+            process.machine.kernel AS kernel,
+            process.machine.platform AS platform,
+            process.machine.open_files_limit AS open_files_limit
+        FROM _processes
+        WHERE process.machine IS NOT NULL
+    )
+    GROUP BY ALL
+    UNION ALL BY NAME
+    SELECT *, 1 AS processes
+    FROM before
+)
+ORDER BY trace_id, process, host;
+
+COMMENT ON VIEW machines IS 'Hosts of scheduler, client and workers, with resource limits. One row per host, kind of process and limits.';
+COMMENT ON COLUMN machines.host IS 'Name of the host.';
+COMMENT ON COLUMN machines.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
+COMMENT ON COLUMN machines.processes IS 'Number of processes of that kind with the same limits.';
+COMMENT ON COLUMN machines.cores IS 'Cores of the host.';
+COMMENT ON COLUMN machines.usable_cores IS 'Cores that the process may run on.';
+COMMENT ON COLUMN machines.cgroup_cores IS 'CPU limit of the control group, in cores; null is no limit.';
+COMMENT ON COLUMN machines.memory_bytes IS 'Memory of the host.';
+COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory limit of the control group; null is no limit.';
+COMMENT ON COLUMN machines.cpu_model IS 'Model of the CPU.';
+COMMENT ON COLUMN machines.architecture IS 'Architecture of the CPU.';
+COMMENT ON COLUMN machines."system" IS 'Operating system.';
+COMMENT ON COLUMN machines.kernel IS 'Release of the kernel.';
+COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, as reported by Python.';
+COMMENT ON COLUMN machines.python IS 'Version of Python.';
+COMMENT ON COLUMN machines.open_files_limit IS 'Maximum number of open files of a process.';
+COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null for other processes.';
+COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
 
 -- Jobs of batch systems, from the environment variables and files of the processes in them.
 -- `place` orders the systems of one process.
@@ -7504,7 +7504,8 @@ COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'Maximum change of pr
 COMMENT ON COLUMN section_totals.compute_share IS 'seconds as a share of the compute time of all chunk attempts of the dataset.';
 COMMENT ON COLUMN section_totals.trace_id IS 'Trace identity.';
 
-CREATE OR REPLACE VIEW run AS
+-- Totals of each run: one row per trace.
+CREATE OR REPLACE TABLE _run AS
 WITH runs AS (
     SELECT
         trace_id,
@@ -7659,65 +7660,7 @@ LEFT JOIN memory USING (trace_id)
 LEFT JOIN worker_memory USING (trace_id)
 LEFT JOIN failed USING (trace_id)
 LEFT JOIN lost_records USING (trace_id)
-LEFT JOIN skipped_files USING (trace_id)
-ORDER BY cluster.trace_id;
-
-COMMENT ON VIEW run IS 'Summary of the run. One row per trace.';
-COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
-COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN run.wall_seconds IS 'Duration of the recording.';
-COMMENT ON COLUMN run.busy_seconds IS 'Time from the first dispatch of a task to the last end. Without a cluster, the same for chunks.';
-COMMENT ON COLUMN run.workers IS 'Number of worker processes.';
-COMMENT ON COLUMN run.peak_workers IS 'Maximum number of workers at a time.';
-COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
-COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
-COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts, failed ones included. Without a cluster, of chunk attempts.';
-COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
-COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
-COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
-COMMENT ON COLUMN run.memory IS 'Attempts that succeeded.';
-COMMENT ON COLUMN run.erred IS 'Attempts that failed for good.';
-COMMENT ON COLUMN run.retried IS 'Attempts that failed and were retried.';
-COMMENT ON COLUMN run.lost IS 'Attempts lost with their worker.';
-COMMENT ON COLUMN run.rescheduled IS 'Attempts that raised Reschedule.';
-COMMENT ON COLUMN run.cancelled IS 'Attempts cancelled because the result was no longer needed.';
-COMMENT ON COLUMN run.unfinished IS 'Attempts without an end in the trace.';
-COMMENT ON COLUMN run.failures IS 'Number of rows in failures.';
-COMMENT ON COLUMN run.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once.';
-COMMENT ON COLUMN run.chunk_attempts IS 'Chunk attempts.';
-COMMENT ON COLUMN run.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
-COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: rate of the whole cluster.';
-COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a chunk to the last end.';
-COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
-COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
-COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';
-COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks.';
-COMMENT ON COLUMN run.lost_records IS 'Number of records known to be missing; see loss.';
-COMMENT ON COLUMN run.failed_chunks IS 'Chunk attempts that erred, were retried, were lost with their worker, or were skipped.';
-COMMENT ON COLUMN run.skipped IS 'Chunk attempts whose exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
-COMMENT ON COLUMN run.checkpointed_chunks IS 'Processed chunks whose result came from a checkpoint.';
-COMMENT ON COLUMN run.chunk_seconds IS 'Compute time of all chunk attempts.';
-COMMENT ON COLUMN run.merge_seconds IS 'Compute time of merging chunk results.';
-COMMENT ON COLUMN run.process_seconds IS 'Processor time of all chunk attempts, reading included. Null if not measured.';
-COMMENT ON COLUMN run.mean_process_seconds IS 'Mean processor time of a processed chunk.';
-COMMENT ON COLUMN run.open_seconds IS 'File opening time of all chunk attempts.';
-COMMENT ON COLUMN run.read_seconds IS 'Column read time of all chunk attempts.';
-COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of all chunk attempts.';
-COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of all chunk attempts.';
-COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: rate of one thread that only processes.';
-COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: rate per available thread, idle time included.';
-COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: rate of the whole cluster.';
-COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of the branch data read by all chunk attempts.';
-COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of these bytes after decompression.';
-COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
-COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: mean number of computing threads.';
-COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording.';
-COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
-COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
-COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
-COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
-COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
-COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
+LEFT JOIN skipped_files USING (trace_id);
 
 -- Offset of the clock of each log, from -1 s to 1 s (old versions of Darshan record whole
 -- seconds). Score of an offset: how many of at most 300 calls lie within an attempt, plus how many
@@ -8229,6 +8172,65 @@ COMMENT ON COLUMN files.relative_duration_error IS 'Standard error of relative_d
 COMMENT ON COLUMN files.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of all files. Of two files, or if no other file was read at the same time, at least 2.5 is required.';
 COMMENT ON COLUMN files.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
 COMMENT ON COLUMN files.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW run AS SELECT * FROM _run ORDER BY trace_id;
+
+COMMENT ON VIEW run IS 'Summary of the run. One row per trace.';
+COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
+COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
+COMMENT ON COLUMN run.wall_seconds IS 'Duration of the recording.';
+COMMENT ON COLUMN run.busy_seconds IS 'Time from the first dispatch of a task to the last end. Without a cluster, the same for chunks.';
+COMMENT ON COLUMN run.workers IS 'Number of worker processes.';
+COMMENT ON COLUMN run.peak_workers IS 'Maximum number of workers at a time.';
+COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
+COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
+COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts, failed ones included. Without a cluster, of chunk attempts.';
+COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
+COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
+COMMENT ON COLUMN run.memory IS 'Attempts that succeeded.';
+COMMENT ON COLUMN run.erred IS 'Attempts that failed for good.';
+COMMENT ON COLUMN run.retried IS 'Attempts that failed and were retried.';
+COMMENT ON COLUMN run.lost IS 'Attempts lost with their worker.';
+COMMENT ON COLUMN run.rescheduled IS 'Attempts that raised Reschedule.';
+COMMENT ON COLUMN run.cancelled IS 'Attempts cancelled because the result was no longer needed.';
+COMMENT ON COLUMN run.unfinished IS 'Attempts without an end in the trace.';
+COMMENT ON COLUMN run.failures IS 'Number of rows in failures.';
+COMMENT ON COLUMN run.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once.';
+COMMENT ON COLUMN run.chunk_attempts IS 'Chunk attempts.';
+COMMENT ON COLUMN run.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
+COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: rate of the whole cluster.';
+COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a chunk to the last end.';
+COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
+COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks.';
+COMMENT ON COLUMN run.lost_records IS 'Number of records known to be missing; see loss.';
+COMMENT ON COLUMN run.failed_chunks IS 'Chunk attempts that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN run.skipped IS 'Chunk attempts whose exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
+COMMENT ON COLUMN run.checkpointed_chunks IS 'Processed chunks whose result came from a checkpoint.';
+COMMENT ON COLUMN run.chunk_seconds IS 'Compute time of all chunk attempts.';
+COMMENT ON COLUMN run.merge_seconds IS 'Compute time of merging chunk results.';
+COMMENT ON COLUMN run.process_seconds IS 'Processor time of all chunk attempts, reading included. Null if not measured.';
+COMMENT ON COLUMN run.mean_process_seconds IS 'Mean processor time of a processed chunk.';
+COMMENT ON COLUMN run.open_seconds IS 'File opening time of all chunk attempts.';
+COMMENT ON COLUMN run.read_seconds IS 'Column read time of all chunk attempts.';
+COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of all chunk attempts.';
+COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of all chunk attempts.';
+COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: rate of one thread that only processes.';
+COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: rate per available thread, idle time included.';
+COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: rate of the whole cluster.';
+COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of the branch data read by all chunk attempts.';
+COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
+COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: mean number of computing threads.';
+COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording.';
+COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
+COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
+COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
+COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
+COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
+COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW io_jobs AS
 SELECT

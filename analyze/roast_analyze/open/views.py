@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -57,6 +58,7 @@ _TABLE = "_time_range"
 _NEEDS = "-- Needs: "
 _CREATE_TABLE = "CREATE TABLE"
 _COMMENT = "COMMENT ON "
+_MACRO = re.compile(r"^CREATE MACRO (\w+)", re.MULTILINE)
 
 #: The files that decide how a trace becomes tables; the cache depends on their text.
 _LOADERS = ("checksum.py", "decompress.py", "block_reader.py", "load.py")
@@ -135,8 +137,9 @@ def computed_tables() -> dict[str, str]:
 
 
 def needs() -> dict[str, set[str]]:
-    """Return the names that each file below ``sql/`` needs, by its own name."""
-    return {d.name: set(d.needs) for d in _definitions()}
+    """Return the names that each file below ``sql/``, and each macro in it, needs."""
+    found = {name: {d.name} for d in _definitions() for name in _MACRO.findall(d.sql)}
+    return found | {d.name: set(d.needs) for d in _definitions()}
 
 
 def time_range_table() -> str:

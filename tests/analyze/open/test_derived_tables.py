@@ -67,6 +67,11 @@ def test_a_query_whose_tables_are_values(path, query):
     assert len(Trace(path).sql(query).fetchall()) == len(Trace(path).frame("core_time"))
 
 
+def test_a_macro(path):
+    rows = Trace(path).sql("SELECT t, executing FROM concurrency_by(50)").fetchall()
+    assert rows == [(0.0, 0.2), (50.0, 0.0)]
+
+
 def test_a_query_that_needs_no_derived_table_fills_none(path, files):
     Trace(path).sql("SELECT count(*) FROM transitions").fetchall()
     assert files() == []

@@ -141,6 +141,48 @@ def test_deaths_cost_more_than_the_lost_work(cost, worker, run, task, move, gone
     assert most >= 30.0
 
 
+@pytest.fixture
+def combined(worker, task, run):
+    """Return tasks on local inputs of 2 s, and such that fetch theirs for 3 s and compute."""
+
+    def combined(seconds, count=5):
+        records = [worker("w1"), worker("w2")]
+        for number in range(count):
+            here, there = f"combine-{number}", f"combine-{count + number}"
+            fetched = 10.0 + (3.0 + seconds) * number
+            computed = fetched + 3.0
+            phases = [
+                ("transfer", fetched, computed),
+                ("compute", computed, computed + seconds),
+            ]
+            records += [
+                task(f"read-{number}"), *run(f"read-{number}", number, number + 1.0),
+                task(here, dependencies=[f"read-{number}"]),
+                *run(here, 10.0 + 2.0 * number, 12.0 + 2.0 * number),
+                task(there, dependencies=[f"read-{number}"]),
+                *run(there, fetched, computed + seconds, worker="w2", phases=phases),
+            ]  # fmt: skip
+        return records
+
+    return combined
+
+
+def test_transfers_lengthen_computing_too(cost, combined):
+    """Five tasks wait for 15 s in all, and then compute for 4 s each instead of 2 s."""
+    core_seconds, least, most = cost("transfers", *combined(2.0))
+    assert (core_seconds, least) == pytest.approx((15.0, 0.5 * 15.0 / 2))
+    # The tail of 15 s would go, too.
+    assert most == pytest.approx(1.1 * (15.0 + 15.0) / 2)
+    assert cost("transfers", *combined(1.0))[0] == pytest.approx(15.0)
+    assert cost("transfers", *combined(4.0)) == pytest.approx(
+        (core_seconds + 5 * 2.0, least, most + 1.1 * 5 * 2.0 / 2)
+    )
+
+
+def test_few_tasks_do_not_show_that_transfers_lengthen_computing(cost, combined):
+    assert cost("transfers", *combined(4.0, count=4))[0] == pytest.approx(4 * 3.0)
+
+
 def test_gaps_of_the_client_stay_whatever_the_workers(open_trace, worker, task, run):
     """A gap of 40 s between two graphs of 20 s: twice the workers do not shorten it."""
     records = [worker("w1")]

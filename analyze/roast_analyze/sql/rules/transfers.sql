@@ -1,9 +1,14 @@
 -- Threads that waited for inputs from other workers.
 -- The time is that of core_time: one waiting attempt explains one idle thread. Without transfers, at
--- least half of it is computed; at most, the tail that they leave behind shrinks as well.
+-- least half of it is computed; at most, the tail that they leave behind shrinks as well, and tasks
+-- compute as fast as on local inputs: data that has arrived is deserialized, and transfers compete
+-- with computing for memory and the interpreter. Tasks of a prefix with equally many inputs are
+-- compared, by medians.
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.05: part of the core time
+-- $min_attempts = 5: attempts with transferred inputs, and with local ones, whose compute times are compared
+-- $min_relative_duration = 1.1: compute time with transferred inputs, relative to local ones
 WITH waited AS (
     SELECT trace_id, prefix, sum(seconds) AS seconds
     FROM core_time
@@ -21,15 +26,42 @@ tail AS (
     FROM _bucket_uses
     GROUP BY trace_id
 ),
+attempts AS (
+    SELECT
+        task.trace_id,
+        task.prefix,
+        run.worker,
+        task.dependencies,
+        run.whole_seconds AS seconds,
+        coalesce(run.transfer_seconds > 0, false) AS has_transfer
+    FROM _task_runs AS run
+    INNER JOIN raw.task AS task ON run.submission = task.rowid
+    INNER JOIN found ON task.trace_id = found.trace_id AND task.prefix = found.prefix
+    WHERE run.outcome = 'memory' AND len(task.dependencies) > 0
+),
+compared AS (
+    SELECT
+        trace_id,
+        prefix,
+        count(*) FILTER (has_transfer) AS attempts,
+        median(seconds) FILTER (has_transfer) AS seconds,
+        median(seconds) FILTER (NOT has_transfer) AS local_seconds
+    FROM attempts
+    GROUP BY trace_id, prefix, len(dependencies)
+    HAVING least(attempts, count(*) - attempts) >= $min_attempts
+),
+slowed AS (
+    SELECT
+        trace_id,
+        prefix,
+        sum(attempts)::BIGINT AS attempts,
+        sum(attempts * (seconds - local_seconds)) AS seconds
+    FROM compared
+    WHERE seconds >= $min_relative_duration * local_seconds
+    GROUP BY trace_id, prefix
+),
 inputs AS (
-    SELECT trace_id, prefix, worker, unnest(dependencies) AS dependency
-    FROM (
-        SELECT task.trace_id, task.prefix, run.worker, task.dependencies
-        FROM _task_runs AS run
-        INNER JOIN raw.task AS task ON run.submission = task.rowid
-        INNER JOIN found ON task.trace_id = found.trace_id AND task.prefix = found.prefix
-        WHERE run.outcome = 'memory'
-    )
+    SELECT trace_id, prefix, worker, unnest(dependencies) AS dependency FROM attempts
 ),
 moved AS (
     SELECT
@@ -56,18 +88,28 @@ moved AS (
 )
 SELECT
     found.prefix AS entity,
-    'high' AS confidence,
+    -- Other work can be the reason for longer compute times.
+    CASE WHEN slowed.seconds IS NULL THEN 'high' ELSE 'medium' END AS confidence,
     concat(
         format(
             'Threads waited for {:.1f} s for the inputs of {} from other workers', found.seconds, found.prefix
         ),
         format(': {:.0f} MB, mostly results of {}', moved.nbytes / 1e6, moved.source),
-        '.'
+        '.',
+        format(
+            ' With them, {} tasks computed {:.1f} s longer in all than on local inputs.', slowed.attempts,
+            slowed.seconds
+        )
     ) AS sentence,
-    found.seconds AS core_seconds,
+    found.seconds + coalesce(slowed.seconds, 0) AS core_seconds,
     0.5 * found.seconds / mean_nthreads AS wall_seconds_min,
-    1.1 * (found.seconds + least(coalesce(tail.seconds, 0), found.seconds)) / mean_nthreads
-        AS wall_seconds_max,
+    1.1
+        * (
+            found.seconds
+            + least(coalesce(tail.seconds, 0), found.seconds)
+            + coalesce(slowed.seconds, 0)
+        )
+        / mean_nthreads AS wall_seconds_max,
     concat(
         'Move less data: reduce the results', ' of ' || moved.source,
         ' before ', found.prefix, ' combines them, or use fewer workers with more threads each.'
@@ -79,4 +121,5 @@ SELECT
     trace_id
 FROM found
 LEFT JOIN moved USING (trace_id, prefix)
+LEFT JOIN slowed USING (trace_id, prefix)
 LEFT JOIN tail USING (trace_id);

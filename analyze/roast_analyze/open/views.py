@@ -136,6 +136,12 @@ def computed_tables() -> dict[str, str]:
     return {name: definition.sql for name, definition in _read_topic(_COMPUTED).items()}
 
 
+def definitions() -> dict[str, str]:
+    """Return the statement of each file below ``sql/``, by its name, without descriptions."""
+    statements = {d.name: d.sql.partition(_COMMENT)[0] for d in _definitions()}
+    return {n: re.sub("--.*", "", sql) for n, sql in (statements | computed_tables()).items()}
+
+
 def needs() -> dict[str, set[str]]:
     """Return the names that each file below ``sql/``, and each macro in it, needs."""
     found = {name: {d.name} for d in _definitions() for name in _MACRO.findall(d.sql)}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -51,10 +51,13 @@ if TYPE_CHECKING:
 #: Memory limit of the database of a batch; it spills to disk beyond it.
 MEMORY_LIMIT: Final = "512MiB"
 
-#: Rows of a row group of a Parquet file.
-_GROUP_ROWS: Final = 2**17
+#: Most rows of a row group of a Parquet file.
+GROUP_ROWS: Final = 2**16
 
 _DIGEST_BYTES: Final = 2**20
+
+#: Least rows of a row group that ends with its trace.
+_LEAST_GROUP_ROWS: Final = 2**12
 
 #: Of a trace without a record with a time.
 _NO_MONTH: Final = "unknown"
@@ -146,7 +149,6 @@ class _Additions:
 
     sources: Mapping[str, Source]
     months: Mapping[str, str]
-    rows: dict[int, Counter[str]] = field(default_factory=dict)
 
     def parameters(self, month: str) -> dict[str, object]:
         wanted = [name for name in self.sources if self.months[name] == month]
@@ -171,9 +173,9 @@ def _convert(
             file
             for month in sorted(set(additions.months.values()))
             for table in (*(name for (name,) in filled), *VIEWS)
-            for file in _write_table(trace, table, month, additions, comments, store)
+            if (file := _write_table(trace, table, month, additions, comments, store))
         ]
-        return Converted(tuple(files), (_runs(trace, additions, digests),))
+        return Converted(tuple(files), (_runs(trace, additions, digests, files),))
 
 
 def _find_additions(trace: Session, sources: Sequence[Source]) -> _Additions:
@@ -205,7 +207,7 @@ def _write_table(
     additions: _Additions,
     comments: Mapping[str, Mapping[str, str]],
     store: Location,
-) -> Iterator[DataFile]:
+) -> DataFile | None:
     """Write the rows of a table to a file, if there are any."""
     number = "rowid" if table in RAW else "row_number() OVER () - 1"
     source = relation(table)
@@ -216,29 +218,38 @@ def _write_table(
         f"FROM {source} WHERE list_contains($trace_ids, trace_id)",
         additions.parameters(month),
     )
-    reader = rows.to_arrow_reader(_GROUP_ROWS)
+    reader = rows.to_arrow_reader(GROUP_ROWS)
     schema = _with_comments(reader.schema, table, comments.get(table, {}))
     counts: Counter[int] = Counter()
     batches = (batch for batch in reader if batch.num_rows)
     first = next(batches, None)
     if first is None:
-        return
+        return None
     path = f"{MONTH}={month}/{uuid.uuid4().hex}.parquet"
     filesystem = store.filesystem(table)
     with suppress(NotImplementedError):
         filesystem.create_dir(f"{MONTH}={month}", recursive=True)
     with (
         filesystem.open_output_stream(path) as sink,
-        pq.ParquetWriter(sink, schema, compression="zstd") as writer,
+        pq.ParquetWriter(
+            sink, schema, compression="zstd", write_statistics=[ADDITION, "trace_id", "t"]
+        ) as writer,
     ):
         for batch in chain([first], batches):
-            writer.write_batch(batch.cast(schema))
-            for entry in pc.value_counts(batch.column(0)).to_pylist():
-                counts[entry["values"]] += entry["counts"]
-    for addition, count in counts.items():
-        additions.rows.setdefault(addition, Counter())[table] += count
+            written = previous = 0
+            runs = pc.run_end_encode(batch.column(0))
+            for addition, end in zip(
+                runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True
+            ):
+                counts[addition] += end - previous
+                previous = end
+                # A large row group has rows of one trace, and is skipped by questions about
+                # others. Small ones would consist of metadata.
+                if end - written >= _LEAST_GROUP_ROWS or end == batch.num_rows:
+                    writer.write_batch(batch.slice(written, end - written).cast(schema))
+                    written = end
     nbytes = filesystem.get_file_info(path).size
-    yield DataFile(table, path, nbytes, counts.total(), month, min(counts), max(counts), schema)
+    return DataFile(table, path, nbytes, month, dict(counts), schema)
 
 
 def _columns(rows: DuckDBPyRelation) -> str:
@@ -273,7 +284,12 @@ def _with_comments(schema: pa.Schema, table: str, comments: Mapping[str, str]) -
     )
 
 
-def _runs(trace: Session, additions: _Additions, digests: Mapping[int, str]) -> pa.Table:
+def _runs(
+    trace: Session,
+    additions: _Additions,
+    digests: Mapping[int, str],
+    files: Sequence[DataFile],
+) -> pa.Table:
     """Return the rows of ``runs`` of the traces of a session."""
     [view, *_] = store_views()
     rows = trace.sql(f"SELECT * FROM ({view.query}) ORDER BY trace_id").to_arrow_table()  # noqa: S608
@@ -288,7 +304,11 @@ def _runs(trace: Session, additions: _Additions, digests: Mapping[int, str]) -> 
             "owner": _owner(paths[0]),
             "trace_bytes": sum(path.stat().st_size for path in paths),
             "fingerprint": digests[source.addition],
-            "table_rows": list(additions.rows[source.addition].items()),
+            "table_rows": [
+                (file.table, file.rows[source.addition])
+                for file in files
+                if source.addition in file.rows
+            ],
             MONTH: additions.months[trace_id],
         }
         for name, value in values.items():

@@ -53,17 +53,17 @@ class DataFile:
     table: str
     path: str  # relative to the folder of the table
     nbytes: int
-    rows: int
     month: str
-    first_addition: int
-    last_addition: int
+    rows: Mapping[int, int]  # numbers of rows by addition
     schema: pa.Schema  # with comments, and without the partition column
 
     def action(self) -> AddAction:
         """Return the entry of the file in Delta Lake's log."""
-        bounds = ("minValues", self.first_addition), ("maxValues", self.last_addition)
-        stats = {"numRecords": self.rows, "nullCount": {ADDITION: 0}} | {
-            name: {ADDITION: value} for name, value in bounds
+        stats = {
+            "numRecords": sum(self.rows.values()),
+            "minValues": {ADDITION: min(self.rows)},
+            "maxValues": {ADDITION: max(self.rows)},
+            "nullCount": {ADDITION: 0},
         }
         return AddAction(
             path=self.path,
@@ -201,30 +201,30 @@ class Location:
 
         return _repeated(reserve)
 
-    def merge_runs(self, choose: Callable[[Sequence[dict[str, Any]]], pa.Table | None]) -> None:
-        """Insert or replace rows of ``runs`` in one commit.
+    def merge_runs(
+        self, new: pa.Table, choose: Callable[[Sequence[dict[str, Any]]], Sequence[int]]
+    ) -> None:
+        """Insert rows into ``runs``, or replace those of the same traces, in one commit.
 
-        `choose` is called with the current rows, of the columns trace_id, addition, records,
-        fingerprint and clean_end, and returns the new ones. It is called again if another
-        process has changed the table in between.
+        `choose` is called with the current rows, of the columns trace_id, addition, records
+        and fingerprint, and returns the indices of the new ones to use. It is called again if
+        another process has changed the table in between.
         """
+        import pyarrow as pa
 
         def merge() -> None:
-            table = self.open_runs()
-            current = self.read_runs(table, _IDENTITY)
-            rows = choose(current.to_pylist())
-            if rows is None or not rows.num_rows:
-                return
-            self.create(RUNS, rows.schema)
-            table = self.open_runs()
-            table.merge(
-                rows,
-                "old.trace_id = new.trace_id",
-                source_alias="new",
-                target_alias="old",
-                merge_schema=True,
-                streamed_exec=False,
-            ).when_matched_update_all().when_not_matched_insert_all().execute()
+            # The rows are read from the version on which the merge is based, so that Delta
+            # Lake detects any commit since.
+            table = self.create(RUNS, new.schema)
+            chosen = choose(self.read_runs(table, _IDENTITY).to_pylist())
+            if chosen:
+                table.merge(
+                    new.take(pa.array(chosen, pa.int64())),
+                    "old.trace_id = new.trace_id",
+                    source_alias="new",
+                    target_alias="old",
+                    streamed_exec=False,
+                ).when_matched_update_all().when_not_matched_insert_all().execute()
 
         _repeated(merge)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import WriterProperties
 
 from roast_analyze.store.layout import ADDITION, MONTH, RAW, RUNS, VIEWS
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.database import Listener
     from roast_analyze.store.delta import Location
+
+#: Most rows of a row group of a merged file.
+GROUP_ROWS: Final = 2**16
 
 #: Size that files of a table are merged to.
 FILE_BYTES: Final = 128 * 2**20
@@ -83,7 +87,12 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
             _drop_rows(table, valid, grace_hours)
         for month in _fragmented_months(table):
             table.optimize.z_order(
-                [ADDITION], partition_filters=[(MONTH, "=", month)], target_size=FILE_BYTES
+                [ADDITION],
+                partition_filters=[(MONTH, "=", month)],
+                target_size=FILE_BYTES,
+                writer_properties=WriterProperties(
+                    compression="ZSTD", max_row_group_size=GROUP_ROWS
+                ),
             )
         table.vacuum(
             # The library accepts whole hours.

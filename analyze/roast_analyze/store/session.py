@@ -11,6 +11,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -19,7 +20,7 @@ import pyarrow as pa
 from roast_analyze.open.database import open_empty_database
 from roast_analyze.open.load import quoted
 from roast_analyze.open.session import Session
-from roast_analyze.open.views import NAME, VIEWS_NAME, derived_tables, describe_views
+from roast_analyze.open.views import NAME, VIEWS_NAME, definitions, describe_views
 from roast_analyze.store.layout import (
     ADDITION,
     CATALOG,
@@ -86,7 +87,6 @@ class StoreSession(Session):
         self._is_whole = trace_ids is None
         self._attaching = threading.RLock()
         self._attached: set[str] = set()
-        self._texts: dict[str, set[str]] = {}
         super().__init__(place.uri, memory_limit=memory_limit)
 
     def sql(
@@ -122,18 +122,6 @@ class StoreSession(Session):
 
     def _names(self, query: str) -> set[str]:
         """Return the tables and views of the store that a query refers to, also by views."""
-        if not self._texts:
-            with self._connect() as connection:
-                texts = connection.execute(
-                    "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
-                    "SELECT function_name, macro_definition FROM duckdb_functions() "
-                    "WHERE NOT internal AND macro_definition IS NOT NULL"
-                ).fetchall()
-            texts += [*derived_tables().items(), *((v.name, v.query) for v in store_views())]
-            for name, text in texts:
-                self._texts.setdefault(name.casefold(), set()).update(_words(text))
-            # A stored view needs no other table.
-            self._texts |= {name: set() for name in self._stored}
         tables = {*RAW, *VIEWS, *(view.name for view in store_views())}
         found: set[str] = set()
         words = _words(query)
@@ -141,8 +129,21 @@ class StoreSession(Session):
             return tables
         while words:
             found |= words
-            words = set().union(*(self._texts.get(word, set()) for word in words)) - found
+            words = set().union(*(self._words.get(word, set()) for word in words)) - found
         return found & tables
+
+    @cached_property
+    def _words(self) -> dict[str, set[str]]:
+        """Words in the definition of each view and macro."""
+        with self._connect() as connection:
+            users_views = connection.execute(
+                "SELECT view_name, sql FROM duckdb_views() "
+                "WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
+                [VIEWS_NAME],
+            ).fetchall()
+        # A stored view needs no other table.
+        stored: dict[str, set[str]] = {name: set() for name in self._stored}
+        return _defined_words() | {name: _words(sql) for name, sql in users_views} | stored
 
     def _attach(self, name: str) -> None:
         """Create a view of the store, or replace a table by a view of its files."""
@@ -230,8 +231,10 @@ def named_traces(
     They are found in queries of one table, or of tables joined by ``USING (trace_id)``, with a
     condition ``trace_id = '…'`` or ``trace_id IN (…)``, which all conditions include.
     """
+    if "trace_id" not in query:
+        return None
     text = _EXPLAIN.sub("", query, count=1) if _EXPLAIN.match(query) else query
-    with duckdb.connect() as connection:
+    with _parser().cursor() as connection:
         [(serialized,)] = connection.execute(
             "SELECT json_serialize_sql(?::VARCHAR, skip_null => true, skip_empty => true)",
             [text],
@@ -307,6 +310,18 @@ def _text(
 def _order(name: str) -> int:
     """Return a sort key that puts views of the store after what they are made of."""
     return (*RAW, *VIEWS, *(view.name for view in store_views())).index(name)
+
+
+@cache
+def _defined_words() -> dict[str, set[str]]:
+    views = {view.name: view.query for view in store_views()}
+    return {name: _words(text) for name, text in (definitions() | views).items()}
+
+
+@cache
+def _parser() -> duckdb.DuckDBPyConnection:
+    """Return a connection that parses queries; opening one takes longer than parsing."""
+    return duckdb.connect()
 
 
 def _words(text: str) -> set[str]:

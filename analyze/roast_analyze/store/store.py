@@ -270,11 +270,11 @@ class Store:
         new = pa.concat_tables(converted.runs, promote_options="default")
         chosen: list[int] = []
 
-        def choose(current: Sequence[Mapping[str, Any]]) -> pa.Table:
+        def choose(current: Sequence[Mapping[str, Any]]) -> list[int]:
             chosen[:] = _better_rows(new, current)
-            return new.take(pa.array(chosen, pa.int64()))
+            return chosen
 
-        self._place.merge_runs(choose)
+        self._place.merge_runs(new, choose)
         counts.added += len(chosen)
         counts.unchanged += new.num_rows - len(chosen)
 

@@ -110,7 +110,7 @@ def test_interrupted_additions_that_may_still_end_are_kept(store, write_run):
     store.add([write_run("B")])
 
     store.compact()
-    place.merge_runs(lambda _current: unfinished.runs[0])
+    place.merge_runs(unfinished.runs[0], lambda _current: [0])
 
     assert store.runs().height == 2
     assert store.check() == []

@@ -1744,7 +1744,7 @@ SELECT
 FROM raw.client_activity
 ORDER BY trace_id, start_t, rowid;
 
-COMMENT ON VIEW client_activity IS 'What the program of the recording client did. One row per stretch of at most 10 s in one of its functions, by samples every 0.1 s. Empty for asynchronous clients and before trace format 2.4; no code of the program ran in the time between rows, as in a notebook that waits for its user.';
+COMMENT ON VIEW client_activity IS 'Activity of the program of the recording client, sampled every 0.1 s. One row per period of at most 10 s in one function. Between rows no code of the program ran, as in a notebook that waits for its user. Empty for asynchronous clients and before trace format 2.4.';
 COMMENT ON COLUMN client_activity.client IS 'Client.';
 COMMENT ON COLUMN client_activity.start_t IS 'Start, in seconds since the epoch.';
 COMMENT ON COLUMN client_activity.stop_t IS 'End, in seconds since the epoch.';
@@ -3255,7 +3255,7 @@ ORDER BY trace_id, seq, section, name;
 COMMENT ON VIEW environment IS 'Recorded facts about software, machines and configuration. One row per fact; facts repeated in several segments appear once. The views packages, machines and config have the complete lists.';
 COMMENT ON COLUMN environment.section IS 'Topic of the fact.';
 COMMENT ON COLUMN environment.name IS 'Name of the fact.';
-COMMENT ON COLUMN environment.value IS 'Value: text as it is, anything else as JSON.';
+COMMENT ON COLUMN environment.value IS 'Text unchanged; any other value as JSON.';
 COMMENT ON COLUMN environment.t IS 'Time of recording, in seconds since the epoch.';
 COMMENT ON COLUMN environment.trace_id IS 'Trace identity.';
 
@@ -3695,7 +3695,7 @@ COMMENT ON COLUMN unattempted.last_state IS 'Last recorded state of the task.';
 COMMENT ON COLUMN unattempted.trace_id IS 'Trace identity.';
 
 -- Only changes are recorded, so a desire is followed by a release, by the next desire of a key
--- that Dask has forgotten meanwhile, or by neither.
+-- that Dask has forgotten in the meantime, or by neither.
 CREATE OR REPLACE VIEW wanted_keys AS
 WITH changes AS (
     SELECT DISTINCT trace_id, client, change.t, change.action, unnest(change.keys) AS key

@@ -1,4 +1,4 @@
-"""What attempts did on their workers, from dispatch to the end of their computation.
+"""Intervals of task attempts on their workers, from dispatch to the end of the computation.
 
 The intervals of an attempt do not overlap. An attempt with phases was `busy` while it computed,
 deserialized or used the disk, and in `transfer` while it fetched its inputs before; the rest is

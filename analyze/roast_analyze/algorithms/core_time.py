@@ -509,7 +509,7 @@ def _dependent_share(
     1 / x, since ``running_seconds`` falls evenly by ``running`` seconds a second.
     """
     done = running * seconds
-    # What is left at the end; rounding can leave a remainder of nothing.
+    # The rest at the end; rounding can make it slightly negative.
     left = np.where(running > 0, np.maximum(running_seconds - done, 0.0), 0.0) + waiting_seconds
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.select(

@@ -1,4 +1,4 @@
-"""What every attempt waited for before it could start.
+"""The waits of task attempts: the cause that delayed the start of each.
 
 Every constraint has an instant, and the latest one binds:
 
@@ -235,8 +235,8 @@ def _failures(rows: Attempts) -> Constraints:
 def _losses(attempts: pl.DataFrame, rows: Attempts) -> Constraints:
     """Return the waits until a result was lost.
 
-    The path goes on with an attempt that was lost on the same worker, or else with the last one
-    that ended before.
+    The path continues with an attempt that was lost on the same worker, or else with the last
+    one that ended before.
     """
     [after] = np.nonzero(rows.is_recomputed)
     t = np.fmin(rows.waiting_t[after], rows.begin_t[after])

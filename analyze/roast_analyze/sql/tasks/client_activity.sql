@@ -13,7 +13,7 @@ SELECT
 FROM raw.client_activity
 ORDER BY trace_id, start_t, rowid;
 
-COMMENT ON VIEW client_activity IS 'What the program of the recording client did. One row per stretch of at most 10 s in one of its functions, by samples every 0.1 s. Empty for asynchronous clients and before trace format 2.4; no code of the program ran in the time between rows, as in a notebook that waits for its user.';
+COMMENT ON VIEW client_activity IS 'Activity of the program of the recording client, sampled every 0.1 s. One row per period of at most 10 s in one function. Between rows no code of the program ran, as in a notebook that waits for its user. Empty for asynchronous clients and before trace format 2.4.';
 COMMENT ON COLUMN client_activity.client IS 'Client.';
 COMMENT ON COLUMN client_activity.start_t IS 'Start, in seconds since the epoch.';
 COMMENT ON COLUMN client_activity.stop_t IS 'End, in seconds since the epoch.';

@@ -83,6 +83,6 @@ ORDER BY trace_id, seq, section, name;
 COMMENT ON VIEW environment IS 'Recorded facts about software, machines and configuration. One row per fact; facts repeated in several segments appear once. The views packages, machines and config have the complete lists.';
 COMMENT ON COLUMN environment.section IS 'Topic of the fact.';
 COMMENT ON COLUMN environment.name IS 'Name of the fact.';
-COMMENT ON COLUMN environment.value IS 'Value: text as it is, anything else as JSON.';
+COMMENT ON COLUMN environment.value IS 'Text unchanged; any other value as JSON.';
 COMMENT ON COLUMN environment.t IS 'Time of recording, in seconds since the epoch.';
 COMMENT ON COLUMN environment.trace_id IS 'Trace identity.';

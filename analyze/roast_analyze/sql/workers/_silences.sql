@@ -1,7 +1,7 @@
 -- Needs: _task_runs, _workers
--- Times without a heartbeat in which a worker process with tasks did not compute either: it, its
--- host or the network stood still. If only its event loop had been blocked, threads would have
--- finished tasks meanwhile. A task that holds the interpreter's lock takes as long as others of its
+-- Times without a heartbeat in which a worker process with tasks did not compute either: the process,
+-- its host or the network was stopped. If only its event loop had been blocked, threads would have
+-- finished tasks in that time. A task that holds the interpreter's lock takes as long as others of its
 -- prefix, not longer by the silence; and while a worker imports modules, none has begun.
 CREATE MACRO _silences(min_seconds) AS TABLE
 WITH heartbeats AS (

@@ -13,7 +13,7 @@ PLOTLY_JS ?= 4.1.1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why campaign campaign-damage illnesses dask-suite clean
+.PHONY: help demo test test-all test-newest test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate campaign campaign-damage illnesses dask-suite clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -96,6 +96,9 @@ benchmark-performance-report: $(VENV)/installed-benchmark  ## our report beside 
 
 benchmark-why: $(VENV)/installed-test  ## are planted changes of real runs found, with their amounts? (5 minutes)
 	$(BIN)/python benchmarks/why.py
+
+benchmark-gate: $(VENV)/installed-test  ## false alarms and misses of the regression gate on real runs (10 minutes)
+	$(BIN)/python benchmarks/gate.py
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
 	$(BIN)/python benchmarks/campaign.py

@@ -1,5 +1,7 @@
 """Scrubbing of the sample traces: the same views, and a report."""
 
+import random
+import sqlite3
 from pathlib import Path
 
 import orjson
@@ -8,6 +10,7 @@ import pytest
 from roast_analyze import Trace
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.scrub.files import scrub
+from roast_analyze.scrub.words import WORD
 from scrubbing import differing_views
 
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*.jsonl.zst"))
@@ -54,4 +57,60 @@ def with_canary(value):
             }
         case list():
             return [with_canary(item) for item in value]
+    return value
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_any_text_can_be_restored_with_the_map(tmp_path, seed):
+    draw = random.Random(seed)
+
+    def text():
+        return "".join(draw.choice(PIECES) for _ in range(draw.randint(0, 12)))
+
+    def value(depth=0):
+        match draw.randint(0, 4 if depth < 3 else 2):
+            case 0:
+                return draw.randint(-9, 10**12)
+            case 1 | 2:
+                return text()
+            case 3:
+                return [value(depth + 1) for _ in range(3)]
+        return {text(): value(depth + 1) for _ in range(3)}
+
+    records = [
+        {
+            "kind": draw.choice(["task", "event", "environment", "chunk", text()]),
+            "key": text(), "value": value(), "payload": value(), "traceback": text(),
+            "measured": {"columns": [text()], text(): text()}, text(): value(),
+        }
+        for _ in range(30)
+    ]  # fmt: skip
+    trace, shared, names = (tmp_path / name for name in ("a.jsonl", "b.jsonl", "names.db"))
+    trace.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+
+    scrub(trace, shared, names=names)
+
+    with sqlite3.connect(names) as connection:
+        back = {p: n for n, p in connection.execute("SELECT name, pseudonym FROM names")}
+    found = [orjson.loads(line) for line in shared.read_bytes().splitlines()]
+    assert [restored(record, back) for record in found] == records
+
+
+#: Letters, and words that are hard to tell from pseudonyms and numbers.
+PIECES = [
+    *"abcdef0123456789_-.:/ ()'\",\n\t\x00é🚀e\u0301١%=+#@[]", "127.0.0.1", "10.0.0.1",
+    "bababa", "fd00:0:0:0:0:0:0:1", "1e-05", "2024-01-01T00:00:00Z", "bababa0", "max 100000", "\r\n",
+    "afeceb66-ffc8-6f38-d952-786c6d696c79", "bb86b273", "100000", "worker", "memory", "alice",
+]  # fmt: skip
+
+
+def restored(value, back):
+    """Return a JSON value with names in place of pseudonyms."""
+    match value:
+        case str():
+            return WORD.sub(lambda match: back.get(match[0], match[0]), value)
+        case dict():
+            return {restored(k, back): restored(v, back) for k, v in value.items()}
+        case list():
+            return [restored(item, back) for item in value]
     return value

@@ -196,7 +196,9 @@ def _spell(number: int, form: str, name: str) -> str:
     if form == "ipv6":
         return f"fd00:0:0:0:0:0:{number >> 16:x}:{number & 0xFFFF:x}"
     if form in ("hex", "uuid"):
+        # It begins with a letter: with a digit, it could be read as part of a number before it.
         digits = hashlib.sha256(str(number).encode()).hexdigest() * (len(name) // 64 + 1)
+        digits = "abcdef"[number % 6] + digits[1:]
         if form == "hex":
             return digits[: len(name)]
         digits = digits.upper() if name.upper() == name else digits

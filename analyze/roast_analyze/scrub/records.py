@@ -107,13 +107,13 @@ class Scrubber:
         return match[0] if is_kept(match) else self._dictionary.pseudonym(match)
 
     def _lines(self, text: str) -> str:
-        """Return a text with a pseudonym for each line, indented as before."""
+        """Return a text with a pseudonym for each line; space around it stays."""
         lines = []
         for line in text.split("\n"):
             content = line.strip()
-            indent = line[: len(line) - len(line.lstrip())] if content else line
+            before, _, after = line.partition(content) if content else ("", "", line)
             name = self._dictionary.pseudonym_of_text(content) if content else ""
-            lines.append(indent + name)
+            lines.append(before + name + after)
         return "\n".join(lines)
 
 

@@ -60,7 +60,7 @@ def with_canary(value):
     return value
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(50))
 def test_any_text_can_be_restored_with_the_map(tmp_path, seed):
     draw = random.Random(seed)
 
@@ -99,8 +99,9 @@ def test_any_text_can_be_restored_with_the_map(tmp_path, seed):
 #: Letters, and words that are hard to tell from pseudonyms and numbers.
 PIECES = [
     *"abcdef0123456789_-.:/ ()'\",\n\t\x00é🚀e\u0301١%=+#@[]", "127.0.0.1", "10.0.0.1",
-    "bababa", "fd00:0:0:0:0:0:0:1", "1e-05", "2024-01-01T00:00:00Z", "bababa0", "max 100000", "\r\n",
-    "afeceb66-ffc8-6f38-d952-786c6d696c79", "bb86b273", "100000", "worker", "memory", "alice",
+    "bababa", "fd00:0:0:0:0:0:0:1", "1e-05", "2024-01-01T00:00:00Z", "bababa0", "max 100000",
+    "\r\n", "afeceb66-ffc8-6f38-d952-786c6d696c79", "bb86b273", "100000", "worker",
+    "memory", "alice",
 ]  # fmt: skip
 
 

@@ -30,10 +30,10 @@ from roast_analyze.open.discover import SUFFIXES, Segment, read_segment, segment
 from roast_analyze.output_paths import refuse_to_overwrite
 from roast_analyze.scrub.pseudonyms import Dictionary, open_dictionary
 from roast_analyze.scrub.records import Scrubber, kept_texts, texts_in
-from roast_analyze.scrub.words import names_in
+from roast_analyze.scrub.words import names_in, words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from roast_analyze.open.database import Listener
     from roast_schemas.units import Content as FieldContent
@@ -216,9 +216,9 @@ def _read_words(
     for line in lines:
         record = _parse(line)
         if record is not None:
-            dictionary.add_words(texts.words(texts_in(record)))
+            dictionary.add_words(word for text in texts.of(record) for word in words_in(text))
             for text in kept_texts(record, keep):
-                dictionary.keep(names_in(text))
+                dictionary.keep(words_in(text))
     return lines.checksum
 
 
@@ -228,7 +228,9 @@ def _prove(segment: Segment, dictionary: Dictionary, report: Callable[[float], N
     for line in _Lines(segment, report):
         if line is None or line == _UNREADABLE:
             continue
-        found = dictionary.left_over(texts.words(texts_in(orjson.loads(line))))
+        found = dictionary.left_over(
+            word for text in texts.of(orjson.loads(line)) for word in names_in(text)
+        )
         if found is not None:
             raise TraceError(
                 f"{found!r} of the trace would be left in the output, so nothing was written: "
@@ -242,14 +244,14 @@ class _NewTexts:
     def __init__(self) -> None:
         self._known: set[str] = set()
 
-    def words(self, texts: Iterable[str]) -> Iterator[str]:
-        """Yield the names in texts that are new."""
-        for text in texts:
+    def of(self, record: dict[str, Any]) -> Iterator[str]:
+        """Yield the texts of a record that are new."""
+        for text in texts_in(record):
             if text not in self._known:
                 if len(self._known) > _REMEMBERED:
                     self._known.clear()
                 self._known.add(text)
-                yield from names_in(text)
+                yield text
 
 
 class _Writer:

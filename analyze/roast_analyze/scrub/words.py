@@ -26,25 +26,29 @@ WORD: Final = re.compile(
     r"|(?P<uuid>[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})"
     r"|(?P<ipv6>(?:[0-9A-Fa-f]{0,4}:){3,7}[0-9A-Fa-f]{1,4})"
     r"|(?P<ipv4>\d{1,3}(?:\.\d{1,3}){3})"
-    r"|(?<!\.)(?P<decimal>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]\d+)(?!\.\d)"
-    rf")(?!{_LETTER})|(?P<word>{_LETTER}+)"
+    r"|(?<!\.)(?P<decimal>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]\d+)"
+    rf"(?!\.{_LETTER}))(?!{_LETTER})|(?P<word>{_LETTER}+)",
+    re.ASCII,
 )
 
 #: Words that are numbers up to those of ports, sizes, durations or parts of versions.
 _MEASURE: Final = re.compile(
     r"\d{1,5}"
     r"|(?:\d{1,6}(?i:[kmgtp]i?b?|[kmg]?hz|b|s|ms|us|ns|min|h|d|w))+"
-    r"|\d{1,4}(?:rc|a|b|dev|post)\d{1,4}|(?:rc|dev|post)\d{1,4}"
+    r"|\d{1,4}(?:rc|a|b|dev|post)\d{1,4}|(?:rc|dev|post)\d{1,4}",
+    re.ASCII,
 )
 
-#: A line that is a number: all of a text, of a file of limits, or of one of HTCondor's ads.
-NUMBER_LINE: Final = re.compile(r"(?:(?P<name>\w+) = |max )?[\d\s.,:+-]*")
+#: A line of numbers: all of a text, of a file of limits, or of one of HTCondor's ads.
+NUMBER_LINE: Final = re.compile(
+    r"(?:(?P<name>\w+) = |max )?\s*+(?:[+-]?[0-9]++(?:\.[0-9]++)?+(?:[\s,]++|\Z))*+"
+)
 
 #: Counters of Darshan: names of a module and what it counts.
 _COUNTER: Final = re.compile(
-    r"(?:POSIX|MPIIO|STDIO|H5[DF]|PNETCDF|LUSTRE|HEATMAP)_[A-Z0-9_]*"
+    r"(?:POSIX|MPIIO|STDIO|H5[DF]|PNETCDF|LUSTRE|HEATMAP)_[A-Z0-9_]{0,60}"
     r"(?:READ|WRITE|WRITTEN|OPEN|SEEK|STAT|TIME|SIZE|COUNT|ACCESS|BYTE|STRIDE|ALIGN|MMAP|MODE"
-    r"|SYNC|FILENO|CONSEC|SEQ|RENAME|FLUSH|COLL|INDEP|SPLIT|NB|HINT|VIEW|RANK)[A-Z0-9_]*"
+    r"|SYNC|FILENO|CONSEC|SEQ|RENAME|FLUSH|COLL|INDEP|SPLIT|NB|HINT|VIEW|RANK)[A-Z0-9_]{0,60}"
 )
 
 _KEPT_ADDRESSES: Final = frozenset({"127.0.0.1", "0.0.0.0"})  # noqa: S104 - compared with
@@ -87,16 +91,18 @@ def field_words() -> frozenset[str]:
     return frozenset(found)
 
 
-def names_in(text: str) -> Iterator[str]:
-    """Yield the words of a text that are neither field words nor numbers.
+def words_in(text: str) -> Iterator[str]:
+    """Yield the words of a text that are not kept."""
+    for match in WORD.finditer(text):
+        if not is_kept(match):
+            yield match[0]
 
-    In a line that is a number, any number of digits is one.
-    """
+
+def names_in(text: str) -> Iterator[str]:
+    """Yield the words of a text that are not kept, without those of lines of numbers."""
     for line in text.split("\n"):
         if not NUMBER_LINE.fullmatch(line):
-            for match in WORD.finditer(line):
-                if not is_kept(match):
-                    yield match[0]
+            yield from words_in(line)
 
 
 def is_kept(match: re.Match[str]) -> bool:

@@ -106,6 +106,10 @@ def run(options: argparse.Namespace) -> None:
     if is_store(words[0]):
         if len(words) > 1:
             raise QueryError(f"{words[0]!r} is a store: query one store, or traces")
+        if options.unsafe or options.views or options.start or options.stop:
+            raise QueryError(
+                "--from, --to, --views and --unsafe are not options of a store: query a trace"
+            )
         from roast_analyze.store.store import Store
 
         store = Store(words[0], memory_limit=options.memory_limit)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import pyarrow as pa
 
+from roast_analyze.errors import MissingExtra
 from roast_analyze.open.database import open_empty_database
 from roast_analyze.open.load import quoted
 from roast_analyze.open.session import Session
@@ -112,11 +113,7 @@ class StoreSession(Session):
         if self._additions:
             connection.execute(f"INSERT INTO {_ADDITIONS} SELECT unnest(?)", [self._additions])
         if not self._place.is_local:
-            import fsspec
-
-            connection.register_filesystem(
-                fsspec.filesystem(self._place.uri.partition("://")[0])
-            )
+            connection.register_filesystem(_filesystem(self._place.uri))
         connection.execute("SET GLOBAL allowed_directories = ?", [[f"{self._place.uri}/"]])
         return connection
 
@@ -221,6 +218,16 @@ class StoreSession(Session):
             numbers = ", ".join(map(str, self._additions)) or "NULL"
             return f"(FROM {scan} WHERE {ADDITION} IN ({numbers}))"
         return f"(FROM {scan} SEMI JOIN {_ADDITIONS} USING ({ADDITION}))"
+
+
+def _filesystem(uri: str) -> Any:
+    """Return the file system of a URL, with which DuckDB reads it."""
+    import fsspec
+
+    try:
+        return fsspec.filesystem(uri.partition("://")[0])
+    except (ImportError, ValueError) as error:
+        raise MissingExtra(f"cannot query {uri!r}: {error}") from None
 
 
 def named_traces(

@@ -42,6 +42,15 @@ def test_runs_are_removed_by_age_and_size(analyze, write_trace, tmp_path):
     assert names() == ["T2", "T3"]
 
 
+def test_options_that_a_query_of_a_store_does_not_have(analyze, write_trace, tmp_path):
+    analyze("store", "add", write_trace(), "--to", tmp_path / "store")
+
+    code, _, errors = analyze("sql", tmp_path / "store", "FROM runs", "--from", "5m")
+
+    assert code == 2
+    assert "not options of a store" in errors
+
+
 def test_unreadable_traces_are_listed_at_the_end(analyze, write_trace, tmp_path):
     code, out, errors = analyze(
         "store", "add", tmp_path / "no.jsonl", write_trace(), "--to", tmp_path / "store"

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 #: Observer of opening a trace: called with the current stage and its finished share.
 Listener = Callable[[str, float], None]
 
-#: A trace with a smaller content is parsed faster than its cache entry is checked. Compressed
-#: files are assumed to contain this multiple of their size.
-SMALL_BYTES: Final = 16 * 2**20
+#: A trace with a smaller content is not cached: an entry takes at least 5 MB. Compressed files
+#: are assumed to contain this multiple of their size.
+SMALL_BYTES: Final = 2**19
 _COMPRESSION_RATIO: Final = 12
 
 #: Loading is not faster with more memory than this.

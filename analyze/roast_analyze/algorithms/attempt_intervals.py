@@ -156,8 +156,9 @@ def _phases(
     by_identity = np.argsort(identity)
     wanted = phases["end_seq"].to_numpy()
     place = np.searchsorted(identity, wanted, sorter=by_identity)
-    attempt = by_identity[place.clip(max=max(len(identity) - 1, 0))]
-    known = identity[attempt] == wanted
+    # A phase of another attempt can be after the last place.
+    attempt = np.append(by_identity, len(identity))[place]
+    known = np.append(identity, -1)[attempt] == wanted
     use, start, stop = (phases[name].to_numpy()[known] for name in ("use", "start", "stop"))
     return attempt[known], use, start, stop
 

@@ -15,7 +15,7 @@ WITH started AS (
         events,
         end_t - compute_seconds AS start_t,
         end_t,
-        processing_t > max(end_t) OVER before AS is_new
+        coalesce(processing_t > max(end_t) OVER before, false) AS is_new
     FROM _chunks
     WHERE outcome = 'memory' AND events > 0 AND chunks_in_task = 1
     WINDOW before AS (
@@ -25,7 +25,8 @@ WITH started AS (
 numbered AS (
     SELECT
         *,
-        count(*) FILTER (is_new) OVER (
+        -- Ten times faster than to count.
+        sum(is_new::INTEGER) OVER (
             PARTITION BY trace_id ORDER BY start_t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS part
     FROM started

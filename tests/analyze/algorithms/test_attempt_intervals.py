@@ -1,0 +1,63 @@
+"""Intervals of attempts, from their phases."""
+
+import polars as pl
+import pytest
+
+from roast_analyze.algorithms.attempt_intervals import (
+    ATTEMPTS,
+    KINDS,
+    PHASES,
+    USES,
+    attempt_intervals,
+)
+
+KEPT, TRANSFER, DISK = (USES.index(use) for use in ("kept result", "transfer", "disk"))
+
+
+@pytest.fixture
+def intervals():
+    """Return kind, use, start and stop of the intervals of some attempts."""
+
+    def intervals(attempts, phases):
+        found = attempt_intervals(
+            pl.DataFrame(attempts, ATTEMPTS, orient="row"),
+            pl.DataFrame(phases, PHASES, orient="row"),
+        )
+        rows = found.sort("start").select("kind", "label", "start", "stop").rows()
+        return [(KINDS[kind], USES[label], start, stop) for kind, label, start, stop in rows]
+
+    return intervals
+
+
+def test_phases_that_overlap(intervals):
+    """The gap begins with the latest end of all earlier phases."""
+    phases = [
+        (7, TRANSFER, 1.0, 3.0),
+        (7, DISK, 4.0, 8.0),
+        (7, DISK, 5.0, 6.0),
+        (7, 0, 9.0, 10.0),
+    ]
+    assert intervals([(7, 1, KEPT, 0, 0.0, None, 11.0, None)], phases) == [
+        ("dispatch", "dispatch", 0.0, 1.0),
+        ("transfer", "transfer", 1.0, 3.0),
+        ("dispatch", "dispatch", 3.0, 4.0),
+        ("busy", "disk", 4.0, 8.0),
+        ("busy", "disk", 5.0, 6.0),
+        ("dispatch", "dispatch", 8.0, 9.0),
+        ("busy", "kept result", 9.0, 10.0),
+    ]
+
+
+def test_an_attempt_that_was_lost_with_its_worker(intervals):
+    """The worker was not seen after 6 s."""
+    lost = (None, 1, USES.index("lost attempt"), 0, 0.0, 2.0, 9.0, 6.0)
+    assert intervals([lost], []) == [
+        ("dispatch", "dispatch", 0.0, 2.0),
+        ("busy", "lost attempt", 2.0, 6.0),
+    ]
+
+
+@pytest.mark.parametrize("attempts", [[], [(7, 1, KEPT, 0, 0.0, None, 2.0, None)]])
+def test_phases_of_other_traces(intervals, attempts):
+    kinds = [kind for kind, *_ in intervals(attempts, [(3, 0, 0.0, 1.0), (9, 0, 0.0, 1.0)])]
+    assert kinds == ["unreported"] * len(attempts)

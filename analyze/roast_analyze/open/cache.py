@@ -16,7 +16,7 @@ import os
 import shutil
 import time
 import uuid
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
@@ -60,21 +60,15 @@ class Loaded:
     segment: int
     nbytes: int  # size of the file when it was read
     stamp: list[int]  # as in Segment
-    digest: str  # of the first `nbytes` bytes
     account: Account
-    progress: Progress
+    progress: Progress  # with the digest of the first `nbytes` bytes
 
     @classmethod
-    def of(
-        cls, segment: Segment, account: Account, progress: Progress, *, before: Loaded | None
-    ) -> Loaded:
-        """Describe a segment that was read; `before` describes an earlier reading."""
-        if before is not None and before.nbytes == segment.nbytes:
-            digest = before.digest
-        else:
-            digest = _digest(segment.path, segment.nbytes)
-        stamp = list(segment.stamp)
-        known = (str(segment.path), *segment.identity, segment.nbytes, stamp, digest)
+    def of(cls, segment: Segment, account: Account, progress: Progress) -> Loaded:
+        """Describe a segment that was read."""
+        if progress.digest is None:
+            progress = replace(progress, digest=_digest(segment.path, segment.nbytes))
+        known = (str(segment.path), *segment.identity, segment.nbytes, list(segment.stamp))
         return cls(*known, account, progress)
 
     def is_current(self, segment: Segment) -> bool:
@@ -88,7 +82,7 @@ class Loaded:
             return False
         if segment.nbytes == self.nbytes and list(segment.stamp) == self.stamp:
             return True
-        return _digest(segment.path, self.nbytes) == self.digest
+        return _digest(segment.path, self.nbytes) == self.progress.digest
 
 
 @dataclass(frozen=True)

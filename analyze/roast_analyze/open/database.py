@@ -247,9 +247,7 @@ def _update_entry(entry: Entry, inputs: Inputs, memory_bytes: int, listener: Lis
         return entry.database(manifest)
     with entry.building(manifest if known else None) as path:
         accounts = _build(path, inputs, known, memory_bytes, listener, cache=True)
-        segments = [
-            Loaded.of(*account, before=known.get(account[0].identity)) for account in accounts
-        ]
+        segments = [Loaded.of(*account) for account in accounts]
         return entry.publish(path, segments, left_out)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from io import BufferedReader, FileIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import xxhash
 import zstandard
 
 from roast_analyze.open.damage import Damage
@@ -78,6 +79,13 @@ class Content:
     start: int  # 0, or the `end` of a piece
     stop: int  # nothing after it is read, even if the file has grown
     breaks: Breaks = field(default_factory=Breaks)  # updated when damage is found
+    _digest: xxhash.xxh3_128 = field(default_factory=xxhash.xxh3_128, init=False)
+    _digested_bytes: int = field(default=0, init=False)
+
+    @property
+    def digest(self) -> str | None:
+        """Digest of the file up to `stop`; None if parts of it were not read, or skipped."""
+        return self._digest.hexdigest() if self._digested_bytes == self.stop else None
 
     def __iter__(self) -> Iterator[Piece]:
         self.file.seek(self.start)
@@ -86,6 +94,7 @@ class Content:
     def _plain(self) -> Iterator[Piece]:
         offset = self.start
         while data := self.file.read(min(_PLAIN_BYTES, self.stop - offset)):
+            self._add_to_digest(offset, data)
             text = data if offset else data.removeprefix(_BYTE_ORDER_MARK)
             offset += len(data)
             yield Piece(text, offset)
@@ -120,7 +129,9 @@ class Content:
             ):
                 held.append(decompressor.decompress(data))
                 # The next frame is decompressed from the same buffer.
-                self.file.seek(len(data) - len(decompressor.unused_data), os.SEEK_CUR)
+                used_bytes = len(data) - len(decompressor.unused_data)
+                self._add_to_digest(self.file.tell(), data[:used_bytes])
+                self.file.seek(used_bytes, os.SEEK_CUR)
                 held_bytes += len(held[-1])
                 if held_bytes > _FRAME_BYTES:
                     yield Piece(b"".join(held), None)
@@ -137,6 +148,11 @@ class Content:
             # The output may end within a line, which must not be joined to what follows.
             yield Piece(b"".join([*held, b"\n"]), None)
         return end
+
+    def _add_to_digest(self, offset: int, data: bytes) -> None:
+        if offset == self._digested_bytes:
+            self._digest.update(data)
+            self._digested_bytes += len(data)
 
     def _find_frame(self, begin: int) -> int | None:
         """Return the first offset from `begin` on where a frame begins, or None."""

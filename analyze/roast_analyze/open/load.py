@@ -170,6 +170,7 @@ class Progress:
     #: them reading cannot continue: they would be loaded twice, and deleting rows would change
     #: the rowid of others.
     rows_after: int = 0
+    digest: str | None = None  # of the file, as in Content
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
@@ -317,7 +318,7 @@ def _load(
             account_there = loader.settled_account()
         loader.settle()
         account.breaks = content.breaks
-    return account, Progress(offset, account_there, loader.rows)
+    return account, Progress(offset, account_there, loader.rows, content.digest)
 
 
 class _Read(NamedTuple):

@@ -230,7 +230,7 @@ def test_new_segments_are_appended(monkeypatch, write_segments, read_bytes):
         assert answers(traces) == truth(traces)
 
     assert len(read_bytes) == 3 + 1 + 2 + 3  # each once for the cache, and for the truth
-    assert digested == ["1.jsonl", "2.jsonl", "3.jsonl"]
+    assert digested == []  # the digests are computed from the bytes that are parsed
 
 
 def test_a_late_segment_is_loaded_in_order(write_segments):

@@ -3,6 +3,7 @@
 import gzip
 
 import pytest
+import xxhash
 import zstandard
 
 from roast_analyze.open import decompress
@@ -103,3 +104,23 @@ def test_the_start_of_a_frame_is_found_across_two_reads(monkeypatch, read):
         pieces, _ = read(content + zstandard.compress(b"two\n"))
 
         assert pieces[-1] == (b"two\n", None)
+
+
+def test_the_digest_is_of_all_bytes_and_missing_if_some_were_not_read(tmp_path, compress):
+    one, two = compress(b"one\n"), compress(b"two\n")
+    path = tmp_path / "file"
+
+    def digest(content: bytes, start: int = 0, stop: int | None = None):
+        path.write_bytes(content)
+        with open_for_content(path) as file:
+            stop = len(content) if stop is None else stop
+            found = Content(file, detect_compression(file, ""), start, stop)
+            list(found)
+            return found.digest
+
+    for whole in (b"\xef\xbb\xbfone\ntwo\n", one + two, one + two[:-1]):
+        assert digest(whole) == xxhash.xxh3_128_hexdigest(whole)
+    assert digest(one + two, stop=len(one)) == xxhash.xxh3_128_hexdigest(one)
+    assert digest(one + two, start=len(one)) is None
+    assert digest(one[:-1] + b"\xff" + two) is None  # damage is skipped
+    assert digest(one, stop=len(one) + 1) is None  # the file was truncated

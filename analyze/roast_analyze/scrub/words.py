@@ -81,13 +81,13 @@ def field_words() -> frozenset[str]:
         if not line.startswith("#"):
             found |= set(line.split())
     # The sentences of findings are no words that views compare with.
-    for folder in (files("roast_analyze") / "sql").iterdir():
-        if folder.name != "rules" and folder.is_dir():
-            for file in folder.iterdir():
-                sql = _SQL_RESULT.sub("", file.read_text("utf-8"))
-                for text in _SQL_TEXT.findall(sql):
-                    if not _SENTENCE.match(text):
-                        found |= {match[0] for match in WORD.finditer(text)}
+    folders = [f for f in (files("roast_analyze") / "sql").iterdir() if f.name != "rules"]
+    for file in (file for folder in folders if folder.is_dir() for file in folder.iterdir()):
+        if file.name.endswith(".sql"):
+            sql = _SQL_RESULT.sub("", file.read_text("utf-8"))
+            for text in _SQL_TEXT.findall(sql):
+                if not _SENTENCE.match(text):
+                    found |= {match[0] for match in WORD.finditer(text)}
     return frozenset(found)
 
 

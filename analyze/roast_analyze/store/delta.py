@@ -206,9 +206,9 @@ class Location:
     ) -> None:
         """Insert rows into ``runs``, or replace those of the same traces, in one commit.
 
-        `choose` is called with the current rows, of the columns trace_id, addition, records
-        and fingerprint, and returns the indices of the new ones to use. It is called again if
-        another process has changed the table in between.
+        `choose` is called with the current rows of these traces, of the columns trace_id,
+        addition, records and fingerprint, and returns the indices of the new ones to use. It
+        is called again if another process has changed the table in between.
         """
         import pyarrow as pa
 
@@ -216,7 +216,8 @@ class Location:
             # The rows are read from the version on which the merge is based, so that Delta
             # Lake detects any commit since.
             table = self.create(RUNS, new.schema)
-            chosen = choose(self.read_runs(table, _IDENTITY).to_pylist())
+            trace_ids = new["trace_id"].to_pylist()
+            chosen = choose(self.read_runs(table, _IDENTITY, trace_ids).to_pylist())
             if chosen:
                 table.merge(
                     new.take(pa.array(chosen, pa.int64())),
@@ -238,16 +239,19 @@ class Location:
 
     def delete_runs(self, trace_ids: Sequence[str]) -> None:
         """Delete rows of ``runs`` in one commit."""
-        literals = ", ".join("'" + name.replace("'", "''") + "'" for name in trace_ids)
-        _repeated(lambda: self.open_runs().delete(f"trace_id IN ({literals})"))
+        _repeated(lambda: self.open_runs().delete(_is_one_of(trace_ids)))
 
     def read_runs(
-        self, table: deltalake.DeltaTable, columns: Sequence[str] | None = None
+        self,
+        table: deltalake.DeltaTable,
+        columns: Sequence[str] | None = None,
+        trace_ids: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Return rows of ``runs``."""
+        """Return rows of ``runs``: all, or those of some traces."""
         import pyarrow as pa
 
-        reader = table.scan(columns=list(columns) if columns else None)
+        predicate = None if trace_ids is None else _is_one_of(trace_ids)
+        reader = table.scan(columns=list(columns) if columns else None, predicate=predicate)
         return pa.table(pa.RecordBatchReader.from_stream(reader).read_all())
 
     def files(self, name: str, additions: Sequence[int] | None) -> list[str]:
@@ -273,6 +277,11 @@ class Location:
 
 
 _IDENTITY: Final = ("trace_id", ADDITION, "records", "fingerprint")
+
+
+def _is_one_of(trace_ids: Sequence[str]) -> str:
+    literals = ", ".join("'" + name.replace("'", "''") + "'" for name in trace_ids)
+    return f"trace_id IN ({literals})" if literals else "false"
 
 
 def first_line(error: Exception) -> str:

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 #: Table with the additions whose rows are part of the session.
 _ADDITIONS: Final = f"{VIEWS_NAME}.main._additions"
 
-#: Additions up to this number are conditions of a scan, which skips row groups with them.
-_LISTED_ADDITIONS: Final = 100
+#: Files are selected for so many traces. Those of more are filtered while they are read.
+_LISTED_TRACES: Final = 100
 
 #: Functions of DuckDB whose arguments are names or queries: they can refer to any table.
 _INDIRECT: Final = {"query", "query_table"}
@@ -79,13 +79,15 @@ class StoreSession(Session):
     ) -> None:
         self.key = key
         self._place = place
-        rows = place.read_runs(runs, ["trace_id", ADDITION]).to_pylist()
         _, trace_ids = key
-        self._additions = sorted(
-            row[ADDITION] for row in rows if trace_ids is None or row["trace_id"] in trace_ids
+        self._additions = place.read_runs(runs, [ADDITION], trace_ids)
+        # A few are conditions of a scan, which skips files and row groups without them.
+        self._listed = (
+            self._additions[ADDITION].to_pylist()
+            if trace_ids is not None and len(trace_ids) <= _LISTED_TRACES
+            else None
         )
         self._runs = runs
-        self._is_whole = trace_ids is None
         self._attaching = threading.RLock()
         self._attached: set[str] = set()
         super().__init__(place.uri, memory_limit=memory_limit)
@@ -109,9 +111,9 @@ class StoreSession(Session):
         listener: Listener,  # noqa: ARG002 - nothing is read yet
     ) -> duckdb.DuckDBPyConnection:
         connection = open_empty_database(cache=cache, memory_bytes=memory_bytes)
-        connection.execute(f"CREATE TABLE {_ADDITIONS} ({ADDITION} BIGINT)")
-        if self._additions:
-            connection.execute(f"INSERT INTO {_ADDITIONS} SELECT unnest(?)", [self._additions])
+        connection.register("_rows", self._additions)
+        connection.execute(f"CREATE TABLE {_ADDITIONS} AS FROM _rows")
+        connection.unregister("_rows")
         if not self._place.is_local:
             connection.register_filesystem(_filesystem(self._place.uri))
         connection.execute("SET GLOBAL allowed_directories = ?", [[f"{self._place.uri}/"]])
@@ -152,7 +154,7 @@ class StoreSession(Session):
                 connection.execute(
                     f"CREATE VIEW {NAME}.main.{name} AS {view.query}; {view.statements}"
                 )
-            elif paths := self._place.files(name, None if self._is_whole else self._additions):
+            elif paths := self._place.files(name, self._listed):
                 self._replace(connection, name, paths)
 
     def _create_runs(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -214,8 +216,8 @@ class StoreSession(Session):
             f"read_parquet([{listed}], union_by_name = true, "
             f"hive_partitioning = {with_month}, hive_types_autocast = false)"
         )
-        if len(self._additions) <= _LISTED_ADDITIONS:
-            numbers = ", ".join(map(str, self._additions)) or "NULL"
+        if self._listed is not None:
+            numbers = ", ".join(map(str, self._listed)) or "NULL"
             return f"(FROM {scan} WHERE {ADDITION} IN ({numbers}))"
         return f"(FROM {scan} SEMI JOIN {_ADDITIONS} USING ({ADDITION}))"
 

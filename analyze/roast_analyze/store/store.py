@@ -131,7 +131,6 @@ class Store:
                     waiting, committed_at = Converted(), monotonic()
             batches = alone
         self._commit(waiting, counts)
-        self._place.compact_runs()
         return Added(counts.added, counts.unchanged, (*failures, *counts.failures))
 
     def runs(self) -> pl.DataFrame:
@@ -231,7 +230,7 @@ class Store:
         return self._session
 
     def _check_traces(self, trace_ids: Sequence[str]) -> None:
-        rows = self._place.read_runs(self._place.open_runs(), ["trace_id"])
+        rows = self._place.read_runs(self._place.open_runs(), ["trace_id"], trace_ids)
         if missing := sorted(set(trace_ids) - set(rows["trace_id"].to_pylist())):
             raise UnknownTrace(
                 f"{self.path!r} has no trace {missing[0]!r}: see roast-analyze store list"
@@ -241,25 +240,33 @@ class Store:
         """Return the traces with the numbers of their additions, small ones together."""
         if not groups:
             return []
-        number = self._place.reserve(len(groups))
-        known: dict[int, set[str]] = {}
-        table = self._place.open_runs()
-        columns = [f.name for f in table.schema().fields]
-        if "trace_bytes" in columns:
-            rows = self._place.read_runs(table, ["trace_bytes", "fingerprint"])
-            for row in rows.to_pylist():
-                known.setdefault(row["trace_bytes"], set()).add(row["fingerprint"])
+        first = self._place.reserve(len(groups))
+        sizes = [
+            sum(path.stat().st_size for name in paths for path in segment_paths(name))
+            for paths in groups
+        ]
+        known = self._fingerprints(sizes)
         batches: list[list[Source]] = []
         room = 0
-        for addition, paths in enumerate(groups, start=number):
-            nbytes = sum(path.stat().st_size for name in paths for path in segment_paths(name))
+        for addition, (paths, nbytes) in enumerate(zip(groups, sizes, strict=True), first):
             if nbytes > room:
                 batches.append([])
                 room = BATCH_BYTES
             room -= nbytes
-            source = Source(paths, addition, frozenset(known.get(nbytes, ())))
-            batches[-1].append(source)
+            batches[-1].append(Source(paths, addition, known.get(nbytes, frozenset())))
         return batches
+
+    def _fingerprints(self, sizes: Sequence[int]) -> dict[int, frozenset[str]]:
+        """Return the fingerprints of traces in the store by their size, of some sizes."""
+        table = self._place.open_runs()
+        columns = ["trace_bytes", "fingerprint"]
+        # A new table has not all of its columns.
+        if not {field.name for field in table.schema().fields}.issuperset(columns):
+            return {}
+        rows = pl.DataFrame(self._place.read_runs(table, columns))
+        same_size = rows.filter(pl.col("trace_bytes").is_in(sizes))
+        by_size = same_size.group_by("trace_bytes").all()
+        return {size: frozenset(digests) for size, digests in by_size.iter_rows()}
 
     def _commit(self, converted: Converted, counts: _Counts) -> None:
         counts.unchanged += len(converted.unchanged)
@@ -275,6 +282,7 @@ class Store:
             return chosen
 
         self._place.merge_runs(new, choose)
+        self._place.compact_runs()
         counts.added += len(chosen)
         counts.unchanged += new.num_rows - len(chosen)
 

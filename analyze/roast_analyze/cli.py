@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from pathlib import Path
     from typing import Any, Final, TextIO
 
 SUCCESS, NO, WRONG = 0, 1, 2
@@ -46,15 +45,17 @@ usage: roast-analyze TRACE… [--html [FILE]] [--open] [--title TITLE]
 
 Summarize a trace in the terminal, or write its report with --html.
 
-Several traces are compared with each other. For example:
+Several traces are compared with each other. A store has a page of all its runs;
+with a trace_id, the report of that run. For example:
 
     roast-analyze trace.jsonl.zst
     roast-analyze trace.jsonl.zst --html report.html
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
     roast-analyze before.jsonl.zst after.jsonl.zst --open
+    roast-analyze store/ --html
 
-TRACE is a trace file, a folder of segments, a quoted pattern for either, or -
-for stdin.
+TRACE is a trace file, a folder of segments, a quoted pattern for either, - for
+stdin, or a store.
 
 options:
   -h, --help     print this help and exit
@@ -194,7 +195,9 @@ def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespa
     # Intermixed, because options can stand between several traces.
     options = parser.parse_intermixed_args(joined)
     if name is None and len(options.traces) > 1:
-        first: Path = options.traces[0]
+        from pathlib import Path
+
+        first = Path(options.traces[0])
         is_word = not (first.exists() or first.suffix) and first.name == str(first) != "-"
         # What has a suffix or a folder is meant as a path, which may be misspelled itself.
         if is_word:

@@ -1,11 +1,13 @@
 """Summarize a trace in the terminal, or write its report with --html.
 
-Several traces are compared with each other. For example:
+Several traces are compared with each other. A store has a page of all its runs;
+with a trace_id, the report of that run. For example:
 
     roast-analyze trace.jsonl.zst
     roast-analyze trace.jsonl.zst --html report.html
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
     roast-analyze before.jsonl.zst after.jsonl.zst --open
+    roast-analyze store/ --html
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ from functools import partial
 from pathlib import Path
 
 from roast_analyze.commands.progress import progress
-from roast_analyze.commands.trace_args import add_reading, add_time_range, open_trace
+from roast_analyze.commands.trace_args import (
+    add_reading,
+    add_time_range,
+    is_store,
+    open_trace,
+)
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.export.files import check_place
 from roast_analyze.open.discover import SUFFIXES, group_by_trace, trace_name
@@ -32,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "traces",
         metavar="TRACE",
         nargs="*",
-        type=Path,
-        help="a trace file, a folder of segments, a quoted pattern for either, or - for stdin",
+        help="a trace file, a folder of segments, a quoted pattern for either, - for stdin, or "
+        "a store",
     )
     add_time_range(parser)
     add_reading(parser)
@@ -55,13 +62,22 @@ def run(options: argparse.Namespace) -> None:
     """Print the summary, or write the report; compare several traces."""
     if not options.traces and isinstance(options.html, Path):
         # In `--html trace.jsonl` the only name is that of the trace.
-        options.traces, options.html = [options.html], True
+        options.traces, options.html = [str(options.html)], True
     if not options.traces:
         raise TraceError("no trace given: roast-analyze TRACE, or --help")
     if options.open and options.html is None:
         options.html = True
     if options.title is not None and options.html is None:
         raise TraceError(f"--title {options.title!r} needs --html")
+    if is_store(options.traces[0]):
+        from roast_analyze.commands import history
+
+        if options.html is None:
+            history.print_summary(options)
+        else:
+            _show(history.write_page(options), options)
+        return
+    options.traces = [Path(name) for name in options.traces]
     if STDIN not in map(str, options.traces):
         traces = group_by_trace(options.traces)
     elif len(options.traces) > 1:
@@ -69,15 +85,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         traces = [(options.traces[0],)]
     if options.html is not None:
-        page = _write_report(traces, options)
-        print(f"report: {page}", flush=True)  # before a browser writes to the terminal
-        if options.open:
-            address, opened = page.absolute().as_uri(), False
-            with suppress(webbrowser.Error, OSError):  # the variable BROWSER names no program
-                opened = webbrowser.open(address)
-            if not opened:
-                note = f"roast-analyze: no browser found: open {address} in yours"
-                print(visible(note), file=sys.stderr)
+        _show(_write_report(traces, options), options)
         return
     from roast_analyze.commands.terminal import print_out
 
@@ -91,6 +99,18 @@ def run(options: argparse.Namespace) -> None:
 
     with open_trace(traces[0], options) as trace:
         print_out(*summarize(trace))
+
+
+def _show(page: Path, options: argparse.Namespace) -> None:
+    """Print the path of a page, and open it with --open."""
+    print(f"report: {page}", flush=True)  # before a browser writes to the terminal
+    if options.open:
+        address, opened = page.absolute().as_uri(), False
+        with suppress(webbrowser.Error, OSError):  # the variable BROWSER names no program
+            opened = webbrowser.open(address)
+        if not opened:
+            note = f"roast-analyze: no browser found: open {address} in yours"
+            print(visible(note), file=sys.stderr)
 
 
 def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> Path:

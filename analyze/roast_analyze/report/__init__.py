@@ -1,8 +1,8 @@
-"""The report: one self-contained HTML page that shows a run, and a page that compares runs.
+"""Self-contained HTML pages: the report of a run, a comparison of runs, the runs of a store.
 
 :mod:`.data` queries the trace and returns frozen dataclasses, topic by topic
-(:mod:`.topics`); :mod:`.page` turns them into sections, figures and HTML. The package
-:mod:`.comparison` does the same for several traces.
+(:mod:`.topics`); :mod:`.page` turns them into sections, figures and HTML. The packages
+:mod:`.comparison` and :mod:`.history` do the same for several traces and for a store.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.comparison.data import Opener
 
-__all__ = ["write_comparison", "write_report"]
+__all__ = ["write_comparison", "write_history", "write_report"]
 
 
 def write_report(trace: Session, path: Path, *, title: str | None = None) -> Path:
@@ -93,6 +93,34 @@ def write_comparison(
     refuse_to_overwrite((name for names in traces for name in names), path)
     comparison = query(traces, opener or (lambda names: Session(*names, views=())))
     _write(path, render(build(comparison, title=title)))
+    return path
+
+
+def write_history(
+    store: str, session: Session, path: Path, *, title: str | None = None
+) -> Path:
+    """Write the page of a store.
+
+    Parameters
+    ----------
+    store : str
+        Its path or URL, for commands.
+    session : Session
+        All its traces, opened.
+    path : Path
+        File to write; an existing file is replaced once the page is complete.
+    title : str, optional
+        Heading of the page; the default is the name of the store.
+
+    Returns
+    -------
+    Path
+        Path of the page.
+    """
+    from roast_analyze.report.history.data import query
+    from roast_analyze.report.history.page import build, render
+
+    _write(path, render(build(query(store, session), title=title)))
     return path
 
 

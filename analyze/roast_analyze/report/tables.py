@@ -31,6 +31,7 @@ Kind = Literal[
     "rate",
     "byte_rate",
     "share",
+    "change",
     "ratio",
     "since",
     "outcome",
@@ -222,7 +223,7 @@ def _format(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[
         return "s", lambda t: Cell("") if t is None else Cell(f"{t - start_t:,.3f}", t)
     unit, divisor, tone = "", 1.0, ""
     match kind:
-        case "share":
+        case "share" | "change":
             unit, divisor = "%", 0.01
         case "rate":
             unit = "1/s"
@@ -238,9 +239,9 @@ def _format(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[
     # slightly below a round number.
     rounded = float(f"{largest / divisor:.9g}")
     decimals = next((d for d, bound in ((3, 1), (2, 100), (1, 1000)) if rounded < bound), 0)
-    if kind in ("share", "count", "trouble") or unit == "B":
+    if kind in ("share", "change", "count", "trouble") or unit == "B":
         decimals = 0
-    if kind == "difference":
+    if kind in ("difference", "change"):
         return unit, partial(_difference, divisor=divisor, decimals=decimals)
     if kind == "byte_rate":
         unit += "/s"

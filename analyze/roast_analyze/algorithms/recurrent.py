@@ -1,0 +1,53 @@
+"""Members of a group, such as files or hosts, that are slow in run after run.
+
+A member is slow in a run if its duration is at least a given factor of that of others. It is
+recurrently slow if
+
+- it was slow in at least :data:`MIN_SHARE` of the runs that it was part of, and
+- as many slow runs or more have a probability of at most the significance divided by the number
+  of members (Bonferroni), if each run of it were slow with the probability of all other members
+  (binomial test; that probability is estimated as ``(slow + 1) / (runs + 2)``, so it is 1/2
+  without other members, as in a sign test).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Least share of slow runs.
+MIN_SHARE: Final = 0.5
+
+
+def recurrent(
+    runs: Sequence[int], slow_runs: Sequence[int], *, significance: float
+) -> list[bool]:
+    """Return for each member of a group whether it is recurrently slow."""
+    all_runs, all_slow = sum(runs), sum(slow_runs)
+    return [
+        slow >= MIN_SHARE * count
+        and _tail(slow, count, (all_slow - slow + 1) / (all_runs - count + 2)) * len(runs)
+        <= significance
+        for count, slow in zip(runs, slow_runs, strict=True)
+    ]
+
+
+def _tail(successes: int, trials: int, probability: float) -> float:
+    """Return the probability of so many successes or more."""
+    odds = probability / (1 - probability)
+    log_term = (
+        math.lgamma(trials + 1)
+        - math.lgamma(successes + 1)
+        - math.lgamma(trials - successes + 1)
+        + successes * math.log(probability)
+        + (trials - successes) * math.log1p(-probability)
+    )
+    term = math.exp(log_term)
+    total = 0.0
+    for count in range(successes, trials + 1):
+        total += term
+        term *= (trials - count) / (count + 1) * odds
+    return min(total, 1.0)

@@ -1,0 +1,118 @@
+"""A store in the terminal: totals, changes of programs, slow files and hosts, users."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from roast_analyze.commands.progress import progress
+from roast_analyze.commands.summary_tables import summarize
+from roast_analyze.commands.terminal import cell, print_out, table
+from roast_analyze.errors import NotWritable, TraceError
+from roast_analyze.export.files import check_place
+from roast_analyze.report import quantities as q
+from roast_analyze.report import write_history, write_report
+from roast_analyze.report.history import sentences
+from roast_analyze.report.history.data import query
+from roast_analyze.store.store import Store
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from roast_analyze.report.history.data import History
+
+#: Most rows of a table, and most changes.
+_ROWS: Final = 10
+
+
+def print_summary(options: argparse.Namespace) -> None:
+    """Print the summary of a store, or of one of its traces."""
+    store, trace_ids = _open(options)
+    if trace_ids:
+        print_out(*summarize(store.trace(*trace_ids)))
+        return
+    with progress(store.path, "querying", measured=False):
+        history = query(options.traces[0], store.session_for("FROM runs"))
+    print_out(*parts(history))
+
+
+def write_page(options: argparse.Namespace) -> Path:
+    """Write the page of a store, or the report of one of its traces; return its path."""
+    store, trace_ids = _open(options)
+    path = Path(store.path)
+    if isinstance(options.html, Path):
+        target = options.html
+    elif "://" in store.path:
+        raise TraceError(f"{store.path!r} is not a folder: name the page with --html FILE")
+    else:
+        target = path.parent / f"{'-'.join([path.name, *trace_ids])}.html"
+    check_place(target)
+    title = options.title or " ".join(trace_ids) or None
+    try:
+        with progress(store.path, "writing the report", measured=False):
+            if trace_ids:
+                return write_report(store.trace(*trace_ids), target, title=title)
+            session = store.session_for("FROM runs")
+            return write_history(options.traces[0], session, target, title=title)
+    except OSError as error:
+        reason = error.strerror or error
+        raise NotWritable(f"cannot write {str(target)!r}: {reason}") from None
+
+
+def _open(options: argparse.Namespace) -> tuple[Store, list[str]]:
+    """Return the store, and the traces that are named after it: at most one."""
+    name, *trace_ids = options.traces
+    if len(trace_ids) > 1:
+        raise TraceError(f"{name!r} is a store: name no trace_id, or one")
+    if options.start is not None or options.stop is not None:
+        raise TraceError(
+            f"{name!r} is a store, which has no time range: leave out --from, --to"
+        )
+    return Store(name, memory_limit=options.memory_limit), trace_ids
+
+
+def parts(history: History) -> Iterator[RenderableType]:
+    """Yield the parts of the summary."""
+    yield cell(sentences.totals(history))
+    if history.runs.is_empty():
+        return
+    yield cell(sentences.verdict(history))
+    ranked = sorted(history.changes, key=lambda change: not change.is_worse)
+    for change in ranked[:_ROWS]:
+        yield ""
+        yield cell(sentences.change(change))
+    for title, listing, name in (
+        ("Files that are slow in run after run", history.files, "filename"),
+        ("Hosts that are slow in run after run", history.hosts, "host"),
+    ):
+        slow: list[tuple[object, ...]] = [
+            (row[name], f"{q.count(row['slow_runs'])} of {q.count(row['runs'])}",
+             q.times(row["median_relative_duration"]))
+            for row in listing.rows.head(_ROWS).iter_rows(named=True)
+        ]  # fmt: skip
+        if slow:
+            yield ""
+            yield table([name, ">slow runs", ">relative duration"], slow, title)
+    for title, listing, name in (
+        ("Programs", history.programs, "program"),
+        ("Users", history.users, "owner"),
+    ):
+        yield ""
+        headings = [name, ">runs", ">core-hours", ">without kept result", ">failures"]
+        rows = [_totals(row, name) for row in listing.rows.head(_ROWS).iter_rows(named=True)]
+        yield table(headings, rows, title)
+    yield ""
+    yield cell("All runs, and figures over time: --html or --open")
+
+
+def _totals(row: dict[str, Any], name: str) -> tuple[object, ...]:
+    return (
+        row[name] or q.UNKNOWN,
+        q.count(row["runs"]),
+        q.number(row["core_hours"]),
+        q.share(row["wasted_share"]),
+        q.count(row["failures"]),
+    )

@@ -1,0 +1,179 @@
+"""The data of the page of a store; :func:`query` alone queries it."""
+
+# ruff: noqa: S608 - every query here is put together from this file's own text
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from roast_analyze.algorithms.recurrent import recurrent
+from roast_analyze.report.history import changes
+from roast_analyze.report.listing import Listing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.history.changes import Change
+
+#: A file or host is slow in a run from this relative duration on.
+SLOW_FACTOR: Final = 1.2
+#: Probability that the page shows a file if none is slow; the same for hosts.
+SIGNIFICANCE: Final = 0.01
+#: Most rows of a table; of the table of runs.
+ROW_LIMIT: Final = 200
+RUN_LIMIT: Final = 2000
+
+_RUNS: Final = "FROM runs ORDER BY start_t, trace_id"
+
+
+def _slow_query(view: str, names: str) -> str:
+    """Return the query of runs and slow runs by file or host."""
+    return (
+        f"SELECT {names}, count(*) AS runs, "
+        f"count(*) FILTER (relative_duration >= {SLOW_FACTOR}) AS slow_runs, "
+        "median(relative_duration) AS median_relative_duration, "
+        "max(start_t) AS last_t, sum(compute_seconds) AS compute_seconds "
+        # A file with several trees has several rows in a run.
+        f"FROM (SELECT {names}, start_t, sum(compute_seconds) AS compute_seconds, "
+        f"max(relative_duration) AS relative_duration FROM {view} "
+        f"GROUP BY {names}, start_t, trace_id) "
+        f"WHERE relative_duration IS NOT NULL GROUP BY {names} ORDER BY ALL"
+    )
+
+
+FILES: Final = _slow_query("file_history", "filename, dataset")
+HOSTS: Final = _slow_query("host_history", "host")
+_PROGRAMS: Final = (
+    "SELECT program, count(*) AS runs, max(start_t) AS last_t, "
+    "median(wall_seconds) AS median_wall_seconds, sum(core_hours) AS core_hours, "
+    "sum(kept_hours) / nullif(sum(core_hours), 0) AS kept_share, "
+    "sum(failures) AS failures FROM runs GROUP BY program"
+)
+_USERS: Final = (
+    "SELECT owner, account, count(*) AS runs, count(DISTINCT program) AS programs, "
+    "sum(core_hours) AS core_hours, sum(core_hours - kept_hours) AS wasted_hours, "
+    "sum(failures) AS failures FROM runs GROUP BY owner, account"
+)
+
+
+@dataclass(frozen=True)
+class History:
+    """The data of the page."""
+
+    #: Path of the store.
+    store: str
+    #: View ``runs`` with the columns of :data:`changes.METRICS`, the oldest first.
+    runs: pl.DataFrame
+    #: Changes of programs, the newest first, and the number of series that were tested.
+    changes: Sequence[Change]
+    series: int
+    #: Files and hosts that are slow in run after run, and the numbers of those tested.
+    files: Listing
+    hosts: Listing
+    tested_files: int
+    tested_hosts: int
+    programs: Listing
+    users: Listing
+    #: View to column to its description.
+    comments: dict[str, dict[str, str]]
+
+    @property
+    def core_hours(self) -> float:
+        """Core-hours of all runs."""
+        return float(self.runs["core_hours"].sum())
+
+    @property
+    def wasted_hours(self) -> float:
+        """Core-hours of all runs without a kept result."""
+        return float((self.runs["core_hours"] - self.runs["kept_hours"]).sum())
+
+
+def query(store: str, session: Session) -> History:
+    """Query a store.
+
+    Parameters
+    ----------
+    store : str
+        Its path, for commands.
+    session : Session
+        All its traces, opened.
+    """
+    return build(
+        store,
+        session.sql(_RUNS).pl(),
+        session.sql(FILES).pl(),
+        session.sql(HOSTS).pl(),
+        {
+            view.name: {column.name: column.comment for column in view.columns}
+            for view in session.views()
+        },
+    )
+
+
+def build(
+    store: str,
+    runs: pl.DataFrame,
+    files: pl.DataFrame,
+    hosts: pl.DataFrame,
+    comments: dict[str, dict[str, str]],
+) -> History:
+    """Analyze the rows of the view ``runs`` and of the queries :data:`FILES`, :data:`HOSTS`."""
+    found, series = changes.find(runs)
+    runs = changes.with_metrics(runs).sort("start_t", "trace_id")
+    wasted = pl.col("core_hours") - pl.col("kept_hours")
+    totals = (
+        pl.len().alias("runs"),
+        pl.col("start_t").max().alias("last_t"),
+        pl.col("wall_seconds").median().alias("median_wall_seconds"),
+        pl.col("core_hours").sum(),
+        wasted.sum().alias("wasted_hours"),
+        pl.col("failures").sum(),
+    )
+
+    def by(*names: str) -> pl.DataFrame:
+        return (
+            runs.group_by(*names)
+            .agg(*totals, pl.col("program").n_unique().alias("programs"))
+            .with_columns(
+                (pl.col("wasted_hours") / pl.when(pl.col("core_hours") > 0).then("core_hours"))
+                .alias("wasted_share")
+            )
+            .sort("core_hours", *names, descending=[True] + [False] * len(names))
+        )  # fmt: skip
+
+    return History(
+        store=store,
+        runs=runs,
+        changes=found,
+        series=series,
+        files=_slow("file_history", FILES, files),
+        hosts=_slow("host_history", HOSTS, hosts),
+        tested_files=files.height,
+        tested_hosts=hosts.height,
+        programs=_listing(_PROGRAMS, by("program")),
+        users=_listing(_USERS, by("owner", "account")),
+        comments=comments,
+    )
+
+
+def _slow(view: str, text: str, rows: pl.DataFrame) -> Listing:
+    """Return the files or hosts that are slow in run after run."""
+    counts = rows["runs"].to_list(), rows["slow_runs"].to_list()
+    found = rows.with_columns(
+        (pl.col("slow_runs") / pl.col("runs")).alias("slow_share"),
+        (pl.col("compute_seconds") * (1 - 1 / pl.col("median_relative_duration")) / 3600).alias(
+            "excess_hours"
+        ),
+    ).filter(pl.Series(recurrent(*counts, significance=SIGNIFICANCE), dtype=pl.Boolean))
+    ordered = found.sort("excess_hours", descending=True, nulls_last=True)
+    return Listing(view, text, ordered.head(ROW_LIMIT), ordered.height)
+
+
+def _listing(text: str, rows: pl.DataFrame) -> Listing:
+    return Listing(
+        "runs", f"{text} ORDER BY core_hours DESC", rows.head(ROW_LIMIT), rows.height
+    )

@@ -1,0 +1,232 @@
+"""Figures of the page of a store."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+from plotly.graph_objects import Bar, Figure, Scatter
+
+from roast_analyze.figures import layout, palette
+from roast_analyze.figures.labels import label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roast_analyze.report.history.changes import Change
+
+#: Most programs with a curve of their own.
+PROGRAM_LIMIT: Final = 8
+#: Most points of a curve, and most bars.
+POINT_LIMIT: Final = 120
+
+_HEIGHT_PX: Final = 300
+_PANEL_PX: Final = 180
+#: Columns of core-hours by use: name and color.
+_USES: Final = {
+    "kept_hours": ("computing, result kept", palette.RANKED[0]),
+    "discarded_hours": ("computing, result discarded", palette.FAILURE),
+    "idle_hours": ("idle, waiting and other", palette.OTHER),
+}
+
+
+def core_hours(runs: pl.DataFrame) -> Figure:
+    """Draw the core-hours of all runs over time, by use, in buckets of equal length.
+
+    Parameters
+    ----------
+    runs : polars.DataFrame
+        Rows of the view ``runs``.
+    """
+    start_t, width, middle = _buckets(runs, POINT_LIMIT)
+    kept, compute = pl.col("kept_hours"), pl.col("compute_hours")
+    buckets = (
+        runs.with_columns(
+            (compute - kept).clip(0).alias("discarded_hours"),
+            (pl.col("core_hours") - compute).clip(0).alias("idle_hours"),
+        )
+        .group_by(middle.alias("t"))
+        .agg(pl.len().alias("runs"), pl.col(*_USES).sum().round(4))
+        .sort("t")
+    )
+    times = [_date(t) for t in buckets["t"]]
+    figure = layout.empty_figure(
+        _HEIGHT_PX,
+        barmode="stack",
+        bargap=0.1,
+        legend_traceorder="normal",
+        xaxis=_time_axis(start_t, start_t + width * POINT_LIMIT),
+        yaxis=layout.axis("core-hours", rangemode="tozero"),
+    )
+    bars = [
+        Bar(
+            x=times,
+            y=buckets[column].to_list(),
+            width=1000 * width,
+            name=words,
+            marker={"color": color, "line": {"width": 0}},
+            customdata=buckets.select("runs").rows(),
+            hovertemplate=f"%{{x|%Y-%m-%d %H:%M}}<br>%{{y:,.3~g}} core-hours {words}<br>"
+            "%{customdata[0]:,} runs<extra></extra>",
+            meta=layout.columns(x="middle_of_bucket", y=column, customdata=["runs"]),
+        )
+        for column, (words, color) in _USES.items()
+        if buckets[column].sum() > 0
+    ]
+    return figure.add_traces(bars)
+
+
+def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
+    """Draw the wall time of programs over time, relative to the median of each.
+
+    Parameters
+    ----------
+    runs : polars.DataFrame
+        Rows of the view ``runs``.
+    programs : sequence of str
+        The first :data:`PROGRAM_LIMIT` of them are drawn.
+    """
+    shown = runs.filter(pl.col("program").is_in(list(programs)), pl.col("wall_seconds") > 0)
+    start_t, width, middle = _buckets(runs, POINT_LIMIT)
+    relative = pl.col("wall_seconds") / pl.col("wall_seconds").median().over("program")
+    buckets = (
+        shown.with_columns(relative.alias("relative"))
+        .group_by("program", middle.alias("bucket"))
+        .agg(pl.col("start_t").median().alias("t"), pl.col("relative").median().round(4),
+             pl.len().alias("runs"))
+        .sort("t")
+    )  # fmt: skip
+    figure = layout.empty_figure(
+        _HEIGHT_PX + 20 * (len(programs) // 4),
+        xaxis=_time_axis(start_t, start_t + width * POINT_LIMIT),
+        yaxis=layout.axis("relative wall time", type="log", **_log_ticks(buckets["relative"])),
+    )
+    for program, color in palette.by_rank(programs[:PROGRAM_LIMIT]).items():
+        curve = buckets.filter(pl.col("program") == program)
+        figure.add_trace(
+            Scatter(
+                mode="lines+markers",
+                x=[_date(t) for t in curve["t"]],
+                y=curve["relative"].to_list(),
+                name=label(program, 40),
+                line={"color": color, "width": 1},
+                marker={"color": color, "size": 4},
+                customdata=curve.select("runs").rows(),
+                hovertemplate="%{x|%Y-%m-%d %H:%M}<br>×%{y:.3~g}, median of %{customdata[0]:,} "
+                f"runs<extra>{label(program, 40)}</extra>",
+                meta=layout.columns(x="t", y="relative_wall", customdata=["runs"]),
+            )
+        )
+    return figure
+
+
+def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
+    """Draw the metric that changed most, one panel per change, relative to its median.
+
+    Parameters
+    ----------
+    runs : polars.DataFrame
+        Rows of the view ``runs`` with the metrics.
+    found : sequence of Change
+    """
+    titles = []
+    height_px = _PANEL_PX * len(found)
+    figure = layout.empty_figure(height_px + 60, showlegend=False)
+    axes: dict[str, Any] = {}
+    for number, change in enumerate(found, start=1):
+        shift = change.shifts[0]
+        name = shift.metric.name
+        program = runs.filter(pl.col("program") == change.program).with_row_index("run", 1)
+        known = program.filter(pl.col(name).is_not_null())
+        unit = float(np.median(known[name])) if shift.metric.is_ratio else 0.01
+        size = math.ceil(known.height / POINT_LIMIT)
+        points = (
+            known.group_by(pl.int_range(pl.len()) // size)
+            .agg(pl.col("run").min(), (pl.col(name).median() / unit).round(4).alias("y"))
+            .sort("run")
+        )
+        suffix = "" if number == 1 else str(number)
+        place = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}", "showlegend": False}
+        figure.add_trace(
+            Scatter(
+                mode="markers",
+                x=points["run"].to_list(),
+                y=points["y"].to_list(),
+                name=label(change.program, 40),
+                marker={"color": palette.RANKED[0], "size": 5},
+                hovertemplate="run %{x:,}: %{y:.4~g}<extra></extra>",
+                meta=layout.columns(x="run_number", y=name),
+                **place,
+            )
+        )
+        # The medians before and after the change, and the first run after it.
+        ends = [
+            (1, change.run_number, shift.before),
+            (change.run_number, change.runs, shift.after),
+        ]
+        for first, last, value in ends:
+            figure.add_trace(
+                Scatter(
+                    mode="lines",
+                    x=[first, last],
+                    y=[value / unit] * 2,
+                    line={"color": palette.FAILURE, "width": 2},
+                    hoverinfo="skip",
+                    **place,
+                )
+            )
+        top = 1 - (number - 1) / len(found)
+        bottom = top - 1 / len(found)
+        axes[f"xaxis{suffix}"] = layout.axis(
+            "number of the run" if number == len(found) else "", anchor=f"y{suffix}"
+        )
+        words = "" if shift.metric.is_ratio else " (%)"
+        axes[f"yaxis{suffix}"] = layout.axis(
+            "relative" if shift.metric.is_ratio else "%",
+            domain=[bottom + 0.2 / len(found), top - 0.16 / len(found)],
+            anchor=f"x{suffix}",
+            nticks=5,
+        )
+        titles.append(
+            {
+                "text": f"{label(change.program, 40)}: {shift.metric.words}{words}",
+                "xref": "paper", "x": 0, "xanchor": "left",
+                "yref": "paper", "y": top - 0.15 / len(found), "yanchor": "bottom",
+                "showarrow": False,
+            }
+        )  # fmt: skip
+    return figure.update_layout(**axes, annotations=titles)
+
+
+def _buckets(runs: pl.DataFrame, count: int) -> tuple[float, float, pl.Expr]:
+    """Return start and width of time buckets, and the middle of that of a run."""
+    times = runs["start_t"].drop_nulls()
+    start_t = float(times.min() or 0.0)  # type: ignore[arg-type]
+    width = max(float(times.max() or 0.0) - start_t, 60.0) / count  # type: ignore[arg-type]
+    number = ((pl.col("start_t") - start_t) / width).floor().clip(0, count - 1)
+    return start_t, width, start_t + (number + 0.5) * width
+
+
+def _date(t: float) -> str:
+    return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _time_axis(start_t: float, stop_t: float) -> dict[str, Any]:
+    margin = 0.01 * (stop_t - start_t)
+    times = [_date(start_t - margin), _date(stop_t + margin)]
+    return layout.axis("start of the run (UTC)", type="date", range=times)
+
+
+def _log_ticks(values: pl.Series) -> dict[str, Any]:
+    """Return settings of a logarithmic axis, which shows at least half and twice the median."""
+    low = min(float(values.min() or 1.0), 0.7)  # type: ignore[arg-type]
+    high = max(float(values.max() or 1.0), 1.4)  # type: ignore[arg-type]
+    ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.4, 2, 5, 10, 20, 50, 100]
+    return {
+        "range": [math.log10(low) - 0.03, math.log10(high) + 0.03],
+        "tickvals": ticks,
+        "ticktext": [f"×{tick:g}" for tick in ticks],
+    }

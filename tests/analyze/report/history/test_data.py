@@ -1,0 +1,39 @@
+"""What the history of a store finds in planted runs."""
+
+import pytest
+
+
+def found(history):
+    """Return the changes as program and run, and the slow files and hosts."""
+    changes = {(change.program, change.run_number) for change in history.changes}
+    files, hosts = history.files.rows["filename"], history.hosts.rows["host"]
+    return changes | {("file", name) for name in files} | {("host", name) for name in hosts}
+
+
+def test_planted_changes_are_found_and_no_others(planted):
+    expected = {("p0.py", 61), ("file", "f0.root"), ("host", "n0")}
+    missed = false_alarms = 0
+
+    for seed in range(20):
+        history = found(planted(seed))
+        missed += len(expected - history)
+        false_alarms += len(history - expected)
+
+    assert missed <= 1
+    assert false_alarms <= 1
+
+
+def test_a_change_names_what_changed_at_that_run(planted):
+    hosts = [["n1"] if n % 120 < 60 else ["n1", "n2"] for n in range(11 * 120)]
+
+    [change] = planted(seed=0, hosts=hosts).changes
+
+    assert change.is_worse
+    assert [(fact.name, fact.text) for fact in change.facts] == [
+        ("commit", "aaaaaaaaa → bbbbbbbbb"),
+        ("hosts", "+ n2"),
+    ]
+    assert {shift.metric.name: shift.change for shift in change.shifts} == {
+        "wall_seconds": pytest.approx(0.15, abs=0.04),
+        "core_seconds_per_event": pytest.approx(0.15, abs=0.04),
+    }

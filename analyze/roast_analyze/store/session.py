@@ -91,6 +91,8 @@ class StoreSession(Session):
         self._attaching = threading.RLock()
         self._attached: set[str] = set()
         super().__init__(place.uri, memory_limit=memory_limit)
+        # No file of a trace that an output could overwrite.
+        self.paths = ()
 
     def sql(
         self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None

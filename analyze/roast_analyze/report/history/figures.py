@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.history.changes import Change
 
-#: Most programs with a curve of their own.
+#: Most programs with a panel.
 PROGRAM_LIMIT: Final = 8
-#: Most points of a curve, and most bars.
+#: Most points of a panel, and most bars.
 POINT_LIMIT: Final = 120
 
 _HEIGHT_PX: Final = 300
+#: Height of a panel with a change; of a program, with its name; and of the name.
 _PANEL_PX: Final = 180
+_ROW_PX: Final = 92
+_NAME_PX: Final = 26
 #: Columns of core-hours by use: name and color.
 _USES: Final = {
     "kept_hours": ("computing, result kept", palette.RANKED[0]),
@@ -80,46 +83,60 @@ def core_hours(runs: pl.DataFrame) -> Figure:
 
 
 def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
-    """Draw the wall time of programs over time, relative to the median of each.
+    """Draw the wall time of programs over time, a panel each, relative to the median of each.
 
     Parameters
     ----------
     runs : polars.DataFrame
         Rows of the view ``runs``.
     programs : sequence of str
-        The first :data:`PROGRAM_LIMIT` of them are drawn.
+        At most :data:`PROGRAM_LIMIT`.
     """
-    shown = runs.filter(pl.col("program").is_in(list(programs)), pl.col("wall_seconds") > 0)
     start_t, width, middle = _buckets(runs, POINT_LIMIT)
     relative = pl.col("wall_seconds") / pl.col("wall_seconds").median().over("program")
     buckets = (
-        shown.with_columns(relative.alias("relative"))
+        runs.filter(pl.col("program").is_in(list(programs)), pl.col("wall_seconds") > 0)
+        .with_columns(relative.alias("relative"))
         .group_by("program", middle.alias("bucket"))
         .agg(pl.col("start_t").median().alias("t"), pl.col("relative").median().round(4),
              pl.len().alias("runs"))
         .sort("t")
     )  # fmt: skip
+    inside_px = _ROW_PX * len(programs)
     figure = layout.empty_figure(
-        _HEIGHT_PX + 20 * (len(programs) // 4),
-        xaxis=_time_axis(start_t, start_t + width * POINT_LIMIT),
-        yaxis=layout.axis("relative wall time", type="log", **_log_ticks(buckets["relative"])),
+        inside_px + 84,
+        showlegend=False,
+        margin={"l": 8, "r": 12, "t": 30, "b": 8},
+        xaxis=_time_axis(start_t, start_t + width * POINT_LIMIT) | {"anchor": "free"},
     )
-    for program, color in palette.by_rank(programs[:PROGRAM_LIMIT]).items():
-        curve = buckets.filter(pl.col("program") == program)
+    ticks = _log_ticks(buckets["relative"])
+    for row, program in enumerate(programs, start=1):
+        name = label(program, 60)
+        bottom = max(1 - row * _ROW_PX / inside_px, 0.0)
+        top = bottom + (_ROW_PX - _NAME_PX) / inside_px
+        number = row if row > 1 else ""
+        points = buckets.filter(pl.col("program") == program)
         figure.add_trace(
             Scatter(
-                mode="lines+markers",
-                x=[_date(t) for t in curve["t"]],
-                y=curve["relative"].to_list(),
-                name=label(program, 40),
-                line={"color": color, "width": 1},
-                marker={"color": color, "size": 4},
-                customdata=curve.select("runs").rows(),
-                hovertemplate="%{x|%Y-%m-%d %H:%M}<br>×%{y:.3~g}, median of %{customdata[0]:,} "
-                f"runs<extra>{label(program, 40)}</extra>",
+                mode="markers",
+                x=[_date(t) for t in points["t"]],
+                y=points["relative"].to_list(),
+                yaxis=f"y{number}",
+                name=name,
+                marker={"color": palette.RANKED[0], "size": 5},
+                customdata=points.select("runs").rows(),
+                hovertemplate="%{x|%Y-%m-%d %H:%M}<br>×%{y:.3~g}, median of "
+                f"%{{customdata[0]:,}} runs<extra>{name}</extra>",
                 meta=layout.columns(x="t", y="relative_wall", customdata=["runs"]),
             )
         )
+        figure.update_layout(
+            {f"yaxis{number}": layout.axis("", type="log", domain=[bottom, top], **ticks)}
+        )
+        figure.add_annotation(
+            text=name, xref="paper", x=0, xanchor="left", yref="paper", y=top,
+            yanchor="bottom", showarrow=False,
+        )  # fmt: skip
     return figure
 
 
@@ -134,7 +151,9 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
     """
     titles = []
     height_px = _PANEL_PX * len(found)
-    figure = layout.empty_figure(height_px + 60, showlegend=False)
+    figure = layout.empty_figure(
+        height_px + 60, showlegend=False, margin={"l": 8, "r": 12, "t": 30, "b": 8}
+    )
     axes: dict[str, Any] = {}
     for number, change in enumerate(found, start=1):
         shift = change.shifts[0]
@@ -183,7 +202,6 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
         axes[f"xaxis{suffix}"] = layout.axis(
             "number of the run" if number == len(found) else "", anchor=f"y{suffix}"
         )
-        words = "" if shift.metric.is_ratio else " (%)"
         axes[f"yaxis{suffix}"] = layout.axis(
             "relative" if shift.metric.is_ratio else "%",
             domain=[bottom + 0.2 / len(found), top - 0.16 / len(found)],
@@ -192,7 +210,7 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
         )
         titles.append(
             {
-                "text": f"{label(change.program, 40)}: {shift.metric.words}{words}",
+                "text": f"{label(change.program, 40)}: {shift.metric.words}",
                 "xref": "paper", "x": 0, "xanchor": "left",
                 "yref": "paper", "y": top - 0.15 / len(found), "yanchor": "bottom",
                 "showarrow": False,
@@ -224,7 +242,8 @@ def _log_ticks(values: pl.Series) -> dict[str, Any]:
     """Return settings of a logarithmic axis, which shows at least half and twice the median."""
     low = min(float(values.min() or 1.0), 0.7)  # type: ignore[arg-type]
     high = max(float(values.max() or 1.0), 1.4)  # type: ignore[arg-type]
-    ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.4, 2, 5, 10, 20, 50, 100]
+    # The closer ones only if the panel is not too low for them.
+    ticks = [0.7, 1, 1.4] if high / low < 4 else [0.01, 0.1, 0.3, 1, 3, 10, 100]
     return {
         "range": [math.log10(low) - 0.03, math.log10(high) + 0.03],
         "tickvals": ticks,

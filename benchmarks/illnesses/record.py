@@ -2,8 +2,8 @@
 
 Each recording is made in a process of its own, on a cluster of worker processes, and writes
 ``NAME.jsonl`` and ``NAME.json``: what was injected, and the wall time of the program.
-``INDEX.md`` lists all illnesses. With ``--validation``, other programs are recorded, which were
-written after the rules.
+``INDEX.md`` lists all illnesses. With ``--validation`` or ``--examination``, other programs are
+recorded: the former were written after the rules, the latter without reading them.
 """
 
 from __future__ import annotations
@@ -26,28 +26,24 @@ TIMEOUT_SECONDS = 240
 #: Modules with programs. Those of coffea take seconds to import.
 MODULES = ("plain_programs", "coffea_programs", "several_programs")
 
-#: Module with the programs that are recorded with ``--validation``.
-VALIDATION_MODULE = "validation_programs"
+#: Modules with the programs that are recorded with ``--validation`` and ``--examination``.
+OTHER_MODULES = ("validation_programs", "examination_programs")
 
 
 def register(form: str | None = None) -> dict:
     """Return illnesses by name: all, or those of the modules up to the one with a form."""
     from illness import ILLNESSES
 
-    for module in (*MODULES, VALIDATION_MODULE):
+    for module in (*MODULES, *OTHER_MODULES):
         importlib.import_module(module)
         if any(form in ill.forms for ill in ILLNESSES.values()):
             break
     return ILLNESSES
 
 
-def select(illnesses: dict, validation: bool) -> dict:
-    """Return the illnesses of the validation programs, or those of all others."""
-    return {
-        name: ill
-        for name, ill in illnesses.items()
-        if (ill.program.__module__ == VALIDATION_MODULE) == validation
-    }
+def select(illnesses: dict, modules: tuple[str, ...]) -> dict:
+    """Return the illnesses of some modules."""
+    return {name: ill for name, ill in illnesses.items() if ill.program.__module__ in modules}
 
 
 def record(folder: Path, form: str) -> None:
@@ -122,9 +118,16 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="where the recordings are written")
     parser.add_argument("names", nargs="*", metavar="NAME", help="all illnesses, if none")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time")
-    parser.add_argument(
-        "--validation", action="store_true", help="record the validation programs instead"
-    )
+    for module in OTHER_MODULES:
+        name = module.removesuffix("_programs")
+        parser.add_argument(
+            f"--{name}",
+            action="store_const",
+            dest="modules",
+            const=(module,),
+            default=MODULES,
+            help=f"record the {name} programs instead",
+        )
     parser.add_argument("--index", action="store_true", help="write INDEX.md only")
     parser.add_argument("--here", metavar="FORM", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -133,7 +136,7 @@ def main() -> int:
         record(folder, arguments.here)
         return 0
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    illnesses = select(register(), arguments.validation)
+    illnesses = select(register(), arguments.modules)
     write_index(folder, illnesses)
     if arguments.index:
         return 0

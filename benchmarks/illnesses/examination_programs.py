@@ -167,9 +167,12 @@ def rounds_of_three_tasks(run: Run) -> None:
 
 @illness(cause("version-mismatch"), saves=None)
 def workers_with_another_numpy(run: Run) -> None:
-    """60 tasks of 0.3 s on 3 workers, which report another version of NumPy."""
-    preload = ["import numpy; numpy.__version__ = '1.26.4'"] if run.ill else []
-    config = {"distributed.worker.preload": preload}
+    """60 tasks of 0.3 s on 3 workers with another version of NumPy, by its metadata."""
+    metadata = Path.cwd() / "packages" / "numpy-1.26.4.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.26.4\n")
+    preload = f"import sys; sys.path.insert(0, {str(Path.cwd() / 'packages')!r})"
+    config = {"distributed.worker.preload": [preload] if run.ill else []}
     with run.recorded(workers=3, config=config) as client:
         client.gather(client.map(trial, range(60), seconds=0.3))
 
@@ -197,7 +200,7 @@ class Image:
 
 def expose(number: int) -> Image:
     time.sleep(0.3)
-    return Image(np.full(60 * MEGABYTE, number, dtype="u1"))
+    return Image(np.full(40 * MEGABYTE, number, dtype="u1"))
 
 
 def calibrate(image: Image, turn: int) -> int:
@@ -207,12 +210,12 @@ def calibrate(image: Image, turn: int) -> int:
 
 @illness(cause("spilling"))
 def spilling_of_images(run: Run) -> None:
-    """Two passes over 30 images of 60 MB on 3 workers with 1 GB and Dask's thresholds."""
+    """Two passes over 36 images of 40 MB on 3 workers with 700 MB and Dask's thresholds."""
     config = {"distributed.worker.memory.pause": 0.9}
     with run.recorded(
-        workers=3, threads=2, memory="1GB" if run.ill else "3GB", config=config
+        workers=3, threads=2, memory="700MB" if run.ill else "3GB", config=config
     ) as client:
-        images = client.persist([dask.delayed(expose)(number) for number in range(30)])
+        images = client.persist([dask.delayed(expose)(number) for number in range(36)])
         wait(images)
         for turn in range(2):
             dask.compute(*[dask.delayed(calibrate)(image, turn) for image in images])
@@ -276,18 +279,12 @@ def one_output_partition(run: Run) -> None:
         table.map_partitions(write_table, meta=read_part(0)).compute()
 
 
-def smear(part: pd.DataFrame) -> pd.DataFrame:
-    time.sleep(2e-5 * len(part))
-    return part
-
-
 @illness(cause("short-tasks scheduler-saturated"))
 def tiny_partitions(run: Run) -> None:
-    """600,000 rows of 20 us in 2,000 partitions instead of 40, on 5 workers."""
-    table = pd.DataFrame({"x": np.arange(600_000) % 10, "y": 1.0})
+    """12,000 rows of 1 ms in 1,200 partitions instead of 40, on 5 workers."""
+    partitions = 1_200 if run.ill else 40
     with run.recorded(workers=5):
-        parts = dd.from_pandas(table, npartitions=2_000 if run.ill else 40)
-        parts.map_partitions(smear, meta=table[:0]).y.sum().compute()
+        frame([12_000 // partitions] * partitions).y.sum().compute()
 
 
 def distance(row: pd.Series) -> float:
@@ -356,10 +353,10 @@ def pair(block: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 @illness(cause("transfers", "pair"))
 def array_and_its_transpose(run: Run) -> None:
-    """Three times the sum of an array of 36 blocks of 6 MB and its transpose, at 12 MB/s."""
+    """Three times the sum of an array of 36 blocks of 6 MB and its transpose, at 4 MB/s."""
 
     def prepare(client: Client) -> None:
-        client.run(limit_network, (12 if run.ill else 2_000) * MEGABYTE)
+        client.run(limit_network, (4 if run.ill else 2_000) * MEGABYTE)
 
     with run.recorded(prepare=prepare) as client:
         array = client.persist(da.ones((5_196, 5_196), chunks=(866, 866)))
@@ -444,16 +441,16 @@ def one_large_file(run: Run) -> None:
 
 @illness(cause("slow-file", "Data_3.root"))
 def file_of_tiny_baskets(run: Run) -> None:
-    """One of seven files has baskets of 5 events instead of 3,000, on 3 workers."""
-    folder = run.data / "seven"
+    """One of twelve files has a basket for each event instead of 3,000, on 3 workers."""
+    folder = run.data / "twelve"
     shape = {"events": 9_000, "basket_events": 3_000}
-    fileset = write_fileset(folder, {"Data": 7}, **shape)
+    fileset = write_fileset(folder, {"Data": 12}, **shape)
     if run.ill:
         path = run.data / "fragmented" / "Data_3.root"
-        write_file(path, events=9_000, basket_events=5)
+        write_file(path, events=9_000, basket_events=1)
         fileset["Data"][3] = str(path)
     with run.recorded(workers=3, prepare=warm_up) as client:
-        analyze(client, fileset, Analysis(2.5e-4), chunksize=3_000)
+        analyze(client, fileset, Analysis(1.2e-4), chunksize=3_000)
 
 
 @illness(cause("skipped-files", "Signal_1.root", "Signal"), saves=None)

@@ -299,7 +299,7 @@ def apply_to_rows(part: pd.DataFrame) -> float:
 def apply_in_threads(run: Run) -> None:
     """`DataFrame.apply` with a function in Python, in six threads of one worker, or in two."""
     workers, threads = (1, 6) if run.ill else (2, 1)
-    table = pd.DataFrame({"x": np.arange(400_000) % 10, "y": 1.0})
+    table = pd.DataFrame({"x": np.arange(90_000) % 10, "y": 1.0})
     with run.recorded(workers=workers, threads=threads):
         parts = dd.from_pandas(table, npartitions=50)
         dask.compute(*[dask.delayed(apply_to_rows)(part) for part in parts.to_delayed()])
@@ -382,13 +382,13 @@ def download(number: int, folder: str) -> int:
 
 @illness(cause("retries", "PermissionError"), cause("client-gaps"))
 def retries_and_client_gaps(run: Run) -> None:
-    """A third of 36 downloads fails once in each of three graphs; 2.5 s between these."""
+    """A third of 24 downloads fails once in each of three graphs; 2.5 s between these."""
     attempts = Path.cwd() / "attempts"
     attempts.mkdir()
     folder = str(attempts) if run.ill else ""
     with run.recorded(workers=2, threads=3) as client:
         for turn in range(3):
-            numbers = range(36 * turn, 36 * turn + 36)
+            numbers = range(24 * turn, 24 * turn + 24)
             client.gather(client.map(download, numbers, folder=folder, retries=2))
             if run.ill and turn < 2:
                 time.sleep(2.5)

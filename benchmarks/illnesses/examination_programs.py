@@ -299,7 +299,7 @@ def apply_to_rows(part: pd.DataFrame) -> float:
 def apply_in_threads(run: Run) -> None:
     """`DataFrame.apply` with a function in Python, in six threads of one worker, or in two."""
     workers, threads = (1, 6) if run.ill else (2, 1)
-    table = pd.DataFrame({"x": np.arange(90_000) % 10, "y": 1.0})
+    table = pd.DataFrame({"x": np.arange(60_000) % 10, "y": 1.0})
     with run.recorded(workers=workers, threads=threads):
         parts = dd.from_pandas(table, npartitions=50)
         dask.compute(*[dask.delayed(apply_to_rows)(part) for part in parts.to_delayed()])

@@ -14,6 +14,7 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report import write_history, write_report
 from roast_analyze.report.history import sentences
 from roast_analyze.report.history.data import query
+from roast_analyze.report.history.reports import report_name
 from roast_analyze.store.store import Store
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def write_page(options: argparse.Namespace) -> Path:
     elif "://" in store.path:
         raise TraceError(f"{store.path!r} is not a folder: name the page with --html FILE")
     else:
-        target = path.parent / f"{'-'.join([path.name, *trace_ids])}.html"
+        target = path.parent / report_name(store.path, *trace_ids)
     check_place(target)
     title = options.title or " ".join(trace_ids) or None
     try:

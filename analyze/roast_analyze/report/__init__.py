@@ -117,10 +117,14 @@ def write_history(
     Path
         Path of the page.
     """
-    from roast_analyze.report.history.data import query
+    from roast_analyze.report.history.data import RUN_LIMIT, query
     from roast_analyze.report.history.page import build, render
+    from roast_analyze.report.history.reports import find_reports
 
-    _write(path, render(build(query(store, session), title=title)))
+    history = query(store, session)
+    newest = history.runs.select("trace_id", "paths").tail(RUN_LIMIT).iter_rows(named=True)
+    reports = find_reports(store, newest, path.absolute().parent)
+    _write(path, render(build(history, title=title, reports=reports)))
     return path
 
 

@@ -63,6 +63,8 @@ class Field:
     group: str = ""
     #: Column of ratios that are shown in small print beside the values.
     times: str = ""
+    #: Column of the addresses that the cells link to; null for none.
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class Cell:
     sparkline: Sparkline | None = None
     #: Small print after the text; empty if only other cells of the column have any.
     beside: str | None = None
+    #: Address that the text links to.
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,11 @@ def build(
             cells[field.name] = [
                 replace(cell, beside="" if ratio is None else quantities.times(ratio))
                 for cell, ratio in zip(cells[field.name], rows[field.times], strict=True)
+            ]
+        if field.link:
+            cells[field.name] = [
+                replace(cell, link=address or "")
+                for cell, address in zip(cells[field.name], rows[field.link], strict=True)
             ]
         if sparklines and field.name in sparklines:
             cells[field.name] = [

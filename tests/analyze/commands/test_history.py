@@ -1,5 +1,7 @@
 """A store in the terminal, its page, and the report of one of its runs."""
 
+import re
+
 import pytest
 
 from roast_analyze import Store
@@ -37,6 +39,12 @@ def test_summary_and_report_of_one_run(analyze, store, tmp_path):
     assert text.startswith("Trace     runs")
 
     assert analyze(store, "B", "--html") == (0, f"report: {tmp_path / 'runs-B.html'}\n", "")
+
+    # The page of the store links to the reports that exist.
+    analyze(store, "--html")
+    assert re.findall('href="([^#"]+)"', (tmp_path / "runs.html").read_text()) == [
+        "runs-B.html"
+    ]
 
 
 def test_invalid_calls(analyze, store):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -24,6 +25,8 @@ from roast_analyze.report.tables import Field, Table
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from plotly.graph_objects import Figure
 
     from roast_analyze.report.history.data import History
@@ -79,7 +82,8 @@ _CHANGES: Final = (
     Field("p_value", "p-value"),
 )  # fmt: skip
 _RUNS: Final = (
-    Field("start", "start", help="Start of the run, in UTC."),
+    Field("start", "start", help="Start of the run, in UTC. Links to its report.",
+          link="report"),
     Field("program", "program"),
     Field("owner", "owner"),
     Field("commit", "commit"),
@@ -90,7 +94,7 @@ _RUNS: Final = (
     Field("failures", "failures", "trouble"),
     Field("events_per_core_second", "events per core-second", "rate", optional=True),
     Field("trace_id", "trace_id"),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,16 @@ class HistoryPage:
     shell: Shell
 
 
-def build(history: History, *, title: str | None = None) -> HistoryPage:
-    """Build the page; the default title is the name of the store."""
+def build(
+    history: History,
+    *,
+    title: str | None = None,
+    reports: Mapping[str, str] = MappingProxyType({}),
+) -> HistoryPage:
+    """Build the page; the default title is the name of the store.
+
+    ``reports`` are the addresses of reports by trace.
+    """
     return HistoryPage(
         title=visible(title or PurePosixPath(history.store).name or history.store),
         made_with=f"roast {roast_version()}",
@@ -116,7 +128,7 @@ def build(history: History, *, title: str | None = None) -> HistoryPage:
             _programs(history),
             _slow(history),
             _users(history),
-            _runs(history),
+            _runs(history, reports),
         ),
         shell=shell(
             ("page/page.css", "page/comparison.css"), "shared/scripted.js", "comparison.js"
@@ -241,7 +253,7 @@ def _users(history: History) -> Section:
     return replace(section, sentences=(text,), tables=(table,))
 
 
-def _runs(history: History) -> Section:
+def _runs(history: History, reports: Mapping[str, str]) -> Section:
     section = Section("runs", "Runs", "Runs")
     if history.runs.is_empty():
         return replace(section, empty="The store is empty.")
@@ -250,9 +262,13 @@ def _runs(history: History) -> Section:
         pl.Series("start", [sentences.date(t).removesuffix(" UTC") for t in newest["start_t"]]),
         pl.coalesce("label", "program").alias("program"),
         pl.col("git_commit").str.head(9).alias("commit"),
+        pl.Series("report", map(reports.get, newest["trace_id"]), pl.String),
     )
     listing = Listing("runs", "FROM runs ORDER BY start_t DESC", rows, history.runs.height)
-    hint = f"Report of a run: roast-analyze {_store(history)} TRACE_ID --html"
+    hint = (
+        f"The command roast-analyze {_store(history)} TRACE_ID --html writes the report of a "
+        "run. Starts of runs link to the reports that existed when this page was written."
+    )
     return replace(
         section,
         sentences=(hint,),

@@ -133,7 +133,7 @@ def find(runs: pl.DataFrame) -> tuple[list[Change], int]:
     runs : polars.DataFrame
         Rows of the view ``runs``, of which some columns can be missing.
     """
-    known = with_metrics(runs).filter(pl.col("program").is_not_null())
+    known = with_metrics(runs).drop_nulls(["program", "start_t"])
     programs = known.sort("start_t", "trace_id").partition_by("program", maintain_order=True)
     series = [
         (program, metric, *values)

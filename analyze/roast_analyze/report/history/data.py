@@ -25,7 +25,7 @@ SLOW_FACTOR: Final = 1.2
 SIGNIFICANCE: Final = 0.01
 #: Most rows of a table; of the table of runs.
 ROW_LIMIT: Final = 200
-RUN_LIMIT: Final = 2000
+RUN_LIMIT: Final = 1000
 
 _RUNS: Final = "FROM runs ORDER BY start_t, trace_id"
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from roast_analyze.report.history.changes import Change
 
 #: Most programs with a panel.
-PROGRAM_LIMIT: Final = 8
+PROGRAM_LIMIT: Final = 6
 #: Most points of a panel, and most bars.
-POINT_LIMIT: Final = 120
+POINT_LIMIT: Final = 80
 
 _HEIGHT_PX: Final = 300
 #: Height of a panel with a change; of a program, with its name; and of the name.
@@ -126,7 +126,7 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
                 marker={"color": palette.RANKED[0], "size": 5},
                 customdata=points.select("runs").rows(),
                 hovertemplate="%{x|%Y-%m-%d %H:%M}<br>×%{y:.3~g}, median of "
-                f"%{{customdata[0]:,}} runs<extra>{name}</extra>",
+                "%{customdata[0]:,} runs<extra></extra>",
                 meta=layout.columns(x="t", y="relative_wall", customdata=["runs"]),
             )
         )

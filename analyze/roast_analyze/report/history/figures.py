@@ -12,6 +12,7 @@ from plotly.graph_objects import Bar, Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
+from roast_analyze.report import quantities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,12 @@ _HEIGHT_PX: Final = 300
 _PANEL_PX: Final = 180
 _ROW_PX: Final = 92
 _NAME_PX: Final = 26
+_DAY: Final = 86400.0
+#: Lengths of time buckets in seconds.
+_WIDTHS: Final = (
+    10.0, 60.0, 600.0, 1800.0, _DAY / 24, _DAY / 12, _DAY / 8, _DAY / 4, _DAY / 2,
+    _DAY, 2 * _DAY, 7 * _DAY, 14 * _DAY, 28 * _DAY, 84 * _DAY,
+)  # fmt: skip
 #: Columns of core-hours by use: name and color.
 _USES: Final = {
     "kept_hours": ("computing, result kept", palette.RANKED[0]),
@@ -44,7 +51,7 @@ def core_hours(runs: pl.DataFrame) -> Figure:
     runs : polars.DataFrame
         Rows of the view ``runs``.
     """
-    start_t, width, middle = _buckets(runs, POINT_LIMIT)
+    start_t, stop_t, width, middle = _buckets(runs)
     kept, compute = pl.col("kept_hours"), pl.col("compute_hours")
     buckets = (
         runs.with_columns(
@@ -61,8 +68,8 @@ def core_hours(runs: pl.DataFrame) -> Figure:
         barmode="stack",
         bargap=0.1,
         legend_traceorder="normal",
-        xaxis=_time_axis(start_t, start_t + width * POINT_LIMIT),
-        yaxis=layout.axis("core-hours", rangemode="tozero"),
+        xaxis=_time_axis(start_t, stop_t),
+        yaxis=layout.axis(f"core-hours per {_duration(width)}", rangemode="tozero"),
     )
     bars = [
         Bar(
@@ -92,7 +99,7 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
     programs : sequence of str
         At most :data:`PROGRAM_LIMIT`.
     """
-    start_t, width, middle = _buckets(runs, POINT_LIMIT)
+    start_t, stop_t, _, middle = _buckets(runs)
     relative = pl.col("wall_seconds") / pl.col("wall_seconds").median().over("program")
     buckets = (
         runs.filter(pl.col("program").is_in(list(programs)), pl.col("wall_seconds") > 0)
@@ -107,7 +114,7 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
         inside_px + 84,
         showlegend=False,
         margin={"l": 8, "r": 12, "t": 30, "b": 8},
-        xaxis=_time_axis(start_t, start_t + width * POINT_LIMIT) | {"anchor": "free"},
+        xaxis=_time_axis(start_t, stop_t) | {"anchor": "free"},
     )
     ticks = _log_ticks(buckets["relative"])
     for row, program in enumerate(programs, start=1):
@@ -219,13 +226,23 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
     return figure.update_layout(**axes, annotations=titles)
 
 
-def _buckets(runs: pl.DataFrame, count: int) -> tuple[float, float, pl.Expr]:
-    """Return start and width of time buckets, and the middle of that of a run."""
+def _buckets(runs: pl.DataFrame) -> tuple[float, float, float, pl.Expr]:
+    """Return start, end and width of time buckets, and the middle of that of a run.
+
+    There are at most :data:`POINT_LIMIT`. Runs often start at full hours or days, of which each
+    bucket must have the same number.
+    """
     times = runs["start_t"].drop_nulls()
-    start_t = float(times.min() or 0.0)  # type: ignore[arg-type]
-    width = max(float(times.max() or 0.0) - start_t, 60.0) / count  # type: ignore[arg-type]
-    number = ((pl.col("start_t") - start_t) / width).floor().clip(0, count - 1)
-    return start_t, width, start_t + (number + 0.5) * width
+    first, last = float(times.min() or 0.0), float(times.max() or 0.0)  # type: ignore[arg-type]
+    least = (last - first) / (POINT_LIMIT - 1)
+    width = next((w for w in _WIDTHS if w >= least), least)
+    start_t = first // width * width
+    middle = (pl.col("start_t") / width).floor() * width + width / 2
+    return start_t, (last // width + 1) * width, width, middle
+
+
+def _duration(seconds: float) -> str:
+    return quantities.seconds(seconds).removeprefix("1\N{NO-BREAK SPACE}")
 
 
 def _date(t: float) -> str:

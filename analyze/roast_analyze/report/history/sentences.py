@@ -39,10 +39,10 @@ def verdict(history: History) -> str:
     """Name the number of programs that became worse, and of slow files and hosts."""
     worse = len({change.program for change in history.changes if change.is_worse})
     if not (worse or history.files.total or history.hosts.total):
-        return (
-            "No program became slower or more wasteful, and no file or host is slow in run "
-            "after run."
-        )
+        programs = "No program became slower or more wasteful"
+        if not history.series:
+            programs = f"No program has the {2 * MIN_SIDE} runs that finding a change requires"
+        return f"{programs}, and no file or host is slow in run after run."
     parts = []
     if worse:
         parts.append(f"{q.counted(worse, 'program')} became slower or more wasteful")

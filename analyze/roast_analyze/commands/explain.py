@@ -87,10 +87,10 @@ def _run(trace: Session) -> Iterator[RenderableType]:
     for finding in found:
         yield from finding_lines(finding, detailed=True)
         yield ""
-    if not found:
-        yield findings.NONE
-        yield ""
     spent = trace.sql(_CORE_TIME).fetchall()
+    if not found:
+        yield f"{findings.NONE} {findings.unexplained(row[:3] for row in spent)}".rstrip()
+        yield ""
     if spent:
         yield table(
             ["category", "use", ">time", ">share"],

@@ -2,6 +2,8 @@
 
 import pytest
 
+from roast_analyze.report import findings
+
 
 @pytest.fixture
 def failed(write_trace, worker, task, move):
@@ -43,6 +45,20 @@ def test_a_run(analyze, failed, healthy):
     assert "busy computing, attempt failed 3 s 30 %" in plain
     assert "`roast-analyze explain TRACE retries` prints the rule" in plain
     assert analyze("explain", healthy)[1].startswith("Nothing was found that could save 1 %")
+
+
+def test_idle_time_of_a_run_without_findings():
+    def sentence(tail_seconds):
+        computed = ("busy", "kept result", 97.0 - tail_seconds)
+        return findings.unexplained(
+            [computed, ("idle", "before first graph", 3.0), ("idle", "tail", tail_seconds)]
+        )
+
+    assert sentence(20.0) == ""
+    assert sentence(61.0) == (
+        "But 61\N{NO-BREAK SPACE}% of the core time was idle for one reason, “fewer tasks left "
+        "than threads”, and no rule identifies its cause."
+    )
 
 
 def test_one_finding(analyze, failed, healthy):

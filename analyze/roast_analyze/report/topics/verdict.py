@@ -70,6 +70,8 @@ class Verdict:
     #: Number of findings that are not shown.
     more_findings: int
     no_finding: str
+    #: What to add to it if much of the core time was idle.
+    unexplained: str
     tiles: tuple[Tile, ...]
     spent: tuple[Share, ...]
     spent_sentence: str
@@ -89,6 +91,7 @@ def build(
         findings=tuple(found[: findings.SHOWN]),
         more_findings=max(len(found) - findings.SHOWN, 0),
         no_finding=findings.NONE if run.task_runs or run.chunk_attempts else "",
+        unexplained=findings.unexplained(core_time.totals.rows()),
         tiles=_tiles(context, loss),
         spent=_spent(core_time),
         spent_sentence=_spent_sentence(context),

@@ -13,7 +13,7 @@ PLOTLY_JS ?= 4.1.1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-oldest lint docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate campaign campaign-damage illnesses dask-suite clean
+.PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate campaign campaign-damage illnesses dask-suite wheel-matrix clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -52,8 +52,12 @@ lint: $(VENV)/installed-test  ## formatting, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-docs: $(VENV)/installed-test  ## renew what is generated: README.md, trace.schema.json, roast.sql of schemas
+generate: $(VENV)/installed-test  ## renew what follows from declarations: docs/reference, schemas/roast.sql, schemas/trace.schema.json
 	$(BIN)/python schemas/generate.py
+
+docs: $(VENV)/installed-docs  ## build the documentation site in docs/_build, and check its links
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
+	@echo "docs/_build/index.html"
 
 samples: $(VENV)/installed-test  ## record the sample traces anew
 	$(BIN)/python sample_traces/record_samples.py
@@ -65,7 +69,7 @@ plotly:  ## renew plotly.js of the report [PLOTLY_JS=4.1.1; needs npm]
 	work=$$(mktemp -d) && (cd $$work && npm pack --silent plotly.js-cartesian-dist-min@$(PLOTLY_JS) && tar xzf *.tgz) && \
 	gzip -9nc $$work/package/plotly-cartesian.min.js > analyze/roast_analyze/report/assets/plotly-cartesian.min.js.gz && rm -r $$work
 
-screenshots: $(VENV)/installed-test  ## renew the README's picture of the report
+screenshots: $(VENV)/installed-test  ## renew the pictures of the report in docs/images
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/browser/screenshots.py
 
@@ -113,8 +117,11 @@ illnesses: $(VENV)/installed-test  ## compare the findings of ill and healthy ru
 dask-suite: $(VENV)/installed-benchmark  ## distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]
 	$(BIN)/python benchmarks/dask_suite.py $(SOURCE)
 
+wheel-matrix: $(VENV)/installed-test  ## check wheel and sdist, install and use them on every Python there is (15 minutes) [PYTHONS="python3.11 …"]
+	$(BIN)/python benchmarks/wheel_matrix.py $(PYTHONS)
+
 clean:  ## take away the environment and what the demo wrote
-	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(DEMO_DIR) $(ILLNESS_DIR) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(DEMO_DIR) $(ILLNESS_DIR) .mypy_cache .ruff_cache .pytest_cache docs/_build
 
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -674,7 +674,7 @@ increase of wall time, median (%) | duration of `stop()`, max (s) |
 
 
 def print_tables(cases: list[Case]) -> None:
-    """Print the tables of recorder/README.md."""
+    """Print the tables of docs/explanation/costs.md."""
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(case.group, []).append(case)

@@ -1,67 +1,104 @@
-"""Generate README.md, trace.schema.json and roast.sql from records and views.
+"""Generate the files that follow from declarations in the code.
 
-Run this after a record, a view or a comment changed. With ``--check`` nothing is written, and
-the exit code is 1 if a file is stale.
+These are ``trace.schema.json`` and ``roast.sql`` of ``schemas``, and the pages of
+``docs/reference``. Run this after a record, a view, a rule, a setting or an option changed.
+With ``--check`` nothing is written, and the exit code is 1 if a file is stale.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import inspect
 import json
+import re
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import roast_analyze.cli
+import roast_recorder.cli
+import roast_schemas.records
+from roast_analyze.computed.rules import rules
 from roast_analyze.export.shell_script import shell_script
+from roast_analyze.metrics import METRICS, VERSION
 from roast_analyze.open.database import documented_views
 from roast_analyze.store.layout import store_views
+from roast_recorder.commands import attach, demo, run
+from roast_recorder.settings import OPTIONAL_KINDS, Settings
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import json_schema, records_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 
-INTRODUCTION = f"""<!-- Written by `python schemas/generate.py`: change the declarations. -->
+#: First line of each page.
+MARK = "<!-- Written by `make generate`: change the declarations. -->"
 
-# Records and views of a trace
+RECORDS = f"""{MARK}
 
-Schema version {SCHEMA_VERSION}. The recorder writes [records](#records), one JSON object per
-line. They are declared in [roast_schemas/records.py](roast_schemas/records.py), and
-[trace.schema.json](trace.schema.json) is the JSON Schema of a line. `roast_analyze.Trace` and
-`roast-analyze sql` provide [views](#views) of the records. They are declared in
-[analyze/roast_analyze/sql](../analyze/roast_analyze/sql).
+# Records
 
-[roast.sql](roast.sql) creates the views in a plain DuckDB, without roast. The comment at its
-beginning describes the use:
+The recorder writes records, one JSON object per line (see [Trace format](trace-format.md)).
+This is version {SCHEMA_VERSION}. Every record has the fields `kind` and `t`, the time at which
+the recorder observed it, in seconds since 1970-01-01 UTC on the scheduler's clock. Fields with
+a star are in every record of the kind. An absent field and null mean the same. Types are those
+of DuckDB.
 
-```sh duckdb
-duckdb -c "SET VARIABLE trace = 'trace.jsonl.zst'" -c ".read schemas/roast.sql" \\
-       -c "FROM prefixes"
-```
-
-Times are in seconds since 1970-01-01 UTC on the scheduler's clock. An absent field and null
-mean the same.
+[trace.schema.json](../../schemas/trace.schema.json) is the JSON Schema of a line.
 """
 
-RECORDS = """## Records
+VIEWS = f"""{MARK}
 
-Every record has the fields `kind` and `t`, the time of the record. Fields with a star are in
-every record of the kind. Types are those of DuckDB.
+# Views
+
+`roast_analyze.Trace`, `roast-analyze sql` and `roast-analyze view` provide these views of a
+trace. Durations end in `_seconds` and sizes in `_bytes`. Times are `t` or end in `_t`: seconds
+since 1970-01-01 UTC on the scheduler's clock. Unknown values are null.
 """
-
-VIEWS = """## Views
-
-Durations end in `_seconds` and sizes in `_bytes`. Times are `t` or end in `_t`.
-"""
-
 
 STORE_VIEWS = """## Views of a store
 
-A store of many runs (`roast-analyze store`) has the views above, of all its runs, and these.
+A [store of many runs](../how-to/store.md) has the views above, of all its runs, and these.
 `runs` also has columns about the trace in the store: `addition`, `added_t`, `paths`, `owner`,
 `trace_bytes`, `fingerprint`, `table_rows` and `month`.
+"""
+
+COMMANDS = f"""{MARK}
+
+# Commands
+
+`roast-record` records, `roast-analyze` analyzes. `--help` prints the same texts.
+"""
+
+SETTINGS = f"""{MARK}
+
+# Settings of the recorder
+
+Pass settings to `roast_recorder.record`, as `--set name=value` to `roast-record`, or set
+`roast.recorder.<name>` in Dask's configuration: in a file, or by an environment variable such
+as `DASK_ROAST__RECORDER__FLUSH_INTERVAL_SECONDS=1`. A call takes precedence over the
+configuration. An unknown name or an invalid value is an error before the recording starts.
+"""
+
+RULES = f"""{MARK}
+
+# Findings
+
+Each rule below is a query over the views of a trace, in `analyze/roast_analyze/sql/rules`.
+[How findings are computed](../explanation/findings.md) describes costs, savings and severities.
+"""
+
+METRICS_PAGE = f"""{MARK}
+
+# Metrics
+
+`roast-analyze metrics TRACE` prints `metrics_version` ({VERSION}), `label`, `trace_id`,
+`start_t` and these metrics as JSON. Those that were not measured are null. Names and meanings
+do not change within a version; metrics can be added.
 """
 
 
@@ -79,40 +116,184 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     for path, text in stale.items():
         if check:
-            print(f"{path.name} is stale: run python schemas/generate.py", file=sys.stderr)
+            print(f"{path.relative_to(ROOT)} is stale: run make generate", file=sys.stderr)
         else:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-            print(f"wrote {path.name}")
+            print(f"wrote {path.relative_to(ROOT)}")
     return 1 if check and stale else 0
 
 
 def generated() -> dict[Path, str]:
     """Return the text of each generated file by path."""
-    sections = []
-    for view in documented_views():
-        rows = [f"| `{c.name}` | `{c.type}` | {c.comment} |" for c in view.columns]
-        table = "\n".join(["| column | type | meaning |", "| --- | --- | --- |", *rows])
-        sections.append(f"### `{view.name}`\n\n{view.comment}\n\n{table}")
-    stored = []
-    for stored_view in store_views():
-        rows = [f"| `{name}` | {comment} |" for name, comment in stored_view.columns.items()]
-        table = "\n".join(["| column | meaning |", "| --- | --- |", *rows])
-        stored.append(f"### `{stored_view.name}`\n\n{stored_view.comment}\n\n{table}")
-    readme = [
-        INTRODUCTION,
-        RECORDS,
-        records_markdown() + "\n",
-        VIEWS,
-        "\n\n".join(sections) + "\n",
-        STORE_VIEWS,
-        "\n\n".join(stored),
-    ]
     schema = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
-    return {
-        HERE / "README.md": "\n".join(readme) + "\n",
-        HERE / "trace.schema.json": schema,
-        HERE / "roast.sql": shell_script(),
+    pages = {
+        "records": records_page(),
+        "views": views_page(),
+        "commands": commands_page(),
+        "settings": settings_page(),
+        "findings": findings_page(),
+        "metrics": metrics_page(),
     }
+    return {
+        ROOT / "schemas" / "trace.schema.json": schema,
+        ROOT / "schemas" / "roast.sql": shell_script(),
+        **{ROOT / "docs" / "reference" / f"{name}.md": text for name, text in pages.items()},
+    }
+
+
+def table(columns: str, rows: Iterable[Iterable[str]]) -> str:
+    """Return a table of Markdown; column names are separated by spaces."""
+    names = columns.split()
+    lines = [names, ["---"] * len(names), *rows]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    # What looks like an HTML element would not be shown.
+    return re.sub(r"<(?=\w)", "&lt;", text)
+
+
+def records_page() -> str:
+    """Return the data dictionary, and the history of the format."""
+    history = inspect.cleandoc(roast_schemas.records.__doc__ or "").partition("History of ")[2]
+    versions = history[history.index("* ") :].replace("``", "`")
+    versions = re.sub(r":(?:data|class):`(\w+)`", r"`\1`", versions)
+    versions = re.sub(r"^\* ([\d.]+):", r"* **\1**:", versions, flags=re.MULTILINE)
+    text = "## Versions\n\nA new field or kind raises the minor number; a changed meaning or a "
+    text += "removed field raises the major number. Traces of all versions can be read.\n\n"
+    records = records_markdown().replace("\n### ", "\n## ").removeprefix("#").replace("``", "`")
+    return "\n".join([RECORDS, records + "\n", text + versions + "\n"])
+
+
+def views_page() -> str:
+    """Return the views of a trace and of a store with their columns."""
+    sections = [VIEWS]
+    for view in documented_views():
+        rows = [[f"`{c.name}`", f"`{c.type}`", str(c.comment)] for c in view.columns]
+        columns = table("column type meaning", rows)
+        sections.append(f"## `{view.name}`\n\n{view.comment}\n\n{columns}")
+    sections.append(STORE_VIEWS)
+    for stored in store_views():
+        columns = table(
+            "column meaning", ([f"`{name}`", text] for name, text in stored.columns.items())
+        )
+        sections.append(f"### `{stored.name}`\n\n{stored.comment}\n\n{columns}")
+    return "\n".join(sections)
+
+
+def commands_page() -> str:
+    """Return the help of all commands, and the exit codes."""
+    parsers: list[argparse.ArgumentParser] = []
+    recorder = argparse.ArgumentParser(prog="roast-record").add_subparsers()
+    for command in (run, attach, demo):
+        command.add_to(recorder)
+    parsers.extend(recorder.choices.values())
+    for name in ("", *roast_analyze.cli.COMMANDS):
+        module = importlib.import_module(
+            f"roast_analyze.commands.{(name or 'summary').replace('-', '_')}"
+        )
+        parser = argparse.ArgumentParser(f"roast-analyze {name}".strip(), None, module.__doc__)
+        module.add_arguments(parser)
+        parsers.append(parser)
+    sections = [COMMANDS, *map(command_section, parsers), "## Exit codes\n"]
+    for program, module in (
+        ("roast-record", roast_recorder.cli),
+        ("roast-analyze", roast_analyze.cli),
+    ):
+        text = inspect.cleandoc(module.__doc__ or "").partition("\n\n")[2].replace("``", "`")
+        sections.append(f"`{program}`:\n\n{text}\n")
+    return "\n".join(sections)
+
+
+def command_section(parser: argparse.ArgumentParser) -> str:
+    """Return the description and the options of a command."""
+    description = inspect.cleandoc(parser.description or "")
+    text, _, examples = description.partition("For example:\n")
+    parts = [f"## {parser.prog}\n\n{text.strip()}\n"]
+    if examples:
+        mark = "# Not run in the tests: examples of the help text."
+        parts.append(f"```sh\n{mark}\n{inspect.cleandoc(examples)}\n```\n")
+    rows = []
+    for action in parser._actions:
+        if action.help == argparse.SUPPRESS or action.dest == "help":
+            continue
+        name = ", ".join(action.option_strings) or _placeholder(action)
+        if action.option_strings and action.nargs != 0:
+            name = f"{name} {_placeholder(action)}"
+        shown = (action.help or "") % {**vars(action), "prog": parser.prog}
+        rows.append([f"`{name}`", shown.replace("|", "\\|")])
+    return "\n".join([*parts, table("argument meaning", rows)])
+
+
+def _placeholder(action: argparse.Action) -> str:
+    """Return what the user replaces with a value."""
+    if action.choices is not None:
+        return "{" + ",".join(map(str, action.choices)) + "}"
+    name = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    return f"{name}…" if action.nargs in ("+", "*") else name
+
+
+def settings_page() -> str:
+    """Return the settings with types, defaults and the comments above them."""
+    source = inspect.getsource(Settings)
+    comments = re.findall(r"((?:^    #: .*\n)+)((?:^    \w+: .*\n)+)", source, re.MULTILINE)
+    meanings = {
+        name: re.sub(r"\s*#: ", " ", comment).strip()
+        for comment, declarations in comments
+        for name in re.findall(r"^    (\w+):", declarations, re.MULTILINE)
+    }
+    rows = (
+        [
+            f"`{f.name}`",
+            f"`{f.type}`".replace("|", "\\|"),
+            default(f.default),
+            meaning(meanings[f.name]),
+        ]
+        for f in fields(Settings)
+    )
+    return "\n".join([SETTINGS, table("setting type default meaning", rows)])
+
+
+def meaning(comment: str) -> str:
+    """Return a comment on a setting as Markdown, with the names of constants replaced."""
+    kinds = ", ".join(f"`{kind}`" for kind in OPTIONAL_KINDS)
+    return comment.replace(":data:`OPTIONAL_KINDS`", kinds).replace("``", "`")
+
+
+def default(value: object) -> str:
+    """Return the default of a setting as a user would write it."""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, int) and value >= 2**20:
+        return f"{value // 2**20} MiB"
+    if value == OPTIONAL_KINDS:
+        return "all"
+    return f"`{value}`" if value else "none"
+
+
+def findings_page() -> str:
+    """Return the rules of the findings with their thresholds."""
+    sections = [RULES]
+    for rule in rules():
+        comment = re.match(r"(?:-- .*\n)+", rule.sql)
+        assert comment is not None  # noqa: S101 - the rule has been parsed
+        lines = [line.removeprefix("-- ") for line in comment[0].splitlines()[1:]]
+        text = re.split(r"\n(?:Records|Source): ", "\n".join(lines))[0]
+        thresholds = (
+            [f"`{t.name}`", f"{t.value:g}", t.meaning.replace("|", "\\|")]
+            for t in rule.thresholds
+        )
+        sections.append(f"## `{rule.id}`\n\n{rule.title}. {text}\n")
+        if rule.records:
+            sections.append(f"It needs records of kind `{rule.records}`.\n")
+        sections.append(f"Source: [{rule.source}]({rule.documentation})\n")
+        if rule.thresholds:
+            sections.append(table("threshold value meaning", thresholds))
+    return "\n".join(sections)
+
+
+def metrics_page() -> str:
+    """Return the metrics with their meanings."""
+    rows = ([f"`{name}`", text] for name, (text, _) in METRICS.items())
+    return "\n".join([METRICS_PAGE, table("metric meaning", rows)])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@
 -- A trace is a file (.jsonl, .jsonl.zst, .jsonl.gz), a folder of segments or a pattern
 -- ('folder/*.jsonl*'). Several traces are a list (['a.jsonl', 'b.jsonl']) or a pattern;
 -- `trace_id` distinguishes them. Reading this file again loads the trace again, or another one
--- if `trace` has changed. `duckdb_views()`, `duckdb_columns()` and schemas/README.md describe
+-- if `trace` has changed. `duckdb_views()`, `duckdb_columns()` and docs/reference/views.md describe
 -- the views; the records are tables in the schema `raw`. To keep the tables, start DuckDB with a
 -- new file (`duckdb run.duckdb`): existing tables with the same names are replaced.
 --
@@ -1583,7 +1583,7 @@ WITH steps AS (
         false AS submits,
         false AS was_there
     FROM raw.transition
-    WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
+    WHERE finish IN ('waiting', 'queued', 'no-worker', 'processing') OR "start" = 'processing'
     UNION ALL
     SELECT
         trace_id,
@@ -1599,6 +1599,8 @@ WITH steps AS (
 SELECT
     trace_id,
     key,
+    -- Identifies the key: tasks are numbered as in _task_states.
+    min(CASE WHEN submits THEN -1 - seq ELSE seq END) AS first_seq,
     count(*) FILTER (submits) AS submissions,
     min(seq) FILTER (submits) AS submission,
     min(seq) FILTER (begins) AS beginning,
@@ -1644,24 +1646,6 @@ HAVING count(DISTINCT chunk.filename) = 1;
 CREATE OR REPLACE VIEW _task_phases AS
 SELECT end_seq, action, start AS start_t, stop AS stop_t, source
 FROM (SELECT rowid AS end_seq, unnest(startstops, max_depth := 2) FROM raw.transition);
-
--- Time of tasks in the states before a result: from the transition into the state to the next
--- transition of the key. A task that was in such a state when recording began counts from then.
-CREATE OR REPLACE VIEW _task_states AS
-SELECT
-    key,
-    state,
-    t AS from_t,
-    lead(t) OVER in_order AS until_t,
-    lead(seq) OVER in_order AS until_seq,
-    trace_id
-FROM (
-    SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
-    UNION ALL
-    SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
-)
-WINDOW in_order AS (PARTITION BY trace_id, key ORDER BY seq)
-QUALIFY state IN ('waiting', 'queued', 'no-worker', 'processing');
 
 -- Arrivals of tasks at a worker, and how far each got before the next arrival of the same key.
 -- The stimulus of the arrival contains the time at which the scheduler sent the task. Nearly
@@ -2289,6 +2273,127 @@ COMMENT ON COLUMN machines.python IS 'Version of Python.';
 COMMENT ON COLUMN machines.open_files_limit IS 'Maximum number of open files of a process.';
 COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null for other processes.';
 COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
+
+-- Dask counts a sample in every function of a stack except the innermost one. The recorder
+-- adds which one was innermost, except in the profiling cycle in which recording began. In that
+-- cycle the count of a node minus those of its children (its excess) are samples in which one
+-- of these children was innermost:
+--
+-- * a single child gets them all;
+-- * with several children, a child with count 0 was innermost at least once: that sample is
+--   certain, and the rest of the excess is ambiguous;
+-- * without children they belong to the node itself, which was counted although it was
+--   innermost, as in low-level profiling.
+--
+-- The scheduler's counts include the innermost function, so there an excess belongs to the node.
+--
+-- Paths are lists of node numbers until the last step, which works record by record: joining
+-- the large tree of a record would copy it into every row.
+CREATE OR REPLACE VIEW _counted_stacks AS
+WITH RECURSIVE whole AS MATERIALIZED (
+    SELECT record FROM _profiles WHERE is_whole
+),
+nodes AS MATERIALIZED (
+    SELECT
+        profile.rowid AS record,
+        unnest(range(len(tree.parents))) AS node,
+        unnest(tree.parents) AS parent
+    FROM raw.profile AS profile
+    WHERE profile.rowid IN (SELECT record FROM whole)
+),
+paths AS (
+    SELECT record, node, []::BIGINT[] AS path
+    FROM nodes
+    WHERE node = 0
+    UNION ALL
+    SELECT nodes.record, nodes.node, list_append(paths.path, nodes.node + 1)
+    FROM paths
+    INNER JOIN nodes ON paths.record = nodes.record AND paths.node = nodes.parent
+    -- Dask limits stacks to 100 frames. A malformed tree must not exhaust the memory.
+    WHERE len(paths.path) < 400
+),
+slices AS (
+    SELECT
+        profile.rowid AS record,
+        worker IS NULL AS of_scheduler,
+        tree.parents AS parents,
+        unnest(range(len(tree.slices))) + 1 AS slice,
+        unnest(tree.slices) AS cycle
+    FROM raw.profile AS profile
+    WHERE profile.rowid IN (SELECT record FROM whole)
+),
+counts AS (
+    SELECT
+        record,
+        of_scheduler,
+        slice,
+        unnest(cycle.nodes) AS node,
+        unnest(list_select(parents, list_transform(cycle.nodes, lambda node: node + 1))) AS parent,
+        unnest(cycle.counts) AS samples,
+        unnest(cycle.innermost) AS innermost
+    FROM slices
+),
+children AS (
+    SELECT
+        record,
+        slice,
+        parent AS node,
+        count(*) AS children,
+        count(*) FILTER (samples = 0) AS uncounted,
+        sum(samples)::BIGINT AS samples
+    FROM counts
+    GROUP BY record, slice, parent
+),
+excesses AS (
+    SELECT
+        counts.record,
+        of_scheduler,
+        slice,
+        node,
+        parent,
+        counts.samples,
+        innermost,
+        greatest(counts.samples - coalesce(children.samples, 0), 0) AS excess,
+        CASE WHEN of_scheduler THEN 0 ELSE coalesce(children.children, 0) END AS children,
+        CASE WHEN uncounted <= excess THEN uncounted ELSE 0 END AS certain
+    FROM counts
+    LEFT JOIN children USING (record, slice, node)
+),
+decided AS (
+    SELECT
+        callee.record,
+        callee.slice,
+        callee.node,
+        CASE
+            WHEN callee.innermost IS NOT NULL THEN callee.innermost
+            ELSE CASE WHEN callee.children = 0 THEN callee.excess ELSE 0 END
+                + CASE
+                    WHEN caller.children = 1 THEN caller.excess
+                    WHEN caller.children > 1 AND callee.samples = 0 THEN least(caller.certain, 1)
+                    ELSE 0
+                END
+        END AS samples,
+        CASE
+            WHEN callee.innermost IS NULL AND callee.children > 1
+                THEN callee.excess - callee.certain
+            ELSE 0
+        END AS undecided,
+        callee.excess AS counted
+    FROM excesses AS callee
+    LEFT JOIN excesses AS caller
+        ON callee.record = caller.record
+        AND callee.slice = caller.slice
+        AND callee.parent = caller.node
+)
+SELECT
+    record,
+    list({
+        slice: slice, path: path, samples: samples, undecided: undecided, counted: counted
+    } ORDER BY slice, path) AS stacks
+FROM decided
+INNER JOIN paths USING (record, node)
+WHERE samples > 0 OR undecided > 0 OR counted > 0
+GROUP BY record;
 
 -- Jobs of batch systems, from the environment variables and files of the processes in them.
 -- `place` orders the systems of one process.
@@ -2930,6 +3035,26 @@ WINDOW
         PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
     );
 
+-- Time of tasks in the states before a result: from the transition into the state to the next
+-- transition of the key. A task that was in such a state when recording began counts from then.
+-- Numbers stand for the keys, because texts would take longer to sort.
+CREATE OR REPLACE VIEW _task_states AS
+SELECT
+    key,
+    state,
+    t AS from_t,
+    lead(t) OVER in_order AS until_t,
+    lead(seq) OVER in_order AS until_seq,
+    trace_id
+FROM (
+    SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
+    UNION ALL
+    SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
+)
+INNER JOIN _key_summaries USING (trace_id, key)
+WINDOW in_order AS (PARTITION BY first_seq ORDER BY seq)
+QUALIFY state IN ('waiting', 'queued', 'no-worker', 'processing');
+
 -- A key can be submitted again after the scheduler has forgotten it; the first record describes
 -- the task.
 CREATE OR REPLACE VIEW _tasks AS
@@ -3062,11 +3187,13 @@ COMMENT ON COLUMN yappi_functions.thread IS 'Yappi''s number of the thread, or c
 COMMENT ON COLUMN yappi_functions.thread_name IS 'Yappi''s name of that context: the class of the thread.';
 COMMENT ON COLUMN yappi_functions.tag IS 'User-defined tag of the context, such as the number of a coroutine.';
 COMMENT ON COLUMN yappi_functions.builtin IS 'True if the function is built in, without Python code.';
-COMMENT ON COLUMN yappi_functions.is_coroutine IS 'Whether the function is a coroutine or an asynchronous generator: async def or types.coroutine. Null unless known: Yappi does not save it, except that a built-in function has no Python code. analyze/README.md describes how to add it to a ystat file.';
+COMMENT ON COLUMN yappi_functions.is_coroutine IS 'Whether the function is a coroutine or an asynchronous generator: async def or types.coroutine. Null unless known: Yappi does not save it, except that a built-in function has no Python code. docs/how-to/yappi.md describes how to add it to a ystat file.';
 COMMENT ON COLUMN yappi_functions.worker IS 'Worker address, if given when the file was imported.';
 COMMENT ON COLUMN yappi_functions.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_functions.source IS 'Identity of the file, as in imports.';
 COMMENT ON COLUMN yappi_functions.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE TABLE _profile_samples AS FROM _counted_stacks;
 
 CREATE OR REPLACE VIEW jobs AS
 SELECT
@@ -4205,129 +4332,8 @@ COMMENT ON COLUMN tasks.submissions IS 'Number of times the key was submitted.';
 COMMENT ON COLUMN tasks.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
 COMMENT ON COLUMN tasks.trace_id IS 'Trace identity.';
 
--- Dask counts a sample in every function of a stack except the innermost one. The recorder
--- adds which one was innermost, except in the profiling cycle in which recording began. In that
--- cycle the count of a node minus those of its children (its excess) are samples in which one
--- of these children was innermost:
---
--- * a single child gets them all;
--- * with several children, a child with count 0 was innermost at least once: that sample is
---   certain, and the rest of the excess is ambiguous;
--- * without children they belong to the node itself, which was counted although it was
---   innermost, as in low-level profiling.
---
--- The scheduler's counts include the innermost function, so there an excess belongs to the node.
---
--- Paths are lists of node numbers until the last step, which works record by record: joining
--- the large tree of a record would copy it into every row.
 CREATE OR REPLACE VIEW profile_stacks AS
-WITH RECURSIVE whole AS MATERIALIZED (
-    SELECT record FROM _profiles WHERE is_whole
-),
-nodes AS MATERIALIZED (
-    SELECT
-        profile.rowid AS record,
-        unnest(range(len(tree.parents))) AS node,
-        unnest(tree.parents) AS parent
-    FROM raw.profile AS profile
-    WHERE profile.rowid IN (SELECT record FROM whole)
-),
-paths AS (
-    SELECT record, node, []::BIGINT[] AS path
-    FROM nodes
-    WHERE node = 0
-    UNION ALL
-    SELECT nodes.record, nodes.node, list_append(paths.path, nodes.node + 1)
-    FROM paths
-    INNER JOIN nodes ON paths.record = nodes.record AND paths.node = nodes.parent
-    -- Dask limits stacks to 100 frames. A malformed tree must not exhaust the memory.
-    WHERE len(paths.path) < 400
-),
-slices AS (
-    SELECT
-        profile.rowid AS record,
-        worker IS NULL AS of_scheduler,
-        tree.parents AS parents,
-        unnest(range(len(tree.slices))) + 1 AS slice,
-        unnest(tree.slices) AS cycle
-    FROM raw.profile AS profile
-    WHERE profile.rowid IN (SELECT record FROM whole)
-),
-counts AS (
-    SELECT
-        record,
-        of_scheduler,
-        slice,
-        unnest(cycle.nodes) AS node,
-        unnest(list_select(parents, list_transform(cycle.nodes, lambda node: node + 1))) AS parent,
-        unnest(cycle.counts) AS samples,
-        unnest(cycle.innermost) AS innermost
-    FROM slices
-),
-children AS (
-    SELECT
-        record,
-        slice,
-        parent AS node,
-        count(*) AS children,
-        count(*) FILTER (samples = 0) AS uncounted,
-        sum(samples)::BIGINT AS samples
-    FROM counts
-    GROUP BY record, slice, parent
-),
-excesses AS (
-    SELECT
-        counts.record,
-        of_scheduler,
-        slice,
-        node,
-        parent,
-        counts.samples,
-        innermost,
-        greatest(counts.samples - coalesce(children.samples, 0), 0) AS excess,
-        CASE WHEN of_scheduler THEN 0 ELSE coalesce(children.children, 0) END AS children,
-        CASE WHEN uncounted <= excess THEN uncounted ELSE 0 END AS certain
-    FROM counts
-    LEFT JOIN children USING (record, slice, node)
-),
-decided AS (
-    SELECT
-        callee.record,
-        callee.slice,
-        callee.node,
-        CASE
-            WHEN callee.innermost IS NOT NULL THEN callee.innermost
-            ELSE CASE WHEN callee.children = 0 THEN callee.excess ELSE 0 END
-                + CASE
-                    WHEN caller.children = 1 THEN caller.excess
-                    WHEN caller.children > 1 AND callee.samples = 0 THEN least(caller.certain, 1)
-                    ELSE 0
-                END
-        END AS samples,
-        CASE
-            WHEN callee.innermost IS NULL AND callee.children > 1
-                THEN callee.excess - callee.certain
-            ELSE 0
-        END AS undecided,
-        callee.excess AS counted
-    FROM excesses AS callee
-    LEFT JOIN excesses AS caller
-        ON callee.record = caller.record
-        AND callee.slice = caller.slice
-        AND callee.parent = caller.node
-),
-by_record AS (
-    SELECT
-        record,
-        list({
-            slice: slice, path: path, samples: samples, undecided: undecided, counted: counted
-        } ORDER BY slice, path) AS stacks
-    FROM decided
-    INNER JOIN paths USING (record, node)
-    WHERE samples > 0 OR undecided > 0 OR counted > 0
-    GROUP BY record
-),
-labelled AS (
+WITH labelled AS (
     SELECT
         worker,
         prefix,
@@ -4351,7 +4357,7 @@ labelled AS (
         -- Sort while a record is a single row.
         SELECT *
         FROM raw.profile AS profile
-        INNER JOIN by_record ON profile.rowid = record
+        INNER JOIN _profile_samples ON profile.rowid = record
         ORDER BY trace_id, record
     )
 ),
@@ -4397,7 +4403,7 @@ SELECT
     trace_id
 FROM _function_stacks;
 
-COMMENT ON VIEW profile_stacks IS 'Call stacks of statistical profiles, with samples and time. Profiler dask: one row per worker, prefix, profiling cycle and stack; the samples of a stack are those in which its last function was innermost. Dask does not count the innermost function; the recorder adds it, except in the cycle in which the recording began. Samples that cannot be assigned to one function count as ambiguous at the stack of the caller, so that samples and ambiguous samples add up to all samples. Malformed profiles are excluded and listed in loss. Profiler yappi: functions measured by Yappi, with callers as far as they are known (see analyze/README.md). The two profilers cover the same time and must not be added.';
+COMMENT ON VIEW profile_stacks IS 'Call stacks of statistical profiles, with samples and time. Profiler dask: one row per worker, prefix, profiling cycle and stack; the samples of a stack are those in which its last function was innermost. Dask does not count the innermost function; the recorder adds it, except in the cycle in which the recording began. Samples that cannot be assigned to one function count as ambiguous at the stack of the caller, so that samples and ambiguous samples add up to all samples. Malformed profiles are excluded and listed in loss. Profiler yappi: functions measured by Yappi, with callers as far as they are known (see docs/how-to/yappi.md). The two profilers cover the same time and must not be added.';
 COMMENT ON COLUMN profile_stacks.worker IS 'Worker address. Null for the scheduler''s event loop, and for Yappi data imported without a worker.';
 COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks. Null for Yappi.';
 COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the profiling cycle, in seconds since the epoch. Null for Yappi.';
@@ -5330,6 +5336,19 @@ COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chu
 COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
 
+-- Times in which the records of an address belong to a process. A join with them is faster than
+-- an ASOF join of many attempts.
+CREATE OR REPLACE VIEW _process_addresses AS
+SELECT
+    trace_id,
+    worker,
+    process,
+    from_t,
+    -- coalesce instead of the default of lead(), which is lost in a database written by
+    -- DuckDB 1.5.
+    coalesce(lead(from_t) OVER (PARTITION BY trace_id, worker ORDER BY from_t), 'infinity') AS until_t
+FROM _workers;
+
 -- Lifetime of each process within the recording, and its number of threads.
 CREATE OR REPLACE VIEW _worker_presence AS
 WITH sampled_threads AS (
@@ -6112,10 +6131,11 @@ CREATE OR REPLACE VIEW _intervals AS
 WITH runs AS (
     SELECT run.end_seq, run.outcome, coalesce(process.process, 0) AS process, run.trace_id
     FROM _task_runs AS run
-    ASOF LEFT JOIN _workers AS process
+    LEFT JOIN _process_addresses AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
         AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
+        AND coalesce(run.processing_t, '-infinity'::DOUBLE) < process.until_t
     WHERE run.end_seq IS NOT NULL
 ),
 timed AS (
@@ -7839,23 +7859,7 @@ FROM buckets
 LEFT JOIN totals USING (trace_id, bucket)
 ORDER BY trace_id, t;
 
-CREATE OR REPLACE VIEW concurrency AS FROM concurrency_by(NULL);
-
 COMMENT ON MACRO TABLE concurrency_by IS 'The view concurrency with buckets of a given length in seconds.';
-COMMENT ON VIEW concurrency IS 'Tasks by state, workers and threads over time. One row per time bucket, in order. Bucket lengths are 1, 2 or 5 times a power of ten seconds, the shortest that gives at most 400 buckets; concurrency_by(10) uses 10 s. Values are exact means over the bucket. Time outside the recording is cut off.';
-COMMENT ON COLUMN concurrency.t IS 'Start of the bucket, in seconds since the epoch.';
-COMMENT ON COLUMN concurrency.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
-COMMENT ON COLUMN concurrency.executing IS 'Tasks computing.';
-COMMENT ON COLUMN concurrency.transferring IS 'Transfers of dependencies in progress, as reported by task attempts.';
-COMMENT ON COLUMN concurrency.processing IS 'Tasks assigned to a worker and not finished: computing or waiting there.';
-COMMENT ON COLUMN concurrency.queued IS 'Tasks that were ready and queued on the scheduler until a worker had a free thread.';
-COMMENT ON COLUMN concurrency.no_worker IS 'Tasks that were ready, but no worker could run them.';
-COMMENT ON COLUMN concurrency.waiting IS 'Tasks waiting for dependencies.';
-COMMENT ON COLUMN concurrency.workers IS 'Number of workers.';
-COMMENT ON COLUMN concurrency.nthreads IS 'Number of threads. Workers with an unknown number of threads count 0; null if it is unknown for all.';
-COMMENT ON COLUMN concurrency.compute_seconds IS 'Compute time in the bucket. The sum over all buckets is that of task_runs.';
-COMMENT ON COLUMN concurrency.thread_seconds IS 'Available thread time. The sum over all buckets is core_seconds of run.';
-COMMENT ON COLUMN concurrency.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE MACRO utilisation_by(bucket_seconds) AS TABLE
 WITH totals AS (
@@ -7890,22 +7894,7 @@ INNER JOIN _workers AS workers USING (process)
 INNER JOIN _worker_presence AS presence USING (process)
 ORDER BY workers.trace_id, totals.t, process;
 
-CREATE OR REPLACE VIEW utilisation AS FROM utilisation_by(NULL);
-
 COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of a given length in seconds.';
-COMMENT ON VIEW utilisation IS 'CPU utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilisation_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
-COMMENT ON COLUMN utilisation.t IS 'Start of the bucket, in seconds since the epoch.';
-COMMENT ON COLUMN utilisation.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
-COMMENT ON COLUMN utilisation.worker IS 'Worker address.';
-COMMENT ON COLUMN utilisation.name IS 'Worker name, which a restarted worker keeps.';
-COMMENT ON COLUMN utilisation.compute_seconds IS 'Compute time in the bucket, summed over threads.';
-COMMENT ON COLUMN utilisation.failed_seconds IS 'Part of compute_seconds of attempts that did not succeed (outcome other than memory).';
-COMMENT ON COLUMN utilisation.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap each other and computations.';
-COMMENT ON COLUMN utilisation.thread_seconds IS 'Available thread time. Null if the number of threads is unknown.';
-COMMENT ON COLUMN utilisation.idle_seconds IS 'thread_seconds - compute_seconds.';
-COMMENT ON COLUMN utilisation.utilisation IS 'compute_seconds / thread_seconds. Slightly more than 1 is due to the worker''s clock; much more, to tasks that secede from their thread.';
-COMMENT ON COLUMN utilisation.server_id IS 'Process identity.';
-COMMENT ON COLUMN utilisation.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW workers AS
 WITH runs AS (
@@ -8373,6 +8362,10 @@ COMMENT ON COLUMN io_segments.log IS 'Log file name.';
 COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
 COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';
 
+CREATE OR REPLACE TABLE _concurrency AS FROM concurrency_by(NULL);
+
+CREATE OR REPLACE TABLE _utilisation AS FROM utilisation_by(NULL);
+
 CREATE OR REPLACE VIEW metadata_map AS
 WITH cells(step, level, metadata, cell, "view", hint) AS (
     VALUES
@@ -8414,7 +8407,7 @@ WITH cells(step, level, metadata, cell, "view", hint) AS (
         (5, 'thread', 'stacks of threads, by Dask''s profiler', 'profiles', 'profile_stacks', 'Recorded unless profile is excluded from kinds.'),
         (5, 'process', 'stacks of the scheduler''s event loop', 'scheduler''s profile', 'profile_stacks', 'Recorded if Dask profiles event loops: not on Python 3.11 and not with distributed.worker.profile.enabled off.'),
         (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
-        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'code flags', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE, of a file with code flags: see analyze/README.md.'),
+        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'code flags', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE, of a file with code flags: see docs/how-to/darshan.md.'),
         (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: roast-record run --darshan LIB, or DXT_ENABLE_IO_TRACE=1.'),
@@ -8558,7 +8551,7 @@ SELECT
         WHEN partial.logs > 0
             THEN 'Incomplete: Darshan reached its limit of records or memory (partial logs: '
                 || partial.logs || '). DARSHAN_CONFIG_PATH names a file with higher limits: see '
-                || 'analyze/README.md.'
+                || 'docs/how-to/darshan.md.'
     END AS hint,
     traces.trace_id
 FROM (SELECT DISTINCT trace_id FROM trace_info) AS traces
@@ -8578,4 +8571,37 @@ COMMENT ON COLUMN metadata_map.records IS 'Number of records or rows; null if it
 COMMENT ON COLUMN metadata_map."view" IS 'View with the metadata; null if it cannot be recorded.';
 COMMENT ON COLUMN metadata_map.hint IS 'How to record missing or incomplete metadata, or why that is impossible.';
 COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';
+
+CREATE OR REPLACE VIEW concurrency AS FROM _concurrency;
+
+COMMENT ON VIEW concurrency IS 'Tasks by state, workers and threads over time. One row per time bucket, in order. Bucket lengths are 1, 2 or 5 times a power of ten seconds, the shortest that gives at most 400 buckets; concurrency_by(10) uses 10 s. Values are exact means over the bucket. Time outside the recording is cut off.';
+COMMENT ON COLUMN concurrency.t IS 'Start of the bucket, in seconds since the epoch.';
+COMMENT ON COLUMN concurrency.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
+COMMENT ON COLUMN concurrency.executing IS 'Tasks computing.';
+COMMENT ON COLUMN concurrency.transferring IS 'Transfers of dependencies in progress, as reported by task attempts.';
+COMMENT ON COLUMN concurrency.processing IS 'Tasks assigned to a worker and not finished: computing or waiting there.';
+COMMENT ON COLUMN concurrency.queued IS 'Tasks that were ready and queued on the scheduler until a worker had a free thread.';
+COMMENT ON COLUMN concurrency.no_worker IS 'Tasks that were ready, but no worker could run them.';
+COMMENT ON COLUMN concurrency.waiting IS 'Tasks waiting for dependencies.';
+COMMENT ON COLUMN concurrency.workers IS 'Number of workers.';
+COMMENT ON COLUMN concurrency.nthreads IS 'Number of threads. Workers with an unknown number of threads count 0; null if it is unknown for all.';
+COMMENT ON COLUMN concurrency.compute_seconds IS 'Compute time in the bucket. The sum over all buckets is that of task_runs.';
+COMMENT ON COLUMN concurrency.thread_seconds IS 'Available thread time. The sum over all buckets is core_seconds of run.';
+COMMENT ON COLUMN concurrency.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW utilisation AS FROM _utilisation;
+
+COMMENT ON VIEW utilisation IS 'CPU utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilisation_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
+COMMENT ON COLUMN utilisation.t IS 'Start of the bucket, in seconds since the epoch.';
+COMMENT ON COLUMN utilisation.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
+COMMENT ON COLUMN utilisation.worker IS 'Worker address.';
+COMMENT ON COLUMN utilisation.name IS 'Worker name, which a restarted worker keeps.';
+COMMENT ON COLUMN utilisation.compute_seconds IS 'Compute time in the bucket, summed over threads.';
+COMMENT ON COLUMN utilisation.failed_seconds IS 'Part of compute_seconds of attempts that did not succeed (outcome other than memory).';
+COMMENT ON COLUMN utilisation.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap each other and computations.';
+COMMENT ON COLUMN utilisation.thread_seconds IS 'Available thread time. Null if the number of threads is unknown.';
+COMMENT ON COLUMN utilisation.idle_seconds IS 'thread_seconds - compute_seconds.';
+COMMENT ON COLUMN utilisation.utilisation IS 'compute_seconds / thread_seconds. Slightly more than 1 is due to the worker''s clock; much more, to tasks that secede from their thread.';
+COMMENT ON COLUMN utilisation.server_id IS 'Process identity.';
+COMMENT ON COLUMN utilisation.trace_id IS 'Trace identity.';
 

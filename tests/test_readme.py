@@ -1,8 +1,9 @@
-"""Queries, commands and links of the documentation work."""
+"""Queries of the README, and links of all documents, work.
+
+``tests/nightly/test_documentation.py`` runs the code of ``docs/``.
+"""
 
 import re
-import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,20 +13,14 @@ from roast_analyze import Trace  # noqa: E402 - needs duckdb
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "sample_traces" / "coffea.jsonl.zst"
-DOCUMENTS = [
-    "README.md", "analyze/README.md", "recorder/README.md", "sample_traces/README.md",
-    "schemas/README.md",
-]  # fmt: skip
+README = (ROOT / "README.md").read_text()
+FOLDERS = [".", "analyze", "recorder", "schemas", "sample_traces", "examples", "docs/**"]
+DOCUMENTS = [path for folder in FOLDERS for path in ROOT.glob(f"{folder}/*.md")]
 
 
 def blocks(language: str) -> list:
-    """Return the code blocks of a language."""
-    fence = re.compile(f"^```{language}\n(.*?)^```", re.DOTALL | re.MULTILINE)
-    return [
-        pytest.param(block, id=f"{document}-{number}")
-        for document in DOCUMENTS
-        for number, block in enumerate(fence.findall((ROOT / document).read_text()))
-    ]
+    """Return the code blocks of a language in the README."""
+    return re.findall(f"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +31,7 @@ def trace():
 
 @pytest.mark.parametrize("query", blocks("sql"))
 def test_a_query_runs(trace, query):
-    rows = trace.sql(query).fetchall()
-
-    # The sample has no failures, no loss and no imports.
-    assert rows or any(view in query for view in ("failures", "loss", "io_"))
+    assert trace.sql(query).fetchall()
 
 
 @pytest.mark.parametrize("query", blocks("sql raw"))
@@ -49,23 +41,11 @@ def test_a_query_runs_in_plain_duckdb(query):
     assert dict(duckdb.sql(query).fetchall())["header"] == 1
 
 
-@pytest.mark.parametrize("command", blocks("sh duckdb"))
-def test_a_command_of_the_duckdb_shell_runs(command):
-    shell = Path(find_spec("duckdb_cli").origin).parent
-    command = ["sh", "-ec", command.replace("trace.jsonl.zst", str(SAMPLE))]
-    environment = {"PATH": f"{shell}:/usr/bin:/bin"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "DijetProcessor" in done.stdout
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_exist(document):
-    path = ROOT / document
-    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text())
 
-    assert [target for target in targets if not path.parent.joinpath(target).exists()] == []
+    assert [target for target in targets if not document.parent.joinpath(target).exists()] == []
 
 
 def test_queries_of_results_return_what_the_lines_contain(trace, read_lines):
@@ -80,8 +60,7 @@ def test_queries_of_results_return_what_the_lines_contain(trace, read_lines):
             if is_chunk:
                 chunks.add((line["key"], worker, "memory", nbytes / 1e3))
 
-    queries = [parameter.values[0] for parameter in blocks("sql")]
-    [of_workers] = [query for query in queries if "total_result_bytes" in query]
-    [of_chunks] = [query for query in queries if "task_key" in query]
+    [of_workers] = [query for query in blocks("sql") if "total_result_bytes" in query]
+    [of_chunks] = [query for query in blocks("sql") if "task_key" in query]
     assert {worker: tuple(n) for worker, *n in trace.sql(of_workers).fetchall()} == totals
     assert {row[:4] for row in trace.sql(of_chunks).fetchall()} == chunks

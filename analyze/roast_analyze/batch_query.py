@@ -95,7 +95,7 @@ def _run(numbered: tuple[int, tuple[Path, ...]], query: str) -> pl.DataFrame | s
     except TraceError as error:
         return str(error)
     with trace:
-        [(trace_id,)] = trace.sql("SELECT any_value(trace_id) FROM trace_info").fetchall()
+        [(trace_id,)] = trace.rows("SELECT any_value(trace_id) FROM trace_info")
         frame: pl.DataFrame = trace.sql(query).pl()
     own = [pl.lit(trace_id).alias("trace_id")] if "trace_id" not in frame.columns else []
     return frame.with_columns(*own, pl.lit(str(paths[0])).alias("path"))

@@ -1,8 +1,13 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command ``roast-analyze``: dispatch to a command, and exit codes.
 
-Exit codes are decided only here: 0 for success, 1 if the answer is no (``check`` found a loss,
-there is nothing to export), 2 if the call or the input is wrong, with one line on stderr, and
-130 after Ctrl-C.
+- 0: success
+- 1: negative result: ``check`` found a loss, ``gate`` a regression, ``each`` a trace that
+  cannot be read, or there is nothing to export
+- 2: invalid call or input
+- 130: ended by Ctrl-C
+
+Errors are one line on stderr.
 """
 
 from __future__ import annotations
@@ -18,8 +23,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from typing import Any, Final, TextIO
+    from typing import Any, Final, NoReturn, TextIO
 
+#: Exit codes are decided only in this module.
 SUCCESS, NO, WRONG = 0, 1, 2
 
 #: Named commands; without one of them the command is the summary.
@@ -32,22 +38,24 @@ COMMANDS: Final = (
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
 
 _EXTRA: Final = (
-    "duckdb", "jinja2", "numpy", "platformdirs", "plotly", "polars", "psutil", "pyarrow",
-    "rich", "xxhash", "zstandard",
+    "argcomplete", "duckdb", "jinja2", "numpy", "platformdirs", "plotly", "polars", "psutil",
+    "pyarrow", "rich", "xxhash", "zstandard",
 )  # fmt: skip
 
 # A constant, because creating this text with argparse would dominate the start-up time.
 HELP: Final = """\
-usage: roast-analyze TRACE… [--html [FILE]] [--open] [--title TITLE]
+usage: roast-analyze [TRACE…] [--html [FILE]] [--open] [--title TITLE] [--json]
                      [--from TIME] [--to TIME] [--no-cache]
                      [--memory-limit SIZE]
        roast-analyze COMMAND TRACE… …
 
 Summarize a trace in the terminal, or write its report with --html.
 
-Several traces are compared with each other. A store has a page of all its runs;
-with a trace_id, the report of that run. For example:
+Without a trace, the newest ones in this folder are listed. Several traces are
+compared with each other. A store has a page of all its runs; with a trace_id, the
+report of that run. For example:
 
+    roast-analyze
     roast-analyze trace.jsonl.zst
     roast-analyze trace.jsonl.zst --html report.html
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
@@ -64,6 +72,8 @@ options:
                  next to the trace
   --open         write the report and open it in the browser
   --title TITLE  heading of the report
+  --json         print JSON: rows of views, with the columns that `roast-analyze
+                 view` describes
   --from TIME    start of the time range: seconds after the start of the run (90),
                  5m, 1h30m, 1:30:00, -10m (before the end of the run), or a date
                  (2026-08-31T14:05); attempts are cut at the ends of the range
@@ -135,14 +145,11 @@ def _run(words: list[str]) -> int:
     if name is None and not {"-h", "--help"}.isdisjoint(words):
         print(HELP, end="")
         return SUCCESS
-    from importlib import import_module
-
+    if "_ARGCOMPLETE" in os.environ:  # set by a shell that completes a command line
+        _complete()
     from roast_analyze.open.interrupt import exit_on_interrupt
 
-    # By name, so that only the libraries of this command are loaded.
-    command: Any = import_module(
-        f"roast_analyze.commands.{(name or 'summary').replace('-', '_')}"
-    )
+    command = _command(name)
     options = _parse(command, name, words[1:] if name else words)
     if name is None and options.version:
         from importlib import metadata
@@ -171,7 +178,40 @@ def _run(words: list[str]) -> int:
         raise as_trace_error(error) from error
 
 
-def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespace:
+def _command(name: str | None) -> Any:
+    """Return the module of a command; without a name, of the summary."""
+    from importlib import import_module
+
+    # By name, so that only the libraries of this command are loaded.
+    return import_module(f"roast_analyze.commands.{(name or 'summary').replace('-', '_')}")
+
+
+def _complete() -> NoReturn:
+    """Write the completions of the command line that a shell has put into variables; exit."""
+    import argcomplete
+    from argcomplete.completers import FilesCompleter
+    from argcomplete.lexers import split_line
+
+    line, point = os.environ["COMP_LINE"], int(os.environ["COMP_POINT"])
+    *_, words, _ = split_line(line, point)
+    name = words[1] if len(words) > 1 and words[1] in COMMANDS else None
+    if name:
+        os.environ["_ARGCOMPLETE"] = "2"  # number of the word at which the arguments begin
+    files = FilesCompleter()
+
+    def traces_or_commands(prefix: str, **_context: Any) -> list[str]:
+        known = COMMANDS if len(words) == 1 else ()
+        return [word for word in known if word.startswith(prefix)] + files(prefix)
+
+    argcomplete.autocomplete(
+        _parser(_command(name), name),
+        always_complete_options=False,
+        default_completer=traces_or_commands,  # type: ignore[arg-type]
+    )
+    raise AssertionError("autocomplete exits")
+
+
+def _parser(command: Any, name: str | None) -> argparse.ArgumentParser:
     import argparse
 
     parser = argparse.ArgumentParser(
@@ -183,6 +223,11 @@ def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespa
     if name is None:
         parser.add_argument("--version", action="store_true")
     command.add_arguments(parser)
+    return parser
+
+
+def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespace:
+    parser = _parser(command, name)
     joined: list[str] = []
     for word in words:
         is_negative = word[:1] == "-" and word[1:2] in "0123456789."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from roast_analyze.errors import TraceError
 from roast_analyze.export.scope import find_scope
@@ -83,6 +83,13 @@ class Flamegraph:
         from roast_analyze.algorithms.profiles import counted
 
         return counted(self.stacks)
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
+        from roast_analyze.notebook import figure_bundle
+
+        seconds = float(self.stacks["seconds"].sum())
+        text = f"Flamegraph of {len(self.stacks)} stacks, {seconds:.1f} s"
+        return figure_bundle(self.figure, text)
 
     @property
     def _folded(self) -> pl.DataFrame:

@@ -1,6 +1,7 @@
-"""HTML representation of a trace in a notebook: runs, findings, losses and views.
+"""Representations in a notebook: of a trace, its figures, findings, predictions, comparisons.
 
-The page belongs to the notebook: all text is escaped, and there are no styles.
+The page belongs to the notebook: all text is escaped, and there are no styles, so that the
+theme of the notebook applies. Nothing is loaded from the network.
 """
 
 from __future__ import annotations
@@ -8,17 +9,28 @@ from __future__ import annotations
 import re
 from html import escape
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
+import orjson
+import polars as pl
 
 from roast_analyze.errors import TraceError
 from roast_analyze.report import findings, time_ranges
-from roast_analyze.report.quantities import count, counted, instant, seconds
+from roast_analyze.report.comparison import reasons
+from roast_analyze.report.quantities import count, counted, instant, seconds, share
+from roast_analyze.report.run import query_run
+from roast_analyze.report.topics import verdict
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from plotly.graph_objects import Figure
+
     from roast_analyze.open.session import Session
+    from roast_analyze.report.comparison.reasons import Reasons
+    from roast_analyze.trace import Trace
 
 #: Number of losses shown; the view ``loss`` has the others.
 _LOSSES: Final = 5
@@ -54,9 +66,7 @@ def to_html(trace: Session) -> str:
             _text(f"Only {time_ranges.describe(part)}. {time_ranges.describe_omissions(part)}")
             for part in trace.time_ranges
         ]
-        for start_t, offset, wall, workers, tasks, attempts, failures in trace.sql(
-            _RUNS
-        ).fetchall():
+        for start_t, offset, wall, workers, tasks, attempts, failures in trace.rows(_RUNS):
             totals = (
                 counted(workers, "worker"),
                 counted(tasks, "task"),
@@ -66,6 +76,10 @@ def to_html(trace: Session) -> str:
             parts.append(
                 _text(f"{seconds(wall)} from {instant(start_t, offset)}: {', '.join(totals)}")
             )
+        if len(parts) == 2 + len(trace.time_ranges):  # one run
+            run = query_run(trace)
+            outcome = verdict.describe_outcome(run)
+            parts.append(_text(f"{verdict.summarize(run)} {outcome}", limit=400))
         parts.append(_findings(trace))
         lines = []
         for topic, views in groupby(trace.views(), key=lambda view: view.topic):
@@ -75,7 +89,8 @@ def to_html(trace: Session) -> str:
                 title = escape(visible(first_clause))
                 names.append(f'<code title="{title}">{_text(view.name)}</code>')
             lines.append(f"{_text(topic)}: {', '.join(names)}")
-        parts += _losses(trace), f"Views, by topic:{_list(lines)}"
+        folded = f"<details><summary>Views, by topic</summary>{_list(lines)}</details>"
+        parts += _losses(trace), folded
         parts.append(
             "Next: " + ", ".join(f"<code>{escape(step)}</code>" for step in _NEXT_STEPS)
         )
@@ -84,20 +99,107 @@ def to_html(trace: Session) -> str:
     return "".join(f"<p>{part}</p>" for part in parts)
 
 
-def _findings(trace: Session) -> str:
-    found = findings.query(trace, findings.SHOWN)
+class DisplayedFrame(pl.DataFrame):
+    """A frame that a notebook displays as text for readers; a part of it, as polars does.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+    to_html : callable
+        Returns the HTML representation, or raises an error if the trace is closed.
+    """
+
+    _to_html: Callable[[], str] | None = None
+
+    def __init__(self, frame: pl.DataFrame, to_html: Callable[[], str]) -> None:
+        super().__init__(frame)
+        self._to_html = to_html
+
+    def _repr_html_(self, *, _from_series: bool = False) -> str:
+        try:
+            return self._to_html() if self._to_html else super()._repr_html_()
+        except (TraceError, duckdb.Error):
+            return super()._repr_html_()
+
+
+def findings_to_html(trace: Session) -> str:
+    """Return the HTML representation of all findings of a trace."""
+    return f"<p>{_findings(trace, None)}</p>"
+
+
+def predictions_to_html(predictions: pl.DataFrame) -> str:
+    """Return the HTML representation of the frame of ``Trace.what_if``."""
+    formats: dict[str, tuple[str, Callable[[Any], str]]] = {
+        "workers": ("workers", count),
+        "threads": ("threads per worker", count),
+        "chunk_size": ("events per chunk", count),
+        "without": ("without", str),
+        "wall_seconds": ("wall time", seconds),
+        "change": ("change", share),
+        "core_seconds": ("core time", seconds),
+        "replay_error": ("replay error", share),
+        "note": ("note", str),
+    }
+    known = {
+        name: formats[name]
+        for name in formats
+        if predictions[name].null_count() < len(predictions)
+    }
+    return _table(
+        [heading for heading, _ in known.values()],
+        (
+            [
+                "" if value is None else write(value)
+                for value, (_, write) in zip(row, known.values(), strict=True)
+            ]
+            for row in predictions.select(*known).iter_rows()
+        ),
+    )
+
+
+def reasons_to_html(found: Reasons) -> str:
+    """Return the HTML representation of why a run took longer or less time than others."""
+    sentences = (reasons.overview(found), *reasons.sentences(found), reasons.noise(found))
+    rows = (
+        (name, base, new, *map(reasons.signed, changes), seconds(noise), significant)
+        for name, base, new, *changes, noise, significant in reasons.frame(found).rows()
+    )
+    headings = ("term", "base", "new", "wall time", "core time", "noise", "significant")
+    texts = "".join(f"<p>{_text(sentence, limit=1000)}</p>" for sentence in sentences)
+    return texts + _table(headings, rows)
+
+
+def figure_bundle(figure: Figure, text: str) -> dict[str, Any]:
+    """Return the representations of a figure: for plotly's own renderer, and as text."""
+    # The renderers of JupyterLab and VS Code contain plotly.js; plotly's HTML would embed it.
+    return {
+        "application/vnd.plotly.v1+json": orjson.loads(figure.to_json()),
+        "text/plain": text,
+    }
+
+
+def publish(trace: Trace) -> None:
+    """Display a trace and its timeline below the cell that runs."""
+    from IPython.display import publish_display_data
+
+    publish_display_data({"text/html": to_html(trace), "text/plain": repr(trace)})
+    publish_display_data(figure_bundle(trace.timeline(), f"Timeline of {trace.path}"))
+
+
+def _findings(trace: Session, limit: int | None = findings.SHOWN) -> str:
+    found = findings.query(trace, limit)
     if not found:
         return _text(findings.NONE)
     lines = [
-        f"<b>{_text(finding.title)}</b> {_text(finding.entity)}: {_text(finding.sentence)} "
-        f"{_text(finding.change)}"
+        f"<b>{_text(finding.title)}</b> {_text(finding.entity)}: "
+        f"{_text(finding.sentence, limit=400)} {_text(finding.change, limit=400)}"
         for finding in found
     ]
     return f"Findings:{_list(lines)}"
 
 
 def _losses(trace: Session) -> str:
-    losses = trace.sql("SELECT reason, records, detail FROM loss").fetchall()
+    losses = trace.rows("SELECT reason, records, detail FROM loss")
     if not losses:
         return "Nothing is lost."
     lines = [
@@ -113,5 +215,13 @@ def _list(lines: list[str]) -> str:
     return f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
 
 
-def _text(value: object) -> str:
-    return escape(shortened(visible(str(value)), 200))
+def _table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    def line(cells: Iterable[object], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{_text(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(headings, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def _text(value: object, limit: int = 200) -> str:
+    return escape(shortened(visible(str(value)), limit))

@@ -139,7 +139,7 @@ def query_amounts(trace: Session) -> RunAmounts:
     TraceError
         If several traces are open.
     """
-    runs = trace.sql(_RUN).fetchall()
+    runs = trace.rows(_RUN)
     if len(runs) > 1:
         raise TraceError(f"{trace!r} contains {len(runs)} traces: open each one by itself")
     wall_seconds = runs[0][0] if runs else None
@@ -148,7 +148,7 @@ def query_amounts(trace: Session) -> RunAmounts:
         waiting = uses.filter(~pl.col("is_work")).select(*WAITING)
     else:
         uses = trace.sql(_CHUNK_USES).pl()
-        [(threads,)] = trace.sql(_CHUNK_THREADS).fetchall()
+        [(threads,)] = trace.rows(_CHUNK_THREADS)
         rest = max(threads, 1) * (wall_seconds or 0.0) - float(uses["seconds"].sum())
         waiting = pl.DataFrame({"use": ["unknown"], "seconds": [rest]}, schema=WAITING)
     blocks = trace.sql(_WORK).pl()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
+    from plotly.graph_objects import Figure
+
+#: Workers of a timeline: those with failures, then the busiest.
+_TIMELINE_WORKERS = 100
 
 
 class Trace(Session):
@@ -44,7 +49,7 @@ class Trace(Session):
         Time range to read: seconds after the start of the run, or before its end if negative;
         or a text such as ``"90s"``, ``"1h30m"``, ``"1:30:00"``, ``"-10m"`` (before the end)
         or ``"2026-08-31T14:05"`` (in the cluster's time zone). Attempts that cross an end of
-        the range are cut there; see analyze/README.md for the effect on each number. The
+        the range are cut there; docs/how-to/time-ranges.md has the effect on each number. The
         views ``loss``, ``trace_info`` and ``environment`` are not limited.
     progress : callable, optional
         Called with the name of a stage, when the trace is read and when a query needs tables
@@ -76,7 +81,9 @@ class Trace(Session):
 
     def findings(self) -> pl.DataFrame:
         """Return the view ``findings``: what made the run slow, and what to change."""
-        return self.frame("findings")
+        from roast_analyze.notebook import DisplayedFrame, findings_to_html
+
+        return DisplayedFrame(self.frame("findings"), partial(findings_to_html, self))
 
     def flamegraph(
         self,
@@ -138,13 +145,17 @@ class Trace(Session):
         TraceError
             If there is no base, or if one of them consists of several traces.
         """
-        from roast_analyze.algorithms.decomposition import mean_terms, summarize
+        from roast_analyze.notebook import DisplayedFrame, reasons_to_html
+        from roast_analyze.report.comparison.reasons import Reasons
         from roast_analyze.run_amounts import query_amounts
 
         if not bases:
             raise TraceError("no base given: trace.why(other_trace)")
-        amounts = [query_amounts(base) for base in bases]
-        return (mean_terms if details else summarize)(amounts, query_amounts(self))
+        *compared, new = [(run.path.name, query_amounts(run)) for run in (*bases, self)]
+        found = Reasons.of(compared, new)
+        if details:
+            return found.details
+        return DisplayedFrame(found.terms, partial(reasons_to_html, found))
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the report, a self-contained HTML page, and return its path.
@@ -159,6 +170,35 @@ class Trace(Session):
         from roast_analyze.report import write_report
 
         return write_report(self, Path(path), title=title)
+
+    def timeline(self) -> Figure:
+        """Return a figure of the computations of the first trace by thread over time.
+
+        The longest computations are drawn one by one; all others are added up by thread and
+        bucket, so that the size of the figure does not depend on the run.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+        """
+        from roast_analyze.figures.timeline import timeline
+        from roast_analyze.report import context
+        from roast_analyze.report.topics.timeline import task_stream
+
+        found = context.query(self)
+        stream = task_stream.query(
+            self, found, most_bars=2000, most_cells=4000, most_rows=_TIMELINE_WORKERS
+        )
+        return timeline(
+            workers=stream.workers,
+            kinds=stream.kinds,
+            bars=stream.bars,
+            cells=stream.cells,
+            marks=stream.marks,
+            bucket_seconds=stream.bucket_seconds,
+            note=task_stream.describe_omissions(stream, with_transfers=False),
+            time=found.axis,
+        )
 
     def what_if(
         self,
@@ -198,9 +238,11 @@ class Trace(Session):
         TraceError
             If a parameter is invalid, or chunk sizes do not apply to the trace.
         """
+        from roast_analyze.notebook import DisplayedFrame, predictions_to_html
         from roast_analyze.what_if import predict
 
-        return predict(self, workers, threads, chunk_sizes, without)
+        predictions = predict(self, workers, threads, chunk_sizes, without)
+        return DisplayedFrame(predictions, partial(predictions_to_html, predictions))
 
     def _repr_html_(self) -> str:
         from roast_analyze.notebook import to_html

@@ -2,8 +2,9 @@
 
 Each recording is made in a process of its own, on a cluster of worker processes, and writes
 ``NAME.jsonl`` and ``NAME.json``: what was injected, and the wall time of the program.
-``INDEX.md`` lists all illnesses. With ``--validation`` or ``--examination``, other programs are
-recorded: the former were written after the rules, the latter without reading them.
+``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination`` or ``--recheck``,
+other programs are recorded. They were written after the rules, one set after the other; the
+rules were then corrected for what the first two had shown.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ TIMEOUT_SECONDS = 240
 #: Modules with programs. Those of coffea take seconds to import.
 MODULES = ("plain_programs", "coffea_programs", "several_programs")
 
-#: Modules with the programs that are recorded with ``--validation`` and ``--examination``.
-OTHER_MODULES = ("validation_programs", "examination_programs")
+#: Modules with the programs that are recorded with an option of their own.
+OTHER_MODULES = ("validation_programs", "examination_programs", "recheck_programs")
 
 
 def register(form: str | None = None) -> dict:

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from roast_recorder.client_recording import Recording
     from roast_recorder.coffea.section import section
     from roast_recorder.coffea.tracking import track
+    from roast_recorder.notebook import load_ipython_extension
 
 __version__ = "0.7.0"
 
-__all__ = ["Recording", "__version__", "record", "section", "track"]
+__all__ = ["Recording", "__version__", "load_ipython_extension", "record", "section", "track"]
 
 _MODULES = {
     "Recording": "roast_recorder.client_recording",
+    "load_ipython_extension": "roast_recorder.notebook",
     "record": "roast_recorder.api",
     "section": "roast_recorder.coffea.section",
     "track": "roast_recorder.coffea.tracking",

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 @overload
-def record(client: Client, path: str | os.PathLike[str], **settings: Any) -> Recording: ...
+def record(
+    client: Client, path: str | os.PathLike[str] | None = None, **settings: Any
+) -> Recording: ...
 
 
 @overload
@@ -37,10 +39,12 @@ def record(
         A connected client, synchronous or asynchronous. Without one, the chunks are
         recorded that coffea's IterativeExecutor and FuturesExecutor process in this
         process and in its pools.
-    path : path-like
+    path : path-like, optional
         The trace, on this machine. One file if it ends in ``.jsonl``, ``.jsonl.zst`` or
         ``.jsonl.gz``; an older trace of that name is replaced. Otherwise a folder of
-        numbered segments, which must not contain another trace.
+        numbered segments, which must not contain another trace. The default is a new file
+        in the working directory, ``roast-DATE-TIME-ID.jsonl.zst``; the command that opens
+        it is printed on stderr when the recording ends.
     **settings
         Fields of :class:`roast_recorder.settings.Settings`.
 
@@ -55,10 +59,8 @@ def record(
     ValueError
         If the value of a setting is invalid.
     TypeError
-        If a setting does not exist, `client` is no client, or `path` is missing.
+        If a setting does not exist, or `client` is no client.
     """
-    if path is None:
-        raise TypeError("record() needs a path: record(client, 'trace.jsonl.zst')")
     checked = Settings.from_keywords(settings)
     # Each kind of recording is imported when it is used: Dask alone takes 0.7 s.
     if client is None:

@@ -1,12 +1,18 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command ``roast-record``.
 
-Exit codes: 0 success; 1 the recorded run failed; 2 the call is invalid. ``run`` returns the
-exit code of the program.
+- 0: success
+- 1: the recording did not end in order, or the demo failed
+- 2: the call is invalid
+- 130: ended by Ctrl-C
+
+``run`` returns the exit code of the program. Errors are one line on stderr.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,6 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (run, attach, demo):
         command.add_to(commands)
+    if "_ARGCOMPLETE" in os.environ:  # a shell completes the command line
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))

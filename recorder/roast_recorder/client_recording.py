@@ -56,7 +56,7 @@ class Recording(TraceOwner):
     """
 
     def __init__(
-        self, client: Client, path: str | os.PathLike[str], settings: Settings
+        self, client: Client, path: str | os.PathLike[str] | None, settings: Settings
     ) -> None:
         super().__init__(path, settings)
         self._client = client
@@ -137,14 +137,14 @@ class Recording(TraceOwner):
         try:
             await self.stop_on_loop()
         except Exception:
-            logger.exception("roast: recording %s did not end in order", self._path)
+            logger.exception("roast: recording %s did not end in order", self.path)
 
     # -- on the client's event loop ------------------------------------------------------
 
     async def start_on_loop(self) -> Recording:
         """Start the recording, as :meth:`start`, on the client's event loop."""
         if self._writer is not None:
-            raise RuntimeError(f"the recording of {self._path!r} was started before")
+            raise RuntimeError(f"the recording of {self.path!r} was started before")
         try:
             await self._attach()
             before = time()
@@ -152,7 +152,7 @@ class Recording(TraceOwner):
             # The scheduler reads its clock about halfway through the round trip.
             offset = self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
             writer = Writer(
-                self._path,
+                self.path,
                 header(self.trace_id, self._settings, offset, facts),
                 self._settings.as_dict(),
                 rescue=rescue_order(self._client, self.trace_id, offset),
@@ -180,7 +180,7 @@ class Recording(TraceOwner):
         preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
         if preloads is not None:
             preloads.append(_StopWithClient(self))
-        logger.info("roast: recording to %s", self._path)
+        logger.info("roast: recording to %s", self.path)
         return self
 
     async def stop_on_loop(self) -> None:
@@ -254,7 +254,7 @@ class Recording(TraceOwner):
             logger.warning(
                 "roast: the scheduler's recorder does not answer (%s); %s ends here",
                 error,
-                self._path,
+                self.path,
             )
             await writer.abandon()
         finally:
@@ -264,6 +264,7 @@ class Recording(TraceOwner):
                 sampling.cancel()
             atexit.unregister(self.stop)
             log_end(writer, self._ending)
+            self._report_end()
 
     async def _pull(self, received: int) -> dict[str, Any]:
         """Pull; wait for a lost connection to come back."""

@@ -60,7 +60,7 @@ class Settings:
         If a value is invalid.
     """
 
-    #: Name of the run, by which it is shown beside others.
+    #: Name of the run, by which it is shown beside others; also ``--label``.
     label: str | None = None
     #: Longest time until a record is in the file.
     flush_interval_seconds: float = 0.5
@@ -70,10 +70,10 @@ class Settings:
     #: Time between two messages with the samples of Dask's profiler. A worker that dies
     #: loses as much.
     profile_interval_seconds: float = 10.0
-    #: Most memory on the scheduler for records that cannot be written as fast as they
-    #: arrive. Beyond it, records are dropped, samples first, and counted.
+    #: Memory on the scheduler for records that are not yet written. Beyond it, records are
+    #: dropped and counted: samples and profiles first, then events, then the rest.
     buffer_limit_bytes: int = 64 * 2**20
-    #: Kinds of records to write, of :data:`OPTIONAL_KINDS`.
+    #: Kinds of records to write: some of :data:`OPTIONAL_KINDS`.
     kinds: tuple[str, ...] = OPTIONAL_KINDS
     #: Whether workers measure the chunks of coffea and uproot that they process. If not, a
     #: trace only contains what each chunk is, and Dask's measurements of its task.
@@ -93,11 +93,12 @@ class Settings:
     own_configuration: bool = False
     #: Level of zstd, from 1 to 19.
     compression_level: int = 6
-    #: Size and age at which a trace that is a folder begins a new segment.
+    #: Size at which a trace that is a folder begins a new segment.
     segment_limit_bytes: int = 256 * 2**20
+    #: Age at which it does.
     segment_limit_seconds: float = 3600.0
-    #: Most bytes of all segments of a folder. The oldest are removed beyond it, and the
-    #: trace records that. None keeps all.
+    #: Size of all segments of a folder; with the preload, of all traces. Beyond it the oldest
+    #: are removed, and the trace records that.
     retain_limit_bytes: int | None = None
     #: Whether secrets are replaced in everything that is written.
     redact: bool = True

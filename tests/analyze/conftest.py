@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from roast_analyze import Trace
 from roast_analyze.cli import main
+from roast_analyze.open import database
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.records import Measured, Metrics
 from sealing import sealed
@@ -81,9 +83,28 @@ def ask(open_trace):
 
     def ask(*records: dict, stop_t: float = 100.0) -> Callable[[str], list[tuple]]:
         trace = open_trace(*records, stop_t=stop_t)
-        return lambda query: trace.sql(query).fetchall()
+        return trace.rows
 
     return ask
+
+
+@pytest.fixture(scope="session")
+def templates(temporary_cache, tmp_path_factory, lines) -> Path:
+    """Return the folder of the databases without rows, which take long to create."""
+    path = tmp_path_factory.mktemp("templates") / "trace.jsonl"
+    path.write_bytes(lines({"kind": "event", "t": 1.0, "topic": "x"}))
+    Trace(path, start=0.5).close()
+    return temporary_cache / "templates"
+
+
+@pytest.fixture
+def own_cache(monkeypatch, tmp_path, templates) -> Path:
+    """Cache even small traces, in a folder of the test with only the templates."""
+    folder = tmp_path / "cache"
+    shutil.copytree(templates, folder / templates.name)
+    monkeypatch.setattr(database, "SMALL_BYTES", 0)
+    monkeypatch.setenv("ROAST_CACHE_DIR", str(folder))
+    return folder
 
 
 @pytest.fixture

@@ -65,8 +65,42 @@ def test_help_imports_almost_nothing():
     assert loaded - {"__future__"} == modules
 
 
+@pytest.mark.parametrize(
+    ("line", "completions"),
+    [
+        ("roast-analyze ", {*COMMANDS, "run.jsonl", "text.csv"}),
+        ("roast-analyze w", {"why", "what-if"}),
+        ("roast-analyze ru", {"run.jsonl"}),
+        ("roast-analyze run.jsonl --me", {"--memory-limit"}),
+        ("roast-analyze export run.jsonl --pe", {"--perfetto"}),
+        ("roast-analyze sql run.jsonl --format ma", {"markdown"}),
+        ("roast-record at", {"attach"}),
+        ("roast-record attach --tls-c", {"--tls-ca-file", "--tls-cert"}),
+    ],
+)
+def test_completion_in_a_shell(tmp_path, line, completions):
+    folder, found = tmp_path / "folder", tmp_path / "found"
+    folder.mkdir()
+    for name in ("run.jsonl", "text.csv"):
+        (folder / name).touch()
+    package = {"roast-analyze": "roast_analyze", "roast-record": "roast_recorder"}
+    variables = {
+        "_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)),
+        "_ARGCOMPLETE_IFS": "\n", "_ARGCOMPLETE_STDOUT_FILENAME": str(found),
+    }  # fmt: skip
+
+    process(
+        "-m", package[line.split()[0]], env={**os.environ, **variables}, cwd=folder,
+        check=True,
+    )  # fmt: skip
+
+    assert {word.strip() for word in found.read_text().split("\n")} == {*completions}
+
+
 INVALID_CALLS = """
 --html
+--json
+{trace} {trace} --json --html
 --nonsense {trace}
 {trace} another
 {trace} --title T
@@ -105,7 +139,7 @@ def test_an_invalid_call_exits_with_2_and_one_message(
     trace = write_trace()
     (tmp_path / "link").symlink_to(trace)
     before = trace.read_bytes()
-    for line in ["", *INVALID_CALLS.strip().splitlines()]:
+    for line in INVALID_CALLS.strip().splitlines():
         words = [word.format(trace=trace) for word in line.split()]
         words = [word.replace("_", " ") if word[:2].isupper() else word for word in words]
         try:

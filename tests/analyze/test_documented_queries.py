@@ -1,4 +1,4 @@
-"""The queries of analyze/README.md return the recorded answers.
+"""The queries of the how-to guides return the recorded answers.
 
 The views that they use are computed independently in tests/nightly. After a query is added
 or changed, check its rows by hand and renew the answers with
@@ -20,9 +20,10 @@ SAMPLES = ["coffea", "coffea_failures"]
 ROWS = 8
 
 
-def documented_queries(document: str) -> dict[str, str]:
-    """Return the queries of a document by the line above them."""
-    text = (ROOT / document).read_text("utf-8")
+def documented_queries() -> dict[str, str]:
+    """Return queries by the line above them."""
+    pages = sorted((ROOT / "docs" / "how-to").glob("*.md"))
+    text = "\n".join(page.read_text("utf-8") for page in pages)
     found = re.findall(r"^([^\n`|]+):\n\n```sql\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     return dict(found)
 
@@ -30,10 +31,7 @@ def documented_queries(document: str) -> dict[str, str]:
 def answers(sample: str) -> dict[str, list]:
     """Return the number of rows and the first rows of each query."""
     with Trace(ROOT / "sample_traces" / f"{sample}.jsonl.zst") as trace:
-        found = {
-            title: trace.sql(query).fetchall()
-            for title, query in documented_queries("analyze/README.md").items()
-        }
+        found = {title: trace.rows(query) for title, query in documented_queries().items()}
     return {title: [len(rows), *map(list, rows[:ROWS])] for title, rows in found.items()}
 
 

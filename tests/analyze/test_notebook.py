@@ -62,11 +62,91 @@ def test_a_cell_is_small_and_harmless(write_trace):
         html = trace._repr_html_()
 
     assert len(html) < 10_000
-    assert Page(html).tags <= {"p", "b", "ul", "li", "code"}
+    assert Page(html).tags <= {"p", "b", "ul", "li", "code", "details", "summary"}
     assert "⟨U+202E⟩" in html
     assert "Nothing is lost." in html
     # Of a closed trace only the name and the error are shown.
     assert "the trace is closed" in Page(trace._repr_html_()).text
+
+
+def test_findings_predictions_and_comparisons_display_themselves(
+    write_trace, worker, task, run
+):
+    def opened(name, seconds):
+        records = [worker("<b>w1"), worker("w2"), *(task(f"a-{i}") for i in range(4))]
+        for i in range(4):
+            records += run(f"a-{i}", seconds * i, seconds * (i + 1), "<b>w1", thread=1)
+        stop_t = 4.0 * seconds
+        return Trace(write_trace(*records, name=name, trace_id=name, stop_t=stop_t))
+
+    with opened("slow.jsonl", 20.0) as slow, opened("fast.jsonl", 10.0) as fast:
+        shown = {
+            "findings": slow.findings(),
+            "predictions": slow.what_if(workers=[1, 2]),
+            "comparison": slow.why(fast),
+        }
+        texts = {
+            name: Page(frame._repr_html_()).text.replace("\N{NO-BREAK SPACE}", " ")
+            for name, frame in shown.items()
+        }
+
+    assert "More workers than the work can use" in texts["findings"]
+    assert "wall time" in texts["predictions"]
+    assert "1 min 20 s" in texts["predictions"]
+    assert "slow.jsonl took 1 min 20 s, +40 s compared with fast.jsonl" in texts["comparison"]
+    # They are frames, whose text and parts are those of polars.
+    for name, frame in shown.items():
+        assert repr(frame).startswith("shape: "), name
+        assert frame.head(1)._repr_html_().startswith("<div>"), name
+    # Of a closed trace, the rows are shown.
+    assert shown["findings"]._repr_html_().startswith("<div>")
+
+
+def test_the_timeline_has_a_bar_for_each_computation_and_a_lane_for_each_thread(
+    open_trace, worker, task, run
+):
+    trace = open_trace(
+        worker("w1", nthreads=2),
+        worker("w2"),
+        *(task(key) for key in ("<b>load-1", "<b>load-2", "sum-1")),
+        *run("<b>load-1", 10.0, 30.0, "w1", thread=1),
+        *run("<b>load-2", 10.0, 40.0, "w1", thread=2),
+        *run("sum-1", 40.0, 45.0, "w2", outcome="erred"),
+    )
+
+    figure = trace.timeline()
+
+    load, failed = figure.data
+    assert (load.name, failed.name) == ("&lt;b&gt;load", "failed attempt")
+    bars = zip(load.base, load.x, load.y, strict=True)
+    assert sorted(bars) == [(10.0, 20.0, 0), (10.0, 30.0, 1)]
+    assert (failed.x, failed.y) == ((45.0,), (2,))
+    assert (figure.layout.yaxis.tickvals, figure.layout.yaxis.ticktext) == (
+        (0, 2),
+        ("w1", "w2"),
+    )
+
+
+def test_a_long_run_is_drawn_with_few_bars(open_trace, worker, task, run):
+    keys = [f"a-{i}" for i in range(3000)]
+    trace = open_trace(
+        worker("w1"),
+        *(task(key) for key in keys),
+        *(r for i, key in enumerate(keys) for r in run(key, i / 40, (i + 0.9) / 40)),
+    )
+
+    figure = trace.timeline()
+
+    drawn = sum(seconds for bars in figure.data for _, seconds in bars.customdata)
+    assert drawn == pytest.approx(3000 * 0.9 / 40)
+    assert "The 2,000 longest of 3,000 computations" in figure.layout.title.text
+
+
+def test_a_flame_graph_is_a_figure_of_plotly_or_text(open_trace):
+    bundle = open_trace().flamegraph()._repr_mimebundle_()
+
+    assert bundle["application/vnd.plotly.v1+json"]["layout"]["annotations"]
+    assert bundle["text/plain"] == "Flamegraph of 0 stacks, 0.0 s"
 
 
 def test_the_tour_runs():

@@ -8,7 +8,7 @@ import pytest
 
 import roast_analyze
 from roast_analyze import Trace
-from roast_analyze.errors import TraceError, UnknownView
+from roast_analyze.errors import QueryError, TraceError, UnknownView
 from roast_analyze.open.database import documented_views
 from roast_analyze.open.views import view_names
 
@@ -24,7 +24,7 @@ def views():
 # -- the views as a whole ----------------------------------------------------------------
 
 
-#: Names and order of views and columns are compared with schemas/README.md in tests/schemas.
+#: tests/schemas compares names and order of views and columns with docs/reference/views.md.
 def test_views(empty, views):
     assert empty.views() == list(views.values())
     assert set(views) == set(view_names())
@@ -66,9 +66,12 @@ def wrong_needs(path: Path) -> set[str]:
     """Return the names that a file reads but does not declare, or the other way around."""
     needs, _, sql = path.read_text().partition("\n")
     code = re.sub(r"--.*|'[^']*'|COMMENT ON.*", "", sql)
-    others = {other.stem for other in SQL.rglob("*.sql")} - {path.stem}
-    read = set(re.findall(r"(?:FROM|JOIN)\s+(\w+)(?![.\w(])", code)) & others
-    read |= {name for name in others if re.search(rf"\b{name}\(", code)}
+    others = {other.stem: other.read_text() for other in SQL.rglob("*.sql")}
+    del others[path.stem]
+    read = set(re.findall(r"(?:FROM|JOIN)\s+(\w+)(?![.\w(])", code)) & set(others)
+    for other, text in others.items():
+        macros = re.findall(r"CREATE MACRO (\w+)", text)
+        read |= {other for macro in macros if re.search(rf"\b{macro}\(", code)}
     read -= set(re.findall(r"(\w+) AS \(", code))
 
     declared = set(needs.removeprefix("-- Needs: ").split(", "))
@@ -83,6 +86,15 @@ def test_frame(open_trace, run):
 
     assert frame.select("key", "outcome", "compute_seconds").rows() == [("a", "memory", 2.0)]
     assert frame.schema["compute_seconds"] == pl.Float64
+
+
+def test_rows(open_trace, run):
+    trace = open_trace(*run("a", 1.0, 3.0))
+    query = "SELECT key, $factor * compute_seconds FROM task_runs"
+
+    assert trace.rows(query, {"factor": 2}) == [("a", 4.0)]
+    with pytest.raises(QueryError, match=r'line 1, column 8: .* "kye" not found'):
+        trace.rows("SELECT kye FROM task_runs")
 
 
 @pytest.fixture(scope="module")

@@ -34,9 +34,7 @@ def digest_trace(
 
 def digest_view(trace: Trace, view: str, condition: str) -> tuple[int, dict[str, list[Any]]]:
     """Return the number of rows of a view and the digests of its columns."""
-    types = trace.sql(
-        f'SELECT column_name, column_type FROM (DESCRIBE FROM "{view}")'
-    ).fetchall()
+    types = trace.rows(f'SELECT column_name, column_type FROM (DESCRIBE FROM "{view}")')
     parts = [
         f'[count("{name}"), sum("{name}"), min("{name}"), max("{name}")]::DOUBLE[]'
         if kind in NUMBERS
@@ -44,9 +42,9 @@ def digest_view(trace: Trace, view: str, condition: str) -> tuple[int, dict[str,
             left(md5(string_agg("{name}"::VARCHAR, chr(10) ORDER BY "{name}"::VARCHAR)), 8)]"""
         for name, kind in types
     ]
-    [(rows, *values)] = trace.sql(
+    [(rows, *values)] = trace.rows(
         f'SELECT count(*), {", ".join(parts)} FROM "{view}" WHERE {condition}'
-    ).fetchall()
+    )
     named = zip((name for name, _ in types), values, strict=True)
     return rows, {name: [*map(_value, value)] for name, value in named if float(value[0])}
 

@@ -46,7 +46,7 @@ def test_every_section_and_figure_is_there(page):
 def test_the_numbers_are_those_of_the_traces(page):
     for name, row in zip(NAMES, downloaded(page, "#table-time"), strict=True):
         with Trace(SAMPLES / f"{name}.jsonl.zst") as trace:
-            [(wall, core)] = trace.sql("SELECT wall_seconds, core_seconds FROM run").fetchall()
+            [(wall, core)] = trace.rows("SELECT wall_seconds, core_seconds FROM run")
         assert row["trace"] == name
         assert (float(row["wall_seconds"]), float(row["core_seconds"])) == (wall, core)
     ratios = page.locator("#table-time tbody tr td:nth-child(2) small").all_inner_texts()

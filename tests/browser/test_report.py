@@ -134,11 +134,11 @@ def test_the_filter_keeps_the_rows_that_contain_the_text(page):
 
 
 def test_figures_download_what_they_draw(page, trace):
-    [(managed, transfers, kept)] = trace.sql(
+    [(managed, transfers, kept)] = trace.rows(
         "SELECT (SELECT max(managed_bytes) / 1048576 FROM cluster_samples), "
         "sum(transfer_seconds) * 1000, "
         "(SELECT sum(seconds) FROM core_time WHERE use = 'kept result') FROM task_runs"
-    ).fetchall()
+    )
     stored = [row["managed_bytes_in_MiB"] for row in downloaded(page, "#figure-memory")]
     moved = downloaded(page, "#figure-movement")
     spent = downloaded(page, "#spent")
@@ -168,7 +168,7 @@ def test_the_sql_of_a_table_opens_runs_and_closes(page, trace):
     query, command = box.locator("pre").all_inner_texts()
 
     assert command == "roast-analyze view coffea_failures.jsonl.zst workers"
-    assert len(trace.sql(query).fetchall()) == page.locator("#table-workers tbody tr").count()
+    assert len(trace.rows(query)) == page.locator("#table-workers tbody tr").count()
     page.keyboard.press("Escape")
     assert box.locator("pre").first.is_hidden()
     assert box.locator("summary").evaluate("summary => summary === document.activeElement")

@@ -53,11 +53,11 @@ def test_everything_that_is_drawn_is_downloaded(page, trace):
     of = {what: [row for row in rows if row["what"] == what] for what in
           {row["what"] for row in rows}}  # fmt: skip
 
-    expected = trace.sql(
+    expected = trace.rows(
         "SELECT run.key, run.attempt, run.outcome, run.prefix, chunk.dataset, chunk.filename, "
         "run.compute_start_t FROM task_runs AS run LEFT JOIN chunks AS chunk "
         "USING (key, attempt) WHERE run.compute_start_t IS NOT NULL"
-    ).fetchall()
+    )
     names = ("key", "attempt", "outcome", "prefix", "dataset", "filename")
     found = {tuple(row[name] for name in names): float(row["start_t"])
              for row in of["computation"]}  # fmt: skip
@@ -66,14 +66,14 @@ def test_everything_that_is_drawn_is_downloaded(page, trace):
             pytest.approx(start_t, abs=2e-6)
         for *about, start_t in expected
     }  # fmt: skip
-    [(failures, transfers, computing, busy)] = trace.sql(
+    [(failures, transfers, computing, busy)] = trace.rows(
         "SELECT (SELECT list(outcome) FROM task_runs "
         "WHERE outcome IN ('erred', 'retried', 'lost')), "
         "(SELECT count(*) FROM task_phases WHERE action = 'transfer'), "
         "(SELECT list(executing ORDER BY t) FROM concurrency), "
         "(SELECT list_sort(list(round(100 * utilisation))) FROM utilisation "
         "WHERE thread_seconds > 0)"
-    ).fetchall()
+    )
     assert Counter(row["outcome"] for row in of["failure"]) == Counter(failures)
     assert len(of["transfer"]) == transfers
     values = [float(row["value"]) for row in of["tasks computing"]]
@@ -156,11 +156,11 @@ def test_buttons_keys_and_the_wheel_zoom_and_pan(page):
 def test_a_filter_selects_the_attempts_of_the_view(page, trace, select, chosen, condition):
     choose(page, select, chosen)
 
-    expected = trace.sql(
+    expected = trace.rows(
         "SELECT run.key, compute_seconds FROM task_runs AS run LEFT JOIN "
         "(SELECT key, attempt, dataset FROM chunks) AS chunk USING (key, attempt) "
         f"WHERE compute_start_t IS NOT NULL AND {condition}"
-    ).fetchall()
+    )
     assert Counter(row["key"] for row in computations(page)) == Counter(k for k, _ in expected)
     parts = shown(page).removeprefix("Selected: ").removesuffix(" of the total.").split(", ")
     if select != "worker":
@@ -189,9 +189,9 @@ def test_failed_attempts_are_filtered_and_visited(page, trace):
     assert outcomes <= {"erred", "retried", "lost"}
     toggle.click()
 
-    keys = trace.sql(
+    keys = trace.rows(
         f"SELECT key FROM task_runs WHERE {failed} ORDER BY coalesce(compute_stop_t, end_t)"
-    ).fetchall()
+    )
     for key, failure in (("n", 0), ("n", 1), ("p", 0)):
         page.locator(LANES).press(key)
         assert keys[failure][0] in detail(page)
@@ -200,12 +200,12 @@ def test_failed_attempts_are_filtered_and_visited(page, trace):
 def test_a_bar_shows_task_file_and_worker_and_a_click_keeps_them(page, trace):
     choose(page, "dataset", "QCD")
     choose(page, "worker", "worker 0")
-    [(key, filename)] = trace.sql(
+    [(key, filename)] = trace.rows(
         "SELECT key, chunks.filename "
         "FROM task_runs INNER JOIN chunks USING (key, attempt, worker) "
         "WHERE dataset = 'QCD' AND worker = (SELECT worker FROM workers WHERE name = '0') "
         "ORDER BY task_runs.compute_seconds DESC LIMIT 1"
-    ).fetchall()
+    )
     box = page.locator(LANES).bounding_box()
     tip = page.locator(".timeline-tip")
     for x in range(80, int(box["width"]) - 10, 8):

@@ -544,7 +544,7 @@ TABLES = {
         "bytes_read requests columns_read branches_read memory_peak_bytes output_bytes worker "
         "exception key",
         _chunks,
-        300,
+        200,
     ),
     "workers": Expected(
         "name worker host nthreads max_cpu_cores? max_memory_share? max_memory_bytes? "
@@ -601,10 +601,10 @@ TABLES = {
         "function self_seconds self_share total_seconds total_share samples", _functions, 200
     ),
     "failures": Expected(
-        "t what cause exception detail worker prefix attempt key", _failures, 150
+        "t what cause exception detail worker prefix attempt key", _failures, 100
     ),
     "topics": Expected("topic events first_t last_t", _topics, 300),
-    "events": Expected("t topic worker payload", _events, 200),
+    "events": Expected("t topic worker payload", _events, 100),
     "options": Expected("name value default_value set_by process processes", _options, 200),
     "versions": Expected("package version process processes", _versions, 200),
     "jobs": Expected(

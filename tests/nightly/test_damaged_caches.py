@@ -15,11 +15,10 @@ import duckdb
 import pytest
 import zstandard
 
-from analyze.conftest import small_disk
+from analyze.conftest import own_cache, small_disk, templates
 from analyze.open.test_database import (
     answers,
     databases,
-    empty,
     folder,
     records,
     truth,
@@ -46,10 +45,10 @@ def test_a_growing_file_that_ends_anywhere(tmp_path, lines, records, ending):
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.3, 0.999])
-def test_a_truncated_empty_database_is_rewritten(write_trace, records, folder, kept):
+def test_a_truncated_template_is_rewritten(write_trace, records, folder, kept):
     path = write_trace(*records(0, 5))
     first = answers(path)
-    [file] = folder.glob("empty/*")
+    [file] = folder.glob("templates/*.empty")
     os.truncate(file, int(kept * file.stat().st_size))
     for entry in databases(folder):
         shutil.rmtree(entry.parent)
@@ -72,9 +71,9 @@ def test_a_damaged_database_never_returns_wrong_rows(write_trace, records, folde
             file.write_bytes(whole[:offset] + damaged + whole[offset + 64 :])
         with contextlib.suppress(TraceError, duckdb.Error):
             found.append(answers(path))
-        # Keep the empty database, which takes long to create.
+        # Keep the templates, which take long to create.
         for entry in folder.iterdir():
-            if entry.name != "empty":
+            if entry.name != "templates":
                 shutil.rmtree(entry)
         assert answers(path) == first
         [file] = databases(folder)
@@ -164,10 +163,10 @@ def test_processes_that_derive_the_same_tables_at_once_and_are_killed(
     assert repr(Trace(path).sql(query).fetchall()) == first
 
 
-def test_a_damaged_empty_database_is_ignored(write_trace, records, folder):
+def test_a_damaged_template_is_ignored(write_trace, records, folder):
     path = write_trace(*records(0, 5))
     first = answers(path)
-    [file] = folder.glob("empty/*")
+    [file] = folder.glob("templates/*.empty")
     whole = file.read_bytes()
     random.seed(5)
     for _ in range(8):

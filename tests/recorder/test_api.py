@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import stat
 import time
 
@@ -63,6 +64,23 @@ def test_a_context_manager_records_from_header_to_trailer(
     assert event["payload"] == {"cut": 30, "text": "<b>"}
     assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600, "others must not read it"
     assert client.run_on_scheduler(leftovers) == []
+
+
+def test_a_trace_without_a_path_is_a_new_file_here_and_its_end_is_reported(
+    client, tmp_path, monkeypatch, capfd, read_lines
+):
+    monkeypatch.chdir(tmp_path)
+    for recorded in (client, None):  # a cluster, and this process
+        with roast_recorder.record(recorded) as recording:
+            assert "roast-analyze" not in capfd.readouterr().err
+        command = f"roast: recorded; open the trace with: roast-analyze {recording.path} --open"
+        assert capfd.readouterr().err.splitlines()[-1] == command
+
+    traces = list(tmp_path.iterdir())
+    assert len(traces) == 2
+    for trace in traces:
+        assert re.fullmatch(r"roast-\d{8}-\d{6}-[0-9a-f]{6}\.jsonl\.zst", trace.name)
+        assert kinds(read_lines(trace))[-1] == "trailer"
 
 
 def test_start_and_stop(client, trace, read_lines):

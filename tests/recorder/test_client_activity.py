@@ -61,11 +61,11 @@ def test_seconds_of_each_activity_by_function(client, tmp_path):
             times[work.__name__] = started, time.time()
 
     with Trace(tmp_path / "t.jsonl") as trace:
-        rows = trace.sql(
+        rows = trace.rows(
             """SELECT "function", max_by(activity, seconds), min(start_t), max(stop_t),
             sum(seconds), sum(cpu_seconds), any_value(filename) FROM client_activity
             GROUP BY "function" """
-        ).fetchall()
+        )
     found = {function: others for function, *others in rows}
     for work in WORK:
         activity, start_t, stop_t, seconds, cpu_seconds, filename = found[work.__name__]
@@ -85,7 +85,7 @@ def test_records_that_the_client_cannot_keep_are_counted(client, tmp_path, monke
 
     with Trace(tmp_path / "t.jsonl") as trace:
         assert trace.frame("client_activity").is_empty()
-        losses = trace.sql("SELECT reason, detail, records > 0 FROM loss").fetchall()
+        losses = trace.rows("SELECT reason, detail, records > 0 FROM loss")
     assert ("the client's buffer was full", "client_activity", True) in losses
 
 

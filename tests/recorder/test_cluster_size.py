@@ -28,8 +28,8 @@ def test_changes_of_the_size(tmp_path):
             cluster.sync(cluster._correct_state)
 
     with Trace(tmp_path / "t.jsonl") as trace:
-        rows = trace.sql("SELECT planned, requested, joined FROM cluster_sizes").fetchall()
-        times = trace.sql("SELECT t, until_t FROM cluster_sizes").fetchall()
+        rows = trace.rows("SELECT planned, requested, joined FROM cluster_sizes")
+        times = trace.rows("SELECT t, until_t FROM cluster_sizes")
     assert rows[0] == (1, 1, 1)
     assert (3, 3) in {(planned, requested) for planned, requested, _ in rows}
     assert rows[-1][0] == 0

@@ -105,8 +105,8 @@ def test_run_preloads_darshan_with_limits_that_suffice(tmp_path, monkeypatch):
     written = (logs / "darshan.conf").read_text()
     assert "MAX_RECORDS 65536 POSIX" in written
     # The configuration is that of the documentation.
-    readme = Path(__file__).parents[2] / "analyze" / "README.md"
-    assert written in readme.read_text()
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "darshan.md"
+    assert written in page.read_text()
 
     monkeypatch.setenv("DARSHAN_CONFIG_PATH", "mine")
     monkeypatch.setenv("LD_PRELOAD", library)

@@ -46,9 +46,9 @@ def test_stalls_of_the_worker_and_of_the_scheduler(client, tmp_path):
 
     with Trace(tmp_path / "t.jsonl") as trace:
         longest = dict(
-            trace.sql(
+            trace.rows(
                 "SELECT worker, max_by((start_t, seconds), seconds) FROM stalls GROUP BY worker"
-            ).fetchall()
+            )
         )
     for process, began in begins.items():
         start_t, seconds = longest[process]
@@ -63,11 +63,11 @@ def test_load_of_the_scheduler(client, tmp_path):
         client.run_on_scheduler(compute)
 
     with Trace(tmp_path / "t.jsonl") as trace:
-        [(loop_seconds, processes, memory)] = trace.sql(
+        [(loop_seconds, processes, memory)] = trace.rows(
             "SELECT sum(loop_cpu_percent / 100 * seconds), count(DISTINCT server_id), "
             "min(memory_bytes) FROM (SELECT *, t - lag(t) OVER (ORDER BY t) AS seconds "
             "FROM scheduler_samples)"
-        ).fetchall()
+        )
     assert 0.9 * SECONDS < loop_seconds < 4 * SECONDS
     assert processes == 1
     assert memory > 10_000_000

@@ -54,25 +54,25 @@ def test_the_views_of_a_run_are_what_coffea_reports(cluster, folder, read_lines)
     assert_valid(read_lines(path))
     with Trace(path) as trace:
         query = "SELECT count(*), sum(events) FROM chunks WHERE outcome = 'memory'"
-        [row] = trace.sql(query).fetchall()
+        [row] = trace.rows(query)
         assert row == (report["chunks"], report["entries"]) == (14, 7_100)
-        events = dict(trace.sql("SELECT dataset, events FROM datasets").fetchall())
+        events = dict(trace.rows("SELECT dataset, events FROM datasets"))
         assert events == {name: part["entries"] for name, part in result.items()}
-        rows = trace.sql(
+        rows = trace.rows(
             "SELECT dataset, filename, treename, entry_start, entry_stop, worker FROM chunks"
-        ).fetchall()
+        )
         for dataset, filename, treename, start, stop, worker in rows:
             assert Path(filename).name.startswith(dataset)
             assert treename == "Events"
             assert 0 <= start < stop <= start + 517  # coffea makes chunks of equal sizes
             assert worker.startswith("tcp://127.0.0.1:")
-        joined = trace.sql(
+        joined = trace.rows(
             "SELECT count(*) FROM chunks JOIN task_runs USING (trace_id, key, attempt) "
             "WHERE chunks.worker = task_runs.worker AND chunks.outcome = task_runs.outcome"
-        ).fetchall()
+        )
         assert joined == [(14,)]
         assert trace.frame("loss").is_empty()
-        assert trace.sql("SELECT clean_end FROM trace_info").fetchall() == [(True,)]
+        assert trace.rows("SELECT clean_end FROM trace_info") == [(True,)]
 
 
 class Broken(processor.ProcessorABC):
@@ -95,9 +95,9 @@ def test_an_exception_of_the_processor_is_recorded_and_raised(cluster, folder):
             runner(fileset, treename="Events", processor_instance=Broken())
 
     with Trace(path) as trace:
-        failed = trace.sql(
+        failed = trace.rows(
             "SELECT DISTINCT dataset, outcome FROM chunks WHERE exception LIKE '%trigger%'"
-        ).fetchall()
+        )
     assert ("TTbar", "erred") in failed
     assert {dataset for dataset, _ in failed} == {"TTbar"}
 

@@ -1,8 +1,6 @@
 """Settings: from the call, else from Dask's configuration; errors name setting and value."""
 
 import marshal
-import re
-from pathlib import Path
 
 import dask
 import numpy as np
@@ -53,26 +51,6 @@ VALID = [
     ("kinds", ()),
     ("kinds", OPTIONAL_KINDS),
 ]
-
-
-def documented(value) -> str:
-    """Return a default as the README writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return f"{value // 2**20} MiB" if value >= 2**20 else f"{value:g}"
-    return f"`{value}`" if isinstance(value, str) else "all" if value else "none"
-
-
-def test_defaults_are_those_of_the_readme():
-    readme = (Path(__file__).parents[2] / "recorder" / "README.md").read_text(encoding="utf-8")
-    table = readme.partition("## Settings")[2].partition("\n## ")[0]
-
-    listed = {}
-    for names, defaults in re.findall(r"^\| (`.*?) \| (.*?) \|", table, re.MULTILINE):
-        listed |= zip(re.findall(r"\w+", names), defaults.split(", "), strict=True)
-
-    assert listed == {name: documented(value) for name, value in Settings().as_dict().items()}
 
 
 def error_of(keywords):

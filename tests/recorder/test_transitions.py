@@ -150,10 +150,10 @@ def test_task_runs_has_a_row_for_each_attempt(recorded):
     lost = len(recorded.ended("handle-worker-cleanup"))
 
     with roast_analyze.Trace(recorded.trace) as trace:
-        runs = trace.sql(
+        runs = trace.rows(
             "SELECT outcome, count(*), count(worker), count(exception), "
             "list(DISTINCT worker) FROM task_runs GROUP BY outcome"
-        ).fetchall()
+        )
 
     by_outcome = {outcome: counts for outcome, *counts in runs}
     assert sum(n for n, *_ in by_outcome.values()) == len(begun)

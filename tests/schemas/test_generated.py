@@ -24,15 +24,18 @@ def test_the_generated_files_are_fresh(generate, capsys):
 
 
 def test_a_stale_file_is_reported_and_rewritten(generate, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(generate, "HERE", tmp_path)
+    texts = {
+        tmp_path / path.relative_to(generate.ROOT): text
+        for path, text in generate.generated().items()
+    }
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    monkeypatch.setattr(generate, "generated", lambda: texts)
     generate.main([])
-    (tmp_path / "README.md").write_text("stale")
+    (tmp_path / "schemas" / "roast.sql").write_text("stale")
     capsys.readouterr()
 
     assert generate.main(["--check"]) == 1
-    assert capsys.readouterr() == ("", "README.md is stale: run python schemas/generate.py\n")
+    assert capsys.readouterr() == ("", "schemas/roast.sql is stale: run make generate\n")
     assert generate.main([]) == 0
-    assert capsys.readouterr().out == "wrote README.md\n"
+    assert capsys.readouterr().out == "wrote schemas/roast.sql\n"
     assert generate.main(["--check"]) == 0
-    for file in tmp_path.iterdir():
-        assert file.read_text() == SCRIPT.with_name(file.name).read_text()

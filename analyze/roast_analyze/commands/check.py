@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Mapping
+from typing import Any
 
+from roast_analyze.commands.formats import add_json, print_json, rows
 from roast_analyze.commands.trace_args import add_traces, open_trace
 from roast_analyze.report.quantities import count, counted
 
 _COUNTS = """
 SELECT
-    (SELECT sum(records)::BIGINT FROM trace_info),
-    (SELECT count(*) FROM trace_info),
-    sum(tasks)::BIGINT,
-    sum(task_runs)::BIGINT,
-    sum(workers)::BIGINT
+    (SELECT sum(records)::BIGINT FROM trace_info) AS records,
+    (SELECT count(*) FROM trace_info) AS segments,
+    sum(tasks)::BIGINT AS tasks,
+    sum(task_runs)::BIGINT AS task_runs,
+    sum(workers)::BIGINT AS workers
 FROM run
 """
 
@@ -25,28 +28,40 @@ FROM run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_traces(parser)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> bool:
     """Print what each trace contains and lacks; return whether all are complete."""
-    from roast_analyze.commands.terminal import cell, print_out, table
-
-    complete = True
+    checked = []
     for path in options.traces:
         with open_trace([path], options) as trace:
-            losses = trace.sql("SELECT reason, records, detail FROM loss").fetchall()
-            complete = complete and not losses
-            records, segments, tasks, runs, workers = trace.sql(_COUNTS).fetchall()[0]
-        verdict = "incomplete" if losses else "complete"
-        contents = (
-            f"{counted(records, 'record')} in {counted(segments, 'segment')}: "
-            f"{counted(tasks, 'task')}, {counted(runs, 'attempt')}, "
-            f"{counted(workers, 'worker')}"
-        )
+            losses = rows(trace.sql("SELECT reason, records, detail FROM loss"))
+            [counts] = rows(trace.sql(_COUNTS))
+        result = {"path": str(path), "is_complete": not losses, **counts, "loss": losses}
+        checked.append(result)
         # The exit code must not depend on whether the output is read.
         with contextlib.suppress(BrokenPipeError):
-            print_out(cell(f"{trace.path.name}: {verdict}, {contents}"))
-            if losses:
-                rows = [(reason, count(lost), detail) for reason, lost, detail in losses]
-                print_out("", table(["loss", ">records", "detail"], rows))
-    return complete
+            if not options.json:
+                _print(trace.path.name, result)
+    if options.json:
+        with contextlib.suppress(BrokenPipeError):
+            print_json(checked)
+    return all(result["is_complete"] for result in checked)
+
+
+def _print(name: str, result: Mapping[str, Any]) -> None:
+    from roast_analyze.commands.terminal import cell, print_out, table
+
+    verdict = "complete" if result["is_complete"] else "incomplete"
+    contents = (
+        f"{counted(result['records'], 'record')} in {counted(result['segments'], 'segment')}: "
+        f"{counted(result['tasks'], 'task')}, {counted(result['task_runs'], 'attempt')}, "
+        f"{counted(result['workers'], 'worker')}"
+    )
+    print_out(cell(f"{name}: {verdict}, {contents}"))
+    if result["loss"]:
+        lost = [
+            (loss["reason"], count(loss["records"]), loss["detail"]) for loss in result["loss"]
+        ]
+        print_out("", table(["loss", ">records", "detail"], lost))

@@ -18,6 +18,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from roast_analyze.commands.formats import add_json, print_json, rows
 from roast_analyze.commands.trace_args import (
     TRACE_HELP,
     add_reading,
@@ -32,16 +33,20 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from roast_analyze.open.session import Session
-    from roast_analyze.report.findings import Finding
+    from roast_analyze.report.findings import Change, Finding
 
 #: Rows of evidence that are printed.
 _EVIDENCE_ROWS: Final = 10
 
 _CORE_TIME: Final = """
-SELECT category, use, sum(seconds), sum(seconds) / sum(sum(seconds)) OVER ()
+SELECT
+    category,
+    use,
+    sum(core_time.seconds) AS seconds,
+    sum(core_time.seconds) / sum(sum(core_time.seconds)) OVER () AS share
 FROM core_time
 GROUP BY category, use
-ORDER BY sum(seconds) DESC
+ORDER BY sum(core_time.seconds) DESC
 """
 
 
@@ -54,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_reading(parser)
     add_time_range(parser)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -71,10 +77,18 @@ def run(options: argparse.Namespace) -> None:
         raise TraceError(f"unknown finding {words[-1]!r}; choose from {', '.join(ids)}")
     traces = group_by_trace([Path(word) for word in words])
     if len(traces) > 1 and not name:
-        print_out(_changes(traces, options))
+        changes = _changes(traces, options)
+        if options.json:
+            names = ("change", "id", "entity", "before_core_seconds", "after_core_seconds")
+            print_json([dict(zip(names, change, strict=True)) for change in changes])
+        else:
+            print_out(_change_table(changes))
         return
     with open_trace([path for paths in traces for path in paths], options) as trace:
-        print_out(*(_finding(trace, name) if name else _run(trace)))
+        if options.json:
+            print_json(_as_json(trace, name))
+        else:
+            print_out(*(_finding(trace, name) if name else _run(trace)))
 
 
 def _run(trace: Session) -> Iterator[RenderableType]:
@@ -87,9 +101,9 @@ def _run(trace: Session) -> Iterator[RenderableType]:
     for finding in found:
         yield from finding_lines(finding, detailed=True)
         yield ""
-    spent = trace.sql(_CORE_TIME).fetchall()
+    spent = trace.rows(_CORE_TIME)
     if not found:
-        yield f"{findings.NONE} {findings.unexplained(row[:3] for row in spent)}".rstrip()
+        yield findings.NONE
         yield ""
     if spent:
         yield table(
@@ -130,17 +144,35 @@ def _finding(trace: Session, name: str) -> Iterator[RenderableType]:
         yield table(relation.columns, relation.limit(_EVIDENCE_ROWS).fetchall())
 
 
-def _changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> RenderableType:
+def _as_json(trace: Session, name: str | None) -> dict[str, object]:
+    """Return the findings and the core time, or those of one rule with their evidence."""
+    found = rows(trace.sql("FROM findings ORDER BY rank"))
+    if name is None:
+        return {"findings": found, "core_time": rows(trace.sql(_CORE_TIME))}
+    return {
+        "findings": [
+            {**finding, "evidence_rows": rows(trace.sql(finding["evidence"]))}
+            for finding in found
+            if finding["id"] == name
+        ]
+    }
+
+
+def _changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> list[Change]:
     """Compare the findings of the last trace with those of the others."""
-    from roast_analyze.commands.terminal import table
     from roast_analyze.report import findings
-    from roast_analyze.report.quantities import seconds
 
     costs = []
     for paths in traces:
         with open_trace(paths, options) as trace:
             costs.append(findings.query_costs(trace))
-    found = findings.changes(costs[:-1], costs[-1])
+    return findings.changes(costs[:-1], costs[-1])
+
+
+def _change_table(found: list[Change]) -> RenderableType:
+    from roast_analyze.commands.terminal import table
+    from roast_analyze.report.quantities import seconds
+
     if not found:
         return "No run has a finding."
     return table(

@@ -87,6 +87,29 @@ def complete_options(options: argparse.Namespace, traces: Sequence[Path]) -> Non
     options.limit = options.limit or None
 
 
+def rows(relation: DuckDBPyRelation) -> list[dict[str, Any]]:
+    """Return all rows of a relation as values that JSON can represent."""
+    written = _writable_columns(relation)
+    return [
+        dict(zip(written.columns, map(_plain, row), strict=True)) for row in written.fetchall()
+    ]
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    file: Any = _VisibleTerminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
+    print(json.dumps(value, ensure_ascii=False, indent=2), file=file)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Declare --json."""
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print JSON: rows of views, with the columns that `roast-analyze view` describes",
+    )
+
+
 def write_result(
     trace: Session, relation: DuckDBPyRelation, options: argparse.Namespace, query: str = ""
 ) -> None:

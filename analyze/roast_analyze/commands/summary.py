@@ -1,8 +1,10 @@
 """Summarize a trace in the terminal, or write its report with --html.
 
-Several traces are compared with each other. A store has a page of all its runs;
-with a trace_id, the report of that run. For example:
+Without a trace, the newest ones in this folder are listed. Several traces are
+compared with each other. A store has a page of all its runs; with a trace_id, the
+report of that run. For example:
 
+    roast-analyze
     roast-analyze trace.jsonl.zst
     roast-analyze trace.jsonl.zst --html report.html
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
@@ -19,6 +21,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from roast_analyze.commands.formats import add_json
 from roast_analyze.commands.progress import progress
 from roast_analyze.commands.trace_args import (
     add_reading,
@@ -31,6 +34,9 @@ from roast_analyze.export.files import check_place
 from roast_analyze.open.discover import SUFFIXES, group_by_trace, trace_name
 from roast_analyze.output_paths import STDIN, refuse_to_overwrite
 from roast_analyze.safe_text import visible
+
+#: Views whose rows are the summary as JSON.
+_JSON_VIEWS = ("run", "loss", "findings", "prefixes", "datasets", "workers")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--open", action="store_true", help="write the report and open it in the browser"
     )
     parser.add_argument("--title", help="heading of the report")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -64,11 +71,18 @@ def run(options: argparse.Namespace) -> None:
         # In `--html trace.jsonl` the only name is that of the trace.
         options.traces, options.html = [str(options.html)], True
     if not options.traces:
-        raise TraceError("no trace given: roast-analyze TRACE, or --help")
+        if options.html or options.open or options.json:
+            raise TraceError("no trace given: roast-analyze TRACE, or --help")
+        from roast_analyze.commands.recent import print_recent
+
+        print_recent()
+        return
     if options.open and options.html is None:
         options.html = True
     if options.title is not None and options.html is None:
         raise TraceError(f"--title {options.title!r} needs --html")
+    if options.json and (options.html is not None or is_store(options.traces[0])):
+        raise TraceError("--json prints the summary of one trace: leave out --html and stores")
     if is_store(options.traces[0]):
         from roast_analyze.commands import history
 
@@ -90,6 +104,8 @@ def run(options: argparse.Namespace) -> None:
     from roast_analyze.commands.terminal import print_out
 
     if len(traces) > 1:
+        if options.json:
+            raise TraceError("--json prints the summary of one trace: name one")
         from roast_analyze.commands.compare import compare
         from roast_analyze.report.comparison.data import query
 
@@ -98,7 +114,12 @@ def run(options: argparse.Namespace) -> None:
     from roast_analyze.commands.summary_tables import summarize
 
     with open_trace(traces[0], options) as trace:
-        print_out(*summarize(trace))
+        if options.json:
+            from roast_analyze.commands.formats import print_json, rows
+
+            print_json({view: rows(trace.sql(f"FROM {view}")) for view in _JSON_VIEWS})
+        else:
+            print_out(*summarize(trace))
 
 
 def _show(page: Path, options: argparse.Namespace) -> None:

@@ -210,7 +210,7 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    [(label,)] = trace.sql("SELECT string_agg(DISTINCT label, ', ') FROM trace_info").fetchall()
+    [(label,)] = trace.rows("SELECT string_agg(DISTINCT label, ', ') FROM trace_info")
     name = trace.path.name or trace.path
     grid.add_row("Trace", cell(f"{name} ({label})" if label else name))
     for name, text in _facts(trace):
@@ -254,9 +254,9 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
     if first["dask_version"]:
         yield "Versions", f"dask {first['dask_version']}, Python {first['python_version']}"
-    losses, records = trace.sql(
+    losses, records = trace.rows(
         "SELECT count(*), coalesce(sum(records), 0)::BIGINT FROM loss"
-    ).fetchall()[0]
+    )[0]
     missing = f", at least {counted(records, 'record')} missing" if records else ""
     yield "Complete", f"no{missing}, see below" if losses else "yes"
     if run["workers"]:

@@ -122,7 +122,7 @@ def query(trace: Session) -> pl.DataFrame:
     """Return the core time of all traces by process, time bucket and use."""
     workers = trace.sql(_WORKERS).pl()
     found = []
-    for trace_id, start_t, extent, width in trace.sql(_RUNS).fetchall():
+    for trace_id, start_t, extent, width in trace.rows(_RUNS):
         run = {"trace_id": trace_id}
         recording = {**run, "start_t": start_t}
         presence = trace.sql(_PRESENCE, {**recording, "extent": extent}).pl()
@@ -163,7 +163,7 @@ def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.
     """Return the times of the tasks of a trace in the states before a result."""
     for salt in map(str, count()):
         keys = {"trace_id": trace_id, "salt": salt}
-        [(differ,)] = trace.sql(_HASHES_DIFFER, keys).fetchall()
+        [(differ,)] = trace.rows(_HASHES_DIFFER, keys)
         if differ:
             break
     changes = trace.sql(_CHANGES, {**keys, "start_t": start_t, "states": STATES}).pl()

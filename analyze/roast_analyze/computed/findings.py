@@ -20,16 +20,35 @@ _WEIGHTS: Final = {"high": 1.0, "medium": 0.8, "low": 0.5}
 #: Thread time that is idle anyway is worth less than wall time.
 _CORE_WEIGHT: Final = 0.5
 
+#: Rules whose findings mean that the result is incomplete. They are major, whatever they cost.
+_INCOMPLETE_RESULT: Final = ("skipped-files",)
+
+#: Rule that applies if no other finding of a run is more than minor.
+_UNEXPLAINED: Final = "idle-threads"
+
 
 def query(trace: Session) -> pl.DataFrame:
     """Return the findings of all traces."""
-    found = [
-        trace.sql(rule.sql, rule.parameters)
-        .pl()
-        .select(*COLUMNS)
-        .with_columns(id=pl.lit(rule.id), documentation=pl.lit(rule.documentation))
-        for rule in rules()
-    ]
+    # Planning a rule takes longer than applying it to a small trace.
+    kinds = sorted({rule.records for rule in rules() if rule.records})
+    [present] = trace.rows("SELECT " + ", ".join(f"EXISTS (FROM raw.{kind})" for kind in kinds))
+    absent = {kind for kind, is_present in zip(kinds, present, strict=True) if not is_present}
+    found = pl.DataFrame(
+        [
+            (rule.id, rule.documentation, *row)
+            for rule in rules()
+            if rule.records not in absent
+            for row in trace.rows(
+                f"SELECT {', '.join(COLUMNS)} FROM (\n{rule.sql})",  # noqa: S608 - fixed text
+                rule.parameters,
+            )
+        ],
+        schema={
+            name: pl.Float64 if "seconds" in name else pl.String
+            for name in ("id", "documentation", *COLUMNS)
+        },
+        orient="row",
+    )
     runs = trace.sql(
         "SELECT trace_id, stop_t - start_t AS wall_seconds, core_seconds AS all_core_seconds, "
         "coalesce(kept_seconds / peak_nthreads, 0) AS kept_seconds, peak_nthreads "
@@ -46,12 +65,20 @@ def query(trace: Session) -> pl.DataFrame:
         )
     )
     largest = pl.col("wall_seconds") - pl.max_horizontal(least, 0.0)
-    saving = pl.max_horizontal("wall_share", _CORE_WEIGHT * pl.col("core_share"))
+    saving = pl.max_horizontal(
+        "wall_share",
+        _CORE_WEIGHT * pl.col("core_share"),
+        pl.when(pl.col("id").is_in(_INCOMPLETE_RESULT)).then(SEVERITIES["major"]),
+    )
     ranked: pl.DataFrame = (
-        pl.concat([rows for rows in found if not rows.is_empty()] or found[:1])
-        .join(runs, on="trace_id")
-        .with_columns(pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, largest))
+        found.join(runs, on="trace_id")
+        # A rule measures one cause, and may count time twice or more than the run had.
         .with_columns(
+            pl.col("core_seconds").clip(0.0, pl.col("all_core_seconds")),
+            pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, largest),
+        )
+        .with_columns(
+            pl.min_horizontal("wall_seconds_min", "wall_seconds_max"),
             wall_share=(pl.col("wall_seconds_min") + pl.col("wall_seconds_max"))
             / 2
             / pl.col("wall_seconds"),
@@ -59,6 +86,10 @@ def query(trace: Session) -> pl.DataFrame:
         )
         # A finding without a saving is a remark.
         .filter(saving.is_null() | (saving >= SEVERITIES["minor"]))
+        .filter(
+            (pl.col("id") != _UNEXPLAINED)
+            | ((saving >= SEVERITIES["moderate"]).sum().over("trace_id") <= 1)
+        )
         .with_columns(
             severity=pl.when(saving >= SEVERITIES["major"])
             .then(pl.lit("major"))

@@ -3,6 +3,7 @@
 A rule is one query. The comment above it has, in this order, a title, lines that explain the
 rule, and these lines::
 
+    -- Records: kind of record without which the rule finds nothing, if there is one
     -- Source: where the rule comes from
     -- Documentation: address of a page about the subject
     -- $name = value: meaning of a threshold
@@ -32,7 +33,7 @@ COLUMNS: Final = (
     "trace_id",
 )
 
-_LABELLED: Final = re.compile(r"-- (Source|Documentation): (.+)")
+_LABELLED: Final = re.compile(r"-- (Records|Source|Documentation): (.+)")
 _THRESHOLD: Final = re.compile(r"-- \$(\w+) = ([\d.e+-]+): (.+)")
 
 
@@ -51,6 +52,7 @@ class Rule:
 
     id: str
     title: str
+    records: str | None
     source: str
     documentation: str
     thresholds: tuple[Threshold, ...]
@@ -78,11 +80,12 @@ def _parse(name: str, sql: str) -> Rule:
     return Rule(
         id=name,
         title=sql.partition("\n")[0].removeprefix("-- ").rstrip("."),
+        records=labelled.get("Records"),
         source=labelled["Source"],
         documentation=labelled["Documentation"],
         thresholds=tuple(
             Threshold(threshold, float(value), meaning)
             for threshold, value, meaning in _THRESHOLD.findall(sql)
         ),
-        sql=sql,
+        sql=sql.rstrip().removesuffix(";"),
     )

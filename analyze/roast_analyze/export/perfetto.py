@@ -138,14 +138,14 @@ def events(trace: Session, scope: Scope) -> Iterator[Event]:
     """Yield the trace events in a scope of a trace, not ordered by time."""
     if scope.scheduler:
         return
-    workers = dict(trace.sql("SELECT worker, name FROM workers").fetchall())
+    workers = dict(trace.rows("SELECT worker, name FROM workers"))
     processes = _Processes(workers, recording_start(trace))
-    prefixes = trace.sql(
+    prefixes = trace.rows(
         "SELECT prefix FROM prefixes ORDER BY compute_seconds DESC NULLS LAST, prefix"
-    ).fetchall()
+    )
     colors = {prefix: _COLORS[rank % len(_COLORS)] for rank, (prefix,) in enumerate(prefixes)}
     task = partial(_task, colors=colors)
-    [(recorded,)] = trace.sql("SELECT count(*) FROM transfers").fetchall()
+    [(recorded,)] = trace.rows("SELECT count(*) FROM transfers")
     for group in _groups(trace, scope):
         computed = group.condition(begin="compute_start_t", end="compute_stop_t")
         yield from processes.slices("thread", rows(trace, _TASKS, computed), task, JITTER)
@@ -168,9 +168,9 @@ def _groups(trace: Session, scope: Scope) -> list[Scope]:
     """Split a scope into groups of workers; rows without a worker are in the first."""
     groups: list[list[str]] = []
     room = 0
-    for address, runs in trace.sql(
+    for address, runs in trace.rows(
         "SELECT worker, sum(task_runs) FROM workers GROUP BY worker ORDER BY worker"
-    ).fetchall():
+    ):
         if scope.workers is not None and address not in scope.workers:
             continue
         if not groups or runs > room:

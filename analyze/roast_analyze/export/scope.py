@@ -141,16 +141,16 @@ def find_scope(
     """
     start_t, stop_t = -math.inf, math.inf
     if start is not None or stop is not None:
-        [run] = trace.sql(
+        [run] = trace.rows(
             "SELECT min(start_t), max(stop_t), "
             "(SELECT coalesce(any_value(utc_offset_seconds), 0) FROM trace_info) FROM run"
-        ).fetchall()
+        )
         start_t, stop_t = parse_range(start, stop, *run)
     if prefix is not None:
-        found = trace.sql(
+        found = trace.rows(
             "SELECT prefix FROM prefixes WHERE prefix IS NOT NULL "
             "UNION SELECT prefix FROM raw.profile WHERE prefix IS NOT NULL ORDER BY ALL"
-        ).fetchall()
+        )
         prefixes = [name for (name,) in found]
         if prefix not in prefixes:
             raise TraceError(f"unknown prefix {prefix!r}: {_hint(prefix, prefixes)}")
@@ -164,7 +164,7 @@ def find_scope(
 
 def recording_start(trace: Session) -> float:
     """Return the start of the recording, in seconds since the epoch."""
-    [(start_t,)] = trace.sql("SELECT coalesce(min(start_t), 0) FROM run").fetchall()
+    [(start_t,)] = trace.rows("SELECT coalesce(min(start_t), 0) FROM run")
     return float(start_t)
 
 
@@ -176,10 +176,10 @@ def find_workers(trace: Session, worker: str) -> tuple[str, ...]:
     TraceError
         If there is no such worker.
     """
-    known = trace.sql(
+    known = trace.rows(
         "SELECT worker, name FROM workers UNION SELECT worker, NULL FROM raw.profile "
         "WHERE worker IS NOT NULL AND worker NOT IN (SELECT worker FROM workers) ORDER BY ALL"
-    ).fetchall()
+    )
     found = {address for address, name in known if worker in (address, name)}
     if not found and worker != _SCHEDULER:
         names = [name if name is not None else address for address, name in known]
@@ -190,12 +190,12 @@ def find_workers(trace: Session, worker: str) -> tuple[str, ...]:
 def check_profiles(trace: Session, scope: Scope) -> None:
     """Raise :class:`NothingToExport` if the trace has no profile in a scope."""
     condition = scope.condition(begin="start_t", end="stop_t")
-    [(of_workers, of_scheduler, pythons, selected)] = trace.sql(
+    [(of_workers, of_scheduler, pythons, selected)] = trace.rows(
         "SELECT count(worker), count(*) - count(worker), "  # noqa: S608
         "(SELECT string_agg(DISTINCT python_version, ', ') FROM trace_info), "
         f"count(*) FILTER ({condition.sql}) FROM raw.profile",
         condition.parameters,
-    ).fetchall()
+    )
     if not of_workers + of_scheduler:
         raise NothingToExport(
             "the trace has no profiles: enable Dask's profiler "

@@ -45,7 +45,7 @@ _HAS_SECONDS: Final = f"SELECT coalesce(bool_and(seconds IS NOT NULL), true) AS 
 def write(trace: Session, scope: Scope, file: IO[str]) -> None:
     """Write the profiles in a scope of a trace to a text file."""
     condition = scope.condition(begin="start_t", end="stop_t")
-    names = dict(trace.sql("SELECT worker, name FROM workers").fetchall())
+    names = dict(trace.rows("SELECT worker, name FROM workers"))
     [row] = rows(trace, _HAS_SECONDS, condition)
     unit, weight = ("seconds", "seconds") if row["all"] else ("none", "counted")
     numbers: dict[tuple[Any, ...], int] = {}  # of the functions, by their fields

@@ -1,7 +1,7 @@
 """Shared parts of figures, and figures that several topics use: frames in, plotly figures out.
 
-A figure takes frames with the columns of the views that ``schemas/README.md`` lists and does
-not depend on files, SQL or HTML. All figures follow these rules:
+A figure takes frames with the columns of the views that ``docs/reference/views.md`` lists and
+does not depend on files, SQL or HTML. All figures follow these rules:
 
 * Text from a trace goes through :func:`.labels.label`, because plotly interprets ``<b>``,
   ``<a href=…>`` and entities in every label.

@@ -57,7 +57,9 @@ def flame(nodes: pl.DataFrame, baseline: pl.DataFrame | None = None) -> Figure:
         for file, line in shown.select("filename", "line_number").iter_rows()
     ]
     figure = layout.empty_figure(
-        100 + 22 * min(shown["depth"].n_unique(), 40), showlegend=False
+        100 + 22 * min(shown["depth"].n_unique(), 40),
+        showlegend=False,
+        font={"color": palette.OTHER},
     )
     return figure.add_trace(
         Icicle(

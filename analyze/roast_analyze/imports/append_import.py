@@ -80,12 +80,8 @@ def append_files(
     """
     with _last_segment(trace) as segment, TemporaryFile() as lines:
         with Session(trace) as opened:
-            known = {
-                source for (source,) in opened.sql("SELECT source FROM imports").fetchall()
-            }
-            [(stop_t, is_complete)] = opened.sql(
-                _END, {"segment": segment.identity.segment}
-            ).fetchall()
+            known = {source for (source,) in opened.rows("SELECT source FROM imports")}
+            [(stop_t, is_complete)] = opened.rows(_END, {"segment": segment.identity.segment})
         if stop_t is None:
             raise NotATrace(
                 f"{str(trace)!r} has no readable records: nothing can be imported into it"

@@ -232,9 +232,9 @@ def kept_tables(database: Path) -> set[Path]:
     return complete
 
 
-def empty_database() -> Path:
-    """Return the path of a database with all tables and views, which are empty."""
-    return cache_folder() / "empty" / definitions_digest()
+def template_path(name: str) -> Path:
+    """Return the path of a database without rows, from which others are copied."""
+    return cache_folder() / "templates" / f"{definitions_digest()}.{name}"
 
 
 def cache_folder() -> Path:

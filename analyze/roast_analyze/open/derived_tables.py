@@ -33,6 +33,7 @@ from roast_analyze.open.views import (
     create_in,
     derived_tables,
     needs,
+    read_by_time_range,
     view_of_table,
 )
 
@@ -98,12 +99,14 @@ class DerivedTables:
         return self._database and self._database.parent
 
     def limit_to_time_range(self, trace: Session) -> None:
-        """Fill the tables in SQL, from which a time range takes its rows.
+        """Fill the tables from which a time range takes its rows.
 
         The tables that Python computes are those of the time range from then on.
         """
         self._not_kept = set(computed_tables())
-        self._fill(derived_tables().keys() - self._not_kept, trace)
+        self._fill(self._names(" ".join(read_by_time_range())), trace)
+        # The time range has its own tables in SQL.
+        self._empty &= self._not_kept
 
     def fill(self, query: str, trace: Session) -> None:
         """Fill the tables that a query refers to, unless they are filled."""
@@ -123,11 +126,13 @@ class DerivedTables:
 
     @cached_property
     def _needs(self) -> dict[str, set[str]]:
-        users_views = self._connection.execute(
-            "SELECT view_name, sql FROM duckdb_views() "
-            "WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
-            [VIEWS_NAME],
-        ).fetchall()
+        # Threads can get here at the same time: since Python 3.12 cached_property has no lock.
+        with self._lock, closing(self._connection.cursor()) as cursor:
+            users_views = cursor.execute(
+                "SELECT view_name, sql FROM duckdb_views() "
+                "WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
+                [VIEWS_NAME],
+            ).fetchall()
         found = {name.casefold(): _words(sql) for name, sql in users_views} | needs()
         return found | {name: set() for name in self._stored}
 
@@ -144,17 +149,24 @@ class DerivedTables:
             names &= self._empty
             if not names:
                 return
-            self._filling |= names
-            try:
-                with self._progress("computing tables") as listener:
-                    self._create(cursor, names - computed_tables().keys(), listener)
-                    for name in sorted(names & computed_tables().keys()):
-                        # Polars and numpy are not loaded before they are needed.
-                        from roast_analyze.computed import TABLES
+            with self._progress("computing tables") as listener:
+                self._create(cursor, names - computed_tables().keys(), listener)
+                for name in sorted(names & computed_tables().keys()):
+                    # One by one, because computing a table can fill another one of them.
+                    if name in self._empty:
+                        self._filling.add(name)
+                        try:
+                            self._compute(cursor, name, listener, trace)
+                        finally:
+                            self._filling.discard(name)
 
-                        self._create(cursor, {name}, listener, TABLES[name](trace))
-            finally:
-                self._filling -= names
+    def _compute(
+        self, cursor: duckdb.DuckDBPyConnection, name: str, listener: Listener, trace: Session
+    ) -> None:
+        # Polars and numpy are not loaded before they are needed.
+        from roast_analyze.computed import TABLES
+
+        self._create(cursor, {name}, listener, TABLES[name](trace))
 
     def _create(
         self,

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 from weakref import WeakSet
 
 import duckdb
@@ -48,6 +48,9 @@ _RESTRICTIONS: Final = (
 
 #: Between attempts to close a connection whose query was interrupted.
 _POLL_SECONDS: Final = 0.01
+
+
+_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -97,7 +100,7 @@ class Session:
                 self._derived.limit_to_time_range(self)
                 with progress("selecting the range") as listener:
                     self.time_ranges = limit_to_time_range(
-                        self._connection, start, stop, listener
+                        self._connection, start, stop, listener, cache=cache
                     )
             if self._safe:
                 if folder := self._derived.folder:
@@ -150,19 +153,60 @@ class Session:
             it. Errors while the result is computed are ``duckdb.Error``; :meth:`explain`
             converts them.
         """
+        relation = self._run(
+            query,
+            parameters,
+            lambda connection: connection.sql(query, params=parameters),
+        )
+        if relation is None:
+            raise QueryError(f"the query returns no rows: {query[:100]!r}")
+        return relation
+
+    def rows(
+        self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run a query once, and return its rows.
+
+        The result is that of ``sql(query, parameters).fetchall()``, for which DuckDB would
+        plan the query twice. That takes longer than most queries of a small trace.
+
+        Parameters
+        ----------
+        query, parameters
+            As for :meth:`sql`.
+
+        Raises
+        ------
+        QueryError
+            As for :meth:`sql`, and if the result cannot be computed.
+        """
+        return self._run(
+            query,
+            parameters,
+            lambda connection: connection.execute(query, parameters).fetchall(),
+        )
+
+    def _run(
+        self,
+        query: str,
+        parameters: Mapping[str, object] | Sequence[object] | None,
+        run: Callable[[duckdb.DuckDBPyConnection], _Result],
+    ) -> _Result:
+        """Run a query that is allowed, after filling the tables that it needs."""
         connection = self._connect()
         try:
             statements = connection.extract_statements(query)
             check_query(statements, query, parameters, safe=self._safe)
-            self._derived.fill(query, self)
+            self._fill_tables(query)
             if self._safe:
                 connection.execute("BEGIN TRANSACTION READ ONLY")
-            relation = connection.sql(query, params=parameters)
+            return run(connection)
         except duckdb.Error as error:
             raise self.explain(error, query) from None
-        if relation is None:
-            raise QueryError(f"the query returns no rows: {query[:100]!r}")
-        return relation
+
+    def _fill_tables(self, query: str) -> None:
+        """Fill the tables that a query refers to."""
+        self._derived.fill(query, self)
 
     def explain(self, error: duckdb.Error, query: str = "") -> QueryError:
         """Return an error that names what is wrong with a query, and where.

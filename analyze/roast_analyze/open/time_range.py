@@ -18,15 +18,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roast_analyze.errors import TraceError
+from roast_analyze.open.database import attach_empty, attach_file, copy_template
 from roast_analyze.open.time_parsing import parse_time
 from roast_analyze.open.views import (
     NAME,
     VIEWS_NAME,
     create_time_range_views,
-    time_range_table,
+    time_range_tables,
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import duckdb
 
     from roast_analyze.open.database import Listener
@@ -100,21 +103,28 @@ def limit_to_time_range(
     start: float | str | None,
     stop: float | str | None,
     listener: Listener,
+    *,
+    cache: bool,
 ) -> tuple[TimeRange, ...]:
     """Limit a connection to a time range of each of its traces; return the ranges.
 
     It then finds names in the database :data:`RANGE_NAME`. Times are those of
     :func:`roast_analyze.open.time_parsing.parse_time`; None is the start or the end of the run.
-    Raises TraceError if the range is invalid or does not overlap a run.
+    With `cache` the views are copied from the cache. Raises TraceError if the range is invalid
+    or does not overlap a run.
     """
     runs = connection.execute(_RUNS).fetchall()
     ends = {run[0]: parse_range(start, stop, *run[1:]) for run in runs}
     connection.execute(f"ATTACH ':memory:' AS {RANGE_NAME}")
     connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
-    connection.execute(time_range_table())
+    if not (cache and copy_template(connection, "time_range", RANGE_NAME, _create_template)):
+        create_time_range_views(connection)
     for trace_id, range_ends in ends.items():
         connection.execute("INSERT INTO _time_range VALUES (?, ?, ?)", [trace_id, *range_ends])
-    create_time_range_views(connection, lambda share: listener("selecting the range", share))
+    tables = time_range_tables()
+    for i, (name, sql) in enumerate(tables.items()):
+        listener("selecting the range", i / len(tables))
+        connection.execute(f"DROP TABLE {name}; {sql}")
     ranges = []
     for trace_id, start_t, stop_t, _ in runs:
         from_t, until_t = ends[trace_id]
@@ -136,6 +146,13 @@ def limit_to_time_range(
             )
         )
     return tuple(ranges)
+
+
+def _create_template(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    attach_empty(connection)
+    attach_file(connection, path, RANGE_NAME)
+    connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
+    create_time_range_views(connection)
 
 
 def parse_range(

@@ -26,7 +26,7 @@ from roast_analyze.errors import UnknownView
 from roast_schemas.describe import kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 #: Topics, in the order in which views are listed.
 TOPICS = ("trace", "setup", "tasks", "workers", "coffea", "spans", "profiles", "io")
@@ -61,8 +61,8 @@ _COMMENT = "COMMENT ON "
 _MACRO = re.compile(r"^CREATE MACRO (\w+)", re.MULTILINE)
 
 #: The files that decide how a trace becomes tables; the cache depends on their text.
-_LOADERS = ("checksum.py", "decompress.py", "block_reader.py", "load.py")
-_COMPUTING = ("algorithms", "computed", "sql/computed", "sql/rules")
+_LOADERS = ("checksum.py", "decompress.py", "block_reader.py", "load.py", "views.py")
+_COMPUTING = ("algorithms", "computed", "sql/computed", "sql/rules", "sql/time_range")
 
 
 @dataclass(frozen=True)
@@ -148,22 +148,21 @@ def needs() -> dict[str, set[str]]:
     return found | {d.name: set(d.needs) for d in _definitions()}
 
 
-def time_range_table() -> str:
-    """Return the statement that creates the table of time ranges, ``_time_range``."""
-    return _read_topic(_TIME_RANGE)[_TABLE].sql
+def read_by_time_range() -> set[str]:
+    """Return the names that the views of a time range read from the whole trace."""
+    texts = (definition.sql for definition in _read_topic(_TIME_RANGE).values())
+    return {name for sql in texts for name in re.findall(rf"\b{NAME}\.(\w+)", sql)}
 
 
-def create_time_range_views(
-    connection: duckdb.DuckDBPyConnection, report: Callable[[float], None]
-) -> None:
-    """Create all views and building blocks of a time range; report the finished share.
-
-    The database contains only a filled table ``_time_range``, next to that of the trace.
-    """
+def create_time_range_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create all views and building blocks of a time range, and the tables without rows."""
     cut = _read_topic(_TIME_RANGE)
+    connection.execute(cut[_TABLE].sql)
     connection.execute("CREATE SCHEMA raw")
     for (table,) in connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'raw' ORDER BY ALL"
+        "SELECT table_name FROM duckdb_tables() "
+        "WHERE database_name = ? AND schema_name = 'raw' ORDER BY ALL",
+        [NAME],
     ).fetchall():
         # With `rowid`, the order of the trace, which a view does not have by itself.
         whole = f'CREATE VIEW raw."{table}" AS SELECT rowid, * FROM trace.raw."{table}"'  # noqa: S608 - fixed names
@@ -171,15 +170,23 @@ def create_time_range_views(
     for name in computed_tables():
         connection.execute(view_of_table("main", name, FILLED))
     definitions = {d.name: d for d in _definitions()}
-    replaced = {n: d for n, d in cut.items() if not n.startswith(_RAW) and n != _TABLE}
-    ordered = _in_order({**definitions, **replaced})
-    for i, definition in enumerate(ordered):
-        report(i / len(ordered))
+    for definition in _time_range_definitions():
         connection.execute(definition.sql)
-        if definition.name in replaced and definition.name in definitions:
+        if definition.name in cut and definition.name in definitions:
             # A file of `time_range` has no comments: those of the view that it replaces apply.
             _, comment, rest = definitions[definition.name].sql.partition(_COMMENT)
             connection.execute(comment + rest)
+
+
+def time_range_tables() -> dict[str, str]:
+    """Return the statements that create the tables of a time range, in order of their needs."""
+    return {d.name: d.sql for d in _time_range_definitions() if _CREATE_TABLE in d.sql}
+
+
+def _time_range_definitions() -> tuple[_Definition, ...]:
+    cut = _read_topic(_TIME_RANGE)
+    replaced = {n: d for n, d in cut.items() if not n.startswith(_RAW) and n != _TABLE}
+    return _in_order({d.name: d for d in _definitions()} | replaced)
 
 
 def view_statements() -> tuple[str, ...]:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roast_analyze.computed.rules import rules
 from roast_analyze.report import quantities as q
-from roast_analyze.report.core_time_uses import USES
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from roast_analyze.open.session import Session
 
@@ -23,12 +22,6 @@ SHOWN = 5
 
 #: Text for a run without findings.
 NONE = "Nothing was found that could save 1 % of this run."
-
-#: Share of the core time from which one reason for idle threads is stated without a finding.
-_IDLE_SHARE = 0.25
-
-#: Uses that are not stated: the start of a client takes long in any short run.
-_OUTSIDE = ("before first graph", "after last result")
 
 
 @dataclass(frozen=True)
@@ -88,34 +81,9 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
     )
 
 
-def unexplained(seconds_by_use: Iterable[tuple[str, str, float]]) -> str:
-    """Return a sentence about the idle time of a run without findings, if there is much.
-
-    Parameters
-    ----------
-    seconds_by_use : iterable of tuple
-        Category, use and seconds, of view ``core_time``.
-    """
-    rows = list(seconds_by_use)
-    waits = [
-        (seconds, use)
-        for category, use, seconds in rows
-        if category != "busy" and use not in _OUTSIDE
-    ]
-    whole = sum(seconds for _, _, seconds in rows)
-    seconds, use = max(waits, default=(0.0, ""))
-    if not whole or seconds < _IDLE_SHARE * whole:
-        return ""
-    return (
-        f"But {q.share(seconds / whole)} of the core time was idle for one reason, "
-        f"\N{LEFT DOUBLE QUOTATION MARK}{USES[use].words}\N{RIGHT DOUBLE QUOTATION MARK}, "
-        "and no rule identifies its cause."
-    )
-
-
 def query_costs(trace: Session) -> Costs:
     """Return the thread time of each finding of a trace, by its ID and entity."""
-    found = trace.sql("SELECT id, entity, core_seconds FROM findings ORDER BY rank").fetchall()
+    found = trace.rows("SELECT id, entity, core_seconds FROM findings ORDER BY rank")
     return {(name, visible(entity or "")): seconds or 0.0 for name, entity, seconds in found}
 
 

@@ -103,10 +103,10 @@ def query_run(trace: Session) -> Run:
 
 def query_unattempted(trace: Session) -> dict[str, int]:
     """Return the number of tasks that were never attempted by reason, most frequent first."""
-    reasons = trace.sql(
+    reasons = trace.rows(
         "SELECT reason, count(*) FROM unattempted "
         "GROUP BY reason ORDER BY count(*) DESC, reason"
-    ).fetchall()
+    )
     return dict(reasons)
 
 
@@ -126,9 +126,9 @@ def query_recording(trace: Session) -> Recording:
 def query_time_spent(trace: Session, run: Run) -> TimeSpent:
     """Return the compute seconds of a run by what became of the results."""
     source = "task_runs" if run.task_runs else "chunks"
-    rows = trace.sql(
+    rows = trace.rows(
         "SELECT sum(compute_seconds) FILTER (kept), "
         "sum(compute_seconds) FILTER (NOT kept AND outcome <> 'unfinished') "
         f"FROM {source}"
-    ).fetchall()
+    )
     return TimeSpent(*(value or 0.0 for value in rows[0]))

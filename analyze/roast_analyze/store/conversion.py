@@ -165,10 +165,10 @@ def _convert(
     with _UnkeptSession(*names, memory_limit=MEMORY_LIMIT, views=()) as trace:
         additions = _find_additions(trace, sources)
         comments = _comments(trace)
-        filled = trace.sql(
+        filled = trace.rows(
             "SELECT table_name FROM duckdb_tables() "
             "WHERE schema_name = 'raw' AND estimated_size > 0 ORDER BY ALL"
-        ).fetchall()
+        )
         files = [
             file
             for month in sorted(set(additions.months.values()))
@@ -186,10 +186,10 @@ def _find_additions(trace: Session, sources: Sequence[Source]) -> _Additions:
         for name in source.paths
         for path in segment_paths(name)
     }
-    rows = trace.sql(
+    rows = trace.rows(
         "SELECT trace_id, min_by(path, rowid), min(start_t) FROM raw.segments "
         "GROUP BY trace_id ORDER BY min(rowid)"
-    ).fetchall()
+    )
     found = {trace_id: by_path[path] for trace_id, path, _ in rows}
     if len(found) < len(sources):
         raise TraceError("two files have the same trace and segment: name one of them")

@@ -94,16 +94,14 @@ class StoreSession(Session):
         # No file of a trace that an output could overwrite.
         self.paths = ()
 
-    def sql(
-        self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
-    ) -> duckdb.DuckDBPyRelation:
-        """Run a query, as :meth:`roast_analyze.Trace.sql` does."""
+    def _fill_tables(self, query: str) -> None:
+        """Attach the tables of the store that a query refers to, and fill the others."""
         with self._attaching:
             names = self._names(query)
             for name in sorted(names - self._attached, key=_order):
                 self._attach(name)
                 self._attached.add(name)
-        return super().sql(query, parameters)
+        super()._fill_tables(query)
 
     def _open(
         self,

@@ -55,7 +55,7 @@ MAX_PENDING = 100_000
 class LocalRecording(TraceOwner):
     """One recording of this process and its pools into one trace."""
 
-    def __init__(self, path: str | os.PathLike[str], settings: Settings) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, settings: Settings) -> None:
         super().__init__(path, settings)
         self._name = f"roast-recorder-{self.trace_id}"
         self._spool: Spool | None = None
@@ -75,7 +75,7 @@ class LocalRecording(TraceOwner):
             If this recording was started before.
         """
         if self._writer is not None:
-            raise RuntimeError(f"the recording of {self._path!r} was started before")
+            raise RuntimeError(f"the recording of {self.path!r} was started before")
         utc_offset = datetime.now().astimezone().utcoffset()
         header = {
             "kind": "header",
@@ -87,7 +87,7 @@ class LocalRecording(TraceOwner):
             "clock_offset_seconds": 0.0,
             "utc_offset_seconds": utc_offset.total_seconds() if utc_offset else None,
         }
-        writer = Writer(self._path, header, self._settings.as_dict())
+        writer = Writer(self.path, header, self._settings.as_dict())
         # In threads, because an event loop may be running in this one, as in a notebook.
         with ThreadPoolExecutor(1) as opener:
             opener.submit(asyncio.run, writer.open()).result()
@@ -103,7 +103,7 @@ class LocalRecording(TraceOwner):
             here().carriers[self._name] = spool.carry
             add_listener(self._name, spool.put)
         atexit.register(self.stop)
-        logger.info("roast: recording to %s", self._path)
+        logger.info("roast: recording to %s", self.path)
         return self
 
     def stop(self) -> None:
@@ -121,11 +121,12 @@ class LocalRecording(TraceOwner):
         logger.log(
             logging.WARNING if self.dropped_by_kind else logging.INFO,
             "roast: %s has %d records in %d bytes; %d records were dropped",
-            self._path,
+            self.path,
             self.records_by_kind.total(),
             self.nbytes,
             self.dropped_by_kind.total(),
         )
+        self._report_end()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -153,7 +154,7 @@ class LocalRecording(TraceOwner):
                     await writer.write([plain(record) for record in records])
             await writer.finish(time(), "recording was stopped")
         except Exception:
-            logger.exception("roast: %s ends here; the run continues", self._path)
+            logger.exception("roast: %s ends here; the run continues", self.path)
             await writer.abandon()
 
     def _records(self, pid: int, measured: Records) -> Iterator[Fields]:

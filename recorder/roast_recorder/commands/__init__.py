@@ -35,7 +35,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="NAME=VALUE",
-        help="a setting, such as flush_interval_seconds=1 (recorder/README.md lists them)",
+        help="a setting, such as flush_interval_seconds=1 (see docs/reference/settings.md)",
     )
 
 

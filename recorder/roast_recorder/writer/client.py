@@ -14,10 +14,12 @@ import atexit
 import logging
 import multiprocessing
 import os
+import shlex
 import subprocess
 import sys
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +60,18 @@ class TraceOwner:
     ----------
     trace_id : str
         Identity of the recording, which is in the trace's header.
+    path : str
+        The trace; if none is given, a new file in the working directory.
     """
 
-    def __init__(self, path: str | os.PathLike[str], settings: Settings) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, settings: Settings) -> None:
         self.trace_id = uuid.uuid4().hex
-        self._path = os.fspath(path)
+        self._is_named = path is not None
+        if path is None:
+            # Several programs can start in one second.
+            name = f"roast-{datetime.now():%Y%m%d-%H%M%S}-{self.trace_id[:6]}.jsonl.zst"
+            path = Path.cwd() / name
+        self.path = os.fspath(path)
         self._settings = settings
         self._writer: Writer | None = None
 
@@ -81,10 +90,16 @@ class TraceOwner:
         """Size of the trace so far."""
         return self._started.state.nbytes
 
+    def _report_end(self) -> None:
+        """Print how to open the trace, unless the user has chosen its name."""
+        if not self._is_named:
+            command = f"roast-analyze {shlex.quote(self.path)} --open"
+            print(f"roast: recorded; open the trace with: {command}", file=sys.stderr)
+
     @property
     def _started(self) -> Writer:
         if self._writer is None:
-            raise RuntimeError(f"the recording of {self._path!r} has not been started")
+            raise RuntimeError(f"the recording of {self.path!r} has not been started")
         return self._writer
 
     def stop(self) -> Any:
@@ -96,7 +111,7 @@ class TraceOwner:
             self.stop()
         except Exception:
             # Raising it would hide an exception of the user's block.
-            logger.exception("roast: recording %s did not end in order", self._path)
+            logger.exception("roast: recording %s did not end in order", self.path)
 
 
 class Writer:

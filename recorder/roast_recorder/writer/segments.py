@@ -45,7 +45,7 @@ Extent = tuple[int, float, float]
 #: Reasons in ``loss`` records.
 UNWRITTEN = "the trace could not be written: {why}"
 UNENCODABLE = "a record could not be encoded: {why}"
-NOT_RETAINED = "an older segment was removed to keep within retain_bytes"
+NOT_RETAINED = "an older segment was removed to keep within retain_limit_bytes"
 
 #: Names of segments. Retention removes no other file.
 SEGMENT_NAME = re.compile(r"\d{6,}\.jsonl(\.zst|\.gz)?")
@@ -408,7 +408,8 @@ class Segments:
                     excess -= nbytes
                     self._warn_once(
                         "retain",
-                        f"{self._target}: older segments are removed, retain_bytes={limit}",
+                        f"{self._target}: older segments are removed, "
+                        f"retain_limit_bytes={limit}",
                     )
                     if path.parent != self._target:
                         with contextlib.suppress(OSError):  # it has other files

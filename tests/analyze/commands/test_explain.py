@@ -1,8 +1,8 @@
 """roast-analyze explain: findings and core time, one finding, and the findings of two runs."""
 
-import pytest
+import json
 
-from roast_analyze.report import findings
+import pytest
 
 
 @pytest.fixture
@@ -47,20 +47,6 @@ def test_a_run(analyze, failed, healthy):
     assert analyze("explain", healthy)[1].startswith("Nothing was found that could save 1 %")
 
 
-def test_idle_time_of_a_run_without_findings():
-    def sentence(tail_seconds):
-        computed = ("busy", "kept result", 97.0 - tail_seconds)
-        return findings.unexplained(
-            [computed, ("idle", "before first graph", 3.0), ("idle", "tail", tail_seconds)]
-        )
-
-    assert sentence(20.0) == ""
-    assert sentence(61.0) == (
-        "But 61\N{NO-BREAK SPACE}% of the core time was idle for one reason, “fewer tasks left "
-        "than threads”, and no rule identifies its cause."
-    )
-
-
 def test_one_finding(analyze, failed, healthy):
     _, text, _ = analyze("explain", failed(), "retries")
     assert "min_attempts = 1" in text
@@ -81,3 +67,18 @@ def test_findings_of_two_runs(analyze, failed, healthy):
 
     assert change(healthy, failed()) == ["new", "retries", "ValueError"]
     assert change(failed(), healthy) == ["gone", "retries", "ValueError"]
+
+
+def test_json(analyze, failed, healthy):
+    def shown(*words):
+        return json.loads(analyze("explain", "--json", *words)[1])
+
+    whole = shown(failed())
+    assert [(row["id"], row["core_seconds"]) for row in whole["findings"]] == [("retries", 3.0)]
+    assert whole["core_time"][1] == {
+        "category": "busy", "use": "failed attempt", "seconds": 3.0, "share": 0.3,
+    }  # fmt: skip
+    [finding] = shown(failed(), "retries")["findings"]
+    assert [row["key"] for row in finding["evidence_rows"]] == ["a-1"]
+    [change] = shown(healthy, failed())
+    assert (change["change"], change["after_core_seconds"]) == ("new", 3.0)

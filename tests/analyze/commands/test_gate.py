@@ -40,14 +40,6 @@ def test_metrics_of_a_trace(analyze, trace):
     assert {name: metrics[name] for name in wanted} == wanted
 
 
-def test_each_metric_is_documented():
-    readme = (Path(__file__).parents[3] / "analyze" / "README.md").read_text()
-
-    assert [
-        name for name, (text, _) in METRICS.items() if f"| `{name}` | {text} |" not in readme
-    ] == []
-
-
 def test_a_table_against_the_spread_of_several_bases(analyze, write_metrics):
     bases = [
         write_metrics(f"{wall}", wall_seconds=wall, tasks=4) for wall in (10.0, 10.1, 10.2)

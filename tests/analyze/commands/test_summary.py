@@ -1,5 +1,6 @@
 """The summary and the comparison in the terminal, and writing the report."""
 
+import json
 import re
 import webbrowser
 from pathlib import Path
@@ -260,6 +261,19 @@ def written(monkeypatch):
     for name in ("write_report", "write_comparison"):
         monkeypatch.setattr(report, name, write)
     return titles
+
+
+def test_json_has_the_rows_of_views(analyze, write_trace, worker, task, run):
+    path = write_trace(worker("w1"), task("a-1"), *run("a-1", 10.0, 40.0))
+
+    summary = json.loads(analyze(path, "--json")[1])
+
+    assert [*summary] == ["run", "loss", "findings", "prefixes", "datasets", "workers"]
+    assert [row["wall_seconds"] for row in summary["run"]] == [100.0]
+    assert [(row["prefix"], row["compute_seconds"]) for row in summary["prefixes"]] == [
+        ("a", 30.0)
+    ]
+    assert analyze(path, path, "--json")[0] == 0, "the same trace twice"
 
 
 def test_the_report_is_written_next_to_the_trace(analyze, write_trace, task):

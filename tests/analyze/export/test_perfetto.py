@@ -57,18 +57,18 @@ def check(events: list[dict]) -> None:
 def test_a_recorded_run(events, name):
     with Trace(SAMPLES / f"{name}.jsonl.zst") as trace:
         found = events(trace)
-        runs = trace.sql(
+        runs = trace.rows(
             "SELECT key, attempt, compute_start_t - start_t FROM task_runs, run "
             "WHERE compute_start_t IS NOT NULL"
-        ).fetchall()
-        samples = trace.sql("SELECT count(memory_bytes) FROM worker_samples").fetchall()
-        moved = trace.sql(
+        )
+        samples = trace.rows("SELECT count(memory_bytes) FROM worker_samples")
+        moved = trace.rows(
             "SELECT count(*) FROM transfers "
             "WHERE destination IS NOT NULL AND EXISTS (FROM raw.transfer) "
             "UNION ALL SELECT count(*) FROM "
             "(SELECT unnest(startstops) AS part FROM raw.transition) "
             "WHERE part.action = 'transfer' AND NOT EXISTS (FROM raw.transfer)"
-        ).fetchall()
+        )
 
     starts = {(e["args"]["key"], e["args"]["attempt"]): e["ts"] for e in slices(found)}
     assert len(slices(found)) == len(starts) == len(runs)

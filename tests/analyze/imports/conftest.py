@@ -56,7 +56,7 @@ def rows_of():
 
     def rows_of(path, query):
         with Trace(path) as trace:
-            return trace.sql(query).fetchall()
+            return trace.rows(query)
 
     return rows_of
 

@@ -49,10 +49,10 @@ def test_totals_are_those_of_pydarshan(trace):
             report = darshan.DarshanReport(str(log), read_all=True)
             report.summarize()
             source = {"source": source_of(log)}
-            assert_totals(opened.sql(FILES, source).fetchall(), report)
+            assert_totals(opened.rows(FILES, source), report)
             expected = segments_of(report)
             segments += len(expected)
-            assert opened.sql(SEGMENTS, source).fetchall() == expected, log
+            assert opened.rows(SEGMENTS, source) == expected, log
 
     assert segments
 

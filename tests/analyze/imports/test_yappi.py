@@ -83,9 +83,9 @@ def test_stacks_are_built_from_direct_callers(saved, trace, analyze):
 
     with Trace(trace) as opened:
         total = opened.flamegraph(profiler="yappi").nodes["total_seconds"][0]
-        stacks = opened.sql(
+        stacks = opened.rows(
             "SELECT frames, seconds FROM profile_stacks WHERE profiler = 'yappi'"
-        ).fetchall()
+        )
     seconds = {tuple(frame["name"] for frame in frames): time for frames, time in stacks}
     # Two threads: one runs first, the other second. Both call leaf.
     assert seconds["run", "first", "leaf"] > 0
@@ -101,9 +101,9 @@ def test_samples_of_dask_are_not_changed(tmp_path, saved, analyze, rows_of):
 
     def sampled():
         with Trace(trace) as opened:
-            [sums] = opened.sql(
+            [sums] = opened.rows(
                 "SELECT sum(seconds) FROM profile_stacks WHERE profiler = 'dask'"
-            ).fetchall()
+            )
             return *sums, opened.flamegraph().stacks["seconds"].sum()
 
     before = sampled()

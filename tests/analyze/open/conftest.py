@@ -11,7 +11,7 @@ def keys_and_losses():
 
     def keys_and_losses(*names):
         with Trace(*names) as trace:
-            keys = [key for (key,) in trace.sql("SELECT key FROM tasks").fetchall()]
-            return keys, trace.sql("SELECT reason, records, detail FROM loss").fetchall()
+            keys = [key for (key,) in trace.rows("SELECT key FROM tasks")]
+            return keys, trace.rows("SELECT reason, records, detail FROM loss")
 
     return keys_and_losses

@@ -21,25 +21,9 @@ QUERIES = (
 )
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory):
-    """Return a cache with only the empty database, which takes long to create."""
-    folder = tmp_path_factory.mktemp("empty")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ROAST_CACHE_DIR", str(folder))
-        (folder / "trace.jsonl").write_text('{"kind":"event","t":0.0,"topic":"x"}\n')
-        Trace(folder / "trace.jsonl").close()
-        (folder / "trace.jsonl").unlink()
-    assert [path.parent.name for path in folder.glob("*/*")] == ["empty"]
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def folder(monkeypatch, tmp_path, empty):
-    """Cache even small traces, in a folder per test."""
-    monkeypatch.setattr(database, "SMALL_BYTES", 0)
-    monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))
-    return Path(shutil.copytree(empty, tmp_path / "cache"))
+def folder(own_cache):
+    return own_cache
 
 
 @pytest.fixture
@@ -72,7 +56,7 @@ def read_bytes(monkeypatch):
 
 def answers(*paths, **options):
     with Trace(*paths, **options) as trace:
-        return [trace.sql(query).fetchall() for query in QUERIES]
+        return [trace.rows(query) for query in QUERIES]
 
 
 def truth(*paths):
@@ -137,7 +121,7 @@ def test_a_moved_trace_is_recognized_by_its_content(
 
     with Trace(other) as trace:
         query = "SELECT path, (SELECT count(*) FROM tasks) FROM trace_info"
-        assert trace.sql(query).fetchall() == [(str(other), 5)]
+        assert trace.rows(query) == [(str(other), 5)]
     assert len(read_bytes) == 1
 
 
@@ -188,7 +172,11 @@ def test_only_new_records_of_a_growing_trace_are_parsed(
     tables = list(folder.glob("*/*.tables"))
     assert tables
     assert all(path.name.startswith(database.stem) for path in tables)
-    assert {path.suffix for path in folder.glob("*/*")} == {".duckdb", ".json", ".tables", ""}
+    assert {path.suffix for path in database.parent.iterdir()} == {
+        ".duckdb",
+        ".json",
+        ".tables",
+    }
 
 
 @pytest.mark.parametrize("compress", [bytes, zstandard.compress])

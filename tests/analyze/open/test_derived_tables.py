@@ -8,7 +8,7 @@ import pytest
 
 from roast_analyze import Trace, computed
 from roast_analyze.errors import CacheNotUsed
-from roast_analyze.open import database, derived_tables
+from roast_analyze.open import derived_tables
 
 COUNT = "SELECT count(*) > 0 FROM core_time"
 
@@ -27,11 +27,9 @@ def path(write_trace, worker, task, run):
 
 
 @pytest.fixture
-def files(monkeypatch, tmp_path):
-    """Cache even small traces; return a function that lists the files of derived tables."""
-    monkeypatch.setattr(database, "SMALL_BYTES", 0)
-    monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))
-    return lambda: sorted((tmp_path / "cache").glob("*/*.tables"))
+def files(own_cache):
+    """Return a function that lists the files of derived tables."""
+    return lambda: sorted(own_cache.glob("*/*.tables"))
 
 
 def test_computed_once_by_the_first_query_that_refers_to_it(path, calls):
@@ -39,7 +37,7 @@ def test_computed_once_by_the_first_query_that_refers_to_it(path, calls):
     trace.frame("tasks")
     assert calls.call_count == 0
     with ThreadPoolExecutor(4) as threads:
-        counts = list(threads.map(lambda _: trace.sql(COUNT).fetchall(), range(8)))
+        counts = list(threads.map(lambda _: trace.rows(COUNT), range(8)))
     assert counts == [[(True,)]] * 8
     assert calls.call_count == 1
 
@@ -49,14 +47,14 @@ def test_views_of_the_user(path, calls, tmp_path):
     (tmp_path / "tails.sql").write_text("SELECT * FROM idle WHERE use = 'tail'")
     trace = Trace(path, views=tmp_path)
     assert calls.call_count == 0
-    assert trace.sql("SELECT count(*) FROM tails").fetchall() == [(0,)]
-    assert trace.sql("SELECT sum(seconds) FROM idle").fetchall() == [(90.0,)]
+    assert trace.rows("SELECT count(*) FROM tails") == [(0,)]
+    assert trace.rows("SELECT sum(seconds) FROM idle") == [(90.0,)]
     assert calls.call_count == 1
 
 
 def test_a_time_range_has_its_own_rows(path):
     query = "SELECT sum(seconds) FROM core_time"
-    assert Trace(path).sql(query).fetchall() == [(100.0,)]
+    assert Trace(path).rows(query) == [(100.0,)]
     assert Trace(path, start=5, stop=15).sql(query).fetchall() == [(10.0,)]
 
 
@@ -64,23 +62,35 @@ def test_a_time_range_has_its_own_rows(path):
     "query", ["FROM query_table('core_' || 'time')", "FROM query('FROM core_time')"]
 )
 def test_a_query_whose_tables_are_values(path, query):
-    assert len(Trace(path).sql(query).fetchall()) == len(Trace(path).frame("core_time"))
+    assert len(Trace(path).rows(query)) == len(Trace(path).frame("core_time"))
 
 
 def test_a_macro(path):
-    rows = Trace(path).sql("SELECT t, executing FROM concurrency_by(50)").fetchall()
+    rows = Trace(path).rows("SELECT t, executing FROM concurrency_by(50)")
     assert rows == [(0.0, 0.2), (50.0, 0.0)]
 
 
+def test_a_table_that_is_computed_from_another_one_of_the_query(path, monkeypatch):
+    rows = []
+
+    def compute(trace):
+        rows.extend(trace.rows("SELECT count(*) FROM task_slack"))
+        return computed.core_time.query(trace)
+
+    monkeypatch.setattr(computed, "TABLES", {**computed.TABLES, "_core_time": compute})
+    Trace(path).rows("SELECT * FROM core_time, task_slack")
+    assert rows == [(1,)]
+
+
 def test_a_query_that_needs_no_derived_table_fills_none(path, files):
-    Trace(path).sql("SELECT count(*) FROM transitions").fetchall()
+    Trace(path).rows("SELECT count(*) FROM transitions")
     assert files() == []
 
 
 def test_kept_for_later_sessions(path, calls, files):
-    first = Trace(path).sql("FROM core_time").fetchall()
+    first = Trace(path).rows("FROM core_time")
     kept = files()
-    assert Trace(path).sql("FROM core_time").fetchall() == first
+    assert Trace(path).rows("FROM core_time") == first
     assert calls.call_count == 1
     assert files() == kept != []
 
@@ -89,28 +99,28 @@ def test_kept_for_later_sessions(path, calls, files):
 def test_rows_of_a_time_range_are_not_kept(path):
     query = "SELECT sum(seconds) FROM core_time"
     assert Trace(path, start=5, stop=15).sql(query).fetchall() == [(10.0,)]
-    assert Trace(path).sql(query).fetchall() == [(100.0,)]
+    assert Trace(path).rows(query) == [(100.0,)]
     assert Trace(path, start=5, stop=15).sql(query).fetchall() == [(10.0,)]
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.3, 0.999])
 def test_a_truncated_file_is_replaced(path, files, kept):
-    first = Trace(path).sql("FROM core_time").fetchall()
+    first = Trace(path).rows("FROM core_time")
     for file in files():
         os.truncate(file, int(kept * file.stat().st_size))
-    assert Trace(path).sql("FROM core_time").fetchall() == first
+    assert Trace(path).rows("FROM core_time") == first
 
 
 def test_a_file_with_a_damaged_header_is_ignored(path, files):
-    first = Trace(path).sql("FROM core_time").fetchall()
+    first = Trace(path).rows("FROM core_time")
     for file in files():
         file.write_bytes(b"0" * file.stat().st_size)
-    assert Trace(path).sql("FROM core_time").fetchall() == first
+    assert Trace(path).rows("FROM core_time") == first
 
 
 def test_tables_are_in_memory_if_no_file_can_be_written(path, files, monkeypatch):
     trace = Trace(path)
     monkeypatch.setattr(derived_tables, "unfinished", Mock(side_effect=OSError("full")))
     with pytest.warns(CacheNotUsed, match="full"):
-        assert trace.sql("SELECT sum(seconds) FROM core_time").fetchall() == [(100.0,)]
+        assert trace.rows("SELECT sum(seconds) FROM core_time") == [(100.0,)]
     assert files() == []

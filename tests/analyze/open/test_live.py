@@ -21,11 +21,11 @@ NOT_ENDED = {"no trailer", "damaged compression", "last line unreadable"}
 def read_now(path):
     """Return the transitions, the numbers of attempts and the losses of a trace."""
     with Trace(path) as trace:
-        moves = trace.sql("SELECT key, start, finish FROM transitions ORDER BY seq").fetchall()
-        [attempts] = trace.sql(
+        moves = trace.rows("SELECT key, start, finish FROM transitions ORDER BY seq")
+        [attempts] = trace.rows(
             "SELECT count(*), count(*) FILTER (outcome = 'memory') FROM task_runs"
-        ).fetchall()
-        reasons = {reason for (reason,) in trace.sql("SELECT reason FROM loss").fetchall()}
+        )
+        reasons = {reason for (reason,) in trace.rows("SELECT reason FROM loss")}
     return moves, attempts, reasons
 
 
@@ -33,9 +33,9 @@ def read_now(path):
 @pytest.mark.parametrize(
     ("ending", "small_bytes"), [(".jsonl", database.SMALL_BYTES), (".jsonl.zst", 0)]
 )
+@pytest.mark.usefixtures("own_cache")
 def test_answers_during_a_recording(client, tmp_path, monkeypatch, ending, small_bytes):
     monkeypatch.setattr(database, "SMALL_BYTES", small_bytes)
-    monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / f"trace{ending}"
     found, futures = [], []
     with roast_recorder.record(client, path, flush_interval_seconds=0.1):

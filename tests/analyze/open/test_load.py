@@ -70,9 +70,9 @@ def test_records_keep_their_order_across_kinds_and_blocks(monkeypatch, open_trac
         *(r for key in keys for r in (task(key), move(1.0, key, "waiting>processing")))
     )
 
-    assert trace.sql("SELECT key FROM tasks").fetchall() == [(key,) for key in keys]
-    assert trace.sql("SELECT key FROM transitions").fetchall() == [(key,) for key in keys]
-    assert trace.sql("SELECT * FROM loss").fetchall() == []  # the checksum spans blocks
+    assert trace.rows("SELECT key FROM tasks") == [(key,) for key in keys]
+    assert trace.rows("SELECT key FROM transitions") == [(key,) for key in keys]
+    assert trace.rows("SELECT * FROM loss") == []  # the checksum spans blocks
 
 
 def test_unusual_but_valid_lines(facts, lines, task):
@@ -98,7 +98,7 @@ def test_a_repeated_kind_in_a_line_loads_one_record(write_trace, task):
 
     with Trace(path) as trace:
         query = "SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM events)"
-        assert trace.sql(query).fetchall() == [(3,)]
+        assert trace.rows(query) == [(3,)]
 
 
 def test_segments_are_loaded_into_tables_of_the_declared_types(write_trace, task):
@@ -160,7 +160,7 @@ def test_an_infinite_time_does_not_affect_the_times_of_a_trace(inserted, tmp_pat
     inserted(INCOMPLETE[-1])
 
     with Trace(tmp_path / "trace.jsonl") as trace:
-        assert trace.sql("SELECT start_t, stop_t FROM trace_info").fetchall() == [(0.0, 100.0)]
+        assert trace.rows("SELECT start_t, stop_t FROM trace_info") == [(0.0, 100.0)]
 
 
 def test_unknown_kinds_are_counted_by_name_up_to_a_limit(facts, lines):
@@ -192,7 +192,7 @@ def test_an_error_in_a_line_is_found_by_checking_each_line(monkeypatch, inserted
     failed.clear()
     with Trace(tmp_path / "trace.jsonl") as trace:
         # What was appended before the error is undone.
-        assert trace.sql("SELECT key FROM raw.task").fetchall() == [("a",), ("z",)]
+        assert trace.rows("SELECT key FROM raw.task") == [("a",), ("z",)]
 
 
 # -- checksums ---------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_a_file_without_header_is_named_after_its_file(tmp_path, facts):
 
     assert found == (["a"], [NO_HEADER, NO_TRAILER])
     with Trace(tmp_path / "run-7.jsonl") as trace:
-        assert trace.sql("SELECT trace_id FROM tasks").fetchall() == [("run-7",)]
+        assert trace.rows("SELECT trace_id FROM tasks") == [("run-7",)]
 
 
 def test_other_versions_are_reported(facts, lines, task):

@@ -4,6 +4,7 @@ import re
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import polars as pl
@@ -27,7 +28,7 @@ def trace(tmp_path_factory):
 def error_of(trace, query, parameters=None) -> str:
     """Return the error of a query that fails, at once or while it runs."""
     try:
-        trace.sql(query, parameters).fetchall()
+        trace.rows(query, parameters)
     except duckdb.Error as error:
         return str(trace.explain(error, query))
     except QueryError as error:
@@ -144,7 +145,7 @@ def test_errors_name_the_way_out(trace, query, values, message):
     ],
 )
 def test_parameters(trace, query, values, rows):
-    assert trace.sql(query, values).fetchall() == rows
+    assert trace.rows(query, values) == rows
 
 
 # -- restrictions -------------------------------------------------------------
@@ -206,7 +207,7 @@ def test_a_query_can_only_read_the_trace(trace, outside):
         for query, action in ATTEMPTS.items()
     }
     assert {query: error_of(trace, filled(query)) for query in ATTEMPTS} == expected
-    assert trace.sql("SELECT key FROM tasks").fetchall() == [("a-1",), ("b-1",)]
+    assert trace.rows("SELECT key FROM tasks") == [("a-1",), ("b-1",)]
 
 
 @pytest.mark.parametrize(
@@ -228,14 +229,14 @@ def test_unsafe_queries(write_trace, task, tmp_path):
     (tmp_path / "owners.csv").write_text("prefix,owner\na,Ada\n")
     with Trace(write_trace(task("a-1"), task("b-1")), unsafe=True) as trace:
         query = f"SELECT key, owner FROM tasks JOIN '{tmp_path}/owners.csv' USING (prefix)"
-        assert trace.sql(query).fetchall() == [("a-1", "Ada")]
+        assert trace.rows(query) == [("a-1", "Ada")]
 
         trace.sql(f"COPY (SELECT key FROM tasks) TO '{tmp_path}/keys.csv'")
         assert (tmp_path / "keys.csv").read_text() == "key\na-1\nb-1\n"
 
         # Statements persist.
-        rows = trace.sql("CREATE TABLE mine AS SELECT 5 AS a; FROM mine").fetchall()
-        assert rows == trace.sql("FROM mine").fetchall() == [(5,)]
+        rows = trace.rows("CREATE TABLE mine AS SELECT 5 AS a; FROM mine")
+        assert rows == trace.rows("FROM mine") == [(5,)]
 
         # The error does not mention --unsafe.
         assert error_of(trace, "FROM 'nowhere.csv'") == (
@@ -261,7 +262,7 @@ def test_results_can_be_read_concurrently(trace):
     first = trace.sql("SELECT range FROM range(100_000)").to_arrow_reader(1000)
     first.read_next_batch()
 
-    assert trace.sql("SELECT count(*) FROM tasks").fetchall() == [(2,)]
+    assert trace.rows("SELECT count(*) FROM tasks") == [(2,)]
     assert sum(batch.num_rows for batch in first) == 99_000
 
 
@@ -289,7 +290,7 @@ def test_queries_from_many_threads(write_trace, task, run):
         try:
             for times in range(20):
                 query = "SELECT count(*) FROM tasks WHERE prefix = $prefix"
-                found = trace.sql(query, {"prefix": prefix}).fetchall()[0][0]
+                found = trace.rows(query, {"prefix": prefix})[0][0]
                 expected = len(range(int(prefix[1]), 2000, 7))
                 frame = trace.frame("task_runs")
                 seconds = frame.filter(pl.col("prefix") == prefix)["compute_seconds"].sum()
@@ -310,6 +311,18 @@ def test_queries_from_many_threads(write_trace, task, run):
         assert len(relations) == 8
         for relation, prefix in relations:  # after the end of their threads
             assert relation.fetchall() == [(prefix,)]
+
+
+def test_the_first_queries_can_come_from_many_threads_at_once(write_trace):
+    barrier = threading.Barrier(8)
+
+    def query(trace):
+        barrier.wait()
+        return trace.sql("SELECT trace_id FROM trace_info").fetchall()
+
+    for _ in range(10):
+        with Trace(write_trace()) as trace, ThreadPoolExecutor(8) as pool:
+            assert [*pool.map(query, [trace] * 8)] == [[("T",)]] * 8
 
 
 def test_closing_interrupts_queries_of_other_threads(write_trace):

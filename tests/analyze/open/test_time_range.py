@@ -26,7 +26,7 @@ def rows_in(limited):
 
     def rows_in(*records: dict, start=None, stop=None):
         opened = limited(*records, start=start, stop=stop)
-        return lambda query: opened.sql(query).fetchall()
+        return opened.rows
 
     return rows_in
 
@@ -218,9 +218,9 @@ def test_a_range_is_relative_to_the_start_of_each_trace(write_trace, task, run):
     two.write_bytes(sealed(two.read_bytes().replace(first + b"0.0", first + b"1000.0")))
 
     with Trace(one, two, start=20) as opened:
-        assert opened.sql(
+        assert opened.rows(
             "SELECT trace_id, compute_start_t, compute_seconds FROM task_runs"
-        ).fetchall() == [("T", 20.0, 10.0), ("U", 1020.0, 10.0)]
+        ) == [("T", 20.0, 10.0), ("U", 1020.0, 10.0)]
         assert [found.trace_id for found in opened.time_ranges] == ["T", "U"]
 
 
@@ -263,7 +263,7 @@ def test_the_cache_contains_the_whole_trace(
 
     assert {file: file.read_bytes() for file in temporary_cache.rglob("*.duckdb")} == before
     with Trace(path) as whole:
-        assert whole.sql(query).fetchall() == [(20.0,)]
+        assert whole.rows(query) == [(20.0,)]
 
 
 @pytest.mark.parametrize(

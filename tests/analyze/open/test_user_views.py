@@ -44,7 +44,7 @@ def own(trace: Trace) -> list[View]:
 def test_a_query_becomes_a_view_named_after_its_file(path, folder):
     with Trace(path, views=[folder(slow=SLOW)]) as trace:
         assert trace.frame("slow").rows() == [("b", 3.0), ("c", 2.0)]
-        assert trace.sql("SELECT count(*) FROM slow").fetchall() == [(2,)]
+        assert trace.rows("SELECT count(*) FROM slow") == [(2,)]
         assert own(trace) == [
             View(
                 "slow",

@@ -119,10 +119,8 @@ def test_a_folder_of_segments(tmp_path, lines, task, suffix):
 
     assert sorted(p.name for p in shared.iterdir()) == [f"{n}.jsonl{suffix}" for n in (1, 2)]
     with Trace(shared) as trace:
-        assert trace.sql("SELECT count(DISTINCT key), count(*) FROM tasks").fetchall() == [
-            (2, 2)
-        ]
-        assert not trace.sql("FROM loss").fetchall()
+        assert trace.rows("SELECT count(DISTINCT key), count(*) FROM tasks") == [(2, 2)]
+        assert not trace.rows("FROM loss")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +138,7 @@ def test_damage_stays(tmp_path, write_trace, task, damage, reasons):
     scrub(trace, shared)
 
     with Trace(shared) as opened:
-        found = opened.sql("SELECT reason FROM loss ORDER BY reason").fetchall()
+        found = opened.rows("SELECT reason FROM loss ORDER BY reason")
     assert [reason for (reason,) in found] == reasons
 
 

@@ -68,12 +68,10 @@ def test_seconds_and_algorithm_of_chunks_and_branches(fileset, tmp_path, monkeyp
         runner(chunks, treename="Events", processor_instance=process)
 
     with Trace(tmp_path / "t.jsonl") as trace:
-        found = trace.sql(
+        found = trace.rows(
             "SELECT filename, compression, decompress_seconds, read_seconds FROM chunks"
-        ).fetchall()
-        branches = trace.sql(
-            "SELECT filename, branch, decompress_seconds FROM chunk_branches"
-        ).fetchall()
+        )
+        branches = trace.rows("SELECT filename, branch, decompress_seconds FROM chunk_branches")
     assert len(found) == len(ALGORITHMS) + 1
     total = Counter()
     for filename, compression, decompress_seconds, read_seconds in found:

@@ -195,7 +195,7 @@ def test_the_views_of_a_run_without_a_cluster(fileset, trace):
         assert (run_info["chunks"], run_info["events"], run_info["tasks"]) == (2, 250, 0)
         datasets = opened.sql("SELECT dataset, chunks, events, bytes_read FROM datasets")
         assert datasets.fetchall() == [("DY", 2, 250, report["bytesread"])]
-        assert opened.sql("FROM loss").fetchall() == []
+        assert opened.rows("FROM loss") == []
 
 
 # -- contents --------------------------------------------------------------------------------

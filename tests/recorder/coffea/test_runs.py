@@ -62,7 +62,7 @@ def ask(trace):
 
     def ask(sql):
         with roast_analyze.Trace(trace) as opened:
-            return opened.sql(sql).fetchall()
+            return opened.rows(sql)
 
     return ask
 

@@ -548,11 +548,11 @@ def test_the_oldest_segments_are_removed(begin, read, tmp_path, resumed):
     assert (folder / "notes.txt").exists()
     losses = [r for records in read() for r in records if r["kind"] == "loss"]
     removed_t = float(first - 2)
-    reason = "an older segment was removed to keep within retain_bytes"
+    reason = "an older segment was removed to keep within retain_limit_bytes"
     expected = loss("event", 2, removed_t, removed_t, reason)
     assert losses[-1] == {**expected, "detail": f"segment {first - 1}"}
     [warning] = {*warnings, *segments.warnings}
-    assert "older segments are removed, retain_bytes=6000" in warning
+    assert "older segments are removed, retain_limit_bytes=6000" in warning
 
 
 def test_segments_of_older_traces_are_removed_first(begin, tmp_path):

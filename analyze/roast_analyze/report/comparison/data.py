@@ -121,7 +121,7 @@ class TraceTotals:
     def of(cls, trace: Session, label: str, names: tuple[str, ...]) -> TraceTotals:
         """Query the totals of an opened trace."""
         run = query_run(trace)
-        [(losses,)] = trace.sql("SELECT count(*) FROM loss").fetchall()
+        [(losses,)] = trace.rows("SELECT count(*) FROM loss")
         totals = {}
         for view, keys in _KEYS.items():
             named = ", ".join(keys)
@@ -142,7 +142,7 @@ class TraceTotals:
                 "FROM cluster_samples ORDER BY t"
             ).pl(),
             totals=totals,
-            facts={(section, name): it for section, name, it in trace.sql(_FACTS).fetchall()},
+            facts={(section, name): it for section, name, it in trace.rows(_FACTS)},
             amounts=query_amounts(trace),
             findings=query_costs(trace),
         )

@@ -59,7 +59,7 @@ class CoreTime:
 
 def query(trace: Session) -> CoreTime:
     """Query the uses of the core time."""
-    widths = trace.sql("SELECT width FROM _core_time_buckets").fetchall()
+    widths = trace.rows("SELECT width FROM _core_time_buckets")
     return CoreTime(
         totals=trace.sql(_TOTALS).pl(),
         over_time=trace.sql(_OVER_TIME).pl(),

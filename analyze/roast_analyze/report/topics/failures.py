@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from roast_analyze.report.context import Context
 
 #: Most rows of the tables.
-FAILURE_ROWS: Final = 150
-EVENT_ROWS: Final = 200
+FAILURE_ROWS: Final = 100
+EVENT_ROWS: Final = 100
 TOPIC_ROWS: Final = 300
 #: Most characters of an exception (its beginning), a traceback (its end) and a payload.
 EXCEPTION_CHARACTERS: Final = 1000

@@ -81,7 +81,7 @@ def query(trace: Session, context: Context) -> SchedulerLoad:
         trace.sql(text, context.buckets).pl()
         for text in (_TRANSITIONS, _LOOPS, _BATCHES, _STEALS)
     )
-    has_events, stealing = trace.sql(_SETTINGS).fetchall()[0]
+    has_events, stealing = trace.rows(_SETTINGS)[0]
     columns = ("t", "seconds", "ready", "waiting", "executing", "nthreads")
     load = context.load.select(columns).with_row_index("bucket")
     for found in (transitions, loops, batches, steals):

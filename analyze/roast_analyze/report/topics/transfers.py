@@ -82,7 +82,7 @@ class Transfers:
 
 def query(trace: Session, context: Context) -> Transfers:
     """Query the transfers of a run."""
-    recorded = bool(trace.sql("SELECT EXISTS (FROM transfers)").fetchall()[0][0])
+    recorded = bool(trace.rows("SELECT EXISTS (FROM transfers)")[0][0])
     text, view = (_RECORDED, "transfers") if recorded else (_REPORTED, "task_phases")
     pairs = trace.sql(f"{text} ORDER BY {_ORDER}").pl()
     addresses = context.workers.select("worker", "name").unique("worker", maintain_order=True)

@@ -70,8 +70,6 @@ class Verdict:
     #: Number of findings that are not shown.
     more_findings: int
     no_finding: str
-    #: What to add to it if much of the core time was idle.
-    unexplained: str
     tiles: tuple[Tile, ...]
     spent: tuple[Share, ...]
     spent_sentence: str
@@ -84,14 +82,13 @@ def build(
     """Build the verdict from the totals of a run, its findings, losses and core time."""
     run = context.run
     return Verdict(
-        summary=_summary(run),
-        outcome=_outcome(run),
+        summary=summarize(run),
+        outcome=describe_outcome(run),
         is_complete=loss.total == 0,
         completeness=losses.completeness(loss, context),
         findings=tuple(found[: findings.SHOWN]),
         more_findings=max(len(found) - findings.SHOWN, 0),
         no_finding=findings.NONE if run.task_runs or run.chunk_attempts else "",
-        unexplained=findings.unexplained(core_time.totals.rows()),
         tiles=_tiles(context, loss),
         spent=_spent(core_time),
         spent_sentence=_spent_sentence(context),
@@ -99,7 +96,7 @@ def build(
     )
 
 
-def _summary(run: Run) -> str:
+def summarize(run: Run) -> str:
     """Describe in one sentence what the run did, how fast, and on how many workers."""
     if not run.task_runs and not run.chunk_attempts:
         return f"No task ran during the {q.seconds(run.wall_seconds)} of this recording."
@@ -124,7 +121,7 @@ def _summary(run: Run) -> str:
     return f"{done}{duration}{on}{rate}."
 
 
-def _outcome(run: Run) -> str:
+def describe_outcome(run: Run) -> str:
     """Describe how busy the cores were and what failed."""
     failed = f"{failure_counts(run)}."
     if run.unattempted:

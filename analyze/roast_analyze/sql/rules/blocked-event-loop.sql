@@ -4,6 +4,7 @@
 -- threads were free, and tasks of the worker waited to begin or their results to be reported.
 -- Stalls at the same time as ones of the scheduler only count for the largest saving: the machine
 -- was overloaded, or the scheduler was busy with what such stalls held up.
+-- Records: stall
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
 -- $min_share = 0.1: stalls of a worker against the time of the run
@@ -109,7 +110,7 @@ SELECT
         WHEN worst_seconds >= $entity_share * seconds THEN format('The event loop of worker {} was', worst)
         ELSE format('The event loops of {} workers were', blocked_workers)
     END || format(
-        ' blocked {} times, {:.1f} s in all; their free threads waited for {:.1f} s.', stalls,
+        ' blocked {} times, {:.1f} s in all; their free threads waited for {:.1f} core-seconds.', stalls,
         stalled_seconds, seconds
     ) AS sentence,
     seconds AS core_seconds,

@@ -1,10 +1,12 @@
 -- Chunks are too large for the workers.
 -- At the end of a run, threads are idle while the last chunks are processed. If these are
 -- ordinary chunks, and there are few for each thread, smaller chunks divide the work better.
--- Runs in a row, without chunks between them, are judged one by one.
+-- Runs in a row, without chunks between them, are judged one by one. With the recommended
+-- number of chunks, threads are idle for half a chunk at the end, at most for a whole one.
+-- Records: chunk
 -- Source: idle threads after the last chunk began; view chunk_costs for the size
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-partitions
--- $max_chunks_per_thread = 6: chunks per thread
+-- $max_chunks_per_thread = 4: chunks per thread; with more, the end of a run costs little
 -- $max_ratio = 2: last chunks against the median; longer ones make a long tail
 -- $chunks_per_thread = 8: recommended number, if the model is not known
 WITH started AS (
@@ -74,7 +76,8 @@ totals AS (
         arg_max(events, idle_seconds)::BIGINT AS events,
         arg_max(all_events, idle_seconds) AS all_events,
         max(median_seconds) AS median_seconds,
-        sum(idle_seconds) AS idle_seconds
+        sum(idle_seconds) AS idle_seconds,
+        sum(seconds) / $chunks_per_thread AS left_seconds
     FROM judged
     GROUP BY trace_id
 ),
@@ -88,11 +91,11 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        '{} chunks of about {:.2g} s for {} threads: {:.1f} s of thread time is idle while the last ones'
-        ' are processed.', chunks, median_seconds, nthreads, idle_seconds
+        '{} chunks of about {:.2g} s for {} threads: other threads were idle for {:.1f} core-seconds while the'
+        ' last ones were processed.', chunks, median_seconds, nthreads, idle_seconds
     ) AS sentence,
     idle_seconds AS core_seconds,
-    0.4 * idle_seconds / nthreads AS wall_seconds_min,
+    0.6 * (idle_seconds - left_seconds) / nthreads AS wall_seconds_min,
     1.1 * idle_seconds / nthreads AS wall_seconds_max,
     format(
         'Use chunks of about {:,} events (now {:,}).',
@@ -109,4 +112,4 @@ SELECT
     totals.trace_id
 FROM totals
 LEFT JOIN recommended USING (trace_id)
-WHERE idle_seconds > 0;
+WHERE idle_seconds > left_seconds;

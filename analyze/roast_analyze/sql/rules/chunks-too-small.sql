@@ -3,6 +3,7 @@
 -- since all chunks have the same size, only the part outside of the processor is known: the way of
 -- its task to a thread, opening the file, and coffea's own work. The processor's own fixed time is between none and all of
 -- its time, and the rule fires only for short chunks.
+-- Records: chunk
 -- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
 -- $min_ratio = 1.5: recommended against present chunk size

@@ -1,6 +1,8 @@
--- Times between graphs, in which the workers had nothing to do.
--- Short ones are the way to the client and back, which is a part of the others as well. The time before the first graph, and waiting for
--- a graph that is large, are not counted. Uses are those of core_time.
+-- Times in which the workers waited for the client.
+-- Between graphs, the workers have nothing to do. Short gaps are the way to the client and back, which
+-- is a part of the others as well. The time before the first graph, and waiting for a graph that is
+-- large, are not counted. A client that submits tasks one by one, and works in between, leaves
+-- threads idle while a few tasks compute, too. Uses are those of core_time.
 -- Source: Dask best practices, "Avoid calling compute repeatedly"
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_seconds = 0.5: duration of a gap
@@ -10,6 +12,7 @@ WITH buckets AS (
         trace_id,
         t,
         between_seconds AS idle_seconds,
+        tail_seconds + dependencies_seconds + between_seconds AS all_idle_seconds,
         seconds,
         lead(t) OVER (PARTITION BY trace_id ORDER BY t) - t AS width
     FROM _bucket_uses
@@ -51,7 +54,18 @@ found AS (
         sum(gap_seconds) AS gap_seconds,
         sum(idle_seconds) AS idle_seconds
     FROM client
+    WHERE trace_id NOT IN (SELECT trace_id FROM _slow_submissions)
     GROUP BY trace_id
+),
+slow AS (
+    SELECT
+        submissions.trace_id,
+        any_value(submissions) AS submissions,
+        any_value(delay_seconds) AS delay_seconds,
+        sum(all_idle_seconds) AS idle_seconds
+    FROM _slow_submissions AS submissions
+    INNER JOIN buckets USING (trace_id)
+    GROUP BY submissions.trace_id
 )
 SELECT
     NULL::VARCHAR AS entity,
@@ -72,4 +86,21 @@ SELECT
     ' futures with as_completed().' AS change,
     'SELECT t, tasks, update_seconds, graph_bytes FROM graph_updates ORDER BY t' AS evidence,
     trace_id
-FROM found;
+FROM found
+UNION ALL BY NAME
+SELECT
+    NULL::VARCHAR AS entity,
+    'medium' AS confidence,
+    format(
+        'The client submitted tasks {} times, each time {:.2g} s (median) after the last result: threads had'
+        ' nothing to do for {:.1f} core-seconds.', submissions, delay_seconds, idle_seconds
+    ) AS sentence,
+    idle_seconds AS core_seconds,
+    0.5 * idle_seconds / mean_nthreads AS wall_seconds_min,
+    1.1 * idle_seconds / mean_nthreads AS wall_seconds_max,
+    'Submit many tasks at once (client.map), so that each thread has one waiting, and move the work of the'
+    ' client between them into tasks.' AS change,
+    'SELECT t, tasks, update_seconds FROM graph_updates ORDER BY t' AS evidence,
+    trace_id
+FROM slow
+INNER JOIN _run_size USING (trace_id);

@@ -1,6 +1,7 @@
 -- Decompression takes more time than the rest of reading.
 -- The algorithm is chosen when a file is written. LZMA makes the smallest files and decompresses
 -- slowest; ZSTD and LZ4 decompress several times faster.
+-- Records: chunk
 -- Source: recorded decompression time of chunks; speeds as in ROOT's comparison of algorithms
 -- Documentation: https://root.cern/blog/root-zstd/
 -- $min_read_share = 0.5: share of decompression in the time of reading

@@ -1,6 +1,7 @@
 -- A dataset whose events cost more than those of others, by nature.
 -- This is no fault: it is reported so that it is not taken for one, and saves nothing. Its cost is
 -- that of its events without opening and reading, which have rules of their own.
+-- Records: chunk
 -- Source: median time per event of chunks, by dataset
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
 -- $min_ratio = 2: time per event against that of all other datasets
@@ -45,4 +46,6 @@ SELECT
     'SELECT dataset, events, compute_seconds, events_per_second, compute_share FROM datasets' AS evidence,
     compared.trace_id
 FROM compared
-WHERE event_seconds >= $min_ratio * other_event_seconds AND share >= $min_share;
+WHERE other_event_seconds > 0
+    AND event_seconds >= $min_ratio * other_event_seconds
+    AND share >= $min_share;

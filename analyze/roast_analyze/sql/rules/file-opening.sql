@@ -2,6 +2,7 @@
 -- Every chunk opens its file, and a task for each file reads its number of entries. This takes
 -- some requests, whatever the size: with many small files, small chunks or a distant server it
 -- dominates. Nothing is known if branches are preloaded, since that is part of opening.
+-- Records: chunk
 -- Source: recorded opening times of chunks, and tasks that read metadata
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_share = 0.25: opening against the compute time of chunks and metadata tasks

@@ -5,6 +5,7 @@
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
 -- whenever it does not get the lock. Reading and opening of chunks is no such waiting. A saving of wall
 -- time is limited by the cores of the host.
+-- Records: worker_sample
 -- Source: CPU time of task threads (fine metrics) and of processes (samples of workers)
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
 -- $min_wait_share = 0.35: share of compute time in which threads use no CPU, of which input is left out

@@ -3,6 +3,7 @@
 -- each task. At least, the way of the graph to the scheduler is saved; at most, also the time in
 -- which workers had nothing to do before it arrived, that of sending tasks, as core_time has it, and
 -- some for building the first graph.
+-- Records: graph_update
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_bytes = 1e7: size of the graph
@@ -46,18 +47,26 @@ dispatched AS (
     )
     GROUP BY trace_id
 ),
+-- Several graphs can be on their way at once.
+ways AS (
+    SELECT
+        *,
+        -- The time before the first graph is that of the client's start, too.
+        coalesce(least(sent_t, CASE WHEN NOT is_first THEN last_end_t END), t) AS from_t,
+        max(t) OVER (
+            PARTITION BY trace_id ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS before_t
+    FROM large
+),
 found AS (
     SELECT
         trace_id,
         count(*) AS graphs,
         max(graph_bytes) AS largest_bytes,
         sum(graph_bytes) AS bytes,
-        coalesce(sum(greatest(t - sent_t, 0)), 0) AS sent_seconds,
-        -- The time before the first graph is that of the client's start, too.
-        coalesce(sum(greatest(
-            t - least(sent_t, CASE WHEN NOT is_first THEN last_end_t END), 0
-        )), 0) AS waited_seconds
-    FROM large
+        coalesce(sum(greatest(t - greatest(coalesce(sent_t, t), before_t), 0)), 0) AS sent_seconds,
+        sum(greatest(t - greatest(from_t, before_t), 0)) AS waited_seconds
+    FROM ways
     GROUP BY trace_id
 )
 SELECT

@@ -1,9 +1,11 @@
--- Long tasks that started late, so that threads were idle at the end.
--- Only tasks count that were ready long before they started, if there are enough shorter ones that
--- could be computed while they run. A task with a single dependency is ready earlier if that
--- had started earlier; a chain of tasks that ran alone is too little parallelism instead. Tasks of slow workers or files, repeated ones, and those of
+-- Long tasks that ran alone, so that threads were idle at the end.
+-- Only tasks count that are longer than enough others. If they were ready long before they started,
+-- shorter ones could be computed while they run; if not, they can only be split. A task with a single
+-- dependency is ready earlier if that had started earlier; a chain of tasks that ran alone is too
+-- little parallelism instead. Tasks of slow workers or files, repeated ones, and those of
 -- a worker that stood still are left out: their cause is another one. Idle time is that of
 -- core_time.
+-- Records: transition
 -- Source: list scheduling, longest processing time first (Graham 1969); stragglers
 -- Documentation: https://distributed.dask.org/en/stable/priority.html
 -- $min_relative_duration = 2: duration relative to the shorter tasks
@@ -80,26 +82,28 @@ waits AS (
 chains AS (
     SELECT last_seq AS seq, sum(seconds) AS before_seconds FROM waits GROUP BY last_seq
 ),
-late AS (
+long AS (
     SELECT
         attempt.* REPLACE (
             attempt.ready_seconds + coalesce(chains.before_seconds, 0) AS ready_seconds
         ),
+        attempt.ready_seconds + coalesce(chains.before_seconds, 0)
+            >= $min_ready_share * attempt.seconds AS is_late,
         floor(4 * log2(attempt.seconds / $min_relative_duration)) AS step
     FROM _unexplained_attempts AS attempt
     LEFT JOIN chains USING (seq)
     WHERE attempt.seconds > 0
-        AND attempt.ready_seconds + coalesce(chains.before_seconds, 0) >= $min_ready_share * attempt.seconds
+        AND (is_late OR attempt.seq NOT IN (SELECT seq FROM _bound_attempts))
         AND attempt.seq NOT IN (SELECT seq FROM slow_files WHERE seq IS NOT NULL)
 ),
 tails AS (
     SELECT
-        late.*,
-        coalesce(chunk.dataset, late.prefix) AS name,
+        long.*,
+        coalesce(chunk.dataset, long.prefix) AS name,
         chunk.dataset IS NOT NULL AS is_dataset
-    FROM late
+    FROM long
     ASOF INNER JOIN typical
-        ON late.trace_id = typical.trace_id AND late.step >= typical.step
+        ON long.trace_id = typical.trace_id AND long.step >= typical.step
     LEFT JOIN (
         SELECT seq, any_value(dataset) AS dataset FROM _chunks WHERE seq IS NOT NULL GROUP BY seq
     ) AS chunk USING (seq)
@@ -108,7 +112,8 @@ tails AS (
 found AS (
     SELECT
         trace_id,
-        count(*) AS late_tasks,
+        is_late,
+        count(*) AS long_tasks,
         max_by(name, idle_seconds) AS name,
         max_by(prefix, idle_seconds) AS prefix,
         max_by(is_dataset, idle_seconds) AS is_dataset,
@@ -116,21 +121,31 @@ found AS (
         max(ready_seconds) AS ready_seconds,
         sum(idle_seconds) AS idle_seconds
     FROM tails
-    GROUP BY trace_id
+    GROUP BY trace_id, is_late
 )
 SELECT
     name AS entity,
     'high' AS confidence,
-    format(
-        '{} of {} took up to {:.1f} s and started last, although ready {:.1f} s before: other threads were'
-        ' idle for {:.1f} s.',
-        CASE late_tasks WHEN 1 THEN 'A task' ELSE late_tasks || ' tasks' END,
-        name, longest_seconds, ready_seconds, idle_seconds
+    concat(
+        CASE
+            WHEN long_tasks = 1 THEN format('A task of {} took {:.1f} s', name, longest_seconds)
+            ELSE format('{} tasks of {} took up to {:.1f} s', long_tasks, name, longest_seconds)
+        END,
+        CASE
+            WHEN is_late THEN format(' and started last, although ready {:.1f} s before', ready_seconds)
+            ELSE ', longer than the others'
+        END,
+        format('. Other threads were idle for {:.1f} core-seconds meanwhile.', idle_seconds)
     ) AS sentence,
     idle_seconds AS core_seconds,
-    0.6 * least(idle_seconds / mean_nthreads, ready_seconds) AS wall_seconds_min,
-    1.4 * least(idle_seconds / mean_nthreads, ready_seconds) AS wall_seconds_max,
+    CASE WHEN is_late THEN 0.6 ELSE 0.4 END * saved_seconds AS wall_seconds_min,
+    CASE WHEN is_late THEN 1.4 ELSE 1.1 END * saved_seconds AS wall_seconds_max,
     CASE
+        WHEN NOT is_late AND is_dataset
+            THEN format('Use smaller chunks for dataset {}, or for all, so that several threads share it.', name)
+        WHEN NOT is_late THEN format(
+            'Split the longest tasks of {} into parts that run in parallel; otherwise use fewer workers.', name
+        )
         WHEN is_dataset THEN format(
             'Submit the longest tasks first: place dataset {} first in the fileset, or use smaller chunks for it.',
             name
@@ -145,6 +160,12 @@ SELECT
         ' WHERE prefix = ''{}'' ORDER BY compute_stop_t DESC LIMIT 20', replace(prefix, '''', '''''')
     ) AS evidence,
     trace_id
-FROM found
-INNER JOIN _run_size USING (trace_id)
+FROM (
+    SELECT
+        *,
+        -- A task that starts earlier ends earlier by as much.
+        least(idle_seconds / mean_nthreads, CASE WHEN is_late THEN ready_seconds END) AS saved_seconds
+    FROM found
+    INNER JOIN _run_size USING (trace_id)
+)
 WHERE idle_seconds >= $min_tail * (peak_nthreads - 1) * longest_seconds;

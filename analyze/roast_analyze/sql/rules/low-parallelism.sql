@@ -2,19 +2,17 @@
 -- They could not have started earlier, since they waited for their own dependencies or came first. The
 -- idle time of the other threads while they ran, as core_time has it, is what independent tasks
 -- would use. A task that was ready before belongs to a tail instead, as does one whose only
--- dependency was, unless it is a part of a chain. Chunks are left out: their
--- number follows from their size.
+-- dependency was, unless it is a part of a chain or follows a merge. Chunks are left out, since their
+-- number follows from their size, and independent tasks of a client that submits them slowly.
+-- Records: transition
 -- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
 -- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
--- $max_ready_share = 0.25: time of being ready relative to the duration
 -- $min_inputs = 6: dependencies of a merge
 -- $min_steps = 5: tasks in a row that are not the end of a tree
 WITH bound AS (
     SELECT *, dependencies >= $min_inputs AS is_merge
-    FROM _unexplained_attempts AS attempt
-    WHERE ready_seconds < greatest($max_ready_share * seconds, 0.02)
-        AND (role IS NULL OR role = 'merge')
-        AND (attempt.dependencies <> 1 OR attempt.seq IN (SELECT seq FROM _chained_attempts))
+    FROM _bound_attempts
+    WHERE dependencies > 0 OR trace_id NOT IN (SELECT trace_id FROM _slow_submissions)
 ),
 prefixes_of AS (
     SELECT
@@ -56,20 +54,21 @@ SELECT
     CASE WHEN is_merge THEN 'high' ELSE 'medium' END AS confidence,
     CASE
         WHEN is_merge THEN format(
-            '{} of {}, with {} inputs, took up to {:.1f} s while the other threads were idle for {:.1f} s.',
+            '{} of {}, with {} inputs, took up to {:.1f} s. Other threads were idle for {:.1f} core-seconds meanwhile.',
             CASE scarce_tasks WHEN 1 THEN 'A task' ELSE scarce_tasks || ' tasks' END,
             prefix, inputs, longest_seconds, idle_seconds
         )
         WHEN scarce_tasks = 1 THEN format(
-            'A task of {} took {:.1f} s while other threads were idle for {:.1f} s.',
+            'A task of {} took {:.1f} s. Other threads were idle for {:.1f} core-seconds meanwhile.',
             prefix, seconds, idle_seconds
         )
         WHEN dependent_share > 0.5 THEN format(
-            '{} tasks of {} that wait for each other took {:.1f} s while other threads were idle for {:.1f} s.',
+            '{} tasks of {} that wait for each other took {:.1f} s. Other threads were idle for {:.1f} core-seconds'
+            ' meanwhile.',
             scarce_tasks, prefix, seconds, idle_seconds
         )
         ELSE format(
-            'There were too few tasks of {} for all threads: others were idle for {:.1f} s.',
+            'There were too few tasks of {} for all threads: others were idle for {:.1f} core-seconds.',
             prefix, idle_seconds
         )
     END AS sentence,
@@ -81,6 +80,10 @@ SELECT
             format('Merge fewer results at once: treereduction={} (now {}).', fan_in, inputs)
         WHEN is_merge THEN
             format('Merge in a tree with a fan-in of {} instead of {} (split_every={}).', fan_in, inputs, fan_in)
+        WHEN scarce_tasks = 1 THEN format(
+            'Split this task of {} into parts that run in parallel, for example with more partitions;'
+            ' otherwise use fewer workers.', prefix
+        )
         WHEN dependent_share > 0.5 THEN format(
             'Make the tasks of {} independent of each other, or split each into parts that run in parallel;'
             ' otherwise use fewer workers.', prefix

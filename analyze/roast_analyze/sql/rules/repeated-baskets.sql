@@ -3,6 +3,7 @@
 -- often baskets are read is at least the bytes read by the chunks of a file against the size of
 -- the file. Where branches with the number of objects are read, such as nJet, it is known
 -- better: these have 4 bytes per event.
+-- Records: chunk
 -- Source: uncompressed sizes of the baskets that chunks read
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#reading-many-baskets
 -- $min_ratio = 2.5: how often baskets are read; up to 2 is usual, since chunks do not end with baskets

@@ -1,6 +1,7 @@
 -- Attempts that failed, and were repeated or failed for good.
 -- What a failed attempt computed is lost, and its task ends later. At least, all threads share
 -- the lost time; at most, the run also waits for the last tasks that were repeated.
+-- Records: transition
 -- Source: Spark's Dr. Elephant, "job with failed tasks"; recorded outcomes of attempts
 -- Documentation: https://distributed.dask.org/en/stable/resilience.html
 -- $min_attempts = 1: number of failed attempts

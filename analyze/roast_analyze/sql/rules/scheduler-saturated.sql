@@ -2,12 +2,17 @@
 -- The event loop of the scheduler takes 20 ms from tick to tick if it has nothing to do, and 100 ms if it
 -- is busy for four fifths of the time. What it costs is the time of core_time in which threads waited
 -- for tasks that were ready. Without samples of the scheduler, workers may be the cause as well.
+-- Long stalls that cover this time are its cause, whatever the scheduler does otherwise: a function
+-- that waits blocks the event loop without using CPU.
+-- Records: transition
 -- Source: distributed's event_loop_interval; Dask, "Where is the bottleneck of the scheduler"
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.15: part of the core time in which threads waited for assigned or ready tasks
 -- $min_interval_seconds = 0.08: mean time from tick to tick of the event loop
 -- $min_cpu_percent = 80: CPU use of the event loop
 -- $max_other_share = 0.1: part of the time of its stalls in which no task ended
+-- $min_stall_seconds = 0.3: duration of a long stall
+-- $min_stall_share = 0.5: part of the waiting that long stalls cover
 -- $large_graph_bytes = 1e7: size of a graph that keeps the scheduler busy instead
 WITH waited AS (
     SELECT
@@ -32,7 +37,9 @@ work AS (
 stalled AS (
     SELECT
         stall.trace_id,
-        sum(stall.seconds) AS seconds,
+        sum(stall.seconds) AS stalled_seconds,
+        count(*) FILTER (stall.seconds >= $min_stall_seconds) AS long_stalls,
+        coalesce(sum(stall.seconds) FILTER (stall.seconds >= $min_stall_seconds), 0) AS long_seconds,
         coalesce(
             sum(stall.seconds) FILTER (run.end_t IS NULL OR run.end_t < stall.start_t - 0.05), 0
         ) AS other_seconds
@@ -55,43 +62,71 @@ loops AS (
     FROM scheduler_samples AS sample
     INNER JOIN work ON sample.trace_id = work.trace_id AND sample.t BETWEEN start_t AND stop_t
     GROUP BY sample.trace_id
+),
+waiting AS (
+    SELECT
+        *,
+        coalesce(
+            stalled.long_seconds * mean_nthreads >= $min_stall_share * waited.seconds, false
+        ) AS is_blocked
+    FROM waited
+    INNER JOIN work USING (trace_id)
+    INNER JOIN _run_size USING (trace_id)
+    LEFT JOIN loops USING (trace_id)
+    LEFT JOIN stalled USING (trace_id)
 )
 SELECT
     NULL::VARCHAR AS entity,
     CASE
-        WHEN loops.samples IS NULL OR EXISTS (
+        WHEN samples IS NULL AND NOT is_blocked OR EXISTS (
             FROM graph_updates AS update
-            WHERE update.trace_id = waited.trace_id AND update.graph_bytes >= $large_graph_bytes
+            WHERE update.trace_id = waiting.trace_id AND update.graph_bytes >= $large_graph_bytes
         ) THEN 'low'
         ELSE 'high'
     END AS confidence,
-    concat(
-        format(
-            'Threads waited for {:.1f} s for tasks that were ready: {:.0f} ms for each of {} tasks of {:.0f} ms.',
-            waited.seconds, 1000 * waited.seconds / attempts, attempts, 1000 * mean_seconds
-        ),
-        format(
-            ' The event loop of the scheduler took {:.0f} ms from tick to tick (20 ms if idle).',
-            1000 * interval_seconds
+    CASE
+        WHEN is_blocked THEN format(
+            'The event loop of the scheduler was blocked {} times, for {:.1f} s in all: threads waited for {:.1f}'
+            ' core-seconds for tasks that were ready.', long_stalls, long_seconds, seconds
         )
-    ) AS sentence,
-    waited.seconds AS core_seconds,
-    0.4 * waited.seconds / mean_nthreads AS wall_seconds_min,
-    1.1 * waited.seconds / mean_nthreads AS wall_seconds_max,
-    'Use fewer and longer tasks; remove slow plugins and callbacks of the scheduler, and give it a core of its'
-    ' own.' AS change,
-    'SELECT t, loop_cpu_percent, event_loop_interval_seconds FROM scheduler_samples ORDER BY t' AS evidence,
+        ELSE concat(
+            format(
+                'Threads waited for {:.1f} core-seconds for tasks that were ready: {:.0f} ms for each of {} tasks'
+                ' of {:.0f} ms.', seconds, 1000 * seconds / attempts, attempts, 1000 * mean_seconds
+            ),
+            format(
+                ' The event loop of the scheduler took {:.0f} ms from tick to tick (20 ms if idle).',
+                1000 * interval_seconds
+            )
+        )
+    END AS sentence,
+    seconds AS core_seconds,
+    0.4 * seconds / mean_nthreads AS wall_seconds_min,
+    1.1 * seconds / mean_nthreads AS wall_seconds_max,
+    CASE
+        WHEN is_blocked
+            THEN 'Look for functions that wait or compute on the scheduler: client.run_on_scheduler, plugins and'
+            ' callbacks. Move their work to a task, a thread or the client.'
+        ELSE 'Use fewer and longer tasks; remove slow plugins and callbacks of the scheduler, and give it a core'
+        ' of its own.'
+    END AS change,
+    CASE
+        WHEN is_blocked
+            THEN 'SELECT start_t, seconds FROM stalls WHERE process = ''scheduler'' ORDER BY seconds DESC'
+        ELSE 'SELECT t, loop_cpu_percent, event_loop_interval_seconds FROM scheduler_samples ORDER BY t'
+    END AS evidence,
     trace_id
-FROM waited
-INNER JOIN work USING (trace_id)
-INNER JOIN _run_size USING (trace_id)
-LEFT JOIN loops USING (trace_id)
-LEFT JOIN stalled USING (trace_id)
-WHERE (stalled.seconds IS NULL OR stalled.other_seconds <= $max_other_share * stalled.seconds)
-    AND waited.seconds >= $min_share * run_core_seconds
-    AND CASE
-        WHEN loops.samples > 0
-            THEN interval_seconds >= $min_interval_seconds OR cpu_percent >= $min_cpu_percent
-        -- Without samples: the scheduler had tasks to assign, or each is short.
-        ELSE unassigned_seconds >= 0.2 * waited.seconds OR mean_seconds < 0.1
-    END;
+FROM waiting
+WHERE seconds >= $min_share * run_core_seconds
+    AND (
+        is_blocked
+        OR (
+            (stalled_seconds IS NULL OR other_seconds <= $max_other_share * stalled_seconds)
+            AND CASE
+                WHEN samples > 0
+                    THEN interval_seconds >= $min_interval_seconds OR cpu_percent >= $min_cpu_percent
+                -- Without samples: the scheduler had tasks to assign, or each is short.
+                ELSE unassigned_seconds >= 0.2 * seconds OR mean_seconds < 0.1
+            END
+        )
+    );

@@ -2,6 +2,7 @@
 -- Overhead is the time of core_time in which a task was on its way or the scheduler had not assigned
 -- it, of short tasks only. Longer tasks share it. At most, all that is not computing is saved, and
 -- half of the computing, which is overhead of calls.
+-- Records: transition
 -- Source: Dask best practices, "Avoid very large graphs": each task costs about 1 ms
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $max_seconds = 0.025: mean duration of a task

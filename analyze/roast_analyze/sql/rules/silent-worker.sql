@@ -1,5 +1,6 @@
 -- Workers that stood still: no heartbeat, and no task ended.
 -- The threads are lost while it lasts. At most, the run waits for the tasks of the worker.
+-- Records: worker_sample
 -- Source: distributed, worker-ttl; Spark's executor heartbeats
 -- Documentation: https://distributed.dask.org/en/stable/worker-state.html
 -- $min_seconds = 5: time without a heartbeat

@@ -21,7 +21,14 @@ totals AS (
     HAVING files >= $min_files
 ),
 processed AS (
-    SELECT trace_id, count(DISTINCT filename) AS files, sum(compute_seconds) AS seconds
+    SELECT
+        trace_id,
+        count(DISTINCT filename) AS files,
+        -- Of a file, some chunks can be processed and others skipped.
+        count(DISTINCT filename) FILTER (
+            (trace_id, filename) NOT IN (SELECT (trace_id, filename) FROM skipped)
+        ) AS whole_files,
+        sum(compute_seconds) AS seconds
     FROM _chunks
     WHERE outcome = 'memory'
     GROUP BY trace_id
@@ -30,8 +37,8 @@ SELECT
     CASE WHEN len(datasets) = 1 THEN datasets[1] END AS entity,
     'high' AS confidence,
     format(
-        'The result lacks the events of {} of {} files, which were skipped because of {}: {}{}.',
-        totals.files, totals.files + coalesce(processed.files, 0), exception_type, example,
+        'The result lacks events of {} of {} files, because reading them failed ({}): {}{}.',
+        totals.files, totals.files + coalesce(processed.whole_files, 0), exception_type, example,
         CASE WHEN totals.files > 1 THEN ' and others' ELSE '' END
     ) AS sentence,
     totals.files * coalesce(processed.seconds / processed.files, run.core_seconds) AS core_seconds,

@@ -4,6 +4,7 @@
 -- difference, the cause is where the file is stored. For a file of few chunks, all of them, or their
 -- input alone, have to be much slower than most of other files, on two workers or more. First chunks
 -- of workers are only compared with such ones.
+-- Records: chunk
 -- Source: Tukey's median polish of chunk durations, see view files
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html
 -- $min_ratio = 1.5: time per event against other files, once the first chunks of workers are left out

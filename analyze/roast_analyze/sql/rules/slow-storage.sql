@@ -1,8 +1,9 @@
 -- Files are read slowly from a server, or by the workers of a host.
 -- The rate of a server, and the share of opening and reading, are medians over its files, so that one slow
 -- file does not count for its server. It is compared with that of the fastest
--- other server. A single server is slow if reading dominates, at a low rate that is not a matter of
+-- other server. Hosts are compared if their workers read from the same server, or local files. A single server is slow if reading dominates, at a low rate that is not a matter of
 -- latency: requests are large, or reading takes longer than opening, which has as many requests.
+-- Records: chunk
 -- Source: recorded bytes, requests and times of chunks
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_ratio = 3: rate of the fastest server against this one
@@ -28,12 +29,18 @@ WITH reads AS (
     LEFT JOIN _workers AS workers USING (process)
     WHERE chunk.bytes_read > 0 AND NOT chunk.is_warming_up
 ),
--- Each place by itself: servers, and hosts of workers that read local files.
+-- Each place by itself: servers, and hosts of workers, by server.
+by_place AS (
+    SELECT *, server AS place, true AS is_server, NULL AS origin FROM reads WHERE server IS NOT NULL
+    UNION ALL
+    SELECT *, host AS place, false AS is_server, server AS origin FROM reads WHERE host IS NOT NULL
+),
 by_file AS (
     SELECT
         trace_id,
-        coalesce(server, host) AS place,
-        server IS NOT NULL AS is_server,
+        place,
+        is_server,
+        origin,
         sum(bytes_read) / 1e6 / nullif(sum(io_seconds), 0) AS rate,
         sum(bytes_read) AS nbytes,
         sum(requests) AS requests,
@@ -41,14 +48,15 @@ by_file AS (
         sum(read_seconds) AS read_seconds,
         sum(io_seconds) AS io_seconds,
         sum(compute_seconds) AS compute_seconds
-    FROM reads
-    GROUP BY trace_id, server, host, filename
+    FROM by_place
+    GROUP BY trace_id, place, is_server, origin, filename
 ),
 places AS (
     SELECT
         trace_id,
         place,
         is_server,
+        origin,
         median(rate) AS rate,
         median(io_seconds / compute_seconds) AS share,
         sum(nbytes) AS nbytes,
@@ -66,7 +74,7 @@ compared AS (
         arg_max(place, rate) OVER same AS best_place,
         count(*) OVER same AS places
     FROM places
-    WINDOW same AS (PARTITION BY trace_id, is_server)
+    WINDOW same AS (PARTITION BY trace_id, is_server, origin)
 ),
 slow AS (
     SELECT
@@ -79,6 +87,13 @@ slow AS (
         places = 1
         -- Local reads are slow on a busy machine, too.
         AND is_server
+        -- The workers of another host read from it fast.
+        AND NOT EXISTS (
+            FROM compared AS host
+            WHERE host.trace_id = compared.trace_id
+                AND host.origin = compared.place
+                AND host.best_rate >= $min_ratio * host.rate
+        )
         AND rate < $max_rate
         AND share >= $min_single_share
         AND (request_bytes >= $min_request_bytes OR read_ratio >= $min_read_ratio)
@@ -87,23 +102,46 @@ slow AS (
 SELECT
     place AS entity,
     CASE WHEN is_slower THEN 'high' ELSE 'low' END AS confidence,
-    format(
-        'Files {} {} are read at {:.2g} MB/s per thread', CASE WHEN is_server THEN 'of' ELSE 'on' END,
-        place, rate
-    )
-    || CASE WHEN is_slower THEN format(', those of {} at {:.2g}', best_place, best_rate) ELSE '' END
+    CASE
+        WHEN is_server THEN format('Files of {} are read at {:.2g} MB/s per thread', place, rate)
+        ELSE concat(
+            format('Workers on {} read ', place),
+            coalesce(format('files of {}', origin), 'local files'),
+            format(' at {:.2g} MB/s per thread', rate)
+        )
+    END
+    || CASE
+        WHEN is_slower
+            THEN format(
+                ', those {} {} at {:.2g} MB/s', CASE WHEN is_server THEN 'of' ELSE 'on' END, best_place,
+                best_rate
+            )
+        ELSE ''
+    END
     || format('; this takes {:.0f} % of the time of their chunks.', 100 * io_seconds / slow.compute_seconds)
         AS sentence,
     excess_seconds AS core_seconds,
     0.7 * excess_seconds / run.nthreads AS wall_seconds_min,
-    least(1.2 * excess_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    -- Workers of a slow host end last, too.
     CASE
+        WHEN is_server THEN 1.2 * excess_seconds
+        ELSE 1.4 * (excess_seconds + coalesce(idle.seconds, 0))
+    END / run.mean_nthreads AS wall_seconds_max,
+    CASE
+        WHEN is_slower AND origin IS NOT NULL
+            THEN format('Check the network of host {}, or process files of {} on other hosts.', place, origin)
         WHEN is_slower
             THEN format('Read these {:.1f} MB from {}, or copy the files there.', nbytes / 1e6, best_place)
         ELSE 'Copy the files to storage near the workers, or read them through a cache.'
     END AS change,
-    'SELECT regexp_extract(filename, ''^\w+://([^/]+)'', 1) AS server, worker, sum(bytes_read) / 1e6 /'
-    ' sum(open_seconds + read_seconds) AS megabytes_per_second FROM chunks GROUP BY ALL' AS evidence,
+    'SELECT regexp_extract(filename, ''^\w+://([^/]+)'', 1) AS server, host,'
+    ' sum(chunks.bytes_read) / 1e6 / sum(open_seconds + read_seconds) AS megabytes_per_second'
+    ' FROM chunks INNER JOIN workers USING (trace_id, worker) GROUP BY ALL' AS evidence,
     slow.trace_id
 FROM slow
-INNER JOIN _chunk_threads AS run USING (trace_id);
+INNER JOIN _chunk_threads AS run USING (trace_id)
+LEFT JOIN (
+    SELECT trace_id, sum(tail_seconds + imbalance_seconds) AS seconds
+    FROM _bucket_uses
+    GROUP BY trace_id
+) AS idle USING (trace_id);

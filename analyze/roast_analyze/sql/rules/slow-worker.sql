@@ -42,8 +42,8 @@ found AS (
     SELECT
         trace_id,
         count(*) AS slow_workers,
-        string_agg(name, ', ' ORDER BY excess_seconds DESC) AS names,
-        string_agg('''' || replace(worker, '''', '''''') || '''', ', ') AS quoted,
+        string_agg(name, ', ' ORDER BY excess_seconds DESC, name) AS names,
+        string_agg('''' || replace(worker, '''', '''''') || '''', ', ' ORDER BY worker) AS quoted,
         max_by(prefix, excess_seconds) AS prefix,
         min(relative_duration) AS least_duration,
         max(relative_duration) AS most_duration,

@@ -1,6 +1,8 @@
 -- Workers write results to disk and read them back.
 -- Dask spills results when a worker's memory passes a target. Writing blocks the worker; reading
--- back delays the tasks that need a result. The cost is the time of threads that this took.
+-- back delays the tasks that need a result. The cost is the time of threads that this took. At most,
+-- the threads that waited at the same time are saved as well: the event loop of a worker that writes is
+-- blocked.
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
 -- $min_seconds = 0.1: thread time
@@ -10,6 +12,13 @@ WITH disk AS (
     WHERE use = 'disk'
     GROUP BY trace_id
     HAVING sum(seconds) > $min_seconds
+),
+waits AS (
+    SELECT uses.trace_id, sum(uses.seconds - uses.busy_seconds - uses.workless_seconds) AS seconds
+    FROM _bucket_uses AS uses
+    SEMI JOIN (FROM core_time WHERE use = 'disk' AND seconds > 0) AS disk
+        ON uses.trace_id = disk.trace_id AND uses.t = disk.t
+    GROUP BY uses.trace_id
 ),
 by_worker AS (
     SELECT
@@ -37,12 +46,17 @@ SELECT
     format(
         'Writing results to disk and reading them back took {:.1f} s of thread time', disk.seconds
     )
-    || coalesce(format('; up to {:.0f} MB were on disk', spilled_bytes / 1e6), '')
+    -- Samples can miss what was on disk for a short time.
+    || CASE
+        WHEN spilled_bytes >= 5e5 THEN format('; up to {:.0f} MB were on disk', spilled_bytes / 1e6)
+        ELSE ''
+    END
     || '.' AS sentence,
     disk.seconds AS core_seconds,
     0.6 * disk.seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
-    least(
-        1.3 * disk.seconds / greatest(coalesce(memory.workers, 1), 1), run.stop_t - run.start_t
+    greatest(
+        1.3 * disk.seconds / greatest(coalesce(memory.workers, 1), 1),
+        1.1 * (disk.seconds + coalesce(waits.seconds, 0)) / greatest(run.peak_nthreads, 1)
     ) AS wall_seconds_max,
     coalesce(
         format(
@@ -57,4 +71,5 @@ SELECT
     disk.trace_id
 FROM disk
 INNER JOIN _cluster_size AS run USING (trace_id)
-LEFT JOIN memory USING (trace_id);
+LEFT JOIN memory USING (trace_id)
+LEFT JOIN waits USING (trace_id);

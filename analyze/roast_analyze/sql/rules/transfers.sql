@@ -92,7 +92,7 @@ SELECT
     CASE WHEN slowed.seconds IS NULL THEN 'high' ELSE 'medium' END AS confidence,
     concat(
         format(
-            'Threads waited for {:.1f} s for the inputs of {} from other workers', found.seconds, found.prefix
+            'Threads waited for {:.1f} core-seconds for the inputs of {} from other workers', found.seconds, found.prefix
         ),
         format(': {:.0f} MB, mostly results of {}', moved.nbytes / 1e6, moved.source),
         '.',

@@ -1,6 +1,7 @@
 -- Memory that Dask does not manage fills workers.
 -- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can
 -- neither spill nor move them. The cost is that of the consequences: paused and killed workers.
+-- Records: worker_sample
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
 -- $min_share = 0.4: unmanaged memory against the memory limit

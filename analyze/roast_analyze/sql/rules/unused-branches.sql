@@ -1,6 +1,7 @@
 -- Branches that are read and not used.
 -- coffea reads a branch when the processor uses it, but for those that the fileset lists to
 -- preload. Preloaded branches of which no column was used are read for nothing.
+-- Records: chunk
 -- Source: branches that were read against columns that were used, in the records of chunks
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
 -- $max_chunks = 1000: chunks whose branches are compared

@@ -29,8 +29,14 @@ totals AS (
 SELECT
     split_part(names[1], ' ', 1) AS entity,
     'low' AS confidence,
-    format('Packages that differ between processes: {}. ', packages) || array_to_string(names[:3], ', ')
-        || CASE WHEN packages > 3 THEN ' and others.' ELSE '.' END AS sentence,
+    concat(
+        CASE packages
+            WHEN 1 THEN 'A package differs'
+            ELSE format('{} packages differ', packages)
+        END,
+        ' between processes: ', array_to_string(names[:3], ', '),
+        CASE WHEN packages > 3 THEN ' and others.' ELSE '.' END
+    ) AS sentence,
     NULL::DOUBLE AS core_seconds,
     NULL::DOUBLE AS wall_seconds_min,
     NULL::DOUBLE AS wall_seconds_max,

@@ -13,7 +13,7 @@ WITH steps AS (
         false AS submits,
         false AS was_there
     FROM raw.transition
-    WHERE finish IN ('processing', 'waiting') OR "start" = 'processing'
+    WHERE finish IN ('waiting', 'queued', 'no-worker', 'processing') OR "start" = 'processing'
     UNION ALL
     SELECT
         trace_id,
@@ -29,6 +29,8 @@ WITH steps AS (
 SELECT
     trace_id,
     key,
+    -- Identifies the key: tasks are numbered as in _task_states.
+    min(CASE WHEN submits THEN -1 - seq ELSE seq END) AS first_seq,
     count(*) FILTER (submits) AS submissions,
     min(seq) FILTER (submits) AS submission,
     min(seq) FILTER (begins) AS beginning,

@@ -1,6 +1,7 @@
--- Needs: nothing
+-- Needs: _key_summaries
 -- Time of tasks in the states before a result: from the transition into the state to the next
 -- transition of the key. A task that was in such a state when recording began counts from then.
+-- Numbers stand for the keys, because texts would take longer to sort.
 CREATE VIEW _task_states AS
 SELECT
     key,
@@ -14,5 +15,6 @@ FROM (
     UNION ALL
     SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
 )
-WINDOW in_order AS (PARTITION BY trace_id, key ORDER BY seq)
+INNER JOIN _key_summaries USING (trace_id, key)
+WINDOW in_order AS (PARTITION BY first_seq ORDER BY seq)
 QUALIFY state IN ('waiting', 'queued', 'no-worker', 'processing');

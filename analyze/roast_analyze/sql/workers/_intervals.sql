@@ -1,14 +1,15 @@
--- Needs: _chunks, _task_phases, _task_runs, _task_states, _worker_presence, _workers
+-- Needs: _chunks, _process_addresses, _task_phases, _task_runs, _task_states, _worker_presence
 -- Intervals with an amount: phases of attempts, states of tasks, lifetimes of processes and
 -- their threads. Process 0 is the scheduler.
 CREATE VIEW _intervals AS
 WITH runs AS (
     SELECT run.end_seq, run.outcome, coalesce(process.process, 0) AS process, run.trace_id
     FROM _task_runs AS run
-    ASOF LEFT JOIN _workers AS process
+    LEFT JOIN _process_addresses AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
         AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
+        AND coalesce(run.processing_t, '-infinity'::DOUBLE) < process.until_t
     WHERE run.end_seq IS NOT NULL
 ),
 timed AS (

@@ -210,9 +210,7 @@ def test_the_section(opened, worker):
         ["h (mine.py:1)", "0.100", "25", "0.100", "25", "10"],
         ["f (mine.py:1)", "0.000", "0", "0.400", "100", "40"],
     ]
-    assert [name for name, *_ in trace.sql(table.query).fetchall()] == [
-        row[0].text for row in table.rows
-    ]
+    assert [name for name, *_ in trace.rows(table.query)] == [row[0].text for row in table.rows]
 
 
 def test_functions_of_the_recorder_are_left_out(section, unpack):

@@ -195,7 +195,7 @@ def test_unknown_values_are_null(open_trace):
     query = (
         "SELECT prefix, samples, len(stack) FROM profile_stacks WHERE samples > 0 ORDER BY 1"
     )
-    assert trace.sql(query).fetchall() == [(str(n), 5, 2) for n in range(len(trees))]
+    assert trace.rows(query) == [(str(n), 5, 2) for n in range(len(trees))]
     assert trace.frame("loss").is_empty()
     assert trace.flamegraph().nodes["total_samples"][0] == 5 * len(trees)
     assert trace.flamegraph().counted()["samples"].sum() == 5 * len(trees)

@@ -59,7 +59,14 @@ def test_threads_wait_for_the_last_large_chunk(apply, process, worker, chunks, i
     )
 
     assert apply("chunks-too-large", worker("w1"), worker("w2"), *processed, columns=COST) == (
-        [(10.0, 2.0, 5.5, "Use chunks of about 190 events (now 1,000).")]
+        [
+            (
+                10.0,
+                0.6 * (10.0 - 30.0 / 8) / 2,
+                5.5,
+                "Use chunks of about 190 events (now 1,000).",
+            )
+        ]
         if idle_seconds
         else []
     )

@@ -29,6 +29,20 @@ def test_no_gap(apply, worker, task, run, t, nbytes):
     assert apply("client-gaps", *records, update) == []
 
 
+@pytest.mark.parametrize("client_seconds", [2.0, 0.01])
+def test_tasks_that_are_submitted_one_by_one(apply, worker, task, run, client_seconds):
+    """Of three threads, two have a task while the client prepares the next one."""
+    records = [worker("w1", nthreads=3)]
+    for number in range(20):
+        key, t = f"fit-{number}", 4.0 * number + client_seconds
+        records += [task(key, t=t, stimulus_id=key), *run(key, t, 4.0 * (number + 2))]
+
+    found = apply("client-gaps", *records)
+    idle_seconds = pytest.approx(126.0, rel=0.01)
+    assert found == ([(None, idle_seconds)] if client_seconds == 2.0 else [])
+    assert bool(apply("low-parallelism", *records)) != bool(found)
+
+
 def test_short_gaps_do_not_add_up(apply, worker, task, run):
     """Four gaps of 0.4 s."""
     records = [worker("w1")]

@@ -100,6 +100,26 @@ def test_slow_server(apply, process, worker, seconds, found):
     )
 
 
+@pytest.mark.parametrize(("seconds", "found"), [(0.8, True), (0.2, False)])
+def test_slow_link_of_a_host(apply, process, worker, seconds, found):
+    """Workers of two hosts read the same files; the first chunk of each does not count."""
+    chunks = [
+        {
+            "file": f"root://near:1094//{number}.root",
+            "seconds": 1.0,
+            "worker": name,
+            "open_seconds": 0.0,
+            "read_seconds": read_seconds,
+            "bytes_read": 10**6,
+        }
+        for name, read_seconds in {"w1": 0.1, "w2": seconds}.items()
+        for number in range(5)
+    ]
+    records = [worker("w1", host="a"), worker("w2", host="b"), *process(*chunks)]
+
+    assert apply("slow-storage", *records) == ([("b", pytest.approx(4 * 0.7))] if found else [])
+
+
 @pytest.mark.parametrize(("seconds", "found"), [(8.0, True), (6.0, False)])
 def test_single_slow_server(apply, process, worker, seconds, found):
     chunk = {"file": "https://far/1.root", "seconds": 10.0, "bytes_read": 10**7, "requests": 10}
@@ -154,6 +174,14 @@ def test_expensive_dataset(apply, process, worker, seconds, found):
     ) == [(dataset, None) for dataset in found]
 
 
+def test_a_dataset_beside_one_without_time_of_its_own(apply, process, worker):
+    """All that is known of DY is reading."""
+    chunks = [{"seconds": 1.0, "read_seconds": 1.0, "dataset": "DY"}] * 6
+    chunks += [{"seconds": 3.0, "dataset": "TT", "file": "2.root"}] * 6
+
+    assert apply("expensive-dataset", worker("w1"), *process(*chunks)) == []
+
+
 def test_reading_does_not_make_a_dataset_expensive(apply, process, worker):
     chunks = [{"seconds": 1.0, "dataset": "DY"}] * 6
     chunks += [{"seconds": 3.0, "read_seconds": 2.0, "dataset": "TT", "file": "2.root"}] * 6
@@ -175,13 +203,26 @@ def test_skipped_files(apply, process, worker, chunk, run):
         (
             "TT",
             (
-                "The result lacks the events of 1 of 3 files, which were skipped because of"
-                " OSError: bad.root."
+                "The result lacks events of 1 of 3 files, because reading them failed"
+                " (OSError): bad.root."
             ),
             3.0,
             0.0,
         )
     ]
+
+
+def test_a_file_with_a_skipped_and_a_processed_chunk(apply, process, worker, chunk, run):
+    chunks = process({"seconds": 4.0}, {"seconds": 2.0, "file": "2.root"})
+    bad = {"dataset": "DY", "filename": "2.root", "exception": "OSError: cut off"}
+    skipped = chunk("chunk-9", run_id=100, worker="w1", until="processed", **bad)
+
+    [(sentence,)] = apply(
+        "skipped-files",
+        *[worker("w1"), *chunks, skipped, *run("chunk-9", 7.0, 8.0, run_id=100)],
+        columns="sentence",
+    )
+    assert sentence.startswith("The result lacks events of 1 of 2 files")
 
 
 def test_no_skipped_files(apply, process, worker):

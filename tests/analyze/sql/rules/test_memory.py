@@ -36,6 +36,15 @@ def test_spilling(apply, worker, task, run, sample, seconds, found):
     )
 
 
+def test_spilling_that_no_sample_shows(apply, worker, task, run, sample):
+    phases = [("disk-read", 1.0, 5.0), ("compute", 5.0, 8.0)]
+    heartbeat = sample(2.0, memory_limit=1000 * MB, spilled_memory=0)
+    records = [worker("w1"), task("a-1"), *run("a-1", 1.0, 8.0, phases=phases), heartbeat]
+
+    [(sentence,)] = apply("spilling", *records, columns="sentence")
+    assert sentence.endswith("took 4.0 s of thread time.")
+
+
 def kill(t: float, address: str) -> dict:
     """Return the event of a nanny that kills its worker."""
     payload = {"worker": address, "rss": 960 * MB}

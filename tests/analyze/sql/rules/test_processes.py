@@ -184,7 +184,7 @@ def test_stall_of_a_computing_worker_costs_little(apply, worker, task, run):
     [
         (
             "2.1",
-            [("numpy", "Packages that differ between processes: 1. numpy 2.0 and 2.1.")],
+            [("numpy", "A package differs between processes: numpy 2.0 and 2.1.")],
         ),
         ("2.0", []),
     ],

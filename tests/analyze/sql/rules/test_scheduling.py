@@ -107,6 +107,37 @@ def test_a_scheduler_that_stalls_while_no_task_ends(apply, worker, tasks):
     assert apply("scheduler-saturated", *records, *stalls) == []
 
 
+def test_a_function_that_blocks_the_scheduler(apply, worker, tasks):
+    """Threads wait for 60 s, 54 s of them while the event loop stands still."""
+    stalls = [{"kind": "stall", "t": t, "start_t": t, "stop_t": t + 0.6} for t in range(90)]
+    records = [worker("w1"), *tasks(0.1), *samples(0.05), *stalls]
+    [(core_seconds, sentence)] = apply(
+        "scheduler-saturated", *records, columns="core_seconds, sentence"
+    )
+    assert core_seconds == pytest.approx(300 * 0.2)
+    assert "was blocked 90 times, for 54.0 s in all: threads waited" in sentence
+
+
+def test_large_graphs_that_are_on_their_way_at_once(apply, worker, task, run):
+    """Ten graphs are sent from 30 s on, and the last one arrives at 40 s."""
+    records = [worker("w1"), task("first", stimulus_id="s"), *run("first", 0.0, 30.0)]
+    for number in range(10):
+        key, t = f"predict-{number}", 31.0 + number
+        records += [
+            {"kind": "graph", "t": 30.0, "client": "c", "key": key, "value": {}},
+            {
+                "kind": "graph_update", "t": t, "stimulus_id": f"u{number}", "client": "c",
+                "nbytes": 50_000_000,
+            },
+            task(key, t=t, stimulus_id=f"u{number}"), *run(key, 41.0 + number, 42.0 + number),
+        ]  # fmt: skip
+    [(core_seconds, sentence)] = apply(
+        "large-graph", *records, columns="core_seconds, sentence"
+    )
+    assert core_seconds == pytest.approx(10.0)
+    assert "kept the workers waiting for 10.0 s" in sentence
+
+
 def test_transfers(apply, combined):
     [(entity, core_seconds, sentence)] = apply(
         "transfers", *combined(12.0), columns="entity, core_seconds, sentence"

@@ -63,6 +63,42 @@ def test_a_chain(apply, cluster):
     assert apply("long-tail", *cluster(*[3.0] * 10, is_chain=True)) == []
 
 
+def test_a_task_after_a_merge(apply, worker, task, run):
+    """One partition is left after the merge; the other thread is idle while it is written."""
+    reads = [f"read-{number}" for number in range(20)]
+    records = [worker("w1"), worker("w2")]
+    for number, key in enumerate(reads):
+        begin = float(number // 2)
+        phases = [("compute", begin, begin + 1.0)]
+        records += [
+            task(key),
+            *run(key, begin, begin + 1.0, f"w{number % 2 + 1}", phases=phases),
+        ]
+    records += [
+        task("merge-0", dependencies=reads), *run("merge-0", 10.0, 10.01),
+        task("write-0", dependencies=["merge-0"]), *run("write-0", 10.01, 40.0),
+    ]  # fmt: skip
+
+    found = apply("low-parallelism", *records)
+    assert found[0] == ("write", pytest.approx(30.0, rel=0.05))
+    assert apply("long-tail", *records) == []
+
+
+def test_a_long_chunk_that_started_first(apply, process, worker):
+    """The chunk of 40 s ends 30 s after ten others."""
+    chunks = [
+        {"seconds": 40.0, "worker": "w1", "dataset": "TT"},
+        *[{"seconds": 1.0, "worker": "w2"}] * 10,
+    ]
+    [(entity, core_seconds, change)] = apply(
+        "long-tail",
+        *[worker("w1"), worker("w2"), *process(*chunks)],
+        columns="entity, core_seconds, change",
+    )
+    assert (entity, core_seconds) == ("TT", pytest.approx(30.0, rel=0.05))
+    assert change.startswith("Use smaller chunks for dataset TT")
+
+
 def test_a_merge(apply, cluster):
     """Of 20 results, 1.5 s each: a tree with a fan-in of 4 takes 25 s on two threads."""
     inputs = [f"nap-w1-{number}" for number in range(20)]

@@ -18,7 +18,7 @@ def compare(write_trace):
             for n, facts in enumerate(traces)
         ]
         with Trace(*paths) as opened:
-            return opened.sql("FROM differences").fetchall()
+            return opened.rows("FROM differences")
 
     return compare
 

@@ -279,13 +279,13 @@ def test_nothing_was_computed(path, worker):
 def test_steps_are_contiguous_and_add_up(name):
     with Trace(SAMPLE_TRACES / f"{name}.jsonl.zst") as trace:
         steps = trace.critical_path()
-        [(start_t, stop_t, wall_seconds)] = trace.sql(
+        [(start_t, stop_t, wall_seconds)] = trace.rows(
             "SELECT start_t, stop_t, wall_seconds FROM run"
-        ).fetchall()
-        on_path = trace.sql(
+        )
+        on_path = trace.rows(
             "SELECT max(slack_seconds) FROM task_slack "
             "SEMI JOIN critical_path USING (key, attempt)"
-        ).fetchall()
+        )
 
     assert steps["seconds"].sum() == wall_seconds
     assert steps["seconds"].min() > 0

@@ -129,18 +129,18 @@ def test_file_whose_entries_cannot_be_read(open_trace, chunk, run, has_task, goe
         *([chunk("c", run_id=2, **good, start_t=4.0, stop_t=5.0)] if goes_on else []),
     )
 
-    assert trace.sql(
+    assert trace.rows(
         "SELECT t, what, key, worker, exception, detail FROM failures"
-    ).fetchall() == [
+    ) == [
         (
             3.0 if has_task else 2.0, what, "m", "w1", "OSError()",
             "DY, bad.root, its events are missing",
         )
     ]  # fmt: skip
-    assert trace.sql(
+    assert trace.rows(
         "SELECT filename, chunks, events, failed_attempts FROM files ORDER BY chunks"
-    ).fetchall() == [("bad.root", 0, 0, 1)] + goes_on * [("good.root", 1, 9, 0)]
-    [(skipped,)] = trace.sql("SELECT skipped_files FROM run").fetchall()
+    ) == [("bad.root", 0, 0, 1)] + goes_on * [("good.root", 1, 9, 0)]
+    [(skipped,)] = trace.rows("SELECT skipped_files FROM run")
     assert skipped == (what == "file skipped")
 
 

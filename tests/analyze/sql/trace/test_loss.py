@@ -26,7 +26,7 @@ def losses(write_trace):
 
 def loss_of(path):
     with Trace(path) as trace:
-        return trace.sql("SELECT reason, records, detail FROM loss").fetchall()
+        return trace.rows("SELECT reason, records, detail FROM loss")
 
 
 def test_columns_of_a_loss(rows, task, run):
@@ -36,7 +36,7 @@ def test_columns_of_a_loss(rows, task, run):
     ]
 
 
-REMOVED = "an older segment was removed to keep within retain_bytes"
+REMOVED = "an older segment was removed to keep within retain_limit_bytes"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_an_ongoing_recording_ends_with_its_last_record(write_trace, task):
     path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
 
     with Trace(path) as trace:
-        assert trace.sql("SELECT reason, t FROM loss").fetchall() == [("no trailer", 3.0)]
+        assert trace.rows("SELECT reason, t FROM loss") == [("no trailer", 3.0)]
 
 
 @pytest.mark.parametrize(

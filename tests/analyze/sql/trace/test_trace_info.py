@@ -18,7 +18,7 @@ def test_columns_of_a_segment(write_trace):
     path.write_text("\n".join(lines) + "\n")
 
     with Trace(path) as trace:
-        assert trace.sql("SELECT * FROM trace_info").fetchall() == [
+        assert trace.rows("SELECT * FROM trace_info") == [
             (
                 1, "1.0", 1.0, 9.0, True, "d", "e", "p", "0.1", "tcp://s", 3600.0, 0.5,
                 '{"a":1,"label":"v2"}', 2, 7, str(path), "v2", "T",
@@ -32,6 +32,6 @@ def test_segments_in_order(tmp_path, lines, task):
         (tmp_path / f"part-{number}.jsonl").write_bytes(content)
 
     with Trace(tmp_path) as trace:
-        segments = trace.sql("SELECT segment, clean_end, records FROM trace_info").fetchall()
+        segments = trace.rows("SELECT segment, clean_end, records FROM trace_info")
         assert segments == [(1, True, 3), (2, True, 3), (3, True, 3)]
-        assert trace.sql("SELECT key FROM tasks").fetchall() == [("a-1",), ("a-2",), ("a-10",)]
+        assert trace.rows("SELECT key FROM tasks") == [("a-1",), ("a-2",), ("a-10",)]

@@ -2,8 +2,9 @@
 
 import re
 
-import duckdb
 import pytest
+
+from roast_analyze.errors import QueryError
 
 COUNTS = "t, seconds, executing, processing, queued, waiting, workers, nthreads"
 
@@ -97,5 +98,5 @@ def test_invalid_bucket_width(ask):
         ("-1.5", "a bucket takes more than 0 s, not -1.5"),
         ("1e-9", "a bucket of 1e-09 s makes more than a million of them"),
     ]:
-        with pytest.raises(duckdb.InvalidInputException, match=re.escape(message)):
+        with pytest.raises(QueryError, match=re.escape(message)):
             found(f"FROM concurrency_by({seconds})")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from roast_analyze.report.context import Context
 
 #: Most rows of the tables: chunk attempts, datasets and files, branches.
-CHUNK_ROWS: Final = 300
+CHUNK_ROWS: Final = 200
 GROUP_ROWS: Final = 300
 BRANCH_ROWS: Final = 100
 #: Most branches, slow files and slow workers that sentences name.

@@ -93,13 +93,11 @@ class Environment:
 
 def query(trace: Session) -> Environment:
     """Query the environment."""
-    [(has_configuration,)] = trace.sql(
-        "SELECT EXISTS (FROM config WHERE differs IS NOT NULL)"
-    ).fetchall()
+    [(has_configuration,)] = trace.rows("SELECT EXISTS (FROM config WHERE differs IS NOT NULL)")
     facts: dict[str, dict[str, str]] = {}
-    for section, name, value in trace.sql(_RERUN_FACTS).fetchall():
+    for section, name, value in trace.rows(_RERUN_FACTS):
         facts.setdefault(section, {}).setdefault(name, value)
-    configuration = dict(trace.sql(_RERUN_CONFIGURATION).fetchall())
+    configuration = dict(trace.rows(_RERUN_CONFIGURATION))
     by_size = "processes DESC, process"
     return Environment(
         facts=list_query(trace, "environment", _FACTS_QUERY, "section, name, value", FACT_ROWS),

@@ -87,7 +87,7 @@ class Profiles:
 
 def query(trace: Session) -> Profiles:
     """Query the samples of a run by stack, worker, prefix and bucket."""
-    start_t, stop_t, cycle, pairs = trace.sql(_TIME_RANGE).fetchall()[0]
+    start_t, stop_t, cycle, pairs = trace.rows(_TIME_RANGE)[0]
     if start_t is None:
         # Yappi's files have no time.
         start_t = stop_t = 0.0

@@ -27,10 +27,10 @@ _LONGEST_GAP: Final = (
     "WHERE start_t > since_t ORDER BY start_t - since_t DESC, start_t LIMIT 1"
 )
 _COMPUTED_TASKS: Final = (
-    "(SELECT compute_start_t AS start_t, compute_stop_t AS stop_t FROM task_runs "
+    "(SELECT compute_start_t AS start_t, compute_stop_t AS stop_t FROM _task_runs "
     "WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
 )
-_COMPUTED_CHUNKS: Final = "(FROM chunks WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
+_COMPUTED_CHUNKS: Final = "(FROM _chunks WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
 #: The view `utilisation` by rows of the map.
 _UTILIZATION: Final = (
     "WITH rowed AS (SELECT unnest($rows::BIGINT[]) AS row, "
@@ -73,7 +73,7 @@ class Timeline:
 def query(trace: Session, context: Context) -> Timeline:
     """Query the computations of a run."""
     computed = _COMPUTED_TASKS if context.run.task_runs else _COMPUTED_CHUNKS
-    gaps = trace.sql(_LONGEST_GAP.format(computed=computed)).fetchall()
+    gaps = trace.rows(_LONGEST_GAP.format(computed=computed))
     rowed = context.workers.with_columns(transfers.map_row().alias("row"))
     shares = trace.sql(
         _UTILIZATION,
@@ -109,6 +109,7 @@ def section(found: Timeline, context: Context, colors: Colors) -> Section:
         )
     view = "task_runs" if run.task_runs else "chunks"
     command = context.view_command(view)
+    omissions = task_stream.describe_omissions(stream, with_transfers=True)
     drawn = lanes.build(
         stream,
         context.load,
@@ -120,7 +121,7 @@ def section(found: Timeline, context: Context, colors: Colors) -> Section:
         description=f"Timeline: {q.counted(stream.workers.height, 'worker')} over "
         f"{q.seconds(run.wall_seconds)}, {q.counted(stream.runs, 'computation')}, "
         f"{q.counted(stream.failures, 'failed attempt')}.",
-        note=_omissions(stream, command),
+        note=f"{omissions} All of them: {command}" if omissions else "",
         query=f"SELECT * FROM {view} ORDER BY processing_t",  # noqa: S608 - one of two names
         command=command,
     )
@@ -150,30 +151,3 @@ def _sentence(found: Timeline, context: Context) -> str:
                 f"{q.seconds(since)} after the start."
             )
     return text
-
-
-def _omissions(stream: TaskStream, command: str) -> str:
-    parts = []
-    single = stream.bars.height
-    if stream.runs - stream.hidden_runs > single:
-        parts.append(
-            f"The {q.count(single)} longest of {q.counted(stream.runs, 'computation')} have "
-            f"their own bars; the others are added up in buckets of "
-            f"{q.seconds(stream.bucket_seconds)}, drawn as high as their share of the bucket."
-        )
-    if stream.transfer_runs > stream.transfers.height:
-        parts.append(
-            f"So are all but the {q.count(stream.transfers.height)} longest of "
-            f"{q.counted(stream.transfer_runs, 'transfer')}."
-        )
-    if stream.hidden_rows:
-        parts.append(
-            f"Left out: {q.counted(stream.hidden_rows, 'worker')} with "
-            f"{q.counted(stream.hidden_runs, 'computation')}. Workers with failures are shown "
-            "first, then the busiest."
-        )
-    if stream.failures > stream.marks.height:
-        more = stream.failures - stream.marks.height
-        attempts = q.counted(more, "more failed attempt is", "more failed attempts are")
-        parts.append(f"{attempts} not marked.")
-    return " ".join([*parts, f"All of them: {command}"]) if parts else ""

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from roast_analyze.report import quantities as q
+
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
@@ -38,17 +40,24 @@ _FAILED_LIST: Final = ", ".join(f"'{outcome}'" for outcome in FAILED)
 _TASKS: Final = (
     "SELECT key, attempt, prefix, {dataset} AS dataset, worker, thread, outcome, "
     "compute_start_t AS start_t, compute_stop_t AS stop_t, "
-    "coalesce(compute_stop_t, end_t, processing_t) AS end_t FROM task_runs{join}"
+    "coalesce(compute_stop_t, end_t, processing_t) AS end_t FROM _task_runs{join}"
 )
 #: A task of dask-awkward can read several chunks: its dataset is that of one of them.
 _DATASETS: Final = (
-    " LEFT JOIN (SELECT trace_id, key, attempt, min(dataset) AS dataset FROM chunks "
-    "GROUP BY ALL) AS chunk USING (trace_id, key, attempt)"
+    " LEFT JOIN (SELECT seq, min(dataset) AS dataset FROM _chunks GROUP BY seq) AS chunk "
+    "USING (seq)"
 )
 #: Without a cluster there are no tasks: chunk attempts replace them.
 _CHUNKS: Final = (
     "SELECT key, attempt, NULL::VARCHAR AS prefix, dataset, worker, thread, outcome, start_t, "
-    "stop_t, coalesce(stop_t, end_t, processing_t) AS end_t FROM chunks"
+    "stop_t, coalesce(stop_t, end_t, processing_t) AS end_t FROM _chunks"
+)
+#: Attempts by thread, and by prefix and dataset.
+_TOTALS: Final = (
+    "SELECT worker, thread, prefix, dataset, grouping(worker) = 0 AS of_thread, "
+    "count(*) AS attempts, count(stop_t - start_t) AS runs, sum(stop_t - start_t) AS seconds, "
+    f"min(start_t) AS first_t, bool_or(outcome IN ({_FAILED_LIST})) AS failed "
+    "FROM ({attempts}) GROUP BY GROUPING SETS ((worker, thread), (prefix, dataset))"
 )
 _TRANSFERS: Final = (
     "SELECT worker, thread, start_t, stop_t FROM task_phases WHERE action = 'transfer'"
@@ -137,23 +146,20 @@ def query(
     if of_tasks:
         dataset, join = ("dataset", _DATASETS) if with_chunks else ("NULL::VARCHAR", "")
         attempts = _TASKS.format(dataset=dataset, join=join)
-    threads = trace.sql(
-        "SELECT worker, thread, sum(stop_t - start_t) AS busy, "
-        "count(stop_t - start_t) AS runs, min(start_t) AS first_t, "
-        f"bool_or(outcome IN ({_FAILED_LIST})) AS failed "
-        f"FROM ({attempts}) GROUP BY worker, thread"
-    ).pl()
+    totals = trace.sql(_TOTALS.format(attempts=attempts)).pl()
+    threads = totals.filter("of_thread")
     processes = context.workers.select(
         "worker", "name", "added_t", "removed_t", "lost"
     ).with_row_index("place")
     workers, hidden_rows = _chosen(threads, processes, most_rows)
     workers, places = _placed(threads, workers)
-    kinds = trace.sql(
-        "SELECT prefix, dataset, count(*) AS runs, sum(stop_t - start_t) AS seconds, "
-        "(row_number() OVER (ORDER BY sum(stop_t - start_t) DESC "
-        "NULLS LAST, prefix, dataset) - 1)::INT AS kind "
-        f"FROM ({attempts}) GROUP BY prefix, dataset ORDER BY kind LIMIT {MOST_KINDS}"
-    ).pl()
+    kinds = (
+        totals.filter(~pl.col("of_thread"))
+        .sort("seconds", "prefix", "dataset", descending=[True, False, False], nulls_last=True)
+        .head(MOST_KINDS)
+        .select("prefix", "dataset", pl.col("attempts").alias("runs"), "seconds")
+        .with_columns(kind=pl.int_range(pl.len(), dtype=pl.Int32))
+    )
     span_seconds = max((run.stop_t or 0.0) - begin_t, 1e-6)
     buckets = min(max(2 * most_cells // max(int(workers["lanes"].sum()), 1), 60), MOST_BUCKETS)
     parameters = {
@@ -207,6 +213,34 @@ def query(
     )
 
 
+def describe_omissions(stream: TaskStream, *, with_transfers: bool) -> str:
+    """State what is added up or left out in a drawing of a stream; empty if nothing is."""
+    parts = []
+    single = stream.bars.height
+    if stream.runs - stream.hidden_runs > single:
+        parts.append(
+            f"The {q.count(single)} longest of {q.counted(stream.runs, 'computation')} have "
+            f"their own bars; the others are added up in buckets of "
+            f"{q.seconds(stream.bucket_seconds)}, drawn as high as their share of the bucket."
+        )
+    if with_transfers and stream.transfer_runs > stream.transfers.height:
+        parts.append(
+            f"So are all but the {q.count(stream.transfers.height)} longest of "
+            f"{q.counted(stream.transfer_runs, 'transfer')}."
+        )
+    if stream.hidden_rows:
+        parts.append(
+            f"Left out: {q.counted(stream.hidden_rows, 'worker')} with "
+            f"{q.counted(stream.hidden_runs, 'computation')}. Workers with failures are shown "
+            "first, then the busiest."
+        )
+    if stream.failures > stream.marks.height:
+        more = stream.failures - stream.marks.height
+        attempts = q.counted(more, "more failed attempt is", "more failed attempts are")
+        parts.append(f"{attempts} not marked.")
+    return " ".join(parts)
+
+
 def _chosen(
     threads: pl.DataFrame, processes: pl.DataFrame, most: int
 ) -> tuple[pl.DataFrame, int]:
@@ -215,7 +249,7 @@ def _chosen(
     Processes that had the same address are one worker.
     """
     active = threads.group_by("worker").agg(
-        pl.col("busy").sum(), pl.col("failed").any(), pl.col("first_t").min()
+        pl.col("seconds").sum(), pl.col("failed").any(), pl.col("first_t").min()
     )
     known = processes.group_by("worker").agg(
         pl.col("name").last(), pl.col("lost").any(), pl.col("place").min()
@@ -225,7 +259,7 @@ def _chosen(
     chosen = (
         workers.sort("place", "first_t", "worker", nulls_last=True)
         .with_row_index("order")
-        .sort(has_failed, "busy", descending=True, nulls_last=True, maintain_order=True)
+        .sort(has_failed, "seconds", descending=True, nulls_last=True, maintain_order=True)
         .head(most)
         .sort("order")
         .select("worker", "name", row=pl.int_range(pl.len(), dtype=pl.Int32))
@@ -300,7 +334,7 @@ def _with_files(trace: Session, bars: pl.DataFrame) -> pl.DataFrame:
     files = trace.sql(
         "SELECT key, attempt, any_value(filename) AS filename, "
         "min(entry_start) AS entry_start, max(entry_stop) AS entry_stop, count(*) AS chunks "
-        "FROM chunks SEMI JOIN (SELECT unnest($keys::VARCHAR[]) AS key) USING (key) "
+        "FROM _chunks SEMI JOIN (SELECT unnest($keys::VARCHAR[]) AS key) USING (key) "
         "GROUP BY key, attempt",
         {"keys": bars["key"].to_list()},
     ).pl()

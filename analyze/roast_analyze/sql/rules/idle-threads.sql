@@ -1,0 +1,74 @@
+-- Threads that were idle for one reason, whose cause no other rule identifies.
+-- The reason is the use of core_time that took longest, without the start and the end of a client. The
+-- prefix is that of the tasks that computed meanwhile. It is reported only for runs in which no
+-- other finding is more than minor.
+-- Source: view core_time
+-- Documentation: https://distributed.dask.org/en/stable/efficiency.html
+-- $min_share = 0.25: part of the core time
+WITH reasons (use, reason, change) AS (
+    VALUES
+    ('transfer', 'waiting for a transfer', 'Move less data between workers.'),
+    ('disk', 'reading from and writing to disk', 'Give the workers more memory.'),
+    (
+        'dispatch', 'waiting for an assigned task to begin',
+        'Look at the event loops of the workers and of the scheduler (view stalls) and at their CPU use.'
+    ),
+    ('paused worker', 'paused workers', 'Give the workers more memory.'),
+    (
+        'scheduler', 'waiting for the scheduler',
+        'Look at the event loop of the scheduler (views stalls and scheduler_samples).'
+    ),
+    (
+        'imbalance', 'ready tasks waited on other workers',
+        'Look for restrictions to some workers (view restrictions) and for one that has most of the tasks.'
+    ),
+    ('dependencies', 'waiting for dependencies', 'Split the tasks that others wait for, or use fewer workers.'),
+    ('tail', 'fewer tasks left than threads', 'Split the longest tasks, or use fewer workers.'),
+    ('between graphs', 'no graph was submitted', 'Submit the next graph earlier.')
+),
+waits AS (
+    SELECT trace_id, t, use, sum(seconds) AS seconds
+    FROM core_time
+    WHERE category <> 'busy' AND use IN (SELECT use FROM reasons)
+    GROUP BY ALL
+),
+largest AS (
+    SELECT trace_id, use, sum(seconds) AS seconds
+    FROM waits
+    GROUP BY trace_id, use
+    QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY sum(seconds) DESC, use) = 1
+),
+computing AS (
+    SELECT trace_id, max_by(prefix, seconds) AS prefix
+    FROM (
+        SELECT busy.trace_id, busy.prefix, sum(least(busy.seconds, waits.seconds)) AS seconds
+        FROM core_time AS busy
+        INNER JOIN waits USING (trace_id, t)
+        SEMI JOIN largest ON waits.trace_id = largest.trace_id AND waits.use = largest.use
+        WHERE busy.category = 'busy' AND busy.prefix IS NOT NULL
+        GROUP BY ALL
+    )
+    GROUP BY trace_id
+)
+SELECT
+    computing.prefix AS entity,
+    'low' AS confidence,
+    concat(
+        format(
+            'Threads were idle for {:.1f} core-seconds for one reason, {}', seconds,
+            reason
+        ),
+        format(', mostly while {} computed', computing.prefix),
+        '. No other rule identifies the cause.'
+    ) AS sentence,
+    seconds AS core_seconds,
+    0.0::DOUBLE AS wall_seconds_min,
+    seconds / mean_nthreads AS wall_seconds_max,
+    change,
+    'SELECT t, use, prefix, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY t, seconds DESC' AS evidence,
+    trace_id
+FROM largest
+INNER JOIN reasons USING (use)
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN computing USING (trace_id)
+WHERE seconds >= $min_share * run_core_seconds;

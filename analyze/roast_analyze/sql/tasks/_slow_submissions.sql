@@ -1,0 +1,31 @@
+-- Needs: _run_size, _task_runs, graph_updates
+-- Runs whose client submitted few tasks at a time, and did so long after the last task had ended.
+-- The delay is that of the client between a result and the next submission; a client that only waits
+-- for results reacts within milliseconds. Graphs that fill the threads are left out: between them
+-- are gaps.
+CREATE VIEW _slow_submissions AS
+WITH submitted AS (
+    SELECT trace_id, t, coalesce(tasks, new_tasks) AS tasks
+    FROM graph_updates
+    QUALIFY count(*) OVER (PARTITION BY trace_id) >= 10
+),
+reactions AS (
+    SELECT
+        submitted.*,
+        submitted.t - greatest(
+            run.end_t, lag(submitted.t) OVER (PARTITION BY submitted.trace_id ORDER BY submitted.t)
+        ) AS delay_seconds
+    FROM submitted
+    ASOF LEFT JOIN (SELECT trace_id, end_t FROM _task_runs WHERE end_t IS NOT NULL) AS run
+        ON submitted.trace_id = run.trace_id AND submitted.t >= run.end_t
+)
+SELECT
+    trace_id,
+    count(*) AS submissions,
+    median(delay_seconds) AS delay_seconds,
+    min(t) AS first_t,
+    max(t) AS last_t
+FROM reactions
+INNER JOIN _run_size USING (trace_id)
+GROUP BY trace_id
+HAVING median(tasks) < any_value(peak_nthreads) AND median(delay_seconds) >= 0.05;

@@ -1,0 +1,2 @@
+-- Needs: _concurrency_by
+CREATE TABLE _concurrency AS FROM concurrency_by(NULL);

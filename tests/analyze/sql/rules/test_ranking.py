@@ -1,0 +1,78 @@
+"""Findings of all rules together: limits, ranks, and what is reported if nothing else is."""
+
+import pytest
+
+
+@pytest.fixture
+def findings(open_trace):
+    """Return columns of the findings of a trace of some records."""
+
+    def findings(*records, columns, stop_t=100.0):
+        return (
+            open_trace(*records, stop_t=stop_t)
+            .sql(f"SELECT {columns} FROM findings ORDER BY rank")
+            .fetchall()
+        )
+
+    return findings
+
+
+def test_no_cost_exceeds_the_run(findings, process, worker, chunk, run):
+    """Five files were skipped, and the only other one took 90 s."""
+    bad = {"dataset": "TT", "exception": "OSError: not a ROOT file"}
+    records = [worker("w1")]
+    for number in range(5):
+        key = f"metadata-{number}"
+        name = f"bad-{number}.root"
+        records += [
+            chunk(
+                key, run_id=100 + number, worker="w1", until="metadata", filename=name, **bad
+            ),
+            *run(key, 0.1, 0.2, run_id=100 + number),
+        ]
+    records += process({"seconds": 90.0})
+
+    [(name, severity, core_seconds, core_share)] = findings(
+        *records, columns="id, severity, core_seconds, core_share"
+    )
+    assert (name, severity) == ("skipped-files", "major")
+    assert (core_seconds, core_share) == (pytest.approx(100.0), pytest.approx(1.0))
+
+
+def test_ranges_lie_within_the_run(findings, worker, task, run):
+    """Of two threads, one is idle for 90 s."""
+    records = [worker("w1"), worker("w2"), task("nap-1"), *run("nap-1", 0.0, 5.0, "w2")]
+    records += [task("fit-1"), *run("fit-1", 0.0, 100.0)]
+    for least, most in findings(*records, columns="wall_seconds_min, wall_seconds_max"):
+        assert 0 <= least <= most <= 100.0
+
+
+def test_skipped_files_rank_first(findings, process, worker, chunk, run):
+    """A chunk of 1 s is lost; the other thread is idle for 20 of 80 s."""
+    chunks = [{"seconds": 10.0, "worker": f"w{number % 2 + 1}"} for number in range(7)]
+    bad = {"dataset": "TT", "filename": "bad.root", "exception": "OSError: not a ROOT file"}
+    records = [
+        *[worker("w1"), worker("w2"), *process(*chunks)],
+        chunk("metadata-1", run_id=100, worker="w1", until="metadata", **bad),
+        *run("metadata-1", 0.1, 0.2, run_id=100),
+    ]
+    found = findings(*records, columns="id, severity", stop_t=41.0)
+    assert found[0] == ("skipped-files", "major")
+
+
+def test_idle_time_that_no_rule_explains(findings, worker, task, run):
+    """Tasks wait on w1 for 60 s while w2 is idle."""
+    records = [worker("w1"), worker("w2"), task("nap-1"), *run("nap-1", 0.0, 40.0, "w2")]
+    for number in range(10):
+        begin = 10.0 * number
+        phases = [("compute", begin, begin + 10.0)]
+        records += [
+            task(f"fit-{number}"), *run(f"fit-{number}", 0.0, begin + 10.0, phases=phases)
+        ]  # fmt: skip
+
+    [(name, entity, sentence)] = findings(*records, columns="id, entity, sentence")
+    assert (name, entity) == ("idle-threads", "fit")
+    assert sentence == (
+        "Threads were idle for 50.0 core-seconds for one reason, ready tasks waited on other "
+        "workers, mostly while fit computed. No other rule identifies the cause."
+    )

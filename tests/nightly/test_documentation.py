@@ -1,0 +1,198 @@
+"""All code blocks of ``docs/`` work: each page's in their order, in a folder with traces.
+
+A block whose first line is a comment ``# Not run in the tests: …`` is only compiled, and its
+calls are compared with the signatures of what it imports. A block with a file name after its
+language is written to that file. The lines of a ``text`` block are in the output of the command
+above it.
+"""
+
+import ast
+import importlib
+import inspect
+import multiprocessing
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from roast_analyze import Trace
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+#: Traces that pages name, and the samples that stand for them.
+TRACES = {
+    "trace": "coffea",
+    "trace.jsonl": "coffea",
+    "before": "coffea",
+    "after": "coffea_failures",
+    "monday": "shuffle_reduce",
+    "tuesday": "image_pipeline",
+    "wednesday": "coffea",
+    "new": "coffea_failures",
+    "runs/1": "coffea",
+    "runs/2": "coffea_failures",
+}
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+MARK = "# Not run in the tests: "
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if BLOCK.search(page.read_text("utf-8"))]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_blocks_work(page, tmp_path):
+    # In a process of its own, because a LocalCluster there redefines the recorder's classes.
+    process = multiprocessing.get_context("spawn").Process(target=run, args=(page, tmp_path))
+    process.start()
+    process.join(380)
+    process.kill()
+
+    assert process.exitcode == 0
+
+
+def run(page: Path, folder: Path) -> None:
+    """Run the blocks of a page."""
+    os.chdir(folder)
+    for name, sample in TRACES.items():
+        path = folder / (name if "." in name else f"{name}.jsonl.zst")
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / "sample_traces" / f"{sample}.jsonl.zst", path)
+    (folder / "schemas").symlink_to(ROOT / "schemas")
+    shutil.copytree(ROOT / "sample_traces" / "tutorial", folder / "sample_traces" / "tutorial")
+    blocks = BLOCK.findall(page.read_text("utf-8"))
+    with ExitStack() as stack:
+        names = {"__name__": "__main__", **provided(blocks, stack)}
+        output = ""
+        for language, file, text in blocks:
+            print(f"--- {page.name}: {language}\n{text}", flush=True)
+            if file.endswith((".py", ".sql")):
+                Path(file).parent.mkdir(exist_ok=True)
+                Path(file).write_text(text)
+            elif language == "sh":
+                output = run_shell(text)
+            elif language == "text":
+                assert output == "" or missing(text, output) == []
+            else:
+                RUNNERS[language](text, names)
+                output = ""
+
+
+def provided(blocks: list, stack: ExitStack) -> dict:
+    """Return what the pages say the reader has: a client, and a coffea analysis."""
+    text = "".join(
+        text for language, _, text in blocks if language == "python" and MARK not in text
+    )
+    names = {}
+    if re.search(r"\b(client|runner)\b", text):
+        from distributed import Client, LocalCluster
+
+        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        names["client"] = stack.enter_context(Client(stack.enter_context(cluster)))
+    if "fileset" in text:
+        from coffea.nanoevents import NanoAODSchema
+        from coffea.processor import DaskExecutor, Runner
+
+        from roast_recorder.demo import dijet, files
+
+        datasets = (files.Dataset("DY", files=1, events=500, jets=2.0, resonance_mass=91.0),)
+        list(files.write_files(Path(), datasets))
+        names["fileset"] = files.fileset(Path.cwd(), datasets)
+        names["processor"] = dijet.DijetProcessor()
+        if "client" in names:
+            executor = DaskExecutor(client=names["client"])
+            names["runner"] = Runner(executor, schema=NanoAODSchema, savemetrics=True)
+    return names
+
+
+def run_python(text: str, names: dict) -> None:
+    if text.startswith(MARK):
+        check_calls(ast.parse(text), names)
+    else:
+        exec(compile(text, "<documentation>", "exec"), names)
+
+
+def check_calls(tree: ast.AST, names: dict) -> None:
+    """Compare calls with the signatures of installed classes, functions and methods."""
+    known = dict(names)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and importlib.util.find_spec(
+            node.module.partition(".")[0]
+        ):
+            module = importlib.import_module(node.module)
+            known |= {alias.name: getattr(module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            known |= {a.name: importlib.import_module(a.name) for a in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            made = called(node.value.func, known)
+            if inspect.isclass(made):
+                known[node.targets[0].id] = SimpleNamespace(made=made)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (function := called(node.func, known)) is not None:
+            keywords = {keyword.arg: None for keyword in node.keywords}
+            is_method = inspect.isfunction(function) and isinstance(node.func, ast.Attribute)
+            owner = known.get(getattr(getattr(node.func, "value", None), "id", None))
+            first = [None] if is_method and isinstance(owner, SimpleNamespace) else []
+            inspect.signature(function).bind(*first, *node.args, **keywords)
+
+
+def called(node: ast.expr, known: dict) -> object:
+    """Return what an expression such as `name` or `name.attribute` refers to, if known."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        owner = known.get(node.value.id)
+        return getattr(getattr(owner, "made", owner), node.attr) if owner is not None else None
+    return None
+
+
+def run_shell(text: str) -> str:
+    """Run a command, or only parse it; return its output."""
+    shell = Path(importlib.util.find_spec("duckdb_cli").origin).parent
+    path = os.pathsep.join([str(Path(sys.executable).parent), str(shell), os.environ["PATH"]])
+    options = ["-n"] if text.startswith(MARK) else []
+    done = subprocess.run(
+        ["bash", *options, "-euo", "pipefail", "-c", text],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PATH": path, "BROWSER": "true"},
+    )
+    print(done.stdout, flush=True)
+    return done.stdout
+
+
+def missing(text: str, output: str) -> list[str]:
+    """Return the lines that are not in an output, whatever their spaces."""
+    shown = " ".join(output.split())
+    return [line for line in text.splitlines() if " ".join(line.split()) not in shown]
+
+
+def run_sql(text: str, _names: dict) -> None:
+    with Trace("trace.jsonl.zst") as trace:
+        trace.sql(text).fetchall()
+
+
+def load_yaml(text: str, _names: dict) -> None:
+    """Load a configuration; one of Dask has valid settings of the recorder."""
+    import dask
+
+    from roast_recorder.settings import Settings
+
+    with dask.config.set(yaml.safe_load(text)):
+        Settings.from_keywords({})
+
+
+RUNNERS = {
+    "python": run_python,
+    "sql": run_sql,
+    "yaml": load_yaml,
+}

@@ -1,6 +1,13 @@
 """Configuration of Sphinx for the documentation site: ``make docs``."""
 
+from __future__ import annotations
+
+import re
 from importlib import metadata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 project = "roast"
 copyright = "the roast developers"  # noqa: A001 - the name that Sphinx reads
@@ -36,3 +43,18 @@ pygments_dark_style = "a11y-high-contrast-dark"
 suppress_warnings = ["misc.highlighting_failure"]
 
 copybutton_exclude = ".linenos, .gp, .go"
+
+
+def setup(app: Sphinx) -> None:
+    """Register the event handler of this site."""
+    app.connect("source-read", add_toctree)
+
+
+def add_toctree(_app: Sphinx, name: str, source: list[str]) -> None:
+    """Make the pages that an index page links to its contents, in their order.
+
+    A ``toctree`` in the page itself would be shown as code where Markdown is read unbuilt.
+    """
+    if name.rpartition("/")[2] == "index":
+        pages = dict.fromkeys(re.findall(r"\]\(([\w/-]+)\.md\)", source[0]))
+        source[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *pages, "```", ""])

@@ -15,9 +15,9 @@
 -- A trace is a file (.jsonl, .jsonl.zst, .jsonl.gz), a folder of segments or a pattern
 -- ('folder/*.jsonl*'). Several traces are a list (['a.jsonl', 'b.jsonl']) or a pattern;
 -- `trace_id` distinguishes them. Reading this file again loads the trace again, or another one
--- if `trace` has changed. `duckdb_views()`, `duckdb_columns()` and docs/reference/views.md describe
--- the views; the records are tables in the schema `raw`. To keep the tables, start DuckDB with a
--- new file (`duckdb run.duckdb`): existing tables with the same names are replaced.
+-- if `trace` has changed. `duckdb_views()` and `duckdb_columns()` describe the views (docs:
+-- reference/views); the records are tables in the schema `raw`. To keep the tables, start DuckDB
+-- with a new file (`duckdb run.duckdb`): existing tables with the same names are replaced.
 --
 -- Tested with DuckDB 1.4, 1.5 and 2.0. Loading holds the text of the trace in memory, or on
 -- disk beyond `memory_limit`.
@@ -3187,7 +3187,7 @@ COMMENT ON COLUMN yappi_functions.thread IS 'Yappi''s number of the thread, or c
 COMMENT ON COLUMN yappi_functions.thread_name IS 'Yappi''s name of that context: the class of the thread.';
 COMMENT ON COLUMN yappi_functions.tag IS 'User-defined tag of the context, such as the number of a coroutine.';
 COMMENT ON COLUMN yappi_functions.builtin IS 'True if the function is built in, without Python code.';
-COMMENT ON COLUMN yappi_functions.is_coroutine IS 'Whether the function is a coroutine or an asynchronous generator: async def or types.coroutine. Null unless known: Yappi does not save it, except that a built-in function has no Python code. docs/how-to/yappi.md describes how to add it to a ystat file.';
+COMMENT ON COLUMN yappi_functions.is_coroutine IS 'Whether the function is a coroutine or an asynchronous generator: async def or types.coroutine. Null unless known: Yappi does not save it, except that a built-in function has no Python code. A script can add it to a ystat file (docs: how-to/yappi).';
 COMMENT ON COLUMN yappi_functions.worker IS 'Worker address, if given when the file was imported.';
 COMMENT ON COLUMN yappi_functions.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_functions.source IS 'Identity of the file, as in imports.';
@@ -4403,7 +4403,7 @@ SELECT
     trace_id
 FROM _function_stacks;
 
-COMMENT ON VIEW profile_stacks IS 'Call stacks of statistical profiles, with samples and time. Profiler dask: one row per worker, prefix, profiling cycle and stack; the samples of a stack are those in which its last function was innermost. Dask does not count the innermost function; the recorder adds it, except in the cycle in which the recording began. Samples that cannot be assigned to one function count as ambiguous at the stack of the caller, so that samples and ambiguous samples add up to all samples. Malformed profiles are excluded and listed in loss. Profiler yappi: functions measured by Yappi, with callers as far as they are known (see docs/how-to/yappi.md). The two profilers cover the same time and must not be added.';
+COMMENT ON VIEW profile_stacks IS 'Call stacks of statistical profiles, with samples and time. Profiler dask: one row per worker, prefix, profiling cycle and stack; the samples of a stack are those in which its last function was innermost. Dask does not count the innermost function; the recorder adds it, except in the cycle in which the recording began. Samples that cannot be assigned to one function count as ambiguous at the stack of the caller, so that samples and ambiguous samples add up to all samples. Malformed profiles are excluded and listed in loss. Profiler yappi: functions measured by Yappi, with callers as far as they are known (docs: how-to/yappi). The two profilers cover the same time and must not be added.';
 COMMENT ON COLUMN profile_stacks.worker IS 'Worker address. Null for the scheduler''s event loop, and for Yappi data imported without a worker.';
 COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks. Null for Yappi.';
 COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the profiling cycle, in seconds since the epoch. Null for Yappi.';
@@ -8407,7 +8407,7 @@ WITH cells(step, level, metadata, cell, "view", hint) AS (
         (5, 'thread', 'stacks of threads, by Dask''s profiler', 'profiles', 'profile_stacks', 'Recorded unless profile is excluded from kinds.'),
         (5, 'process', 'stacks of the scheduler''s event loop', 'scheduler''s profile', 'profile_stacks', 'Recorded if Dask profiles event loops: not on Python 3.11 and not with distributed.worker.profile.enabled off.'),
         (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
-        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'code flags', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE, of a file with code flags: see docs/how-to/darshan.md.'),
+        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'code flags', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE, of a file with code flags (docs: how-to/yappi).'),
         (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: roast-record run --darshan LIB, or DXT_ENABLE_IO_TRACE=1.'),
@@ -8550,8 +8550,8 @@ SELECT
         WHEN coalesce(records, 0) = 0 THEN hint
         WHEN partial.logs > 0
             THEN 'Incomplete: Darshan reached its limit of records or memory (partial logs: '
-                || partial.logs || '). DARSHAN_CONFIG_PATH names a file with higher limits: see '
-                || 'docs/how-to/darshan.md.'
+                || partial.logs || '). DARSHAN_CONFIG_PATH names a file with higher limits '
+                || '(docs: how-to/darshan).'
     END AS hint,
     traces.trace_id
 FROM (SELECT DISTINCT trace_id FROM trace_info) AS traces

@@ -49,8 +49,8 @@ class Trace(Session):
         Time range to read: seconds after the start of the run, or before its end if negative;
         or a text such as ``"90s"``, ``"1h30m"``, ``"1:30:00"``, ``"-10m"`` (before the end)
         or ``"2026-08-31T14:05"`` (in the cluster's time zone). Attempts that cross an end of
-        the range are cut there; docs/how-to/time-ranges.md has the effect on each number. The
-        views ``loss``, ``trace_info`` and ``environment`` are not limited.
+        the range are cut there (docs: how-to/time-ranges). The views ``loss``, ``trace_info``
+        and ``environment`` are not limited.
     progress : callable, optional
         Called with the name of a stage, when the trace is read and when a query needs tables
         that must be computed. It returns a context manager that yields a function, which is

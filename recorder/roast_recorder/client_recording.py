@@ -26,6 +26,7 @@ from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
 from roast_recorder.scheduler.recording import header, log_end, pump, rescue_order
 from roast_recorder.scheduler.wire_format import loss, plain
 from roast_recorder.writer.client import TraceOwner, Writer
+from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,7 +227,7 @@ class Recording(TraceOwner):
         except ModuleNotFoundError as error:
             raise RuntimeError(
                 f"the scheduler runs Python {theirs}, this client {ours}: use the same, or "
-                f"install roast-trace on the scheduler ({error})"
+                f"install roast-trace on the scheduler ({error}) {docs('how-to/record')}"
             ) from None
 
     async def _run(self, writer: Writer) -> None:
@@ -252,9 +253,10 @@ class Recording(TraceOwner):
             raise
         except Exception as error:  # noqa: BLE001 - the user's program must continue
             logger.warning(
-                "roast: the scheduler's recorder does not answer (%s); %s ends here",
+                "roast: the scheduler's recorder does not answer (%s); %s ends here %s",
                 error,
                 self.path,
+                docs("how-to/record"),
             )
             await writer.abandon()
         finally:

@@ -3,6 +3,7 @@
 :mod:`roast_schemas.records` declares the kinds and :mod:`roast_schemas.units` their units.
 :mod:`roast_schemas.describe` derives the JSON Schema, DuckDB's column types and the data
 dictionary from them. :mod:`roast_schemas.redact` replaces secrets.
+:mod:`roast_schemas.documentation` refers from messages to pages of the documentation.
 
 The package needs only the standard library, so that it can travel to a cluster in a pickle.
 """

@@ -50,7 +50,7 @@ def _incomplete(recording: Recording, cell: str) -> str | None:
         return None
     return (
         f"Incomplete: Darshan reached its limit of records or memory (partial logs: {logs}). "
-        "DARSHAN_CONFIG_PATH names a file with higher limits: see docs/how-to/darshan.md."
+        "DARSHAN_CONFIG_PATH names a file with higher limits (docs: how-to/darshan)."
     )
 
 

@@ -191,8 +191,20 @@ def load_yaml(text: str, _names: dict) -> None:
         Settings.from_keywords({})
 
 
+def run_cell(text: str, names: dict) -> None:
+    """Run a cell of a notebook."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    module = sys.modules["__main__"]
+    shell = InteractiveShell.instance(user_ns=names)
+    # A shell replaces this module; worker processes are started from the original.
+    sys.modules["__main__"] = module
+    shell.run_cell(text, store_history=True).raise_error()
+
+
 RUNNERS = {
     "python": run_python,
+    "ipython": run_cell,
     "sql": run_sql,
     "yaml": load_yaml,
 }

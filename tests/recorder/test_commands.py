@@ -1,6 +1,7 @@
 """The command ``roast-record``: run, attach and demo."""
 
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -77,6 +78,36 @@ def test_run_gives_each_scheduler_of_an_unchanged_script_a_trace(tmp_path, read_
         assert finished(lines) == {key}
         assert str(tmp_path / name) in err
     assert not (tmp_path / "t-3.jsonl.zst").exists()
+
+
+def only_trace(folder, err):
+    """Return the trace in a folder; the last line of stderr is the command that opens it."""
+    [trace] = folder.glob("*.zst")
+    assert re.fullmatch(r"roast-\d{8}-\d{6}-[0-9a-f]{6}\.jsonl\.zst", trace.name)
+    command = f"roast-record: open the trace with: roast-analyze {trace} --open"
+    assert err.splitlines()[-1] == command
+    return trace
+
+
+def test_run_without_a_path_writes_a_new_file_here(tmp_path, read_lines):
+    program = (
+        "from distributed import Client; "
+        "Client(processes=False, dashboard_address=None).submit(abs, -1, key='of-1').result()"
+    )
+
+    code, _, err = ended(roast_record("run", "--", sys.executable, "-c", program, cwd=tmp_path))
+
+    assert code == 0, err
+    assert finished(read_lines(only_trace(tmp_path, err))) == {"of-1"}
+
+
+def test_attach_without_a_path_writes_a_new_file_here(tmp_path, read_lines, start_scheduler):
+    _, address = start_scheduler(workers=1)
+
+    code, _, err = ended(roast_record("attach", address, "--duration", "1", cwd=tmp_path))
+
+    assert code == 0, err
+    assert kinds(read_lines(only_trace(tmp_path, err)))[-1] == "trailer"
 
 
 def test_run_reports_that_nothing_was_recorded(tmp_path):
@@ -159,7 +190,6 @@ INVALID_CALLS = [
     ("attach missing.json -o t.jsonl", "cannot read scheduler file 'missing.json': No such"),
     ("attach wrong.json -o t.jsonl", "invalid scheduler file 'wrong.json'"),
     ("attach no-such.invalid:1 -o t.jsonl", "answers at 'no-such.invalid:1'"),
-    ("attach tcp://127.0.0.1:1", "required: -o"),
     ("attach tcp://127.0.0.1:1 -o t.jsonl --duration no", "invalid number of seconds 'no'"),
     ("", "required: COMMAND"),
     ("fly", "invalid choice: 'fly'"),

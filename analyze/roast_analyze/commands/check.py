@@ -13,6 +13,7 @@ from typing import Any
 from roast_analyze.commands.formats import add_json, print_json, rows
 from roast_analyze.commands.trace_args import add_traces, open_trace
 from roast_analyze.report.quantities import count, counted
+from roast_schemas.documentation import docs
 
 _COUNTS = """
 SELECT
@@ -65,3 +66,4 @@ def _print(name: str, result: Mapping[str, Any]) -> None:
             (loss["reason"], count(loss["records"]), loss["detail"]) for loss in result["loss"]
         ]
         print_out("", table(["loss", ">records", "detail"], lost))
+        print_out(docs("reference/trace-format"))

@@ -15,9 +15,9 @@
 -- A trace is a file (.jsonl, .jsonl.zst, .jsonl.gz), a folder of segments or a pattern
 -- ('folder/*.jsonl*'). Several traces are a list (['a.jsonl', 'b.jsonl']) or a pattern;
 -- `trace_id` distinguishes them. Reading this file again loads the trace again, or another one
--- if `trace` has changed. `duckdb_views()`, `duckdb_columns()` and docs/reference/views.md describe
--- the views; the records are tables in the schema `raw`. To keep the tables, start DuckDB with a
--- new file (`duckdb run.duckdb`): existing tables with the same names are replaced.
+-- if `trace` has changed. `duckdb_views()` and `duckdb_columns()` describe the views (docs:
+-- reference/views); the records are tables in the schema `raw`. To keep the tables, start DuckDB
+-- with a new file (`duckdb run.duckdb`): existing tables with the same names are replaced.
 --
 -- Tested with DuckDB 1.4, 1.5 and 2.0. Loading holds the text of the trace in memory, or on
 -- disk beyond `memory_limit`.

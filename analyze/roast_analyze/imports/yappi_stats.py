@@ -6,7 +6,7 @@ line for each function. Yappi saves in three formats:
 ``ystat``
     A pickle. Pickles can run code: the unpickler here finds four inert classes in place of
     Yappi's, and no others. Yappi does not save the flags of code objects; a program can add
-    them to the functions as ``code_flags``, see docs/how-to/yappi.md.
+    them to the functions as ``code_flags`` (docs: how-to/yappi).
 ``pstat``
     Python's profile format, a dict in ``marshal``, which runs no code. cProfile writes it,
     too.

@@ -32,6 +32,7 @@ from roast_analyze.open.load import (
 )
 from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.views import NAME, VIEWS_NAME, create_views, describe_views
+from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +101,8 @@ def open_database(
             except (OSError, duckdb.IOException) as error:
                 raise NoRoom(
                     f"cannot write the database of the trace to {folder.name!r} "
-                    f"({first_paragraph(error)}): set TMPDIR to a larger disk"
+                    f"({first_paragraph(error)}): set TMPDIR to a larger disk "
+                    f"{docs('reference/cache')}"
                 ) from None
     except BaseException:
         connection.close()
@@ -129,7 +131,8 @@ def as_trace_error(error: Exception) -> TraceError:
     """Convert an error of DuckDB into one that says what to do."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return NoRoom(
-            f"out of memory ({first_paragraph(error)}): allow more with --memory-limit"
+            f"out of memory ({first_paragraph(error)}): allow more with --memory-limit "
+            f"{docs('reference/cache')}"
         )
     if _DAMAGED in str(error):
         return TraceError(

@@ -31,6 +31,7 @@ from roast_analyze.open.decompress import (
     open_for_content,
 )
 from roast_schemas import SCHEMA_VERSION
+from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -260,7 +261,7 @@ def read_segment(path: Path, name: Path) -> Segment:
     if numbers and numbers[0] > CURRENT_VERSION[0]:
         raise SchemaTooNew(
             f"{str(path)!r} has schema version {version}, newer than "
-            f"{SCHEMA_VERSION}: upgrade with {INSTALL_COMMAND}"
+            f"{SCHEMA_VERSION}: upgrade with {INSTALL_COMMAND} {docs('reference/trace-format')}"
         )
     return Segment(
         name=name,

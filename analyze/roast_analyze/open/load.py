@@ -40,6 +40,7 @@ from roast_analyze.open.decompress import Breaks, Content, open_for_content
 from roast_analyze.open.discover import CURRENT_VERSION, version_numbers
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import duckdb_columns, kinds
+from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -208,7 +209,8 @@ def load_segment(
         return _load(connection, segment, begin, report, check_each_line=True)
     except _LINE_ERRORS as error:
         raise NotATrace(
-            f"cannot read {str(segment.path)!r}: {first_paragraph(error)}"
+            f"cannot read {str(segment.path)!r}: {first_paragraph(error)} "
+            f"{docs('reference/trace-format')}"
         ) from None
 
 

@@ -29,6 +29,7 @@ from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.queries import check_query, explain_error
 from roast_analyze.open.time_range import limit_to_time_range
 from roast_analyze.open.views import check_view_name, describe_views
+from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
     import os
@@ -86,11 +87,13 @@ class Session:
         except duckdb.OutOfMemoryException as error:
             raise NoRoom(
                 f"cannot read {str(self.path)!r} in {memory_bytes / 2**20:.0f} MiB of memory "
-                f"({first_paragraph(error)}): allow more with --memory-limit"
+                f"({first_paragraph(error)}): allow more with --memory-limit "
+                f"{docs('reference/cache')}"
             ) from None
         except duckdb.Error as error:
             raise NotATrace(
-                f"cannot read {str(self.path)!r}: {first_paragraph(error)}"
+                f"cannot read {str(self.path)!r}: {first_paragraph(error)} "
+                f"{docs('reference/trace-format')}"
             ) from None
         self._safe = not unsafe
         self.time_ranges: tuple[TimeRange, ...] = ()

@@ -24,6 +24,7 @@ import duckdb
 
 from roast_analyze.errors import UnknownView
 from roast_schemas.describe import kinds
+from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -240,7 +241,8 @@ def check_view_name(view: str, user_views: Sequence[str] = ()) -> None:
     """Raise UnknownView if neither a public view nor one of the user has this name."""
     names = (*view_names(), *user_views)
     if view not in names:
-        raise UnknownView(f"unknown view {view!r}; {suggest(view, names)}")
+        hint = f"{suggest(view, names)} {docs('reference/views')}"
+        raise UnknownView(f"unknown view {view!r}; {hint}")
 
 
 def suggest(name: str, names: Sequence[str]) -> str:

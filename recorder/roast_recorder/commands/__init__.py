@@ -11,6 +11,7 @@ import ast
 from typing import Any
 
 from roast_recorder.settings import Settings
+from roast_schemas.documentation import docs
 
 SUCCESS, FAILED, INVALID_CALL = 0, 1, 2
 
@@ -24,9 +25,9 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        required=True,
         metavar="TRACE",
-        help="a file (.jsonl, .jsonl.zst, .jsonl.gz), or a folder for numbered segments",
+        help="a file (.jsonl, .jsonl.zst, .jsonl.gz), or a folder for numbered segments "
+        "(default: a new file roast-DATE-TIME-ID.jsonl.zst in the working directory)",
     )
     parser.add_argument("--label", help="name of the run, by which it is shown beside others")
     parser.add_argument(
@@ -35,7 +36,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="NAME=VALUE",
-        help="a setting, such as flush_interval_seconds=1 (see docs/reference/settings.md)",
+        help=f"a setting, such as flush_interval_seconds=1 {docs('reference/settings')}",
     )
 
 

@@ -21,6 +21,7 @@ from roast_recorder.commands import (
     add_recording_options,
     settings_of,
 )
+from roast_recorder.writer.client import how_to_open, unnamed_trace
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -77,7 +78,8 @@ def _attach(options: argparse.Namespace) -> int:
     with _connect(options) as client:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: stop.set())
-        recording = record(client, options.output, **settings)
+        path = options.output or unnamed_trace()
+        recording = record(client, path, **settings)
         try:
             recording.start()
         except (OSError, ValueError, RuntimeError) as error:
@@ -91,7 +93,9 @@ def _attach(options: argparse.Namespace) -> int:
         recording.stop()
         whole = recording.ended_in_order()
     end = "" if whole else "; the recording did not end in order"
-    print(f"\rroast-record: {options.output}: {_progress(recording)}{end}", file=sys.stderr)
+    print(f"\rroast-record: {path}: {_progress(recording)}{end}", file=sys.stderr)
+    if not options.output:
+        print(f"roast-record: {how_to_open(path)}", file=sys.stderr)
     return SUCCESS if whole else FAILED
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from roast_recorder.client_preload import Plan
 from roast_recorder.commands import CallError, add_recording_options, settings_of
 from roast_recorder.settings import Settings
+from roast_recorder.writer.client import how_to_open, unnamed_trace
 from roast_recorder.writer.segments import Segments
 
 #: Darshan's own limit of 1,024 files per layer is used up by the imports of coffea alone.
@@ -36,7 +37,7 @@ def add_to(commands: Any) -> None:
         description="Run a program and record the scheduler that its Dask client connects "
         "to. Further schedulers get traces of their own: trace-2, and so on. The exit code "
         "is the program's.",
-        usage="%(prog)s -o TRACE [options] -- COMMAND …",
+        usage="%(prog)s [-o TRACE] [options] -- COMMAND …",
     )
     add_recording_options(parser)
     parser.add_argument(
@@ -51,8 +52,9 @@ def add_to(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
-    target = os.path.abspath(options.output)  # noqa: PTH100 - the program may change folder
-    target += "/" if options.output.endswith("/") else ""
+    output = options.output or unnamed_trace()
+    target = os.path.abspath(output)  # noqa: PTH100 - the program may change folder
+    target += "/" if output.endswith("/") else ""
     try:
         # An error before the program starts; a trace without records leaves no file.
         Segments(target, {}, Settings.from_keywords(settings).as_dict()).abandon()
@@ -75,6 +77,8 @@ def _run(options: argparse.Namespace) -> int:
         traces = [trace for trace in plan.traces() if Path(trace).exists()]
     for trace in traces:
         print(f"roast-record: {trace}", file=sys.stderr)
+        if not options.output:
+            print(f"roast-record: {how_to_open(trace)}", file=sys.stderr)
     if darshan:
         print(f"roast-record: Darshan logs in {darshan['DARSHAN_LOGPATH']}", file=sys.stderr)
     if not traces:

@@ -53,6 +53,18 @@ _PROGRAM = (
 )
 
 
+def unnamed_trace(trace_id: str | None = None) -> str:
+    """Return the path of a new trace in the working directory."""
+    # Several programs can start in one second.
+    identity = (trace_id or uuid.uuid4().hex)[:6]
+    return str(Path.cwd() / f"roast-{datetime.now():%Y%m%d-%H%M%S}-{identity}.jsonl.zst")
+
+
+def how_to_open(path: str) -> str:
+    """Return the command that opens a trace, as a part of a message."""
+    return f"open the trace with: roast-analyze {shlex.quote(path)} --open"
+
+
 class TraceOwner:
     """A recording that writes a trace.
 
@@ -67,11 +79,7 @@ class TraceOwner:
     def __init__(self, path: str | os.PathLike[str] | None, settings: Settings) -> None:
         self.trace_id = uuid.uuid4().hex
         self._is_named = path is not None
-        if path is None:
-            # Several programs can start in one second.
-            name = f"roast-{datetime.now():%Y%m%d-%H%M%S}-{self.trace_id[:6]}.jsonl.zst"
-            path = Path.cwd() / name
-        self.path = os.fspath(path)
+        self.path = unnamed_trace(self.trace_id) if path is None else os.fspath(path)
         self._settings = settings
         self._writer: Writer | None = None
 
@@ -93,8 +101,7 @@ class TraceOwner:
     def _report_end(self) -> None:
         """Print how to open the trace, unless the user has chosen its name."""
         if not self._is_named:
-            command = f"roast-analyze {shlex.quote(self.path)} --open"
-            print(f"roast: recorded; open the trace with: {command}", file=sys.stderr)
+            print(f"roast: recorded; {how_to_open(self.path)}", file=sys.stderr)
 
     @property
     def _started(self) -> Writer:

@@ -34,6 +34,7 @@ import orjson
 
 from roast_recorder.scheduler import wire_format
 from roast_recorder.writer.trace_file import ENDINGS, TraceFile
+from roast_schemas.documentation import docs
 from roast_schemas.redact import Redactor
 
 Record = dict[str, Any]
@@ -380,12 +381,13 @@ class Segments:
         _add(self.state.losses, (reason, "", kind), extent)
 
     def _warn_unwritten(self, error: Exception) -> None:
-        self._warn_once("write", f"{self._target} cannot be written ({_reason(error)})")
+        line = f"{self._target} cannot be written ({_reason(error)})"
+        self._warn_once("write", line, f" {docs('reference/trace-format')}")
 
-    def _warn_once(self, problem: str, line: str) -> None:
+    def _warn_once(self, problem: str, line: str, reference: str = "") -> None:
         if problem not in self.state.warned:
             self.state.warned.add(problem)
-            self.warnings.append(f"{line}; the run continues")
+            self.warnings.append(f"{line}; the run continues{reference}")
 
     # -- retention -----------------------------------------------------------------------
 

@@ -340,9 +340,9 @@ def test_unwritten_records_are_counted_and_reported(begin, full, read, tmp_path)
     assert [last] == events(8, 9)
     assert trailer["dropped_by_kind"] == {"event": 5, "task": 1}
     assert segments.state.dropped_by_kind == {"event": 5, "task": 1}
-    assert segments.warnings == [
-        f"{tmp_path}/trace.jsonl cannot be written (No space left on device); the run continues"
-    ]
+    problem = f"{tmp_path}/trace.jsonl cannot be written (No space left on device)"
+    reference = "(docs: reference/trace-format)"
+    assert segments.warnings == [f"{problem}; the run continues {reference}"]
 
 
 def test_a_record_that_cannot_be_encoded_is_dropped_alone(begin, read):

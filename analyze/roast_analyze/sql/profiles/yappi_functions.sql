@@ -42,7 +42,7 @@ COMMENT ON COLUMN yappi_functions.thread IS 'Yappi''s number of the thread, or c
 COMMENT ON COLUMN yappi_functions.thread_name IS 'Yappi''s name of that context: the class of the thread.';
 COMMENT ON COLUMN yappi_functions.tag IS 'User-defined tag of the context, such as the number of a coroutine.';
 COMMENT ON COLUMN yappi_functions.builtin IS 'True if the function is built in, without Python code.';
-COMMENT ON COLUMN yappi_functions.is_coroutine IS 'Whether the function is a coroutine or an asynchronous generator: async def or types.coroutine. Null unless known: Yappi does not save it, except that a built-in function has no Python code. docs/how-to/yappi.md describes how to add it to a ystat file.';
+COMMENT ON COLUMN yappi_functions.is_coroutine IS 'Whether the function is a coroutine or an asynchronous generator: async def or types.coroutine. Null unless known: Yappi does not save it, except that a built-in function has no Python code. A script can add it to a ystat file (docs: how-to/yappi).';
 COMMENT ON COLUMN yappi_functions.worker IS 'Worker address, if given when the file was imported.';
 COMMENT ON COLUMN yappi_functions.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_functions.source IS 'Identity of the file, as in imports.';

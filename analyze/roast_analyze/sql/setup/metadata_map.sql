@@ -40,7 +40,7 @@ WITH cells(step, level, metadata, cell, "view", hint) AS (
         (5, 'thread', 'stacks of threads, by Dask''s profiler', 'profiles', 'profile_stacks', 'Recorded unless profile is excluded from kinds.'),
         (5, 'process', 'stacks of the scheduler''s event loop', 'scheduler''s profile', 'profile_stacks', 'Recorded if Dask profiles event loops: not on Python 3.11 and not with distributed.worker.profile.enabled off.'),
         (5, 'process', 'functions, by Yappi', 'yappi', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE'),
-        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'code flags', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE, of a file with code flags: see docs/how-to/darshan.md.'),
+        (5, 'coroutine', 'coroutines among the functions of an event loop, by Yappi', 'code flags', 'yappi_functions', 'roast-analyze import yappi FILE… --into TRACE, of a file with code flags (docs: how-to/yappi).'),
         (5, 'process', 'processes, by Darshan', 'darshan', 'io_jobs', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'files that were read and written, by Darshan', 'io files', 'io_files', 'Recorded by Darshan, as with roast-record run --darshan LIB. roast-analyze import darshan LOG… --into TRACE'),
         (5, 'I/O', 'single reads and writes, by Darshan''s DXT', 'io segments', 'io_segments', 'roast-analyze import darshan LOG… --into TRACE, of a log with DXT: roast-record run --darshan LIB, or DXT_ENABLE_IO_TRACE=1.'),
@@ -183,8 +183,8 @@ SELECT
         WHEN coalesce(records, 0) = 0 THEN hint
         WHEN partial.logs > 0
             THEN 'Incomplete: Darshan reached its limit of records or memory (partial logs: '
-                || partial.logs || '). DARSHAN_CONFIG_PATH names a file with higher limits: see '
-                || 'docs/how-to/darshan.md.'
+                || partial.logs || '). DARSHAN_CONFIG_PATH names a file with higher limits '
+                || '(docs: how-to/darshan).'
     END AS hint,
     traces.trace_id
 FROM (SELECT DISTINCT trace_id FROM trace_info) AS traces

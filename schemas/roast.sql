@@ -3037,7 +3037,7 @@ WINDOW
 
 -- Time of tasks in the states before a result: from the transition into the state to the next
 -- transition of the key. A task that was in such a state when recording began counts from then.
--- Numbers stand for the keys, because texts would take longer to sort.
+-- Keys are replaced by numbers, because texts would take longer to sort.
 CREATE OR REPLACE VIEW _task_states AS
 SELECT
     key,

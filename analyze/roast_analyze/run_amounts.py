@@ -291,7 +291,7 @@ def _details(
         .join(computing.drop("detail", "branch"), on=_GROUP, nulls_equal=True)
         .with_columns((pl.col("seconds") - pl.sum_horizontal(*parts)).alias(OTHER))
     )
-    # The fixed time of a chunk contains its opening; what is left is divided like the time.
+    # The fixed time of a chunk contains its opening; the remainder is divided like the time.
     opening = pl.col(OPENING) / pl.col("tasks")
     fixed_share = (pl.col("fixed_seconds") - opening).clip(0.0) / (
         pl.col("seconds") - pl.col(OPENING)

@@ -263,6 +263,7 @@ def recorded_runs(queries: Queries) -> dict[str, Recorded]:
             name: frame.filter(pl.col("trace_id") == trace_id) for name, frame in frames.items()
         }
         config = dict(parts["config"].select("name", "value").iter_rows())
+        saturation, stealing_seconds = _scheduling(config)
         plan = plan_of_run(
             RecordedRun(
                 start_t=start_t,
@@ -275,8 +276,8 @@ def recorded_runs(queries: Queries) -> dict[str, Recorded]:
                 scheduler_seconds=_scheduler_seconds(
                     parts["scheduler"], len(parts["attempts"])
                 ),
-                saturation=_saturation(config),
-                stealing_seconds=_stealing_seconds(config),
+                saturation=saturation,
+                stealing_seconds=stealing_seconds,
             )
         )
         if plan is not None and plan.workers:
@@ -306,22 +307,20 @@ def _scheduler_seconds(steps: pl.DataFrame, attempts: int) -> float:
     return float((steps["seconds"][0] or 0.0) * steps["transitions"][0] / attempts)
 
 
-def _saturation(config: dict[str, str]) -> float:
+def _scheduling(config: dict[str, str]) -> tuple[float, float | None]:
+    """Return worker-saturation, and the interval of work stealing, None without stealing."""
     try:
-        return float(config.get("distributed.scheduler.worker-saturation", 1.1))
+        saturation = float(config.get("distributed.scheduler.worker-saturation", 1.1))
     except ValueError:  # YAML's infinity is .inf
-        return math.inf
-
-
-def _stealing_seconds(config: dict[str, str]) -> float | None:
+        saturation = math.inf
     if config.get("distributed.scheduler.work-stealing", "true").lower() == "false":
-        return None
+        return saturation, None
     text = config.get("distributed.scheduler.work-stealing-interval", "100ms")
     digits = "".join(letter for letter in text if letter in "0123456789.")
     try:
-        return float(digits) / (1000 if text.endswith("ms") else 1)
+        return saturation, float(digits) / (1000 if text.endswith("ms") else 1)
     except ValueError:
-        return 1.0
+        return saturation, 1.0
 
 
 def _with_chunks(

@@ -14,6 +14,7 @@ import os
 import pickle
 import platform
 from collections import Counter, deque
+from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -103,7 +104,7 @@ class Recording(TraceOwner):
         return self._client.sync(self.start_on_loop)
 
     def stop(self) -> Any:
-        """Detach the recorder, fetch what is left and close the trace.
+        """Detach the recorder, fetch the remaining records and close the trace.
 
         Stopping twice, or after the cluster has gone, has no further effect.
 
@@ -168,7 +169,7 @@ class Recording(TraceOwner):
         if "graph" in self._settings.kinds:
             try:
                 unsubscribe = graphs.listen(
-                    self._client, self._on_graph, code=self._settings.code
+                    self._client, partial(self._append, "graph"), code=self._settings.code
                 )
                 self._graph_listener.callback(unsubscribe)
             except Exception as error:  # noqa: BLE001 - a client's class may refuse attributes
@@ -313,10 +314,6 @@ class Recording(TraceOwner):
             await self._started.write([{**about, **plain(fact)} for fact in found])
         except Exception:
             logger.debug("roast: facts about the client are missing", exc_info=True)
-
-    def _on_graph(self, described: dict[str, Any]) -> None:
-        """Queue a graph, in the thread that submits it."""
-        self._append("graph", described)
 
     def _on_activity(self, fields: dict[str, Any]) -> None:
         offset = self._clock_offset_seconds

@@ -150,7 +150,7 @@ class Sheets:
 
 
 async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that blocks in a thread of its own."""
+    """Call a blocking function in its own thread."""
     # Not asyncio.to_thread(): the default executor that it creates must be shut down by Dask's
     # loop at the exit of the program, which fails with Python 3.12: no thread can be started.
     executor = ThreadPoolExecutor(1, "roast-facts")

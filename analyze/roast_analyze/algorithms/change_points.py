@@ -115,7 +115,11 @@ def _fit(
     """Return the most likely change point of a part of the values, significant or not."""
     part = values[start:stop]
     size = part.size
-    scores = _normal_scores(part)
+    # Normal quantiles of the ranks; equal values have the mean of their quantiles.
+    quantile = NormalDist().inv_cdf
+    ordered = np.array([quantile((rank + 0.5) / size) for rank in range(size)])
+    _, group, counts = np.unique(part, return_inverse=True, return_counts=True)
+    scores = (np.add.reduceat(ordered, np.cumsum(counts) - counts) / counts)[group]
     places = np.arange(MIN_SIDE, size - MIN_SIDE + 1)
     # Sums of squares: of all scores, and the share of it that each place explains.
     total = float(scores @ scores)
@@ -135,12 +139,3 @@ def _fit(
         after=float(np.median(part[index:])),
         p_value=min(math.erfc(quotient / math.sqrt(2)) * places.size, 1.0),
     )
-
-
-def _normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the normal quantiles of the ranks; equal values have the mean of theirs."""
-    quantile = NormalDist().inv_cdf
-    ordered = np.array([quantile((rank + 0.5) / values.size) for rank in range(values.size)])
-    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
-    sums = np.add.reduceat(ordered, np.cumsum(counts) - counts)
-    return (sums / counts)[group]

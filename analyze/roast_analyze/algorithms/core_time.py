@@ -8,12 +8,12 @@ use, which these rules determine.
    worker is silent or paused; then one that fetches its inputs (`transfer`), one of which only
    the end is known (`unreported`; none if the worker is leaving, since it starts no task), and
    one that is on its way (`dispatch`).
-3. What is left has no assigned task. For that, counts of the whole cluster decide, again one
-   thread each: tasks that are ready and wait for the scheduler, then tasks that wait on other
-   workers.
-4. What is left lacks tasks: dependencies are unfinished, or the run is near its end. Both are
-   true at once when a final merge waits for the last tasks, so these threads are divided as the
-   work is: seconds of waiting tasks against seconds that running tasks still need.
+3. The remaining threads have no assigned task. Counts of the whole cluster decide why, again
+   one thread each: tasks that are ready and wait for the scheduler, then tasks that wait on
+   other workers.
+4. All others lack tasks: dependencies are unfinished, or the run is near its end. Both are true
+   at once when a final merge waits for the last tasks, so these threads are divided like the
+   work: seconds of waiting tasks against seconds that running tasks still need.
 
 Everything is divided at the boundaries of time buckets first. Few buckets are swept at a time,
 which bounds the memory.

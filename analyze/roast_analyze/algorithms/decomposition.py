@@ -259,8 +259,8 @@ def summarize(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
     5 % of the wall time. For the compute cost of a prefix it is two standard errors; it cannot
     be determined if a run has fewer than three of the tasks. For all other costs it is 1 s, and
     for waiting also one task, of those that are more numerous than threads, because that much
-    depends on their order. A machine that was slower throughout a run cannot be told from a
-    slower program.
+    depends on their order. A machine that was slower throughout a run cannot be distinguished
+    from a slower program.
     """
     terms = _by_part(mean_terms(bases, new))
     wall_seconds = min(run.wall_seconds for run in (*bases, new))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -103,6 +103,7 @@ def plan_of_run(run: RecordedRun) -> Plan | None:
             failed[index[row["submission"]]].append(row["seconds"])
     dependencies = _dependencies(tasks)
     overhead, usual_overhead = _overhead(run, tasks, dependencies)
+    allowed = dict(run.restrictions.select("key", "workers").iter_rows())
     last_end = float(tasks["end_t"].max() or run.stop_t)  # type: ignore[arg-type]
     return Plan(
         keys=keys,
@@ -121,7 +122,9 @@ def plan_of_run(run: RecordedRun) -> Plan | None:
         overhead=overhead,
         usual_overhead=usual_overhead,
         failed_seconds=dict(failed),
-        restrictions=_restrictions(run, keys),
+        restrictions={
+            task: frozenset(allowed[key]) for task, key in enumerate(keys) if key in allowed
+        },
         warmup_seconds=warm,
         wanted=_wanted_tasks(run, tasks, graphs),
         closing_seconds=max(run.stop_t - last_end, 0.0),
@@ -334,11 +337,6 @@ def _placement(run: RecordedRun, tasks: pl.DataFrame) -> Any:
     return np.array([numbers.get(process, -1) for process in tasks["process"]], dtype=np.int64)
 
 
-def _restrictions(run: RecordedRun, keys: list[str]) -> dict[int, frozenset[str]]:
-    allowed = dict(run.restrictions.select("key", "workers").iter_rows())
-    return {task: frozenset(allowed[key]) for task, key in enumerate(keys) if key in allowed}
-
-
 def _overhead(
     run: RecordedRun, tasks: pl.DataFrame, dependencies: list[list[int]]
 ) -> tuple[Overhead, Overhead]:
@@ -364,25 +362,22 @@ def _overhead(
     latency, bandwidth = _transfers(tasks, dependencies)
     mean, median = (
         Overhead(
-            dispatch_seconds=average(direct),
-            turnaround_seconds=average(queued),
-            report_seconds=average(steps["report"]),
+            dispatch_seconds=_average(direct, method),
+            turnaround_seconds=_average(queued, method),
+            report_seconds=_average(steps["report"], method),
             scheduler_seconds=run.scheduler_seconds,
             transfer_latency_seconds=latency,
             transfer_bytes_per_second=bandwidth,
-            first_dispatch_seconds=max(average(first) - average(direct), 0.0),
+            first_dispatch_seconds=max(_average(first, method) - _average(direct, method), 0.0),
         )
-        for average in (_mean, _median)
+        for method in (pl.Series.mean, pl.Series.median)
     )
     return mean, median
 
 
-def _mean(seconds: pl.Series) -> float:
-    return max(float(seconds.mean() or 0.0), 0.0)  # type: ignore[arg-type]
-
-
-def _median(seconds: pl.Series) -> float:
-    return max(float(seconds.median() or 0.0), 0.0)  # type: ignore[arg-type]
+def _average(seconds: pl.Series, method: Callable[[pl.Series], Any]) -> float:
+    """Return a mean or median, at least 0: the clocks of two machines can differ."""
+    return max(float(method(seconds) or 0.0), 0.0)
 
 
 def _transfers(tasks: pl.DataFrame, dependencies: list[list[int]]) -> tuple[float, float]:

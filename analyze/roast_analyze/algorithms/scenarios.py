@@ -183,7 +183,11 @@ def with_chunk_size(
     kept = [task for task in range(len(plan.seconds)) if task not in removed]
     tasks = _Tasks(plan, kept)
     ends: dict[int, int] = {}
-    for own in _by_graph(plan, chunks).values():
+    by_graph: dict[int, list[Chunk]] = defaultdict(list)
+    # Files in the order in which their chunks run.
+    for chunk in sorted(chunks, key=lambda chunk: int(plan.priorities[chunk.task])):
+        by_graph[int(plan.graphs[chunk.task])].append(chunk)
+    for own in by_graph.values():
         first = own[0].task
         made = [
             tasks.add(
@@ -201,14 +205,6 @@ def with_chunk_size(
             ends[task] = final
         tasks.wanted[final] = plan.wanted.get(max(own_merges, default=first))
     return tasks.plan(ends)
-
-
-def _by_graph(plan: Plan, chunks: Sequence[Chunk]) -> dict[int, list[Chunk]]:
-    by_graph: dict[int, list[Chunk]] = defaultdict(list)
-    # Files in the order in which their chunks run.
-    for chunk in sorted(chunks, key=lambda chunk: int(plan.priorities[chunk.task])):
-        by_graph[int(plan.graphs[chunk.task])].append(chunk)
-    return by_graph
 
 
 def _new_chunks(

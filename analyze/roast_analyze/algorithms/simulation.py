@@ -157,18 +157,14 @@ def critical_path_seconds(plan: Plan) -> float:
 
 def total_work_seconds(plan: Plan) -> float:
     """Return the wall time if all threads were busy from the first graph on: a lower bound."""
-    threads = _peak_threads(plan.workers)
+    changes = [(worker.from_seconds, 1, worker.nthreads) for worker in plan.workers]
+    changes += [(worker.to_seconds, 0, -worker.nthreads) for worker in plan.workers]
+    # The largest number of threads at the same time.
+    threads = max(accumulate(change for _, _, change in sorted(changes)), default=0)
     if not threads or not len(plan.seconds):
         return 0.0
     _, submitted = _earliest_ends(plan)
     return min(submitted) + float(plan.seconds.sum()) / threads + plan.closing_seconds
-
-
-def _peak_threads(workers: Sequence[Presence]) -> int:
-    """Return the largest number of threads at the same time."""
-    changes = [(worker.from_seconds, 1, worker.nthreads) for worker in workers]
-    changes += [(worker.to_seconds, 0, -worker.nthreads) for worker in workers]
-    return max(accumulate(change for _, _, change in sorted(changes)), default=0)
 
 
 def _earliest_ends(plan: Plan) -> tuple[list[float], list[float]]:
@@ -283,7 +279,12 @@ class _Simulation:
         self._alive: list[_Worker] = []
         self._open: dict[int, _Worker] = {}
         self._threads = 0
-        self._capacity = [self._slots(worker.nthreads) for worker in self._workers]
+        self._capacity = [
+            math.inf
+            if math.isinf(plan.saturation)
+            else max(math.ceil(plan.saturation * worker.nthreads), 1)
+            for worker in self._workers
+        ]
         self._queued: list[tuple[int, int]] = []
         self._unassigned: list[int] = []
         self._last_worker: dict[int, tuple[_Worker, int]] = {}
@@ -426,11 +427,6 @@ class _Simulation:
             and task not in self._plan.restrictions
         )
 
-    def _slots(self, nthreads: int) -> float:
-        if math.isinf(self._plan.saturation):
-            return math.inf
-        return max(math.ceil(self._plan.saturation * nthreads), 1)
-
     def _co_assigned(self, task: int) -> _Worker:
         """Return the worker of a root task without queuing: neighbours go to the same one."""
         group = self._groups[task]
@@ -502,7 +498,7 @@ class _Simulation:
             self._plan_stealing(t)
 
     def _release(self, task: int, worker: _Worker) -> None:
-        """Take a task off a worker."""
+        """Remove a task from a worker."""
         worker.occupancy -= worker.processing.pop(task)
         if not worker.processing:
             worker.occupancy = 0.0

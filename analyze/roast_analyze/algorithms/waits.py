@@ -145,7 +145,9 @@ def find_waits(
     attempts = attempts.sort("id")
     rows = _arrays(attempts, start_t, stop_t)
     needs = _needs(rows, dependencies)
-    awaited = _awaited_results(attempts, rows)
+    is_wanted = rows.is_result & attempts["is_wanted"].to_numpy()
+    [awaited] = np.nonzero(is_wanted if is_wanted.any() else rows.is_result)
+    awaited = awaited[np.argsort(rows.end_t[awaited], kind="stable")]
     constraints = [
         _submissions(rows, awaited),
         needs,
@@ -261,13 +263,6 @@ def _losses(attempts: pl.DataFrame, rows: Attempts) -> Constraints:
     ).drop_nulls()  # fmt: skip
     before[found["place"].to_numpy()] = found["row"].to_numpy()
     return _ordered(rows, "loss", before, after, t)
-
-
-def _awaited_results(attempts: pl.DataFrame, rows: Attempts) -> _Ints:
-    """Return the rows of the results that the client waited for, in the order of their ends."""
-    is_wanted = rows.is_result & attempts["is_wanted"].to_numpy()
-    [found] = np.nonzero(is_wanted if is_wanted.any() else rows.is_result)
-    return found[np.argsort(rows.end_t[found], kind="stable")]
 
 
 def _submissions(rows: Attempts, awaited: _Ints) -> Constraints:

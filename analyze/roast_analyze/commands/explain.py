@@ -64,9 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the explanation of a run, of one finding, or of the difference of findings."""
-    from roast_analyze.commands.terminal import print_out
+    from roast_analyze.commands.terminal import print_out, table
     from roast_analyze.computed.rules import rules
     from roast_analyze.open.discover import group_by_trace
+    from roast_analyze.report.quantities import seconds
 
     words = list(options.traces)
     ids = [rule.id for rule in rules()]
@@ -81,8 +82,16 @@ def run(options: argparse.Namespace) -> None:
         if options.json:
             names = ("change", "id", "entity", "before_core_seconds", "after_core_seconds")
             print_json([dict(zip(names, change, strict=True)) for change in changes])
+        elif not changes:
+            print_out("No run has a finding.")
         else:
-            print_out(_change_table(changes))
+            print_out(
+                table(
+                    ["change", "finding", "entity", ">cost before", ">cost after"],
+                    [(*texts, seconds(old), seconds(new)) for *texts, old, new in changes],
+                    "Findings (cost in core time)",
+                )
+            )
         return
     with open_trace([path for paths in traces for path in paths], options) as trace:
         if options.json:
@@ -167,19 +176,6 @@ def _changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> lis
         with open_trace(paths, options) as trace:
             costs.append(findings.query_costs(trace))
     return findings.changes(costs[:-1], costs[-1])
-
-
-def _change_table(found: list[Change]) -> RenderableType:
-    from roast_analyze.commands.terminal import table
-    from roast_analyze.report.quantities import seconds
-
-    if not found:
-        return "No run has a finding."
-    return table(
-        ["change", "finding", "entity", ">cost before", ">cost after"],
-        [(*names, seconds(before), seconds(after)) for *names, before, after in found],
-        "Findings (cost in core time)",
-    )
 
 
 def finding_lines(finding: Finding, *, detailed: bool = False) -> Iterator[RenderableType]:

@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--chunk-size",
         metavar="N,…",
-        type=_chunk_sizes,
+        type=lambda text: [
+            size if size == "auto" else _counts(size)[0] for size in text.split(",")
+        ],
         default=[],
         help="events per chunk of a coffea Runner; auto is the size that the view chunk_costs "
         "recommends",
@@ -68,10 +70,6 @@ def _counts(text: str) -> list[int]:
     if not all(number.isdecimal() and int(number) for number in numbers):
         raise argparse.ArgumentTypeError(f"invalid numbers {text!r}: use 4, or 2,4,8")
     return [int(number) for number in numbers]
-
-
-def _chunk_sizes(text: str) -> list[int | str]:
-    return [size if size == "auto" else _counts(size)[0] for size in text.split(",")]
 
 
 def run(options: argparse.Namespace) -> None:

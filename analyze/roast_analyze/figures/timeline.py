@@ -65,12 +65,9 @@ def timeline(
     names = kinds.select("kind", group=pl.col(group)).cast({"kind": pl.Int32})
     ranked = names["group"].drop_nulls().unique(maintain_order=True).to_list()
     colors = palette.by_rank(ranked)
-    drawn = pl.concat(
-        [
-            _single(bars, time),
-            _added_up(cells, bucket_seconds, time),
-        ]
-    ).join(names, on="kind", how="left", maintain_order="left")
+    drawn = _drawn(bars, cells, bucket_seconds, time).join(
+        names, on="kind", how="left", maintain_order="left"
+    )
     others = pl.when(pl.col("group").is_in(list(colors))).then("group")
     for (name,), part in drawn.with_columns(group=others).group_by(
         "group", maintain_order=True
@@ -108,8 +105,11 @@ def timeline(
     return figure
 
 
-def _single(bars: pl.DataFrame, time: TimeAxis) -> pl.DataFrame:
-    return bars.select(
+def _drawn(
+    bars: pl.DataFrame, cells: pl.DataFrame, bucket_seconds: float, time: TimeAxis
+) -> pl.DataFrame:
+    """Return place, size and text of each bar: single computations, then the added up ones."""
+    single = bars.select(
         pl.col("lane", "kind").cast(pl.Int32),
         begin=time.place("start_t"),
         length=(pl.col("stop_t") - pl.col("start_t")) / time.unit_seconds,
@@ -117,10 +117,7 @@ def _single(bars: pl.DataFrame, time: TimeAxis) -> pl.DataFrame:
         seconds=pl.col("stop_t") - pl.col("start_t"),
         text=pl.format("{} ({})", pl.col("key"), pl.col("outcome").fill_null("unfinished")),
     )
-
-
-def _added_up(cells: pl.DataFrame, bucket_seconds: float, time: TimeAxis) -> pl.DataFrame:
-    return cells.select(
+    added_up = cells.select(
         pl.col("lane", "kind").cast(pl.Int32),
         begin=pl.col("cell") * bucket_seconds / time.unit_seconds,
         length=pl.lit(bucket_seconds / time.unit_seconds),
@@ -128,6 +125,7 @@ def _added_up(cells: pl.DataFrame, bucket_seconds: float, time: TimeAxis) -> pl.
         seconds=pl.col("seconds"),
         text=pl.lit("added up in this bucket"),
     )
+    return pl.concat([single, added_up])
 
 
 def _lane_axis(workers: pl.DataFrame, lanes: int) -> dict[str, object]:

@@ -68,7 +68,9 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
             title=titles[row["id"]],
             severity=row["severity"],
             confidence=row["confidence"],
-            entity=_entity(row["entity"] or ""),
+            # A worker is often a number, which would read as a count.
+            entity=("worker " if (row["entity"] or "").isdecimal() else "")
+            + visible(row["entity"] or ""),
             sentence=visible(row["sentence"] or ""),
             cost=_cost(row["core_seconds"], row["core_share"]),
             saving=_saving(row["wall_share"], row["wall_seconds"]),
@@ -100,11 +102,6 @@ def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:
             word = "larger" if new > old else "smaller"
         found.append(Change(word, *key, old, new))
     return sorted(found, key=lambda each: -abs((each.after or 0.0) - (each.before or 0.0)))
-
-
-def _entity(name: str) -> str:
-    """Return the name of an entity; a worker is often a number, which reads as a count."""
-    return f"worker {name}" if name.isdecimal() else visible(name)
 
 
 def _cost(core_seconds: float | None, share: float | None) -> str:

@@ -118,7 +118,10 @@ def scrub(
                 _prove(segment, dictionary, _part(listener, "checking", i))
             summary.words = dictionary.word_count()
             dictionary.commit()
-            _publish(folder, files, output, is_folder=is_folder)
+            if is_folder:
+                output.mkdir(exist_ok=True)
+            for name in files:
+                (folder / name).replace(output / name if is_folder else output)
     except OSError as error:
         raise NotWritable(f"cannot write {str(output)!r}: {error.strerror or error}") from None
     return summary
@@ -142,14 +145,6 @@ def _output_names(segments: list[Segment], output: Path, *, is_folder: bool) -> 
 
 def _compression(name: str) -> str:
     return next((c for c, suffix in SUFFIX.items() if name.endswith(suffix)), "uncompressed")
-
-
-def _publish(folder: Path, files: list[str], output: Path, *, is_folder: bool) -> None:
-    """Move complete files to where the user wants them."""
-    if is_folder:
-        output.mkdir(exist_ok=True)
-    for name in files:
-        (folder / name).replace(output / name if is_folder else output)
 
 
 def _numbered(segments: list[Segment]) -> Iterator[tuple[tuple[float, float], Segment]]:
@@ -323,7 +318,12 @@ def _write_segment(
             if current.awaited_bytes <= 0:
                 current.write(writer)
                 current = None
-        elif record is not None and _announces(record):
+        elif (
+            record is not None
+            and record["kind"] == "import"
+            # Size and checksum of the lines that follow.
+            and all(type(record.get(n)) is int and record[n] > 0 for n in ("nbytes", "crc32"))
+        ):
             current = _Import(scrubber.record(record), record["nbytes"])
         else:
             writer.write(scrubbed)
@@ -331,12 +331,6 @@ def _write_segment(
         current.write(writer)
     writer.flush()
     summary.damaged += lines.damaged
-
-
-def _announces(record: dict[str, Any]) -> bool:
-    """Return whether a record states size and checksum of the lines after it."""
-    numbers = [record.get("nbytes"), record.get("crc32")]
-    return record["kind"] == "import" and all(type(n) is int and n > 0 for n in numbers)
 
 
 def _scrub_line(

@@ -68,7 +68,7 @@ class Dictionary:
         self._add("words", words)
 
     def keep(self, words: Iterable[str]) -> None:
-        """Add words that are not to be replaced."""
+        """Add words to keep."""
         self._add("kept", words)
 
     def pseudonym(self, match: re.Match[str]) -> str:

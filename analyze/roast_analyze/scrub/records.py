@@ -97,14 +97,14 @@ class Scrubber:
     def _words(self, text: str) -> str:
         replaced = self._remembered.get(text)
         if replaced is None:
-            replaced = WORD.sub(self._word, text)
+            pseudonym = self._dictionary.pseudonym
+            replaced = WORD.sub(
+                lambda word: word[0] if is_kept(word) else pseudonym(word), text
+            )
             if len(self._remembered) > _REMEMBERED:
                 self._remembered.clear()
             self._remembered[text] = replaced
         return replaced
-
-    def _word(self, match: re.Match[str]) -> str:
-        return match[0] if is_kept(match) else self._dictionary.pseudonym(match)
 
     def _lines(self, text: str) -> str:
         """Return a text with a pseudonym for each line; space around it stays."""

@@ -1,7 +1,7 @@
 """Words: the parts of a text that scrubbing replaces or keeps.
 
 A word is a run of letters, digits, underscores and all characters beyond ASCII. UUIDs, network
-addresses, dates and decimal numbers are words of their own, though they contain punctuation.
+addresses, dates and decimal numbers are single words, although they contain punctuation.
 Numbers, sizes, durations and the field words of :func:`field_words` are kept.
 """
 

@@ -164,7 +164,16 @@ def _convert(
     names = [path for source in sources for path in source.paths]
     with _UnkeptSession(*names, memory_limit=MEMORY_LIMIT, views=()) as trace:
         additions = _find_additions(trace, sources)
-        comments = _comments(trace)
+        # Of the columns of each table; the comment of the table itself is that of no column.
+        comments = {
+            kind.name: {"": kind.meaning} | {field.name: field.meaning for field in kind.fields}
+            for kind in kinds().values()
+        }
+        for view in trace.views():
+            if view.name in VIEWS:
+                comments[view.name] = {"": view.comment} | {
+                    column.name: column.comment for column in view.columns
+                }
         filled = trace.rows(
             "SELECT table_name FROM duckdb_tables() "
             "WHERE schema_name = 'raw' AND estimated_size > 0 ORDER BY ALL"
@@ -260,18 +269,6 @@ def _columns(rows: DuckDBPyRelation) -> str:
     )
 
 
-def _comments(trace: Session) -> dict[str, dict[str, str]]:
-    """Return the comments of the columns of each table; its own is that of no column."""
-    found = {
-        kind.name: {"": kind.meaning} | {field.name: field.meaning for field in kind.fields}
-        for kind in kinds().values()
-    }
-    for view in trace.views():
-        if view.name in VIEWS:
-            found[view.name] = {"": view.comment} | {c.name: c.comment for c in view.columns}
-    return found
-
-
 def _with_comments(schema: pa.Schema, table: str, comments: Mapping[str, str]) -> pa.Schema:
     return pa.schema(
         [
@@ -297,11 +294,15 @@ def _runs(
     for trace_id in rows["trace_id"].to_pylist():
         source = additions.sources[trace_id]
         paths = [path for name in source.paths for path in segment_paths(name)]
+        try:
+            owner = paths[0].owner()
+        except (KeyError, OSError, NotImplementedError):  # a user without a name
+            owner = None
         values = {
             ADDITION: source.addition,
             "added_t": time.time(),
             "paths": [str(name.absolute()) for name in source.paths],
-            "owner": _owner(paths[0]),
+            "owner": owner,
             "trace_bytes": sum(path.stat().st_size for path in paths),
             "fingerprint": digests[source.addition],
             "table_rows": [
@@ -324,10 +325,3 @@ _CATALOG_TYPES: Final = {
     "paths": pa.list_(pa.string()),
     "owner": pa.string(),
 }
-
-
-def _owner(path: Path) -> str | None:
-    try:
-        return path.owner()
-    except (KeyError, OSError, NotImplementedError):  # a user without a name
-        return None

@@ -78,16 +78,13 @@ def store_views() -> tuple[StoreView, ...]:
         name = file.name.removesuffix(".sql")
         statements, comment, rest = file.read_text("utf-8").partition("COMMENT ON ")
         query = statements.partition(f"CREATE VIEW {name} AS\n")[2].rstrip().removesuffix(";")
-        comments = dict(map(_parse_comment, (comment + rest).splitlines()))
+        comments = {}  # of the view and of its columns, by name
+        for statement in (comment + rest).splitlines():
+            target, _, text = statement.partition(" IS ")
+            described = target.rpartition(" ")[2].rpartition(".")[2]
+            comments[described] = text.removeprefix("'").removesuffix("';").replace("''", "'")
         found.append(StoreView(name, query, comment + rest, comments.pop(name), comments))
     return tuple(found)
-
-
-def _parse_comment(statement: str) -> tuple[str, str]:
-    """Return the name of the view or column, and the text."""
-    target, _, text = statement.partition(" IS ")
-    name = target.rpartition(" ")[2].rpartition(".")[2]
-    return name, text.removeprefix("'").removesuffix("';").replace("''", "'")
 
 
 def column_comment(table: str, column: str, of_the_trace: Mapping[str, str]) -> str:

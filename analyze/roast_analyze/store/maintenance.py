@@ -39,7 +39,7 @@ class Problem:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether it is only space that :func:`compact_tables` makes free."""
+        """Whether it is only unused space, which :func:`compact_tables` frees."""
         return self.trace_id is None
 
 
@@ -85,7 +85,12 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
             continue
         if name != RUNS:
             _drop_rows(table, valid, grace_hours)
-        for month in _fragmented_months(table):
+        small = Counter(
+            action[f"partition.{MONTH}"]
+            for action in _actions(table).to_pylist()
+            if action["size_bytes"] < FILE_BYTES / 2
+        )
+        for month in sorted(month for month, files in small.items() if files > 1):
             table.optimize.z_order(
                 [ADDITION],
                 partition_filters=[(MONTH, "=", month)],
@@ -113,15 +118,6 @@ def _drop_rows(table: deltalake.DeltaTable, valid: set[int], grace_hours: float)
     unused = _rows_by_addition(table, paths).keys() - valid
     if unused:
         table.delete(f"{ADDITION} IN ({', '.join(map(str, sorted(unused)))})")
-
-
-def _fragmented_months(table: deltalake.DeltaTable) -> list[str]:
-    """Return the months with files that can be merged."""
-    small: Counter[str] = Counter()
-    for action in _actions(table).to_pylist():
-        if action["size_bytes"] < FILE_BYTES / 2:
-            small[action[f"partition.{MONTH}"]] += 1
-    return sorted(month for month, files in small.items() if files > 1)
 
 
 def _rows_by_addition(

@@ -115,7 +115,13 @@ class StoreSession(Session):
         connection.execute(f"CREATE TABLE {_ADDITIONS} AS FROM _rows")
         connection.unregister("_rows")
         if not self._place.is_local:
-            connection.register_filesystem(_filesystem(self._place.uri))
+            import fsspec
+
+            uri = self._place.uri
+            try:
+                connection.register_filesystem(fsspec.filesystem(uri.partition("://")[0]))
+            except (ImportError, ValueError) as error:
+                raise MissingExtra(f"cannot query {uri!r}: {error}") from None
         connection.execute("SET GLOBAL allowed_directories = ?", [[f"{self._place.uri}/"]])
         return connection
 
@@ -220,16 +226,6 @@ class StoreSession(Session):
             numbers = ", ".join(map(str, self._listed)) or "NULL"
             return f"(FROM {scan} WHERE {ADDITION} IN ({numbers}))"
         return f"(FROM {scan} SEMI JOIN {_ADDITIONS} USING ({ADDITION}))"
-
-
-def _filesystem(uri: str) -> Any:
-    """Return the file system of a URL, with which DuckDB reads it."""
-    import fsspec
-
-    try:
-        return fsspec.filesystem(uri.partition("://")[0])
-    except (ImportError, ValueError) as error:
-        raise MissingExtra(f"cannot query {uri!r}: {error}") from None
 
 
 def named_traces(

@@ -245,7 +245,15 @@ class Store:
             sum(path.stat().st_size for name in paths for path in segment_paths(name))
             for paths in groups
         ]
-        known = self._fingerprints(sizes)
+        # The fingerprints of traces in the store that have one of the sizes.
+        known: dict[int, frozenset[str]] = {}
+        table, columns = self._place.open_runs(), ["trace_bytes", "fingerprint"]
+        # A new table has not all of its columns.
+        if {field.name for field in table.schema().fields}.issuperset(columns):
+            rows = pl.DataFrame(self._place.read_runs(table, columns))
+            same_size = rows.filter(pl.col("trace_bytes").is_in(sizes))
+            by_size = same_size.group_by("trace_bytes").all()
+            known = {size: frozenset(digests) for size, digests in by_size.iter_rows()}
         batches: list[list[Source]] = []
         room = 0
         for addition, (paths, nbytes) in enumerate(zip(groups, sizes, strict=True), first):
@@ -256,18 +264,6 @@ class Store:
             batches[-1].append(Source(paths, addition, known.get(nbytes, frozenset())))
         return batches
 
-    def _fingerprints(self, sizes: Sequence[int]) -> dict[int, frozenset[str]]:
-        """Return the fingerprints of traces in the store by their size, of some sizes."""
-        table = self._place.open_runs()
-        columns = ["trace_bytes", "fingerprint"]
-        # A new table has not all of its columns.
-        if not {field.name for field in table.schema().fields}.issuperset(columns):
-            return {}
-        rows = pl.DataFrame(self._place.read_runs(table, columns))
-        same_size = rows.filter(pl.col("trace_bytes").is_in(sizes))
-        by_size = same_size.group_by("trace_bytes").all()
-        return {size: frozenset(digests) for size, digests in by_size.iter_rows()}
-
     def _commit(self, converted: Converted, counts: _Counts) -> None:
         counts.unchanged += len(converted.unchanged)
         counts.failures += converted.failures
@@ -275,10 +271,19 @@ class Store:
             return
         self._place.append(converted.files)
         new = pa.concat_tables(converted.runs, promote_options="default")
+        columns = ["trace_id", "records", "fingerprint"]
         chosen: list[int] = []
 
         def choose(current: Sequence[Mapping[str, Any]]) -> list[int]:
-            chosen[:] = _better_rows(new, current)
+            # A trace is replaced by another version of it that has as many records, or more.
+            best = {
+                row["trace_id"]: (row["records"], row["fingerprint"], -1) for row in current
+            }
+            for index, row in enumerate(new.select(columns).to_pylist()):
+                records, digest, _ = best.get(row["trace_id"], (-1, None, -1))
+                if row["fingerprint"] != digest and row["records"] >= records:
+                    best[row["trace_id"]] = (row["records"], row["fingerprint"], index)
+            chosen[:] = sorted(index for _, _, index in best.values() if index >= 0)
             return chosen
 
         self._place.merge_runs(new, choose)
@@ -292,17 +297,3 @@ class _Counts:
     added: int = 0
     unchanged: int = 0
     failures: tuple[TraceFailure, ...] = ()
-
-
-def _better_rows(new: pa.Table, current: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Return the indices of the rows to insert, or to replace current ones with.
-
-    A trace is replaced by another version of it that has as many records, or more.
-    """
-    columns = ["trace_id", "records", "fingerprint"]
-    best = {row["trace_id"]: (row["records"], row["fingerprint"], -1) for row in current}
-    for index, row in enumerate(new.select(columns).to_pylist()):
-        records, digest, _ = best.get(row["trace_id"], (-1, None, -1))
-        if row["fingerprint"] != digest and row["records"] >= records:
-            best[row["trace_id"]] = (row["records"], row["fingerprint"], index)
-    return sorted(index for _, _, index in best.values() if index >= 0)

@@ -137,7 +137,7 @@ def _dask_variables() -> dict[str, str]:
         variables[f"{prefix}_ARGV"] = repr([*arguments, []])
     logs = dask.config.get("logging", None) or {}
     if "version" not in logs and not dask.config.get("logging-file-config", None):
-        # Dask logs each preload at INFO. A name with a dot cannot be in a variable of its own.
+        # Dask logs each preload at INFO. A name with a dot cannot have its own variable.
         name = "DASK_INTERNAL_INHERIT_CONFIG"
         inherited = dask.config.deserialize(os.environ[name]) if name in os.environ else {}
         quiet = {"distributed.preloading": "warning", **logs}

@@ -139,7 +139,7 @@ class SchedulerRecording:
             self._finish_now()
 
     def _finish_now(self) -> None:
-        """Write what is left, because the scheduler's event loop may end any moment."""
+        """Write the remaining batches: the scheduler's event loop may end at any moment."""
         running, self._running = self._running, None
         if running is None:
             return

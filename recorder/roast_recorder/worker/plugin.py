@@ -231,8 +231,8 @@ class WorkerRecorder(WorkerPlugin):
         )
         # An event would be lost: the scheduler subscribes once all workers have the plugin.
         with contextlib.suppress(OSError):  # the scheduler has gone
-            # A connection of its own: one that waits in the worker's pool would change how
-            # the worker's next request is sent.
+            # A separate connection: an idle one in the worker's pool would change how the
+            # worker's next request is sent.
             async with rpc(
                 worker.scheduler.address, connection_args=worker.connection_args
             ) as scheduler:

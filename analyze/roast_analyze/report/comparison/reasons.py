@@ -276,7 +276,21 @@ def signed(seconds: float) -> str:
 
 
 def _sentence(row: Row, reasons: Reasons) -> str:
-    return f"{_clause(row)}: {signed(row['wall_seconds'])} of wall time{_mainly(row, reasons)}."
+    of_term = reasons.details.filter(
+        *(pl.col(name).eq_missing(pl.lit(row[name])) for name in ("term", "prefix", "part"))
+    )
+    # The dataset, the detail and the branch that most of the term belongs to.
+    named = []
+    for column in ("detail", "branch", "dataset"):
+        sums = of_term.group_by(column).agg(pl.col("wall_seconds").sum()).drop_nulls(column)
+        if of_term[column].n_unique() < 2 or sums.is_empty():
+            continue
+        name, seconds = sums.sort("wall_seconds", descending=row["wall_seconds"] > 0).row(0)
+        if seconds / row["wall_seconds"] >= _MAIN_SHARE:
+            noun = "" if column == "detail" else f"{column} "
+            named.append(f"{noun}{one_line(name, 60)} {signed(seconds)}")
+    mainly = f" ({', '.join(named)})" if named else ""
+    return f"{_clause(row)}: {signed(row['wall_seconds'])} of wall time{mainly}."
 
 
 def _clause(row: Row) -> str:
@@ -316,23 +330,6 @@ def _change(row: Row) -> str:
         return f"{q.number(new / base)} times as long"
     change = f"{abs(100 * (new / base - 1)):.3g}\N{NO-BREAK SPACE}%"
     return f"{change} {'longer' if new > base else 'less'}"
-
-
-def _mainly(row: Row, reasons: Reasons) -> str:
-    """Name the dataset, the detail and the branch that most of a term belongs to."""
-    of_term = reasons.details.filter(
-        *(pl.col(name).eq_missing(pl.lit(row[name])) for name in ("term", "prefix", "part"))
-    )
-    named = []
-    for column in ("detail", "branch", "dataset"):
-        sums = of_term.group_by(column).agg(pl.col("wall_seconds").sum()).drop_nulls(column)
-        if of_term[column].n_unique() < 2 or sums.is_empty():
-            continue
-        name, seconds = sums.sort("wall_seconds", descending=row["wall_seconds"] > 0).row(0)
-        if seconds / row["wall_seconds"] >= _MAIN_SHARE:
-            noun = "" if column == "detail" else f"{column} "
-            named.append(f"{noun}{one_line(name, 60)} {signed(seconds)}")
-    return f" ({', '.join(named)})" if named else ""
 
 
 def _prefix(row: Row) -> str:

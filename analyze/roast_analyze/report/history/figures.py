@@ -63,13 +63,14 @@ def core_hours(runs: pl.DataFrame) -> Figure:
         .sort("t")
     )
     times = [_date(t) for t in buckets["t"]]
+    length = quantities.seconds(width).removeprefix("1\N{NO-BREAK SPACE}")
     figure = layout.empty_figure(
         _HEIGHT_PX,
         barmode="stack",
         bargap=0.1,
         legend_traceorder="normal",
         xaxis=_time_axis(start_t, stop_t),
-        yaxis=layout.axis(f"core-hours per {_duration(width)}", rangemode="tozero"),
+        yaxis=layout.axis(f"core-hours per {length}", rangemode="tozero"),
     )
     bars = [
         Bar(
@@ -239,10 +240,6 @@ def _buckets(runs: pl.DataFrame) -> tuple[float, float, float, pl.Expr]:
     start_t = first // width * width
     middle = (pl.col("start_t") / width).floor() * width + width / 2
     return start_t, (last // width + 1) * width, width, middle
-
-
-def _duration(seconds: float) -> str:
-    return quantities.seconds(seconds).removeprefix("1\N{NO-BREAK SPACE}")
 
 
 def _date(t: float) -> str:

@@ -12,7 +12,7 @@ from roast_analyze.report.history import changes, data
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
-    from roast_analyze.report.history.changes import Change, Shift
+    from roast_analyze.report.history.changes import Change
     from roast_analyze.report.history.data import History
 
 _NAME_LIMIT: Final = 60
@@ -62,22 +62,20 @@ def change(found: Change) -> str:
     number = f"run {q.count(found.run_number)} of {q.count(found.runs)}"
     if found.low < found.high:
         number += f" (between {q.count(found.low)} and {q.count(found.high)})"
-    shifts = q.series([_shift(shift) for shift in found.shifts])
+    shifts = []
+    for shift in found.shifts:
+        sign = "+" if shift.change > 0 else "−"
+        unit = "" if shift.metric.is_ratio else " of the core time"
+        shifts.append(f"{shift.metric.words} {sign}{q.share(abs(shift.change))}{unit}")
     text = (
         f"{one_line(found.program, _NAME_LIMIT)} became {word} from {number} on, "
-        f"{date(found.start_t)}: {shifts}."
+        f"{date(found.start_t)}: {q.series(shifts)}."
     )
     if found.facts:
         facts = [f"{fact.name} {one_line(fact.text, _NAME_LIMIT)}" for fact in found.facts]
         more = q.and_more(len(facts), _FACTS) if len(facts) > _FACTS else ""
         return f"{text} Changed at that moment: {'; '.join(facts[:_FACTS])}{more}."
     return f"{text} No recorded fact changed at that moment."
-
-
-def _shift(shift: Shift) -> str:
-    sign = "+" if shift.change > 0 else "−"
-    unit = "" if shift.metric.is_ratio else " of the core time"
-    return f"{shift.metric.words} {sign}{q.share(abs(shift.change))}{unit}"
 
 
 def test(history: History) -> str:

@@ -81,6 +81,8 @@ def build(
 ) -> Verdict:
     """Build the verdict from the totals of a run, its findings, losses and core time."""
     run = context.run
+    total = core_time.totals["seconds"].sum()
+    seconds = dict(core_time.totals.select("use", "seconds").iter_rows())
     return Verdict(
         summary=summarize(run),
         outcome=describe_outcome(run),
@@ -90,7 +92,13 @@ def build(
         more_findings=max(len(found) - findings.SHOWN, 0),
         no_finding=findings.NONE if run.task_runs or run.chunk_attempts else "",
         tiles=_tiles(context, loss),
-        spent=_spent(core_time),
+        # The largest of each category first.
+        spent=tuple(
+            Share(words, seconds[use], q.seconds(seconds[use]), q.share(part), part, color)
+            for use, (words, color) in USES.items()
+            if use in seconds
+            for part in (seconds[use] / total,)
+        ),
         spent_sentence=_spent_sentence(context),
         spent_query=_SPENT_QUERY,
     )
@@ -228,18 +236,6 @@ def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
             f"{q.counted(context.recording.records, 'record')}",
             "good" if loss.total == 0 else "bad",
         ),
-    )
-
-
-def _spent(core_time: CoreTime) -> tuple[Share, ...]:
-    """Divide the core time into its uses, the largest of each category first."""
-    total = core_time.totals["seconds"].sum()
-    seconds = dict(core_time.totals.select("use", "seconds").iter_rows())
-    return tuple(
-        Share(words, seconds[use], q.seconds(seconds[use]), q.share(part), part, color)
-        for use, (words, color) in USES.items()
-        if use in seconds
-        for part in (seconds[use] / total,)
     )
 
 

@@ -1,6 +1,6 @@
 -- Threads that were idle for one reason, whose cause no other rule identifies.
 -- The reason is the use of core_time that took longest, without the start and the end of a client. The
--- prefix is that of the tasks that computed meanwhile. It is reported only for runs in which no
+-- prefix is that of the tasks that computed at the time. It is reported only for runs in which no
 -- other finding is more than minor.
 -- Source: view core_time
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html

@@ -135,7 +135,7 @@ SELECT
             WHEN is_late THEN format(' and started last, although ready {:.1f} s before', ready_seconds)
             ELSE ', longer than the others'
         END,
-        format('. Other threads were idle for {:.1f} core-seconds meanwhile.', idle_seconds)
+        format('. During that time, other threads were idle for {:.1f} core-seconds.', idle_seconds)
     ) AS sentence,
     idle_seconds AS core_seconds,
     CASE WHEN is_late THEN 0.6 ELSE 0.4 END * saved_seconds AS wall_seconds_min,

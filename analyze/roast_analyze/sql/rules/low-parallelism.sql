@@ -54,17 +54,17 @@ SELECT
     CASE WHEN is_merge THEN 'high' ELSE 'medium' END AS confidence,
     CASE
         WHEN is_merge THEN format(
-            '{} of {}, with {} inputs, took up to {:.1f} s. Other threads were idle for {:.1f} core-seconds meanwhile.',
+            '{} of {}, with {} inputs, took up to {:.1f} s, while other threads were idle for {:.1f} core-seconds.',
             CASE scarce_tasks WHEN 1 THEN 'A task' ELSE scarce_tasks || ' tasks' END,
             prefix, inputs, longest_seconds, idle_seconds
         )
         WHEN scarce_tasks = 1 THEN format(
-            'A task of {} took {:.1f} s. Other threads were idle for {:.1f} core-seconds meanwhile.',
+            'A task of {} took {:.1f} s, while other threads were idle for {:.1f} core-seconds.',
             prefix, seconds, idle_seconds
         )
         WHEN dependent_share > 0.5 THEN format(
-            '{} tasks of {} that wait for each other took {:.1f} s. Other threads were idle for {:.1f} core-seconds'
-            ' meanwhile.',
+            '{} tasks of {} that wait for each other took {:.1f} s, while other threads were idle for'
+            ' {:.1f} core-seconds.',
             scarce_tasks, prefix, seconds, idle_seconds
         )
         ELSE format(

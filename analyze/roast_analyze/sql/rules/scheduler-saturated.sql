@@ -107,8 +107,8 @@ SELECT
         WHEN is_blocked
             THEN 'Look for functions that wait or compute on the scheduler: client.run_on_scheduler, plugins and'
             ' callbacks. Move their work to a task, a thread or the client.'
-        ELSE 'Use fewer and longer tasks; remove slow plugins and callbacks of the scheduler, and give it a core'
-        ' of its own.'
+        ELSE 'Use fewer and longer tasks; remove slow plugins and callbacks of the scheduler, and give it its'
+        ' own core.'
     END AS change,
     CASE
         WHEN is_blocked

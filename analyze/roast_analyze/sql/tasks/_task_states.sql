@@ -1,7 +1,7 @@
 -- Needs: _key_summaries
 -- Time of tasks in the states before a result: from the transition into the state to the next
 -- transition of the key. A task that was in such a state when recording began counts from then.
--- Numbers stand for the keys, because texts would take longer to sort.
+-- Keys are replaced by numbers, because texts would take longer to sort.
 CREATE VIEW _task_states AS
 SELECT
     key,

@@ -46,7 +46,7 @@ export function ownCodeTree(data) {
   const parents = new Int32Array(nodes.count + 1);
   const frames = new Int32Array(nodes.count + 1);
   parents[0] = -1;
-  frames[1] = noOwnCode; // node 1 stands for stacks without own code
+  frames[1] = noOwnCode; // node 1 represents stacks without own code
   let count = 2;
   // Nodes by parent and frame in a hash table with open addressing: half the time of a Map.
   let size = 1;

@@ -163,7 +163,7 @@ def _sparklines(
 def point_count(sparklines: int, samples: int) -> int:
     """Return the number of points of each of the sparklines of a page.
 
-    More points than ``samples``, the most of one of them, would show nothing more.
+    ``samples`` is the largest number of samples of a sparkline; more points would add nothing.
     """
     each = min(POINTS_PER_PAGE // max(sparklines, 1), samples)
     return next((choice for choice in _POINT_CHOICES if choice <= each), _POINT_CHOICES[-1])

@@ -10,6 +10,7 @@ NEWEST ?= $(firstword $(foreach name,$(NEWER_PYTHONS),$(shell $(name) -c 'print(
 DEMO_DIR ?= roast-demo
 ILLNESS_DIR ?= roast-illnesses
 PLOTLY_JS ?= 4.1.1
+EXHAUSTIVE := -o norecursedirs=.git -m ""
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -34,18 +35,18 @@ test-all: $(VENV)/installed-test  ## all tests: also the oldest distributed, an 
 	fi
 	$(MAKE) --no-print-directory test-newest
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
-	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 -o norecursedirs=.git $(PYTEST_ARGS)
+	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 $(EXHAUSTIVE) $(PYTEST_ARGS)
 
 test-newest:  ## the recorder's tests on the newest Python there is, if it is not that of .venv
 	@if [ -z "$(NEWEST)" ]; then \
 		echo "test-newest skipped: no $(NEWER_PYTHONS) on this machine"; \
 	else \
 		$(MAKE) --no-print-directory VENV=$(VENV)-newest PYTHON=$(NEWEST) $(VENV)-newest/installed-test && \
-		$(VENV)-newest/bin/python -m pytest -n 2 tests/recorder $(PYTEST_ARGS); \
+		$(VENV)-newest/bin/python -m pytest -n 2 $(EXHAUSTIVE) tests/recorder $(PYTEST_ARGS); \
 	fi
 
 test-oldest: $(VENV)-floor/installed  ## the recorder's tests on the oldest distributed it supports
-	$(VENV)-floor/bin/python -m pytest -n 2 tests/recorder $(PYTEST_ARGS)
+	$(VENV)-floor/bin/python -m pytest -n 2 $(EXHAUSTIVE) tests/recorder $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-test  ## formatting, lint and types
 	$(BIN)/ruff format --check .

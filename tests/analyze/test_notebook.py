@@ -149,6 +149,7 @@ def test_a_flame_graph_is_a_figure_of_plotly_or_text(open_trace):
     assert bundle["text/plain"] == "Flamegraph of 0 stacks, 0.0 s"
 
 
+@pytest.mark.exhaustive
 def test_the_tour_runs():
     """Executed in a kernel of its own, from the folder where it lies."""
     nbformat = pytest.importorskip("nbformat")

@@ -58,6 +58,7 @@ REWORDED = {
 OLD_ROWS = {"metadata_map": "\"view\" IS DISTINCT FROM 'wanted_keys'"}
 
 
+@pytest.mark.exhaustive
 def test_a_trace_of_an_older_format():
     [name] = KEPT
     assert differences(name) == []

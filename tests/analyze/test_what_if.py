@@ -149,6 +149,7 @@ def test_chunk_sizes_of_a_sample():
     assert usual["critical_path_seconds"] < large["critical_path_seconds"]
 
 
+@pytest.mark.exhaustive
 def test_odd_traces_have_no_predictions(open_trace, write_trace, chunk, task, run):
     # Without a cluster there are chunks, but no tasks; nothing ran.
     alone = chunk("k", run_id=1, dataset="d", start_t=1.0, stop_t=2.0)

@@ -81,6 +81,7 @@ def test_tables_scroll_and_the_page_does_not(page, width):
     assert name.bounding_box()["x"] == before
 
 
+@pytest.mark.exhaustive
 def test_hostile_names_of_traces_and_empty_traces_are_compared(open_page, tmp_path):
     hostile = "<img src=x onerror=window.__pwned=1>\"'`{{7*7}}%{y}\u202e"
     paths = [tmp_path / f"{n}{hostile}.jsonl" for n in "ab"]

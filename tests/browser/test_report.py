@@ -196,6 +196,7 @@ THEMES = """() => {
 }"""
 
 
+@pytest.mark.exhaustive
 def test_colors_follow_the_system_and_the_button_and_paper_is_light(page):
     def colors() -> list[str]:
         return page.evaluate(
@@ -270,6 +271,7 @@ FOCUS = """() => {
 }"""
 
 
+@pytest.mark.exhaustive
 def test_tab_visits_everything_in_the_order_of_the_page(page):
     page.evaluate("document.activeElement.blur()")
     stops = page.evaluate(STOPS)
@@ -335,7 +337,16 @@ POOR = {
 }
 
 
-@pytest.mark.parametrize("name", POOR)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "poor",
+        *(
+            pytest.param(name, marks=pytest.mark.exhaustive)
+            for name in ("nothing", "never-ended")
+        ),
+    ],
+)
 def test_poor_traces_make_a_complete_page(open_page, report, name):
     records, plots = POOR[name]
     page = open_page(report(records, name))

@@ -61,6 +61,7 @@ def finished(lines):
     return {line["key"] for line in lines if line.get("finish") == "memory"}
 
 
+@pytest.mark.exhaustive
 def test_run_gives_each_scheduler_of_an_unchanged_script_a_trace(tmp_path, read_lines):
     """The first client is synchronous, the second asynchronous."""
     (tmp_path / "script.py").write_text(SCRIPT)

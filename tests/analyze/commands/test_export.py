@@ -29,6 +29,7 @@ def error(analyze):
     return error
 
 
+@pytest.mark.exhaustive
 def test_selections_that_do_not_exist(error, path, tmp_path):
     for options, message in [
         ("--worker beta", "unknown worker 'beta': use one of alpha"),

@@ -33,6 +33,7 @@ def test_summary_and_page_of_a_store(analyze, store, tmp_path):
     assert "2 runs" in page.replace("\N{NO-BREAK SPACE}", " ")
 
 
+@pytest.mark.exhaustive
 def test_summary_and_report_of_one_run(analyze, store, tmp_path):
     code, text, _ = analyze(store, "B")
     assert code == 0

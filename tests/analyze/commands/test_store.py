@@ -24,6 +24,7 @@ def test_from_adding_to_removing(analyze, write_trace, task, tmp_path):
     )
 
 
+@pytest.mark.exhaustive
 def test_runs_are_removed_by_age_and_size(analyze, write_trace, tmp_path):
     for number in range(4):
         path = write_trace(trace_id=f"T{number}", stop_t=1e6 + number, name=f"{number}.jsonl")

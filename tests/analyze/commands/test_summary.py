@@ -373,6 +373,7 @@ def test_several_traces_are_compared(analyze, monkeypatch, several):
     assert [row[-1] for row in section(text, "Memory and failures")] == ["complete"] * 3
 
 
+@pytest.mark.exhaustive
 def test_traces_of_folders_and_segments(analyze, write_trace, task, several, tmp_path):
     code, text, _ = analyze(Path(several[0]).parent)
     names = [row[0] for row in section(text, "Memory")]

@@ -37,6 +37,7 @@ def test_sentences_and_table(analyze, runs):
     assert "No facts about software, machines and settings were recorded." in rows
 
 
+@pytest.mark.exhaustive
 def test_formats(analyze, runs):
     code, out, _ = analyze("why", *runs, "--format", "csv")
 
@@ -49,6 +50,7 @@ def test_formats(analyze, runs):
     assert (row["part"], row["detail"], row["branch"]) == ("kept result", "", "")
 
 
+@pytest.mark.exhaustive
 def test_details(analyze, runs):
     _, out, _ = analyze("why", *runs, "--details")
 

@@ -58,6 +58,7 @@ def rows_of(relation: duckdb.DuckDBPyRelation) -> list[str]:
     )
 
 
+@pytest.mark.exhaustive
 def test_exported_rows_are_those_of_the_views(tmp_path):
     folder, file = tmp_path / "tables", tmp_path / "trace.duckdb"
     words = ["export", *SAMPLES, "--parquet", folder, "--duckdb", file]
@@ -145,6 +146,7 @@ def test_a_shell_of_an_older_duckdb_opens_both(exported):
     assert (done.stderr, done.stdout) == ("", f"1|{comments['tasks']}\n1\n")
 
 
+@pytest.mark.exhaustive
 def test_a_scope_selects_rows(open_trace, worker, task, run, tmp_path):
     trace = open_trace(
         worker("w1"),

@@ -1,6 +1,7 @@
 """Imports are appended to the recording: completely, once, or not at all."""
 
 import fcntl
+import functools
 import gzip
 import json
 import os
@@ -16,7 +17,9 @@ from roast_analyze import Trace
 from roast_schemas import SCHEMA_VERSION
 from sealing import sealed
 
-NAMES = ["trace.jsonl", "trace.jsonl.zst", "trace.jsonl.gz", "folder"]
+exhaustive = functools.partial(pytest.param, marks=pytest.mark.exhaustive)
+
+FILES = ["trace.jsonl.zst", exhaustive("trace.jsonl"), exhaustive("trace.jsonl.gz")]
 
 
 def content(path):
@@ -40,7 +43,7 @@ def add(analyze, log):
     return add
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*FILES, "folder"])
 def test_a_file_is_appended_once(stored, log, rows_of, analyze, tmp_path, name):
     trace = stored(name)
     twin = shutil.copy(log, tmp_path / "twin.darshan")
@@ -63,7 +66,7 @@ def test_a_file_is_appended_once(stored, log, rows_of, analyze, tmp_path, name):
 
 
 @pytest.mark.parametrize("nbytes", [1, 30])
-@pytest.mark.parametrize("name", NAMES[:3])
+@pytest.mark.parametrize("name", FILES)
 def test_a_trace_that_was_cut_can_be_imported_into(stored, add, rows_of, name, nbytes):
     trace = stored(name)
     os.truncate(trace, trace.stat().st_size - nbytes)
@@ -91,8 +94,15 @@ main(["import", "darshan", sys.argv[1], "--into", sys.argv[2]])
 """
 
 
-@pytest.mark.parametrize(("synced", "files"), [("file", 0), ("folder", 64)])
-@pytest.mark.parametrize("name", ["trace.jsonl.zst", "folder"])
+@pytest.mark.parametrize(
+    ("name", "synced", "files"),
+    [
+        ("trace.jsonl.zst", "file", 0),
+        ("folder", "folder", 64),
+        exhaustive("trace.jsonl.zst", "folder", 64),
+        exhaustive("folder", "file", 0),
+    ],
+)
 def test_a_killed_import_leaves_all_or_nothing(
     stored, log, add, rows_of, analyze, name, synced, files
 ):
@@ -162,6 +172,7 @@ def test_a_trace_in_a_folder_that_cannot_be_written(stored, log, refused):
         trace.chmod(0o700)
 
 
+@pytest.mark.exhaustive
 def test_a_cached_trace_is_extended_by_an_import(tmp_path, lines, task, add, rows_of):
     trace = tmp_path / "large.jsonl"
     padding = "x" * 100_000

@@ -40,6 +40,7 @@ SEGMENTS = (
 )
 
 
+@pytest.mark.exhaustive
 def test_totals_are_those_of_pydarshan(trace):
     assert len(LOGS) >= 12
     darshan.enable_experimental()
@@ -269,6 +270,7 @@ def test_a_partial_log_is_a_loss_and_a_gap_of_the_map(ask):
 # -- damaged logs ------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_truncated_and_damaged_logs(stored, log, analyze, refused, tmp_path):
     trace, whole = stored(), log.read_bytes()
     for nbytes in (0, 10, 3000, 6630):

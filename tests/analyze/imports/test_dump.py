@@ -86,6 +86,7 @@ def as_key(value):
     return value if isinstance(value, str) else str(tuple(value))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_a_trace_contains_what_the_dump_does(converted, rows_of, analyze):
     path, state, out = converted
@@ -149,6 +150,7 @@ def test_a_trace_contains_what_the_dump_does(converted, rows_of, analyze):
     assert not reasons & {"changed content", "records missing", "incomplete records"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_the_trace_contains_no_secret_of_the_dump(dumps, converted, tmp_path, analyze, rows_of):
     path, *_ = converted

@@ -15,7 +15,9 @@ from roast_analyze import Trace
 ALL = ("ystat", "pstat", "callgrind")
 
 
-@pytest.fixture(scope="module", params=["cpu", "wall"])
+@pytest.fixture(
+    scope="module", params=["wall", pytest.param("cpu", marks=pytest.mark.exhaustive)]
+)
 def saved(request, tmp_path_factory):
     """Folder of the files that Yappi saved, its total, its functions, and the clock."""
     folder = tmp_path_factory.mktemp("yappi")
@@ -186,6 +188,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.exhaustive
 def test_malicious_files_are_refused(tmp_path, trace, refused):
     target, path = tmp_path / "run", tmp_path / "file"
     for name, content in HOSTILE.items():

@@ -142,6 +142,7 @@ def test_different_traces_with_the_same_identity(write_trace, records):
         assert answers(path) == truth(path)
 
 
+@pytest.mark.exhaustive
 def test_other_view_definitions_use_another_entry(monkeypatch, write_trace, records, folder):
     path = write_trace(*records(0, 5))
     answers(path)
@@ -179,7 +180,9 @@ def test_only_new_records_of_a_growing_trace_are_parsed(
     }
 
 
-@pytest.mark.parametrize("compress", [bytes, zstandard.compress])
+@pytest.mark.parametrize(
+    "compress", [bytes, pytest.param(zstandard.compress, marks=pytest.mark.exhaustive)]
+)
 def test_a_trace_that_was_cut_grows(tmp_path, lines, records, compress):
     """What was read of the last line, or of the last frame, is not loaded twice."""
     path = tmp_path / "trace.jsonl"
@@ -192,6 +195,7 @@ def test_a_trace_that_was_cut_grows(tmp_path, lines, records, compress):
         assert answers(path) == truth(path)
 
 
+@pytest.mark.exhaustive
 def test_an_extended_frame_is_read_again(tmp_path, lines, records):
     path = tmp_path / "trace.jsonl.zst"
     whole = lines(*records(0, 30)).splitlines(keepends=True)
@@ -248,7 +252,7 @@ def test_an_open_trace_does_not_change(write_trace, records):
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "*.duckdb"])
-@pytest.mark.parametrize("kept", [0.0, 0.999])
+@pytest.mark.parametrize("kept", [pytest.param(0.0, marks=pytest.mark.exhaustive), 0.999])
 def test_a_truncated_cache_is_rebuilt(write_trace, records, folder, name, kept):
     path = write_trace(*records(0, 5))
     first = answers(path)
@@ -258,6 +262,7 @@ def test_a_truncated_cache_is_rebuilt(write_trace, records, folder, name, kept):
     assert answers(path) == first
 
 
+@pytest.mark.exhaustive
 def test_an_invalid_manifest_is_ignored(write_trace, records, folder):
     path = write_trace(*records(0, 5))
     first = answers(path)
@@ -267,6 +272,7 @@ def test_an_invalid_manifest_is_ignored(write_trace, records, folder):
         assert answers(path) == first
 
 
+@pytest.mark.exhaustive
 def test_a_cache_that_cannot_be_written_is_not_used(
     monkeypatch, tmp_path, write_trace, records
 ):

@@ -103,6 +103,7 @@ def test_rows_of_an_interrupted_addition_are_invisible_until_it_is_repeated(stor
     assert len(rows(store, "task")) == 4
 
 
+@pytest.mark.exhaustive
 def test_interrupted_additions_that_may_still_end_are_kept(store, write_run):
     place = Location.of(store.path)
     unfinished = convert([Source((write_run("A"),), place.reserve(1))], place)
@@ -138,6 +139,7 @@ def test_several_processes_can_add_the_same_traces_at_once(write_run, tmp_path):
     assert all(problem.is_harmless for problem in store.check())
 
 
+@pytest.mark.exhaustive
 def test_files_are_partitioned_by_month_and_merged_in_the_order_of_additions(store, write_run):
     for number, start in enumerate([JANUARY, FEBRUARY, JANUARY]):
         store.add([write_run(f"T{number}", start=start)])

@@ -272,6 +272,7 @@ def wait_until(condition):
         time.sleep(0.1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_samples_are_those_of_the_workers_histories(tmp_path):
     """Read at two intervals, of workers that live, that retire and that are killed."""

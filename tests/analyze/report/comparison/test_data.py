@@ -61,6 +61,7 @@ def test_prefixes_are_ranked_by_difference(compare, done, task, run):
     assert rows(prefixes, seconds_in("c") + RATIO)[2] == (None,)
 
 
+@pytest.mark.exhaustive
 def test_chunks_are_compared_by_dataset_and_by_file(compare, done, chunk):
     def made(dataset, key, seconds):
         entries = {"filename": "f.root", "entry_start": 0, "entry_stop": 100}
@@ -173,6 +174,7 @@ def test_abbreviated_names(labels, short):
     assert abbreviated(labels) == short
 
 
+@pytest.mark.exhaustive
 def test_traces_are_opened_one_after_the_other(write_trace, done, monkeypatch):
     events = []
 
@@ -200,6 +202,7 @@ def test_traces_are_opened_one_after_the_other(write_trace, done, monkeypatch):
         assert both.sql(compared.facts.query).pl().height == 0
 
 
+@pytest.mark.exhaustive
 def test_long_listings_are_limited(compare, done, fact, monkeypatch):
     monkeypatch.setattr(data, "GROUP_ROWS", 2)
     monkeypatch.setattr(data, "FACT_ROWS", 2)

@@ -66,6 +66,7 @@ def test_every_section_is_there_and_hostile_strings_stay_text(build, full, parse
     assert "<img" not in "".join(figures[0]["layout"]["yaxis"]["ticktext"])
 
 
+@pytest.mark.exhaustive
 def test_commands_and_units_of_tables(build, full, monkeypatch, tmp_path):
     built = build({"a b": full("x", 0.002), "c": full("x", 5.0)})
     monkeypatch.chdir(tmp_path)
@@ -96,6 +97,7 @@ def test_commands_and_units_of_tables(build, full, monkeypatch, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_empty_and_incomplete_traces(build):
     loss = {"kind": "loss", "t": 1.0, "reason": "late", "records": 3}
     built = build({"a": [], "b": [loss], "c": []})

@@ -7,7 +7,8 @@ import pytest
 from roast_analyze import Trace
 
 SAMPLE_TRACES = Path(__file__).parents[4] / "sample_traces"
-SAMPLES = ["coffea", "coffea_failures", "image_pipeline", "metadata_map", "shuffle_reduce"]
+SAMPLES = ["coffea_failures", "shuffle_reduce"]
+MORE_SAMPLES = ["coffea", "image_pipeline", "metadata_map"]
 
 
 @pytest.fixture
@@ -275,7 +276,10 @@ def test_nothing_was_computed(path, worker):
     assert path(worker("w1")) == [(0.0, 100.0, "client", "nothing was computed", None)]
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize(
+    "name",
+    [*SAMPLES, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in MORE_SAMPLES)],
+)
 def test_steps_are_contiguous_and_add_up(name):
     with Trace(SAMPLE_TRACES / f"{name}.jsonl.zst") as trace:
         steps = trace.critical_path()

@@ -143,8 +143,7 @@ def as_trace_error(error: Exception) -> TraceError:
 
 def documented_views() -> list[View]:
     """Return the public views with their descriptions, without a trace."""
-    with _connect(limit_bytes(None)) as connection:
-        attach_empty(connection)
+    with open_empty_database(cache=True, memory_bytes=limit_bytes(None)) as connection:
         return describe_views(connection)
 
 

@@ -65,6 +65,7 @@ def test_help_imports_almost_nothing():
     assert loaded - {"__future__"} == modules
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("line", "completions"),
     [

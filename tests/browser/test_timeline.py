@@ -244,6 +244,7 @@ RESTORED = """new MutationObserver((changes) => {
 }).observe(document, { subtree: true, childList: true, attributeFilter: ["data-state"] });"""
 
 
+@pytest.mark.exhaustive
 def test_the_overview_is_drawn_first_and_restored_filters_apply_to_the_lanes(
     page, open_page, report, coffea_trace
 ):

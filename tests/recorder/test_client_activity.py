@@ -52,6 +52,7 @@ WORK = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_seconds_of_each_activity_by_function(client, tmp_path):
     times = {}
     with roast_recorder.record(client, tmp_path / "t.jsonl"):

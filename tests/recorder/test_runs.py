@@ -85,6 +85,7 @@ class Broken(processor.ProcessorABC):
         return accumulator
 
 
+@pytest.mark.exhaustive
 def test_an_exception_of_the_processor_is_recorded_and_raised(cluster, folder):
     path = folder / "broken.jsonl.gz"
     with Client(cluster) as client:

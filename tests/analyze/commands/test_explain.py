@@ -69,6 +69,7 @@ def test_findings_of_two_runs(analyze, failed, healthy):
     assert change(failed(), healthy) == ["gone", "retries", "ValueError"]
 
 
+@pytest.mark.exhaustive
 def test_json(analyze, failed, healthy):
     def shown(*words):
         return json.loads(analyze("explain", "--json", *words)[1])

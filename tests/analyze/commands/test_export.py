@@ -116,6 +116,7 @@ def test_an_older_file_stays_until_the_new_one_is_complete(error, path, tmp_path
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out.json", "trace.jsonl"]
 
 
+@pytest.mark.exhaustive
 def test_files_folders_stdout_and_pipes(analyze, path, tmp_path):
     command = [sys.executable, "-m", "roast_analyze", "export", str(path), "--perfetto", "-"]
     done = subprocess.run(command, capture_output=True, check=True)

@@ -59,6 +59,7 @@ def test_details(analyze, runs):
     ]
 
 
+@pytest.mark.exhaustive
 def test_the_last_of_several_traces_is_new(analyze, runs):
     fast, slow = runs
     _, out, _ = analyze("why", slow, fast)

@@ -76,6 +76,7 @@ def test_exported_rows_are_those_of_the_views(tmp_path):
             assert list(zip(parquet.columns, map(str, parquet.types), strict=True)) == types
 
 
+@pytest.mark.exhaustive
 def test_a_full_disk_is_an_error_and_leaves_no_file(small_disk, write_trace, task, capsys):
     trace = str(write_trace(task("a")))
     # The disk is full when tables are created, or when the database is closed.
@@ -127,6 +128,7 @@ def test_unusual_text(exported):
         assert database.sql("FROM keys").fetchall() == [(KEY,)]
 
 
+@pytest.mark.exhaustive
 def test_a_shell_of_an_older_duckdb_opens_both(exported):
     _, folder, file = exported
     shell = Path(find_spec("duckdb_cli").origin).with_name("duckdb")

@@ -138,6 +138,7 @@ def test_changed_and_cut_imports_are_losses(stored, add, rows_of):
     assert losses == [("cut import", None), ("records missing", 2)]
 
 
+@pytest.mark.exhaustive
 def test_traces_that_cannot_be_appended_to(tmp_path, stored, lines, task, log, refused):
     trace = stored()
     with trace.open("rb") as file:

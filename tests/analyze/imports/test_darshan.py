@@ -103,6 +103,7 @@ def segments_of(report):
     )  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_a_job_has_its_facts_and_no_arguments(trace, rows_of):
     log = darshan_log("sample-goodost.darshan")
     report = darshan.DarshanReport(str(log), read_all=False)

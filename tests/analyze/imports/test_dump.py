@@ -323,6 +323,7 @@ def test_other_files_are_refused(tmp_path, refused):
         assert sorted(tmp_path.iterdir()) == [dump], name
 
 
+@pytest.mark.exhaustive
 def test_memory_is_limited(tmp_path, refused, monkeypatch):
     monkeypatch.setattr(subprocess_reader, "MEMORY_BYTES", 2**28)
     dump, path = tmp_path / "dump", tmp_path / "crash.jsonl"
@@ -355,6 +356,7 @@ def test_invalid_options(tmp_path, refused, monkeypatch, words, error):
     assert error in refused("dump", *words)
 
 
+@pytest.mark.exhaustive
 def test_the_report_of_an_empty_dump(convert, tmp_path, analyze, rows_of):
     page, path = tmp_path / "report.html", convert(state_of())
 

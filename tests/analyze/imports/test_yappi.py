@@ -97,6 +97,7 @@ def test_stacks_are_built_from_direct_callers(saved, trace, analyze):
     assert not [path for path in seconds if len(path) != len(set(path))]  # no recursion
 
 
+@pytest.mark.exhaustive
 def test_samples_of_dask_are_not_changed(tmp_path, saved, analyze, rows_of):
     sample = Path(__file__).parents[3] / "sample_traces" / "coffea.jsonl.zst"
     trace = shutil.copy(sample, tmp_path / "trace.jsonl.zst")
@@ -119,6 +120,7 @@ def test_samples_of_dask_are_not_changed(tmp_path, saved, analyze, rows_of):
     )
 
 
+@pytest.mark.exhaustive
 def test_the_report_offers_the_file_and_escapes_names(tmp_path, trace, analyze):
     name = "</script><b onload=alert(1)>\x1b[31m"
     path, page = tmp_path / "p.pstat", tmp_path / "report.html"
@@ -202,6 +204,7 @@ def test_malicious_files_are_refused(tmp_path, trace, refused):
     assert target.exists()  # the pickle works
 
 
+@pytest.mark.exhaustive
 def test_truncated_files_are_refused(tmp_path, trace, analyze, refused):
     yappi_files(tmp_path)
     for format_ in ("ystat", "pstat"):

@@ -98,6 +98,7 @@ def test_a_trace_is_parsed_once(write_trace, records, read_bytes, folder):
     assert answers(path) == first
 
 
+@pytest.mark.exhaustive
 def test_traces_that_are_not_cached(monkeypatch, write_trace, records, folder):
     path = write_trace(*records(0, 5))
     nbytes = path.stat().st_size
@@ -110,6 +111,7 @@ def test_traces_that_are_not_cached(monkeypatch, write_trace, records, folder):
     assert not folder.exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("change", [shutil.copy, shutil.move, os.link])
 def test_a_moved_trace_is_recognized_by_its_content(
     tmp_path, write_trace, records, read_bytes, change
@@ -134,6 +136,7 @@ def test_a_change_of_the_same_size_is_detected(write_trace, records):
     assert "b-3" in str(answers(path))
 
 
+@pytest.mark.exhaustive
 def test_different_traces_with_the_same_identity(write_trace, records):
     one = write_trace(*records(0, 5), name="one.jsonl")
     two = write_trace(*records(5, 9), name="two.jsonl")

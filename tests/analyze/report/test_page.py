@@ -91,6 +91,7 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
     assert gathered.context.comments["task_runs"] == comments
 
 
+@pytest.mark.exhaustive
 def test_hostile_strings_stay_text(build, small, parsed, unpack):
     harmless, attacked = (
         parsed(page.render(build(*records, title=HOSTILE)))

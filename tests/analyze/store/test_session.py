@@ -37,6 +37,7 @@ def test_traces_of_a_store_are_opened_like_files(store, write_run):
         assert stored.frame("task_runs").equals(trace.frame("task_runs"))
 
 
+@pytest.mark.exhaustive
 def test_queries_find_what_was_added_since(store, write_run):
     store.add([write_run("A")])
     before = store.sql("SELECT count(*) FROM runs").fetchall()

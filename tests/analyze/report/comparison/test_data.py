@@ -25,6 +25,7 @@ def rows(listing, *columns):
     return listing.rows.select(columns).rows()
 
 
+@pytest.mark.exhaustive
 def test_totals_and_their_ratios_to_the_first_trace(compare, worker, done):
     compared = compare(
         a=[worker("w1"), *done("x-1", 2.0)],
@@ -81,6 +82,7 @@ def test_chunks_are_compared_by_dataset_and_by_file(compare, done, chunk):
     assert rows(datasets, "dataset", DIFFERENCE) == [("Z", 2.0), ("W", -1.0)]
 
 
+@pytest.mark.exhaustive
 def test_facts_and_settings_that_differ(write_trace, fact):
     def recorded(name, settings, *facts):
         path = write_trace(*facts, name=f"{name}.jsonl", trace_id=name)

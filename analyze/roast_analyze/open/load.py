@@ -222,15 +222,20 @@ def write_accounts(
     """Rewrite ``raw.segments`` and ``raw.damage``, after all segments are loaded."""
     # A segment that has grown can be complete now.
     connection.execute("DELETE FROM raw.segments; DELETE FROM raw.damage")
+    accounts = list(accounts)
+    present = set().union(*(account.records_by_kind for _, account in accounts))
     tables = " UNION ALL ".join(
         f"SELECT trace_id, segment, min(t) AS start_t, max(t) AS stop_t "  # noqa: S608
         f"FROM raw.{quoted(kind)} GROUP BY ALL"
         for kind in kinds()
+        if kind in present
     )
-    rows = connection.execute(
-        f"SELECT trace_id, segment, min(start_t), max(stop_t) FROM ({tables}) GROUP BY ALL"  # noqa: S608
-    ).fetchall()
-    extents = {(trace_id, number): extent for trace_id, number, *extent in rows}
+    extents = {}
+    if tables:
+        rows = connection.execute(
+            f"SELECT trace_id, segment, min(start_t), max(stop_t) FROM ({tables}) GROUP BY ALL"  # noqa: S608
+        ).fetchall()
+        extents = {(trace_id, number): extent for trace_id, number, *extent in rows}
     damage: list[tuple[Damage, str, int | None]] = []
     for segment, account in accounts:
         trace_id, number = segment.identity

@@ -24,7 +24,7 @@ from roast_analyze.open.queries import BEFORE, explain_error, is_query, missing_
 from roast_analyze.open.views import VIEWS_NAME, describe_views
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 #: Environment variable with folders, separated as in PATH; no folder if it is empty.
 VARIABLE: Final = "ROAST_VIEWS"
@@ -71,15 +71,17 @@ def create(
             folder = base / "roast" / "views"
             paths = [folder] if folder.is_dir() else []
     files, problems = _read(paths)
-    creator = _Creator(connection, safe=safe)
+    created: Iterable[str] = ()
     if files:
+        creator = _Creator(connection, safe=safe)
         with _created_separately(connection):
             problems += creator.create(files)
+        created = creator.created
     for problem in problems:
         if folders is not None:
             raise problem
         warnings.warn(f"skipped: {problem}", ViewSkipped, stacklevel=3)
-    return tuple(sorted(name for name in creator.created if not name.startswith("_")))
+    return tuple(sorted(name for name in created if not name.startswith("_")))
 
 
 def _read(folders: list[Path]) -> tuple[list[_File], list[BrokenView]]:

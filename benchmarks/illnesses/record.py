@@ -2,9 +2,9 @@
 
 Each recording is made in a process of its own, on a cluster of worker processes, and writes
 ``NAME.jsonl`` and ``NAME.json``: what was injected, and the wall time of the program.
-``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination`` or ``--recheck``,
-other programs are recorded. They were written after the rules, one set after the other; the
-rules were then corrected for what the first two had shown.
+``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck`` or
+``--blind``, other programs are recorded. They were written after the rules, one set after the
+other; the rules were then corrected for what the first two had shown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ TIMEOUT_SECONDS = 240
 MODULES = ("plain_programs", "coffea_programs", "several_programs")
 
 #: Modules with the programs that are recorded with an option of their own.
-OTHER_MODULES = ("validation_programs", "examination_programs", "recheck_programs")
+OTHER_MODULES = (
+    "validation_programs",
+    "examination_programs",
+    "recheck_programs",
+    "blind_programs",
+)
 
 
 def register(form: str | None = None) -> dict:

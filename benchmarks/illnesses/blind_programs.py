@@ -37,8 +37,9 @@ SLOWNESS, SLOW_AFTER = "BLIND_SLOWNESS", "BLIND_SLOW_AFTER"
 #: Variable of a worker's environment: bytes that each task leaves behind.
 LEAK = "BLIND_LEAK_BYTES"
 
-#: What leaking tasks leave behind.
+#: What leaking tasks leave behind, and how long it stays.
 LEFT: list[np.ndarray] = []
+LEFT_SECONDS = 18.0
 
 #: Bytes per second of the disk for spilled tables.
 DISK_SPEED = 40 * MEGABYTE
@@ -166,13 +167,16 @@ def decode(number: int) -> int:
     nbytes = int(os.environ.get(LEAK, "0"))
     if nbytes:
         LEFT.append(np.ones(nbytes, dtype="u1"))
+        timer = Timer(LEFT_SECONDS, LEFT.pop, [0])
+        timer.daemon = True
+        timer.start()
     time.sleep(vary(number, 0.4))
     return number
 
 
 @illness(cause("paused-workers unmanaged-memory", "1"))
-def library_that_leaks(run: Run) -> None:
-    """130 tasks on 3 workers of 800 MB; a library leaks 30 MB for each of them on worker 1."""
+def library_that_caches(run: Run) -> None:
+    """130 tasks on 3 workers of 800 MB; worker 1 caches 30 MB of each for 18 s."""
 
     def prepare(client: Client) -> None:
         leak = 30 * MEGABYTE if run.ill else 0

@@ -6,7 +6,8 @@
 
 or ``distributed.scheduler.preload: [roast_recorder.preload]`` in Dask's configuration.
 ``roast.recorder.directory`` names the folder for the traces, which has one folder for each
-scheduler. The other settings, also below ``roast.recorder``, are those of
+scheduler; ``roast.recorder.store`` names a store to which each trace is added at the end of
+its recording. The other settings, also below ``roast.recorder``, are those of
 :class:`roast_recorder.settings.Settings`. If recording cannot start, the reason is logged
 and the scheduler runs without it.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import logging
 import re
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +44,13 @@ async def dask_setup(scheduler: Scheduler) -> None:
         root = _directory()
         identity = re.sub(r"[^A-Za-z0-9]", "", scheduler.id.rpartition("Scheduler-")[2])[:12]
         target = str(root / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{identity}")
-        await SchedulerRecording(scheduler, target, settings, retain_root=str(root)).start()
+        store = dask.config.get(f"{CONFIGURATION}.store", None)
+        if store and not (find_spec("roast_analyze") and find_spec("deltalake")):
+            logger.warning("roast: install roast-trace[analyze,store] to add traces to a store")
+            store = None
+        await SchedulerRecording(
+            scheduler, target, settings, retain_root=str(root), store=store
+        ).start()
     except Exception as error:  # noqa: BLE001 - the scheduler must run
         logger.error(  # noqa: TRY400 - one line, not a traceback
             "roast: this scheduler is not recorded: %s (see %s in Dask's configuration)",

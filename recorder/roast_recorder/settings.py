@@ -47,7 +47,7 @@ OPT_IN_KINDS: Final = {
 CONFIGURATION: Final = "roast.recorder"
 
 #: Names in that section that are no settings: see :mod:`roast_recorder.preload`.
-CONFIGURATION_ONLY: Final = ("directory",)
+CONFIGURATION_ONLY: Final = ("directory", "store")
 
 
 @dataclass(frozen=True)

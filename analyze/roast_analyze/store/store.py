@@ -135,8 +135,10 @@ class Store:
 
     def runs(self) -> pl.DataFrame:
         """Return the table ``runs``, one row per trace, the newest run first."""
-        rows = self._place.read_runs(self._place.open_runs())
-        return pl.DataFrame(rows).sort("start_t", "trace_id", descending=True, nulls_last=True)
+        runs = pl.DataFrame(self._place.read_runs(self._place.open_runs()))
+        if runs.is_empty():  # before the first addition the table has few columns
+            return runs
+        return runs.sort("start_t", "trace_id", descending=True, nulls_last=True)
 
     def remove(self, trace_ids: Sequence[str]) -> None:
         """Remove traces at once; :meth:`compact` removes their files.

@@ -91,11 +91,18 @@ class SchedulerRecording:
     """A recording inside a scheduler's process, until the scheduler closes.
 
     The target is a file or a folder on the scheduler's host, `retain_root` the folder of all
-    traces that ``retain_limit_bytes`` counts together.
+    traces that ``retain_limit_bytes`` counts together, and `store` a store to which the
+    writing process adds the trace.
     """
 
     def __init__(
-        self, scheduler: Scheduler, target: str, settings: Settings, *, retain_root: str
+        self,
+        scheduler: Scheduler,
+        target: str,
+        settings: Settings,
+        *,
+        retain_root: str,
+        store: str | None,
     ) -> None:
         trace_id = uuid.uuid4().hex
         worker_plugin = pickled_worker_plugin(trace_id, settings)
@@ -106,6 +113,7 @@ class SchedulerRecording:
             header(trace_id, settings, 0.0, environment.header_facts(scheduler)),
             settings.as_dict(),
             retain_root=retain_root,
+            store=store,
         )
         self._running: asyncio.Task[None] | None = None
 

@@ -124,9 +124,9 @@ class TraceOwner:
 class Writer:
     """Writes a trace in a separate process.
 
-    The parameters are those of :class:`roast_recorder.writer.segments.Segments`, and `rescue`
-    of :func:`roast_recorder.scheduler.recording.rescue_order`: how the process fetches the
-    remaining batches if this process dies.
+    The parameters are those of :class:`roast_recorder.writer.segments.Segments`; `rescue`, of
+    :func:`roast_recorder.scheduler.recording.rescue_order`: how the process fetches the
+    remaining batches if this process dies; and `store`, to which it adds the trace at its end.
     """
 
     def __init__(

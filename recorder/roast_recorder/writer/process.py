@@ -4,14 +4,17 @@ This work happens here because it would otherwise compete for the interpreter of
 scheduler or of the user's program. :class:`roast_recorder.writer.client.Writer` starts the
 process; its module describes the protocol. When the client dies, the process fetches the
 remaining batches from the scheduler (:mod:`roast_recorder.scheduler.recording`), closes the
-trace and exits.
+trace and exits. With a store, its last act is to start the process that adds the trace to it.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -37,7 +40,7 @@ def serve(connection: Connection) -> None:
     if request is None:
         return
     operation, (order,) = request
-    rescue = order.pop("rescue", None)
+    rescue, store = order.pop("rescue", None), order.pop("store", None)
     try:
         segments = Segments(**order)
     except Exception as error:  # noqa: BLE001 - raised by the client
@@ -45,6 +48,8 @@ def serve(connection: Connection) -> None:
             error = OSError(f"{type(error).__name__}: {error}")
         connection.send((error, None, []))
         return
+    if store:
+        atexit.register(_add_to_store, order["target"], store)
     while True:
         # If the client is gone, the next request is None.
         with contextlib.suppress(OSError):
@@ -63,6 +68,18 @@ def serve(connection: Connection) -> None:
         if fetch_rest(segments, rescue):
             return
     segments.abandon()
+
+
+def _add_to_store(target: str, store: str) -> None:
+    """Start a process that adds the trace to a store, without waiting for it."""
+    os.nice(10)
+    subprocess.Popen(  # noqa: S603 - this interpreter and the analysis package
+        [sys.executable, "-P", "-m", "roast_analyze", "store", "add", target, "--to", store],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        start_new_session=True,
+    )
 
 
 def _receive(connection: Connection, parent: int) -> tuple[str, tuple[Any, ...]] | None:

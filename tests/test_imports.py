@@ -90,6 +90,8 @@ def test_third_party_imports(package):
         known = {"roast_schemas", package} | sys.stdlib_module_names | LIBRARIES[package]
         if name == "roast_analyze.dask_cluster":
             known |= {"distributed"}
+        if name == "roast_analyze.batch_query":  # each_lazily
+            known |= {"dask", "pandas"}
         if name == "roast_recorder.notebook":  # the magic shows the run below its cell
             known |= {"IPython", "roast_analyze"}
         if name == "roast_analyze.notebook":

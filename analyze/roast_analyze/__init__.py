@@ -16,12 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from roast_analyze.batch_query import each
+    from roast_analyze.batch_query import each, each_lazily
     from roast_analyze.open.views import Column, View
     from roast_analyze.store.store import Store
     from roast_analyze.trace import Trace
 
-__all__ = ["Column", "Store", "Trace", "View", "each"]
+__all__ = ["Column", "Store", "Trace", "View", "each", "each_lazily"]
 
 _MODULES = {
     "Column": "roast_analyze.open.views",
@@ -29,6 +29,7 @@ _MODULES = {
     "Trace": "roast_analyze.trace",
     "View": "roast_analyze.open.views",
     "each": "roast_analyze.batch_query",
+    "each_lazily": "roast_analyze.batch_query",
 }
 
 

@@ -1,4 +1,4 @@
-"""One query over each of many traces: the function :func:`each`."""
+"""One query over each of many traces: the functions :func:`each` and :func:`each_lazily`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:
     import os
+
+    import dask.dataframe
+    import pandas as pd
 
     from roast_analyze.dask_cluster import Client
     from roast_analyze.open.database import Listener
@@ -60,6 +63,39 @@ def each(
     return frame
 
 
+def each_lazily(
+    query: str, traces: Sequence[str | os.PathLike[str]]
+) -> dask.dataframe.DataFrame:
+    """Return the rows of a query over each of some traces as a Dask DataFrame.
+
+    The parameters are those of :func:`each`, for more rows than fit in memory: each trace is
+    a partition, which is queried when Dask computes it. Needs ``dask[dataframe]``.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        The columns of the query, ``trace_id`` and ``path``, with types of Arrow.
+
+    Raises
+    ------
+    TraceError
+        If a trace cannot be found, or the first one cannot be read.
+    QueryError
+        If the query is invalid.
+    """
+    import dask.dataframe
+
+    groups, failures = readable_traces([Path(trace) for trace in traces])
+    if failures:
+        raise TraceError(f"{failures[0].path}: {failures[0].reason}")
+    frame: dask.dataframe.DataFrame = dask.dataframe.from_map(
+        partial(_partition, query=query),
+        groups,
+        meta=_partition(groups[0], f"FROM (\n{query}\n) LIMIT 0"),
+    )
+    return frame
+
+
 def run_each(
     query: str,
     traces: Sequence[str | os.PathLike[str]],
@@ -85,6 +121,15 @@ def run_each(
     ordered = [frames[number] for number in sorted(frames)]
     # Of a trace without a value, a column can have another type than of the others.
     return pl.concat(ordered, how="vertical_relaxed") if ordered else pl.DataFrame(), failures
+
+
+def _partition(paths: tuple[Path, ...], query: str) -> pd.DataFrame:
+    """Return the rows of a query over one trace."""
+    frame = _run((0, paths), query)
+    if isinstance(frame, str):
+        raise TraceError(f"{paths[0]}: {frame}")
+    # Types of Arrow do not depend on whether values are missing.
+    return frame.to_pandas(use_pyarrow_extension_array=True)
 
 
 def _run(numbered: tuple[int, tuple[Path, ...]], query: str) -> pl.DataFrame | str:

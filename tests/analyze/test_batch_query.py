@@ -2,7 +2,7 @@
 
 import pytest
 
-from roast_analyze import each
+from roast_analyze import each, each_lazily
 from roast_analyze.errors import QueryError, TraceError
 
 
@@ -26,6 +26,20 @@ def test_columns_without_a_value_in_some_traces(runs):
     frame = each("SELECT CASE WHEN count(*) > 1 THEN 0.5 END AS x FROM tasks", runs)
 
     assert frame["x"].to_list() == [None, 0.5]
+
+
+def test_a_dask_dataframe_has_a_partition_for_each_trace(runs):
+    frame = each_lazily(
+        "SELECT key, CASE WHEN key = 'x-1' THEN 0.5::DOUBLE END AS x FROM tasks", runs
+    )
+
+    assert frame.npartitions == 2
+    assert frame.columns.tolist() == ["key", "x", "trace_id", "path"]
+    assert frame.compute().groupby("trace_id").size().to_dict() == {"T1": 1, "T2": 2}
+    assert frame["x"].sum().compute() == 0.5
+    assert frame.dtypes.equals(frame.compute().dtypes)
+    with pytest.raises(QueryError, match="nothing"):
+        each_lazily("FROM nothing", runs)
 
 
 def test_an_invalid_query(runs):

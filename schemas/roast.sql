@@ -2261,9 +2261,9 @@ COMMENT ON COLUMN machines.process IS 'Kind of process: scheduler, client (the r
 COMMENT ON COLUMN machines.processes IS 'Number of processes of that kind with the same limits.';
 COMMENT ON COLUMN machines.cores IS 'Cores of the host.';
 COMMENT ON COLUMN machines.usable_cores IS 'Cores that the process may run on.';
-COMMENT ON COLUMN machines.cgroup_cores IS 'CPU limit of the control group, in cores; null is no limit.';
+COMMENT ON COLUMN machines.cgroup_cores IS 'CPU limit of the control group, in cores; null means no limit.';
 COMMENT ON COLUMN machines.memory_bytes IS 'Memory of the host.';
-COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory limit of the control group; null is no limit.';
+COMMENT ON COLUMN machines.cgroup_memory_bytes IS 'Memory limit of the control group; null means no limit.';
 COMMENT ON COLUMN machines.cpu_model IS 'Model of the CPU.';
 COMMENT ON COLUMN machines.architecture IS 'Architecture of the CPU.';
 COMMENT ON COLUMN machines."system" IS 'Operating system.';

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-#: Name of standard input, which is no file that could be overwritten.
+#: Name of standard input, which cannot be overwritten.
 STDIN: Final = "-"
 
 

@@ -264,6 +264,11 @@ def recorded_runs(queries: Queries) -> dict[str, Recorded]:
         }
         config = dict(parts["config"].select("name", "value").iter_rows())
         saturation, stealing_seconds = _scheduling(config)
+        steps, attempts = parts["scheduler"], len(parts["attempts"])
+        scheduler_seconds = 0.0
+        if attempts and not steps.is_empty():
+            seconds, transitions = steps.select("seconds", "transitions").row(0)
+            scheduler_seconds = (seconds or 0.0) * transitions / attempts
         plan = plan_of_run(
             RecordedRun(
                 start_t=start_t,
@@ -273,9 +278,7 @@ def recorded_runs(queries: Queries) -> dict[str, Recorded]:
                 workers=parts["workers"],
                 wanted=parts["wanted"],
                 restrictions=parts["restrictions"],
-                scheduler_seconds=_scheduler_seconds(
-                    parts["scheduler"], len(parts["attempts"])
-                ),
+                scheduler_seconds=scheduler_seconds,
                 saturation=saturation,
                 stealing_seconds=stealing_seconds,
             )
@@ -299,12 +302,6 @@ def recorded_runs(queries: Queries) -> dict[str, Recorded]:
                 parts["costs"],
             )
     return runs
-
-
-def _scheduler_seconds(steps: pl.DataFrame, attempts: int) -> float:
-    if steps.is_empty() or not attempts:
-        return 0.0
-    return float((steps["seconds"][0] or 0.0) * steps["transitions"][0] / attempts)
 
 
 def _scheduling(config: dict[str, str]) -> tuple[float, float | None]:

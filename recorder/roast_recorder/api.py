@@ -59,7 +59,7 @@ def record(
     ValueError
         If the value of a setting is invalid.
     TypeError
-        If a setting does not exist, or `client` is no client.
+        If a setting does not exist, or `client` is not a client.
     """
     checked = Settings.from_keywords(settings)
     # Each kind of recording is imported when it is used: Dask alone takes 0.7 s.

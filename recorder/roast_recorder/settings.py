@@ -46,7 +46,7 @@ OPT_IN_KINDS: Final = {
 #: Section of Dask's configuration that contains the settings.
 CONFIGURATION: Final = "roast.recorder"
 
-#: Names in that section that are no settings: see :mod:`roast_recorder.preload`.
+#: Names in that section that are not settings: see :mod:`roast_recorder.preload`.
 CONFIGURATION_ONLY: Final = ("directory", "store")
 
 
@@ -126,7 +126,7 @@ class Settings:
                 re.compile(pattern)
             except re.error as error:
                 raise ValueError(
-                    f"invalid redact_patterns: {pattern!r} is no regular expression: {error}"
+                    f"invalid redact_patterns: {pattern!r} is not a regular expression: {error}"
                 ) from None
 
     def as_dict(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Settings:
         TypeError
             If a keyword is not the name of a setting.
         ValueError
-            If a value is invalid, or a name in the configuration is no setting.
+            If a value is invalid, or a name in the configuration is not a setting.
         """
         names = [field.name for field in fields(cls)]
         use = f"use some of {', '.join(names)}"

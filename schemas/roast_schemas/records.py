@@ -357,7 +357,9 @@ class WorkerAdded(Record, total=False):
     host: Annotated[str, Field("host of the worker", content=Content.HOSTS)]
     pid: Annotated[int, Field("process id on that host")]
     nthreads: Annotated[int, Field("number of computing threads", Unit.COUNT)]
-    memory_limit: Annotated[int, Field("memory limit of the worker; 0 is no limit", Unit.BYTES)]
+    memory_limit: Annotated[
+        int, Field("memory limit of the worker; 0 means no limit", Unit.BYTES)
+    ]
     nanny: Annotated[str, Field("address of the worker's nanny", content=Content.HOSTS)]
     local_directory: Annotated[str, Field("folder for spilled results", content=Content.FILES)]
     resources: Annotated[
@@ -449,7 +451,9 @@ class WorkerSample(Record, total=False):
 
     worker: Worker
     server_id: ServerId
-    memory_limit: Annotated[int, Field("memory limit of the worker; 0 is no limit", Unit.BYTES)]
+    memory_limit: Annotated[
+        int, Field("memory limit of the worker; 0 means no limit", Unit.BYTES)
+    ]
     nthreads: Annotated[int, Field("number of computing threads", Unit.COUNT)]
     processing: Annotated[int, Field("tasks that the scheduler assigned to it", Unit.COUNT)]
     executing: Annotated[int, Field("tasks that it computes", Unit.COUNT)]

@@ -89,7 +89,7 @@ class Redactor:
                 name = section if names_a_secret(section) else record.get("name")
                 record[field] = self._value(value, name, users=True)
             elif field == "keys" and type(value) is dict:
-                # Sizes by key. A key may contain the word token; its size is no secret.
+                # Sizes by key. A key may contain the word token; its size is not a secret.
                 sizes: dict[str, Any] = {}
                 for key, nbytes in value.items():
                     sizes[_unused(self._value(key), sizes)] = nbytes
@@ -477,7 +477,7 @@ def _spans(text: str, lowered: str) -> Iterator[Span]:
 
 
 def _value_span(text: str, match: re.Match[str]) -> Span | None:
-    """Return the span of the value that follows a name, or None if it is no secret."""
+    """Return the span of the value that follows a name, or None if it is not a secret."""
     at = match.start("name")
     name = text[at : match.end("name")]
     is_key = name.lower() in ("key", "keys")

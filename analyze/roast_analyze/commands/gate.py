@@ -99,7 +99,7 @@ def _metrics(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     try:
         metrics = json.loads(path.read_bytes())
     except ValueError as error:
-        raise NotATrace(f"{str(path)!r} is no JSON: {error}") from None
+        raise NotATrace(f"{str(path)!r} is not JSON: {error}") from None
     except OSError as error:
         raise NotATrace(f"cannot read {str(path)!r}: {error.strerror}") from None
     version = metrics.get("metrics_version") if isinstance(metrics, dict) else None

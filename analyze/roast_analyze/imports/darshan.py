@@ -26,7 +26,7 @@ _PID: Final = re.compile(r"_id[0-9]+-([0-9]{1,9})_")
 
 @contextmanager
 def read(path: Path) -> Iterator[ImportData]:
-    """Read a log; raise MissingExtra without PyDarshan, and TraceError if it is no log."""
+    """Read a log; raise MissingExtra without PyDarshan, and TraceError if it is not a log."""
     if importlib.util.find_spec("darshan") is None:
         raise MissingExtra(f"reading Darshan logs needs darshan: {_INSTALL}")
     with read_lines(path, "darshan_log", "a Darshan log") as lines:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def read(path: Path, *, worker: str | None, clock: str | None) -> Iterator[ImportData]:
-    """Read a file that Yappi saved of a worker; raise TraceError if it is none.
+    """Read a file that Yappi saved of a worker; raise TraceError if it is not one.
 
     `clock` is Yappi's clock, ``cpu`` or ``wall``, for formats that do not contain it.
     """

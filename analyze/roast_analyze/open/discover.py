@@ -171,7 +171,7 @@ class TraceFailure(NamedTuple):
 def readable_traces(
     names: Sequence[Path],
 ) -> tuple[list[tuple[Path, ...]], list[TraceFailure]]:
-    """Return the paths to open each trace with, and the names that are no traces."""
+    """Return the paths to open each trace with, and the names that are not traces."""
     failures: list[TraceFailure] = []
     try:
         return group_by_trace(names), failures

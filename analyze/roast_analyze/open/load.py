@@ -94,7 +94,7 @@ class Account:
     lines: int = 0  # not counting blank ones
     records_by_kind: dict[str, int] = field(default_factory=dict)  # known kinds and others
     incomplete: dict[str, int] = field(default_factory=dict)  # those without a required field
-    unreadable: int = 0  # lines that are no JSON object, or have no kind
+    unreadable: int = 0  # lines that are not a JSON object, or have no kind
     first_unreadable: int | None = None  # number of such a line, from 1
     last_unreadable: int | None = None
     too_long: int = 0  # lines longer than any record
@@ -384,7 +384,7 @@ class _Loader:
         self.rows = 0
 
     def load(self, found: GroupedLines) -> None:
-        """Append the records of a block, and count the lines that are no records."""
+        """Append the records of a block, and count the lines that are not records."""
         account = self._account
         by_kind: dict[str | None, Lines] = {}
         for kind, group in found.by_kind.items():

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 from weakref import WeakSet
@@ -54,11 +54,6 @@ _POLL_SECONDS: Final = 0.01
 _Result = TypeVar("_Result")
 
 
-@contextmanager
-def _no_progress(_stage: str) -> Iterator[Listener]:
-    yield lambda _stage, _share: None
-
-
 class Session:
     """One or more opened traces; the parameters are those of :class:`roast_analyze.Trace`."""
 
@@ -74,7 +69,9 @@ class Session:
         unsafe: bool = False,
         start: float | str | None = None,
         stop: float | str | None = None,
-        progress: Callable[[str], AbstractContextManager[Listener]] = _no_progress,
+        progress: Callable[[str], AbstractContextManager[Listener]] = (
+            lambda _stage: nullcontext(lambda _stage, _share: None)
+        ),
     ) -> None:
         if not paths:
             raise TraceNotFound("no trace given: name a trace file or a folder of segments")

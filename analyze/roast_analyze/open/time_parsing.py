@@ -65,7 +65,7 @@ def parse_time(
 
 
 def _parse_duration(text: str) -> float:
-    """Parse a duration into seconds; raise ValueError if it is none."""
+    """Parse a duration into seconds; raise ValueError if it is not one."""
     if match := _SECONDS.fullmatch(text):
         return float(match[1])
     if match := _CLOCK.fullmatch(text):

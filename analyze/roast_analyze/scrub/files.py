@@ -1,7 +1,7 @@
 """Scrubbing the files of a trace.
 
 The files are read twice: first for their words, so that no pseudonym is one of them, then to
-write them. What was written is read again, as a proof: none of its words may be a word of the
+write them. The output is then read again to verify it: none of its words may be a word of the
 trace, except for numbers, field words and what the user keeps. Memory is bounded: lines are
 read in blocks, and words are on disk.
 
@@ -138,7 +138,8 @@ def _output_names(segments: list[Segment], output: Path, *, is_folder: bool) -> 
         ]
     if not output.name.endswith(SUFFIXES) or output.is_dir():
         raise NotWritable(
-            f"{str(output)!r} is no name of a trace file: it must end in {', '.join(SUFFIXES)}"
+            f"{str(output)!r} is not the name of a trace file: "
+            f"it must end in {', '.join(SUFFIXES)}"
         )
     return [output.name]
 

@@ -80,7 +80,7 @@ def field_words() -> frozenset[str]:
     for line in listed.splitlines():
         if not line.startswith("#"):
             found |= set(line.split())
-    # The sentences of findings are no words that views compare with.
+    # Views do not compare anything with the sentences of findings.
     folders = [f for f in (files("roast_analyze") / "sql").iterdir() if f.name != "rules"]
     for file in (file for folder in folders if folder.is_dir() for file in folder.iterdir()):
         if file.name.endswith(".sql"):

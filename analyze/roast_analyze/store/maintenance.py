@@ -84,7 +84,13 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
         if table is None:
             continue
         if name != RUNS:
-            _drop_rows(table, valid, grace_hours)
+            # Rows of additions that are not valid, or not any more, in old files.
+            oldest = (time.time() - grace_hours * _HOUR_SECONDS) * 1000
+            additions = _actions(table)
+            is_old = pc.less_equal(additions["modification_time"], oldest)
+            paths = set(additions.filter(is_old)["path"].to_pylist())
+            if unused := _rows_by_addition(table, paths).keys() - valid:
+                table.delete(f"{ADDITION} IN ({', '.join(map(str, sorted(unused)))})")
         small = Counter(
             action[f"partition.{MONTH}"]
             for action in _actions(table).to_pylist()
@@ -108,16 +114,6 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
         )
         table.create_checkpoint()
         table.cleanup_metadata()
-
-
-def _drop_rows(table: deltalake.DeltaTable, valid: set[int], grace_hours: float) -> None:
-    oldest = (time.time() - grace_hours * _HOUR_SECONDS) * 1000
-    additions = _actions(table)
-    is_old = pc.less_equal(additions["modification_time"], oldest)
-    paths = set(additions.filter(is_old)["path"].to_pylist())
-    unused = _rows_by_addition(table, paths).keys() - valid
-    if unused:
-        table.delete(f"{ADDITION} IN ({', '.join(map(str, sorted(unused)))})")
 
 
 def _rows_by_addition(

@@ -27,7 +27,7 @@ MAX_USERMETA_LENGTH = 4_096
 #: Most parts of a task that are searched for the arguments of uproot's reader.
 MAX_PARTS = 300
 
-#: Types of the first argument of most tasks that are no chunks.
+#: Types of the first argument of most tasks that are not chunks.
 _NO_WORK_ITEMS = frozenset(
     {int, float, str, bytes, bool, list, dict, type(None), getattr(task_spec, "TaskRef", int)}
 )

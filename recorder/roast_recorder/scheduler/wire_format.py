@@ -132,7 +132,7 @@ def compress(batch: bytes) -> bytes:
 
 
 def decode(batch: bytes) -> tuple[list[Any], list[Row]]:
-    """Decode a batch, compressed or not; raise ValueError if these bytes are none."""
+    """Decode a batch, compressed or not; raise ValueError if it is not one."""
     try:
         if batch[:4] == _ZSTD_MAGIC:
             import zstandard
@@ -240,7 +240,7 @@ _PLAIN_PARTS = frozenset({str, int})
 
 
 def needs_text(key: Any) -> bool:
-    """Return whether a key that is no `str` must be encoded as its text."""
+    """Return whether a key that is not a `str` must be encoded as its text."""
     # marshal encodes the memory of a numpy number, which is a buffer, as bytes.
     return type(key) is not tuple or not _PLAIN_PARTS.issuperset(map(type, key))
 
@@ -400,7 +400,7 @@ def pack(records: list[Record]) -> bytes:
 
 def unpack(packed: bytes) -> list[Record]:
     """Decode what :func:`pack` returned."""
-    # NaN and infinity are no JSON, though Python writes them.
+    # NaN and infinity are not JSON, though Python writes them.
     records: list[Record] = json.loads(zlib.decompress(packed), parse_constant=lambda _: None)
     return records
 

@@ -109,7 +109,7 @@ class Segments:
     `retain_root` count for ``retain_limit_bytes``, except those that are being written.
 
     Problems become `warnings`, lines for the user, at most one per kind of problem. But a
-    ValueError is raised if the target is no valid name, holds another trace or is being
+    ValueError is raised if the target is not a valid name, holds another trace or is being
     recorded to, or if the trace to resume has ended or was changed; an OSError if the folder
     or the file cannot be made.
     """

@@ -86,4 +86,4 @@ def test_calls_that_are_wrong(analyze, write_metrics, tmp_path):
         base, "--", write_metrics("later", metrics_version=2)
     )
     (tmp_path / "broken.json").write_text("{")
-    assert "is no JSON" in error(base, "--", tmp_path / "broken.json")
+    assert "is not JSON" in error(base, "--", tmp_path / "broken.json")

@@ -158,7 +158,7 @@ def test_records_keep_their_lines(tmp_path, write_trace, task, run):
     ("output", "message"),
     [
         ("trace.jsonl", "is the trace itself"),
-        ("shared", "is no name of a trace file"),
+        ("shared", "is not the name of a trace file"),
         ("missing/shared.jsonl", "cannot write"),
     ],
 )

@@ -220,7 +220,7 @@ def _fact_changes(program: pl.DataFrame) -> Iterator[FactChange]:
             continue
         changes, last = [], None
         for index, value in enumerate(program[column].to_list()):
-            # An unknown value is no change.
+            # An unknown value is not a change.
             if value is None or value == []:
                 continue
             if last is not None and value != last:

@@ -1,5 +1,5 @@
 -- A dataset whose events cost more than those of others, by nature.
--- This is no fault: it is reported so that it is not taken for one, and saves nothing. Its cost is
+-- This is not a fault: it is reported so that it is not mistaken for one, and saves nothing. Its cost is
 -- that of its events without opening and reading, which have rules of their own.
 -- Records: chunk
 -- Source: median time per event of chunks, by dataset
@@ -35,7 +35,7 @@ SELECT
     'high' AS confidence,
     format(
         'Events of {} take {:.2g} ms, {:.1f} times as long as those of other datasets: {:.0f} % of the'
-        ' compute time for {:.0f} % of the events. This is no fault.',
+        ' compute time for {:.0f} % of the events. This is not a fault.',
         dataset, 1e3 * event_seconds, event_seconds / other_event_seconds, 100 * share,
         100 * event_share
     ) AS sentence,

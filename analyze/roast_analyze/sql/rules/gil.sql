@@ -3,7 +3,7 @@
 -- process uses about one core, however many threads it has. Threads that libraries start
 -- themselves compete for cores with those of other workers: the process uses more CPU than its
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
--- whenever it does not get the lock. Reading and opening of chunks is no such waiting. A saving of wall
+-- whenever it does not get the lock. Reading and opening of chunks is not such waiting. A saving of wall
 -- time is limited by the cores of the host.
 -- Records: worker_sample
 -- Source: CPU time of task threads (fine metrics) and of processes (samples of workers)

@@ -49,7 +49,7 @@ totals AS (
     SELECT
         trace_id,
         greatest(
-            -- Several runs over a file are no repetition.
+            -- Several runs over a file are not a repetition.
             sum(files.nbytes) / nullif(sum(files.file_bytes * files.events / files.file_events), 0),
             any_value(counters.ratio) FILTER (counters.is_counter)
         ) AS ratio,

@@ -33,14 +33,14 @@ hosts AS (
 )
 SELECT
     measured.* EXCLUDE (is_slow),
-    hosts.is_slow AND EXISTS (
+    coalesce(hosts.is_slow, false) AND EXISTS (
         FROM hosts AS other
         WHERE other.trace_id = measured.trace_id
             AND other.host <> measured.host
             AND NOT other.is_slow
     ) AS is_of_slow_host
 FROM measured
-INNER JOIN hosts USING (trace_id, host)
+LEFT JOIN hosts USING (trace_id, host)  -- a host can be unknown
 WHERE measured.is_slow
 """
 

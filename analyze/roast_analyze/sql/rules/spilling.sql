@@ -1,8 +1,8 @@
 -- Workers write results to disk and read them back.
 -- Dask spills results when a worker's memory passes a target. Writing blocks the worker; reading
 -- back delays the tasks that need a result. The cost is the time of threads that this took. At most,
--- the threads that waited at the same time are saved as well: the event loop of a worker that writes is
--- blocked.
+-- the threads that waited at the same time are saved as well (the event loop of a worker that writes is
+-- blocked), and those that waited for the last tasks.
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
 -- $min_seconds = 0.1: thread time
@@ -14,10 +14,18 @@ WITH disk AS (
     HAVING sum(seconds) > $min_seconds
 ),
 waits AS (
-    SELECT uses.trace_id, sum(uses.seconds - uses.busy_seconds - uses.workless_seconds) AS seconds
+    SELECT
+        uses.trace_id,
+        -- The workers that wrote most end last.
+        sum(uses.tail_seconds) + coalesce(
+            sum(uses.seconds - uses.busy_seconds - uses.workless_seconds)
+                FILTER (disk.t IS NOT NULL),
+            0
+        ) AS seconds
     FROM _bucket_uses AS uses
-    SEMI JOIN (FROM core_time WHERE use = 'disk' AND seconds > 0) AS disk
-        ON uses.trace_id = disk.trace_id AND uses.t = disk.t
+    LEFT JOIN (
+        SELECT DISTINCT trace_id, t FROM core_time WHERE use = 'disk' AND seconds > 0
+    ) AS disk USING (trace_id, t)
     GROUP BY uses.trace_id
 ),
 by_worker AS (

@@ -1,8 +1,9 @@
 -- Needs: _chunks, _process_addresses, _relative_duration, _task_runs
 -- How much slower than others a worker process computed the same work, and what that cost. The
 -- time of an attempt is divided by the median of attempts of its prefix that began about then:
--- work often changes over a run, and workers come and go. Chunks are compared by
--- _relative_duration, which accounts for events and files.
+-- work often changes over a run, and workers come and go. A worker can be slow for one prefix, or
+-- for a part of the run: of a slow worker, the row is about the part that cost most. Chunks are
+-- compared by _relative_duration, which accounts for events and files.
 CREATE VIEW _worker_speeds AS
 WITH prefixes_of AS (
     -- The length of a slot in which about 48 attempts of a prefix begin.
@@ -21,6 +22,7 @@ attempts AS (
         run.trace_id,
         run.prefix,
         process.process,
+        run.compute_start_t,
         run.whole_seconds,
         floor((run.compute_start_t - prefixes_of.start_t) / slot_seconds) AS slot
     FROM _task_runs AS run
@@ -49,10 +51,55 @@ ratios AS (
     FROM attempts
     INNER JOIN usual USING (trace_id, prefix, slot)
 ),
+-- Parts of a process that are tested: all attempts, each prefix, and parts of its time.
+loads AS (
+    SELECT
+        trace_id,
+        process,
+        min(compute_start_t) AS start_t,
+        max(compute_start_t) - min(compute_start_t) AS extent,
+        sum(whole_seconds) / sum(usual_seconds) AS load
+    FROM ratios
+    GROUP BY trace_id, process
+),
+-- Of a process that is not slower in total, no part costs much.
+loaded AS (
+    FROM loads
+    QUALIFY load > 1.1 * quantile_disc(load, 0.5) OVER (PARTITION BY trace_id)
+),
+parts AS (
+    SELECT trace_id, process, 'all' AS part, prefix, whole_seconds, log_ratio, spread, usual_seconds
+    FROM ratios
+    UNION ALL
+    SELECT
+        trace_id,
+        process,
+        unnest(list_filter(
+            [
+                prefix,
+                CASE WHEN elapsed < 0.5 * extent THEN 'first half' END,
+                CASE WHEN elapsed >= 0.25 * extent THEN 'from the first quarter' END,
+                CASE WHEN elapsed >= 0.5 * extent THEN 'second half' END,
+                CASE WHEN elapsed >= 0.75 * extent THEN 'last quarter' END
+            ],
+            lambda part: part IS NOT NULL
+        )) AS part,
+        prefix,
+        whole_seconds,
+        log_ratio,
+        spread,
+        usual_seconds
+    FROM (
+        SELECT ratios.*, extent, compute_start_t - start_t AS elapsed
+        FROM ratios
+        INNER JOIN loaded USING (trace_id, process)
+    )
+),
 compared AS (
     SELECT
         trace_id,
         process,
+        part,
         count(*) AS tasks,
         sum(whole_seconds) AS seconds,
         max_by(prefix, whole_seconds) AS prefix,
@@ -62,15 +109,31 @@ compared AS (
         -- Most of its work is slower, not only the middle of it. Short tasks of another prefix
         -- need not be: a slow disk or network is that of tasks that read.
         sum(usual_seconds) FILTER (log_ratio > ln(1.2)) / sum(usual_seconds) AS slower_share
-    FROM ratios
-    GROUP BY trace_id, process
+    FROM parts
+    GROUP BY trace_id, process, part
 ),
 -- Slower than the median worker; of an even number the faster one.
 relative AS (
     SELECT
-        * REPLACE (log_ratio - quantile_disc(log_ratio, 0.5) OVER of_trace AS log_ratio)
+        compared.* REPLACE (compared.log_ratio - usual_log_ratio AS log_ratio),
+        tasks >= CASE part WHEN 'all' THEN 3 ELSE 6 END
+            AND compared.log_ratio - usual_log_ratio > greatest(ln(1.5), 4 * log_error)
+            AND slower_share > 0.75 AS is_slow
     FROM compared
-    WINDOW of_trace AS (PARTITION BY trace_id)
+    INNER JOIN (
+        SELECT trace_id, quantile_disc(log_ratio, 0.5) AS usual_log_ratio
+        FROM compared
+        WHERE part = 'all'
+        GROUP BY trace_id
+    ) USING (trace_id)
+    QUALIFY row_number() OVER (
+        PARTITION BY trace_id, process
+        ORDER BY
+            is_slow DESC,
+            CASE WHEN is_slow THEN seconds * (1 - exp(-log_ratio)) END DESC,
+            part = 'all' DESC,
+            part
+    ) = 1
 ),
 of_chunks AS (
     SELECT
@@ -92,8 +155,7 @@ SELECT
     prefix,
     seconds,
     exp(log_ratio) AS relative_duration,
-    tasks >= 3 AND log_ratio > greatest(ln(1.5), 4 * log_error) AND slower_share > 0.75
-        AS is_slow
+    is_slow
 FROM relative
 UNION ALL
 SELECT trace_id, process, chunks, 'chunks', seconds, relative_duration, is_slow

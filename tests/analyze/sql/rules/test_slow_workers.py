@@ -30,6 +30,30 @@ def test_one_worker(apply, naps):
     assert apply("slow-host", *records) == []
 
 
+def test_one_worker_in_the_second_half(apply, naps, worker, task, run):
+    """Worker c1 computes 10 tasks like the others, then 10 tasks 3 times as slowly."""
+    records = [*naps(a1=1.0, b1=1.0), worker("c1", name="c1")]
+    begin = 0.0
+    for number in range(20):
+        end = begin + (1.0 if number < 10 else 3.0)
+        records += [
+            task(f"nap-late-{number}"),
+            *run(f"nap-late-{number}", begin, end, worker="c1"),
+        ]
+        begin = end
+    assert apply("slow-worker", *records) == [("c1", pytest.approx(20.0))]
+
+
+def test_one_prefix_of_a_host(apply, naps, task, run):
+    """Workers of host c read 3 times as slowly, and compute like the others."""
+    records = naps(a1=1.0, b1=1.0, b2=1.0, c1=1.0, c2=1.0)
+    for name, seconds in {"a1": 0.5, "b1": 0.5, "b2": 0.5, "c1": 1.5, "c2": 1.5}.items():
+        for number in range(30):
+            key, begin = f"read-{name}-{number}", number * 2.0
+            records += [task(key), *run(key, begin, begin + seconds, worker=name, thread=2)]
+    assert apply("slow-host", *records) == [("host-c", pytest.approx(60.0))]
+
+
 def test_short_tasks_that_are_not_slower(apply, naps, task, run):
     """Each worker also merges, as fast as the others."""
     records = naps(a1=1.0, b1=1.0, c1=3.0)

@@ -48,7 +48,7 @@ test-newest:  ## the recorder's tests on the newest Python there is, if it is no
 test-oldest: $(VENV)-floor/installed  ## the recorder's tests on the oldest distributed it supports, and the example with dask-awkward
 	$(VENV)-floor/bin/python -m pytest -n 2 $(EXHAUSTIVE) tests/recorder $(PYTEST_ARGS)
 	@# Other environments have a Dask that is too new for dask-awkward.
-	$(VENV)-floor/bin/python -m pytest -o norecursedirs=.git tests/nightly/test_examples.py -k dask_awkward
+	$(VENV)-floor/bin/python -m pytest $(EXHAUSTIVE) tests/nightly/test_examples.py -k dask_awkward
 
 lint: $(VENV)/installed-test  ## formatting, lint and types
 	$(BIN)/ruff format --check .

@@ -16,7 +16,7 @@ EXAMPLE = FOLDER / "test_duration.py"
 #: What a program needs beside the extra `all`, and why it may be missing.
 NEEDED = {
     "batch_jobs.py": ("dask_jobqueue", "pip install dask-jobqueue"),
-    "dask_awkward_jets.py": ("dask_awkward", "it needs a Dask older than 2025.4: make test-oldest"),
+    "dask_awkward_jets.py": ("dask_awkward", "a Dask before 2025.4: make test-oldest"),
 }
 
 

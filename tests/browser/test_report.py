@@ -337,16 +337,8 @@ POOR = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "poor",
-        *(
-            pytest.param(name, marks=pytest.mark.exhaustive)
-            for name in ("nothing", "never-ended")
-        ),
-    ],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", POOR)
 def test_poor_traces_make_a_complete_page(open_page, report, name):
     records, plots = POOR[name]
     page = open_page(report(records, name))

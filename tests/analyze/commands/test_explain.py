@@ -61,6 +61,7 @@ def test_one_finding(analyze, failed, healthy):
     assert errors.startswith("roast-analyze: unknown finding 'retried'; ")
 
 
+@pytest.mark.exhaustive
 def test_findings_of_two_runs(analyze, failed, healthy):
     def change(*traces):
         return analyze("explain", *traces)[1].splitlines()[-1].split()[:3]

@@ -346,6 +346,7 @@ def several(write_trace, worker, task, run, chunk):
     ]
 
 
+@pytest.mark.exhaustive
 def test_several_traces_are_compared(analyze, monkeypatch, several):
     monkeypatch.setenv("COLUMNS", "80")
 

@@ -90,6 +90,7 @@ def test_a_full_disk_is_an_error_and_leaves_no_file(small_disk, write_trace, tas
         assert list(disk.iterdir()) == []
 
 
+@pytest.mark.exhaustive
 def test_comments_and_compression(exported):
     _, folder, file = exported
     views = documented_views()

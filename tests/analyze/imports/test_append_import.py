@@ -43,7 +43,7 @@ def add(analyze, log):
     return add
 
 
-@pytest.mark.parametrize("name", [*FILES, "folder"])
+@pytest.mark.parametrize("name", [*FILES, exhaustive("folder")])
 def test_a_file_is_appended_once(stored, log, rows_of, analyze, tmp_path, name):
     trace = stored(name)
     twin = shutil.copy(log, tmp_path / "twin.darshan")
@@ -98,7 +98,7 @@ main(["import", "darshan", sys.argv[1], "--into", sys.argv[2]])
     ("name", "synced", "files"),
     [
         ("trace.jsonl.zst", "file", 0),
-        ("folder", "folder", 64),
+        exhaustive("folder", "folder", 64),
         exhaustive("trace.jsonl.zst", "folder", 64),
         exhaustive("folder", "file", 0),
     ],

@@ -299,6 +299,7 @@ def test_without_pydarshan_the_extra_is_named(stored, log, refused, monkeypatch)
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "pid"),
     [

@@ -12,8 +12,6 @@ import pytest
 from measured import yappi_files
 from roast_analyze import Trace
 
-ALL = ("ystat", "pstat", "callgrind")
-
 
 @pytest.fixture(
     scope="module", params=["wall", pytest.param("cpu", marks=pytest.mark.exhaustive)]
@@ -29,7 +27,13 @@ def trace(stored):
     return stored()
 
 
-@pytest.mark.parametrize("format_", ALL)
+@pytest.mark.parametrize(
+    "format_",
+    [
+        "ystat",
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("pstat", "callgrind")),
+    ],
+)
 def test_totals_and_functions_are_yappis(saved, trace, rows_of, analyze, format_):
     folder, total, functions, clock = saved
 

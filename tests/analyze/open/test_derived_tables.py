@@ -58,6 +58,7 @@ def test_a_time_range_has_its_own_rows(path):
     assert Trace(path, start=5, stop=15).sql(query).fetchall() == [(10.0,)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "query", ["FROM query_table('core_' || 'time')", "FROM query('FROM core_time')"]
 )

@@ -133,7 +133,14 @@ EXECUTORS = {
 }
 
 
-@pytest.mark.parametrize("name", EXECUTORS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "iterative",
+        "forks",
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("loky", "threads")),
+    ],
+)
 def test_a_run_of_each_executor(folder, tmp_path, read_lines, name):
     executor, processor, is_here = EXECUTORS[name]
     fileset = {"DY": [str(folder / "a.root")], "TT": [str(folder / "b.root")]}

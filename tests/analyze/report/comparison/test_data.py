@@ -41,6 +41,7 @@ def test_totals_and_their_ratios_to_the_first_trace(compare, worker, done):
     assert rows(compared.totals, *ratios) == [(None, None, None), (1.0, 3.0, None)]
 
 
+@pytest.mark.exhaustive
 def test_prefixes_are_ranked_by_difference(compare, done, task, run):
     def nameless(seconds):
         return [task("x", prefix=None), *run("x", 1.0, 1.0 + seconds)]

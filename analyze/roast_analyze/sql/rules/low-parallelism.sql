@@ -79,7 +79,10 @@ SELECT
         WHEN is_merge AND role = 'merge' THEN
             format('Merge fewer results at once: treereduction={} (now {}).', fan_in, inputs)
         WHEN is_merge THEN
-            format('Merge in a tree with a fan-in of {} instead of {} (split_every={}).', fan_in, inputs, fan_in)
+            format(
+                'Merge in a tree with a fan-in of {} instead of {} (split_every={}), if {} can combine partial'
+                ' results; otherwise split it into parts that run in parallel.', fan_in, inputs, fan_in, prefix
+            )
         WHEN scarce_tasks = 1 THEN format(
             'Split this task of {} into parts that run in parallel, for example with more partitions;'
             ' otherwise use fewer workers.', prefix

@@ -103,9 +103,11 @@ def test_a_merge(apply, cluster):
     """Of 20 results, 1.5 s each: a tree with a fan-in of 4 takes 25 s on two threads."""
     inputs = [f"nap-w1-{number}" for number in range(20)]
     records = cluster(30.0, is_chain=True, prefix="merge", inputs=inputs)
-    assert apply("low-parallelism", *records, columns="entity, change") == [
-        ("merge", "Merge in a tree with a fan-in of 4 instead of 20 (split_every=4).")
-    ]
+    [(entity, change)] = apply("low-parallelism", *records, columns="entity, change")
+    assert entity == "merge"
+    assert change.startswith(
+        "Merge in a tree with a fan-in of 4 instead of 20 (split_every=4), if"
+    )
 
 
 def test_the_end_of_a_tree(apply, cluster):

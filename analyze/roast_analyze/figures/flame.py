@@ -76,6 +76,10 @@ def flame(nodes: pl.DataFrame, baseline: pl.DataFrame | None = None) -> Figure:
             maxdepth=40,
             pathbar={"visible": True, "side": "top"},
             marker=_marker(shown, is_difference=baseline is not None),
+            # By default leaves are translucent: their text cannot be read on a dark page.
+            leaf={"opacity": 1},
+            # The font of the root, for which plotly does not choose dark or light text.
+            outsidetextfont={"color": "#000000"},
             customdata=[
                 [place, *row]
                 for place, row in zip(places, shown.select(_DETAILS).iter_rows(), strict=True)

@@ -37,6 +37,14 @@ def test_nodes_have_the_width_of_their_samples():
     assert icicle.marker.colors[1] == icicle.marker.colors[2]
 
 
+def test_labels_are_readable_on_a_dark_page():
+    """Leaves are opaque, and the root's label has another color than the root."""
+    (icicle,) = flame(TREE).data
+
+    assert icicle.leaf.opacity == 1
+    assert icicle.outsidetextfont.color != icicle.marker.colors[0]
+
+
 def test_colors_of_a_comparison_are_differences_of_shares():
     before = frame((0, None, 0, None, 0, 10), (1, 0, 1, "c", 5, 5), (2, 0, 1, "d", 5, 5))
 

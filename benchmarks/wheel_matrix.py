@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -43,9 +44,7 @@ def main() -> None:
     parser.add_argument(
         "pythons",
         nargs="*",
-        default=[
-            found for minor in range(11, 20) if (found := shutil.which(f"python3.{minor}"))
-        ],
+        default=list(interpreters()),
         metavar="PYTHON",
         help="interpreters (default: python3.11 and newer ones of this machine)",
     )
@@ -65,6 +64,19 @@ def main() -> None:
         lines = "; ".join(" ".join(command) for command in commands)
         print(f"\n{extra or 'recorder only'}: `{lines}`")
     sys.exit(failed)
+
+
+def interpreters() -> Iterator[str]:
+    """Yield one interpreter of each version from 3.11 on, from the path or of pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    for minor in range(11, 20):
+        name = f"python3.{minor}"
+        found = [shutil.which(name), *sorted(pyenv.glob(f"versions/3.{minor}.*/bin/{name}"))]
+        for python in filter(None, found):
+            # A command of pyenv can only report that its version is not selected.
+            if not subprocess.run([python, "-c", ""], capture_output=True).returncode:
+                yield str(python)
+                break
 
 
 def build_and_check(folder: Path) -> Path:

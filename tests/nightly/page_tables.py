@@ -507,14 +507,14 @@ TABLES = {
         "open_seconds process_seconds read_seconds cpu_seconds wait_seconds bytes_read "
         "file_read_ratio branch_share compression_ratio checkpointed_chunks? output_bytes",
         _datasets,
-        300,
+        250,
     ),
     "costs": Expected(
         "dataset chunks sizes fixed_seconds fixed_error_seconds seconds_per_event r2 "
         "relative_error outliers fixed_share smallest_chunk_events median_events "
         "largest_chunk_events min_events max_events recommended_events note",
         _costs,
-        300,
+        250,
     ),
     "files": Expected(
         "filename dataset treename chunks failed_attempts events compute_seconds compute_share "
@@ -524,7 +524,7 @@ TABLES = {
         "source "
         "workers",
         _files,
-        300,
+        250,
     ),
     "branches": Expected(
         "branch dataset chunk_attempts read_seconds read_share compressed_bytes byte_share "

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Most rows of the tables: chunk attempts, datasets and files, branches.
 CHUNK_ROWS: Final = 200
-GROUP_ROWS: Final = 300
+GROUP_ROWS: Final = 250
 BRANCH_ROWS: Final = 100
 #: Most branches, slow files and slow workers that sentences name.
 TOP_BRANCHES: Final = 3

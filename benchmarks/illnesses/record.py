@@ -2,9 +2,9 @@
 
 Each recording is made in a process of its own, on a cluster of worker processes, and writes
 ``NAME.jsonl`` and ``NAME.json``: what was injected, and the wall time of the program.
-``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck`` or
-``--blind``, other programs are recorded. They were written after the rules, one set after the
-other; the rules were then corrected for what the first two had shown.
+``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck``,
+``--blind`` or ``--blind-more``, other programs are recorded. They were written after the rules,
+one set after the other; the rules were then corrected for what the first two had shown.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ OTHER_MODULES = (
     "examination_programs",
     "recheck_programs",
     "blind_programs",
+    "blind_more_programs",
 )
 
 
@@ -125,7 +126,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="all illnesses, if none")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time")
     for module in OTHER_MODULES:
-        name = module.removesuffix("_programs")
+        name = module.removesuffix("_programs").replace("_", "-")
         parser.add_argument(
             f"--{name}",
             action="store_const",

@@ -1813,7 +1813,11 @@ SELECT
     metrics.cpu AS cpu_percent,
     metrics.memory AS memory_bytes,
     nullif(memory_limit, 0) AS memory_limit_bytes,
-    metrics.managed_bytes,
+    -- Dask counts spilled results as managed, by their size in memory.
+    CASE
+        WHEN metrics.managed_bytes IS NOT NULL
+        THEN greatest(metrics.managed_bytes - coalesce(metrics.spilled_memory, 0), 0)
+    END AS managed_bytes,
     metrics.spilled_disk AS spilled_bytes,
     nthreads,
     processing,
@@ -1841,7 +1845,7 @@ COMMENT ON COLUMN worker_samples.worker IS 'Worker address.';
 COMMENT ON COLUMN worker_samples.cpu_percent IS 'CPU use of the process. 100 is one core.';
 COMMENT ON COLUMN worker_samples.memory_bytes IS 'Process memory.';
 COMMENT ON COLUMN worker_samples.memory_limit_bytes IS 'Memory limit. Null if there is none.';
-COMMENT ON COLUMN worker_samples.managed_bytes IS 'Results held in memory.';
+COMMENT ON COLUMN worker_samples.managed_bytes IS 'Results held in memory, without spilled ones.';
 COMMENT ON COLUMN worker_samples.spilled_bytes IS 'Results spilled, by size on disk.';
 COMMENT ON COLUMN worker_samples.nthreads IS 'Number of threads that compute.';
 COMMENT ON COLUMN worker_samples.processing IS 'Tasks assigned by the scheduler.';
@@ -3093,7 +3097,7 @@ COMMENT ON COLUMN cluster_samples.nthreads IS 'Number of threads.';
 COMMENT ON COLUMN cluster_samples.cpu_percent IS 'CPU use. 100 is one core.';
 COMMENT ON COLUMN cluster_samples.memory_bytes IS 'Memory of the worker processes.';
 COMMENT ON COLUMN cluster_samples.memory_limit_bytes IS 'Memory limit, without workers that have none.';
-COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results held in memory.';
+COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results held in memory, without spilled ones.';
 COMMENT ON COLUMN cluster_samples.spilled_bytes IS 'Results spilled, by size on disk.';
 COMMENT ON COLUMN cluster_samples.processing IS 'Tasks assigned to workers.';
 COMMENT ON COLUMN cluster_samples.executing IS 'Tasks computing.';

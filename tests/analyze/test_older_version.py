@@ -44,8 +44,10 @@ COLUMNS = {
 }
 #: Computed in another way: first chunks of a process and similar sizes do not determine the
 #: cost, and is_slow considers what ran at the same time and the spread.
-#: Yappi's files do not contain which functions are coroutines.
-RECOMPUTED = {"chunk_costs", "files.relative_duration", "files.is_slow",
+#: Yappi's files do not contain which functions are coroutines. Managed memory included
+#: spilled results.
+RECOMPUTED = {"chunk_costs", "cluster_samples.managed_bytes", "worker_samples.managed_bytes",
+              "files.relative_duration", "files.is_slow",
               "workers.relative_duration", "workers.is_slow",
               "metadata_map.is_recorded", "metadata_map.records"}  # fmt: skip
 #: Texts that were reworded, and paths, which depend on where the trace is opened from.

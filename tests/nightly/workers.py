@@ -23,7 +23,6 @@ SAMPLED = {
 METRICS = {
     "cpu_percent": "cpu",
     "memory_bytes": "memory",
-    "managed_bytes": "managed_bytes",
     "spilled_bytes": "spilled_disk",
     "ready": "ready",
     "event_loop_interval_seconds": "event_loop_interval",
@@ -50,7 +49,14 @@ def _sample(line: dict) -> Row:
         "memory_limit_bytes": line.get("memory_limit") or None,
         **{name: line.get(field) for name, field in SAMPLED.items()},
         **{name: metrics.get(field) for name, field in METRICS.items()},
+        "managed_bytes": _managed(metrics),
     }
+
+
+def _managed(metrics: dict) -> int | None:
+    """Return the bytes of the results in memory: Dask counts spilled ones as managed."""
+    managed = metrics.get("managed_bytes")
+    return None if managed is None else max(managed - (metrics.get("spilled_memory") or 0), 0)
 
 
 def cluster_samples(recording: Recording) -> list[Row]:

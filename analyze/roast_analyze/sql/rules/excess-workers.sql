@@ -66,7 +66,7 @@ SELECT
     (1 - share) * core_seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,
     0.0::DOUBLE AS wall_seconds_max,
-    format('Use n_workers={} (now {}), or split the work into more independent tasks.', enough.n_workers, peak_workers) AS change,
+    format('Use n_workers={} (now {}), or have more independent tasks in flight at a time.', enough.n_workers, peak_workers) AS change,
     'SELECT t, category, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL' AS evidence,
     trace_id
 FROM enough

@@ -3,7 +3,8 @@
 -- idle time of the other threads while they ran, as core_time has it, is what independent tasks
 -- would use. A task that was ready before belongs to a tail instead, as does one whose only
 -- dependency was, unless it is a part of a chain or follows a merge. Chunks are left out, since their
--- number follows from their size, and independent tasks of a client that submits them slowly.
+-- number follows from their size, and tasks without dependencies if no other task needs them, or if
+-- their client submits them slowly.
 -- Records: transition
 -- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
 -- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
@@ -11,8 +12,14 @@
 -- $min_steps = 5: tasks in a row that are not the end of a tree
 WITH bound AS (
     SELECT *, dependencies >= $min_inputs AS is_merge
-    FROM _bound_attempts
-    WHERE dependencies > 0 OR trace_id NOT IN (SELECT trace_id FROM _slow_submissions)
+    FROM _bound_attempts AS attempt
+    WHERE dependencies > 0 OR (
+        trace_id NOT IN (SELECT trace_id FROM _slow_submissions)
+        AND EXISTS (
+            FROM (SELECT trace_id, unnest(dependencies) AS key FROM raw.task) AS needed
+            WHERE needed.trace_id = attempt.trace_id AND needed.key = attempt.key
+        )
+    )
 ),
 prefixes_of AS (
     SELECT

@@ -6,10 +6,19 @@
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
 -- $min_seconds = 0.1: thread time
+-- $max_unmanaged_share = 0.4: memory that is not of results, against the memory limit
+-- $max_stored_share = 0.6: results against the memory limit that Dask keeps without spilling
 WITH disk AS (
     SELECT trace_id, sum(seconds) AS seconds
-    FROM core_time
+    FROM _core_time
+    LEFT JOIN _worker_memory USING (trace_id, process)
     WHERE use = 'disk'
+        -- Otherwise the cause is the rule unmanaged-memory.
+        AND NOT coalesce(
+            unmanaged_bytes >= $max_unmanaged_share * limit_bytes
+            AND stored_bytes < $max_stored_share * limit_bytes,
+            false
+        )
     GROUP BY trace_id
     HAVING sum(seconds) > $min_seconds
 ),
@@ -28,16 +37,6 @@ waits AS (
     ) AS disk USING (trace_id, t)
     GROUP BY uses.trace_id
 ),
-by_worker AS (
-    SELECT
-        trace_id,
-        worker,
-        max(metrics.spilled_memory) AS spilled_bytes,
-        max(coalesce(metrics.managed_bytes, 0) + coalesce(metrics.spilled_memory, 0)) AS stored_bytes,
-        max(memory_limit) AS limit_bytes
-    FROM raw.worker_sample
-    GROUP BY ALL
-),
 memory AS (
     SELECT
         trace_id,
@@ -45,7 +44,7 @@ memory AS (
         sum(spilled_bytes) AS spilled_bytes,
         max(stored_bytes) AS stored_bytes,
         max(limit_bytes) AS limit_bytes
-    FROM by_worker
+    FROM _worker_memory
     GROUP BY trace_id
 )
 SELECT
@@ -56,7 +55,7 @@ SELECT
     )
     -- Samples can miss what was on disk for a short time.
     || CASE
-        WHEN spilled_bytes >= 5e5 THEN format('; up to {:.0f} MB were on disk', spilled_bytes / 1e6)
+        WHEN spilled_bytes >= 5e5 THEN format('; results of up to {:.0f} MB were on disk', spilled_bytes / 1e6)
         ELSE ''
     END
     || '.' AS sentence,

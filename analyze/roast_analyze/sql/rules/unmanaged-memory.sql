@@ -1,32 +1,24 @@
 -- Memory that Dask does not manage fills workers.
 -- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can
--- neither spill nor move them. The cost is that of the consequences: paused and killed workers.
+-- neither spill nor move them. The cost is that of the consequences: workers that are paused, killed,
+-- or spill results that would fit into their memory otherwise.
 -- Records: worker_sample
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
 -- $min_share = 0.4: unmanaged memory against the memory limit
+-- $max_stored_share = 0.6: results against the memory limit that Dask keeps without spilling
 WITH peaks AS (
-    SELECT
-        sample.trace_id,
-        process.process,
-        any_value(process.name) AS name,
-        max(sample.memory_limit) AS limit_bytes,
-        max(sample.metrics.memory - coalesce(sample.metrics.managed_bytes, 0)) AS unmanaged_bytes
-    FROM raw.worker_sample AS sample
-    ASOF INNER JOIN _workers AS process
-        ON sample.trace_id = process.trace_id
-        AND sample.worker = process.worker
-        AND sample.t >= process.from_t
-    WHERE sample.memory_limit > 0
-    GROUP BY sample.trace_id, process.process
-    HAVING unmanaged_bytes >= $min_share * limit_bytes
+    SELECT *, stored_bytes < $max_stored_share * limit_bytes AS would_fit
+    FROM _worker_memory
+    WHERE unmanaged_bytes >= $min_share * limit_bytes
 ),
 spent AS (
     SELECT
         trace_id,
         process,
         sum(seconds) FILTER (use = 'paused worker') AS paused_seconds,
-        sum(seconds) FILTER (use = 'lost attempt') AS lost_seconds
+        sum(seconds) FILTER (use = 'lost attempt') AS lost_seconds,
+        sum(seconds) FILTER (use = 'disk') AS disk_seconds
     FROM _core_time
     GROUP BY ALL
 ),
@@ -48,16 +40,20 @@ totals AS (
         max(unmanaged_bytes) AS unmanaged_bytes,
         arg_max(limit_bytes, unmanaged_bytes) AS limit_bytes,
         coalesce(sum(paused_seconds), 0) AS paused_seconds,
-        coalesce(sum(lost_seconds) FILTER (kills.process IS NOT NULL), 0) AS lost_seconds
+        coalesce(sum(lost_seconds) FILTER (kills.process IS NOT NULL), 0) AS lost_seconds,
+        coalesce(sum(disk_seconds) FILTER (would_fit), 0) AS disk_seconds
     FROM peaks
     LEFT JOIN spent USING (trace_id, process)
     LEFT JOIN kills USING (trace_id, process)
     GROUP BY peaks.trace_id
 ),
+idle AS (
+    SELECT trace_id, sum(tail_seconds) AS tail_seconds FROM _bucket_uses GROUP BY trace_id
+),
 costs AS (
     SELECT
         totals.*,
-        paused_seconds + lost_seconds
+        paused_seconds + lost_seconds + disk_seconds
             + CASE WHEN kills > 0 THEN coalesce(recomputed.seconds, 0) ELSE 0 END AS seconds
     FROM totals
     LEFT JOIN recomputed USING (trace_id)
@@ -67,15 +63,21 @@ SELECT
     -- The data of a task that is too large looks the same.
     'medium' AS confidence,
     format(
-        'Up to {:.0f} of {:.0f} MB of a worker are not results of tasks. Workers were therefore'
-        ' killed ({}) and paused (for {:.1f} s).',
-        unmanaged_bytes / 1e6, limit_bytes / 1e6, kills, paused_seconds
+        'Up to {:.0f} of {:.0f} MB of a worker are not results of tasks. Workers were therefore {}.',
+        unmanaged_bytes / 1e6, limit_bytes / 1e6,
+        concat_ws(
+            ', ',
+            CASE WHEN kills > 0 THEN format('killed ({})', kills) END,
+            CASE WHEN paused_seconds > 0 THEN format('paused for {:.1f} s', paused_seconds) END,
+            CASE WHEN disk_seconds > 0 THEN format('writing results to disk for {:.1f} s', disk_seconds) END
+        )
     ) AS sentence,
     seconds AS core_seconds,
     0.4 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
     -- Others take over the work of a paused worker, and wait for what is lost.
     least(
-        2 * paused_seconds / greatest(run.peak_nthreads, 1) + seconds - paused_seconds,
+        (2 * (paused_seconds + disk_seconds) + tail_seconds) / greatest(run.peak_nthreads, 1)
+            + seconds - paused_seconds - disk_seconds,
         run.stop_t - run.start_t
     ) AS wall_seconds_max,
     'Look for caches and leaks in tasks and libraries, set MALLOC_TRIM_THRESHOLD_=0, or restart workers'
@@ -84,4 +86,5 @@ SELECT
     costs.trace_id
 FROM costs
 INNER JOIN _cluster_size AS run USING (trace_id)
+INNER JOIN idle USING (trace_id)
 WHERE seconds > 0;

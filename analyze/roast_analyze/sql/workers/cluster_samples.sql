@@ -26,7 +26,7 @@ COMMENT ON COLUMN cluster_samples.nthreads IS 'Number of threads.';
 COMMENT ON COLUMN cluster_samples.cpu_percent IS 'CPU use. 100 is one core.';
 COMMENT ON COLUMN cluster_samples.memory_bytes IS 'Memory of the worker processes.';
 COMMENT ON COLUMN cluster_samples.memory_limit_bytes IS 'Memory limit, without workers that have none.';
-COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results held in memory.';
+COMMENT ON COLUMN cluster_samples.managed_bytes IS 'Results held in memory, without spilled ones.';
 COMMENT ON COLUMN cluster_samples.spilled_bytes IS 'Results spilled, by size on disk.';
 COMMENT ON COLUMN cluster_samples.processing IS 'Tasks assigned to workers.';
 COMMENT ON COLUMN cluster_samples.executing IS 'Tasks computing.';

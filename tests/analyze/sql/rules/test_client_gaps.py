@@ -40,7 +40,7 @@ def test_tasks_that_are_submitted_one_by_one(apply, worker, task, run, client_se
     found = apply("client-gaps", *records)
     idle_seconds = pytest.approx(126.0, rel=0.01)
     assert found == ([(None, idle_seconds)] if client_seconds == 2.0 else [])
-    assert bool(apply("low-parallelism", *records)) != bool(found)
+    assert apply("low-parallelism", *records) == []  # no other task waits for them
 
 
 def test_short_gaps_do_not_add_up(apply, worker, task, run):

@@ -8,7 +8,7 @@ MB = 10**6
 @pytest.mark.parametrize(("seconds", "found"), [(4.0, True), (0.05, False)])
 def test_spilling(apply, worker, task, run, sample, seconds, found):
     phases = [("disk-read", 1.0, 1.0 + seconds), ("compute", 1.0 + seconds, 8.0)]
-    memory = {"memory_limit": 1000 * MB, "managed_bytes": 500 * MB, "spilled_memory": 300 * MB}
+    memory = {"memory_limit": 1000 * MB, "managed_bytes": 800 * MB, "spilled_memory": 300 * MB}
 
     assert (
         apply(
@@ -24,7 +24,7 @@ def test_spilling(apply, worker, task, run, sample, seconds, found):
                 pytest.approx(4.0),
                 (
                     "Writing results to disk and reading them back took 4.0 s of thread time;"
-                    " up to 300 MB were on disk."
+                    " results of up to 300 MB were on disk."
                 ),
                 (
                     "Give each worker about 1.6 GB (now 1.0), release results earlier, or use"
@@ -115,3 +115,30 @@ def test_unmanaged_memory_pauses_a_worker(
         {**status, "t": 8.0, "payload": {**status["payload"], "status": "running"}},
         sample(4.0, **memory),
     ) == ([("A", pytest.approx(6.0))] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("managed_bytes", "rule"), [(400 * MB, "unmanaged-memory"), (700 * MB, "spilling")]
+)
+def test_spilling_because_of_unmanaged_memory(
+    apply, worker, task, run, sample, managed_bytes, rule
+):
+    """Without 600 MB of other memory, 400 MB of results would not be written to disk."""
+    records = [
+        worker("w1", name="A"),
+        task("a-1"),
+        *run("a-1", 1.0, 8.0, phases=[("disk-read", 1.0, 5.0), ("compute", 5.0, 8.0)]),
+        sample(
+            2.0,
+            memory_limit=1000 * MB,
+            memory=600 * MB + managed_bytes - 300 * MB,
+            managed_bytes=managed_bytes,
+            spilled_memory=300 * MB,
+        ),
+    ]
+    found = {
+        name: apply(name, *records, columns="core_seconds")
+        for name in ("spilling", "unmanaged-memory")
+    }
+    assert {name for name, rows in found.items() if rows} == {rule}
+    assert found[rule] == [(pytest.approx(4.0),)]

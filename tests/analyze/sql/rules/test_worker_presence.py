@@ -67,7 +67,7 @@ def test_workers_that_the_work_cannot_use(apply, worker, naps):
         "excess-workers", *records, *naps("w2", 0, 100), columns="change, core_seconds"
     ) == [
         (
-            "Use n_workers=2 (now 6), or split the work into more independent tasks.",
+            "Use n_workers=2 (now 6), or have more independent tasks in flight at a time.",
             pytest.approx(400.0),
         )
     ]

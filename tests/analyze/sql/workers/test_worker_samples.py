@@ -3,7 +3,7 @@
 
 def test_columns_of_a_sample(rows, sample):
     fields = {
-        "cpu": 150.5, "memory": 1, "memory_limit": 2, "managed_bytes": 3, "spilled_memory": 4,
+        "cpu": 150.5, "memory": 1, "memory_limit": 2, "managed_bytes": 7, "spilled_memory": 4,
         "spilled_disk": 5, "nthreads": 6, "processing": 7, "executing": 8, "ready": 9,
         "occupancy": 10.5, "nbytes": 11, "last_seen": 12.5, "event_loop_interval": 0.02,
         "num_fds": 13, "incoming_bytes": 14, "outgoing_bytes": 15, "host_net_read_bps": 16.0,
@@ -11,7 +11,8 @@ def test_columns_of_a_sample(rows, sample):
         "server_id": "id",
     }  # fmt: skip
 
-    # A memory limit of 0 is none, and metrics can be missing.
+    # A memory limit of 0 is none, and metrics can be missing. 4 of the 7 managed bytes are
+    # on disk.
     samples = [sample(3.0, "w1", **fields), sample(4.0, memory_limit=0)]
     assert rows("SELECT * FROM worker_samples", *samples) == [
         (

@@ -294,6 +294,7 @@ def test_tab_visits_everything_in_the_order_of_the_page(page):
     assert page.evaluate("document.activeElement.closest('section').id") == "verdict"
 
 
+@pytest.mark.exhaustive
 def test_headings_are_nested_and_axe_finds_no_violation(page):
     levels = page.locator("h1, h2, h3").evaluate_all("all => all.map(h => +h.tagName[1])")
     assert levels[0] == 1

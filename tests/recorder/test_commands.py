@@ -102,6 +102,7 @@ def test_run_without_a_path_writes_a_new_file_here(tmp_path, read_lines):
     assert finished(read_lines(only_trace(tmp_path, err))) == {"of-1"}
 
 
+@pytest.mark.exhaustive
 def test_attach_without_a_path_writes_a_new_file_here(tmp_path, read_lines, start_scheduler):
     _, address = start_scheduler(workers=1)
 

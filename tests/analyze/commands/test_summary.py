@@ -170,6 +170,7 @@ def test_a_run_without_a_cluster(summarize, worker, chunk):
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_only_tables_with_rows_are_shown(summarize, task, run):
     assert titles(summarize()) == []
     assert titles(summarize(task("a"), *run("a", 1.0, 2.0))) == [

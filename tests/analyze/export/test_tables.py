@@ -120,6 +120,7 @@ def test_comments_and_compression(exported):
     assert {rows.column(i).compression for i in range(rows.num_columns)} == {"ZSTD"}
 
 
+@pytest.mark.exhaustive
 def test_unusual_text(exported):
     path, folder, file = exported
     with Trace(path) as trace, duckdb.connect(file, read_only=True) as database:

@@ -94,15 +94,9 @@ main(["import", "darshan", sys.argv[1], "--into", sys.argv[2]])
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "synced", "files"),
-    [
-        ("trace.jsonl.zst", "file", 0),
-        exhaustive("folder", "folder", 64),
-        exhaustive("trace.jsonl.zst", "folder", 64),
-        exhaustive("folder", "file", 0),
-    ],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("synced", "files"), [("file", 0), ("folder", 64)])
+@pytest.mark.parametrize("name", ["trace.jsonl.zst", "folder"])
 def test_a_killed_import_leaves_all_or_nothing(
     stored, log, add, rows_of, analyze, name, synced, files
 ):

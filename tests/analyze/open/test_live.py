@@ -29,13 +29,10 @@ def read_now(path):
     return moves, attempts, reasons
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    ("ending", "small_bytes"),
-    [
-        pytest.param(".jsonl", database.SMALL_BYTES, marks=pytest.mark.exhaustive),
-        (".jsonl.zst", 0),
-    ],
+    ("ending", "small_bytes"), [(".jsonl", database.SMALL_BYTES), (".jsonl.zst", 0)]
 )
 @pytest.mark.usefixtures("own_cache")
 def test_answers_during_a_recording(client, tmp_path, monkeypatch, ending, small_bytes):

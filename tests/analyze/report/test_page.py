@@ -159,6 +159,7 @@ def test_a_recording_of_one_instant(build, worker, task, run):
     )
 
 
+@pytest.mark.exhaustive
 def test_the_report_of_a_truncated_trace_replaces_an_existing_file(
     tmp_path, write_trace, small
 ):

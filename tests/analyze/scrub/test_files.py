@@ -64,6 +64,7 @@ def test_no_canary_in_any_text_of_any_field_is_left(tmp_path, write_trace):
     assert CANARY.lower() not in (tmp_path / "shared.jsonl").read_text().lower()
 
 
+@pytest.mark.exhaustive
 def test_views_of_a_run_are_the_same(tmp_path):
     trace, shared = SAMPLES / "coffea_failures.jsonl.zst", tmp_path / "shared.jsonl.zst"
 

@@ -53,6 +53,7 @@ def test_the_same_trace_twice_changes_nothing(store, write_run):
     assert len(rows(store, "task")) == 2
 
 
+@pytest.mark.exhaustive
 def test_a_longer_version_replaces_a_trace_and_a_shorter_one_does_not(store, write_run):
     for tasks in (2, 5, 3):
         store.add([write_run("A", tasks=tasks, name=f"{tasks}/run.jsonl")])

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from nightly import (
     chunks,
+    core_time,
     costs,
+    critical_path,
     datasets,
     failures,
     profiles,
@@ -378,6 +380,54 @@ def _is_recorder(frame: dict) -> bool:
     return folders[folders.index("roast_recorder") :][1:2] != ["demo"]
 
 
+def _core_time(recording: Recording) -> list[Row]:
+    used = core_time.core_time(recording)
+    [core_seconds] = column(trace.run(recording), "core_seconds") or [None]
+
+    def seconds(parts: list[Row]) -> float | None:
+        return math.fsum(part["seconds"] for part in parts) if parts else None
+
+    rows = []
+    for prefix, parts in grouped(used, lambda row: row["prefix"]).items():
+        if prefix is None:
+            continue
+        by_use = grouped(parts, lambda row: row["use"])
+        others = [p for p in parts if p["category"] == "busy" and p["use"] != "kept result"]
+        rows.append(
+            {
+                "prefix": prefix,
+                "thread_seconds": seconds(parts),
+                "share": seconds(parts) / core_seconds,
+                "kept_seconds": seconds(by_use.get("kept result", [])),
+                "other_busy_seconds": seconds(others),
+                "transfer_seconds": seconds(by_use.get("transfer", [])),
+                "dispatch_seconds": seconds(by_use.get("dispatch", [])),
+            }
+        )
+    return in_order(rows, "-thread_seconds", "prefix")
+
+
+def _path_causes(recording: Recording) -> list[Row]:
+    steps = critical_path.critical_path(recording)
+    rows = [
+        {
+            "cause": cause,
+            "prefix": prefix,
+            "path_seconds": math.fsum(step["seconds"] for step in some),
+            "path_share": math.fsum(step["share"] for step in some),
+            "steps": len(some),
+        }
+        for (cause, prefix), some in grouped(
+            steps, lambda step: (step["cause"], step["prefix"])
+        ).items()
+    ]
+    return in_order(rows, "-path_seconds", "cause", "prefix")
+
+
+def _path_steps(recording: Recording) -> list[Row]:
+    return in_order(critical_path.critical_path(recording), "-seconds", "step")
+
+
 def _failures(recording: Recording) -> list[Row]:
     rows = [
         row
@@ -500,6 +550,18 @@ _ACTIVITY_SUMS = (
 )
 
 TABLES = {
+    "core-time": Expected(
+        "prefix thread_seconds share kept_seconds? other_busy_seconds? transfer_seconds? "
+        "dispatch_seconds?",
+        _core_time,
+        20,
+    ),
+    "critical-path-causes": Expected(
+        "cause prefix path_seconds path_share steps", _path_causes, 12
+    ),
+    "critical-path-steps": Expected(
+        "step start_t seconds share cause key name detail", _path_steps, 12
+    ),
     "datasets": Expected(
         "dataset files chunks failed_attempts events compute_seconds compute_share "
         "events_per_second bytes_per_second median_compute_seconds max_compute_seconds "

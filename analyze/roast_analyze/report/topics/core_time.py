@@ -38,10 +38,10 @@ _BY_WORKER: Final = (
 _BY_PREFIX: Final = (
     "SELECT prefix, sum(seconds) AS thread_seconds, "
     "thread_seconds / (SELECT sum(core_seconds) FROM _cluster_size) AS share, "
-    "sum(seconds) FILTER (use = 'kept result') AS kept, "
-    "sum(seconds) FILTER (category = 'busy' AND use <> 'kept result') AS other_busy, "
-    "sum(seconds) FILTER (use = 'transfer') AS transfer, "
-    "sum(seconds) FILTER (use = 'dispatch') AS dispatch "
+    "sum(seconds) FILTER (use = 'kept result') AS kept_seconds, "
+    "sum(seconds) FILTER (category = 'busy' AND use <> 'kept result') AS other_busy_seconds, "
+    "sum(seconds) FILTER (use = 'transfer') AS transfer_seconds, "
+    "sum(seconds) FILTER (use = 'dispatch') AS dispatch_seconds "
     "FROM core_time WHERE prefix IS NOT NULL GROUP BY prefix"
 )
 
@@ -180,13 +180,17 @@ _FIELDS: Final = (
     Field("prefix", "prefix"),
     Field("thread_seconds", "thread time", "seconds", help="Thread time of its tasks."),
     Field("share", "share", "share", help="Share of the core time."),
-    Field("kept", "computing, kept", "seconds", help="Results that were kept."),
+    Field("kept_seconds", "computing, kept", "seconds", help="Results that were kept."),
     Field(
-        "other_busy",
+        "other_busy_seconds",
         "other busy time",
         "seconds",
         help="Attempts whose result was not kept, deserialization and disk.",
     ),
-    Field("transfer", "transfer", "seconds", help="Threads that waited for its inputs."),
-    Field("dispatch", "dispatch", "seconds", help="Threads that waited for it to begin."),
+    Field(
+        "transfer_seconds", "transfer", "seconds", help="Threads that waited for its inputs."
+    ),
+    Field(
+        "dispatch_seconds", "dispatch", "seconds", help="Threads that waited for it to begin."
+    ),
 )

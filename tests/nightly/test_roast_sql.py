@@ -105,12 +105,16 @@ def different_tables(trace: object) -> list[str]:
     """
     different = []
     with Trace(trace) as expected:
-        tables = expected.sql(TABLES).fetchall()
+        [(_, tables)] = library(trace, TABLES)
+        # A trace has views of the derived tables in their place.
+        recorded = [name for name in tables if name[0] == "raw"]
+        assert recorded == expected.sql(TABLES).fetchall()
         queries = [f'FROM "{schema}"."{table}"' for schema, table in tables]
-        [(_, found), *answers] = library(trace, TABLES, *queries)
-        assert found == tables
-        for (schema, table), (columns, rows) in zip(tables, answers, strict=True):
-            relation = expected.sql(f'FROM trace."{schema}"."{table}"')
+        for (schema, table), (columns, rows) in zip(
+            tables, library(trace, *queries), strict=True
+        ):
+            place = f'trace."{schema}".' if schema == "raw" else ""
+            relation = expected.sql(f'FROM {place}"{table}"')
             relation = relation.filter(UNCHANGED) if table == "damage" else relation
             order = list if schema == "raw" and table != "damage" else ordered
             if columns != relation.columns or not equal(

@@ -55,7 +55,7 @@ def section(found: pl.DataFrame, context: Context) -> Section:
         return replace(
             section,
             empty=f"The simulation of this run as recorded is off by {q.share(error)}, so "
-            f"predictions should not be used. {found['note'][0] or ''}".strip(),
+            "predictions should not be used.",
         )
     rows = found.sort("workers")
     return replace(

@@ -42,7 +42,7 @@ SELECT
     NULL::DOUBLE AS core_seconds,
     NULL::DOUBLE AS wall_seconds_min,
     NULL::DOUBLE AS wall_seconds_max,
-    'None is needed. Submit this dataset first, so that none of its chunks is the last one.' AS change,
+    'No change of the data is needed. Submit this dataset first, so that none of its chunks is the last one.' AS change,
     'SELECT dataset, events, compute_seconds, events_per_second, compute_share FROM datasets' AS evidence,
     compared.trace_id
 FROM compared

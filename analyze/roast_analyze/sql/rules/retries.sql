@@ -32,9 +32,11 @@ SELECT
     exception_type AS entity,
     'high' AS confidence,
     format(
-        '{} {} at {} {} ({}) failed with {}: {:.1f} s of computing were lost.',
+        '{} {} at {} {}{} failed with {}: {:.1f} s of computing were lost.',
         attempts, CASE WHEN attempts = 1 THEN 'attempt' ELSE 'attempts' END,
-        keys, CASE WHEN keys = 1 THEN 'task' ELSE 'tasks' END, prefix, exception_type, seconds
+        keys, CASE WHEN keys = 1 THEN 'task' ELSE 'tasks' END,
+        -- A trace can lack the tasks.
+        coalesce(' (' || prefix || ')', ''), exception_type, seconds
     ) AS sentence,
     seconds AS core_seconds,
     0.8 * seconds / mean_nthreads AS wall_seconds_min,

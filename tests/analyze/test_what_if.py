@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.algorithms.simulation import Presence, Submission
+from roast_analyze.algorithms.simulation import Presence, Submission, simulate
 from roast_analyze.what_if import recorded_plans
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -128,6 +128,23 @@ def test_workers_and_restrictions(plan_of, task, run, worker, gone):
         Presence("second", "h", 1, 1.0, math.inf, is_lost=True, address="w2"),
     ]
     assert plan.restrictions == {0: frozenset({"w2"})}
+
+
+def test_a_worker_that_left_before_it_joined(plan_of, worker, gone, task, run):
+    # The scheduler's clock was set back in between.
+    plan = plan_of(
+        worker("w1", t=0.0),
+        worker("w2", t=3.0, server_id="s"),
+        task("a"),
+        {**gone("w2", 1.0, "retire-workers-1"), "server_id": "s"},
+        *run("a", 1.0, 9.0, worker="w1"),
+    )
+
+    assert [(one.from_seconds, one.to_seconds) for one in plan.workers] == [
+        (0.0, math.inf),
+        (3.0, 3.0),
+    ]
+    assert simulate(plan).wall_seconds >= 9.0
 
 
 def test_samples_are_replayed():

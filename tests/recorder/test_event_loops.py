@@ -17,6 +17,9 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SECONDS = 0.4
 
+#: Error of the estimate on a busy machine.
+CLOCK_ERROR_SECONDS = 0.2
+
 
 def hold_the_interpreter():
     """Sleep without releasing the interpreter's lock, as some compiled code does."""
@@ -52,9 +55,9 @@ def test_stalls_of_the_worker_and_of_the_scheduler(client, tmp_path):
         )
     for process, began in begins.items():
         start_t, seconds = longest[process]
-        # A busy machine adds to it, and Dask's estimate of the worker's clock suffers.
+        # A busy machine adds to it, and makes Dask's estimate of the worker's clock worse.
         assert seconds > SECONDS - 0.05
-        assert began - seconds < start_t < began + SECONDS
+        assert began - seconds - CLOCK_ERROR_SECONDS < start_t < began + SECONDS
 
 
 def test_load_of_the_scheduler(client, tmp_path):

@@ -37,7 +37,7 @@ def test_changes_add_up_to_what_the_scheduler_has(tmp_path, read_lines):
             shared = variable.get()
             with Client(cluster) as gone:
                 gone.submit(abs, 4, key="of a client that leaves").result()
-            del released
+            released.release()
             expected = client.run_on_scheduler(wants_what)
             while (
                 "('released', 0)" in expected[client.id]

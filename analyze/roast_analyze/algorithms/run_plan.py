@@ -314,21 +314,25 @@ def _submissions(run: RecordedRun, tasks: pl.DataFrame) -> tuple[Any, list[Submi
 
 
 def _presence(run: RecordedRun, last_end: float) -> list[Presence]:
-    return [
-        Presence(
-            name=row["name"] or "",
-            address=row["address"] or "",
-            host=row["host"] or "",
-            nthreads=row["nthreads"] or 1,
-            from_seconds=max(row["from_t"] - run.start_t, 0.0),
-            # Nothing is left to do for those that leave after the last task.
-            to_seconds=row["to_t"] - run.start_t
-            if row["to_t"] is not None and row["to_t"] < last_end
-            else math.inf,
-            is_lost=not row["is_expected"],
+    presence = []
+    for row in run.workers.iter_rows(named=True):
+        from_seconds, to_seconds = max(row["from_t"] - run.start_t, 0.0), math.inf
+        # Nothing is left to do for those that leave after the last task.
+        if row["to_t"] is not None and row["to_t"] < last_end:
+            # The scheduler's clock may have been set back while the worker was there.
+            to_seconds = max(row["to_t"] - run.start_t, from_seconds)
+        presence.append(
+            Presence(
+                name=row["name"] or "",
+                address=row["address"] or "",
+                host=row["host"] or "",
+                nthreads=row["nthreads"] or 1,
+                from_seconds=from_seconds,
+                to_seconds=to_seconds,
+                is_lost=not row["is_expected"],
+            )
         )
-        for row in run.workers.iter_rows(named=True)
-    ]
+    return presence
 
 
 def _placement(run: RecordedRun, tasks: pl.DataFrame) -> Any:

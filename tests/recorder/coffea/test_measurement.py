@@ -280,10 +280,13 @@ def test_errors_while_measuring_do_not_reach_the_task(listener, monkeypatch, bro
 
 MUCH = 150_000_000
 
+#: What other threads of the process may free during a measurement.
+FREED_BY_OTHERS = 30_000_000
+
 
 def test_the_peak_includes_memory_that_was_freed(listener):
     def process():
-        taken = b"x" * MUCH
+        taken = b"x" * (MUCH + FREED_BY_OTHERS)
         until = time.monotonic() + 20
         while current_measurement().memory_peak < before + MUCH and time.monotonic() < until:
             time.sleep(0.01)
@@ -294,7 +297,7 @@ def test_the_peak_includes_memory_that_was_freed(listener):
     measure(process)
 
     [chunk] = listener.chunks
-    assert chunk["memory_before"] >= before
+    assert chunk["memory_before"] >= before - FREED_BY_OTHERS
     assert chunk["memory_peak"] >= before + MUCH > chunk["memory_after"]
 
 

@@ -34,6 +34,8 @@ OTHER_MODULES = (
     "recheck_programs",
     "blind_programs",
     "blind_more_programs",
+    "plain_exam_programs",
+    "coffea_exam_programs",
 )
 
 

@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.computed import (
-    core_time,
-    critical_path,
-    findings,
-    scarce_attempts,
-    slow_workers,
-    task_slack,
-)
+from roast_analyze.computed import core_time, critical_path, findings, task_slack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,7 +23,5 @@ TABLES: Final[Mapping[str, Callable[[Session], pl.DataFrame]]] = {
     "_core_time": core_time.query,
     "_critical_path": critical_path.query,
     "_findings": findings.query,
-    "_scarce_attempts": scarce_attempts.query,
-    "_slow_workers": slow_workers.query,
     "_task_slack": task_slack.query,
 }

@@ -1,8 +1,9 @@
 """Tables that are derived from the records: each is filled when a query first refers to it.
 
-Most are building blocks of the views, in SQL; Python computes the others. Their names are views
-of empty tables at first. A query refers to a derived table if its text contains the name of the
-table, or of a view that needs it.
+Most are building blocks of the views, in SQL. Computed tables come after them: those that
+Python computes, and those in SQL that read such tables. The names are views of empty tables at
+first. A query refers to a derived table if its text contains the name of the table, or of a
+view that needs it.
 
 If the database of the trace is a file, the rows are written to another file beside it, which
 later sessions attach. It gets its final name when it is complete and is never modified, so
@@ -101,7 +102,7 @@ class DerivedTables:
     def limit_to_time_range(self, trace: Session) -> None:
         """Fill the tables from which a time range takes its rows.
 
-        The tables that Python computes are those of the time range from then on.
+        The computed tables are those of the time range from then on.
         """
         self._not_kept = set(computed_tables())
         self._fill(self._names(" ".join(read_by_time_range())), trace)
@@ -163,10 +164,15 @@ class DerivedTables:
     def _compute(
         self, cursor: duckdb.DuckDBPyConnection, name: str, listener: Listener, trace: Session
     ) -> None:
-        # Polars and numpy are not loaded before they are needed.
-        from roast_analyze.computed import TABLES
+        rows: pl.DataFrame
+        if query := computed_tables()[name]:
+            rows = trace.sql(query).pl()
+        else:
+            # Polars and numpy are not loaded before they are needed.
+            from roast_analyze.computed import TABLES
 
-        self._create(cursor, {name}, listener, TABLES[name](trace))
+            rows = TABLES[name](trace)
+        self._create(cursor, {name}, listener, rows)
 
     def _create(
         self,
@@ -184,9 +190,13 @@ class DerivedTables:
             for name, sql in derived_tables().items():
                 if name in names:
                     listener("computing tables", created / len(names))
-                    cursor.execute(create_in(schema, sql))
-                    if rows is not None and not rows.is_empty():
-                        cursor.execute(f"INSERT INTO {schema}.{name} BY NAME FROM _rows")
+                    if rows is None:
+                        cursor.execute(create_in(schema, sql))
+                    else:
+                        empty = f"{NAME}.{DERIVED}.{name}"
+                        cursor.execute(f"CREATE TABLE {schema}.{name} AS FROM {empty} LIMIT 0")
+                        if not rows.is_empty():  # it has no columns then
+                            cursor.execute(f"INSERT INTO {schema}.{name} BY NAME FROM _rows")
                     cursor.execute(view_of_table(FILLED, name, schema))
                     created += 1
 

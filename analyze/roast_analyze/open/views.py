@@ -40,7 +40,7 @@ USER_TOPIC = "yours"
 _TIME_RANGE = "time_range"
 _RAW = "raw."
 
-#: Folder of the tables that Python computes.
+#: Folder of the tables that are computed when they are needed, by Python or by their own query.
 _COMPUTED = "computed"
 
 #: Name of the database of a trace within a connection.
@@ -107,7 +107,8 @@ def create_views(connection: duckdb.DuckDBPyConnection) -> None:
     """
     connection.execute(f"CREATE SCHEMA {DERIVED}; CREATE SCHEMA IF NOT EXISTS {FILLED}")
     tables = derived_tables()
-    for name, sql in (computed_tables() | {d.name: d.sql for d in _definitions()}).items():
+    for definition in _definitions():
+        name, sql = definition.name, definition.sql
         if name not in tables:
             connection.execute(sql)
             continue
@@ -128,19 +129,22 @@ def create_in(schema: str, sql: str) -> str:
 
 def derived_tables() -> dict[str, str]:
     """Return the statements that create the derived tables, in the order of their needs."""
-    in_sql = {d.name: d.sql for d in _definitions() if _CREATE_TABLE in d.sql}
-    return in_sql | computed_tables()
+    return {d.name: d.sql for d in _definitions() if _CREATE_TABLE in d.sql}
 
 
-def computed_tables() -> dict[str, str]:
-    """Return the statements that create the tables that Python computes, by table."""
-    return {name: definition.sql for name, definition in _read_topic(_COMPUTED).items()}
+def computed_tables() -> dict[str, str | None]:
+    """Return the queries of the tables that are computed when they are needed.
+
+    They read other computed tables, so that they cannot be filled with the derived tables of
+    the topics. The query is None for a table that Python computes.
+    """
+    parts = {name: d.sql.partition(" AS\n") for name, d in _read_topic(_COMPUTED).items()}
+    return {name: query or None for name, (_, _, query) in parts.items()}
 
 
 def definitions() -> dict[str, str]:
     """Return the statement of each file below ``sql/``, by its name, without descriptions."""
-    statements = {d.name: d.sql.partition(_COMMENT)[0] for d in _definitions()}
-    return {n: re.sub("--.*", "", sql) for n, sql in (statements | computed_tables()).items()}
+    return {d.name: re.sub("--.*", "", d.sql.partition(_COMMENT)[0]) for d in _definitions()}
 
 
 def needs() -> dict[str, set[str]]:
@@ -187,7 +191,8 @@ def time_range_tables() -> dict[str, str]:
 def _time_range_definitions() -> tuple[_Definition, ...]:
     cut = _read_topic(_TIME_RANGE)
     replaced = {n: d for n, d in cut.items() if not n.startswith(_RAW) and n != _TABLE}
-    return _in_order({d.name: d for d in _definitions()} | replaced)
+    kept = {d.name: d for d in _definitions() if d.name not in computed_tables()}
+    return _in_order(kept | replaced)
 
 
 def view_statements() -> tuple[str, ...]:
@@ -203,7 +208,7 @@ def view_statements() -> tuple[str, ...]:
 
 
 def computed_view_names() -> tuple[str, ...]:
-    """Return the names of the public views of tables that Python computes."""
+    """Return the names of the public views of computed tables."""
     computed = set(computed_tables())
     for definition in _definitions():
         if not computed.isdisjoint(definition.needs):
@@ -272,7 +277,8 @@ def definitions_digest() -> str:
 @cache
 def _definitions() -> tuple[_Definition, ...]:
     """Read the files below ``sql/``, each after those that it needs."""
-    return _in_order({name: d for topic in TOPICS for name, d in _read_topic(topic).items()})
+    folders = (*TOPICS, _COMPUTED)
+    return _in_order({name: d for folder in folders for name, d in _read_topic(folder).items()})
 
 
 def _in_order(definitions: dict[str, _Definition]) -> tuple[_Definition, ...]:

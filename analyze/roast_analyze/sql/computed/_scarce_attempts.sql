@@ -1,20 +1,87 @@
--- Needs: nothing
--- Filled by computed/scarce_attempts.py.
+-- Needs: _bucket_uses, _core_time_buckets, _task_runs
 -- Attempts that computed while threads lacked tasks: `idle_seconds` is their part of the thread
 -- time that was idle, as `tail` or `dependencies`, in these time buckets. `ready_seconds` is the
 -- time by which an attempt could have started earlier.
-CREATE TABLE _scarce_attempts (
-    trace_id VARCHAR,
-    seq BIGINT,
-    key VARCHAR,
-    prefix VARCHAR,
-    role VARCHAR,
-    attempt BIGINT,
-    worker VARCHAR,
-    seconds DOUBLE,
-    ready_seconds DOUBLE,
-    dependencies BIGINT,
-    compute_start_t DOUBLE,
-    compute_stop_t DOUBLE,
-    idle_seconds DOUBLE
-);
+CREATE TABLE _scarce_attempts AS
+WITH scarce AS (
+    SELECT
+        uses.trace_id,
+        bucket.start_t,
+        bucket.width,
+        round((uses.t - bucket.start_t) / bucket.width)::BIGINT AS number,
+        uses.tail_seconds + uses.dependencies_seconds AS idle_seconds
+    FROM _bucket_uses AS uses
+    INNER JOIN _core_time_buckets AS bucket USING (trace_id)
+    -- A few idle threads are usual.
+    WHERE uses.tail_seconds + uses.dependencies_seconds >= 0.15 * uses.seconds
+),
+pieces AS (
+    SELECT
+        run.trace_id,
+        run.seq,
+        run.compute_start_t,
+        run.compute_stop_t,
+        bucket.start_t,
+        bucket.width,
+        unnest(range(
+            floor((run.compute_start_t - bucket.start_t) / bucket.width)::BIGINT,
+            floor((run.compute_stop_t - bucket.start_t) / bucket.width)::BIGINT + 1
+        )) AS number
+    FROM _task_runs AS run
+    INNER JOIN _core_time_buckets AS bucket USING (trace_id)
+    WHERE run.compute_stop_t > run.compute_start_t
+        AND run.compute_start_t >= bucket.start_t
+        AND run.compute_stop_t <= bucket.start_t + bucket.extent + 1
+),
+overlapping AS (
+    SELECT
+        pieces.trace_id,
+        pieces.seq,
+        pieces.number,
+        scarce.idle_seconds,
+        least(compute_stop_t, pieces.start_t + (pieces.number + 1) * pieces.width)
+            - greatest(compute_start_t, pieces.start_t + pieces.number * pieces.width)
+            AS seconds
+    FROM pieces
+    INNER JOIN scarce USING (trace_id, number)
+),
+shared AS (
+    SELECT
+        seq,
+        idle_seconds * seconds / nullif(sum(seconds) OVER (PARTITION BY trace_id, number), 0)
+            AS idle_seconds
+    FROM overlapping
+),
+attempts AS (
+    SELECT seq, sum(idle_seconds) AS idle_seconds FROM shared GROUP BY seq
+),
+held AS (
+    SELECT attempts.seq, max(transition.t) AS t
+    FROM attempts
+    INNER JOIN _task_runs AS run USING (seq)
+    INNER JOIN raw.transition AS transition
+        ON run.trace_id = transition.trace_id
+        AND run.key = transition.key
+        AND transition.rowid < run.seq
+        AND transition.finish IN ('queued', 'no-worker')
+    GROUP BY attempts.seq
+)
+SELECT
+    run.trace_id,
+    run.seq,
+    run.key,
+    run.prefix,
+    run.role,
+    run.attempt,
+    run.worker,
+    run.whole_seconds AS seconds,
+    run.compute_start_t - least(held.t, run.processing_t) AS ready_seconds,
+    coalesce(len(task.dependencies), 0) AS dependencies,
+    run.compute_start_t,
+    run.compute_stop_t,
+    attempts.idle_seconds
+FROM attempts
+INNER JOIN _task_runs AS run USING (seq)
+LEFT JOIN held USING (seq)
+LEFT JOIN raw.task AS task ON run.submission = task.rowid
+WHERE attempts.idle_seconds > 0;

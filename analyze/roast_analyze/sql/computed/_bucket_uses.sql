@@ -1,6 +1,6 @@
 -- Needs: core_time
 -- Core time of the cluster by time bucket.
-CREATE VIEW _bucket_uses AS
+CREATE TABLE _bucket_uses AS
 SELECT
     trace_id,
     t,

@@ -3,7 +3,7 @@
 -- The delay is that of the client between a result and the next submission; a client that only waits
 -- for results reacts within milliseconds. Graphs that fill the threads are left out: between them
 -- are gaps.
-CREATE VIEW _slow_submissions AS
+CREATE TABLE _slow_submissions AS
 WITH submitted AS (
     SELECT trace_id, t, coalesce(tasks, new_tasks) AS tasks
     FROM graph_updates

@@ -1,6 +1,6 @@
 -- Needs: _scarce_attempts, _silences, _slow_workers
 -- First attempts of _scarce_attempts whose duration no slow or silent worker explains.
-CREATE VIEW _unexplained_attempts AS
+CREATE TABLE _unexplained_attempts AS
 SELECT *
 FROM _scarce_attempts AS attempt
 WHERE attempt.attempt = 1

@@ -2727,7 +2727,7 @@ WITH sheets AS (
         name AS sheet,
         unnest(
             CASE WHEN json_type(value) = 'ARRAY' THEN json_transform(value, '[["VARCHAR"]]') END
-        ) AS told
+        ) AS entries
     FROM _sheets
     WHERE section = 'packages'
 ),
@@ -2759,8 +2759,8 @@ before AS (
 SELECT
     trace_id,
     role,
-    sheets.told[1] AS package,
-    sheets.told[2] AS version,
+    sheets.entries[1] AS package,
+    sheets.entries[2] AS version,
     processes,
     workers
 FROM groups
@@ -3418,12 +3418,12 @@ rules AS (
         category,
         facts.role,
         CASE
-            WHEN any_value(told.role) IS NULL THEN 'few'
+            WHEN any_value(process.role) IS NULL THEN 'few'
             WHEN category = 'package' THEN coalesce(any_value(header.settings ->> '$.packages'), 'all')
             ELSE 'all'
         END AS rule
     FROM facts
-    LEFT JOIN _processes AS told ON facts.trace_id = told.trace_id AND facts.role = told.role
+    LEFT JOIN _processes AS process ON facts.trace_id = process.trace_id AND facts.role = process.role
     LEFT JOIN raw.header AS header ON facts.trace_id = header.trace_id AND header.segment = 1
     GROUP BY facts.trace_id, category, facts.role
 ),
@@ -7023,18 +7023,18 @@ COMMENT ON COLUMN io_files.trace_id IS 'Trace identity.';
 -- clipped to the recording; one without an end extends to its end.
 CREATE OR REPLACE MACRO _bucket_sums(bucket_seconds, by_process) AS TABLE
 WITH timeline AS (FROM _buckets(bucket_seconds)),
-stretches AS (
+clipped AS (
     SELECT
-        stretch.trace_id,
+        interval.trace_id,
         CASE WHEN by_process THEN process ELSE 0 END AS process,
         what,
         amount,
-        greatest(least(stretch.start_t - timeline.start_t, extent), 0) AS begin_at,
+        greatest(least(interval.start_t - timeline.start_t, extent), 0) AS begin_at,
         greatest(least(coalesce(stop_t - timeline.start_t, extent), extent), begin_at) AS end_at,
         width,
         extent,
         buckets
-    FROM _intervals AS stretch
+    FROM _intervals AS interval
     INNER JOIN timeline USING (trace_id)
     WHERE amount IS NOT NULL AND begin_at < end_at
 ),
@@ -7060,7 +7060,7 @@ changes AS (
                 least(floor(begin_at / width), buckets - 1),
                 greatest(ceil(end_at / width) - 1, 0)
             ])::BIGINT AS bucket
-        FROM stretches
+        FROM clipped
     )
     GROUP BY trace_id, process, what, bucket
 ),

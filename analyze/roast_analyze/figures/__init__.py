@@ -5,7 +5,7 @@ does not depend on files, SQL or HTML. All figures follow these rules:
 
 * Text from a trace goes through :func:`.labels.label`, because plotly interprets ``<b>``,
   ``<a href=…>`` and entities in every label.
-* The number of drawn points does not grow with the run; a figure that omits points says how
+* The number of drawn points does not grow with the run; a figure that omits points states how
   many.
 * Each plotly trace with data names its columns in ``meta["columns"]``, so that the page can
   offer the data as a download (see :func:`.layout.columns`).

@@ -128,7 +128,7 @@ def attach_empty(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def as_trace_error(error: Exception) -> TraceError:
-    """Convert an error of DuckDB into one that says what to do."""
+    """Convert an error of DuckDB into one that names the remedy."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return NoRoom(
             f"out of memory ({first_paragraph(error)}): allow more with --memory-limit "

@@ -9,7 +9,7 @@ WITH sheets AS (
         name AS sheet,
         unnest(
             CASE WHEN json_type(value) = 'ARRAY' THEN json_transform(value, '[["VARCHAR"]]') END
-        ) AS told
+        ) AS entries
     FROM _sheets
     WHERE section = 'packages'
 ),
@@ -41,8 +41,8 @@ before AS (
 SELECT
     trace_id,
     role,
-    sheets.told[1] AS package,
-    sheets.told[2] AS version,
+    sheets.entries[1] AS package,
+    sheets.entries[2] AS version,
     processes,
     workers
 FROM groups

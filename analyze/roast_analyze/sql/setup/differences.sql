@@ -27,12 +27,12 @@ rules AS (
         category,
         facts.role,
         CASE
-            WHEN any_value(told.role) IS NULL THEN 'few'
+            WHEN any_value(process.role) IS NULL THEN 'few'
             WHEN category = 'package' THEN coalesce(any_value(header.settings ->> '$.packages'), 'all')
             ELSE 'all'
         END AS rule
     FROM facts
-    LEFT JOIN _processes AS told ON facts.trace_id = told.trace_id AND facts.role = told.role
+    LEFT JOIN _processes AS process ON facts.trace_id = process.trace_id AND facts.role = process.role
     LEFT JOIN raw.header AS header ON facts.trace_id = header.trace_id AND header.segment = 1
     GROUP BY facts.trace_id, category, facts.role
 ),

@@ -6,18 +6,18 @@
 -- clipped to the recording; one without an end extends to its end.
 CREATE MACRO _bucket_sums(bucket_seconds, by_process) AS TABLE
 WITH timeline AS (FROM _buckets(bucket_seconds)),
-stretches AS (
+clipped AS (
     SELECT
-        stretch.trace_id,
+        interval.trace_id,
         CASE WHEN by_process THEN process ELSE 0 END AS process,
         what,
         amount,
-        greatest(least(stretch.start_t - timeline.start_t, extent), 0) AS begin_at,
+        greatest(least(interval.start_t - timeline.start_t, extent), 0) AS begin_at,
         greatest(least(coalesce(stop_t - timeline.start_t, extent), extent), begin_at) AS end_at,
         width,
         extent,
         buckets
-    FROM _intervals AS stretch
+    FROM _intervals AS interval
     INNER JOIN timeline USING (trace_id)
     WHERE amount IS NOT NULL AND begin_at < end_at
 ),
@@ -43,7 +43,7 @@ changes AS (
                 least(floor(begin_at / width), buckets - 1),
                 greatest(ceil(end_at / width) - 1, 0)
             ])::BIGINT AS bucket
-        FROM stretches
+        FROM clipped
     )
     GROUP BY trace_id, process, what, bucket
 ),

@@ -7016,17 +7016,17 @@ COMMENT ON COLUMN io_files.log IS 'Log file name.';
 COMMENT ON COLUMN io_files.source IS 'Identity of the log, as in io_jobs.';
 COMMENT ON COLUMN io_files.trace_id IS 'Trace identity.';
 
--- Sum of amount times seconds in each bucket, exactly; by process, or in total as process 0. An
--- interval raises the level at its start and lowers it at its end. Within a bucket the initial
--- level is extended, and each change adds its amount times the rest of the bucket. The cost
--- grows with the number of intervals, not with the number of buckets they cross. Intervals are
--- clipped to the recording; one without an end extends to its end.
-CREATE OR REPLACE MACRO _bucket_sums(bucket_seconds, by_process) AS TABLE
+-- Sum of amount times seconds in each bucket by process, exactly. An interval raises the level at
+-- its start and lowers it at its end. Within a bucket the initial level is extended, and each
+-- change adds its amount times the rest of the bucket. The cost grows with the number of
+-- intervals, not with the number of buckets they cross. Intervals are clipped to the recording;
+-- one without an end extends to its end.
+CREATE OR REPLACE MACRO _bucket_sums(bucket_seconds) AS TABLE
 WITH timeline AS (FROM _buckets(bucket_seconds)),
 clipped AS (
     SELECT
         interval.trace_id,
-        CASE WHEN by_process THEN process ELSE 0 END AS process,
+        process,
         what,
         amount,
         greatest(least(interval.start_t - timeline.start_t, extent), 0) AS begin_at,
@@ -7821,84 +7821,8 @@ FROM (
     GROUP BY trace_id, source
 );
 
-CREATE OR REPLACE MACRO concurrency_by(bucket_seconds) AS TABLE
-WITH buckets AS (
-    SELECT trace_id, start_t, width, extent, unnest(range(buckets)) AS bucket
-    FROM _buckets(bucket_seconds)
-),
-totals AS (
-    SELECT
-        trace_id,
-        bucket,
-        sum(amount) FILTER (what = 'compute') AS compute,
-        sum(amount) FILTER (what = 'transfer') AS transfer,
-        sum(amount) FILTER (what = 'processing') AS processing,
-        sum(amount) FILTER (what = 'queued') AS queued,
-        sum(amount) FILTER (what = 'no-worker') AS no_worker,
-        sum(amount) FILTER (what = 'waiting') AS waiting,
-        sum(amount) FILTER (what = 'presence') AS presence,
-        -- Without workers there are 0 threads; otherwise their number can be unknown.
-        CASE
-            WHEN presence IS NULL THEN 0
-            ELSE sum(amount) FILTER (what = 'threads')
-        END AS threads
-    FROM _bucket_sums(bucket_seconds, false)
-    GROUP BY trace_id, bucket
-)
-SELECT
-    start_t + bucket * width AS t,
-    least(width, extent - bucket * width) AS seconds,
-    coalesce(compute, 0) / seconds AS executing,
-    coalesce(transfer, 0) / seconds AS transferring,
-    coalesce(processing, 0) / seconds AS processing,
-    coalesce(queued, 0) / seconds AS queued,
-    coalesce(no_worker, 0) / seconds AS no_worker,
-    coalesce(waiting, 0) / seconds AS waiting,
-    coalesce(presence, 0) / seconds AS workers,
-    CASE WHEN totals.bucket IS NULL THEN 0 ELSE threads END / seconds AS nthreads,
-    coalesce(compute, 0) AS compute_seconds,
-    nthreads * seconds AS thread_seconds,
-    trace_id
-FROM buckets
-LEFT JOIN totals USING (trace_id, bucket)
-ORDER BY trace_id, t;
-
-COMMENT ON MACRO TABLE concurrency_by IS 'The view concurrency with buckets of a given length in seconds.';
-
-CREATE OR REPLACE MACRO utilisation_by(bucket_seconds) AS TABLE
-WITH totals AS (
-    SELECT
-        process,
-        any_value(t) AS t,
-        any_value(seconds) AS seconds,
-        coalesce(sum(amount) FILTER (what = 'compute'), 0) AS compute_seconds,
-        coalesce(sum(amount) FILTER (what = 'failed'), 0) AS failed_seconds,
-        coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
-        coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
-    FROM _bucket_sums(bucket_seconds, true)
-    -- Exclude buckets between two presences of the process.
-    WHERE process > 0 AND amount > 0
-    GROUP BY process, bucket
-)
-SELECT
-    totals.t,
-    totals.seconds,
-    workers.worker,
-    workers.name,
-    totals.compute_seconds,
-    totals.failed_seconds,
-    totals.transfer_seconds,
-    CASE WHEN presence.nthreads IS NOT NULL THEN totals.threads END AS thread_seconds,
-    _clip_negative(thread_seconds - totals.compute_seconds) AS idle_seconds,
-    totals.compute_seconds / nullif(thread_seconds, 0) AS utilisation,
-    workers.server_id,
-    workers.trace_id
-FROM totals
-INNER JOIN _workers AS workers USING (process)
-INNER JOIN _worker_presence AS presence USING (process)
-ORDER BY workers.trace_id, totals.t, process;
-
-COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of a given length in seconds.';
+-- Sums for buckets of the default length, from which two views and several figures are computed.
+CREATE OR REPLACE TABLE _bucket_totals AS FROM _bucket_sums(NULL);
 
 CREATE OR REPLACE VIEW workers AS
 WITH runs AS (
@@ -8366,9 +8290,13 @@ COMMENT ON COLUMN io_segments.log IS 'Log file name.';
 COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
 COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';
 
-CREATE OR REPLACE TABLE _concurrency AS FROM concurrency_by(NULL);
-
-CREATE OR REPLACE TABLE _utilisation AS FROM utilisation_by(NULL);
+-- Sums for buckets of any length; null is the default length.
+CREATE OR REPLACE MACRO _process_buckets(bucket_seconds) AS TABLE
+FROM _bucket_totals
+WHERE bucket_seconds IS NULL
+UNION ALL
+FROM _bucket_sums(bucket_seconds)
+WHERE bucket_seconds IS NOT NULL;
 
 CREATE OR REPLACE VIEW metadata_map AS
 WITH cells(step, level, metadata, cell, "view", hint) AS (
@@ -8576,7 +8504,86 @@ COMMENT ON COLUMN metadata_map."view" IS 'View with the metadata; null if it can
 COMMENT ON COLUMN metadata_map.hint IS 'How to record missing or incomplete metadata, or why that is impossible.';
 COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';
 
-CREATE OR REPLACE VIEW concurrency AS FROM _concurrency;
+CREATE OR REPLACE MACRO concurrency_by(bucket_seconds) AS TABLE
+WITH buckets AS (
+    SELECT trace_id, start_t, width, extent, unnest(range(buckets)) AS bucket
+    FROM _buckets(bucket_seconds)
+),
+totals AS (
+    SELECT
+        trace_id,
+        bucket,
+        sum(amount) FILTER (what = 'compute') AS compute,
+        sum(amount) FILTER (what = 'transfer') AS transfer,
+        sum(amount) FILTER (what = 'processing') AS processing,
+        sum(amount) FILTER (what = 'queued') AS queued,
+        sum(amount) FILTER (what = 'no-worker') AS no_worker,
+        sum(amount) FILTER (what = 'waiting') AS waiting,
+        sum(amount) FILTER (what = 'presence') AS presence,
+        -- Without workers there are 0 threads; otherwise their number can be unknown.
+        CASE
+            WHEN presence IS NULL THEN 0
+            ELSE sum(amount) FILTER (what = 'threads')
+        END AS threads
+    FROM _process_buckets(bucket_seconds)
+    GROUP BY trace_id, bucket
+)
+SELECT
+    start_t + bucket * width AS t,
+    least(width, extent - bucket * width) AS seconds,
+    coalesce(compute, 0) / seconds AS executing,
+    coalesce(transfer, 0) / seconds AS transferring,
+    coalesce(processing, 0) / seconds AS processing,
+    coalesce(queued, 0) / seconds AS queued,
+    coalesce(no_worker, 0) / seconds AS no_worker,
+    coalesce(waiting, 0) / seconds AS waiting,
+    coalesce(presence, 0) / seconds AS workers,
+    CASE WHEN totals.bucket IS NULL THEN 0 ELSE threads END / seconds AS nthreads,
+    coalesce(compute, 0) AS compute_seconds,
+    nthreads * seconds AS thread_seconds,
+    trace_id
+FROM buckets
+LEFT JOIN totals USING (trace_id, bucket)
+ORDER BY trace_id, t;
+
+COMMENT ON MACRO TABLE concurrency_by IS 'The view concurrency with buckets of a given length in seconds.';
+
+CREATE OR REPLACE MACRO utilisation_by(bucket_seconds) AS TABLE
+WITH totals AS (
+    SELECT
+        process,
+        any_value(t) AS t,
+        any_value(seconds) AS seconds,
+        coalesce(sum(amount) FILTER (what = 'compute'), 0) AS compute_seconds,
+        coalesce(sum(amount) FILTER (what = 'failed'), 0) AS failed_seconds,
+        coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
+        coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
+    FROM _process_buckets(bucket_seconds)
+    -- Exclude buckets between two presences of the process.
+    WHERE process > 0 AND amount > 0
+    GROUP BY process, bucket
+)
+SELECT
+    totals.t,
+    totals.seconds,
+    workers.worker,
+    workers.name,
+    totals.compute_seconds,
+    totals.failed_seconds,
+    totals.transfer_seconds,
+    CASE WHEN presence.nthreads IS NOT NULL THEN totals.threads END AS thread_seconds,
+    _clip_negative(thread_seconds - totals.compute_seconds) AS idle_seconds,
+    totals.compute_seconds / nullif(thread_seconds, 0) AS utilisation,
+    workers.server_id,
+    workers.trace_id
+FROM totals
+INNER JOIN _workers AS workers USING (process)
+INNER JOIN _worker_presence AS presence USING (process)
+ORDER BY workers.trace_id, totals.t, process;
+
+COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of a given length in seconds.';
+
+CREATE OR REPLACE VIEW concurrency AS FROM concurrency_by(NULL);
 
 COMMENT ON VIEW concurrency IS 'Tasks by state, workers and threads over time. One row per time bucket, in order. Bucket lengths are 1, 2 or 5 times a power of ten seconds, the shortest that gives at most 400 buckets; concurrency_by(10) uses 10 s. Values are exact means over the bucket. Time outside the recording is cut off.';
 COMMENT ON COLUMN concurrency.t IS 'Start of the bucket, in seconds since the epoch.';
@@ -8593,7 +8600,7 @@ COMMENT ON COLUMN concurrency.compute_seconds IS 'Compute time in the bucket. Th
 COMMENT ON COLUMN concurrency.thread_seconds IS 'Available thread time. The sum over all buckets is core_seconds of run.';
 COMMENT ON COLUMN concurrency.trace_id IS 'Trace identity.';
 
-CREATE OR REPLACE VIEW utilisation AS FROM _utilisation;
+CREATE OR REPLACE VIEW utilisation AS FROM utilisation_by(NULL);
 
 COMMENT ON VIEW utilisation IS 'CPU utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilisation_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
 COMMENT ON COLUMN utilisation.t IS 'Start of the bucket, in seconds since the epoch.';

@@ -1,15 +1,15 @@
 -- Needs: _buckets, _intervals
--- Sum of amount times seconds in each bucket, exactly; by process, or in total as process 0. An
--- interval raises the level at its start and lowers it at its end. Within a bucket the initial
--- level is extended, and each change adds its amount times the rest of the bucket. The cost
--- grows with the number of intervals, not with the number of buckets they cross. Intervals are
--- clipped to the recording; one without an end extends to its end.
-CREATE MACRO _bucket_sums(bucket_seconds, by_process) AS TABLE
+-- Sum of amount times seconds in each bucket by process, exactly. An interval raises the level at
+-- its start and lowers it at its end. Within a bucket the initial level is extended, and each
+-- change adds its amount times the rest of the bucket. The cost grows with the number of
+-- intervals, not with the number of buckets they cross. Intervals are clipped to the recording;
+-- one without an end extends to its end.
+CREATE MACRO _bucket_sums(bucket_seconds) AS TABLE
 WITH timeline AS (FROM _buckets(bucket_seconds)),
 clipped AS (
     SELECT
         interval.trace_id,
-        CASE WHEN by_process THEN process ELSE 0 END AS process,
+        process,
         what,
         amount,
         greatest(least(interval.start_t - timeline.start_t, extent), 0) AS begin_at,

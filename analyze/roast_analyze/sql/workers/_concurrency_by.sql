@@ -1,4 +1,4 @@
--- Needs: _bucket_sums, _buckets
+-- Needs: _buckets, _process_buckets
 CREATE MACRO concurrency_by(bucket_seconds) AS TABLE
 WITH buckets AS (
     SELECT trace_id, start_t, width, extent, unnest(range(buckets)) AS bucket
@@ -20,7 +20,7 @@ totals AS (
             WHEN presence IS NULL THEN 0
             ELSE sum(amount) FILTER (what = 'threads')
         END AS threads
-    FROM _bucket_sums(bucket_seconds, false)
+    FROM _process_buckets(bucket_seconds)
     GROUP BY trace_id, bucket
 )
 SELECT

@@ -1,5 +1,5 @@
--- Needs: _concurrency
-CREATE VIEW concurrency AS FROM _concurrency;
+-- Needs: _concurrency_by
+CREATE VIEW concurrency AS FROM concurrency_by(NULL);
 
 COMMENT ON VIEW concurrency IS 'Tasks by state, workers and threads over time. One row per time bucket, in order. Bucket lengths are 1, 2 or 5 times a power of ten seconds, the shortest that gives at most 400 buckets; concurrency_by(10) uses 10 s. Values are exact means over the bucket. Time outside the recording is cut off.';
 COMMENT ON COLUMN concurrency.t IS 'Start of the bucket, in seconds since the epoch.';

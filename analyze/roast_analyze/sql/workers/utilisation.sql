@@ -1,5 +1,5 @@
--- Needs: _utilisation
-CREATE VIEW utilisation AS FROM _utilisation;
+-- Needs: _utilisation_by
+CREATE VIEW utilisation AS FROM utilisation_by(NULL);
 
 COMMENT ON VIEW utilisation IS 'CPU utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilisation_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
 COMMENT ON COLUMN utilisation.t IS 'Start of the bucket, in seconds since the epoch.';

@@ -23,9 +23,10 @@ from distributed import Scheduler
 from roast_recorder import environment, graphs
 from roast_recorder.client_activity import sample_activity
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
-from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
-from roast_recorder.scheduler.recording import header, log_end, pump, rescue_order
+from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.scheduler.recording import log_end, pump, rescue_order
 from roast_recorder.scheduler.wire_format import loss, plain
+from roast_recorder.worker.plugin import operation_name
 from roast_recorder.writer.client import TraceOwner, Writer
 from roast_schemas.documentation import docs
 
@@ -153,12 +154,9 @@ class Recording(TraceOwner):
             facts = await self._call("hello")
             # The scheduler reads its clock about halfway through the round trip.
             offset = self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
-            writer = Writer(
-                self.path,
-                header(self.trace_id, self._settings, offset, facts),
-                self._settings.as_dict(),
-                rescue=rescue_order(self._client, self.trace_id, offset),
-            )
+            header = environment.header(self.trace_id, self._settings, facts, offset)
+            rescue = rescue_order(self._client, self.trace_id, offset)
+            writer = Writer(self.path, header, self._settings.as_dict(), rescue=rescue)
             await writer.open()
         except BaseException:
             # The plugin may be on the scheduler already.
@@ -233,7 +231,7 @@ class Recording(TraceOwner):
 
     async def _run(self, writer: Writer) -> None:
         """Pull and write until the recording ends, whatever ends it."""
-        describing = asyncio.create_task(self._write_environment())
+        describing = asyncio.create_task(self._write_environment(writer))
         sampling = None
         if "client_activity" in self._settings.kinds:
             sampling = asyncio.create_task(sample_activity(self._on_activity))
@@ -288,30 +286,28 @@ class Recording(TraceOwner):
                 await asyncio.sleep(RETRY_INTERVAL_SECONDS)
                 continue
             self._disconnected = False
-            if "cluster_size" in self._settings.kinds:
-                self._record_cluster_size()
             if answer is None:
                 raise ConnectionError("it has left the scheduler")
+            if "cluster_size" in self._settings.kinds:
+                cluster: Any = self._client.cluster
+                with contextlib.suppress(Exception):  # there is none, or it has no such sizes
+                    size = {"planned": len(cluster.plan), "requested": len(cluster.requested)}
+                    if size != self._cluster_size:
+                        self._cluster_size = size
+                        self._append("cluster_size", {"value": size})
             await self._write_pending()
             return answer
 
-    async def _write_environment(self) -> None:
+    async def _write_environment(self, writer: Writer) -> None:
         """Write facts about the client, its process and its cluster."""
         if "environment" not in self._settings.kinds:
             return
-
-        def facts() -> list[dict[str, Any]]:
-            described = environment.describe_process("client", self._settings.as_dict())
-            return environment.facts_of(*described, environment.Sheets()) + [
-                {"section": section, "name": name, "value": value}
-                for section, name, value in environment.client_facts(self._client)
-            ]
-
         try:
-            # In a thread, because it reads files and runs git.
-            found = await environment.call_in_thread(facts)
+            facts = await environment.call_in_thread(
+                environment.client_facts, self._settings, self._client
+            )
             about = {"kind": "environment", "t": self._scheduler_time()}
-            await self._started.write([{**about, **plain(fact)} for fact in found])
+            await writer.write([about | fact for fact in facts])
         except Exception:
             logger.debug("roast: facts about the client are missing", exc_info=True)
 
@@ -319,15 +315,6 @@ class Recording(TraceOwner):
         offset = self._clock_offset_seconds
         times = {name: fields[name] - offset for name in ("start_t", "stop_t")}
         self._append("client_activity", {**fields, **times})
-
-    def _record_cluster_size(self) -> None:
-        """Record the number of workers of the client's cluster object if it has changed."""
-        cluster: Any = self._client.cluster
-        with contextlib.suppress(Exception):  # there is none, or it has no such attributes
-            size = {"planned": len(cluster.plan), "requested": len(cluster.requested)}
-            if size != self._cluster_size:
-                self._cluster_size = size
-                self._append("cluster_size", {"value": size})
 
     def _append(self, kind: str, fields: dict[str, Any]) -> None:
         if len(self._pending) < MAX_PENDING:

@@ -38,4 +38,4 @@ def observe_stalls(server: Any, listener: Callable[[float, float], None]) -> Cal
             t = time()
             listener(t - late_seconds, t)
 
-    return listen_to_method(ticks, "callback", on_tick, ())
+    return listen_to_method(ticks, "callback", on_tick)

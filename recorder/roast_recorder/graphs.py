@@ -1,8 +1,8 @@
 """The graphs that a client submits, before the scheduler turns them into tasks.
 
 A graph of a collection has layers, while the scheduler sees only tasks. All graphs pass
-through one method of a client, which is wrapped on this client alone. A listener describes
-what costs little: it materializes no layer.
+through one method of a client. A listener describes what costs little: it materializes no
+layer.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType
 from typing import Any, Final
 
 import dask
+
+from roast_recorder.scheduler.message_hooks import listen_to_method
 
 logger = logging.getLogger("roast_recorder")
 
@@ -39,8 +41,6 @@ MAX_STACKS: Final = 20
 #: Lines kept before and after the one that submits, of code that is too long.
 LINES_AROUND: Final = 40
 
-_METHOD: Final = "_graph_to_futures"
-
 #: Graphs of single tasks and of ``client.map``.
 _WITHOUT_LAYERS: Final = frozenset({"LLGExpr", "_MapExpr", "dict"})
 
@@ -48,7 +48,6 @@ _WITHOUT_LAYERS: Final = frozenset({"LLGExpr", "_MapExpr", "dict"})
 _CONTAINERS: Final = frozenset({"_ExprSequence", "_HLGExprSequence", "CompositeExpr"})
 
 Fields = dict[str, Any]
-_Listener = Callable[[tuple[Any, ...], Fields], None]
 
 
 def listen(
@@ -61,49 +60,22 @@ def listen(
     """
     codes = CodeRegistry() if code else None
 
-    def listener(arguments: tuple[Any, ...], named: Fields) -> None:
+    def on_graph(message: Fields | None) -> None:
+        if message is None:  # it has been submitted
+            return
         try:
-            graph, keys = (*arguments, *named.values())[:2]
-            submitting = codes.submitting(sys._getframe(2)) if codes else None
-            if value := _described(graph, named, submitting):
+            graph, keys = list(message.values())[:2]  # their names depend on the version
+            submitting = codes.submitting(sys._getframe()) if codes else None
+            if value := describe_graph(graph, message, submitting):
                 key = next(iter(keys), None)
                 callback({"key": str(key)[:MAX_LENGTH], "value": value})
         except Exception:
             logger.debug("roast: a graph cannot be described", exc_info=True)
 
-    listeners: list[_Listener] | None
-    listeners = getattr(vars(client).get(_METHOD), "roast_listeners", None)
-    if listeners is None:
-        listeners = []
-        setattr(client, _METHOD, _wrap(getattr(client, _METHOD), listeners))
-    listeners.append(listener)
-
-    def unsubscribe() -> None:
-        listeners.remove(listener)
-        is_ours = getattr(vars(client).get(_METHOD), "roast_listeners", None) is listeners
-        if is_ours and not listeners:
-            delattr(client, _METHOD)
-
-    return unsubscribe
+    return listen_to_method(client, "_graph_to_futures", on_graph, ("graph", "keys"))
 
 
-def _wrap(method: Callable[..., Any], listeners: list[_Listener]) -> Callable[..., Any]:
-    def submit_graph(*arguments: Any, **named: Any) -> Any:
-        for listener in list(listeners):
-            listener(arguments, named)
-        return method(*arguments, **named)
-
-    # Dask searches the stack for the user's code and skips its own modules by their name.
-    as_dasks = FunctionType(
-        submit_graph.__code__,
-        {"__name__": "distributed.client"},
-        closure=submit_graph.__closure__,
-    )
-    as_dasks.roast_listeners = listeners  # type: ignore[attr-defined]
-    return as_dasks
-
-
-def _described(graph: Any, named: Fields, code: Fields | None) -> Fields:
+def describe_graph(graph: Any, named: Fields, code: Fields | None) -> Fields:
     """Return the layers of a graph, the types of its collections, and the code if any."""
     value: Fields = {}
     layers = [] if type(graph).__name__ in _WITHOUT_LAYERS else list(_layers(graph))

@@ -5,9 +5,8 @@
 * What each worker adds to its fine metrics is in its ``heartbeat_worker`` message.
 * What a client wants changes with its messages, and with calls of the scheduler's methods.
 
-Listening wraps the handler of a message or a method of one object. All recorders of a
-scheduler share one wrapper, which is removed with the last listener, in whatever order
-recorders start and stop.
+Listening wraps the handler of a message or a method of one object. All recorders share one
+wrapper, which is removed with the last listener, in whatever order recorders start and stop.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from inspect import iscoroutinefunction
+from types import FunctionType
 from typing import Any
 
 logger = logging.getLogger("roast_recorder")
@@ -52,7 +52,7 @@ def listen(
 
 
 def listen_to_method(
-    owner: Any, name: str, listener: Listener, positional: tuple[str, ...]
+    owner: Any, name: str, listener: Listener, positional: tuple[str, ...] = ()
 ) -> Callable[[], None]:
     """Listen to the calls of a method of one object, as :func:`listen`."""
     attributes = vars(owner)
@@ -69,7 +69,7 @@ def _listeners_of(handler: Any) -> list[Listener] | None:
 
 def _call(listeners: list[Listener], message: dict[str, Any] | None) -> None:
     """Call listeners; log an error, so that Dask handles its message all the same."""
-    for listener in listeners:
+    for listener in tuple(listeners):  # one may end its subscription
         try:
             listener(message)
         except Exception:
@@ -99,7 +99,10 @@ def _wrap(
             _call(listeners, None)
 
     # Dask awaits only what is declared as a coroutine.
-    wrapper: Callable[..., Any] = await_call if iscoroutinefunction(handler) else call
+    found: Any = await_call if iscoroutinefunction(handler) else call
+    # Dask searches the stack for the user's code and skips its own modules by their name.
+    module = {**globals(), "__name__": "distributed.client"}
+    wrapper = FunctionType(found.__code__, module, closure=found.__closure__)
     wrapper.__name__ = getattr(handler, "__name__", "wrapper")
     wrapper.__dict__.update(
         roast_self=wrapper, roast_listeners=listeners, roast_handler=handler

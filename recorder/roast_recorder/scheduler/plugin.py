@@ -21,8 +21,9 @@ from roast_recorder import environment
 from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.graphs import CodeRegistry
-from roast_recorder.scheduler import graph_bytes, message_hooks
+from roast_recorder.scheduler import graph_bytes
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
+from roast_recorder.scheduler.message_hooks import listen, listen_to_method
 from roast_recorder.scheduler.wanted_keys import WantedKeys
 from roast_recorder.scheduler.wire_format import (
     Row,
@@ -34,7 +35,7 @@ from roast_recorder.scheduler.wire_format import (
 )
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import OPT_IN_KINDS, OPTIONAL_KINDS, recorded_kinds
-from roast_recorder.worker.plugin import PROCESS_OPERATION
+from roast_recorder.worker.plugin import operation_name
 from roast_recorder.worker.profiler import ProfileReader
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ class RecorderPlugin(SchedulerPlugin):
             return
         self._scheduler = scheduler
         self._tasks = scheduler.tasks
-        self._kinds = recorded_kinds(self._settings)
-        self._skipped = frozenset([*OPTIONAL_KINDS, *OPT_IN_KINDS]) - self._kinds
+        kinds = self._kinds = recorded_kinds(self._settings)
+        self._skipped = frozenset([*OPTIONAL_KINDS, *OPT_IN_KINDS]) - kinds
         self._buffer = Buffer(self._settings["buffer_limit_bytes"])
         self._erred_message: dict[str, Any] | None = None
         self._removal: dict[str, Any] = {}  # the last event of a worker's removal
@@ -120,41 +121,37 @@ class RecorderPlugin(SchedulerPlugin):
         self._last_pull_waits = asyncio.Event()
         self._all_left = asyncio.Event()
         self._profiles = None
-        if "profile" in self._kinds:
+        if "profile" in kinds:
             self._profiles = ProfileReader.of_scheduler(scheduler, time())
         self._profiled = monotonic()
         self._worker_plugins = WorkerPlugins(
-            scheduler, self._trace_id, self._pickled_worker_plugin, self._kinds, self._append
+            scheduler, self._trace_id, self._pickled_worker_plugin, kinds, self._append
         )
         self._codes = CodeRegistry()
         self._last_computation: tuple[Any, int] | None = None
-        self._plugins = list(environment.plugin_facts(scheduler))
-        if "transition" in self._kinds:
+        self._plugins = environment.plugin_names(scheduler)
+        if "transition" in kinds:
             self.transition = self._transition_hook()  # type: ignore[method-assign]
         self._hooks = contextlib.ExitStack()
-        listen, streams = message_hooks.listen, scheduler.stream_handlers
+        until_detached = self._hooks.callback
+        streams, handlers = scheduler.stream_handlers, scheduler.handlers
         remember = partial(setattr, self, "_erred_message")
-        self._hooks.callback(listen(streams, "task-erred", remember))
+        until_detached(listen(streams, "task-erred", remember))
         self._graph_bytes: dict[str, int | None] = {}  # of graphs in progress, by client
-        if "graph_update" in self._kinds:
-            self._hooks.callback(listen(streams, "update-graph", self._on_update_graph))
-        if "fine_metric" in self._kinds:
-            remove = listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
-            self._hooks.callback(remove)
-        if "stall" in self._kinds:
-            self._hooks.callback(observe_stalls(scheduler, self._on_stall))
-        if "task" in self._kinds and "spans" in scheduler.extensions:
-            extension = scheduler.extensions["spans"]
-            self._hooks.callback(
-                message_hooks.listen_to_method(
-                    extension, "observe_tasks", self._on_observe_tasks, ("tss",)
-                )
-            )
+        if "graph_update" in kinds:
+            until_detached(listen(streams, "update-graph", self._on_update_graph))
+        if "fine_metric" in kinds:
+            until_detached(listen(handlers, "heartbeat_worker", self._on_heartbeat))
+        if "stall" in kinds:
+            until_detached(observe_stalls(scheduler, self._on_stall))
+        if "task" in kinds and (spans := scheduler.extensions.get("spans")):
+            on_tasks = self._on_observe_tasks
+            until_detached(listen_to_method(spans, "observe_tasks", on_tasks, ("tss",)))
         self._wanted_keys = None
-        if "wanted_keys" in self._kinds:
+        if "wanted_keys" in kinds:
             self._wanted_keys = WantedKeys(scheduler, self._append, self._hooks)
-        for section, name, value in environment.scheduler_facts(scheduler):
-            self._record("environment", section=section, name=name, value=value)
+        for fact in environment.scheduler_facts(scheduler):
+            self._record("environment", **fact)
         for worker in scheduler.workers:
             self.add_worker(scheduler, worker)
         for client in _clients(scheduler):
@@ -164,25 +161,26 @@ class RecorderPlugin(SchedulerPlugin):
         self._snapshot = asyncio.create_task(self._record_existing_tasks(tasks))
         self._describing = asyncio.create_task(self._record_environment())
         self._ticker = asyncio.create_task(self._tick())
-        process = PROCESS_OPERATION.format(trace_id=self._trace_id)
-        self._operations: dict[str, Callable[..., Any]] = {
-            operation_name("hello", self._trace_id): self.hello,
-            operation_name("pull", self._trace_id): self.pull,
-            operation_name("detach", self._trace_id): self.detach,
-            process: self._worker_plugins.receive_process,
+        operations: dict[str, Callable[..., Any]] = {
+            "hello": lambda: environment.header_facts(scheduler),
+            "pull": self.pull,
+            "detach": self.detach,
+            "process": self._worker_plugins.record_process,
         }
-        scheduler.handlers.update(self._operations)
+        self._operations = {
+            operation_name(name, self._trace_id): call for name, call in operations.items()
+        }
+        handlers.update(self._operations)
         await self._worker_plugins.register()
 
     async def _record_environment(self) -> None:
         """Record the scheduler's process and host."""
         if "environment" in self._kinds:
             # In a thread, because it reads files.
-            process, sheets = await environment.call_in_thread(
-                environment.describe_process, "scheduler", self._settings
+            facts = await environment.call_in_thread(
+                environment.packed_facts, "scheduler", self._settings
             )
-            for fields in environment.facts_of(process, sheets, self._worker_plugins.sheets):
-                self._record("environment", **fields)
+            self._worker_plugins.record_process(facts)
 
     async def _record_existing_tasks(self, tasks: list[TaskState]) -> None:
         """Record the tasks that entered before the recorder."""
@@ -204,11 +202,10 @@ class RecorderPlugin(SchedulerPlugin):
             self._seal_wanted_keys()
             self._sample()
             self._take_profile()
-            for fact in environment.plugin_facts(self._scheduler):
-                if fact not in self._plugins:
-                    section, name, value = fact
-                    name = f"{name} when recording ended"
-                    self._record("environment", section=section, name=name, value=value)
+            for kind, names in environment.plugin_names(self._scheduler).items():
+                if names != self._plugins[kind]:
+                    name = f"{kind} when recording ended"
+                    self._record("environment", section="scheduler", name=name, value=names)
         self._attached = False
         self._ending = ending
         self._hooks.close()
@@ -228,10 +225,6 @@ class RecorderPlugin(SchedulerPlugin):
         self._last_pull_waits.set()
 
     # -- what the client calls -----------------------------------------------------------
-
-    async def hello(self) -> dict[str, Any]:
-        """Return facts for the header: versions, addresses, clock."""
-        return environment.header_facts(self._scheduler)
 
     async def pull(self, received: int) -> dict[str, Any]:
         """Return ``batches`` after number `received`, the last that has been written.
@@ -662,11 +655,6 @@ class RecorderPlugin(SchedulerPlugin):
 def _clients(scheduler: Scheduler) -> list[str]:
     """Return the clients, without Dask's placeholder for `fire_and_forget`."""
     return [client for client in scheduler.clients if client != "fire-and-forget"]
-
-
-def operation_name(operation: str, trace_id: str) -> str:
-    """Return the name of a recorder's operation among the scheduler's handlers."""
-    return f"roast_{operation}_{trace_id}"
 
 
 def _span_id(annotation: dict[str, Any] | None) -> str | None:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from roast_recorder.scheduler import message_hooks
 from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, loss, needs_text, pack_log
@@ -62,23 +62,20 @@ class LogObserver:
         subscribe = self._subscriptions.callback
         if transitions:
             subscribe(observe_log(worker.state, "log", self._transitions.transition_listener()))
-            # Dask's spill buffer has these; another kind of buffer has none.
             for name, spilled in (
                 ("fast_to_slow_callbacks", True),
                 ("slow_to_fast_callbacks", False),
             ):
+                # Dask's spill buffer has these; another kind of buffer has none.
                 callbacks = getattr(worker.data, name, None)
                 if isinstance(callbacks, list):
                     callback = partial(self._on_spill, spilled)
                     callbacks.append(callback)
                     subscribe(callbacks.remove, callback)
         if transfers:
-            for name, incoming in (
-                ("transfer_incoming_log", True),
-                ("transfer_outgoing_log", False),
-            ):
-                subscribe(observe_log(worker, name, partial(self._on_transfer, incoming)))
-            handlers: Any = worker.handlers
+            on_transfer, handlers = self._on_transfer, cast("Any", worker.handlers)
+            subscribe(observe_log(worker, "transfer_incoming_log", partial(on_transfer, True)))
+            subscribe(observe_log(worker, "transfer_outgoing_log", partial(on_transfer, False)))
             subscribe(message_hooks.listen(handlers, "update_data", self._on_scatter))
 
     @property
@@ -244,34 +241,6 @@ def observe_log(owner: Any, attribute: str, listener: Listener) -> Unsubscribe:
         log.listeners.remove(listener)
         if not log.listeners and getattr(owner, attribute) is log:
             setattr(owner, attribute, deque(log, log.maxlen))
-
-    return unsubscribe
-
-
-def observe_heartbeats(worker: Worker, listener: Callable[[], None]) -> Unsubscribe:
-    """Call `listener` after each heartbeat of a worker; return a function that ends it."""
-    heartbeat: Any = worker.periodic_callbacks["heartbeat"]
-    # All recordings share one wrapper, which the last one removes.
-    if not hasattr(heartbeat.callback, "roast_listeners"):
-        original = heartbeat.callback
-        shared: list[Callable[[], None]] = []
-
-        async def observed() -> None:
-            try:
-                await original()
-            finally:
-                for each in tuple(shared):  # one may unsubscribe
-                    each()
-
-        heartbeat.callback = observed
-        vars(observed).update(roast_original=original, roast_listeners=shared)
-    listeners = heartbeat.callback.roast_listeners
-    listeners.append(listener)
-
-    def unsubscribe() -> None:
-        listeners.remove(listener)
-        if not listeners and getattr(heartbeat.callback, "roast_listeners", None) is listeners:
-            heartbeat.callback = heartbeat.callback.roast_original
 
     return unsubscribe
 

@@ -24,10 +24,11 @@ from distributed import SchedulerPlugin
 from distributed.protocol import Serialized, serialize
 
 from roast_recorder.scheduler import plugin, wire_format, worker_plugins
-from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
+from roast_recorder.scheduler.plugin import RecorderPlugin
 from roast_recorder.scheduler.wire_format import pack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
+from roast_recorder.worker.plugin import operation_name
 from roast_schemas.describe import json_schema
 
 

@@ -10,6 +10,7 @@ refers to them by a digest, and each is recorded once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -249,7 +250,10 @@ VARIABLES: Final = {
     ),
 }
 
-#: Lines that are recorded of HTCondor's ads. Others contain the environment and arguments.
+#: Variables that name an ad of HTCondor, and the lines of it that are recorded. Others contain
+#: the environment and arguments.
+_AD_FILES: Final = ("_CONDOR_JOB_AD", "_CONDOR_MACHINE_AD")
+
 _AD_LINE: Final = re.compile(
     r"(?:ClusterId|ProcId|GlobalJobId|JobBatchName|AccountingGroup|RequestCpus"
     r"|RequestMemory|RemoteHost|JobStartDate|JobUniverse|Machine|Name|Cpus|Memory)"
@@ -285,7 +289,7 @@ def machine() -> dict[str, Any]:
         facts["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         facts["open_files_limit"] = limit if 0 <= limit < 2**60 else None
-    if hasattr(os, "sched_getaffinity"):
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
         facts["usable_cores"] = len(os.sched_getaffinity(0))
     return {
         "python": platform.python_version(),
@@ -307,14 +311,14 @@ def files(environ: Mapping[str, str], root: Path) -> list[dict[str, str]]:
     A limit applies to all groups within the group that it is set for, so the limits of all
     groups from that of the process up to the root are returned.
     """
-    texts: dict[str, str | None] = {}
+    texts: dict[str, str] = {}
 
     def read(path: str) -> str:
-        texts[path] = text = _read(root / path.lstrip("/"))
-        return text or ""
+        texts[path] = _read(root / path.lstrip("/"))
+        return texts[path]
 
     cpu = re.search(r"(?m)^(?:model name|Model)[ \t]*:.*$", read("/proc/cpuinfo"))
-    texts["/proc/cpuinfo"] = cpu and cpu[0][:MAX_LENGTH]
+    texts["/proc/cpuinfo"] = cpu[0][:MAX_LENGTH] if cpu else ""
     for line in read("/proc/self/cgroup").splitlines():
         controllers, _, group = line.partition(":")[2].partition(":")
         parts = [part for part in group.split("/") if part not in ("", "..")]
@@ -326,24 +330,21 @@ def files(environ: Mapping[str, str], root: Path) -> list[dict[str, str]]:
                     read(f"{folder}/{name}")
     if environ.get("KUBERNETES_SERVICE_HOST"):
         read(_NAMESPACE)
-    recorded = variables(environ)
-    for name in ("_CONDOR_JOB_AD", "_CONDOR_MACHINE_AD"):
-        if path := recorded.get(name):
-            lines = (line.strip() for line in (_read(Path(path)) or "").splitlines())
-            texts[path] = "\n".join(line for line in lines if _AD_LINE.fullmatch(line))
-    for name in _HOST_FILES:
-        if path := recorded.get(name):
-            hosts = dict.fromkeys(_HOST.findall(_read(Path(path)) or ""))
+    for name, path in variables(environ).items():
+        if name in _AD_FILES:
+            lines = map(str.strip, _read(Path(path)).splitlines())
+            texts[path] = "\n".join(filter(_AD_LINE.fullmatch, lines))
+        elif name in _HOST_FILES:
+            hosts = dict.fromkeys(_HOST.findall(_read(Path(path))))
             texts[path] = "\n".join(hosts)[:MAX_VARIABLE_LENGTH]
     return [{"path": path, "text": text} for path, text in texts.items() if text]
 
 
-def _read(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_FILE_BYTES).decode("utf-8", "replace").strip()
-    except OSError:
-        return None
+def _read(path: Path) -> str:
+    """Return the beginning of a file; an empty text if it cannot be read."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(MAX_FILE_BYTES).decode("utf-8", "replace").strip()
+    return ""
 
 
 # --- packages ------------------------------------------------------------------------------
@@ -630,9 +631,8 @@ def git_facts() -> dict[str, Any]:
     ``git remote`` is host and path of ``origin``, without user and query. ``git dirty`` is
     whether tracked files differ from the commit.
     """
-    commit, _, branch = (_git("rev-parse", "HEAD", "--abbrev-ref", "HEAD") or "").partition(
-        "\n"
-    )
+    head = _git("rev-parse", "HEAD", "--abbrev-ref", "HEAD") or ""
+    commit, _, branch = head.partition("\n")
     if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", commit):
         return {}
     status = _git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules")

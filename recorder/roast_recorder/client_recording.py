@@ -88,12 +88,7 @@ class Recording(TraceOwner):
             self._running.add_done_callback(callback)
 
     def start(self) -> Any:
-        """Attach the recorder.
-
-        Returns
-        -------
-        Recording or awaitable
-            An awaitable of the recording if the client is asynchronous.
+        """Attach the recorder; with an asynchronous client, await what is returned.
 
         Raises
         ------
@@ -107,12 +102,8 @@ class Recording(TraceOwner):
     def stop(self) -> Any:
         """Detach the recorder, fetch the remaining records and close the trace.
 
-        Stopping twice, or after the cluster has gone, has no further effect.
-
-        Returns
-        -------
-        None or awaitable
-            An awaitable if the client is asynchronous.
+        With an asynchronous client, await what is returned. Stopping twice, or after the
+        cluster has gone, has no further effect.
         """
         loop: Any = self._client.loop
         loop_runs = loop is not None and loop.asyncio_loop.is_running()
@@ -231,19 +222,17 @@ class Recording(TraceOwner):
 
     async def _run(self, writer: Writer) -> None:
         """Pull and write until the recording ends, whatever ends it."""
-        describing = asyncio.create_task(self._write_environment(writer))
-        sampling = None
+        beside = [asyncio.create_task(self._write_environment(writer))]
         if "client_activity" in self._settings.kinds:
-            sampling = asyncio.create_task(sample_activity(self._on_activity))
+            beside.append(asyncio.create_task(sample_activity(self._on_activity)))
         try:
             ending = await pump(self._pull, writer)
             self._graph_listener.close()
-            if sampling is not None:
+            for sampling in beside[1:]:
                 sampling.cancel()
-                await asyncio.wait([sampling])  # its last record
+            # For their last records: nothing can be written behind the trailer.
+            await asyncio.wait(beside)
             await self._write_pending()
-            # Nothing can be written behind the trailer.
-            await asyncio.wait([describing])
             await writer.finish(self._scheduler_time(), ending)
             self._ending = ending
         except asyncio.CancelledError:
@@ -260,9 +249,8 @@ class Recording(TraceOwner):
             await writer.abandon()
         finally:
             self._graph_listener.close()
-            describing.cancel()
-            if sampling is not None:
-                sampling.cancel()
+            for task in beside:
+                task.cancel()
             atexit.unregister(self.stop)
             log_end(writer, self._ending)
             self._report_end()

@@ -1,4 +1,4 @@
-"""The graphs that a client submits, before the scheduler turns them into tasks.
+"""Graphs as a client submits them and as the scheduler receives them: layers, code, sizes.
 
 A graph of a collection has layers, while the scheduler sees only tasks. All graphs pass
 through one method of a client. A listener describes what costs little: it materializes no
@@ -14,14 +14,19 @@ import linecache
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import dask
+from dask.sizeof import sizeof
+from distributed.utils import nbytes
 
 from roast_recorder.scheduler.message_hooks import listen_to_method
+
+if TYPE_CHECKING:
+    from distributed.scheduler import TaskState
 
 logger = logging.getLogger("roast_recorder")
 
@@ -46,6 +51,11 @@ _WITHOUT_LAYERS: Final = frozenset({"LLGExpr", "_MapExpr", "dict"})
 
 #: Expressions that only contain others.
 _CONTAINERS: Final = frozenset({"_ExprSequence", "_HLGExprSequence", "CompositeExpr"})
+
+#: The tasks of smaller graphs are not examined: each costs 50 µs of the scheduler's thread.
+LARGE_GRAPH_BYTES: Final = 2**20
+TASKS_PER_GROUP: Final = 10
+MAX_GROUPS: Final = 100
 
 Fields = dict[str, Any]
 
@@ -210,3 +220,43 @@ def describe_code(text: str, filename: str, line_number: int, first_line: int) -
         "first_line": first_line,
         "text": text,
     }
+
+
+# -- sizes of graphs that the scheduler receives ---------------------------------------------
+
+
+def serialized_bytes(message: Fields) -> int | None:
+    """Return the serialized size of the graph in a client's ``update-graph`` message."""
+    frames = getattr(message.get("expr_ser"), "frames", None)
+    if frames is None:
+        frames = message.get("graph_frames")  # until 2025.3
+    return None if frames is None else sum(map(nbytes, frames))
+
+
+def bytes_by_group(tasks: Iterable[TaskState]) -> list[Fields]:
+    """Return the number of tasks of each group, and the size of the first few.
+
+    The size is of a task's arguments and of the data that its function holds.
+    """
+    groups: dict[str, list[TaskState]] = {}
+    for task in tasks:
+        groups.setdefault(task.group.name, []).append(task)
+    sizes = []
+    for group, members in list(groups.items())[:MAX_GROUPS]:
+        examined: list[Any] = [task.run_spec for task in members[:TASKS_PER_GROUP]]
+        total = 0
+        for run_spec in examined:
+            is_tuple = type(run_spec) is tuple and run_spec  # until 2024.12
+            function: Any = run_spec[0] if is_tuple else getattr(run_spec, "func", None)
+            held = [getattr(function, name, None) for name in ("args", "keywords", "__dict__")]
+            if getattr(function, "__module__", None) == "__main__":
+                # It is pickled with its global values.
+                names, values = function.__code__.co_names, function.__globals__
+                held += [values[name] for name in names if name in values]
+            cells = getattr(function, "__closure__", None) or ()
+            held += [cell.cell_contents for cell in cells]
+            held.append(getattr(getattr(function, "__self__", None), "__dict__", None))
+            total += sum(map(sizeof, [run_spec, *held]))
+        counts = {"tasks": len(members), "examined": len(examined)}
+        sizes.append({"group": group, **counts, "nbytes": int(total)})
+    return sizes

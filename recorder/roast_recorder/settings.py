@@ -16,25 +16,10 @@ import dask
 
 #: Kinds of records that can be left out.
 OPTIONAL_KINDS: Final = (
-    "task",
-    "transition",
-    "worker_sample",
-    "scheduler_sample",
-    "stall",
-    "span",
-    "fine_metric",
-    "chunk",
-    "section",
-    "profile",
-    "event",
-    "environment",
-    "graph",
-    "graph_update",
-    "client_activity",
-    "cluster_size",
-    "computation",
-    "wanted_keys",
-)
+    "task", "transition", "worker_sample", "scheduler_sample", "stall", "span", "fine_metric",
+    "chunk", "section", "profile", "event", "environment", "graph", "graph_update",
+    "client_activity", "cluster_size", "computation", "wanted_keys",
+)  # fmt: skip
 
 #: Kinds of records that workers send only on request, and the setting that requests them.
 OPT_IN_KINDS: Final = {

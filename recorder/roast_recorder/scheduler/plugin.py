@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from roast_recorder import environment
+from roast_recorder import environment, graphs
 from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
-from roast_recorder.graphs import CodeRegistry
-from roast_recorder.scheduler import graph_bytes
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
 from roast_recorder.scheduler.message_hooks import listen, listen_to_method
 from roast_recorder.scheduler.wanted_keys import WantedKeys
@@ -127,7 +125,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._worker_plugins = WorkerPlugins(
             scheduler, self._trace_id, self._pickled_worker_plugin, kinds, self._append
         )
-        self._codes = CodeRegistry()
+        self._codes = graphs.CodeRegistry()
         self._last_computation: tuple[Any, int] | None = None
         self._plugins = environment.plugin_names(scheduler)
         if "transition" in kinds:
@@ -373,9 +371,9 @@ class RecorderPlugin(SchedulerPlugin):
                     self._append(("chunk", t, 1, {"key": str(task.key), **chunk}))
         if (nbytes := self._graph_bytes.pop(client, None)) is not None:
             groups = None
-            if nbytes >= graph_bytes.LARGE_GRAPH_BYTES:
+            if nbytes >= graphs.LARGE_GRAPH_BYTES:
                 try:
-                    groups = graph_bytes.bytes_by_group(new)
+                    groups = graphs.bytes_by_group(new)
                 except Exception:
                     logger.debug("roast: a graph cannot be examined", exc_info=True)
             self._append(("graph_update", t, 1, (client, stimulus_id, nbytes, groups)))
@@ -469,7 +467,7 @@ class RecorderPlugin(SchedulerPlugin):
     def _on_update_graph(self, message: dict[str, Any] | None) -> None:
         """Note the size of a client's graph, which :meth:`update_graph` records."""
         if message is not None:
-            self._graph_bytes[message["client"]] = graph_bytes.serialized_bytes(message)
+            self._graph_bytes[message["client"]] = graphs.serialized_bytes(message)
 
     def _last_seen_start(self, worker: str, key: Any) -> float | None:
         """Return when a worker began to execute a task, as of its last heartbeat."""

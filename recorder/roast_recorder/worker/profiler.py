@@ -131,7 +131,20 @@ class MergedTrees:
             if len(nodes) == MAX_NODES or len(self._parents) == MAX_NODES:
                 self._dropped.append((start_t, stop_t, tree["count"]))
                 return
-            node = self._node(parent, child)
+            identifier, description = child["identifier"], child["description"]
+            node = self._nodes.setdefault((parent, identifier), len(self._parents))
+            if node == len(self._parents):
+                frame = self._frame_numbers.setdefault(identifier, len(self._frames))
+                if frame == len(self._frames):
+                    function = {name: description[name] for name in ("name", "filename")}
+                    # The description has the line seen first; the identifier, the function's.
+                    line_number = identifier.rpartition(";")[2]
+                    if line_number.isdecimal():
+                        function["line_number"] = int(line_number)
+                    self._frames.append(function)
+                self._parents.append(parent)
+                self._node_frames.append(frame)
+                self._line_numbers.append(description.get("line_number"))
             nodes.append(node)
             counts.append(child["count"])
             innermost.append(child.get(INNERMOST, 0))
@@ -143,26 +156,6 @@ class MergedTrees:
         if sum(innermost) == tree["count"]:
             cycle["innermost"] = innermost
         self._slices.append(cycle)
-
-    def _node(self, parent: int, tree: Tree) -> int:
-        """Return the number of a child node; add the node and its frame if they are new."""
-        identifier, description = tree["identifier"], tree["description"]
-        node = self._nodes.get((parent, identifier))
-        if node is not None:
-            return node
-        frame = self._frame_numbers.setdefault(identifier, len(self._frames))
-        if frame == len(self._frames):
-            function = {"name": description["name"], "filename": description["filename"]}
-            # The description has the line seen first; the identifier, that of the function.
-            line_number = identifier.rpartition(";")[2]
-            if line_number.isdecimal():
-                function["line_number"] = int(line_number)
-            self._frames.append(function)
-        node = self._nodes[parent, identifier] = len(self._parents)
-        self._parents.append(parent)
-        self._node_frames.append(frame)
-        self._line_numbers.append(description.get("line_number"))
-        return node
 
     def records(self, interval_seconds: float) -> Iterator[dict[str, Any]]:
         """Yield the fields of a ``profile`` record, and of a ``loss`` of the dropped trees."""

@@ -33,7 +33,7 @@ import cloudpickle
 from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.process_state import here
-from roast_recorder.scheduler.wire_format import plain
+from roast_recorder.scheduler.wire_format import loss, plain
 from roast_recorder.writer.client import TraceOwner, Writer
 
 if TYPE_CHECKING:
@@ -210,8 +210,7 @@ class Spool:
             ("a recording's buffer was full", self._dropped),
         ):
             if chunks:
-                about = {"kind": "loss", "t": t, "reason": reason, "start_t": t, "stop_t": t}
-                yield {**about, "record_kind": "chunk", "records": chunks}
+                yield {"kind": "loss", "t": t, **loss(reason, "chunk", chunks, t, t)}
 
     def carry(self, function: Any) -> Any:
         """Return a function that measures in whichever process it is called."""

@@ -27,6 +27,7 @@ from roast_recorder.coffea.branches import (
     storage_format,
 )
 from roast_recorder.process_state import here
+from roast_recorder.scheduler.wire_format import loss
 from roast_schemas.records import Measured
 
 #: Time between two samples of the process's memory while chunks are processed.
@@ -139,11 +140,11 @@ class Measurement:
         # Keeps the object alive, so that no other branch gets its id.
         self._basket_branches.append(branch)
 
-    def add_decompression(self, algorithm: str, seconds: float) -> None:
+    def add_decompression(self, algorithm: Any, seconds: float) -> None:
         """Record the decompression of a block, if it is a part of reading columns."""
         if self._is_reading:
             self._decompress_seconds += seconds
-            self._algorithms.add(algorithm)
+            self._algorithms.add(algorithm.name)
 
     def add_section(self, section: Fields) -> None:
         """Record a section, or count it as dropped."""
@@ -225,14 +226,9 @@ class Measurement:
                     fields |= read()
         records = [("chunk", fields)] + [("section", section) for section in self._sections]
         if self._dropped_sections:
-            loss = {
-                "reason": f"a chunk had more than {MAX_SECTIONS} sections",
-                "record_kind": "section",
-                "records": self._dropped_sections,
-                "start_t": fields["start_t"],
-                "stop_t": fields["stop_t"],
-            }
-            records.append(("loss", loss))
+            reason = f"a chunk had more than {MAX_SECTIONS} sections"
+            times = fields["start_t"], fields["stop_t"]
+            records.append(("loss", loss(reason, "section", self._dropped_sections, *times)))
         return records
 
     def _file_fields(self) -> Fields:

@@ -70,9 +70,7 @@ def listen(
     """
     codes = CodeRegistry() if code else None
 
-    def on_graph(message: Fields | None) -> None:
-        if message is None:  # it has been submitted
-            return
+    def on_graph(message: Fields) -> None:
         try:
             graph, keys = list(message.values())[:2]  # their names depend on the version
             submitting = codes.submitting(sys._getframe()) if codes else None
@@ -82,7 +80,8 @@ def listen(
         except Exception:
             logger.debug("roast: a graph cannot be described", exc_info=True)
 
-    return listen_to_method(client, "_graph_to_futures", on_graph, ("graph", "keys"))
+    names = "graph", "keys"
+    return listen_to_method(client, "_graph_to_futures", on_graph, positional=names)
 
 
 def describe_graph(graph: Any, named: Fields, code: Fields | None) -> Fields:

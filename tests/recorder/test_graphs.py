@@ -51,7 +51,7 @@ def sum_of_ones():
 def test_a_client_that_cannot_be_patched_is_recorded_without_its_graphs(
     recorded, monkeypatch, caplog
 ):
-    monkeypatch.setattr(graphs, "listen_to_method", lambda *_: {}["_graph_to_futures"])
+    monkeypatch.setattr(graphs, "listen_to_method", lambda *_, **__: {}["_graph_to_futures"])
 
     lines = recorded()
 

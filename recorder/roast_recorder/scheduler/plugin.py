@@ -70,8 +70,8 @@ class RecorderPlugin(SchedulerPlugin):
     """Record one scheduler, for a client or, if `client_id` is None, for itself.
 
     `settings` are those of :meth:`roast_recorder.settings.Settings.as_dict`, `worker_plugin`
-    is a pickled :class:`roast_recorder.worker.plugin.WorkerRecorder`. The trace's id is part
-    of all names, because a scheduler can have several recorders.
+    is from :func:`roast_recorder.pickling.pickled_worker_plugin`. The trace's id is part of all
+    names, because a scheduler can have several recorders.
     """
 
     #: Called when all workers and clients of a closing scheduler have left, if the scheduler
@@ -134,7 +134,7 @@ class RecorderPlugin(SchedulerPlugin):
         until_detached = self._hooks.callback
         streams, handlers = scheduler.stream_handlers, scheduler.handlers
         remember = partial(setattr, self, "_erred_message")
-        until_detached(listen(streams, "task-erred", remember))
+        until_detached(listen(streams, "task-erred", remember, partial(remember, None)))
         self._graph_bytes: dict[str, int | None] = {}  # of graphs in progress, by client
         if "graph_update" in kinds:
             until_detached(listen(streams, "update-graph", self._on_update_graph))
@@ -143,11 +143,11 @@ class RecorderPlugin(SchedulerPlugin):
         if "stall" in kinds:
             until_detached(observe_stalls(scheduler, self._on_stall))
         if "task" in kinds and (spans := scheduler.extensions.get("spans")):
-            on_tasks = self._on_observe_tasks
-            until_detached(listen_to_method(spans, "observe_tasks", on_tasks, ("tss",)))
-        self._wanted_keys = None
+            on_tasks, names = self._on_observe_tasks, ("tss",)
+            until_detached(listen_to_method(spans, "observe_tasks", on_tasks, positional=names))
+        self._seal_wanted_keys: Callable[[], None] = lambda: None
         if "wanted_keys" in kinds:
-            self._wanted_keys = WantedKeys(scheduler, self._append, self._hooks)
+            self._seal_wanted_keys = WantedKeys(scheduler, self._append, self._hooks).seal
         for fact in environment.scheduler_facts(scheduler):
             self._record("environment", **fact)
         for worker in scheduler.workers:
@@ -236,7 +236,7 @@ class RecorderPlugin(SchedulerPlugin):
             if self._first_result is not None:
                 share = (monotonic() - self._first_result) * FLUSH_SHARE
                 interval = min(interval, max(share, MIN_FLUSH_SECONDS))
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), interval)
         if self._attached and not self._closing:
             self._woken.clear()
@@ -442,14 +442,12 @@ class RecorderPlugin(SchedulerPlugin):
             if monotonic() - self._buffer.last_pull > CLOSE_TIMEOUT_SECONDS:
                 logger.warning("roast: the end of recording %s is not pulled", self._trace_id)
                 return
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._last_pull_waits.wait(), 0.1)
 
     # -- what Dask passes to no plugin ---------------------------------------------------
 
-    def _unreported_end(
-        self, key: Any, run_id: int | None, stimulus_id: str
-    ) -> tuple[str | None, int | None, Any, dict[str, Any] | None] | None:
+    def _unreported_end(self, key: Any, run_id: int | None, stimulus_id: str) -> Row | None:
         """Return worker, thread, startstops and failure that Dask passes to no plugin."""
         message = self._erred_message
         if message and message["key"] == key and message.get("run_id") in (None, run_id):
@@ -464,10 +462,9 @@ class RecorderPlugin(SchedulerPlugin):
             return removal["worker"], None, None, None
         return None
 
-    def _on_update_graph(self, message: dict[str, Any] | None) -> None:
+    def _on_update_graph(self, message: dict[str, Any]) -> None:
         """Note the size of a client's graph, which :meth:`update_graph` records."""
-        if message is not None:
-            self._graph_bytes[message["client"]] = graphs.serialized_bytes(message)
+        self._graph_bytes[message["client"]] = graphs.serialized_bytes(message)
 
     def _last_seen_start(self, worker: str, key: Any) -> float | None:
         """Return when a worker began to execute a task, as of its last heartbeat."""
@@ -479,14 +476,12 @@ class RecorderPlugin(SchedulerPlugin):
         state = self._workers.get(worker)
         return state.server_id if state else None
 
-    def _on_observe_tasks(self, message: dict[str, Any] | None) -> None:
+    def _on_observe_tasks(self, message: dict[str, Any]) -> None:
         """Note which tasks of a graph were submitted in another span than Dask will file them.
 
         A task group belongs to the span of its first task. Dask overwrites the annotation of
         the others, before plugins are called.
         """
-        if message is None:
-            return
         spans = self._scheduler.extensions["spans"].spans
         self._submitted_spans = {}
         filed: dict[Any, str | None] = {}
@@ -505,20 +500,17 @@ class RecorderPlugin(SchedulerPlugin):
         times = {"start_t": start_t, "stop_t": stop_t}
         self._record("stall", server_id=self._scheduler.id, **times)
 
-    def _on_heartbeat(self, message: dict[str, Any] | None) -> None:
+    def _on_heartbeat(self, message: dict[str, Any]) -> None:
         """Record what a worker has added to its fine metrics."""
-        if message is None:
-            return
         worker = message["address"]
         # Metrics of tasks come with a span, in the data of the spans extension.
         extensions = message.get("extensions") or {}
         digests = message["metrics"].get("digests_total_since_heartbeat", {})
-        outside_tasks = {
-            name: delta
-            for name, delta in digests.items()
-            if type(name) is tuple and len(name) == 3
+        outside = (name for name in digests if type(name) is tuple and len(name) == 3)
+        deltas = {
+            **(extensions.get("spans") or {}),
+            **{name: digests[name] for name in outside},
         }
-        deltas = {**(extensions.get("spans") or {}), **outside_tasks}
         if not _NUMBERS.issuperset(map(type, deltas.values())):
             deltas = {name: float(delta) for name, delta in deltas.items()}
         if deltas:
@@ -543,8 +535,7 @@ class RecorderPlugin(SchedulerPlugin):
     ) -> None:
         """Append the tasks of a client's graph, or those that exist without a client."""
         exist = client is None
-        append, check_keys = self._buffer.append, self._check_keys
-        spans = self._seen_spans
+        append, check_keys, spans = self._buffer.append, self._check_keys, self._seen_spans
         submitted_spans = {} if exist else self._submitted_spans
         with_tasks = "task" in self._kinds
         for task in tasks:
@@ -574,10 +565,6 @@ class RecorderPlugin(SchedulerPlugin):
                 submitted_spans.get(key),
             )  # fmt: skip
             append(("task", t, 1, values))
-
-    def _seal_wanted_keys(self) -> None:
-        if self._wanted_keys is not None:
-            self._wanted_keys.seal()
 
     def _check_keys(self, keys: Iterable[Any]) -> None:
         for key in keys:
@@ -646,7 +633,7 @@ class RecorderPlugin(SchedulerPlugin):
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_left.wait(), CLOSE_TIMEOUT_SECONDS)
 
 

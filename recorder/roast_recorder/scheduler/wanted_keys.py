@@ -50,8 +50,8 @@ class WantedKeys:
             on_call = partial(self._on_call, action)
             # The handlers of messages are the methods as they are before they are wrapped.
             hooks.callback(listen(handlers, f"client-{action}-keys", on_call))
-            method, arguments = f"client_{action}_keys", ("keys", "client")
-            hooks.callback(listen_to_method(scheduler, method, on_call, arguments))
+            method, names = f"client_{action}_keys", ("keys", "client")
+            hooks.callback(listen_to_method(scheduler, method, on_call, positional=names))
 
     def seal(self) -> None:
         """Append a row for each client."""
@@ -60,9 +60,7 @@ class WantedKeys:
             self._append(("wanted_keys", now, 1, (client, changes)))
         self._changes, self._keys = {}, 0
 
-    def _on_call(self, action: str, message: dict[str, Any] | None) -> None:
-        if message is None:
-            return
+    def _on_call(self, action: str, message: dict[str, Any]) -> None:
         client, tasks = message["client"], self._scheduler.tasks
         state = self._scheduler.clients.get(client)
         wanted: Any = state.wants_what if state else ()

@@ -17,7 +17,7 @@ from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from roast_recorder.scheduler import message_hooks
+from roast_recorder.scheduler.message_hooks import listen
 from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, loss, needs_text, pack_log
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class LogObserver:
             on_transfer, handlers = self._on_transfer, cast("Any", worker.handlers)
             subscribe(observe_log(worker, "transfer_incoming_log", partial(on_transfer, True)))
             subscribe(observe_log(worker, "transfer_outgoing_log", partial(on_transfer, False)))
-            subscribe(message_hooks.listen(handlers, "update_data", self._on_scatter))
+            subscribe(listen(handlers, "update_data", self._on_scatter, self._on_scattered))
 
     @property
     def crowded(self) -> bool:
@@ -122,11 +122,10 @@ class LogObserver:
             total, sizes = int(entry["total"]), _sizes(entry["keys"])
             self._transfers.append((incoming, *times, entry["who"], total, sizes, sent_bytes))
 
-    def _on_scatter(self, message: dict[str, Any] | None) -> None:
-        """Record scattered data when the handler is done: None follows each message."""
-        if message is not None:
-            self._scattered_keys = list(message.get("data") or ())
-            return
+    def _on_scatter(self, message: dict[str, Any]) -> None:
+        self._scattered_keys = list(message.get("data") or ())
+
+    def _on_scattered(self) -> None:
         keys, self._scattered_keys = self._scattered_keys, []
         tasks = self._worker.state.tasks
         sizes = _sizes({key: getattr(tasks.get(key), "nbytes", None) for key in keys})

@@ -104,8 +104,9 @@ class WorkerRecorder(WorkerPlugin):
             logs = LogObserver(worker, transfers=transfers, transitions=transitions)
             self._logs = logs
             self._hooks.callback(logs.close)
-            heartbeat = worker.periodic_callbacks["heartbeat"]
-            self._hooks.callback(listen_to_method(heartbeat, "callback", self._on_heartbeat))
+            heartbeats = worker.periodic_callbacks["heartbeat"]
+            remove = listen_to_method(heartbeats, "callback", after=self._send_logs)
+            self._hooks.callback(remove)
             send_crowded = functools.partial(self._send_logs, only_crowded=True)
             self._start(_repeat(send_crowded, SEND_INTERVAL_SECONDS))
 
@@ -232,10 +233,6 @@ class WorkerRecorder(WorkerPlugin):
             return None
         content = worker.address, worker.id, pack(records)
         return {"rows": [("profile", len(records), content)]}
-
-    def _on_heartbeat(self, message: dict[str, Any] | None) -> None:
-        if message is None:  # it has been answered
-            self._send_logs()
 
     def _send_logs(self, *, only_crowded: bool = False) -> None:
         logs = self._logs

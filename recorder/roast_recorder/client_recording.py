@@ -16,6 +16,7 @@ import platform
 from collections import Counter, deque
 from functools import partial
 from time import monotonic, time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 from distributed import Scheduler
@@ -167,10 +168,12 @@ class Recording(TraceOwner):
         if not self._client.asynchronous:
             # Many programs end without closing their client.
             atexit.register(self.stop)
-        # A client tears down its preloads before it closes.
+        # A client tears down its preloads before it closes. Another one may have started this.
         preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
         if preloads is not None:
-            preloads.append(_StopWithClient(self))
+            start, teardown = partial(asyncio.sleep, 0), self.stop_on_loop
+            ours = SimpleNamespace(name="roast-recorder", start=start, teardown=teardown)
+            preloads.append(ours)
         logger.info("roast: recording to %s", self.path)
         return self
 
@@ -336,19 +339,3 @@ class Recording(TraceOwner):
 
     def _scheduler_time(self) -> float:
         return time() - self._clock_offset_seconds
-
-
-class _StopWithClient:
-    """A preload of a client, which stops the recording when the client is closed."""
-
-    name = "roast-recorder"
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-
-    async def start(self) -> None:
-        """Do nothing. Dask calls it if another preload has started the recording."""
-
-    async def teardown(self) -> None:
-        """Stop the recording."""
-        await self._recording.stop_on_loop()

@@ -376,7 +376,9 @@ class RecorderPlugin(SchedulerPlugin):
                     groups = graphs.bytes_by_group(new)
                 except Exception:
                     logger.debug("roast: a graph cannot be examined", exc_info=True)
-            self._append(("graph_update", t, 1, (client, stimulus_id, nbytes, groups)))
+            value = {"groups": groups} if groups else None
+            about = {"client": client, "stimulus_id": stimulus_id, "nbytes": nbytes}
+            self._append(("graph_update", t, 1, {**about, "value": value}))
         computation = scheduler.computations[-1]
         stacks = list(computation.code) if self._settings["code"] else []
         latest = (computation.id, len(stacks))

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,20 @@ def by_kind(read_lines) -> Callable[[Path], dict[str, list[dict]]]:
         return found
 
     return read
+
+
+@pytest.fixture(scope="session")
+def own_cluster() -> Callable:
+    """Start a cluster of the test's own, whose workers may come and go, and a client."""
+    from distributed import Client, LocalCluster
+
+    @contextmanager
+    def start(n_workers: int, **options):
+        defaults = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+        with (
+            LocalCluster(n_workers=n_workers, **{**defaults, **options}) as cluster,
+            Client(cluster) as client,
+        ):
+            yield cluster, client
+
+    return start

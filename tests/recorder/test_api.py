@@ -8,7 +8,7 @@ import time
 
 import dask.array as da
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import roast_recorder
 from roast_recorder import client_recording
@@ -209,14 +209,10 @@ def test_a_client_closed_in_the_block_ends_the_trace_in_order(
     assert kinds(lines)[-1] == "trailer"
 
 
-def test_a_cluster_closed_first_ends_the_trace_in_order(trace, read_lines):
-    with (
-        LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0") as own,
-        Client(own) as client,
-        roast_recorder.record(client, trace),
-    ):
+def test_a_cluster_closed_first_ends_the_trace_in_order(own_cluster, trace, read_lines):
+    with own_cluster(1) as (cluster, client), roast_recorder.record(client, trace):
         client.submit(sum, [1, 2]).result()
-        own.close()
+        cluster.close()
 
     trailer = read_lines(trace)[-1]
     assert (trailer["kind"], trailer["reason"]) == ("trailer", "the scheduler closed")

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import roast_recorder
 from roast_analyze import Trace
@@ -11,12 +11,9 @@ from roast_analyze import Trace
 pytestmark = pytest.mark.cluster
 
 
-def test_changes_of_the_size(trace):
+def test_changes_of_the_size(own_cluster, trace):
     with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
+        own_cluster(1) as (cluster, client),
         roast_recorder.record(client, trace, flush_interval_seconds=0.05),
     ):
         client.submit(abs, 1).result()

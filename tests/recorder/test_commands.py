@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from roast_recorder import __version__
 from roast_recorder.cli import main
@@ -171,7 +171,7 @@ def test_attach_records_until_it_ends(tmp_path, read_lines, start_scheduler):
 
 
 @pytest.mark.exhaustive
-def test_attach_to_a_tls_cluster(tmp_path, trace, read_lines):
+def test_attach_to_a_tls_cluster(own_cluster, tmp_path, trace, read_lines):
     pytest.importorskip("cryptography")
     from distributed import Security
 
@@ -185,13 +185,7 @@ def test_attach_to_a_tls_cluster(tmp_path, trace, read_lines):
         files[option] = tmp_path / f"{option.strip('-')}.pem"
         files[option].write_text(pem)
     arguments = [text for option in files.items() for text in option]
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0",
-            security=security, protocol="tls",
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
+    with own_cluster(1, security=security, protocol="tls") as (cluster, client):
         assert cluster.scheduler_address.startswith("tls://")
         process = roast_record("attach", cluster.scheduler_address, "-o", trace, *arguments)
         assert "recording tls://" in process.stderr.readline()

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import dask
 import pytest
-from distributed import Client, LocalCluster, Nanny, SchedulerPlugin
+from distributed import Client, Nanny, SchedulerPlugin
 from distributed.deploy.spec import SpecCluster
 
 import roast_recorder
@@ -48,7 +48,7 @@ class Late(SchedulerPlugin):
 
 
 @pytest.fixture(scope="module")
-def facts(tmp_path_factory, read_lines):
+def facts(own_cluster, tmp_path_factory, read_lines):
     """The facts about a worker in a batch job, two that join later, and a plugin."""
     folder = tmp_path_factory.mktemp("facts")
     (folder / "fakepkg-7.0.dist-info").mkdir()
@@ -57,11 +57,9 @@ def facts(tmp_path_factory, read_lines):
         os.environ.update(SLURM_JOB_ID="77", SLURM_JOB_PARTITION="cms", SLURM_JWT="canary")
         sys.path.append(folder)
 
-    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with (
         pytest.MonkeyPatch.context() as patch,
-        LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster,
-        Client(cluster) as client,
+        own_cluster(1, silence_logs=logging.CRITICAL) as (cluster, client),
     ):
         client.run(change, str(folder))
 

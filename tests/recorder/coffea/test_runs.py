@@ -439,14 +439,10 @@ def test_the_chunk_of_a_killed_worker_is_lost_and_repeated(
     assert sums == (report["chunks"], report["entries"]) == (2, 2 * ENTRIES)
 
 
-def test_a_failed_run_is_recorded_to_its_end(folder, trace, by_kind):
+def test_a_failed_run_is_recorded_to_its_end(own_cluster, folder, trace, by_kind):
     """A file is missing, a worker is killed, and coffea raises."""
     fileset = {"DY": [str(folder / "a.root"), str(folder / "missing.root")]}
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as own,
-        Client(own) as client,
-        roast_recorder.record(client, trace),
-    ):
+    with own_cluster(2) as (own, client), roast_recorder.record(client, trace):
         futures = client.map(lambda _: time.sleep(0.1), range(20), pure=False)
         time.sleep(0.3)
         os.kill(next(iter(own.scheduler.workers.values())).pid, signal.SIGKILL)

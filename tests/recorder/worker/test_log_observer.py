@@ -12,7 +12,7 @@ import cloudpickle
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, WorkerPlugin, wait
+from distributed import WorkerPlugin, wait
 
 import roast_recorder
 from roast_recorder.scheduler.wire_format import LOG_LAYOUTS
@@ -81,7 +81,7 @@ def test_a_log_that_another_library_replaced_is_left_alone():
 
 
 @pytest.fixture(scope="module")
-def client():
+def client(own_cluster):
     configuration = {
         "distributed.admin.low-level-log-length": LOG_LENGTH,
         "distributed.worker.transfer.message-bytes-limit": 1,  # one result per transfer
@@ -91,14 +91,7 @@ def client():
     }
     with (
         dask.config.set(configuration),
-        LocalCluster(
-            n_workers=3,
-            threads_per_worker=1,
-            memory_limit="1GB",
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
+        own_cluster(3, memory_limit="1GB", silence_logs=logging.CRITICAL) as (_, client),
     ):
         client.register_plugin(Witness())
         yield client

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import cloudpickle
 import psutil
 import pytest
-from distributed import Client, LocalCluster, profile
+from distributed import profile
 
 import roast_recorder
 from roast_recorder.scheduler.wire_format import pack, unpack
@@ -274,14 +274,11 @@ def wait_until(condition):
 
 @pytest.mark.exhaustive
 @pytest.mark.cluster
-def test_samples_are_those_of_the_workers_histories(tmp_path):
+def test_samples_are_those_of_the_workers_histories(own_cluster, tmp_path):
     """Read at two intervals, of workers that live, that retire and that are killed."""
     paths = {interval: tmp_path / f"{interval}.jsonl" for interval in (0.5, 10.0)}
     with (
-        LocalCluster(
-            n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
+        own_cluster(3) as (cluster, client),
         roast_recorder.record(client, paths[0.5], profile_interval_seconds=0.5),
         roast_recorder.record(client, paths[10.0]),
     ):

@@ -236,18 +236,6 @@ def test_unregistering_twice_has_no_further_effect(record, client, cluster, how)
 # -- workers ---------------------------------------------------------------------------------
 
 
-def test_a_worker_that_joins_later_is_recorded(record, client, cluster):
-    before = set(cluster.scheduler.workers)
-    recorder = record()
-
-    client.restart_workers([min(before)], timeout=60)
-    client.wait_for_workers(2, timeout=60)
-    [late] = set(cluster.scheduler.workers) - before
-    client.submit(chunk, workers=[late], pure=False).result()
-
-    assert [line["worker"] for line in recorder.records()] == [late]
-
-
 def test_registering_does_not_wait_for_a_silent_worker(
     record, client, cluster, tmp_path, monkeypatch
 ):

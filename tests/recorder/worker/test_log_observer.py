@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 import sys
 import time
 from collections import Counter, defaultdict, deque
@@ -283,26 +282,6 @@ def test_a_worker_is_changed_only_as_asked_and_restored(tmp_path, client, read_l
     )
     assert {"both", "outer"} & inner == {"both"}
     assert {"both", "outer"} <= outer
-
-
-@pytest.mark.cluster
-def test_the_other_end_of_a_transfer_is_recorded_when_a_worker_is_killed(
-    tmp_path, client, read_lines
-):
-    first, second, _ = client.scheduler_info()["workers"]
-    with roast_recorder.record(client, tmp_path / "t.jsonl", transfers=True):
-        made = client.submit(lambda: b"x" * 1000, workers=[first], key="made")
-        wait(made)
-        moved = client.submit(len, made, workers=[second], key="moved")
-        assert moved.result() == 1000
-        [pid] = client.run(os.getpid, workers=[first]).values()
-        os.kill(pid, signal.SIGKILL)
-        while first in client.scheduler_info()["workers"]:
-            time.sleep(0.05)
-
-    transfers = of_kind(read_lines(tmp_path / "t.jsonl"), "transfer")
-    by_receiver = [t for t in transfers if t["worker"] == second and "source" in t]
-    assert (by_receiver[0]["source"], *by_receiver[0]["keys"]) == (first, "made")
 
 
 @pytest.mark.cluster

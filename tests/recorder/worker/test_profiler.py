@@ -14,7 +14,6 @@ import pytest
 from distributed import profile
 
 import roast_recorder
-from roast_recorder.scheduler.wire_format import pack, unpack
 from roast_recorder.worker import profiler
 from roast_recorder.worker.profiler import (
     INNERMOST,
@@ -142,43 +141,6 @@ def test_trees_with_too_many_nodes_are_dropped_and_counted(monkeypatch):
         "start_t": 1.0,
         "stop_t": 2.0,
     }
-
-
-def test_real_stacks_are_kept_count_by_count_and_survive_packing():
-    trees = [profile.create() for _ in range(3)]
-
-    def sample(depth, state):
-        if depth:
-            sample(depth - 1, state)
-        else:
-            profile.process(sys._getframe(), True, state)
-
-    for number, state in enumerate(trees):
-        for depth in range(0, 60, number + 1):
-            sample(depth, state)
-    trees[0]["children"]["odd"] = tree(0, name="µ\n") | {"identifier": "µ;a;1"}
-
-    records = reader([(float(n + 1), {"x": t}) for n, t in enumerate(trees)]).take()
-
-    def given(state, path=()):
-        found = Counter({path: state["count"]})
-        for child in state["children"].values():
-            found.update(given(child, (*path, child["description"]["name"])))
-        return found
-
-    def path(node):
-        if recorded["parents"][node] is None:
-            return ()
-        frame = recorded["frames"][recorded["node_frames"][node]]
-        return (*path(recorded["parents"][node]), frame["name"])
-
-    assert unpack(pack(records)) == records
-    recorded = records[0]["tree"]
-    for cycle, state in zip(recorded["slices"], trees, strict=True):
-        found = Counter()
-        for node, count in zip(cycle["nodes"], cycle["counts"], strict=True):
-            found.update({path(node): count})
-        assert found == given(state)
 
 
 def test_innermost_functions_are_counted_while_any_recording_runs():

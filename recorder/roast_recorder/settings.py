@@ -156,10 +156,6 @@ def _is_positive(value: Any) -> bool:
     return is_number and 0 < value < 2**53
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
-
-
 #: Rules and what they require, by name or, for all others, by the first word of the type.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "compression_level": (
@@ -174,7 +170,12 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "float": (_is_positive, "a positive number"),
     "int": (_is_positive, "a positive number"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
-    "tuple": (_are_texts, "a list of texts"),
+    "tuple": (
+        lambda value: (
+            isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
+        ),
+        "a list of texts",
+    ),
 }
 
 

@@ -217,8 +217,10 @@ class Measurement:
         if self._opened_at is not None:
             fields["read_seconds"] = self._read_seconds
             if fields["until"] == "processed":
-                coffea_seconds = _coffea_process_seconds(result)
-                fields["process_seconds"] = coffea_seconds or stopped_at - self._opened_at
+                fields["process_seconds"] = stopped_at - self._opened_at
+                match result:  # coffea measures it if savemetrics is True
+                    case {"processed": _, "metrics": {"processtime": int() | float() as own}}:
+                        fields["process_seconds"] = float(own)
         if self._table is not None:
             # What one of them cannot read must not cost the others.
             for read in (self._file_fields, self._column_fields, self._branch_fields):
@@ -428,14 +430,6 @@ def _raise_peaks() -> bool:
 
 
 # -- values of coffea, uproot and the user ---------------------------------------------------
-
-
-def _coffea_process_seconds(result: Any) -> float | None:
-    """Return the processing time that coffea itself measured (``savemetrics=True``)."""
-    match result:
-        case {"processed": _, "metrics": {"processtime": int() | float() as seconds}}:
-            return float(seconds)
-    return None
 
 
 def _counter(file: Any, name: str) -> int | None:

@@ -139,12 +139,15 @@ class Redactor:
             if kind is str:
                 if item in clean:
                     continue
+                if self._patterns:
+                    return False
                 # The search is the expensive step, so it leaves out hash and index of a key.
                 head = item.rstrip(_HASH_AND_INDEX)
                 head = head if head.endswith("-") else item
-                if self._patterns or (head not in clean and _SUSPECT.search(head.lower())):
-                    return False
-                _remember(clean, head)
+                if head not in clean:
+                    if _SUSPECT.search(head.lower()):
+                        return False
+                    _remember(clean, head)
                 _remember(clean, item)
             elif kind not in _NUMBERS and not (
                 depth and kind in _CONTAINERS and self._is_clean(item, depth - 1)

@@ -218,7 +218,7 @@ def _unused(name: Any, mapping: dict[Any, Any]) -> Any:
 
 # --- names ---------------------------------------------------------------------------------
 
-#: Words of camelCase: ``AWSAccessKeyId`` is aws, access, key, id.
+#: A word of camelCase: ``AWSAccessKeyId`` is aws, access, key, id.
 _CAMEL_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 #: Words before ``key`` that make it a cryptographic key or a password.

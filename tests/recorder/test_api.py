@@ -53,6 +53,8 @@ def test_a_context_manager_records_from_header_to_trailer(
 
     lines = read_lines(tmp_path / name)
     assert (kinds(lines)[0], kinds(lines)[-1]) == ("header", "trailer")
+    assert lines[0]["scheduler"] == client.scheduler.address
+    assert lines[0]["versions"].keys() == {"dask", "distributed", "python", "roast-trace"}
     expected = {"environment", "worker_added", "worker_sample", "task", "transition"}
     assert expected <= set(kinds(lines))
     [event] = [line for line in lines if line.get("topic") == "my topic"]

@@ -80,7 +80,7 @@ class LogObserver:
 
     @property
     def crowded(self) -> bool:
-        """Whether the pending records should be sent without waiting for a heartbeat."""
+        """True if the pending records should be sent before the next heartbeat."""
         return any(len(pending) > MANY_PENDING for pending in self._kinds)
 
     def take(self) -> dict[str, Any] | None:

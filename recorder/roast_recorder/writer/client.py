@@ -144,7 +144,7 @@ class Writer:
 
     @property
     def summary(self) -> str:
-        """What the trace contains so far, as a part of a message."""
+        """Size and losses of the trace so far, as a part of a message."""
         state = self.state
         return (
             f"{self.target} has {state.records_by_kind.total()} records in {state.nbytes} "

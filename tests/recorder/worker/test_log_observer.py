@@ -59,7 +59,7 @@ def test_keys_that_cannot_be_encoded_are_sent_as_text():
     pending, odd = Pending("spill"), ("x", np.int64(1))
     names = LOG_LAYOUTS["spill"]
     for key in ("a", odd):
-        pending.append(tuple({**dict.fromkeys(names), "key": key}.values()))
+        pending.append(*{**dict.fromkeys(names), "key": key}.values())
 
     _, _, values = pending.take()
 

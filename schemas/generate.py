@@ -15,7 +15,7 @@ import re
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args, get_origin, is_typeddict
 
 import roast_analyze.cli
 import roast_recorder.cli
@@ -28,10 +28,12 @@ from roast_analyze.store.layout import store_views
 from roast_recorder.commands import attach, demo, run
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
 from roast_schemas import SCHEMA_VERSION
-from roast_schemas.describe import json_schema, records_markdown
+from roast_schemas.describe import duckdb_type, fields_of, json_schema, kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from roast_schemas.describe import FieldDescription
 
 ROOT = Path(__file__).parents[1]
 
@@ -159,8 +161,26 @@ def records_page() -> str:
     versions = re.sub(r"^\* ([\d.]+):", r"* **\1**:", versions, flags=re.MULTILINE)
     text = "## Versions\n\nA new field or kind raises the minor number; a changed meaning or a "
     text += "removed field raises the major number. Traces of all versions can be read.\n\n"
-    records = records_markdown().replace("\n### ", "\n## ").removeprefix("#").replace("``", "`")
-    return "\n".join([RECORDS, records + "\n", text + versions + "\n"])
+    sections = [RECORDS]
+    for kind in kinds().values():
+        fields = [field for field in kind.fields if field.name not in ("kind", "t")]
+        rows = (row for field in fields for row in field_rows(field))
+        head = f"## `{kind.name}`\n\n{kind.meaning}\n".replace("``", "`")
+        sections.append(f"{head}\n{table('field type unit meaning', rows)}")
+    return "\n".join([*sections, text + versions + "\n"])
+
+
+def field_rows(field: FieldDescription, prefix: str = "") -> Iterator[list[str]]:
+    """Yield a row for a field of a record, and one for each of its nested fields."""
+    is_list = get_origin(field.type) is list
+    inner = get_args(field.type)[0] if is_list else field.type
+    suffix = "[]" if is_list else ""
+    shown = f"STRUCT{suffix}" if is_typeddict(inner) else duckdb_type(field.type)
+    name, star = f"{prefix}{field.name}", " *" if field.required else ""
+    yield [f"`{name}`{star}", f"`{shown}`", field.unit, field.meaning]
+    if is_typeddict(inner):
+        for part in fields_of(inner):
+            yield from field_rows(part, f"{name}{suffix}.")
 
 
 def views_page() -> str:
@@ -240,22 +260,13 @@ def settings_page() -> str:
         for comment, declarations in comments
         for name in re.findall(r"^    (\w+):", declarations, re.MULTILINE)
     }
-    rows = (
-        [
-            f"`{f.name}`",
-            f"`{f.type}`".replace("|", "\\|"),
-            default(f.default),
-            meaning(meanings[f.name]),
-        ]
-        for f in fields(Settings)
-    )
+    optional = ", ".join(f"`{kind}`" for kind in OPTIONAL_KINDS)
+    rows = []
+    for f in fields(Settings):
+        meaning = meanings[f.name].replace(":data:`OPTIONAL_KINDS`", optional)
+        kind = f"`{f.type}`".replace("|", "\\|")
+        rows.append([f"`{f.name}`", kind, default(f.default), meaning.replace("``", "`")])
     return "\n".join([SETTINGS, table("setting type default meaning", rows)])
-
-
-def meaning(comment: str) -> str:
-    """Return a comment on a setting as Markdown, with the names of constants replaced."""
-    kinds = ", ".join(f"`{kind}`" for kind in OPTIONAL_KINDS)
-    return comment.replace(":data:`OPTIONAL_KINDS`", kinds).replace("``", "`")
 
 
 def default(value: object) -> str:

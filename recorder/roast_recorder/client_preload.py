@@ -16,8 +16,9 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -78,32 +79,26 @@ def numbered(target: str, number: int) -> str:
 
 async def dask_setup(client: Client) -> None:
     """Record the client's scheduler, unless another client of this run does."""
-    if text := os.environ.get(VARIABLE):
-        try:
-            await _record(client, Plan(**json.loads(text)))
-        except Exception as error:  # the program must run
-            reason = str(error).partition("\n")[0]
-            print(f"roast-record: this client is not recorded: {reason}", file=sys.stderr)
-            logger.debug("roast: not recorded", exc_info=True)
-
-
-async def _record(client: Client, plan: Plan) -> None:
-    # `roast-record run` imports this module as well, and needs no Dask.
-    from roast_recorder.api import record
-
-    scheduler: Any = client.scheduler
-    claim = plan.claim((await scheduler.identity())["id"])
-    if claim is None:
+    text = os.environ.get(VARIABLE)
+    if not text:
         return
-
-    def release_claim(_: Any = None) -> None:
-        with contextlib.suppress(OSError):
-            claim.unlink()
-
     try:
-        recording = record(client, plan.next_target(), **plan.settings)
-        await recording.start_on_loop()
-    except BaseException:
-        release_claim()
-        raise
-    recording.when_ended(release_claim)
+        # `roast-record run` imports this module as well, and needs no Dask.
+        from roast_recorder.api import record
+
+        plan, scheduler = Plan(**json.loads(text)), cast("Any", client.scheduler)
+        claim = plan.claim((await scheduler.identity())["id"])
+        if claim is None:
+            return
+        release_claim = partial(claim.unlink, missing_ok=True)
+        try:
+            recording = record(client, plan.next_target(), **plan.settings)
+            await recording.start_on_loop()
+        except BaseException:
+            release_claim()
+            raise
+        recording.when_ended(lambda _: release_claim())
+    except Exception as error:  # the program must run
+        reason = str(error).partition("\n")[0]
+        print(f"roast-record: this client is not recorded: {reason}", file=sys.stderr)
+        logger.debug("roast: not recorded", exc_info=True)

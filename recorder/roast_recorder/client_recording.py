@@ -16,6 +16,7 @@ import platform
 from collections import Counter, deque
 from functools import partial
 from time import monotonic, time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 from distributed import Scheduler
@@ -23,9 +24,10 @@ from distributed import Scheduler
 from roast_recorder import environment, graphs
 from roast_recorder.client_activity import sample_activity
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
-from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
-from roast_recorder.scheduler.recording import header, log_end, pump, rescue_order
+from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.scheduler.recording import log_end, pump, rescue_order
 from roast_recorder.scheduler.wire_format import loss, plain
+from roast_recorder.worker.plugin import operation_name
 from roast_recorder.writer.client import TraceOwner, Writer
 from roast_schemas.documentation import docs
 
@@ -87,12 +89,7 @@ class Recording(TraceOwner):
             self._running.add_done_callback(callback)
 
     def start(self) -> Any:
-        """Attach the recorder.
-
-        Returns
-        -------
-        Recording or awaitable
-            An awaitable of the recording if the client is asynchronous.
+        """Attach the recorder; with an asynchronous client, await what is returned.
 
         Raises
         ------
@@ -106,12 +103,8 @@ class Recording(TraceOwner):
     def stop(self) -> Any:
         """Detach the recorder, fetch the remaining records and close the trace.
 
-        Stopping twice, or after the cluster has gone, has no further effect.
-
-        Returns
-        -------
-        None or awaitable
-            An awaitable if the client is asynchronous.
+        With an asynchronous client, await what is returned. Stopping twice, or after the
+        cluster has gone, has no further effect.
         """
         loop: Any = self._client.loop
         loop_runs = loop is not None and loop.asyncio_loop.is_running()
@@ -153,12 +146,9 @@ class Recording(TraceOwner):
             facts = await self._call("hello")
             # The scheduler reads its clock about halfway through the round trip.
             offset = self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
-            writer = Writer(
-                self.path,
-                header(self.trace_id, self._settings, offset, facts),
-                self._settings.as_dict(),
-                rescue=rescue_order(self._client, self.trace_id, offset),
-            )
+            header = environment.header(self.trace_id, self._settings, facts, offset)
+            rescue = rescue_order(self._client, self.trace_id, offset)
+            writer = Writer(self.path, header, self._settings.as_dict(), rescue=rescue)
             await writer.open()
         except BaseException:
             # The plugin may be on the scheduler already.
@@ -178,10 +168,12 @@ class Recording(TraceOwner):
         if not self._client.asynchronous:
             # Many programs end without closing their client.
             atexit.register(self.stop)
-        # A client tears down its preloads before it closes.
+        # A client tears down its preloads before it closes. Another one may have started this.
         preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
         if preloads is not None:
-            preloads.append(_StopWithClient(self))
+            start, teardown = partial(asyncio.sleep, 0), self.stop_on_loop
+            ours = SimpleNamespace(name="roast-recorder", start=start, teardown=teardown)
+            preloads.append(ours)
         logger.info("roast: recording to %s", self.path)
         return self
 
@@ -233,19 +225,17 @@ class Recording(TraceOwner):
 
     async def _run(self, writer: Writer) -> None:
         """Pull and write until the recording ends, whatever ends it."""
-        describing = asyncio.create_task(self._write_environment())
-        sampling = None
+        beside = [asyncio.create_task(self._write_environment(writer))]
         if "client_activity" in self._settings.kinds:
-            sampling = asyncio.create_task(sample_activity(self._on_activity))
+            beside.append(asyncio.create_task(sample_activity(self._on_activity)))
         try:
             ending = await pump(self._pull, writer)
             self._graph_listener.close()
-            if sampling is not None:
+            for sampling in beside[1:]:
                 sampling.cancel()
-                await asyncio.wait([sampling])  # its last record
+            # For their last records: nothing can be written behind the trailer.
+            await asyncio.wait(beside)
             await self._write_pending()
-            # Nothing can be written behind the trailer.
-            await asyncio.wait([describing])
             await writer.finish(self._scheduler_time(), ending)
             self._ending = ending
         except asyncio.CancelledError:
@@ -262,9 +252,8 @@ class Recording(TraceOwner):
             await writer.abandon()
         finally:
             self._graph_listener.close()
-            describing.cancel()
-            if sampling is not None:
-                sampling.cancel()
+            for task in beside:
+                task.cancel()
             atexit.unregister(self.stop)
             log_end(writer, self._ending)
             self._report_end()
@@ -288,30 +277,28 @@ class Recording(TraceOwner):
                 await asyncio.sleep(RETRY_INTERVAL_SECONDS)
                 continue
             self._disconnected = False
-            if "cluster_size" in self._settings.kinds:
-                self._record_cluster_size()
             if answer is None:
                 raise ConnectionError("it has left the scheduler")
+            if "cluster_size" in self._settings.kinds:
+                cluster: Any = self._client.cluster
+                with contextlib.suppress(Exception):  # there is none, or it has no such sizes
+                    size = {"planned": len(cluster.plan), "requested": len(cluster.requested)}
+                    if size != self._cluster_size:
+                        self._cluster_size = size
+                        self._append("cluster_size", {"value": size})
             await self._write_pending()
             return answer
 
-    async def _write_environment(self) -> None:
+    async def _write_environment(self, writer: Writer) -> None:
         """Write facts about the client, its process and its cluster."""
         if "environment" not in self._settings.kinds:
             return
-
-        def facts() -> list[dict[str, Any]]:
-            described = environment.describe_process("client", self._settings.as_dict())
-            return environment.facts_of(*described, environment.Sheets()) + [
-                {"section": section, "name": name, "value": value}
-                for section, name, value in environment.client_facts(self._client)
-            ]
-
         try:
-            # In a thread, because it reads files and runs git.
-            found = await environment.call_in_thread(facts)
+            facts = await environment.call_in_thread(
+                environment.client_facts, self._settings, self._client
+            )
             about = {"kind": "environment", "t": self._scheduler_time()}
-            await self._started.write([{**about, **plain(fact)} for fact in found])
+            await writer.write([about | fact for fact in facts])
         except Exception:
             logger.debug("roast: facts about the client are missing", exc_info=True)
 
@@ -319,15 +306,6 @@ class Recording(TraceOwner):
         offset = self._clock_offset_seconds
         times = {name: fields[name] - offset for name in ("start_t", "stop_t")}
         self._append("client_activity", {**fields, **times})
-
-    def _record_cluster_size(self) -> None:
-        """Record the number of workers of the client's cluster object if it has changed."""
-        cluster: Any = self._client.cluster
-        with contextlib.suppress(Exception):  # there is none, or it has no such attributes
-            size = {"planned": len(cluster.plan), "requested": len(cluster.requested)}
-            if size != self._cluster_size:
-                self._cluster_size = size
-                self._append("cluster_size", {"value": size})
 
     def _append(self, kind: str, fields: dict[str, Any]) -> None:
         if len(self._pending) < MAX_PENDING:
@@ -361,19 +339,3 @@ class Recording(TraceOwner):
 
     def _scheduler_time(self) -> float:
         return time() - self._clock_offset_seconds
-
-
-class _StopWithClient:
-    """A preload of a client, which stops the recording when the client is closed."""
-
-    name = "roast-recorder"
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-
-    async def start(self) -> None:
-        """Do nothing. Dask calls it if another preload has started the recording."""
-
-    async def teardown(self) -> None:
-        """Stop the recording."""
-        await self._recording.stop_on_loop()

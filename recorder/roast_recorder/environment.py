@@ -3,14 +3,14 @@
 Facts are raw: they are read from lists of allowed names, here, and recorded as they are. The
 views of ``sql/setup`` derive jobs and their queues, limits of control groups and differences.
 
-Scheduler, workers and clients call :func:`describe_process`. It reads files, so it belongs in
-a thread. Configuration and packages are the same in hundreds of workers, so they are sheets:
-a process refers to them by a digest, and each is recorded once.
+Configuration and packages are the same in hundreds of workers, so they are sheets: a process
+refers to them by a digest, and each is recorded once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -24,10 +24,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from time import time
+from time import localtime, time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -35,16 +34,18 @@ import dask
 
 from roast_recorder import __version__
 from roast_recorder.scheduler.wire_format import pack, plain
+from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
     from distributed.scheduler import WorkerState
 
+    from roast_recorder.settings import Settings
+
 logger = logging.getLogger("roast_recorder")
 
-#: Section, name and value of a fact, and section and content of a sheet.
-Fact = tuple[str, str, Any]
-Sheet = tuple[str, Any]
+#: Section, name and value, as in a record.
+Fact = dict[str, Any]
 
 #: Section of the fact that describes a process, and sections of sheets.
 PROCESS: Final = "process"
@@ -52,9 +53,6 @@ SHEETS: Final = frozenset({"configuration", "config_sources", "defaults", "packa
 
 #: Replacement of a value that is not recorded.
 WITHHELD: Final = "<withheld>"
-
-#: Different sheets in one recording. More occur only if every process differs.
-MAX_SHEETS: Final = 300
 
 #: Longest list of packages or of options in a mapping, and any other list.
 MAX_ENTRIES: Final = 3_000
@@ -72,49 +70,77 @@ GIT_TIMEOUT_SECONDS: Final = 3.0
 # --- scheduler, workers and client ---------------------------------------------------------
 
 
-def header_facts(scheduler: Scheduler) -> dict[str, Any]:
-    """Return the fields of a header that describe the scheduler."""
-    utc_offset = datetime.now().astimezone().utcoffset()
-    return {
+def header_facts(scheduler: Scheduler | None = None) -> dict[str, Any]:
+    """Return the fields of a header that describe a scheduler or, without one, this process."""
+    facts: dict[str, Any] = {
         "t": time(),
-        "versions": {
-            "dask": importlib.metadata.version("dask"),
-            "distributed": importlib.metadata.version("distributed"),
-            "python": platform.python_version(),
-            "roast-trace": __version__,
-        },
-        "scheduler": scheduler.address,
-        "scheduler_id": scheduler.id,
-        "utc_offset_seconds": utc_offset.total_seconds() if utc_offset is not None else None,
+        "versions": {"python": platform.python_version(), "roast-trace": __version__},
+        "utc_offset_seconds": float(localtime().tm_gmtoff),
+    }
+    if scheduler is not None:
+        for name in ("dask", "distributed"):
+            facts["versions"][name] = importlib.metadata.version(name)
+        facts |= {"scheduler": scheduler.address, "scheduler_id": scheduler.id}
+    return facts
+
+
+def header(
+    trace_id: str, settings: Settings, facts: dict[str, Any], clock_offset_seconds: float = 0.0
+) -> dict[str, Any]:
+    """Return the header of a trace with :func:`header_facts`.
+
+    The offset is the clock of the recording process minus the scheduler's.
+    """
+    return {
+        "kind": "header",
+        "schema_version": SCHEMA_VERSION,
+        "trace_id": trace_id,
+        "settings": settings.for_header(),
+        "clock_offset_seconds": clock_offset_seconds,
+        **facts,
     }
 
 
-def scheduler_facts(scheduler: Scheduler) -> Iterator[Fact]:
+def scheduler_facts(scheduler: Scheduler) -> list[Fact]:
     """Describe the scheduler and its state when recording began."""
-    yield "scheduler", "address", scheduler.address
-    yield "scheduler", "id", scheduler.id
-    yield "scheduler", "pid", os.getpid()
-    yield "scheduler", "workers when recording began", len(scheduler.workers)
-    yield "scheduler", "threads when recording began", scheduler.total_nthreads
-    yield "scheduler", "tasks when recording began", len(scheduler.tasks)
-    yield from plugin_facts(scheduler)
+    facts = {
+        "address": scheduler.address,
+        "id": scheduler.id,
+        "pid": os.getpid(),
+        "workers when recording began": len(scheduler.workers),
+        "threads when recording began": scheduler.total_nthreads,
+        "tasks when recording began": len(scheduler.tasks),
+    }
+    return _facts("scheduler", facts | plugin_names(scheduler))
 
 
-def plugin_facts(scheduler: Scheduler) -> Iterator[Fact]:
+def plugin_names(scheduler: Scheduler) -> dict[str, list[str]]:
     """Return the names of plugins and extensions, except the recorder's."""
-    for name in ("plugins", "extensions", "worker_plugins", "nanny_plugins"):
-        yield "scheduler", name.replace("_", " "), _plugin_names(getattr(scheduler, name))
+    kinds = ("plugins", "extensions", "worker_plugins", "nanny_plugins")
+    return {kind.replace("_", " "): _names(getattr(scheduler, kind)) for kind in kinds}
 
 
-def _plugin_names(plugins: Iterable[Any]) -> list[str]:
+def _names(plugins: Iterable[Any]) -> list[str]:
     return sorted(name for name in map(str, plugins) if not name.startswith("roast-"))
 
 
-def client_facts(client: Client) -> Iterator[Fact]:
-    """Describe the client that records, its program and its cluster."""
-    yield "client", "id", client.id
-    yield from program_facts()
-    yield from cluster_facts(client.cluster)
+def _facts(section: str, values: Mapping[str, Any]) -> list[Fact]:
+    return [
+        {"section": section, "name": name, "value": value} for name, value in values.items()
+    ]
+
+
+def client_facts(settings: Settings, client: Client | None = None) -> list[dict[str, Any]]:
+    """Describe the process that records and its program; of a client also its cluster.
+
+    The result is plain and without ``kind`` and ``t``. Files are read and git is run.
+    """
+    facts = describe_process("client", settings.as_dict())
+    if client is not None:
+        facts += _facts("client", {"id": client.id})
+        facts += _facts("cluster", cluster_facts(client.cluster))
+    facts += _facts("client", program_facts())
+    return [plain(fact) for fact in facts]
 
 
 def worker_facts(worker: WorkerState) -> dict[str, Any]:
@@ -132,23 +158,6 @@ def worker_facts(worker: WorkerState) -> dict[str, Any]:
 # --- any process ---------------------------------------------------------------------------
 
 
-class Sheets:
-    """The names of the sheets that one recording contains already."""
-
-    def __init__(self) -> None:
-        self._names: set[str] = set()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._names
-
-    def add(self, name: str) -> bool:
-        """Return whether a sheet is new and is to be recorded now."""
-        is_new = name not in self._names and len(self._names) < MAX_SHEETS
-        if is_new:
-            self._names.add(name)
-        return is_new
-
-
 async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a blocking function in its own thread."""
     # Not asyncio.to_thread(): the default executor that it creates must be shut down by Dask's
@@ -161,59 +170,48 @@ async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def describe_process(
-    role: str, settings: dict[str, Any], root: Path = Path("/")
-) -> tuple[dict[str, Any], dict[str, Sheet]]:
-    """Describe this process; `settings` are those of :class:`roast_recorder.settings.Settings`.
+    role: str, settings: dict[str, Any], plugins: Iterable[Any] | None = None
+) -> list[Fact]:
+    """Describe this process: its sheets, and a ``process`` fact that refers to them.
 
-    Returns the value of a ``process`` fact, see :class:`roast_schemas.records.Environment`,
-    and the section and content of each sheet by its name. Facts that cannot be read are left
-    out; nothing is raised.
+    `settings` are those of :class:`roast_recorder.settings.Settings`, `plugins` a worker's.
+    See :class:`roast_schemas.records.Environment`. Facts that cannot be read are left out;
+    nothing is raised. It reads files, so call it in a thread.
     """
     process: dict[str, Any] = {"role": role, "pid": os.getpid()}
-    sheets: dict[str, Sheet] = {}
+    sheets: list[Fact] = []
     steps: list[Callable[[], dict[str, Any]]] = [
         machine,
         lambda: {"variables": variables(os.environ)},
-        lambda: {"files": files(os.environ, root)},
+        lambda: {"files": files(os.environ, Path("/"))},
         lambda: configuration(own=settings["own_configuration"]),
         lambda: {"config_sources": configuration_sources(os.environ)},
         lambda: {"packages": packages(settings["packages"])},
+        lambda: {} if plugins is None else {"plugins": _names(plugins)},
     ]
     for step in steps:
         try:
             found = step()
             for section in SHEETS & found.keys():
-                content = found[section]
-                text = json.dumps(plain(content), sort_keys=True)
-                found[section] = hashlib.sha256(text.encode()).hexdigest()[:16]
-                sheets[found[section]] = section, content
-            process.update(found)
+                text = json.dumps(plain(found[section]), sort_keys=True)
+                digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+                sheets += _facts(section, {digest: found[section]})
+                found[section] = digest
+            process |= found
         except Exception:
             logger.debug("roast: a fact about this process is missing", exc_info=True)
-    return process, sheets
+    return [*sheets, *_facts(PROCESS, {role: process})]
 
 
-def facts_of(
-    process: dict[str, Any], sheets: dict[str, Sheet], known: Sheets
-) -> list[dict[str, Any]]:
-    """Return the facts to record about a process: its new sheets, then the process."""
-    new = [_sheet_fact(name, sheet) for name, sheet in sheets.items() if known.add(name)]
-    return [*new, {"section": PROCESS, "name": process["role"], "value": process}]
-
-
-def describe_worker(settings: dict[str, Any], plugins: Iterable[Any]) -> dict[str, Any]:
-    """Return the message of a worker: its process, and each sheet packed for itself.
+def packed_facts(
+    role: str, settings: dict[str, Any], plugins: Iterable[Any] | None = None
+) -> list[tuple[str, str, bytes]]:
+    """Describe this process; return section, name and the packed fact.
 
     The scheduler unpacks only sheets that it does not have.
     """
-    process, sheets = describe_process("worker", settings)
-    process["plugins"] = _plugin_names(plugins)
-    packed = {name: pack([_sheet_fact(name, sheet)]) for name, sheet in sheets.items()}
-    return {"process": pack([process]), "sheets": packed}
-
-
-def _sheet_fact(name: str, sheet: Sheet) -> dict[str, Any]:
-    return {"section": sheet[0], "name": name, "value": sheet[1]}
+    facts = describe_process(role, settings, plugins)
+    return [(fact["section"], fact["name"], pack([fact])) for fact in facts]
 
 
 # --- machine and batch job -----------------------------------------------------------------
@@ -252,7 +250,10 @@ VARIABLES: Final = {
     ),
 }
 
-#: Lines that are recorded of HTCondor's ads. Others contain the environment and arguments.
+#: Variables that name an ad of HTCondor, and the lines of it that are recorded. Others contain
+#: the environment and arguments.
+_AD_FILES: Final = ("_CONDOR_JOB_AD", "_CONDOR_MACHINE_AD")
+
 _AD_LINE: Final = re.compile(
     r"(?:ClusterId|ProcId|GlobalJobId|JobBatchName|AccountingGroup|RequestCpus"
     r"|RequestMemory|RemoteHost|JobStartDate|JobUniverse|Machine|Name|Cpus|Memory)"
@@ -265,7 +266,7 @@ _HOST_FILES: Final = ("PBS_NODEFILE", "PE_HOSTFILE", "OAR_NODEFILE")
 _HOST: Final = re.compile(r"(?m)^[\w.-]{1,255}(?=\s|$)")
 
 #: The only file beside a pod's secrets that is read.
-_NAMESPACE: Final = "var/run/secrets/kubernetes.io/serviceaccount/namespace"
+_NAMESPACE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 _CGROUP_LIMITS: Final = (
     "cpu.max", "memory.max", "cpu.cfs_quota_us", "cpu.cfs_period_us", "memory.limit_in_bytes",
@@ -288,7 +289,7 @@ def machine() -> dict[str, Any]:
         facts["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         facts["open_files_limit"] = limit if 0 <= limit < 2**60 else None
-    if hasattr(os, "sched_getaffinity"):
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
         facts["usable_cores"] = len(os.sched_getaffinity(0))
     return {
         "python": platform.python_version(),
@@ -310,14 +311,14 @@ def files(environ: Mapping[str, str], root: Path) -> list[dict[str, str]]:
     A limit applies to all groups within the group that it is set for, so the limits of all
     groups from that of the process up to the root are returned.
     """
-    texts: dict[str, str | None] = {}
+    texts: dict[str, str] = {}
 
     def read(path: str) -> str:
-        texts[path] = text = _read(root / path.lstrip("/"))
-        return text or ""
+        texts[path] = _read(root / path.lstrip("/"))
+        return texts[path]
 
     cpu = re.search(r"(?m)^(?:model name|Model)[ \t]*:.*$", read("/proc/cpuinfo"))
-    texts["/proc/cpuinfo"] = cpu and cpu[0][:MAX_LENGTH]
+    texts["/proc/cpuinfo"] = cpu[0][:MAX_LENGTH] if cpu else ""
     for line in read("/proc/self/cgroup").splitlines():
         controllers, _, group = line.partition(":")[2].partition(":")
         parts = [part for part in group.split("/") if part not in ("", "..")]
@@ -328,25 +329,22 @@ def files(environ: Mapping[str, str], root: Path) -> list[dict[str, str]]:
                 for name in _CGROUP_LIMITS:
                     read(f"{folder}/{name}")
     if environ.get("KUBERNETES_SERVICE_HOST"):
-        read(f"/{_NAMESPACE}")
-    recorded = variables(environ)
-    for name in ("_CONDOR_JOB_AD", "_CONDOR_MACHINE_AD"):
-        if path := recorded.get(name):
-            lines = (line.strip() for line in (_read(Path(path)) or "").splitlines())
-            texts[path] = "\n".join(line for line in lines if _AD_LINE.fullmatch(line))
-    for name in _HOST_FILES:
-        if path := recorded.get(name):
-            hosts = dict.fromkeys(_HOST.findall(_read(Path(path)) or ""))
+        read(_NAMESPACE)
+    for name, path in variables(environ).items():
+        if name in _AD_FILES:
+            lines = map(str.strip, _read(Path(path)).splitlines())
+            texts[path] = "\n".join(filter(_AD_LINE.fullmatch, lines))
+        elif name in _HOST_FILES:
+            hosts = dict.fromkeys(_HOST.findall(_read(Path(path))))
             texts[path] = "\n".join(hosts)[:MAX_VARIABLE_LENGTH]
     return [{"path": path, "text": text} for path, text in texts.items() if text]
 
 
-def _read(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_FILE_BYTES).decode("utf-8", "replace").strip()
-    except OSError:
-        return None
+def _read(path: Path) -> str:
+    """Return the beginning of a file; an empty text if it cannot be read."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(MAX_FILE_BYTES).decode("utf-8", "replace").strip()
+    return ""
 
 
 # --- packages ------------------------------------------------------------------------------
@@ -544,18 +542,18 @@ CLUSTER_ARGUMENTS: Final = """
 """.split()  # noqa: SIM905
 
 
-def cluster_facts(cluster: Any) -> Iterator[Fact]:
+def cluster_facts(cluster: Any) -> dict[str, Any]:
     """Describe a client's cluster object; None if the client has only an address."""
     if cluster is None:
-        return
-    yield "cluster", "type", _qualified_name(type(cluster))
+        return {}
+    facts: dict[str, Any] = {"type": _qualified_name(type(cluster))}
     # Clusters of other libraries may have anything under these names.
     specs = _mapping(getattr(cluster, "worker_spec", None))
     template = _mapping(getattr(cluster, "new_spec", None) or next(iter(specs.values()), None))
     if "cls" in template:
-        yield "cluster", "worker type", _qualified_name(template["cls"])
+        facts["worker type"] = _qualified_name(template["cls"])
     if specs:
-        yield "cluster", "workers asked for", len(specs)
+        facts["workers asked for"] = len(specs)
     found = {
         str(name).lstrip("_"): value
         # The options of workers take precedence over attributes of the cluster.
@@ -569,24 +567,26 @@ def cluster_facts(cluster: Any) -> Iterator[Fact]:
         if isinstance(value, Mapping):
             value = {str(n): v for n, v in value.items() if isinstance(v, (int, float))}
         if value is not None:
-            yield "cluster", name, value[:300] if isinstance(value, str) else value
+            facts[name] = value[:300] if isinstance(value, str) else value
     for name in ("minimum", "maximum"):
         limit = getattr(getattr(cluster, "_adaptive", None), name, None)
         if isinstance(limit, (int, float)):
-            yield "cluster", f"adapts to {name}", limit if limit < 2**53 else str(limit)
+            facts[f"adapts to {name}"] = limit if limit < 2**53 else str(limit)
+    return facts
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def program_facts() -> Iterator[Fact]:
+def program_facts() -> dict[str, Any]:
     """Describe the program of this process: name, arguments and git commit."""
-    yield "client", "pid", os.getpid()
-    yield "client", "program", os.path.basename(sys.argv[0] or "python")  # noqa: PTH119
-    yield "client", "arguments", arguments(sys.argv[1:])
-    for name, value in git_facts().items():
-        yield "client", name, value
+    return {
+        "pid": os.getpid(),
+        "program": Path(sys.argv[0] or "python").name,
+        "arguments": arguments(sys.argv[1:]),
+        **git_facts(),
+    }
 
 
 def arguments(argv: Sequence[str]) -> list[str]:
@@ -631,9 +631,8 @@ def git_facts() -> dict[str, Any]:
     ``git remote`` is host and path of ``origin``, without user and query. ``git dirty`` is
     whether tracked files differ from the commit.
     """
-    commit, _, branch = (_git("rev-parse", "HEAD", "--abbrev-ref", "HEAD") or "").partition(
-        "\n"
-    )
+    head = _git("rev-parse", "HEAD", "--abbrev-ref", "HEAD") or ""
+    commit, _, branch = head.partition("\n")
     if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", commit):
         return {}
     status = _git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules")

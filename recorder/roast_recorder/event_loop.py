@@ -27,10 +27,8 @@ def observe_stalls(server: Any, listener: Callable[[float, float], None]) -> Cal
     interval_seconds = ticks.callback_time / 1000
     last: float | None = None
 
-    def on_tick(message: Any) -> None:
+    def on_tick(_message: Any) -> None:
         nonlocal last
-        if message is None:  # the tick has run
-            return
         now = monotonic()
         late_seconds = 0.0 if last is None else now - last - interval_seconds
         last = now
@@ -38,4 +36,4 @@ def observe_stalls(server: Any, listener: Callable[[float, float], None]) -> Cal
             t = time()
             listener(t - late_seconds, t)
 
-    return listen_to_method(ticks, "callback", on_tick, ())
+    return listen_to_method(ticks, "callback", on_tick)

@@ -1,8 +1,8 @@
-"""The graphs that a client submits, before the scheduler turns them into tasks.
+"""Graphs as a client submits them and as the scheduler receives them: layers, code, sizes.
 
 A graph of a collection has layers, while the scheduler sees only tasks. All graphs pass
-through one method of a client, which is wrapped on this client alone. A listener describes
-what costs little: it materializes no layer.
+through one method of a client. A listener describes what costs little: it materializes no
+layer.
 """
 
 from __future__ import annotations
@@ -14,12 +14,19 @@ import linecache
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
-from typing import Any, Final
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, Final
 
 import dask
+from dask.sizeof import sizeof
+from distributed.utils import nbytes
+
+from roast_recorder.scheduler.message_hooks import listen_to_method
+
+if TYPE_CHECKING:
+    from distributed.scheduler import TaskState
 
 logger = logging.getLogger("roast_recorder")
 
@@ -39,16 +46,18 @@ MAX_STACKS: Final = 20
 #: Lines kept before and after the one that submits, of code that is too long.
 LINES_AROUND: Final = 40
 
-_METHOD: Final = "_graph_to_futures"
-
 #: Graphs of single tasks and of ``client.map``.
 _WITHOUT_LAYERS: Final = frozenset({"LLGExpr", "_MapExpr", "dict"})
 
 #: Expressions that only contain others.
 _CONTAINERS: Final = frozenset({"_ExprSequence", "_HLGExprSequence", "CompositeExpr"})
 
+#: The tasks of smaller graphs are not examined: each costs 50 µs of the scheduler's thread.
+LARGE_GRAPH_BYTES: Final = 2**20
+TASKS_PER_GROUP: Final = 10
+MAX_GROUPS: Final = 100
+
 Fields = dict[str, Any]
-_Listener = Callable[[tuple[Any, ...], Fields], None]
 
 
 def listen(
@@ -61,49 +70,21 @@ def listen(
     """
     codes = CodeRegistry() if code else None
 
-    def listener(arguments: tuple[Any, ...], named: Fields) -> None:
+    def on_graph(message: Fields) -> None:
         try:
-            graph, keys = (*arguments, *named.values())[:2]
-            submitting = codes.submitting(sys._getframe(2)) if codes else None
-            if value := _described(graph, named, submitting):
+            graph, keys = list(message.values())[:2]  # their names depend on the version
+            submitting = codes.submitting(sys._getframe()) if codes else None
+            if value := describe_graph(graph, message, submitting):
                 key = next(iter(keys), None)
                 callback({"key": str(key)[:MAX_LENGTH], "value": value})
         except Exception:
             logger.debug("roast: a graph cannot be described", exc_info=True)
 
-    listeners: list[_Listener] | None
-    listeners = getattr(vars(client).get(_METHOD), "roast_listeners", None)
-    if listeners is None:
-        listeners = []
-        setattr(client, _METHOD, _wrap(getattr(client, _METHOD), listeners))
-    listeners.append(listener)
-
-    def unsubscribe() -> None:
-        listeners.remove(listener)
-        is_ours = getattr(vars(client).get(_METHOD), "roast_listeners", None) is listeners
-        if is_ours and not listeners:
-            delattr(client, _METHOD)
-
-    return unsubscribe
+    names = "graph", "keys"
+    return listen_to_method(client, "_graph_to_futures", on_graph, positional=names)
 
 
-def _wrap(method: Callable[..., Any], listeners: list[_Listener]) -> Callable[..., Any]:
-    def submit_graph(*arguments: Any, **named: Any) -> Any:
-        for listener in list(listeners):
-            listener(arguments, named)
-        return method(*arguments, **named)
-
-    # Dask searches the stack for the user's code and skips its own modules by their name.
-    as_dasks = FunctionType(
-        submit_graph.__code__,
-        {"__name__": "distributed.client"},
-        closure=submit_graph.__closure__,
-    )
-    as_dasks.roast_listeners = listeners  # type: ignore[attr-defined]
-    return as_dasks
-
-
-def _described(graph: Any, named: Fields, code: Fields | None) -> Fields:
+def describe_graph(graph: Any, named: Fields, code: Fields | None) -> Fields:
     """Return the layers of a graph, the types of its collections, and the code if any."""
     value: Fields = {}
     layers = [] if type(graph).__name__ in _WITHOUT_LAYERS else list(_layers(graph))
@@ -238,3 +219,43 @@ def describe_code(text: str, filename: str, line_number: int, first_line: int) -
         "first_line": first_line,
         "text": text,
     }
+
+
+# -- sizes of graphs that the scheduler receives ---------------------------------------------
+
+
+def serialized_bytes(message: Fields) -> int | None:
+    """Return the serialized size of the graph in a client's ``update-graph`` message."""
+    frames = getattr(message.get("expr_ser"), "frames", None)
+    if frames is None:
+        frames = message.get("graph_frames")  # until 2025.3
+    return None if frames is None else sum(map(nbytes, frames))
+
+
+def bytes_by_group(tasks: Iterable[TaskState]) -> list[Fields]:
+    """Return the number of tasks of each group, and the size of the first few.
+
+    The size is of a task's arguments and of the data that its function holds.
+    """
+    groups: dict[str, list[TaskState]] = {}
+    for task in tasks:
+        groups.setdefault(task.group.name, []).append(task)
+    sizes = []
+    for group, members in list(groups.items())[:MAX_GROUPS]:
+        examined: list[Any] = [task.run_spec for task in members[:TASKS_PER_GROUP]]
+        total = 0
+        for run_spec in examined:
+            is_tuple = type(run_spec) is tuple and run_spec  # until 2024.12
+            function: Any = run_spec[0] if is_tuple else getattr(run_spec, "func", None)
+            held = [getattr(function, name, None) for name in ("args", "keywords", "__dict__")]
+            if getattr(function, "__module__", None) == "__main__":
+                # It is pickled with its global values.
+                names, values = function.__code__.co_names, function.__globals__
+                held += [values[name] for name in names if name in values]
+            cells = getattr(function, "__closure__", None) or ()
+            held += [cell.cell_contents for cell in cells]
+            held.append(getattr(getattr(function, "__self__", None), "__dict__", None))
+            total += sum(map(sizeof, [run_spec, *held]))
+        counts = {"tasks": len(members), "examined": len(examined)}
+        sizes.append({"group": group, **counts, "nbytes": int(total)})
+    return sizes

@@ -34,12 +34,20 @@ def load_ipython_extension(shell: Any) -> None:
         words = shlex.split(line)
         if len(words) > 1:
             raise UsageError(f"invalid arguments {line!r}: use %%record, or %%record TRACE")
+        # Under this name tracebacks find the source.
+        number = len(shell.history_manager.input_hist_raw) - 1
+        name = shell.compile.cache(cell, number, raw_code=cell)
         client = _client()
         recording = record(client, words[0] if words else None)
         failure = None
         with recording:
             try:
-                _execute(shell, cell)
+                tree = shell.transform_ast(ast.parse(shell.transform_cell(cell), name))
+                is_shown = bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
+                last = [tree.body.pop()] if is_shown else []
+                # A module displays no values, an interactive statement does.
+                for part, mode in ((tree, "exec"), (ast.Interactive(last), "single")):
+                    exec(compile(part, name, mode), shell.user_ns)  # noqa: S102 - the user's
             except BaseException as error:  # noqa: BLE001 - raised below
                 failure = error
         if client is None and _client() is not None:
@@ -61,20 +69,6 @@ def _client() -> Client | None:
     except ValueError:  # there is none
         return None
     return client
-
-
-def _execute(shell: Any, cell: str) -> None:
-    """Execute a cell as IPython does, but raise its exceptions."""
-    __tracebackhide__ = True
-    # Under this name tracebacks find the source.
-    number = len(shell.history_manager.input_hist_raw) - 1
-    name = shell.compile.cache(cell, number, raw_code=cell)
-    code = shell.transform_cell(cell)
-    tree = shell.transform_ast(ast.parse(code, name))
-    shown = [tree.body.pop()] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
-    # A module displays no values, an interactive statement does.
-    for part, mode in ((tree, "exec"), (ast.Interactive(shown), "single")):
-        exec(compile(part, name, mode), shell.user_ns)  # noqa: S102 - the user's own cell
 
 
 def _show(path: str) -> None:

@@ -11,16 +11,14 @@ from __future__ import annotations
 import pickle
 import threading
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloudpickle
 
 import roast_recorder
 import roast_schemas
+from roast_recorder.settings import OPT_IN_KINDS, Settings, recorded_kinds
 from roast_recorder.worker.plugin import WorkerRecorder
-
-if TYPE_CHECKING:
-    from roast_recorder.settings import Settings
 
 #: The whole process shares cloudpickle's registry.
 _registry = threading.Lock()
@@ -28,23 +26,13 @@ _registry = threading.Lock()
 
 def pickled_worker_plugin(trace_id: str, settings: Settings) -> bytes | None:
     """Return the pickled plugin for workers, or None if it would record nothing."""
-    chunks = settings.measure_chunks and not {"chunk", "section"}.isdisjoint(settings.kinds)
-    profiles = "profile" in settings.kinds
-    facts = "environment" in settings.kinds
-    stalls = "stall" in settings.kinds
-    logs = settings.transfers or settings.worker_transitions
-    if not (chunks or profiles or facts or stalls or logs):
+    recorded = recorded_kinds(settings.as_dict())
+    sent = {"profile", "environment", "stall", *OPT_IN_KINDS}
+    if settings.measure_chunks:
+        sent |= {"chunk", "section"}
+    if recorded.isdisjoint(sent):
         return None
-    plugin = WorkerRecorder(
-        trace_id,
-        chunks=chunks,
-        profile_interval_seconds=settings.profile_interval_seconds if profiles else None,
-        facts=settings.as_dict() if facts else None,
-        stalls=stalls,
-        transfers=settings.transfers,
-        transitions=settings.worker_transitions,
-    )
-    return dumps_by_value(plugin)
+    return dumps_by_value(WorkerRecorder(trace_id, settings.as_dict()))
 
 
 def dumps_by_value(plugin: Any) -> bytes:

@@ -16,25 +16,10 @@ import dask
 
 #: Kinds of records that can be left out.
 OPTIONAL_KINDS: Final = (
-    "task",
-    "transition",
-    "worker_sample",
-    "scheduler_sample",
-    "stall",
-    "span",
-    "fine_metric",
-    "chunk",
-    "section",
-    "profile",
-    "event",
-    "environment",
-    "graph",
-    "graph_update",
-    "client_activity",
-    "cluster_size",
-    "computation",
-    "wanted_keys",
-)
+    "task", "transition", "worker_sample", "scheduler_sample", "stall", "span", "fine_metric",
+    "chunk", "section", "profile", "event", "environment", "graph", "graph_update",
+    "client_activity", "cluster_size", "computation", "wanted_keys",
+)  # fmt: skip
 
 #: Kinds of records that workers send only on request, and the setting that requests them.
 OPT_IN_KINDS: Final = {
@@ -52,13 +37,7 @@ CONFIGURATION_ONLY: Final = ("directory", "store")
 
 @dataclass(frozen=True)
 class Settings:
-    """How a recording is made.
-
-    Raises
-    ------
-    ValueError
-        If a value is invalid.
-    """
+    """How a recording is made. An invalid value is a ValueError."""
 
     #: Name of the run, by which it is shown beside others; also ``--label``.
     label: str | None = None
@@ -110,8 +89,9 @@ class Settings:
             value = getattr(self, field.name)
             if getattr(value, "ndim", None) == 0:  # a number of numpy's
                 value = value.item()
-            is_valid, need = _RULES.get(field.name) or _RULES[str(field.type)]
-            if not is_valid(value):
+            kind = re.split(r"\W", str(field.type))[0]
+            is_valid, need = _RULES.get(field.name) or _RULES[kind]
+            if not is_valid(value) and not (value is None is field.default):
                 raise ValueError(f"invalid {field.name}={value!r}: use {need}")
             value = tuple(value) if isinstance(value, _COLLECTIONS) else value
             # The dataclass is frozen, so that settings do not change during a recording.
@@ -141,12 +121,8 @@ class Settings:
     def from_keywords(cls, keywords: dict[str, Any]) -> Settings:
         """Return settings from a call and from Dask's configuration.
 
-        Raises
-        ------
-        TypeError
-            If a keyword is not the name of a setting.
-        ValueError
-            If a value is invalid, or a name in the configuration is not a setting.
+        A keyword that is no setting is a TypeError, an unknown name in the configuration and an
+        invalid value a ValueError.
         """
         names = [field.name for field in fields(cls)]
         use = f"use some of {', '.join(names)}"
@@ -180,24 +156,21 @@ def _is_positive(value: Any) -> bool:
     return is_number and 0 < value < 2**53
 
 
-#: Rules and what they require, by name or, for all others, by type.
+#: Rules and what they require, by name or, for all others, by the first word of the type.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "compression_level": (
         lambda value: type(value) is int and 1 <= value <= 19,
         "a whole number from 1 to 19",
     ),
     "label": (
-        lambda value: (
-            value is None or (isinstance(value, str) and 0 < len(value.strip()) <= 100)
-        ),
+        lambda value: isinstance(value, str) and 0 < len(value.strip()) <= 100,
         "a text of 1 to 100 characters",
     ),
     "packages": (lambda value: value in ("all", "known"), "'all' or 'known'"),
     "float": (_is_positive, "a positive number"),
     "int": (_is_positive, "a positive number"),
-    "int | None": (lambda value: value is None or _is_positive(value), "a positive number"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
-    "tuple[str, ...]": (
+    "tuple": (
         lambda value: (
             isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
         ),

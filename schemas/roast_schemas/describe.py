@@ -7,7 +7,7 @@ dictionary are all derived from one description of each kind, :class:`Kind`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -102,18 +102,6 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def records_markdown() -> str:
-    """Return the data dictionary of the records as Markdown, one table per kind."""
-    tables = []
-    for kind in kinds().values():
-        fields = [field for field in kind.fields if field.name not in ("kind", "t")]
-        rows = [row for field in fields for row in _rows_of_field(field)]
-        head = ["| field | type | unit | meaning |", "| --- | --- | --- | --- |"]
-        table = "\n".join(head + rows)
-        tables.append(f"### `{kind.name}`\n\n{kind.meaning}\n\n{table}")
-    return "\n\n".join(tables)
-
-
 def fields_of(record: type) -> tuple[FieldDescription, ...]:
     """Return the fields of a record, or of a structure in one."""
     fields = []
@@ -123,16 +111,7 @@ def fields_of(record: type) -> tuple[FieldDescription, ...]:
         # Python flattens Annotated[Annotated[X, a], b]; the last marker takes precedence.
         python_type, *markers = get_args(hint)
         marker = next(m for m in reversed(markers) if isinstance(m, Field))
-        fields.append(
-            FieldDescription(
-                name,
-                python_type,
-                marker.unit,
-                marker.meaning,
-                marker.required,
-                marker.content,
-            )
-        )
+        fields.append(FieldDescription(name, python_type, **vars(marker)))
     return tuple(fields)
 
 
@@ -168,16 +147,3 @@ def _type_schema(python_type: Any) -> dict[str, Any]:
 def _without_null(union: Any) -> Any:
     """Return X of ``X | None``."""
     return next(part for part in get_args(union) if part is not NoneType)
-
-
-def _rows_of_field(field: FieldDescription, prefix: str = "") -> Iterator[str]:
-    """Yield a table row for a field and for each of its nested fields."""
-    is_list = get_origin(field.type) is list
-    inner = get_args(field.type)[0] if is_list else field.type
-    suffix = "[]" if is_list else ""
-    shown = f"STRUCT{suffix}" if is_typeddict(inner) else duckdb_type(field.type)
-    name, star = f"{prefix}{field.name}", " *" if field.required else ""
-    yield f"| `{name}`{star} | `{shown}` | {field.unit} | {field.meaning} |"
-    if is_typeddict(inner):
-        for part in fields_of(inner):
-            yield from _rows_of_field(part, f"{name}{suffix}.")

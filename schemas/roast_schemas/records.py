@@ -55,39 +55,42 @@ MAX_NAMES: Final = 80
 #: Any JSON value. It is stored unchanged; queries read its parts.
 Json = NewType("Json", object)
 
-Key = Annotated[
-    str, Field("Dask's key of the task, as text", required=True, content=Content.KEYS)
-]
+Key = Annotated[str, Field("Dask's key of the task, as text", Content.KEYS, required=True)]
 Worker = Annotated[
-    str, Field("address of the worker, as the scheduler knows it", content=Content.HOSTS)
+    str, Field("address of the worker, as the scheduler knows it", Content.HOSTS)
 ]
 ServerId = Annotated[
     str,
     Field(
         "identity of the worker process; unlike an address it is never reused",
-        content=Content.IDENTITIES,
+        Content.IDENTITIES,
     ),
 ]
 RunId = Annotated[int, Field("Dask's number of the attempt, unique within a scheduler")]
-SpanId = Annotated[str, Field("identity of the span", content=Content.IDENTITIES)]
-Prefix = Annotated[str, Field("Dask's prefix of the key", content=Content.PREFIXES)]
-ClientId = Annotated[str, Field("Dask's identity of the client", content=Content.IDENTITIES)]
+SpanId = Annotated[str, Field("identity of the span", Content.IDENTITIES)]
+Prefix = Annotated[str, Field("Dask's prefix of the key", Content.PREFIXES)]
+ClientId = Annotated[str, Field("Dask's identity of the client", Content.IDENTITIES)]
 StimulusId = Annotated[
-    str, Field("Dask's identity of the event that caused the change", content=Content.WORDS)
+    str, Field("Dask's identity of the event that caused the change", Content.WORDS)
 ]
 StartT = Annotated[float, Field("start time", Unit.EPOCH_SECONDS)]
 StopT = Annotated[float, Field("end time", Unit.EPOCH_SECONDS)]
 Thread = Annotated[int, Field("identity of the computing thread within its worker")]
 NBytes = Annotated[int, Field("size as measured by Dask's sizeof", Unit.BYTES)]
-Reason = Annotated[str, Field("reason as text", content=Content.WORDS)]
-Versions = Annotated[Json, Field("software versions by name", content=Content.VERSIONS)]
-ExceptionText = Annotated[str, Field("text of the exception", content=Content.EXCEPTIONS)]
+StateAfter = Annotated[str, Field("state after", Content.WORDS, required=True)]
+StateBefore = Annotated[str, Field("state before", Content.WORDS, required=True)]
+Pid = Annotated[int, Field("process id on that host")]
+NThreads = Annotated[int, Field("number of computing threads", Unit.COUNT)]
+MemoryLimit = Annotated[int, Field("memory limit of the worker; 0 means no limit", Unit.BYTES)]
+Reason = Annotated[str, Field("reason as text", Content.WORDS)]
+Versions = Annotated[Json, Field("software versions by name", Content.VERSIONS)]
+ExceptionText = Annotated[str, Field("text of the exception", Content.EXCEPTIONS)]
 
 
 class Record(TypedDict, total=False):
     """Fields of every record."""
 
-    kind: Annotated[str, Field("kind of the record", required=True, content=Content.WORDS)]
+    kind: Annotated[str, Field("kind of the record", Content.WORDS, required=True)]
     t: Annotated[
         float,
         Field("time at which the recorder observed it", Unit.EPOCH_SECONDS, required=True),
@@ -98,18 +101,16 @@ class Header(Record, total=False):
     """The first record of a segment."""
 
     schema_version: Annotated[
-        str, Field("version of this schema, major.minor", required=True, content=Content.WORDS)
+        str, Field("version of this schema, major.minor", Content.WORDS, required=True)
     ]
     trace_id: Annotated[
-        str, Field("identity of the recording", required=True, content=Content.IDENTITIES)
+        str, Field("identity of the recording", Content.IDENTITIES, required=True)
     ]
     segment: Annotated[int, Field("number of the segment in its trace, from 1", required=True)]
     versions: Versions
-    scheduler: Annotated[str, Field("address of the scheduler", content=Content.HOSTS)]
-    scheduler_id: Annotated[
-        str, Field("identity of the scheduler process", content=Content.IDENTITIES)
-    ]
-    settings: Annotated[Json, Field("the recorder's settings", content=Content.CONFIGURATION)]
+    scheduler: Annotated[str, Field("address of the scheduler", Content.HOSTS)]
+    scheduler_id: Annotated[str, Field("identity of the scheduler process", Content.IDENTITIES)]
+    settings: Annotated[Json, Field("the recorder's settings", Content.CONFIGURATION)]
     utc_offset_seconds: Annotated[
         float, Field("the scheduler's local time minus UTC", Unit.SECONDS)
     ]
@@ -133,8 +134,8 @@ class Trailer(Record, total=False):
         Field(
             "records written in this segment before the trailer",
             Unit.COUNT,
+            Content.WORDS,
             required=True,
-            content=Content.WORDS,
         ),
     ]
     dropped_by_kind: Annotated[
@@ -142,13 +143,12 @@ class Trailer(Record, total=False):
         Field(
             "records lost before they could be written",
             Unit.COUNT,
+            Content.WORDS,
             required=True,
-            content=Content.WORDS,
         ),
     ]
     redacted_values: Annotated[
-        int,
-        Field("secrets replaced by <redacted> in this trace so far", Unit.COUNT),
+        int, Field("secrets replaced by <redacted> in this trace so far", Unit.COUNT)
     ]
     crc32: Annotated[
         int,
@@ -179,16 +179,16 @@ class Environment(Record, total=False):
     ``code`` that have another value; one of ``packages`` a list of names and versions.
     """
 
-    section: Annotated[str, Field("section of the fact", required=True, content=Content.WORDS)]
+    section: Annotated[str, Field("section of the fact", Content.WORDS, required=True)]
     name: Annotated[
         str,
         Field(
             "name of a fact, a worker or a section of code",
+            Content.CONFIGURATION,
             required=True,
-            content=Content.CONFIGURATION,
         ),
     ]
-    value: Annotated[Json, Field("value of the fact", content=Content.CONFIGURATION)]
+    value: Annotated[Json, Field("value of the fact", Content.CONFIGURATION)]
     worker: Worker
     server_id: ServerId
 
@@ -202,7 +202,7 @@ class ClusterSize(Record, total=False):
     """
 
     client: ClientId
-    value: Annotated[Json, Field("value of the fact", content=Content.CONFIGURATION)]
+    value: Annotated[Json, Field("value of the fact", Content.CONFIGURATION)]
 
 
 class Graph(Record, total=False):
@@ -217,10 +217,8 @@ class Graph(Record, total=False):
     """
 
     client: ClientId
-    key: Annotated[
-        str, Field("Dask's key of the task, as text", required=True, content=Content.KEYS)
-    ]
-    value: Annotated[Json, Field("value of the fact", content=Content.CODE)]
+    key: Key
+    value: Annotated[Json, Field("value of the fact", Content.CODE)]
 
 
 class GraphUpdate(Record, total=False):
@@ -235,7 +233,7 @@ class GraphUpdate(Record, total=False):
     client: ClientId
     stimulus_id: StimulusId
     nbytes: Annotated[int, Field("serialized size", Unit.BYTES)]
-    value: Annotated[Json, Field("value of the fact", content=Content.PREFIXES)]
+    value: Annotated[Json, Field("value of the fact", Content.PREFIXES)]
 
 
 class Computation(Record, total=False):
@@ -250,14 +248,12 @@ class Computation(Record, total=False):
     name: Annotated[
         str,
         Field(
-            "name of a fact, a worker or a section of code",
-            required=True,
-            content=Content.IDENTITIES,
+            "name of a fact, a worker or a section of code", Content.IDENTITIES, required=True
         ),
     ]
     client: ClientId
     stimulus_id: StimulusId
-    value: Annotated[Json, Field("value of the fact", content=Content.CODE)]
+    value: Annotated[Json, Field("value of the fact", Content.CODE)]
 
 
 class Task(Record, total=False):
@@ -270,23 +266,18 @@ class Task(Record, total=False):
 
     key: Key
     prefix: Prefix
-    group: Annotated[str, Field("Dask's task group", content=Content.PREFIXES)]
+    group: Annotated[str, Field("Dask's task group", Content.PREFIXES)]
     dependencies: Annotated[
-        list[str], Field("keys of the tasks that it depends on", content=Content.KEYS)
+        list[str], Field("keys of the tasks that it depends on", Content.KEYS)
     ]
     priority: Annotated[list[float], Field("Dask's priority; smaller values run first")]
-    annotations: Annotated[
-        Json, Field("Dask annotations of the task", content=Content.ANNOTATIONS)
-    ]
+    annotations: Annotated[Json, Field("Dask annotations of the task", Content.ANNOTATIONS)]
     span_id: SpanId
-    value: Annotated[Json, Field("value of the fact", content=Content.SPANS)]
+    value: Annotated[Json, Field("value of the fact", Content.SPANS)]
     client: ClientId
     state: Annotated[
         str,
-        Field(
-            "state when recording began; absent if the task entered later",
-            content=Content.WORDS,
-        ),
+        Field("state when recording began; absent if the task entered later", Content.WORDS),
     ]
     stimulus_id: StimulusId
     worker: Worker
@@ -296,35 +287,31 @@ class Task(Record, total=False):
 class Startstop(TypedDict, total=False):
     """A phase of a task attempt, as timed by the worker."""
 
-    action: Annotated[
-        str, Field("transfer, disk-read, deserialize, compute, …", content=Content.WORDS)
-    ]
+    action: Annotated[str, Field("transfer, disk-read, deserialize, compute, …", Content.WORDS)]
     start: Annotated[float, Field("start time of the phase", Unit.EPOCH_SECONDS)]
     stop: Annotated[float, Field("end time of the phase", Unit.EPOCH_SECONDS)]
-    source: Annotated[
-        str, Field("address of the worker that sent a transfer", content=Content.HOSTS)
-    ]
+    source: Annotated[str, Field("address of the worker that sent a transfer", Content.HOSTS)]
 
 
 class Transition(Record, total=False):
     """A state transition of a task on the scheduler."""
 
     key: Key
-    start: Annotated[str, Field("state before", required=True, content=Content.WORDS)]
-    finish: Annotated[str, Field("state after", required=True, content=Content.WORDS)]
+    start: StateBefore
+    finish: StateAfter
     stimulus_id: StimulusId
     worker: Annotated[
         str,
         Field(
             "worker that the task was sent to (finish is processing) or that reported the "
             "end of the attempt (start is processing)",
-            content=Content.HOSTS,
+            Content.HOSTS,
         ),
     ]
     run_id: RunId
     thread: Thread
     nbytes: NBytes
-    typename: Annotated[str, Field("type of the result", content=Content.FUNCTIONS)]
+    typename: Annotated[str, Field("type of the result", Content.FUNCTIONS)]
     startstops: Annotated[list[Startstop], Field("phases of the attempt")]
     start_t: Annotated[
         float,
@@ -335,10 +322,10 @@ class Transition(Record, total=False):
         ),
     ]
     cause: Annotated[
-        str, Field("key of the failed task that caused this one to fail", content=Content.KEYS)
+        str, Field("key of the failed task that caused this one to fail", Content.KEYS)
     ]
     exception: ExceptionText
-    traceback: Annotated[str, Field("text of the traceback", content=Content.TEXT)]
+    traceback: Annotated[str, Field("text of the traceback", Content.TEXT)]
 
 
 class WorkerAdded(Record, total=False):
@@ -348,22 +335,16 @@ class WorkerAdded(Record, total=False):
     server_id: ServerId
     name: Annotated[
         str,
-        Field(
-            "name of a fact, a worker or a section of code",
-            required=True,
-            content=Content.HOSTS,
-        ),
+        Field("name of a fact, a worker or a section of code", Content.HOSTS, required=True),
     ]
-    host: Annotated[str, Field("host of the worker", content=Content.HOSTS)]
-    pid: Annotated[int, Field("process id on that host")]
-    nthreads: Annotated[int, Field("number of computing threads", Unit.COUNT)]
-    memory_limit: Annotated[
-        int, Field("memory limit of the worker; 0 means no limit", Unit.BYTES)
-    ]
-    nanny: Annotated[str, Field("address of the worker's nanny", content=Content.HOSTS)]
-    local_directory: Annotated[str, Field("folder for spilled results", content=Content.FILES)]
+    host: Annotated[str, Field("host of the worker", Content.HOSTS)]
+    pid: Pid
+    nthreads: NThreads
+    memory_limit: MemoryLimit
+    nanny: Annotated[str, Field("address of the worker's nanny", Content.HOSTS)]
+    local_directory: Annotated[str, Field("folder for spilled results", Content.FILES)]
     resources: Annotated[
-        Json, Field("Dask resources that the worker offers", content=Content.CONFIGURATION)
+        Json, Field("Dask resources that the worker offers", Content.CONFIGURATION)
     ]
     versions: Versions
 
@@ -392,8 +373,8 @@ class WantedChange(TypedDict, total=False):
     """Keys that a client begins or ceases to want."""
 
     t: Annotated[float, Field("time of the change", Unit.EPOCH_SECONDS)]
-    action: Annotated[str, Field("desires or releases", content=Content.WORDS)]
-    keys: Annotated[list[str], Field("keys whose state changes", content=Content.KEYS)]
+    action: Annotated[str, Field("desires or releases", Content.WORDS)]
+    keys: Annotated[list[str], Field("keys whose state changes", Content.KEYS)]
 
 
 class WantedKeys(Record, total=False):
@@ -451,10 +432,8 @@ class WorkerSample(Record, total=False):
 
     worker: Worker
     server_id: ServerId
-    memory_limit: Annotated[
-        int, Field("memory limit of the worker; 0 means no limit", Unit.BYTES)
-    ]
-    nthreads: Annotated[int, Field("number of computing threads", Unit.COUNT)]
+    memory_limit: MemoryLimit
+    nthreads: NThreads
     processing: Annotated[int, Field("tasks that the scheduler assigned to it", Unit.COUNT)]
     executing: Annotated[int, Field("tasks that it computes", Unit.COUNT)]
     occupancy: Annotated[
@@ -472,9 +451,7 @@ class SchedulerSample(Record, total=False):
     are also the client's.
     """
 
-    server_id: Annotated[
-        str, Field("identity of the scheduler process", content=Content.IDENTITIES)
-    ]
+    server_id: Annotated[str, Field("identity of the scheduler process", Content.IDENTITIES)]
     metrics: MetricsThere
 
 
@@ -487,7 +464,7 @@ class Stall(Record, total=False):
 
     worker: Worker
     server_id: Annotated[
-        str, Field("identity of the worker or scheduler process", content=Content.IDENTITIES)
+        str, Field("identity of the worker or scheduler process", Content.IDENTITIES)
     ]
     start_t: StartT
     stop_t: StopT
@@ -498,11 +475,9 @@ class Span(Record, total=False):
 
     span_id: SpanId
     span_name: Annotated[
-        list[str], Field("names from the outermost span to this one", content=Content.SPANS)
+        list[str], Field("names from the outermost span to this one", Content.SPANS)
     ]
-    parent_id: Annotated[
-        str, Field("identity of the enclosing span", content=Content.IDENTITIES)
-    ]
+    parent_id: Annotated[str, Field("identity of the enclosing span", Content.IDENTITIES)]
 
 
 class FineMetric(Record, total=False):
@@ -515,24 +490,22 @@ class FineMetric(Record, total=False):
     worker: Worker
     server_id: ServerId
     context: Annotated[
-        str, Field("execute, get-data, gather-dep, p2p, memory-monitor", content=Content.WORDS)
+        str, Field("execute, get-data, gather-dep, p2p, memory-monitor", Content.WORDS)
     ]
     span_id: SpanId
     prefix: Prefix
     activity: Annotated[
-        str, Field("activity: thread-cpu, deserialize, compress, …", content=Content.ACTIVITIES)
+        str, Field("activity: thread-cpu, deserialize, compress, …", Content.ACTIVITIES)
     ]
-    unit: Annotated[
-        str, Field("unit of the metric: seconds, bytes, count, …", content=Content.WORDS)
-    ]
+    unit: Annotated[str, Field("unit of the metric: seconds, bytes, count, …", Content.WORDS)]
     delta: Annotated[float, Field("increase", Unit.SEE_UNIT_FIELD)]
 
 
 class ProfileFrame(TypedDict, total=False):
     """A function."""
 
-    name: Annotated[str, Field("name of the function", content=Content.FUNCTIONS)]
-    filename: Annotated[str, Field("file of its code", content=Content.FILES)]
+    name: Annotated[str, Field("name of the function", Content.FUNCTIONS)]
+    filename: Annotated[str, Field("file of its code", Content.FILES)]
     line_number: Annotated[int, Field("first line of its code", Unit.COUNT)]
 
 
@@ -594,7 +567,7 @@ class Branch(TypedDict, total=False):
     overlap the entries of the chunk. A piece that overlaps several chunks counts in each.
     """
 
-    branch: Annotated[str, Field("name of the branch", content=Content.BRANCHES)]
+    branch: Annotated[str, Field("name of the branch", Content.BRANCHES)]
     compressed_bytes: Annotated[
         int, Field("size in the file, including headers of baskets", Unit.BYTES)
     ]
@@ -619,10 +592,10 @@ class Measured(TypedDict, total=False):
         Field(
             "step that ends at stop_t: 'processed', 'read' if the same task continues with "
             "the data (dask-awkward), or 'metadata' of a file that coffea could not read",
-            content=Content.WORDS,
+            Content.WORDS,
         ),
     ]
-    source: Annotated[str, Field("format: TTree, RNTuple or Parquet", content=Content.WORDS)]
+    source: Annotated[str, Field("format: TTree, RNTuple or Parquet", Content.WORDS)]
     events: Annotated[int, Field("events handed to the processor", Unit.COUNT)]
     open_seconds: Annotated[
         float,
@@ -632,19 +605,16 @@ class Measured(TypedDict, total=False):
         float, Field("time in the processor, including reads", Unit.SECONDS)
     ]
     read_seconds: Annotated[
-        float,
-        Field("time to read, decompress and interpret columns", Unit.SECONDS),
+        float, Field("time to read, decompress and interpret columns", Unit.SECONDS)
     ]
     decompress_seconds: DecompressSeconds
     compression: Annotated[
-        str, Field("algorithms of the data read: ZSTD, LZMA, LZ4, ZLIB", content=Content.WORDS)
+        str, Field("algorithms of the data read: ZSTD, LZMA, LZ4, ZLIB", Content.WORDS)
     ]
     cpu_seconds: Annotated[float, Field("CPU time of the thread", Unit.SECONDS)]
     bytes_read: Annotated[int, Field("bytes requested from the source", Unit.BYTES)]
     requests: Annotated[int, Field("requests made to the source", Unit.COUNT)]
-    columns: Annotated[
-        list[str], Field("columns read, by coffea's names", content=Content.BRANCHES)
-    ]
+    columns: Annotated[list[str], Field("columns read, by coffea's names", Content.BRANCHES)]
     branches: Annotated[list[Branch], Field("data read per branch")]
     file_branches: Annotated[int, Field("branches in the file", Unit.COUNT)]
     file_bytes: Annotated[int, Field("size of the file", Unit.BYTES)]
@@ -661,9 +631,7 @@ class Measured(TypedDict, total=False):
     from_checkpoint: Annotated[
         bool, Field("whether the result came from a checkpoint, without reading or processing")
     ]
-    module: Annotated[
-        str, Field("measured I/O layer: POSIX, MPI-IO, STDIO, …", content=Content.WORDS)
-    ]
+    module: Annotated[str, Field("measured I/O layer: POSIX, MPI-IO, STDIO, …", Content.WORDS)]
     rank: Annotated[int, Field("rank of the process in its job; -1 for all ranks together")]
     opens: Annotated[int, Field("number of opens", Unit.COUNT)]
     reads: Annotated[int, Field("read calls", Unit.COUNT)]
@@ -671,8 +639,7 @@ class Measured(TypedDict, total=False):
     bytes_written: Annotated[int, Field("bytes written", Unit.BYTES)]
     write_seconds: Annotated[float, Field("time in write calls", Unit.SECONDS)]
     metadata_seconds: Annotated[
-        float,
-        Field("time in other calls: open, stat, seek", Unit.SECONDS),
+        float, Field("time in other calls: open, stat, seek", Unit.SECONDS)
     ]
     offset_bytes: Annotated[int, Field("start offset in the file", Unit.BYTES)]
 
@@ -691,15 +658,13 @@ class Chunk(Record, total=False):
 
     key: Key
     run_id: RunId
-    dataset: Annotated[str, Field("dataset that the file belongs to", content=Content.DATASETS)]
-    filename: Annotated[str, Field("file, by coffea's name", content=Content.FILES)]
-    treename: Annotated[str, Field("tree or table within the file", content=Content.BRANCHES)]
+    dataset: Annotated[str, Field("dataset that the file belongs to", Content.DATASETS)]
+    filename: Annotated[str, Field("file, by coffea's name", Content.FILES)]
+    treename: Annotated[str, Field("tree or table within the file", Content.BRANCHES)]
     entry_start: Annotated[int, Field("first entry of the chunk", Unit.COUNT)]
     entry_stop: Annotated[int, Field("end of the entry range, exclusive", Unit.COUNT)]
-    file_uuid: Annotated[str, Field("uuid stored in the file", content=Content.IDENTITIES)]
-    usermeta: Annotated[
-        Json, Field("the user's metadata of the dataset", content=Content.METADATA)
-    ]
+    file_uuid: Annotated[str, Field("uuid stored in the file", Content.IDENTITIES)]
+    usermeta: Annotated[Json, Field("the user's metadata of the dataset", Content.METADATA)]
     worker: Worker
     thread: Thread
     start_t: StartT
@@ -722,15 +687,9 @@ class ClientActivity(Record, total=False):
     client: ClientId
     start_t: StartT
     stop_t: StopT
-    activity: Annotated[
-        str, Field("activity: wait, dask or own", required=True, content=Content.WORDS)
-    ]
-    name: Annotated[
-        str, Field("name of the function", required=True, content=Content.FUNCTIONS)
-    ]
-    filename: Annotated[
-        str, Field("file of its code, without the folder", content=Content.FILES)
-    ]
+    activity: Annotated[str, Field("activity: wait, dask or own", Content.WORDS, required=True)]
+    name: Annotated[str, Field("name of the function", Content.FUNCTIONS, required=True)]
+    filename: Annotated[str, Field("file of its code, without the folder", Content.FILES)]
     measured: MeasuredThere
 
 
@@ -741,11 +700,7 @@ class Section(Record, total=False):
     run_id: RunId
     name: Annotated[
         str,
-        Field(
-            "name of a fact, a worker or a section of code",
-            required=True,
-            content=Content.SPANS,
-        ),
+        Field("name of a fact, a worker or a section of code", Content.SPANS, required=True),
     ]
     worker: Worker
     thread: Thread
@@ -761,13 +716,10 @@ class WorkerTransition(Record, total=False):
     worker: Worker
     server_id: ServerId
     key: Key
-    start: Annotated[str, Field("state before", required=True, content=Content.WORDS)]
-    finish: Annotated[str, Field("state after", required=True, content=Content.WORDS)]
+    start: StateBefore
+    finish: StateAfter
     state: Annotated[
-        str,
-        Field(
-            "resulting state if it is not finish: cancelled or resumed", content=Content.WORDS
-        ),
+        str, Field("resulting state if it is not finish: cancelled or resumed", Content.WORDS)
     ]
     stimulus_id: StimulusId
 
@@ -779,21 +731,20 @@ class Transfer(Record, total=False):
     behalf, report none.
     """
 
-    worker: Annotated[str, Field("address of the reporting worker", content=Content.HOSTS)]
+    worker: Annotated[str, Field("address of the reporting worker", Content.HOSTS)]
     server_id: ServerId
     start_t: StartT
     stop_t: StopT
     source: Annotated[
-        str, Field("address of the sending worker; absent for a client", content=Content.HOSTS)
+        str, Field("address of the sending worker; absent for a client", Content.HOSTS)
     ]
     destination: Annotated[
-        str,
-        Field("address of the receiving worker; absent for a client", content=Content.HOSTS),
+        str, Field("address of the receiving worker; absent for a client", Content.HOSTS)
     ]
     nbytes: NBytes
     keys: Annotated[
         dict[str, int],
-        Field("size of each transferred result, by key", Unit.BYTES, content=Content.KEYS),
+        Field("size of each transferred result, by key", Unit.BYTES, Content.KEYS),
     ]
     measured: MeasuredThere
 
@@ -804,12 +755,8 @@ class Spill(Record, total=False):
     worker: Worker
     server_id: ServerId
     key: Key
-    start: Annotated[
-        str, Field("previous place: memory or disk", required=True, content=Content.WORDS)
-    ]
-    finish: Annotated[
-        str, Field("new place: disk or memory", required=True, content=Content.WORDS)
-    ]
+    start: Annotated[str, Field("previous place: memory or disk", Content.WORDS, required=True)]
+    finish: Annotated[str, Field("new place: disk or memory", Content.WORDS, required=True)]
     nbytes: NBytes
     measured: MeasuredThere
 
@@ -817,28 +764,25 @@ class Spill(Record, total=False):
 class Event(Record, total=False):
     """A Dask event, logged by the scheduler, a worker, a client or the user."""
 
-    topic: Annotated[str, Field("topic of the event", required=True, content=Content.EVENTS)]
+    topic: Annotated[str, Field("topic of the event", Content.EVENTS, required=True)]
     worker: Worker
-    payload: Annotated[Json, Field("the message", content=Content.EVENTS)]
+    payload: Annotated[Json, Field("the message", Content.EVENTS)]
 
 
 class Loss(Record, total=False):
     """Records that are missing from the trace."""
 
     reason: Reason
-    record_kind: Annotated[str, Field("kind of the missing records", content=Content.WORDS)]
+    record_kind: Annotated[str, Field("kind of the missing records", Content.WORDS)]
     records: Annotated[int, Field("number of missing records", Unit.COUNT)]
     start_t: StartT
     stop_t: StopT
-    detail: Annotated[str, Field("details", content=Content.TEXT)]
+    detail: Annotated[str, Field("details", Content.TEXT)]
 
 
 Source = Annotated[
     str,
-    Field(
-        "imported file: the first 16 hexadecimal digits of its SHA-256",
-        content=Content.IDENTITIES,
-    ),
+    Field("imported file: the first 16 hexadecimal digits of its SHA-256", Content.IDENTITIES),
 ]
 
 
@@ -851,25 +795,21 @@ class Import(Record, total=False):
     """
 
     name: Annotated[
-        str,
-        Field("program that measured: darshan or yappi", required=True, content=Content.WORDS),
+        str, Field("program that measured: darshan or yappi", Content.WORDS, required=True)
     ]
     source: Source
-    filename: Annotated[str, Field("name of the imported file", content=Content.FILES)]
+    filename: Annotated[str, Field("name of the imported file", Content.FILES)]
     worker: Worker
-    pid: Annotated[int, Field("process id on that host")]
+    pid: Pid
     start_t: StartT
     stop_t: StopT
     versions: Versions
     value: Annotated[
-        Json,
-        Field("metadata of the file: job, modules, clock, …", content=Content.CONFIGURATION),
+        Json, Field("metadata of the file: job, modules, clock, …", Content.CONFIGURATION)
     ]
     records_by_kind: Annotated[
         dict[str, int],
-        Field(
-            "number of records that follow", Unit.COUNT, required=True, content=Content.WORDS
-        ),
+        Field("number of records that follow", Unit.COUNT, Content.WORDS, required=True),
     ]
     nbytes: Annotated[int, Field("uncompressed size of the lines that follow", Unit.BYTES)]
     crc32: Annotated[int, Field("CRC-32 of the lines that follow")]
@@ -882,13 +822,12 @@ class IoFile(Record, total=False):
     """
 
     source: Source
-    filename: Annotated[str, Field("path of the file", content=Content.FILES)]
+    filename: Annotated[str, Field("path of the file", Content.FILES)]
     start_t: StartT
     stop_t: StopT
     measured: MeasuredThere
     value: Annotated[
-        Json,
-        Field("non-zero counters of the module, by Darshan's names", content=Content.WORDS),
+        Json, Field("non-zero counters of the module, by Darshan's names", Content.WORDS)
     ]
 
 
@@ -896,11 +835,9 @@ class IoSegment(Record, total=False):
     """One read or write call. Imported: a segment of Darshan's DXT."""
 
     source: Source
-    filename: Annotated[str, Field("path of the file", content=Content.FILES)]
-    host: Annotated[
-        str, Field("host of the process, as Darshan names it", content=Content.HOSTS)
-    ]
-    activity: Annotated[str, Field("activity: read or write", content=Content.WORDS)]
+    filename: Annotated[str, Field("path of the file", Content.FILES)]
+    host: Annotated[str, Field("host of the process, as Darshan names it", Content.HOSTS)]
+    activity: Annotated[str, Field("activity: read or write", Content.WORDS)]
     start_t: StartT
     stop_t: StopT
     nbytes: Annotated[int, Field("requested bytes", Unit.BYTES)]
@@ -918,13 +855,11 @@ class Function(Record, total=False):
     """
 
     source: Source
-    name: Annotated[
-        str, Field("name of the function", required=True, content=Content.FUNCTIONS)
-    ]
+    name: Annotated[str, Field("name of the function", Content.FUNCTIONS, required=True)]
     filename: Annotated[
-        str, Field("file of its code; module of a built-in function", content=Content.FILES)
+        str, Field("file of its code; module of a built-in function", Content.FILES)
     ]
-    value: Annotated[Json, Field("what was measured", content=Content.FUNCTIONS)]
+    value: Annotated[Json, Field("what was measured", Content.FUNCTIONS)]
 
 
 #: Name of every kind, in the order of the data dictionary.

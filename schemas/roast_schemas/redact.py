@@ -124,23 +124,11 @@ class Redactor:
             _remember(self._clean, text)
         return "".join(pieces) + text[at:]
 
-    def _is_clean_text(self, text: str) -> bool:
-        """Return False if a text may contain a secret. Fast, and never wrongly True."""
-        if self._patterns:
-            return False
-        # The search is the expensive step, so it leaves out the hash and index of a key.
-        head = text.rstrip(_HASH_AND_INDEX)
-        if not head.endswith("-"):
-            head = text
-        if head not in self._clean:
-            if _SUSPECT.search(head.lower()):
-                return False
-            _remember(self._clean, head)
-        _remember(self._clean, text)
-        return True
-
     def _is_clean(self, container: Any, depth: int) -> bool:
-        """Return False if a container may contain a secret. This runs for every record."""
+        """Return False if a container may contain a secret, and never wrongly True.
+
+        This runs for every record.
+        """
         clean = self._clean
         if type(container) is dict:
             if not self._clean_names.issuperset(container):
@@ -149,8 +137,18 @@ class Redactor:
         for item in container:
             kind = type(item)
             if kind is str:
-                if item not in clean and not self._is_clean_text(item):
+                if item in clean:
+                    continue
+                if self._patterns:
                     return False
+                # The search is the expensive step, so it leaves out hash and index of a key.
+                head = item.rstrip(_HASH_AND_INDEX)
+                head = head if head.endswith("-") else item
+                if head not in clean:
+                    if _SUSPECT.search(head.lower()):
+                        return False
+                    _remember(clean, head)
+                _remember(clean, item)
             elif kind not in _NUMBERS and not (
                 depth and kind in _CONTAINERS and self._is_clean(item, depth - 1)
             ):
@@ -220,7 +218,7 @@ def _unused(name: Any, mapping: dict[Any, Any]) -> Any:
 
 # --- names ---------------------------------------------------------------------------------
 
-#: Words of camelCase: ``AWSAccessKeyId`` is aws, access, key, id.
+#: A word of camelCase: ``AWSAccessKeyId`` is aws, access, key, id.
 _CAMEL_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 #: Words before ``key`` that make it a cryptographic key or a password.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -63,24 +62,22 @@ class Content(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True)
 class Field:
-    """Unit, content and description of a field, in ``Annotated[type, Field(...)]``.
+    """Description of a field, in ``Annotated[type, Field(...)]``.
 
     Parameters
     ----------
     meaning : str
         One sentence for the data dictionary.
-    unit : Unit
-        Unit of the value.
+    *about : Unit or Content
+        Unit of the value, and what its texts name. Without one, it has none.
     required : bool
         Whether the recorder writes the field in every record of the kind. Other
         fields may be absent, which means the same as null.
-    content : Content, optional
-        What its texts name; None if it contains none.
     """
 
-    meaning: str
-    unit: Unit = Unit.NONE
-    required: bool = False
-    content: Content | None = None
+    def __init__(self, meaning: str, *about: Unit | Content, required: bool = False) -> None:
+        self.meaning = meaning
+        self.unit = next((one for one in about if isinstance(one, Unit)), Unit.NONE)
+        self.content = next((one for one in about if isinstance(one, Content)), None)
+        self.required = required

@@ -8,17 +8,12 @@ import time
 
 import dask.array as da
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import roast_recorder
 from roast_recorder import client_recording
 
 pytestmark = pytest.mark.cluster
-
-
-@pytest.fixture
-def trace(tmp_path):
-    return tmp_path / "trace.jsonl"
 
 
 def kinds(lines):
@@ -58,12 +53,23 @@ def test_a_context_manager_records_from_header_to_trailer(
 
     lines = read_lines(tmp_path / name)
     assert (kinds(lines)[0], kinds(lines)[-1]) == ("header", "trailer")
+    assert lines[0]["scheduler"] == client.scheduler.address
+    assert lines[0]["versions"].keys() == {"dask", "distributed", "python", "roast-trace"}
     expected = {"environment", "worker_added", "worker_sample", "task", "transition"}
     assert expected <= set(kinds(lines))
     [event] = [line for line in lines if line.get("topic") == "my topic"]
     assert event["payload"] == {"cut": 30, "text": "<b>"}
     assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600, "others must not read it"
     assert client.run_on_scheduler(leftovers) == []
+
+
+def test_only_the_kinds_in_the_settings_are_recorded(client, trace, by_kind):
+    with roast_recorder.record(client, trace, kinds=["task"]):
+        da.ones((100, 100), chunks=50).sum().compute()
+        client.run_on_scheduler(lambda: time.sleep(0.3))
+
+    expected = {"header", "worker_added", "client_added", "task", "trailer"}
+    assert by_kind(trace).keys() == expected
 
 
 def test_a_trace_without_a_path_is_a_new_file_here_and_its_end_is_reported(
@@ -121,22 +127,17 @@ def test_an_asynchronous_client(cluster, client, tmp_path, read_lines):
         assert "memory" in {line.get("finish") for line in lines}
 
 
-def test_two_recorders_do_not_disturb_each_other(client, tmp_path, read_lines):
+def test_two_recorders_do_not_disturb_each_other(client, tmp_path, by_kind):
     with roast_recorder.record(client, tmp_path / "outer.jsonl"):
         with pytest.raises(ValueError, match="is being recorded to"):
             roast_recorder.record(client, tmp_path / "outer.jsonl").start()
-        inner = roast_recorder.record(client, tmp_path / "inner.jsonl")
-        inner.start()
-        client.submit(divmod, 7, 0, retries=1, key="fails").exception()
-        inner.stop()
+        with roast_recorder.record(client, tmp_path / "inner.jsonl"):
+            client.submit(divmod, 7, 0, retries=1, key="fails").exception()
         client.submit(divmod, 8, 0, retries=1, key="fails-later").exception()
 
+    names = ("key", "start", "finish", "exception")
     outer, inner = (
-        [
-            (line["key"], line["start"], line["finish"], line.get("exception"))
-            for line in read_lines(tmp_path / name)
-            if line["kind"] == "transition"
-        ]
+        [tuple(map(line.get, names)) for line in by_kind(tmp_path / name)["transition"]]
         for name in ("outer.jsonl", "inner.jsonl")
     )
     assert len(inner) > 5
@@ -210,14 +211,10 @@ def test_a_client_closed_in_the_block_ends_the_trace_in_order(
     assert kinds(lines)[-1] == "trailer"
 
 
-def test_a_cluster_closed_first_ends_the_trace_in_order(trace, read_lines):
-    with (
-        LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0") as own,
-        Client(own) as client,
-        roast_recorder.record(client, trace),
-    ):
+def test_a_cluster_closed_first_ends_the_trace_in_order(own_cluster, trace, read_lines):
+    with own_cluster(1) as (cluster, client), roast_recorder.record(client, trace):
         client.submit(sum, [1, 2]).result()
-        own.close()
+        cluster.close()
 
     trailer = read_lines(trace)[-1]
     assert (trailer["kind"], trailer["reason"]) == ("trailer", "the scheduler closed")
@@ -251,16 +248,16 @@ def test_a_killed_scheduler_is_logged_and_stopping_does_not_wait(
 
 
 @pytest.mark.parametrize(("limit_bytes", "dropped"), [(2**20, False), (2_000, True)])
-def test_a_burst_is_complete_or_counted(client, trace, read_lines, limit_bytes, dropped):
+def test_a_burst_is_complete_or_counted(client, trace, by_kind, limit_bytes, dropped):
     with roast_recorder.record(client, trace, buffer_limit_bytes=limit_bytes):
         client.gather(client.map(abs, range(500), pure=False))
 
-    *lines, trailer = read_lines(trace)
-    lost = {line["record_kind"]: line["records"] for line in lines if line["kind"] == "loss"}
+    records = by_kind(trace)
+    [trailer] = records["trailer"]
     lost_tasks = trailer["dropped_by_kind"].get("task", 0)
     assert bool(lost_tasks) == dropped
-    assert kinds(lines).count("task") + lost_tasks == 500
-    assert set(lost) == set(trailer["dropped_by_kind"])
+    assert len(records["task"]) + lost_tasks == 500
+    assert {loss["record_kind"] for loss in records["loss"]} == set(trailer["dropped_by_kind"])
 
 
 def test_a_disk_that_fills_does_not_stop_the_run(client, trace, caplog):

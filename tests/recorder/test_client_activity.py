@@ -47,52 +47,45 @@ def make_keys(_client):
         tokenize(list(range(1000)))
 
 
-WORK = [
-    compute, idle, wait_for_result, wait_for_futures, iterate, show_progress, make_keys
-]  # fmt: skip
+WORK = {
+    compute: "own", idle: "own", wait_for_result: "wait", wait_for_futures: "wait",
+    iterate: "wait", show_progress: "wait", make_keys: "dask",
+}  # fmt: skip
 
 
 @pytest.mark.exhaustive
-def test_seconds_of_each_activity_by_function(client, tmp_path):
+def test_seconds_of_each_activity_by_function(client, trace):
     times = {}
-    with roast_recorder.record(client, tmp_path / "t.jsonl"):
+    with roast_recorder.record(client, trace):
         for work in WORK:
             started = time.time()
             work(client)
-            times[work.__name__] = started, time.time()
+            times[work] = started, time.time()
 
-    with Trace(tmp_path / "t.jsonl") as trace:
-        rows = trace.rows(
+    with Trace(trace) as opened:
+        rows = opened.rows(
             """SELECT "function", max_by(activity, seconds), min(start_t), max(stop_t),
             sum(seconds), sum(cpu_seconds), any_value(filename) FROM client_activity
             GROUP BY "function" """
         )
     found = {function: others for function, *others in rows}
-    for work in WORK:
+    for work, expected in WORK.items():
         activity, start_t, stop_t, seconds, cpu_seconds, filename = found[work.__name__]
-        expected = {compute: "own", idle: "own", make_keys: "dask"}.get(work, "wait")
         assert activity == expected, work
-        assert (start_t, stop_t) == pytest.approx(times[work.__name__], abs=0.4)
+        assert (start_t, stop_t) == pytest.approx(times[work], abs=0.4)
         assert seconds == pytest.approx(stop_t - start_t, abs=0.4)
-        if work in (compute, idle):
+        if expected == "own":
             assert cpu_seconds == pytest.approx(SECONDS if work is compute else 0, abs=0.3)
         assert filename == "test_client_activity.py"
 
 
-def test_records_that_the_client_cannot_keep_are_counted(client, tmp_path, monkeypatch):
+def test_records_that_the_client_cannot_keep_are_counted(client, trace, by_kind, monkeypatch):
     monkeypatch.setattr(client_recording, "MAX_PENDING", 0)
-    with roast_recorder.record(client, tmp_path / "t.jsonl"):
+    with roast_recorder.record(client, trace):
         idle(client)
 
-    with Trace(tmp_path / "t.jsonl") as trace:
-        assert trace.frame("client_activity").is_empty()
-        losses = trace.rows("SELECT reason, detail, records > 0 FROM loss")
-    assert ("the client's buffer was full", "client_activity", True) in losses
-
-
-def test_no_activity_unless_it_is_wanted(client, tmp_path, read_lines):
-    with roast_recorder.record(client, tmp_path / "t.jsonl", kinds=["task"]):
-        idle(client)
-
-    kinds = {line["kind"] for line in read_lines(tmp_path / "t.jsonl")}
-    assert "client_activity" not in kinds
+    records = by_kind(trace)
+    assert "client_activity" not in records
+    losses = {(loss["reason"], loss["record_kind"]) for loss in records["loss"]}
+    assert ("the client's buffer was full", "client_activity") in losses
+    assert min(loss["records"] for loss in records["loss"]) > 0

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import roast_recorder
 from roast_analyze import Trace
@@ -11,13 +11,10 @@ from roast_analyze import Trace
 pytestmark = pytest.mark.cluster
 
 
-def test_changes_of_the_size(tmp_path):
+def test_changes_of_the_size(own_cluster, trace):
     with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
-        roast_recorder.record(client, tmp_path / "t.jsonl", flush_interval_seconds=0.05),
+        own_cluster(1) as (cluster, client),
+        roast_recorder.record(client, trace, flush_interval_seconds=0.05),
     ):
         client.submit(abs, 1).result()
         cluster.scale(3)
@@ -27,22 +24,21 @@ def test_changes_of_the_size(tmp_path):
         while cluster.scheduler_info["workers"]:
             cluster.sync(cluster._correct_state)
 
-    with Trace(tmp_path / "t.jsonl") as trace:
-        rows = trace.rows("SELECT planned, requested, joined FROM cluster_sizes")
-        times = trace.rows("SELECT t, until_t FROM cluster_sizes")
+    with Trace(trace) as opened:
+        rows = opened.rows("SELECT planned, requested, joined FROM cluster_sizes")
+        times = opened.rows("SELECT t, until_t FROM cluster_sizes")
     assert rows[0] == (1, 1, 1)
     assert (3, 3) in {(planned, requested) for planned, requested, _ in rows}
     assert rows[-1][0] == 0
     assert [t for t, _ in times[1:]] == [until_t for _, until_t in times[:-1]]
 
 
-def test_a_client_of_an_address_has_no_cluster(cluster, tmp_path, read_lines):
+def test_a_client_of_an_address_has_no_cluster(cluster, trace, by_kind):
     with (
         Client(cluster.scheduler_address) as client,
-        roast_recorder.record(client, tmp_path / "t.jsonl"),
+        roast_recorder.record(client, trace),
     ):
         client.submit(abs, 1).result()
 
-    kinds = {line["kind"] for line in read_lines(tmp_path / "t.jsonl")}
-    assert "task" in kinds
-    assert "cluster_size" not in kinds
+    kinds = by_kind(trace).keys()
+    assert ("task" in kinds, "cluster_size" in kinds) == (True, False)

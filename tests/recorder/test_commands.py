@@ -102,16 +102,6 @@ def test_run_without_a_path_writes_a_new_file_here(tmp_path, read_lines):
     assert finished(read_lines(only_trace(tmp_path, err))) == {"of-1"}
 
 
-@pytest.mark.exhaustive
-def test_attach_without_a_path_writes_a_new_file_here(tmp_path, read_lines, start_scheduler):
-    _, address = start_scheduler(workers=1)
-
-    code, _, err = ended(roast_record("attach", address, "--duration", "1", cwd=tmp_path))
-
-    assert code == 0, err
-    assert kinds(read_lines(only_trace(tmp_path, err)))[-1] == "trailer"
-
-
 def test_run_reports_that_nothing_was_recorded(tmp_path):
     code, _, err = ended(
         roast_record("run", "-o", tmp_path / "t.jsonl", "--", "sh", "-c", "exit 7")
@@ -156,8 +146,9 @@ def test_attach_records_until_it_ends(tmp_path, read_lines, start_scheduler):
         early.result()
         for how in ("duration", "Ctrl-C", "the scheduler's end"):
             trace = tmp_path / f"{how[0]}.jsonl"
-            duration = ["--duration", "2"] if how == "duration" else []
-            process = roast_record("attach", address, "-o", trace, "--label", how, *duration)
+            # Without a path, it writes a new file here.
+            options = ["--duration", "2"] if how == "duration" else ["-o", trace]
+            process = roast_record("attach", address, "--label", how, *options, cwd=tmp_path)
             assert "recording tcp://" in process.stderr.readline()
             client.gather(client.map(abs, range(20), pure=False))
             if how == "Ctrl-C":
@@ -169,7 +160,7 @@ def test_attach_records_until_it_ends(tmp_path, read_lines, start_scheduler):
             assert code == 0, (how, err)
             assert "Traceback" not in err
             assert "0 dropped" in err
-            lines = read_lines(trace)
+            lines = read_lines(only_trace(tmp_path, err) if how == "duration" else trace)
             assert lines[0]["settings"]["label"] == how
             assert kinds(lines)[-1] == "trailer"
             assert len(finished(lines)) == 20
@@ -177,6 +168,35 @@ def test_attach_records_until_it_ends(tmp_path, read_lines, start_scheduler):
             assert there["state"] == "memory"
             assert kinds(lines).count("client_added") >= 2
             assert {"span", "worker_added"} <= set(kinds(lines))
+
+
+@pytest.mark.exhaustive
+def test_attach_to_a_tls_cluster(own_cluster, tmp_path, trace, read_lines):
+    pytest.importorskip("cryptography")
+    from distributed import Security
+
+    security = Security.temporary()
+    files = {}
+    for option, pem in (
+        ("--tls-ca-file", security.tls_ca_file),
+        ("--tls-cert", security.tls_client_cert),
+        ("--tls-key", security.tls_client_key),
+    ):
+        files[option] = tmp_path / f"{option.strip('-')}.pem"
+        files[option].write_text(pem)
+    arguments = [text for option in files.items() for text in option]
+    with own_cluster(1, security=security, protocol="tls") as (cluster, client):
+        assert cluster.scheduler_address.startswith("tls://")
+        process = roast_record("attach", cluster.scheduler_address, "-o", trace, *arguments)
+        assert "recording tls://" in process.stderr.readline()
+        client.gather(client.map(abs, range(20), pure=False))
+        process.send_signal(signal.SIGINT)
+        code, _, err = ended(process)
+
+    assert code == 0, err
+    lines = read_lines(trace)
+    assert len(finished(lines)) == 20
+    assert kinds(lines)[-1] == "trailer"
 
 
 INVALID_CALLS = [

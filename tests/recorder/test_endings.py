@@ -4,7 +4,6 @@ An independent plugin, loaded by the scheduler itself, writes each transition in
 also those after the scheduler has called the `close` hook of its plugins.
 """
 
-import contextlib
 import json
 import os
 import signal
@@ -97,26 +96,33 @@ def work(client):
     return done, client.map(time.sleep, [0.2] * 50, pure=False)
 
 
-def test_a_closing_scheduler(logged, tmp_path, read_lines):
+@pytest.mark.parametrize(
+    "how",
+    ["shutdown", *(pytest.param(sig, marks=pytest.mark.exhaustive) for sig in ("INT", "TERM"))],
+)
+def test_a_closing_scheduler(logged, trace, read_lines, how):
     client = Client(logged.address)
-    recording = roast_recorder.record(client, tmp_path / "trace.jsonl.zst")
+    recording = roast_recorder.record(client, trace)
     recording.start()
     futures = work(client)
 
-    client.shutdown()
+    if how == "shutdown":
+        client.shutdown()
+    else:
+        logged.process.send_signal(getattr(signal, f"SIG{how}"))
     logged.process.wait(30)
     recording.stop()
     client.close(timeout=2)
     del futures
 
-    lines = read_lines(tmp_path / "trace.jsonl.zst")
+    lines = read_lines(trace)
     assert is_whole(lines)
     assert lines[-1]["reason"] == "the scheduler closed"
     assert transitions(lines) == logged.transitions()
     assert {"worker_removed", "client_removed"} <= set(counted(lines))
 
 
-def test_the_end_of_the_block(logged, tmp_path, read_lines):
+def test_the_end_of_the_block(logged, trace, read_lines):
     """Half a second of work just before the end is in no heartbeat yet, but in the trace."""
 
     def burn():
@@ -125,12 +131,12 @@ def test_the_end_of_the_block(logged, tmp_path, read_lines):
             pass
 
     with Client(logged.address) as client:
-        with roast_recorder.record(client, tmp_path / "trace.jsonl"):
+        with roast_recorder.record(client, trace):
             futures = work(client)
             client.submit(burn, priority=10).result()
         del futures
 
-    lines = read_lines(tmp_path / "trace.jsonl")
+    lines = read_lines(trace)
     assert is_whole_until(lines, logged)
     assert len(transitions(lines)) > 500
     metrics = [line for line in lines if line.get("activity") == "thread-cpu"]
@@ -138,39 +144,53 @@ def test_the_end_of_the_block(logged, tmp_path, read_lines):
 
 
 CLIENT = """
-import os, signal, sys
+import asyncio, os, sys
 from distributed import Client
 import roast_recorder
 
-client = Client(sys.argv[1])
-recording = roast_recorder.record(client, sys.argv[2])
-recording.start()
-client.gather(client.map(abs, range(300), pure=False))
-os.kill(os.getpid(), signal.SIGKILL)
+address, trace, how = sys.argv[1:]
+
+async def run_async():
+    client = await Client(address, asynchronous=True)
+    await roast_recorder.record(client, trace).start()
+    await client.gather(client.map(abs, range(300), pure=False))
+    if how == "closes":
+        await client.close()
+
+if how in ("closes", "its loop ends"):
+    asyncio.run(run_async())
+else:
+    client = Client(address)
+    recording = roast_recorder.record(client, trace)
+    recording.start()
+    client.gather(client.map(abs, range(300), pure=False))
+    if how != "exits":
+        os.kill(os.getpid(), {"SIGHUP": 1, "SIGKILL": 9, "SIGTERM": 15}[how])
 """
 
 
-def test_a_client_that_is_killed(logged, tmp_path, read_lines):
-    """Its writing process fetches the rest: everything before is in the trace."""
-    trace = tmp_path / "trace.jsonl.zst"
+@pytest.mark.parametrize(
+    "how",
+    [
+        "SIGKILL",
+        *(
+            pytest.param(how, marks=pytest.mark.exhaustive)
+            for how in ("SIGTERM", "SIGHUP", "exits", "its loop ends", "closes")
+        ),
+    ],
+)
+def test_a_client_that_has_gone(logged, trace, read_lines, how):
+    """Unless it closes, its writing process fetches the rest: everything is in the trace."""
+    subprocess.run([sys.executable, "-c", CLIENT, logged.address, str(trace), how], timeout=60)
+    until = time.monotonic() + 30
+    while '"kind":"trailer"' not in trace.read_text():
+        assert time.monotonic() < until, "there is no trailer"
+        time.sleep(0.1)
 
-    subprocess.run([sys.executable, "-c", CLIENT, logged.address, str(trace)], timeout=60)
-    lines = when_closed(trace, read_lines)
-
+    lines = read_lines(trace)
     assert is_whole_until(lines, logged)
     assert counted(lines)["task"] == 300
     assert [finish for *_, finish, _ in transitions(lines)].count("memory") == 300
-
-
-def when_closed(trace, read_lines, timeout_seconds=30):
-    """Read a trace once its writing process has closed it."""
-    until = time.monotonic() + timeout_seconds
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError, ValueError):
-            if (lines := read_lines(trace)) and lines[-1]["kind"] == "trailer":
-                return lines
-        time.sleep(0.1)
-    raise AssertionError(f"{trace} has no trailer")
 
 
 @pytest.fixture
@@ -252,10 +272,8 @@ with Client(n_workers=1, processes=False, dashboard_address=None) as client:
 """
 
 
-def test_a_short_program_that_takes_its_scheduler_with_it(tmp_path, read_lines):
+def test_a_short_program_that_takes_its_scheduler_with_it(trace, read_lines):
     """The first results are flushed without waiting for the interval."""
-    trace = tmp_path / "trace.jsonl"
-
     subprocess.run([sys.executable, "-c", ABRUPT, str(trace)], timeout=60, check=True)
 
     lines = read_lines(trace)
@@ -278,14 +296,23 @@ with Client(sys.argv[1]) as client:
 """
 
 
-def test_run_records_what_an_independent_plugin_sees(logged, tmp_path, read_lines):
+@pytest.mark.parametrize("how", ["run", pytest.param("attach", marks=pytest.mark.exhaustive)])
+def test_commands_record_what_an_independent_plugin_sees(
+    logged, tmp_path, trace, read_lines, how
+):
     """On a cluster that has distributed alone."""
     (tmp_path / "script.py").write_text(SCRIPT)
-    trace = tmp_path / "trace.jsonl"
     program = [sys.executable, str(tmp_path / "script.py"), logged.address]
-    record = [sys.executable, "-m", "roast_recorder", "run", "-o", str(trace), "--"]
+    record = [sys.executable, "-m", "roast_recorder", how, "-o", str(trace)]
 
-    subprocess.run([*record, *program], check=True, timeout=90)
+    if how == "run":
+        subprocess.run([*record, "--", *program], check=True, timeout=90)
+    else:
+        attached = subprocess.Popen([*record, logged.address], stderr=subprocess.PIPE)
+        attached.stderr.readline()  # printed when it has started
+        subprocess.run(program, check=True, timeout=90)
+        attached.send_signal(signal.SIGINT)
+        attached.communicate(timeout=60)
 
     lines = read_lines(trace)
     seen = transitions(lines)
@@ -305,8 +332,8 @@ def record_in_this_process(trace):
         assert cluster.loop.asyncio_loop._default_executor is None
 
 
-def test_event_loops_get_no_default_executor(tmp_path, read_lines, in_another_process):
+def test_event_loops_get_no_default_executor(trace, by_kind, in_another_process):
     """With Python 3.12, Dask's exit handler cannot shut it down, and prints a traceback."""
-    in_another_process(record_in_this_process, tmp_path / "trace.jsonl")
+    in_another_process(record_in_this_process, trace)
 
-    assert "environment" in {line["kind"] for line in read_lines(tmp_path / "trace.jsonl")}
+    assert by_kind(trace)["environment"]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import dask
 import pytest
-from distributed import Client, LocalCluster, Nanny, SchedulerPlugin
+from distributed import Client, Nanny, SchedulerPlugin
 from distributed.deploy.spec import SpecCluster
 
 import roast_recorder
@@ -48,7 +48,7 @@ class Late(SchedulerPlugin):
 
 
 @pytest.fixture(scope="module")
-def facts(tmp_path_factory, read_lines):
+def facts(own_cluster, tmp_path_factory, read_lines):
     """The facts about a worker in a batch job, two that join later, and a plugin."""
     folder = tmp_path_factory.mktemp("facts")
     (folder / "fakepkg-7.0.dist-info").mkdir()
@@ -57,11 +57,9 @@ def facts(tmp_path_factory, read_lines):
         os.environ.update(SLURM_JOB_ID="77", SLURM_JOB_PARTITION="cms", SLURM_JWT="canary")
         sys.path.append(folder)
 
-    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with (
         pytest.MonkeyPatch.context() as patch,
-        LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster,
-        Client(cluster) as client,
+        own_cluster(1, silence_logs=logging.CRITICAL) as (cluster, client),
     ):
         client.run(change, str(folder))
 
@@ -154,23 +152,13 @@ def test_a_failing_fact_leaves_the_others(monkeypatch):
     monkeypatch.setattr(environment, "machine", fail)
     monkeypatch.setattr(environment, "packages", fail)
 
-    described, sheets = environment.describe_process("client", Settings().as_dict())
+    *sheets, process = environment.describe_process("client", Settings().as_dict())
 
-    assert described["role"] == "client"
-    assert "machine" not in described
-    assert {section for section, _ in sheets.values()} == {
+    assert (process["section"], process["value"]["role"]) == ("process", "client")
+    assert "machine" not in process["value"]
+    assert {sheet["section"] for sheet in sheets} == {
         "configuration", "config_sources", "defaults",
     }  # fmt: skip
-
-
-def test_the_number_of_sheets_is_bounded():
-    known = environment.Sheets()
-
-    new = [known.add(str(n)) for n in range(environment.MAX_SHEETS + 5)]
-
-    assert new.count(True) == environment.MAX_SHEETS
-    assert ("0" in known, str(environment.MAX_SHEETS) in known) == (True, False)
-    assert not known.add("0")
 
 
 # --- files and variables -------------------------------------------------------------------
@@ -399,13 +387,14 @@ def test_a_cluster_of_a_batch_system_is_described_by_listed_arguments():
 
     facts = environment.cluster_facts(SLURMCluster())
 
-    assert {name: value for _, name, value in facts if name != "type"} == {
+    assert facts.pop("type").endswith("SLURMCluster")
+    assert facts == {
         "worker type": "distributed.nanny.Nanny", "workers asked for": 2, "cores": 8,
         "memory": "16GB", "queue": "cms", "walltime": "01:00:00", "processes": 2,
         "resources": {"GPU": 1}, "nthreads": 3, "adapts to minimum": 2,
         "adapts to maximum": "inf",
     }  # fmt: skip
-    assert list(environment.cluster_facts(None)) == []
+    assert environment.cluster_facts(None) == {}
 
 
 def test_arguments_that_resemble_a_token_are_withheld():

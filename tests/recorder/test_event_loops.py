@@ -40,16 +40,16 @@ def compute():
         pass
 
 
-def test_stalls_of_the_worker_and_of_the_scheduler(client, tmp_path):
-    with roast_recorder.record(client, tmp_path / "t.jsonl"):
+def test_stalls_of_the_worker_and_of_the_scheduler(client, trace):
+    with roast_recorder.record(client, trace):
         client.submit(time.sleep, SECONDS).result()  # it stalls nothing
         worker = min(client.scheduler_info()["workers"])
         future = client.submit(hold_the_interpreter, workers=[worker])
         begins = {worker: future.result(), None: client.run_on_scheduler(block_the_loop)}
 
-    with Trace(tmp_path / "t.jsonl") as trace:
+    with Trace(trace) as opened:
         longest = dict(
-            trace.rows(
+            opened.rows(
                 "SELECT worker, max_by((start_t, seconds), seconds) FROM stalls GROUP BY worker"
             )
         )
@@ -60,13 +60,13 @@ def test_stalls_of_the_worker_and_of_the_scheduler(client, tmp_path):
         assert began - seconds - CLOCK_ERROR_SECONDS < start_t < began + SECONDS
 
 
-def test_load_of_the_scheduler(client, tmp_path):
-    with roast_recorder.record(client, tmp_path / "t.jsonl", sample_interval_seconds=0.1):
+def test_load_of_the_scheduler(client, trace):
+    with roast_recorder.record(client, trace, sample_interval_seconds=0.1):
         time.sleep(0.5)
         client.run_on_scheduler(compute)
 
-    with Trace(tmp_path / "t.jsonl") as trace:
-        [(loop_seconds, processes, memory)] = trace.rows(
+    with Trace(trace) as opened:
+        [(loop_seconds, processes, memory)] = opened.rows(
             "SELECT sum(loop_cpu_percent / 100 * seconds), count(DISTINCT server_id), "
             "min(memory_bytes) FROM (SELECT *, t - lag(t) OVER (ORDER BY t) AS seconds "
             "FROM scheduler_samples)"
@@ -74,12 +74,3 @@ def test_load_of_the_scheduler(client, tmp_path):
     assert 0.9 * SECONDS < loop_seconds < 4 * SECONDS
     assert processes == 1
     assert memory > 10_000_000
-
-
-def test_neither_unless_they_are_wanted(client, tmp_path, read_lines):
-    with roast_recorder.record(client, tmp_path / "t.jsonl", kinds=["task"]):
-        client.run_on_scheduler(block_the_loop)
-
-    assert {"stall", "scheduler_sample"}.isdisjoint(
-        line["kind"] for line in read_lines(tmp_path / "t.jsonl")
-    )

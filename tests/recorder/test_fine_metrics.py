@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import cloudpickle
 import pytest
-from distributed import Client, LocalCluster, span
+from distributed import span
 
 import roast_recorder
 
@@ -58,31 +58,24 @@ def sums_of_scheduler(cluster):
     }
 
 
-def sums_of_trace(lines):
+def sums_of_trace(records):
     """Sums of a trace over workers, heartbeats and nested spans."""
-    spans = [line for line in lines if line["kind"] == "span"]
-    parents = {line["span_id"]: line.get("parent_id") for line in spans}
+    parents = {span["span_id"]: span.get("parent_id") for span in records["span"]}
 
     def root(span_id):
         return root(parents[span_id]) if parents[span_id] else span_id
 
     found = defaultdict(lambda: defaultdict(float))
-    for line in lines:
-        if line["kind"] == "fine_metric" and "span_id" in line:
+    for line in records["fine_metric"]:
+        if "span_id" in line:
             name = tuple(line[part] for part in ("context", "prefix", "activity", "unit"))
             found[root(line["span_id"])][name] += line["delta"]
     return found
 
 
-def test_sums_are_the_schedulers_own_though_workers_come_and_go(tmp_path, read_lines):
-    path = tmp_path / "t.jsonl"
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        with roast_recorder.record(client, path):
+def test_sums_are_the_schedulers_own_though_workers_come_and_go(own_cluster, trace, by_kind):
+    with own_cluster(2) as (cluster, client):
+        with roast_recorder.record(client, trace):
             # A worker that leaves before its first heartbeat after a task loses its metrics.
             leaver = next(iter(cluster.scheduler.workers))
             run(client, 1)
@@ -94,12 +87,12 @@ def test_sums_are_the_schedulers_own_though_workers_come_and_go(tmp_path, read_l
             run(client, 3)
         expected = sums_of_scheduler(cluster)
 
-    lines = read_lines(path)
-    found = sums_of_trace(lines)
+    records = by_kind(trace)
+    found = sums_of_trace(records)
     assert len(expected) == 4  # three analyses, and the task on each worker
     assert found.keys() == expected.keys()
     for span_id, metrics in expected.items():
         assert found[span_id] == pytest.approx(metrics, abs=1e-6)
     prefixes = {name[1] for metrics in expected.values() for name in metrics}
     assert prefixes >= {"load", "sift", "total"}
-    assert len({line["worker"] for line in lines if line["kind"] == "fine_metric"}) == 3
+    assert len({line["worker"] for line in records["fine_metric"]}) == 3

@@ -20,16 +20,13 @@ HAS_LAYERS = Version(dask.__version__) >= Version("2025.4")
 
 
 @pytest.fixture
-def recorded(client, tmp_path, read_lines):
+def recorded(client, trace, by_kind):
     """Records by kind, of some single tasks, each a computation, and of two graphs."""
 
     def recorded(**settings):
-        path, lines = tmp_path / "trace.jsonl", {"graph": []}
-        with roast_recorder.record(client, path, **settings):
+        with roast_recorder.record(client, trace, **settings):
             work(client)
-        for line in read_lines(path):
-            lines.setdefault(line["kind"], []).append(line)
-        return lines
+        return by_kind(trace)
 
     return recorded
 
@@ -48,23 +45,16 @@ def sum_of_ones():
     return da.ones((40, 40), chunks=20).sum().compute()
 
 
-class Refusing(Client):
-    def __setattr__(self, name, value):
-        if name == "_graph_to_futures":
-            raise AttributeError(name)
-        super().__setattr__(name, value)
-
-
 def test_a_client_that_cannot_be_patched_is_recorded_without_its_graphs(
-    cluster, tmp_path, read_lines, caplog
+    recorded, monkeypatch, caplog
 ):
-    with Refusing(cluster) as client, roast_recorder.record(client, tmp_path / "t.jsonl"):
-        work(client)
+    monkeypatch.setattr(graphs, "listen_to_method", lambda *_, **__: {}["_graph_to_futures"])
 
-    kinds = {line["kind"] for line in read_lines(tmp_path / "t.jsonl")}
-    assert {"task", "transition", "trailer"} <= kinds
-    assert "graph" not in kinds
-    assert "graphs of this client are not recorded: _graph_to_futures" in caplog.text
+    lines = recorded()
+
+    assert {"task", "transition", "trailer"} <= lines.keys()
+    assert lines["graph"] == []
+    assert "graphs of this client are not recorded: '_graph_to_futures'" in caplog.text
 
 
 def test_layers_and_computations(recorded, client):
@@ -104,18 +94,7 @@ def test_code_is_recorded_if_it_is_asked_for(recorded):
     assert len(texts) == 2
 
 
-def test_neither_graphs_nor_computations_unless_they_are_wanted(recorded, monkeypatch):
-    def listen(*_, **__):
-        raise AssertionError("a listener")
-
-    monkeypatch.setattr(graphs, "listen", listen)
-
-    lines = recorded(kinds=["task"])
-
-    assert (lines["graph"], lines.get("computation")) == ([], None)
-
-
-def test_sizes_of_graphs_and_of_what_their_tasks_hold(client, tmp_path, read_lines):
+def test_sizes_of_graphs_and_of_what_their_tasks_hold(client, trace, by_kind):
     big = np.zeros(150_000)
 
     class Processor:
@@ -125,7 +104,7 @@ def test_sizes_of_graphs_and_of_what_their_tasks_hold(client, tmp_path, read_lin
         def process(self, number):
             return number
 
-    with roast_recorder.record(client, tmp_path / "t.jsonl"):
+    with roast_recorder.record(client, trace):
         client.submit(abs, -1, key="small").result()
         futures = [
             client.submit(len, big, key="argument"),
@@ -136,13 +115,10 @@ def test_sizes_of_graphs_and_of_what_their_tasks_hold(client, tmp_path, read_lin
         ]
         wait(futures)
 
-    lines = [
-        line for line in read_lines(tmp_path / "t.jsonl") if line["kind"] == "graph_update"
-    ]
-    small, *large = lines
+    small, *large = by_kind(trace)["graph_update"]
     assert small["nbytes"] < 10_000
     assert "value" not in small
-    assert {line["client"] for line in lines} == {client.id}
+    assert {line["client"] for line in (small, *large)} == {client.id}
     found = {}
     for line in large:
         assert line["nbytes"] == pytest.approx(big.nbytes, rel=0.1)  # pickled once
@@ -161,12 +137,12 @@ def test_nothing_is_left_behind_whichever_recorder_goes_first(client):
     found = [], []
     first, second = (graphs.listen(client, one.append, code=True) for one in found)
     first()
-    assert "_graph_to_futures" in vars(client)
+    assert client._graph_to_futures.roast_listeners
     sum_of_ones()
     second()
 
     assert [len(one) for one in found] == [0, 1]
-    assert "_graph_to_futures" not in vars(client)
+    assert client._graph_to_futures == Client._graph_to_futures.__get__(client)
 
 
 @pytest.mark.skipif(not HAS_LAYERS, reason="graphs are sent without layers")

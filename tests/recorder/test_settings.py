@@ -4,7 +4,6 @@ import marshal
 
 import dask
 import numpy as np
-import pytest
 
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
 
@@ -86,15 +85,6 @@ def test_settings_travel_as_plain_values():
     assert sent["sample_interval_seconds"] == 0.5
     assert type(sent["buffer_limit_bytes"]) is int
     assert (sent["kinds"], sent["redact_patterns"]) == (("task", "transition"), ("a+",))
-
-
-def test_an_iterator_is_refused_before_it_is_used_up():
-    kinds = iter(["task"])
-
-    with pytest.raises(ValueError, match=r"^invalid kinds=<list_iterator .*: use a list"):
-        Settings(kinds=kinds)
-
-    assert list(kinds) == ["task"]
 
 
 def test_dasks_configuration_is_used_unless_the_call_sets_a_value(monkeypatch):

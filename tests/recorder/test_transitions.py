@@ -4,13 +4,12 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 import dask
 import pytest
-from distributed import Client, LocalCluster, SchedulerPlugin, get_worker, wait
+from distributed import SchedulerPlugin, get_worker, wait
 
 import roast_recorder
 
@@ -19,15 +18,15 @@ pytestmark = pytest.mark.cluster
 
 class Recorded(NamedTuple):
     trace: Path
-    lines: list[dict]
+    records: dict[str, list[dict]]
     expected: list[tuple]
     killed: str
 
     def ended(self, cause):
         """Attempts without a result, by the beginning of their stimulus."""
-        released = [line for line in self.lines if line.get("finish") == "released"]
-        of_attempts = [line for line in released if line["start"] == "processing"]
-        return [line for line in of_attempts if line["stimulus_id"].startswith(cause)]
+        moves = self.records["transition"]
+        lost = [m for m in moves if (m["start"], m["finish"]) == ("processing", "released")]
+        return [move for move in lost if move["stimulus_id"].startswith(cause)]
 
 
 class Independent(SchedulerPlugin):
@@ -73,16 +72,10 @@ def make_work():
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory, read_lines):
+def recorded(own_cluster, tmp_path_factory, by_kind):
     """600 tasks with retries, an error and a worker killed in the middle."""
     trace = tmp_path_factory.mktemp("transitions") / "trace.jsonl.zst"
-    with (
-        LocalCluster(
-            n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
-        roast_recorder.record(client, trace),
-    ):
+    with own_cluster(3) as (cluster, client), roast_recorder.record(client, trace):
         client.register_plugin(Independent())
         futures = client.map(make_work(), range(600), retries=3, pure=False)
         until = time.monotonic() + 60
@@ -95,39 +88,36 @@ def recorded(tmp_path_factory, read_lines):
         wait(futures)
         expected = client.run_on_scheduler(seen_by_independent_plugin)
         client.unregister_scheduler_plugin("independent")
-    return Recorded(trace, read_lines(trace), expected, address)
+    return Recorded(trace, by_kind(trace), expected, address)
 
 
 def test_transitions_equal_those_of_an_independent_plugin(recorded):
-    lines = [line for line in recorded.lines if line["kind"] == "transition"]
-
-    ours = []
-    for line, (*_, facts, parts) in zip(lines, recorded.expected, strict=False):
+    records, ours = recorded.records, []
+    for line, (*_, facts, parts) in zip(records["transition"], recorded.expected, strict=False):
         change = (line["key"], line["start"], line["finish"], line["stimulus_id"])
         known = {name: line.get(name) for name in facts}
         ours.append((*change, known, line.get("startstops", []) if parts else []))
 
     assert len(recorded.expected) > 2_400
     assert ours == recorded.expected
-    *others, trailer = recorded.lines
-    assert trailer["kind"] == "trailer"
-    assert trailer["records_by_kind"] == Counter(line["kind"] for line in others)
-    assert trailer["dropped_by_kind"] == {}
+    [trailer] = records["trailer"]
+    counts = {kind: len(lines) for kind, lines in records.items() if kind != "trailer"}
+    assert (trailer["records_by_kind"], trailer["dropped_by_kind"]) == (counts, {})
 
 
 def test_a_lost_attempt_has_the_worker_that_died(recorded):
-    lines, killed = recorded.lines, recorded.killed
-    of_all = [line["payload"] for line in lines if line.get("topic") == "all"]
+    records, killed = recorded.records, recorded.killed
+    of_all = [line["payload"] for line in records["event"] if line["topic"] == "all"]
     [event] = [payload for payload in of_all if payload["action"] == "remove-worker"]
     lost = recorded.ended(event["stimulus_id"])
-    begun = [line for line in lines if line.get("finish") == "processing"]
+    begun = [line for line in records["transition"] if line["finish"] == "processing"]
 
     assert all("worker" in line and "run_id" in line for line in begun)
     assert killed in {line["worker"] for line in begun}
     assert sorted(line["key"] for line in lost) == sorted(event["processing-tasks"])
     assert {line["worker"] for line in lost} == {killed}
-    [removed] = [line for line in lines if line["kind"] == "worker_removed"]
-    joined = {line["server_id"] for line in lines if line["kind"] == "worker_added"}
+    [removed] = records["worker_removed"]
+    joined = {line["server_id"] for line in records["worker_added"]}
     assert removed["worker"] == killed
     assert removed["server_id"] in joined
 
@@ -146,7 +136,7 @@ def test_a_retried_attempt_keeps_its_error(recorded):
 def test_task_runs_has_a_row_for_each_attempt(recorded):
     """With its worker, whatever became of it, and with the error of those that failed."""
     roast_analyze = pytest.importorskip("roast_analyze")
-    begun = [line for line in recorded.lines if line.get("finish") == "processing"]
+    begun = [line for line in recorded.records["transition"] if line["finish"] == "processing"]
     lost = len(recorded.ended("handle-worker-cleanup"))
 
     with roast_analyze.Trace(recorded.trace) as trace:
@@ -163,22 +153,19 @@ def test_task_runs_has_a_row_for_each_attempt(recorded):
     assert retried == with_worker == with_exception >= 10
 
 
-def test_a_lost_attempt_has_the_time_at_which_it_began(tmp_path, read_lines):
+def test_a_lost_attempt_has_the_time_at_which_it_began(own_cluster, tmp_path, trace, by_kind):
     def note_the_time_and_wait(path):
         with Path(path).open("a") as file:
             file.write(f"{time.time()} {os.getpid()}\n")
         time.sleep(60)
 
-    path, begins = tmp_path / "trace.jsonl", tmp_path / "begins"
+    begins = tmp_path / "begins"
     begins.touch()
     with (
         # The first attempt is repeated, the second one fails with KilledWorker.
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
-        roast_recorder.record(client, path),
+        own_cluster(1) as (_, client),
+        roast_recorder.record(client, trace),
     ):
         future = client.submit(note_the_time_and_wait, str(begins), key="long")
         waiting = client.submit(abs, 1, key="behind it")
@@ -190,11 +177,8 @@ def test_a_lost_attempt_has_the_time_at_which_it_began(tmp_path, read_lines):
         wait(future)
         wait(waiting)
 
-    lost = [
-        line
-        for line in read_lines(path)
-        if line.get("start") == "processing" and line.get("finish") != "memory"
-    ]
+    ended = [line for line in by_kind(trace)["transition"] if line["start"] == "processing"]
+    lost = [line for line in ended if line["finish"] != "memory"]
     found = [line["start_t"] for line in lost if line["key"] == "long"]
     assert found == pytest.approx([float(line.split()[0]) for line in noted], abs=0.3)
     assert all("start_t" not in line for line in lost if line["key"] != "long")

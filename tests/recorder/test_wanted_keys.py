@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from distributed import Client, LocalCluster, Variable, fire_and_forget, wait
+from distributed import Client, Variable, fire_and_forget, wait
 
 import roast_recorder
 from roast_recorder.scheduler.wanted_keys import KEYS_PER_PART
@@ -18,16 +18,13 @@ def wants_what(dask_scheduler):
     }
 
 
-def test_changes_add_up_to_what_the_scheduler_has(tmp_path, read_lines):
+def test_changes_add_up_to_what_the_scheduler_has(own_cluster, trace, by_kind):
     with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
+        own_cluster(1, threads_per_worker=2) as (cluster, client),
         Client(cluster) as other,
     ):
         before = client.submit(sum, [1], key="before")
-        with roast_recorder.record(client, tmp_path / "t.jsonl"):
+        with roast_recorder.record(client, trace):
             kept, released = client.map(abs, [1, 2], key=[("kept", 0), ("released", 0)])
             wait([kept, released, before])
             # The client does not want a task between others, nor one twice.
@@ -50,15 +47,13 @@ def test_changes_add_up_to_what_the_scheduler_has(tmp_path, read_lines):
         del before, again, scattered, shared
 
     wanted, changes = {}, {}
-    for line in read_lines(tmp_path / "t.jsonl"):
-        if line["kind"] == "wanted_keys":
-            assert sum(len(change["keys"]) for change in line["changes"]) < 2 * KEYS_PER_PART
-            for change in line["changes"]:
-                for key in change["keys"]:
-                    changes.setdefault((line["client"], key), []).append(change["action"])
-                    is_new = change["action"] == "desires"
-                    keys = wanted.setdefault(line["client"], set())
-                    (keys.add if is_new else keys.remove)(key)
+    for line in by_kind(trace)["wanted_keys"]:
+        assert sum(len(change["keys"]) for change in line["changes"]) < 2 * KEYS_PER_PART
+        for change in line["changes"]:
+            for key in change["keys"]:
+                changes.setdefault((line["client"], key), []).append(change["action"])
+                keys = wanted.setdefault(line["client"], set())
+                (keys.add if change["action"] == "desires" else keys.remove)(key)
     wanted["fire-and-forget"].remove("fired")  # it has ended
     assert {client: keys for client, keys in wanted.items() if keys} == {
         client: keys for client, keys in expected.items() if keys

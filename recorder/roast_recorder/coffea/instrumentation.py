@@ -220,49 +220,45 @@ def fetch_metadata(original: Any, *arguments: Any, **keywords: Any) -> Any:
 # -- functions that open and read files ------------------------------------------------------
 
 
-def _report(report: Callable[[Any], Any]) -> Any:
-    """Call a function with the measurement of the current chunk, if there is one."""
+def _report(method: str, *arguments: Any, **keywords: Any) -> Any:
+    """Call a method of the measurement of the current chunk, if there is one."""
     measurement = current_measurement()
     if measurement is not None:
         with errors_logged("measure a read"):
-            return report(measurement)
+            return getattr(measurement, method)(*arguments, **keywords)
     return None
 
 
-def _call_timed(
-    begin: Callable[[Any], bool], read: Callable[[], Any], end: Callable[[Any, float], None]
-) -> Any:
-    """Call a function that reads, and report how long it took if `begin` returns True."""
-    if not _report(begin):
-        return read()
-    started_at = perf_counter()
-    try:
-        return read()
-    finally:
-        seconds = perf_counter() - started_at
-        _report(lambda chunk: end(chunk, seconds))
+def timed(begin: str, end: str) -> Wrapper:
+    """Return a wrapper of a function that reads.
+
+    It passes the time and the arguments to the measurement's method `end`, if `begin`
+    returned True for the arguments.
+    """
+
+    def call_timed(original: Any, *arguments: Any, **keywords: Any) -> Any:
+        if not _report(begin, *arguments):
+            return original(*arguments, **keywords)
+        started_at = perf_counter()
+        try:
+            return original(*arguments, **keywords)
+        finally:
+            _report(end, perf_counter() - started_at, *arguments)
+
+    return call_timed
 
 
 def open_events(original: Any, factory: Any, *arguments: Any, **keywords: Any) -> Any:
     """Wrap ``NanoEventsFactory.events``."""
     events = original(factory, *arguments, **keywords)
-    _report(lambda chunk: chunk.open_events(factory, events, timed=True))
+    _report("open_events", factory, events, timed=True)
     return events
-
-
-def read_column(original: Any, *arguments: Any, **keywords: Any) -> Any:
-    """Wrap ``extract_column`` of coffea's sources of columns."""
-    return _call_timed(
-        lambda chunk: chunk.begin_column(*arguments),
-        lambda: original(*arguments, **keywords),
-        lambda chunk, seconds: chunk.end_column(seconds, *arguments),
-    )
 
 
 def read_basket(original: Any, basket: Any, *arguments: Any, **keywords: Any) -> Any:
     """Wrap ``Model_TBasket.read_members``."""
     result = original(basket, *arguments, **keywords)
-    _report(lambda chunk: chunk.add_basket(basket))
+    _report("add_basket", basket)
     return result
 
 
@@ -270,19 +266,12 @@ def decompress_block(original: Any, algorithm: Any, *arguments: Any, **keywords:
     """Wrap ``decompress`` of uproot's algorithms."""
     started_at = perf_counter()
     result = original(algorithm, *arguments, **keywords)
-    seconds = perf_counter() - started_at
-    _report(lambda chunk: chunk.add_decompression(algorithm.name, seconds))
+    _report("add_decompression", algorithm, perf_counter() - started_at)
     return result
 
 
-def read_tree(original: Any, *arguments: Any, **keywords: Any) -> Any:
-    """Wrap the part of dask-awkward's readers that reads branches."""
-    return _call_timed(
-        lambda chunk: chunk.begin_tree(*arguments),
-        lambda: original(*arguments, **keywords),
-        lambda chunk, seconds: chunk.end_tree(seconds, *arguments),
-    )
-
+read_column = timed("begin_column", "end_column")
+read_tree = timed("begin_tree", "end_tree")
 
 #: Class, function and wrapper of everything that is patched, by module.
 PATCHES: dict[str, list[tuple[str, str, Wrapper]]] = {

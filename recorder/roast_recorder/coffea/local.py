@@ -17,7 +17,6 @@ import json
 import logging
 import os
 import pickle
-import platform
 import shutil
 import socket
 import tempfile
@@ -25,19 +24,17 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from pathlib import Path
 from time import time, time_ns
 from typing import TYPE_CHECKING, Any, Self
 
 import cloudpickle
 
-from roast_recorder import __version__, environment
+from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.process_state import here
-from roast_recorder.scheduler.wire_format import plain
+from roast_recorder.scheduler.wire_format import loss, plain
 from roast_recorder.writer.client import TraceOwner, Writer
-from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from roast_recorder.coffea.measurement import Fields, Records
@@ -76,17 +73,8 @@ class LocalRecording(TraceOwner):
         """
         if self._writer is not None:
             raise RuntimeError(f"the recording of {self.path!r} was started before")
-        utc_offset = datetime.now().astimezone().utcoffset()
-        header = {
-            "kind": "header",
-            "t": time(),
-            "schema_version": SCHEMA_VERSION,
-            "trace_id": self.trace_id,
-            "versions": {"python": platform.python_version(), "roast-trace": __version__},
-            "settings": self._settings.for_header(),
-            "clock_offset_seconds": 0.0,
-            "utc_offset_seconds": utc_offset.total_seconds() if utc_offset else None,
-        }
+        facts = environment.header_facts()
+        header = environment.header(self.trace_id, self._settings, facts)
         writer = Writer(self.path, header, self._settings.as_dict())
         # In threads, because an event loop may be running in this one, as in a notebook.
         with ThreadPoolExecutor(1) as opener:
@@ -118,14 +106,8 @@ class LocalRecording(TraceOwner):
         thread.join(STOP_TIMEOUT_SECONDS)
         atexit.unregister(self.stop)
         spool.remove()
-        logger.log(
-            logging.WARNING if self.dropped_by_kind else logging.INFO,
-            "roast: %s has %d records in %d bytes; %d records were dropped",
-            self.path,
-            self.records_by_kind.total(),
-            self.nbytes,
-            self.dropped_by_kind.total(),
-        )
+        level = logging.WARNING if self.dropped_by_kind else logging.INFO
+        logger.log(level, "roast: %s", self._started.summary)
         self._report_end()
 
     def __enter__(self) -> Self:
@@ -136,13 +118,9 @@ class LocalRecording(TraceOwner):
     async def _record(self, writer: Writer, spool: Spool) -> None:
         try:
             if "environment" in self._settings.kinds:
-                described = environment.describe_process("client", self._settings.as_dict())
-                facts = environment.facts_of(*described, environment.Sheets()) + [
-                    {"section": section, "name": name, "value": value}
-                    for section, name, value in environment.program_facts()
-                ]
                 about = {"kind": "environment", "t": time()}
-                await writer.write([{**about, **plain(fact)} for fact in facts])
+                facts = environment.client_facts(self._settings)
+                await writer.write([about | fact for fact in facts])
             stopping = False
             while not stopping:
                 # Blocking, because nothing else runs on this event loop.
@@ -232,8 +210,7 @@ class Spool:
             ("a recording's buffer was full", self._dropped),
         ):
             if chunks:
-                about = {"kind": "loss", "t": t, "reason": reason, "start_t": t, "stop_t": t}
-                yield {**about, "record_kind": "chunk", "records": chunks}
+                yield {"kind": "loss", "t": t, **loss(reason, "chunk", chunks, t, t)}
 
     def carry(self, function: Any) -> Any:
         """Return a function that measures in whichever process it is called."""

@@ -27,6 +27,7 @@ from roast_recorder.coffea.branches import (
     storage_format,
 )
 from roast_recorder.process_state import here
+from roast_recorder.scheduler.wire_format import loss
 from roast_schemas.records import Measured
 
 #: Time between two samples of the process's memory while chunks are processed.
@@ -139,11 +140,11 @@ class Measurement:
         # Keeps the object alive, so that no other branch gets its id.
         self._basket_branches.append(branch)
 
-    def add_decompression(self, algorithm: str, seconds: float) -> None:
+    def add_decompression(self, algorithm: Any, seconds: float) -> None:
         """Record the decompression of a block, if it is a part of reading columns."""
         if self._is_reading:
             self._decompress_seconds += seconds
-            self._algorithms.add(algorithm)
+            self._algorithms.add(algorithm.name)
 
     def add_section(self, section: Fields) -> None:
         """Record a section, or count it as dropped."""
@@ -216,8 +217,10 @@ class Measurement:
         if self._opened_at is not None:
             fields["read_seconds"] = self._read_seconds
             if fields["until"] == "processed":
-                coffea_seconds = _coffea_process_seconds(result)
-                fields["process_seconds"] = coffea_seconds or stopped_at - self._opened_at
+                fields["process_seconds"] = stopped_at - self._opened_at
+                match result:  # coffea measures it if savemetrics is True
+                    case {"processed": _, "metrics": {"processtime": int() | float() as own}}:
+                        fields["process_seconds"] = float(own)
         if self._table is not None:
             # What one of them cannot read must not cost the others.
             for read in (self._file_fields, self._column_fields, self._branch_fields):
@@ -225,14 +228,9 @@ class Measurement:
                     fields |= read()
         records = [("chunk", fields)] + [("section", section) for section in self._sections]
         if self._dropped_sections:
-            loss = {
-                "reason": f"a chunk had more than {MAX_SECTIONS} sections",
-                "record_kind": "section",
-                "records": self._dropped_sections,
-                "start_t": fields["start_t"],
-                "stop_t": fields["stop_t"],
-            }
-            records.append(("loss", loss))
+            reason = f"a chunk had more than {MAX_SECTIONS} sections"
+            times = fields["start_t"], fields["stop_t"]
+            records.append(("loss", loss(reason, "section", self._dropped_sections, *times)))
         return records
 
     def _file_fields(self) -> Fields:
@@ -432,14 +430,6 @@ def _raise_peaks() -> bool:
 
 
 # -- values of coffea, uproot and the user ---------------------------------------------------
-
-
-def _coffea_process_seconds(result: Any) -> float | None:
-    """Return the processing time that coffea itself measured (``savemetrics=True``)."""
-    match result:
-        case {"processed": _, "metrics": {"processtime": int() | float() as seconds}}:
-            return float(seconds)
-    return None
 
 
 def _counter(file: Any, name: str) -> int | None:

@@ -8,16 +8,32 @@ from __future__ import annotations
 
 import argparse
 import ast
-from typing import Any
+import contextlib
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from roast_recorder.settings import Settings
 from roast_schemas.documentation import docs
+
+Number = TypeVar("Number", int, float)
 
 SUCCESS, FAILED, INVALID_CALL = 0, 1, 2
 
 
 class CallError(Exception):
     """An invalid call; the text names the value and what to do."""
+
+
+def positive(kind: type[Number], what: str, use: str) -> Callable[[str], Number]:
+    """Return a parser of positive numbers; its errors name `what` and what to `use`."""
+
+    def parse(text: str) -> Number:
+        with contextlib.suppress(ValueError):
+            if (number := kind(text)) > 0:
+                return number
+        raise argparse.ArgumentTypeError(f"invalid {what} {text!r}: use {use}")
+
+    return parse
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
 import logging
 import signal
@@ -19,6 +18,7 @@ from roast_recorder.commands import (
     SUCCESS,
     CallError,
     add_recording_options,
+    positive,
     settings_of,
 )
 from roast_recorder.writer.client import how_to_open, unnamed_trace
@@ -54,7 +54,7 @@ def add_to(commands: Any) -> None:
     add_recording_options(parser)
     parser.add_argument(
         "--duration",
-        type=_seconds,
+        type=positive(float, "number of seconds", "0.5 or 60"),
         default=float("inf"),
         metavar="SECONDS",
         help="how long to record",
@@ -145,10 +145,3 @@ def _progress(recording: Recording) -> str:
         f"{recording.records_by_kind.total():,} records, {recording.nbytes / 2**20:.1f} MiB, "
         f"{recording.dropped_by_kind.total():,} dropped"
     )
-
-
-def _seconds(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if (seconds := float(text)) > 0:
-            return seconds
-    raise argparse.ArgumentTypeError(f"invalid number of seconds {text!r}: use 0.5 or 60")

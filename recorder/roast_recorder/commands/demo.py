@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import logging
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from roast_recorder.commands import FAILED, SUCCESS, CallError
+from roast_recorder.commands import FAILED, SUCCESS, CallError, positive
 
 
 def add_to(commands: Any) -> None:
@@ -31,21 +32,15 @@ def add_to(commands: Any) -> None:
         metavar="DIR",
         help="folder for input, trace and report (default: %(default)s)",
     )
+    count = positive(int, "number", "1 or more")
     add(
         "--chunksize",
-        type=_positive,
+        type=count,
         default=30_000,
         help="events per chunk (default: %(default)s)",
     )
-    add("--workers", type=_positive, default=2, help="worker processes (default: %(default)s)")
+    add("--workers", type=count, default=2, help="worker processes (default: %(default)s)")
     parser.set_defaults(run=_demo)
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"invalid number {text!r}: use 1 or more")
-    return number
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -57,19 +52,27 @@ def _demo(options: argparse.Namespace) -> int:
     except OSError as error:
         raise CallError(f"cannot create folder {str(folder)!r}: {error.strerror}") from None
     fileset = _fileset(options.files, folder)
-    # Imports coffea, which takes seconds.
-    from roast_recorder.demo.run import record_demo
+    from distributed import Client, LocalCluster
+
+    from roast_recorder.api import record
+    from roast_recorder.demo.run import run_analysis  # imports coffea, which takes seconds
 
     trace, page = folder / "demo.jsonl.zst", folder / "demo.html"
     code = SUCCESS
     try:
-        report = record_demo(
-            trace,
-            fileset,
-            treename=options.tree,
-            chunksize=options.chunksize,
-            workers=options.workers,
-        )
+        with (
+            LocalCluster(
+                n_workers=options.workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.ERROR,
+            ) as cluster,
+            Client(cluster) as client,
+            record(client, trace),
+        ):
+            _, report = run_analysis(
+                client, fileset, treename=options.tree, chunksize=options.chunksize
+            )
     except Exception as error:  # noqa: BLE001 - the analysis may fail in any way
         code = FAILED
         failure = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"

@@ -1,21 +1,17 @@
-"""Run the analysis of the demo on this machine, under the recorder."""
+"""Run the analysis of the demo."""
 
 from __future__ import annotations
 
-import logging
-from pathlib import Path
 from typing import Any
 
 from coffea import processor
 from coffea.nanoevents import NanoAODSchema
-from distributed import Client, LocalCluster
 
-from roast_recorder.api import record
 from roast_recorder.demo.dijet import DijetProcessor
 
 
 def run_analysis(
-    client: Client,
+    client: Any,
     fileset: dict[str, Any],
     *,
     treename: str = "Events",
@@ -31,20 +27,3 @@ def run_analysis(
     )
     result, report = runner(fileset, treename=treename, processor_instance=DijetProcessor())
     return result, report
-
-
-def record_demo(
-    trace: Path, fileset: dict[str, Any], *, treename: str, chunksize: int, workers: int
-) -> dict[str, Any]:
-    """Record the analysis on a local cluster; return coffea's report."""
-    with (
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.ERROR,
-        ) as cluster,
-        Client(cluster) as client,
-        record(client, trace),
-    ):
-        return run_analysis(client, fileset, treename=treename, chunksize=chunksize)[1]

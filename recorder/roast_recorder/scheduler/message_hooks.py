@@ -5,9 +5,8 @@
 * What each worker adds to its fine metrics is in its ``heartbeat_worker`` message.
 * What a client wants changes with its messages, and with calls of the scheduler's methods.
 
-Listening wraps the handler of a message or a method of one object. All recorders of a
-scheduler share one wrapper, which is removed with the last listener, in whatever order
-recorders start and stop.
+Listening wraps the handler of a message or a method of one object. All recorders share one
+wrapper, which is removed with the last listener, in whatever order recorders start and stop.
 """
 
 from __future__ import annotations
@@ -15,26 +14,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from inspect import iscoroutinefunction
+from types import FunctionType
 from typing import Any
 
 logger = logging.getLogger("roast_recorder")
 
-#: Called with the message before it is handled, and with None afterwards.
-Listener = Callable[[dict[str, Any] | None], None]
+#: Called with a message before it is handled, and called afterwards.
+Before = Callable[[dict[str, Any]], None]
+After = Callable[[], None]
 
 
 def listen(
     handlers: dict[str, Callable[..., Any]],
     operation: str,
-    listener: Listener,
+    before: Before | None = None,
+    after: After | None = None,
     positional: tuple[str, ...] = (),
 ) -> Callable[[], None]:
-    """Call `listener` for every message of an operation; call what is returned to end that.
+    """Call functions for every message of an operation; call what is returned to end that.
 
     `handlers` are the ``handlers`` or ``stream_handlers`` of a scheduler or worker.
     `positional` names the arguments that the message also has if they are passed by position.
     """
-    handler = handlers[operation]
+    handler, listener = handlers[operation], (before, after)
     # Recorders are pickled by value, so their classes differ; attributes identify a wrapper.
     listeners = _listeners_of(handler)
     if listeners is None:
@@ -52,56 +54,54 @@ def listen(
 
 
 def listen_to_method(
-    owner: Any, name: str, listener: Listener, positional: tuple[str, ...]
+    owner: Any, name: str, *arguments: Any, **named: Any
 ) -> Callable[[], None]:
     """Listen to the calls of a method of one object, as :func:`listen`."""
     attributes = vars(owner)
     attributes.setdefault(name, getattr(owner, name))
-    return listen(attributes, name, listener, positional)
+    return listen(attributes, name, *arguments, **named)
 
 
-def _listeners_of(handler: Any) -> list[Listener] | None:
+def _listeners_of(handler: Any) -> list[tuple[Before | None, After | None]] | None:
     """Return the listeners of a wrapper made here; None for any other handler."""
-    listeners: list[Listener] | None = getattr(handler, "roast_listeners", None)
     # functools.wraps copies our attributes to another library's wrapper around ours.
-    return listeners if getattr(handler, "roast_self", None) is handler else None
+    is_ours = getattr(handler, "roast_self", None) is handler
+    return handler.roast_listeners if is_ours else None
 
 
-def _call(listeners: list[Listener], message: dict[str, Any] | None) -> None:
-    """Call listeners; log an error, so that Dask handles its message all the same."""
-    for listener in listeners:
-        try:
-            listener(message)
-        except Exception:
-            logger.exception("roast: a message is not recorded")
+def _wrap(handler: Any, listeners: list[Any], positional: tuple[str, ...]) -> Any:
+    def call_each(which: int, *message: Any) -> None:
+        for listener in tuple(listeners):  # one may end its subscription
+            try:
+                if listener[which] is not None:
+                    listener[which](*message)
+            except Exception:  # Dask handles its message all the same
+                logger.exception("roast: a message is not recorded")
 
-
-def _wrap(
-    handler: Callable[..., Any], listeners: list[Listener], positional: tuple[str, ...]
-) -> Callable[..., Any]:
     def begin(args: Any, message: dict[str, Any]) -> None:
         if positional and args:
             message = {**dict(zip(positional, args, strict=False)), **message}
-        _call(listeners, message)
+        call_each(0, message)
 
     def call(*args: Any, **message: Any) -> Any:
         begin(args, message)
         try:
             return handler(*args, **message)
         finally:
-            _call(listeners, None)
+            call_each(1)
 
     async def await_call(*args: Any, **message: Any) -> Any:
         begin(args, message)
         try:
             return await handler(*args, **message)
         finally:
-            _call(listeners, None)
+            call_each(1)
 
     # Dask awaits only what is declared as a coroutine.
-    wrapper: Callable[..., Any] = await_call if iscoroutinefunction(handler) else call
+    found: Any = await_call if iscoroutinefunction(handler) else call
+    # Dask searches the stack for the user's code and skips its own modules by their name.
+    module = {"__name__": "distributed.client"}
+    wrapper = FunctionType(found.__code__, module, closure=found.__closure__)
     wrapper.__name__ = getattr(handler, "__name__", "wrapper")
-    wrapper.__dict__.update(
-        roast_self=wrapper, roast_listeners=listeners, roast_handler=handler
-    )
+    vars(wrapper).update(roast_self=wrapper, roast_listeners=listeners, roast_handler=handler)
     return wrapper

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from roast_recorder import environment
+from roast_recorder import environment, graphs
 from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
-from roast_recorder.graphs import CodeRegistry
-from roast_recorder.scheduler import graph_bytes, message_hooks
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
+from roast_recorder.scheduler.message_hooks import listen, listen_to_method
 from roast_recorder.scheduler.wanted_keys import WantedKeys
 from roast_recorder.scheduler.wire_format import (
     Row,
@@ -34,7 +33,7 @@ from roast_recorder.scheduler.wire_format import (
 )
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import OPT_IN_KINDS, OPTIONAL_KINDS, recorded_kinds
-from roast_recorder.worker.plugin import PROCESS_OPERATION
+from roast_recorder.worker.plugin import operation_name
 from roast_recorder.worker.profiler import ProfileReader
 
 if TYPE_CHECKING:
@@ -71,8 +70,8 @@ class RecorderPlugin(SchedulerPlugin):
     """Record one scheduler, for a client or, if `client_id` is None, for itself.
 
     `settings` are those of :meth:`roast_recorder.settings.Settings.as_dict`, `worker_plugin`
-    is a pickled :class:`roast_recorder.worker.plugin.WorkerRecorder`. The trace's id is part
-    of all names, because a scheduler can have several recorders.
+    is from :func:`roast_recorder.pickling.pickled_worker_plugin`. The trace's id is part of all
+    names, because a scheduler can have several recorders.
     """
 
     #: Called when all workers and clients of a closing scheduler have left, if the scheduler
@@ -101,8 +100,8 @@ class RecorderPlugin(SchedulerPlugin):
             return
         self._scheduler = scheduler
         self._tasks = scheduler.tasks
-        self._kinds = recorded_kinds(self._settings)
-        self._skipped = frozenset([*OPTIONAL_KINDS, *OPT_IN_KINDS]) - self._kinds
+        kinds = self._kinds = recorded_kinds(self._settings)
+        self._skipped = frozenset([*OPTIONAL_KINDS, *OPT_IN_KINDS]) - kinds
         self._buffer = Buffer(self._settings["buffer_limit_bytes"])
         self._erred_message: dict[str, Any] | None = None
         self._removal: dict[str, Any] = {}  # the last event of a worker's removal
@@ -120,41 +119,37 @@ class RecorderPlugin(SchedulerPlugin):
         self._last_pull_waits = asyncio.Event()
         self._all_left = asyncio.Event()
         self._profiles = None
-        if "profile" in self._kinds:
+        if "profile" in kinds:
             self._profiles = ProfileReader.of_scheduler(scheduler, time())
         self._profiled = monotonic()
         self._worker_plugins = WorkerPlugins(
-            scheduler, self._trace_id, self._pickled_worker_plugin, self._kinds, self._append
+            scheduler, self._trace_id, self._pickled_worker_plugin, kinds, self._append
         )
-        self._codes = CodeRegistry()
+        self._codes = graphs.CodeRegistry()
         self._last_computation: tuple[Any, int] | None = None
-        self._plugins = list(environment.plugin_facts(scheduler))
-        if "transition" in self._kinds:
+        self._plugins = environment.plugin_names(scheduler)
+        if "transition" in kinds:
             self.transition = self._transition_hook()  # type: ignore[method-assign]
         self._hooks = contextlib.ExitStack()
-        listen, streams = message_hooks.listen, scheduler.stream_handlers
+        until_detached = self._hooks.callback
+        streams, handlers = scheduler.stream_handlers, scheduler.handlers
         remember = partial(setattr, self, "_erred_message")
-        self._hooks.callback(listen(streams, "task-erred", remember))
+        until_detached(listen(streams, "task-erred", remember, partial(remember, None)))
         self._graph_bytes: dict[str, int | None] = {}  # of graphs in progress, by client
-        if "graph_update" in self._kinds:
-            self._hooks.callback(listen(streams, "update-graph", self._on_update_graph))
-        if "fine_metric" in self._kinds:
-            remove = listen(scheduler.handlers, "heartbeat_worker", self._on_heartbeat)
-            self._hooks.callback(remove)
-        if "stall" in self._kinds:
-            self._hooks.callback(observe_stalls(scheduler, self._on_stall))
-        if "task" in self._kinds and "spans" in scheduler.extensions:
-            extension = scheduler.extensions["spans"]
-            self._hooks.callback(
-                message_hooks.listen_to_method(
-                    extension, "observe_tasks", self._on_observe_tasks, ("tss",)
-                )
-            )
-        self._wanted_keys = None
-        if "wanted_keys" in self._kinds:
-            self._wanted_keys = WantedKeys(scheduler, self._append, self._hooks)
-        for section, name, value in environment.scheduler_facts(scheduler):
-            self._record("environment", section=section, name=name, value=value)
+        if "graph_update" in kinds:
+            until_detached(listen(streams, "update-graph", self._on_update_graph))
+        if "fine_metric" in kinds:
+            until_detached(listen(handlers, "heartbeat_worker", self._on_heartbeat))
+        if "stall" in kinds:
+            until_detached(observe_stalls(scheduler, self._on_stall))
+        if "task" in kinds and (spans := scheduler.extensions.get("spans")):
+            on_tasks, names = self._on_observe_tasks, ("tss",)
+            until_detached(listen_to_method(spans, "observe_tasks", on_tasks, positional=names))
+        self._seal_wanted_keys: Callable[[], None] = lambda: None
+        if "wanted_keys" in kinds:
+            self._seal_wanted_keys = WantedKeys(scheduler, self._append, self._hooks).seal
+        for fact in environment.scheduler_facts(scheduler):
+            self._record("environment", **fact)
         for worker in scheduler.workers:
             self.add_worker(scheduler, worker)
         for client in _clients(scheduler):
@@ -164,25 +159,26 @@ class RecorderPlugin(SchedulerPlugin):
         self._snapshot = asyncio.create_task(self._record_existing_tasks(tasks))
         self._describing = asyncio.create_task(self._record_environment())
         self._ticker = asyncio.create_task(self._tick())
-        process = PROCESS_OPERATION.format(trace_id=self._trace_id)
-        self._operations: dict[str, Callable[..., Any]] = {
-            operation_name("hello", self._trace_id): self.hello,
-            operation_name("pull", self._trace_id): self.pull,
-            operation_name("detach", self._trace_id): self.detach,
-            process: self._worker_plugins.receive_process,
+        operations: dict[str, Callable[..., Any]] = {
+            "hello": lambda: environment.header_facts(scheduler),
+            "pull": self.pull,
+            "detach": self.detach,
+            "process": self._worker_plugins.record_process,
         }
-        scheduler.handlers.update(self._operations)
+        self._operations = {
+            operation_name(name, self._trace_id): call for name, call in operations.items()
+        }
+        handlers.update(self._operations)
         await self._worker_plugins.register()
 
     async def _record_environment(self) -> None:
         """Record the scheduler's process and host."""
         if "environment" in self._kinds:
             # In a thread, because it reads files.
-            process, sheets = await environment.call_in_thread(
-                environment.describe_process, "scheduler", self._settings
+            facts = await environment.call_in_thread(
+                environment.packed_facts, "scheduler", self._settings
             )
-            for fields in environment.facts_of(process, sheets, self._worker_plugins.sheets):
-                self._record("environment", **fields)
+            self._worker_plugins.record_process(facts)
 
     async def _record_existing_tasks(self, tasks: list[TaskState]) -> None:
         """Record the tasks that entered before the recorder."""
@@ -204,11 +200,10 @@ class RecorderPlugin(SchedulerPlugin):
             self._seal_wanted_keys()
             self._sample()
             self._take_profile()
-            for fact in environment.plugin_facts(self._scheduler):
-                if fact not in self._plugins:
-                    section, name, value = fact
-                    name = f"{name} when recording ended"
-                    self._record("environment", section=section, name=name, value=value)
+            for kind, names in environment.plugin_names(self._scheduler).items():
+                if names != self._plugins[kind]:
+                    name = f"{kind} when recording ended"
+                    self._record("environment", section="scheduler", name=name, value=names)
         self._attached = False
         self._ending = ending
         self._hooks.close()
@@ -229,10 +224,6 @@ class RecorderPlugin(SchedulerPlugin):
 
     # -- what the client calls -----------------------------------------------------------
 
-    async def hello(self) -> dict[str, Any]:
-        """Return facts for the header: versions, addresses, clock."""
-        return environment.header_facts(self._scheduler)
-
     async def pull(self, received: int) -> dict[str, Any]:
         """Return ``batches`` after number `received`, the last that has been written.
 
@@ -245,7 +236,7 @@ class RecorderPlugin(SchedulerPlugin):
             if self._first_result is not None:
                 share = (monotonic() - self._first_result) * FLUSH_SHARE
                 interval = min(interval, max(share, MIN_FLUSH_SECONDS))
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), interval)
         if self._attached and not self._closing:
             self._woken.clear()
@@ -380,12 +371,14 @@ class RecorderPlugin(SchedulerPlugin):
                     self._append(("chunk", t, 1, {"key": str(task.key), **chunk}))
         if (nbytes := self._graph_bytes.pop(client, None)) is not None:
             groups = None
-            if nbytes >= graph_bytes.LARGE_GRAPH_BYTES:
+            if nbytes >= graphs.LARGE_GRAPH_BYTES:
                 try:
-                    groups = graph_bytes.bytes_by_group(new)
+                    groups = graphs.bytes_by_group(new)
                 except Exception:
                     logger.debug("roast: a graph cannot be examined", exc_info=True)
-            self._append(("graph_update", t, 1, (client, stimulus_id, nbytes, groups)))
+            value = {"groups": groups} if groups else None
+            about = {"client": client, "stimulus_id": stimulus_id, "nbytes": nbytes}
+            self._append(("graph_update", t, 1, {**about, "value": value}))
         computation = scheduler.computations[-1]
         stacks = list(computation.code) if self._settings["code"] else []
         latest = (computation.id, len(stacks))
@@ -451,14 +444,12 @@ class RecorderPlugin(SchedulerPlugin):
             if monotonic() - self._buffer.last_pull > CLOSE_TIMEOUT_SECONDS:
                 logger.warning("roast: the end of recording %s is not pulled", self._trace_id)
                 return
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._last_pull_waits.wait(), 0.1)
 
     # -- what Dask passes to no plugin ---------------------------------------------------
 
-    def _unreported_end(
-        self, key: Any, run_id: int | None, stimulus_id: str
-    ) -> tuple[str | None, int | None, Any, dict[str, Any] | None] | None:
+    def _unreported_end(self, key: Any, run_id: int | None, stimulus_id: str) -> Row | None:
         """Return worker, thread, startstops and failure that Dask passes to no plugin."""
         message = self._erred_message
         if message and message["key"] == key and message.get("run_id") in (None, run_id):
@@ -473,10 +464,9 @@ class RecorderPlugin(SchedulerPlugin):
             return removal["worker"], None, None, None
         return None
 
-    def _on_update_graph(self, message: dict[str, Any] | None) -> None:
+    def _on_update_graph(self, message: dict[str, Any]) -> None:
         """Note the size of a client's graph, which :meth:`update_graph` records."""
-        if message is not None:
-            self._graph_bytes[message["client"]] = graph_bytes.serialized_bytes(message)
+        self._graph_bytes[message["client"]] = graphs.serialized_bytes(message)
 
     def _last_seen_start(self, worker: str, key: Any) -> float | None:
         """Return when a worker began to execute a task, as of its last heartbeat."""
@@ -488,14 +478,12 @@ class RecorderPlugin(SchedulerPlugin):
         state = self._workers.get(worker)
         return state.server_id if state else None
 
-    def _on_observe_tasks(self, message: dict[str, Any] | None) -> None:
+    def _on_observe_tasks(self, message: dict[str, Any]) -> None:
         """Note which tasks of a graph were submitted in another span than Dask will file them.
 
         A task group belongs to the span of its first task. Dask overwrites the annotation of
         the others, before plugins are called.
         """
-        if message is None:
-            return
         spans = self._scheduler.extensions["spans"].spans
         self._submitted_spans = {}
         filed: dict[Any, str | None] = {}
@@ -514,20 +502,17 @@ class RecorderPlugin(SchedulerPlugin):
         times = {"start_t": start_t, "stop_t": stop_t}
         self._record("stall", server_id=self._scheduler.id, **times)
 
-    def _on_heartbeat(self, message: dict[str, Any] | None) -> None:
+    def _on_heartbeat(self, message: dict[str, Any]) -> None:
         """Record what a worker has added to its fine metrics."""
-        if message is None:
-            return
         worker = message["address"]
         # Metrics of tasks come with a span, in the data of the spans extension.
         extensions = message.get("extensions") or {}
         digests = message["metrics"].get("digests_total_since_heartbeat", {})
-        outside_tasks = {
-            name: delta
-            for name, delta in digests.items()
-            if type(name) is tuple and len(name) == 3
+        outside = (name for name in digests if type(name) is tuple and len(name) == 3)
+        deltas = {
+            **(extensions.get("spans") or {}),
+            **{name: digests[name] for name in outside},
         }
-        deltas = {**(extensions.get("spans") or {}), **outside_tasks}
         if not _NUMBERS.issuperset(map(type, deltas.values())):
             deltas = {name: float(delta) for name, delta in deltas.items()}
         if deltas:
@@ -552,8 +537,7 @@ class RecorderPlugin(SchedulerPlugin):
     ) -> None:
         """Append the tasks of a client's graph, or those that exist without a client."""
         exist = client is None
-        append, check_keys = self._buffer.append, self._check_keys
-        spans = self._seen_spans
+        append, check_keys, spans = self._buffer.append, self._check_keys, self._seen_spans
         submitted_spans = {} if exist else self._submitted_spans
         with_tasks = "task" in self._kinds
         for task in tasks:
@@ -583,10 +567,6 @@ class RecorderPlugin(SchedulerPlugin):
                 submitted_spans.get(key),
             )  # fmt: skip
             append(("task", t, 1, values))
-
-    def _seal_wanted_keys(self) -> None:
-        if self._wanted_keys is not None:
-            self._wanted_keys.seal()
 
     def _check_keys(self, keys: Iterable[Any]) -> None:
         for key in keys:
@@ -655,18 +635,13 @@ class RecorderPlugin(SchedulerPlugin):
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_left.wait(), CLOSE_TIMEOUT_SECONDS)
 
 
 def _clients(scheduler: Scheduler) -> list[str]:
     """Return the clients, without Dask's placeholder for `fire_and_forget`."""
     return [client for client in scheduler.clients if client != "fire-and-forget"]
-
-
-def operation_name(operation: str, trace_id: str) -> str:
-    """Return the name of a recorder's operation among the scheduler's handlers."""
-    return f"roast_{operation}_{trace_id}"
 
 
 def _span_id(annotation: dict[str, Any] | None) -> str | None:

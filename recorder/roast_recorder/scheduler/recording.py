@@ -25,9 +25,9 @@ from distributed.core import rpc
 
 from roast_recorder import environment
 from roast_recorder.pickling import pickled_worker_plugin
-from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
+from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.worker.plugin import operation_name
 from roast_recorder.writer.client import Writer
-from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
@@ -57,34 +57,11 @@ async def pump(pull: Pull, writer: Writer) -> str:
             return str(answer["ending"])
 
 
-def header(
-    trace_id: str, settings: Settings, clock_offset_seconds: float, facts: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the header of a trace with `facts` about the scheduler.
-
-    The offset is the clock of the recording process minus the scheduler's.
-    """
-    return {
-        "kind": "header",
-        "schema_version": SCHEMA_VERSION,
-        "trace_id": trace_id,
-        "settings": settings.for_header(),
-        "clock_offset_seconds": clock_offset_seconds,
-        **facts,
-    }
-
-
 def log_end(writer: Writer, ending: str) -> None:
     """Log what a trace contains and how its recording ended."""
-    logger.log(
-        logging.INFO if ending and not writer.state.dropped_by_kind else logging.WARNING,
-        "roast: %s has %d records in %d bytes; %d records were dropped; %s",
-        writer.target,
-        writer.state.records_by_kind.total(),
-        writer.state.nbytes,
-        writer.state.dropped_by_kind.total(),
-        ending or "the recording did not end in order",
-    )
+    level = logging.INFO if ending and not writer.state.dropped_by_kind else logging.WARNING
+    how = ending or "the recording did not end in order"
+    logger.log(level, "roast: %s; %s", writer.summary, how)
 
 
 class SchedulerRecording:
@@ -102,19 +79,15 @@ class SchedulerRecording:
         settings: Settings,
         *,
         retain_root: str,
-        store: str | None,
+        store: str | None = None,
     ) -> None:
-        trace_id = uuid.uuid4().hex
+        trace_id, values = uuid.uuid4().hex, settings.as_dict()
         worker_plugin = pickled_worker_plugin(trace_id, settings)
         self._scheduler = scheduler
-        self._plugin = RecorderPlugin(trace_id, None, settings.as_dict(), worker_plugin)
-        self._writer = Writer(
-            target,
-            header(trace_id, settings, 0.0, environment.header_facts(scheduler)),
-            settings.as_dict(),
-            retain_root=retain_root,
-            store=store,
-        )
+        self._plugin = RecorderPlugin(trace_id, None, values, worker_plugin)
+        facts = environment.header_facts(scheduler)
+        header = environment.header(trace_id, settings, facts)
+        self._writer = Writer(target, header, values, retain_root=retain_root, store=store)
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -134,7 +107,7 @@ class SchedulerRecording:
             ending = await pump(self._plugin.pull, self._writer)
             await self._writer.finish(time(), ending)
             self._running = None
-            self._log_end(ending)
+            self._end(ending)
         except asyncio.CancelledError:
             self._finish_now()
             raise
@@ -155,9 +128,9 @@ class SchedulerRecording:
         self._writer.finish_now(batches, time(), ending)
         with contextlib.suppress(RuntimeError):  # the loop of the task may be closed
             running.cancel()
-        self._log_end(ending)
+        self._end(ending)
 
-    def _log_end(self, ending: str) -> None:
+    def _end(self, ending: str) -> None:
         atexit.unregister(self._finish_at_exit)
         log_end(self._writer, ending)
 

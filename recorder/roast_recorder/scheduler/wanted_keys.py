@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from roast_recorder.scheduler.wire_format import Row
 
-#: Most keys of one change in a row. A row has less than twice as many.
+#: Keys after which rows are appended. A row has less than twice as many.
 KEYS_PER_PART: Final = 1_000
 
 #: Changes of a client closer than this are one, with the time of the first.
@@ -40,8 +40,8 @@ class WantedKeys:
     ) -> None:
         self._scheduler = scheduler
         self._append = append
-        # Time, client, action and keys of each change.
-        self._changes: list[tuple[float, str, str, list[str]]] = []
+        # Time, action and keys of each change, by client.
+        self._changes: dict[str, list[tuple[float, str, list[str]]]] = {}
         self._keys = 0
         for client, state in scheduler.clients.items():
             self._add(client, "desires", [str(task.key) for task in state.wants_what])
@@ -50,32 +50,17 @@ class WantedKeys:
             on_call = partial(self._on_call, action)
             # The handlers of messages are the methods as they are before they are wrapped.
             hooks.callback(listen(handlers, f"client-{action}-keys", on_call))
-            method, arguments = f"client_{action}_keys", ("keys", "client")
-            hooks.callback(listen_to_method(scheduler, method, on_call, arguments))
+            method, names = f"client_{action}_keys", ("keys", "client")
+            hooks.callback(listen_to_method(scheduler, method, on_call, positional=names))
 
     def seal(self) -> None:
-        """Append a row for each client, and another whenever a part of its keys is complete."""
+        """Append a row for each client."""
         now = time()
-        rows: dict[str, list[tuple[float, str, list[str]]]] = {}
-        for t, client, action, keys in self._changes:
-            changes = rows.setdefault(client, [])
-            for first in range(0, len(keys), KEYS_PER_PART):
-                part = keys[first : first + KEYS_PER_PART]
-                if changes and changes[-1][1] == action and t - changes[-1][0] < SAME_SECONDS:
-                    changes[-1][2].extend(part)
-                else:
-                    changes.append((t, action, part))
-                if len(changes[-1][2]) >= KEYS_PER_PART:
-                    self._append(("wanted_keys", now, 1, (client, changes)))
-                    changes = rows[client] = []
-        for client, changes in rows.items():
-            if changes:
-                self._append(("wanted_keys", now, 1, (client, changes)))
-        self._changes, self._keys = [], 0
+        for client, changes in self._changes.items():
+            self._append(("wanted_keys", now, 1, (client, changes)))
+        self._changes, self._keys = {}, 0
 
-    def _on_call(self, action: str, message: dict[str, Any] | None) -> None:
-        if message is None:
-            return
+    def _on_call(self, action: str, message: dict[str, Any]) -> None:
         client, tasks = message["client"], self._scheduler.tasks
         state = self._scheduler.clients.get(client)
         wanted: Any = state.wants_what if state else ()
@@ -85,11 +70,17 @@ class WantedKeys:
             for key in message["keys"]
             if (task := tasks.get(key)) is not None and (task in wanted) is is_wanted
         ]
-        if changed:
-            self._add(client, action, changed)
+        self._add(client, action, changed)
 
     def _add(self, client: str, action: str, keys: list[str]) -> None:
-        self._changes.append((time(), client, action, keys))
-        self._keys += len(keys)
-        if self._keys >= KEYS_PER_PART:
-            self.seal()
+        t = time()
+        for first in range(0, len(keys), KEYS_PER_PART):
+            part = keys[first : first + KEYS_PER_PART]
+            changes = self._changes.setdefault(client, [])
+            if changes and changes[-1][1] == action and t - changes[-1][0] < SAME_SECONDS:
+                changes[-1][2].extend(part)
+            else:
+                changes.append((t, action, part))
+            self._keys += len(part)
+            if self._keys >= KEYS_PER_PART:
+                self.seal()

@@ -272,15 +272,6 @@ def _task(kind: str, t: float, values: Row) -> list[Record]:
     return [record]
 
 
-def _graph_update(kind: str, t: float, content: Row) -> list[Record]:
-    client, stimulus_id, nbytes, groups = content
-    value = groups and {
-        "groups": [{**group, "group": text(group["group"])} for group in groups]
-    }
-    about = {"client": client, "stimulus_id": stimulus_id, "nbytes": nbytes, "value": value}
-    return [_present({"kind": kind, "t": t, **about})]
-
-
 def _wanted_keys(kind: str, t: float, content: Row) -> list[Record]:
     """Return the record of what a client began and ceased to want."""
     client, changes = content
@@ -472,7 +463,6 @@ def _log(kind: str, _: float, packed: bytes) -> Iterator[Record]:
 
 _DECODERS: Final[dict[str, Callable[[str, float, Any], Iterable[Record]]]] = {
     "task": _task,
-    "graph_update": _graph_update,
     "wanted_keys": _wanted_keys,
     "fine_metric": _fine_metrics,
     "profile": _profiles,

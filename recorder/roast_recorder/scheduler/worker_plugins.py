@@ -12,8 +12,8 @@ import cloudpickle
 from distributed.comm.core import connect
 from distributed.core import send_recv
 
-from roast_recorder.environment import PROCESS, Sheets
-from roast_recorder.scheduler.wire_format import Row, unpack
+from roast_recorder.environment import PROCESS
+from roast_recorder.scheduler.wire_format import Row, loss, unpack
 from roast_recorder.settings import OPT_IN_KINDS
 from roast_recorder.worker.plugin import PLUGIN_NAME, TOPIC
 
@@ -27,6 +27,9 @@ ANSWER_TIMEOUT_SECONDS = 3.0
 
 #: How long workers may take to send their last measurements.
 FLUSH_TIMEOUT_SECONDS = 2.0
+
+#: Different sheets in one recording. More occur only if every process differs.
+MAX_SHEETS = 300
 
 #: Kinds of records that workers send with heartbeats or collect for a while.
 COLLECTED_KINDS = frozenset({"fine_metric", "profile", "environment", "stall", *OPT_IN_KINDS})
@@ -53,8 +56,8 @@ class WorkerPlugins:
         self._pickled = pickled
         self._kinds = kinds
         self._append = append
-        #: Configurations and lists of packages that are in the trace already.
-        self.sheets = Sheets()
+        # Names of those that are in the trace.
+        self._sheets: set[str] = set()
         self._request: asyncio.Task[None] | None = None
 
     async def register(self) -> None:
@@ -117,7 +120,7 @@ class WorkerPlugins:
         function = cloudpickle.dumps(flush)
         requests = [
             asyncio.create_task(self._run_on(worker, function))
-            for worker in list(self._scheduler.workers)
+            for worker in self._scheduler.workers
         ]
         _, late = await asyncio.wait(requests, timeout=FLUSH_TIMEOUT_SECONDS)
         for request in late:
@@ -162,26 +165,23 @@ class WorkerPlugins:
         for name in ("events", "event_counts"):  # until 2024.11
             getattr(self._scheduler, name).pop(self._topic, None)
 
-    async def receive_process(
-        self, process: bytes, sheets: dict[str, bytes], worker: str
+    def record_process(
+        self, facts: list[tuple[str, str, bytes]], worker: str | None = None
     ) -> None:
-        """Record the process of a worker, from `environment.describe_worker`."""
-        t = time()
-        for name, packed in sheets.items():
-            if self.sheets.add(name):
-                for fields in unpack(packed):
-                    self._append(("environment", t, 1, fields))
-            elif name not in self.sheets:
-                loss = {
-                    "reason": "more configurations or lists of packages than are kept",
-                    "record_kind": "environment",
-                    "records": 1,
-                    "detail": worker,
-                }
-                self._append(("loss", t, 1, loss))
-        server = self._scheduler.workers.get(worker)
-        server_id = server and server.server_id
-        for value in unpack(process):
-            fields = {"section": PROCESS, "name": value["role"], "value": value}
-            fields |= {"worker": worker, "server_id": server_id}
-            self._append(("environment", t, 1, fields))
+        """Record what `environment.packed_facts` returned for the scheduler or a worker."""
+        t, server = time(), self._scheduler.workers.get(worker or "")
+        for section, name, packed in facts:
+            about = {}
+            if section == PROCESS:
+                about = {"worker": worker, "server_id": server and server.server_id}
+            elif name in self._sheets:
+                continue
+            elif len(self._sheets) == MAX_SHEETS:
+                reason = "more configurations or lists of packages than are kept"
+                lost = {**loss(reason, "environment", 1, t, t), "detail": worker}
+                self._append(("loss", t, 1, lost))
+                continue
+            else:
+                self._sheets.add(name)
+            for fields in unpack(packed):
+                self._append(("environment", t, 1, {**fields, **about}))

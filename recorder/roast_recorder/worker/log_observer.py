@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from roast_recorder.scheduler import message_hooks
+from roast_recorder.scheduler.message_hooks import listen
 from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, loss, needs_text, pack_log
 
 if TYPE_CHECKING:
@@ -54,37 +54,32 @@ class LogObserver:
         self._clock_offset = worker.scheduler_delay
         self._taken_t = time()
         self._scattered_keys: list[Any] = []
-        self._transitions = Pending("worker_transition")
-        self._spills = Pending("spill")
-        self._transfers = Pending("transfer")
-        self._kinds = (self._transitions, self._spills, self._transfers)
+        self._pending = {kind: Pending(kind) for kind in LOG_LAYOUTS}
         self._subscriptions = contextlib.ExitStack()
         subscribe = self._subscriptions.callback
         if transitions:
-            subscribe(observe_log(worker.state, "log", self._transitions.transition_listener()))
-            # Dask's spill buffer has these; another kind of buffer has none.
+            listener = self._pending["worker_transition"].transition_listener()
+            subscribe(observe_log(worker.state, "log", listener))
             for name, spilled in (
                 ("fast_to_slow_callbacks", True),
                 ("slow_to_fast_callbacks", False),
             ):
+                # Dask's spill buffer has these; another kind of buffer has none.
                 callbacks = getattr(worker.data, name, None)
                 if isinstance(callbacks, list):
                     callback = partial(self._on_spill, spilled)
                     callbacks.append(callback)
                     subscribe(callbacks.remove, callback)
         if transfers:
-            for name, incoming in (
-                ("transfer_incoming_log", True),
-                ("transfer_outgoing_log", False),
-            ):
-                subscribe(observe_log(worker, name, partial(self._on_transfer, incoming)))
-            handlers: Any = worker.handlers
-            subscribe(message_hooks.listen(handlers, "update_data", self._on_scatter))
+            on_transfer, handlers = self._on_transfer, cast("Any", worker.handlers)
+            subscribe(observe_log(worker, "transfer_incoming_log", partial(on_transfer, True)))
+            subscribe(observe_log(worker, "transfer_outgoing_log", partial(on_transfer, False)))
+            subscribe(listen(handlers, "update_data", self._on_scatter, self._on_scattered))
 
     @property
     def crowded(self) -> bool:
-        """Whether the pending records should be sent without waiting for a heartbeat."""
-        return any(len(pending) > MANY_PENDING for pending in self._kinds)
+        """True if the pending records should be sent before the next heartbeat."""
+        return any(len(pending) > MANY_PENDING for pending in self._pending.values())
 
     def take(self) -> dict[str, Any] | None:
         """Return the pending records as a message for the scheduler, or None; clear them.
@@ -97,16 +92,15 @@ class LogObserver:
         address = worker.contact_address or worker.address
         rows: list[tuple[str, int, Any]] = []
         losses = []
-        for pending in self._kinds:
+        for kind, pending in self._pending.items():
             records, dropped, values = pending.take()
             if dropped:
-                losses.append(("a worker's buffer was full", pending.kind, dropped))
+                losses.append(("a worker's buffer was full", kind, dropped))
             try:
                 if records:
-                    packed = pack_log(address, worker.id, offset, values)
-                    rows.append((pending.kind, records, packed))
+                    rows.append((kind, records, pack_log(address, worker.id, offset, values)))
             except ValueError:
-                losses.append(("impossible to encode", pending.kind, records))
+                losses.append(("impossible to encode", kind, records))
         times = self._taken_t + offset, time() + offset
         rows += [("loss", 1, loss(*lost, *times)) for lost in losses]
         self._clock_offset = worker.scheduler_delay
@@ -123,19 +117,20 @@ class LogObserver:
             sent_bytes = _optional_int(entry.get("compressed"))
             times = entry["start"], entry["stop"]
             total, sizes = int(entry["total"]), _sizes(entry["keys"])
-            self._transfers.append((incoming, *times, entry["who"], total, sizes, sent_bytes))
+            who, append = entry["who"], self._pending["transfer"].append
+            append(incoming, *times, who, total, sizes, sent_bytes)
 
-    def _on_scatter(self, message: dict[str, Any] | None) -> None:
-        """Record scattered data when the handler is done: None follows each message."""
-        if message is not None:
-            self._scattered_keys = list(message.get("data") or ())
-            return
+    def _on_scatter(self, message: dict[str, Any]) -> None:
+        self._scattered_keys = list(message.get("data") or ())
+
+    def _on_scattered(self) -> None:
         keys, self._scattered_keys = self._scattered_keys, []
         tasks = self._worker.state.tasks
         sizes = _sizes({key: getattr(tasks.get(key), "nbytes", None) for key in keys})
         now = time() + self._worker.scheduler_delay
         # The client reports nothing, so neither the start nor the source is known.
-        self._transfers.append((True, None, now, None, sum(sizes.values()), sizes, None))
+        total = sum(sizes.values())
+        self._pending["transfer"].append(True, None, now, None, total, sizes, None)
 
     def _on_spill(self, spilled: bool, key: Any, _value: Any) -> None:
         data: Any = self._worker.data
@@ -148,7 +143,7 @@ class LogObserver:
             else:
                 states = "disk", "memory"
                 sizes = data.fast.weights.get(key), None
-            self._spills.append((key, *states, *map(_optional_int, sizes), time()))
+            self._pending["spill"].append(key, *states, *map(_optional_int, sizes), time())
 
 
 class Pending:
@@ -159,15 +154,15 @@ class Pending:
     """
 
     def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self._width = len(LOG_LAYOUTS[kind])
+        self._layout = LOG_LAYOUTS[kind]
+        self._width = len(self._layout)
         self._values: list[Any] = []
         self._dropped = 0
 
     def __len__(self) -> int:
         return len(self._values) // self._width
 
-    def append(self, values: tuple[Any, ...]) -> None:
+    def append(self, *values: Any) -> None:
         """Append the values of a record, or count it as dropped."""
         if len(self) < MAX_PENDING:
             self._values.extend(values)
@@ -198,7 +193,7 @@ class Pending:
         records, dropped, values = len(self), self._dropped, self._values[:]
         self._values.clear()
         self._dropped = 0
-        if LOG_LAYOUTS[self.kind][0] == "key":
+        if self._layout[0] == "key":
             # Keys that marshal cannot encode are replaced by their text.
             keys = values[:: self._width]
             odd = {key: str(key) for key in {*keys} if type(key) is not str and needs_text(key)}
@@ -244,34 +239,6 @@ def observe_log(owner: Any, attribute: str, listener: Listener) -> Unsubscribe:
         log.listeners.remove(listener)
         if not log.listeners and getattr(owner, attribute) is log:
             setattr(owner, attribute, deque(log, log.maxlen))
-
-    return unsubscribe
-
-
-def observe_heartbeats(worker: Worker, listener: Callable[[], None]) -> Unsubscribe:
-    """Call `listener` after each heartbeat of a worker; return a function that ends it."""
-    heartbeat: Any = worker.periodic_callbacks["heartbeat"]
-    # All recordings share one wrapper, which the last one removes.
-    if not hasattr(heartbeat.callback, "roast_listeners"):
-        original = heartbeat.callback
-        shared: list[Callable[[], None]] = []
-
-        async def observed() -> None:
-            try:
-                await original()
-            finally:
-                for each in tuple(shared):  # one may unsubscribe
-                    each()
-
-        heartbeat.callback = observed
-        vars(observed).update(roast_original=original, roast_listeners=shared)
-    listeners = heartbeat.callback.roast_listeners
-    listeners.append(listener)
-
-    def unsubscribe() -> None:
-        listeners.remove(listener)
-        if not listeners and getattr(heartbeat.callback, "roast_listeners", None) is listeners:
-            heartbeat.callback = heartbeat.callback.roast_original
 
     return unsubscribe
 

@@ -24,8 +24,10 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.event_loop import observe_stalls
+from roast_recorder.scheduler.message_hooks import listen_to_method
 from roast_recorder.scheduler.wire_format import pack
-from roast_recorder.worker.log_observer import LogObserver, observe_heartbeats
+from roast_recorder.settings import recorded_kinds
+from roast_recorder.worker.log_observer import LogObserver
 from roast_recorder.worker.profiler import (
     ProfileReader,
     count_innermost,
@@ -43,9 +45,6 @@ PLUGIN_NAME = "roast-recorder-{trace_id}"
 #: Topic of the events that workers send to the recorder of one trace.
 TOPIC = "roast-worker-{trace_id}"
 
-#: Operation of the scheduler that takes the description of a worker's process.
-PROCESS_OPERATION = "roast_process_{trace_id}"
-
 #: How long a chunk waits if its task continues, and how often the logs' size is checked.
 SEND_INTERVAL_SECONDS = 0.5
 
@@ -53,51 +52,29 @@ SEND_INTERVAL_SECONDS = 0.5
 STALLS_SECONDS = 1.0
 
 
+def operation_name(operation: str, trace_id: str) -> str:
+    """Return the name of a recorder's operation among the scheduler's handlers."""
+    return f"roast_{operation}_{trace_id}"
+
+
 class WorkerRecorder(WorkerPlugin):
     """Measure the chunks of one worker, and read its profiles and logs, for one recording.
 
-    Parameters
-    ----------
-    trace_id : str
-    chunks : bool
-        Measure chunks and sections.
-    profile_interval_seconds : float or None
-        Time between two messages with profiles. None: no profiles.
-    facts : dict or None
-        Settings that determine how the worker's process is described. None: it is not.
-    stalls : bool
-        Observe the worker's event loop.
-    transfers, transitions : bool
-        Read the logs of transfers and of transitions.
+    `settings` are those of :meth:`roast_recorder.settings.Settings.as_dict`.
     """
 
-    def __init__(
-        self,
-        trace_id: str,
-        *,
-        chunks: bool,
-        profile_interval_seconds: float | None,
-        facts: dict[str, Any] | None = None,
-        stalls: bool = False,
-        transfers: bool = False,
-        transitions: bool = False,
-    ) -> None:
+    def __init__(self, trace_id: str, settings: dict[str, Any]) -> None:
         self.name = PLUGIN_NAME.format(trace_id=trace_id)
         self._topic = TOPIC.format(trace_id=trace_id)
-        self._process_operation = PROCESS_OPERATION.format(trace_id=trace_id)
-        self._chunks = chunks
-        self._profile_interval_seconds = profile_interval_seconds
-        self._facts = facts
-        self._observes_stalls = stalls
-        self._log_options = {"transfers": transfers, "transitions": transitions}
+        self._process_operation = operation_name("process", trace_id)
+        self._settings = settings
         # Filled by the threads of tasks and emptied by the event loop: a deque needs no lock.
         self._measured: deque[Records] = deque()
         self._stalls: list[dict[str, Any]] = []
         self._delays: deque[float] = deque(maxlen=60)
         self._profiles: ProfileReader | None = None
         self._logs: LogObserver | None = None
-        self._unsubscribe_stalls: Callable[[], None] | None = None
-        self._unsubscribe_heartbeats: Callable[[], None] | None = None
+        self._hooks = contextlib.ExitStack()
         self._describing: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -106,23 +83,30 @@ class WorkerRecorder(WorkerPlugin):
         self._worker = worker
         # Several workers can share a process.
         self._listener_name = f"{self.name}-{worker.id}"
-        if self._chunks:
+        settings, kinds = self._settings, recorded_kinds(self._settings)
+        if settings["measure_chunks"] and not kinds.isdisjoint({"chunk", "section"}):
             add_listener(self._listener_name, self._on_measured)
             self._start(_repeat(self._send_measured, SEND_INTERVAL_SECONDS))
-        if (interval := self._profile_interval_seconds) is not None:
+        if "profile" in kinds:
             count_innermost(self._listener_name)
             self._profiles = ProfileReader.of_worker(worker, time() + worker.scheduler_delay)
+            interval = settings["profile_interval_seconds"]
             # Spread the messages of a thousand workers over the interval.
             first = interval * random()  # noqa: S311
             self._start(_repeat(lambda: self._send(self._take_profiles()), interval, first))
-        if self._facts is not None:
-            self._describing = self._start(self._describe_process(self._facts))
-        if self._observes_stalls:
-            self._unsubscribe_stalls = observe_stalls(worker, self._on_stall)
+        if "environment" in kinds:
+            self._describing = self._start(self._describe_process())
+        if "stall" in kinds:
+            self._hooks.callback(observe_stalls(worker, self._on_stall))
             self._start(_repeat(lambda: self._send(self._take_stalls()), STALLS_SECONDS))
-        if any(self._log_options.values()):
-            self._logs = LogObserver(worker, **self._log_options)
-            self._unsubscribe_heartbeats = observe_heartbeats(worker, self._send_logs)
+        transfers, transitions = settings["transfers"], settings["worker_transitions"]
+        if transfers or transitions:
+            logs = LogObserver(worker, transfers=transfers, transitions=transitions)
+            self._logs = logs
+            self._hooks.callback(logs.close)
+            heartbeats = worker.periodic_callbacks["heartbeat"]
+            remove = listen_to_method(heartbeats, "callback", after=self._send_logs)
+            self._hooks.callback(remove)
             send_crowded = functools.partial(self._send_logs, only_crowded=True)
             self._start(_repeat(send_crowded, SEND_INTERVAL_SECONDS))
 
@@ -132,16 +116,12 @@ class WorkerRecorder(WorkerPlugin):
         stop_counting_innermost(self._listener_name)
         for task in self._tasks:
             task.cancel()
+        self._hooks.close()
         self._send_measured()
         self._send(self._take_profiles(is_last=True))
-        if self._unsubscribe_stalls is not None:
-            self._unsubscribe_stalls()
-            self._send(self._take_stalls())
-        if self._logs is not None and self._unsubscribe_heartbeats is not None:
-            self._unsubscribe_heartbeats()
-            self._send_logs()
-            self._logs.close()
-            self._logs = None
+        self._send(self._take_stalls())
+        self._send_logs()
+        self._logs = None
 
     def transition(self, key: Any, start: str, finish: str, **_others: Any) -> None:  # noqa: ARG002
         """Send the chunk of a task before the scheduler is informed of the task's end."""
@@ -223,11 +203,11 @@ class WorkerRecorder(WorkerPlugin):
             rows = [(kind, len(several), pack(several)) for kind, several in by_kind.items()]
             self._send({"rows": rows})
 
-    async def _describe_process(self, settings: dict[str, Any]) -> None:
+    async def _describe_process(self) -> None:
         worker = self._worker
         # In a thread, because it reads files.
-        described = await environment.call_in_thread(
-            environment.describe_worker, settings, list(worker.plugins)
+        facts = await environment.call_in_thread(
+            environment.packed_facts, "worker", self._settings, list(worker.plugins)
         )
         # An event would be lost: the scheduler subscribes once all workers have the plugin.
         with contextlib.suppress(OSError):  # the scheduler has gone
@@ -237,7 +217,7 @@ class WorkerRecorder(WorkerPlugin):
                 worker.scheduler.address, connection_args=worker.connection_args
             ) as scheduler:
                 operation = getattr(scheduler, self._process_operation)
-                await operation(**described, worker=worker.address)
+                await operation(facts=facts, worker=worker.address)
 
     def _take_profiles(self, *, is_last: bool = False) -> dict[str, Any] | None:
         """Return the message with the profiles since the last one; none follow the last."""

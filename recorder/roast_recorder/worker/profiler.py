@@ -110,28 +110,44 @@ class MergedTrees:
     """Trees of call counts merged into one, with the counts of each tree."""
 
     def __init__(self) -> None:
-        #: Times, nodes and counts of each tree.
-        self._slices: list[dict[str, Any]] = []
+        #: As in :class:`roast_schemas.records.ProfileTree`. Node 0 is the root.
+        self._tree: dict[str, list[Any]] = {
+            "frames": [],
+            "parents": [None],
+            "node_frames": [None],
+            "line_numbers": [None],
+            "slices": [],
+        }
+        self._frame_numbers: dict[str, int] = {}
+        self._nodes: dict[tuple[int, str], int] = {}
         #: Start, stop and samples of the trees that had too many nodes.
         self._dropped: list[tuple[float, float, int]] = []
-        self._frame_numbers: dict[str, int] = {}
-        self._frames: list[dict[str, Any]] = []
-        self._nodes: dict[tuple[int, str], int] = {}
-        self._parents: list[int | None] = [None]
-        self._node_frames: list[int | None] = [None]
-        self._line_numbers: list[int | None] = [None]
 
     def add(self, tree: Tree, start_t: float, stop_t: float) -> None:
         """Add the tree of one cycle."""
+        frames, parents = self._tree["frames"], self._tree["parents"]
         nodes, counts, innermost = [0], [tree["count"]], [0]
         # Not recursive: a stack can be as deep as Python's recursion limit.
         queue = [(0, child) for child in tree["children"].values()]
         while queue:
             parent, child = queue.pop()
-            if len(nodes) == MAX_NODES or len(self._parents) == MAX_NODES:
+            if len(nodes) == MAX_NODES or len(parents) == MAX_NODES:
                 self._dropped.append((start_t, stop_t, tree["count"]))
                 return
-            node = self._node(parent, child)
+            identifier, description = child["identifier"], child["description"]
+            node = self._nodes.setdefault((parent, identifier), len(parents))
+            if node == len(parents):
+                frame = self._frame_numbers.setdefault(identifier, len(frames))
+                if frame == len(frames):
+                    function = {name: description[name] for name in ("name", "filename")}
+                    # The description has the line seen first; the identifier, the function's.
+                    line_number = identifier.rpartition(";")[2]
+                    if line_number.isdecimal():
+                        function["line_number"] = int(line_number)
+                    frames.append(function)
+                parents.append(parent)
+                self._tree["node_frames"].append(frame)
+                self._tree["line_numbers"].append(description.get("line_number"))
             nodes.append(node)
             counts.append(child["count"])
             innermost.append(child.get(INNERMOST, 0))
@@ -142,48 +158,18 @@ class MergedTrees:
         # A recording that began during the cycle missed where its first samples ended.
         if sum(innermost) == tree["count"]:
             cycle["innermost"] = innermost
-        self._slices.append(cycle)
-
-    def _node(self, parent: int, tree: Tree) -> int:
-        """Return the number of a child node; add the node and its frame if they are new."""
-        identifier, description = tree["identifier"], tree["description"]
-        node = self._nodes.get((parent, identifier))
-        if node is not None:
-            return node
-        frame = self._frame_numbers.setdefault(identifier, len(self._frames))
-        if frame == len(self._frames):
-            function = {"name": description["name"], "filename": description["filename"]}
-            # The description has the line seen first; the identifier, that of the function.
-            line_number = identifier.rpartition(";")[2]
-            if line_number.isdecimal():
-                function["line_number"] = int(line_number)
-            self._frames.append(function)
-        node = self._nodes[parent, identifier] = len(self._parents)
-        self._parents.append(parent)
-        self._node_frames.append(frame)
-        self._line_numbers.append(description.get("line_number"))
-        return node
+        self._tree["slices"].append(cycle)
 
     def records(self, interval_seconds: float) -> Iterator[dict[str, Any]]:
         """Yield the fields of a ``profile`` record, and of a ``loss`` of the dropped trees."""
-        if self._slices:
-            yield {
-                "start_t": self._slices[0]["start_t"],
-                "stop_t": self._slices[-1]["stop_t"],
-                "interval_seconds": interval_seconds,
-                "tree": {
-                    "frames": self._frames,
-                    "parents": self._parents,
-                    "node_frames": self._node_frames,
-                    "line_numbers": self._line_numbers,
-                    "slices": self._slices,
-                },
-            }
+        if slices := self._tree["slices"]:
+            times = {"start_t": slices[0]["start_t"], "stop_t": slices[-1]["stop_t"]}
+            yield {**times, "interval_seconds": interval_seconds, "tree": self._tree}
         if self._dropped:
             reason = f"the profile of a cycle had more than {MAX_NODES} nodes"
-            times = self._dropped[0][0], self._dropped[-1][1]
+            limits = self._dropped[0][0], self._dropped[-1][1]
             samples = sum(samples for *_, samples in self._dropped)
-            lost = loss(reason, "profile", len(self._dropped), *times)
+            lost = loss(reason, "profile", len(self._dropped), *limits)
             yield {**lost, "detail": f"{samples} samples"}
 
 

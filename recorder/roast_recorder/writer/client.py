@@ -142,6 +142,15 @@ class Writer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="roast-writer")
         self._ended = False
 
+    @property
+    def summary(self) -> str:
+        """Size and losses of the trace so far, as a part of a message."""
+        state = self.state
+        return (
+            f"{self.target} has {state.records_by_kind.total()} records in {state.nbytes} "
+            f"bytes; {state.dropped_by_kind.total()} records were dropped"
+        )
+
     async def open(self) -> None:
         """Start the process and the trace, or raise its ValueError or OSError."""
         await self._in_thread(self._start)

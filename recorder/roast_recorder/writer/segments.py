@@ -141,7 +141,20 @@ class Segments:
         self._reserve: IO[bytes] | None = None
         self._file: TraceFile | None = None
         if self._is_folder:
-            self._prepare_folder(resumed=resume is not None)
+            for folder in (self._target.parent, self._target):
+                self._made_folder = not folder.exists()
+                # File names and error messages of the user are private, as in a single file.
+                folder.mkdir(mode=0o700, exist_ok=True)
+            for path in self._target.iterdir():
+                if SEGMENT_NAME.fullmatch(path.name) and path.stat().st_size:
+                    if resume is None:
+                        raise ValueError(
+                            f"{str(self._target)!r} already holds the segments of a trace; "
+                            "choose another folder, or remove it first"
+                        )
+                    if int(path.name.partition(".")[0]) > self.state.segment.number:
+                        # The killed writer began it after its last answer.
+                        path.unlink()
         self._open()
 
     def write_batches(self, batches: Iterable[tuple[int, bytes]]) -> None:
@@ -193,23 +206,6 @@ class Segments:
 
     def _path(self, number: int) -> Path:
         return self._target / f"{number:06d}.jsonl.zst" if self._is_folder else self._target
-
-    def _prepare_folder(self, *, resumed: bool) -> None:
-        for folder in (self._target.parent, self._target):
-            self._made_folder = not folder.exists()
-            # File names and error messages of the user are private, as in a single file.
-            folder.mkdir(mode=0o700, exist_ok=True)
-        for path in self._target.iterdir():
-            if not SEGMENT_NAME.fullmatch(path.name) or not path.stat().st_size:
-                continue
-            if not resumed:
-                raise ValueError(
-                    f"{str(self._target)!r} already holds the segments of a trace; choose "
-                    "another folder, or remove it first"
-                )
-            if int(path.name.partition(".")[0]) > self.state.segment.number:
-                # The killed writer began it after its last answer.
-                path.unlink()
 
     def _open(self) -> TraceFile:
         """Return the file of the segment, opened if it is not open."""
@@ -302,31 +298,19 @@ class Segments:
 
         After an exception, nothing has changed.
         """
-        file, state, segment = self._open(), self.state, self.state.segment
+        file, state, segment, now = self._open(), self.state, self.state.segment, self._now()
         extents = extents or {}
         counts = Counter({kind: records for kind, (records, _, _) in extents.items()})
-        losses = [
-            _line(
-                {
-                    "kind": "loss",
-                    "t": self._now(),
-                    "reason": reason,
-                    "record_kind": kind,
-                    "records": records,
-                    "start_t": start_t,
-                    "stop_t": stop_t,
-                    **({"detail": detail} if detail else {}),
-                }
-            )
-            for (reason, detail, kind), (records, start_t, stop_t) in state.losses.items()
-        ]
+        losses = []
+        for (reason, detail, kind), extent in state.losses.items():
+            lost = {"kind": "loss", "t": now, **wire_format.loss(reason, kind, *extent)}
+            losses.append(_line(lost | ({"detail": detail} if detail else {})))
         counts["loss"] += len(losses)
         before, repeated = losses, Counter[str]()
         if not segment.nbytes:
-            header = {"kind": "header", "t": self._now(), **self._header}
-            header["segment"] = segment.number
+            header = {"kind": "header", "t": now, **self._header, "segment": segment.number}
             if segment.number > 1:
-                header["t"] = self._now()
+                header["t"] = now
             counts["header"] += 1
             standing = [line for facts in state.standing.values() for line in facts.values()]
             repeated.update({kind: len(facts) for kind, facts in state.standing.items()})

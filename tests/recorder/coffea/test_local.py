@@ -63,17 +63,6 @@ def spools(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def trace(tmp_path):
-    return tmp_path / "trace.jsonl"
-
-
-@pytest.fixture
-def records(read_lines):
-    """Return the records of a kind in a trace."""
-    return lambda trace, kind: [line for line in read_lines(trace) if line["kind"] == kind]
-
-
-@pytest.fixture
 def fileset(folder):
     return {"DY": [str(folder / "a.root")]}
 
@@ -209,7 +198,7 @@ def test_the_views_of_a_run_without_a_cluster(fileset, trace):
 
 
 @pytest.mark.parametrize("name", ["iterative", "forks"])
-def test_metadata_is_recorded_without_secrets(folder, tmp_path, trace, records, name):
+def test_metadata_is_recorded_without_secrets(folder, tmp_path, trace, by_kind, name):
     secret, word = "ghp_" + "a1B2c3D4e5" * 4, "hunter2hunter2"
     (tmp_path / secret).mkdir()
     path = tmp_path / secret / "a.root"
@@ -228,7 +217,7 @@ def test_metadata_is_recorded_without_secrets(folder, tmp_path, trace, records, 
         run(EXECUTORS[name][0], fileset, fails)
 
     assert not [text for text in (secret, word) if text in trace.read_text()]
-    chunks = records(trace, "chunk")
+    chunks = by_kind(trace)["chunk"]
     usermeta = {"year": 2018, "('a', 1)": {"is": ["mc"]}, "password": "<redacted>"}
     assert [chunk["usermeta"] for chunk in chunks] == [usermeta] * len(chunks) != []
     assert all("ValueError" in chunk["exception"] for chunk in chunks)
@@ -249,7 +238,7 @@ def test_only_the_kinds_in_the_settings_are_recorded(fileset, tmp_path, read_lin
         assert kinds & {"chunk", "section", "environment"} == {kind}
 
 
-def test_every_attempt_is_recorded(fileset, tmp_path, trace, records):
+def test_every_attempt_is_recorded(fileset, tmp_path, trace, by_kind):
     mark = tmp_path / "mark"
 
     def fails_once(events):
@@ -265,13 +254,13 @@ def test_every_attempt_is_recorded(fileset, tmp_path, trace, records):
         result, _ = run(iterative(retries=2), fileset, fails_once)
 
     assert result == {"events": 250}
-    failed, first, _ = records(trace, "chunk")
+    failed, first, _ = by_kind(trace)["chunk"]
     assert ("no luck" in failed["exception"], "exception" in first) == (True, False)
     assert failed["key"] == first["key"]
     assert failed["run_id"] != first["run_id"]
 
 
-def test_one_pool_in_several_recordings(fileset, tmp_path, records):
+def test_one_pool_in_several_recordings(fileset, tmp_path, by_kind):
     paths = [tmp_path / f"{number}.jsonl" for number in range(3)]
     with Forks(2) as pool:
 
@@ -288,7 +277,7 @@ def test_one_pool_in_several_recordings(fileset, tmp_path, records):
             results.append(run_in_pool())
 
     assert results == [results[0]] * 5
-    found = [sorted(map(entries_of, records(path, "chunk"))) for path in paths]
+    found = [sorted(map(entries_of, by_kind(path)["chunk"])) for path in paths]
     assert found == [CHUNKS, sorted(2 * CHUNKS), CHUNKS]
 
 
@@ -335,7 +324,7 @@ def test_a_recording_is_started_once_and_can_be_stopped_repeatedly(trace, read_l
     assert reference() is None
 
 
-def test_a_trace_that_cannot_be_written_is_refused_at_the_start(tmp_path, records):
+def test_a_trace_that_cannot_be_written_is_refused_at_the_start(tmp_path, by_kind):
     trace, script = tmp_path / "nowhere" / "trace.jsonl", tmp_path / "analysis.py"
     missing = roast_recorder.record(path=trace)
     script.write_text("precious")
@@ -350,7 +339,7 @@ def test_a_trace_that_cannot_be_written_is_refused_at_the_start(tmp_path, record
     trace.parent.mkdir()
     with missing:
         pass
-    assert len(records(trace, "trailer")) == 1
+    assert len(by_kind(trace)["trailer"]) == 1
 
 
 def test_a_full_disk_does_not_stop_the_run(fileset, trace, caplog):
@@ -375,19 +364,40 @@ with roast_recorder.section("done"):
     pass
 while "done" not in open(sys.argv[1]).read():
     time.sleep(0.02)
-with roast_recorder.section("running"):
-    {end}
+{end}
+"""
+
+#: The end of a program in a section.
+WITHIN = "with roast_recorder.section('running'): {}"
+
+FORK = """
+child = os.fork()
+with roast_recorder.section("parent" if child else "child"):
+    if child == 0:
+        recording.stop()
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 """
 
 
 @pytest.mark.parametrize(
     ("end", "code", "names"),
     [
-        ("raise ValueError('mine')", 1, ["done", "running"]),
-        ("os.kill(os.getpid(), signal.SIGKILL)", -9, ["done"]),
+        (WITHIN.format("raise ValueError('mine')"), 1, ["done", "running"]),
+        (WITHIN.format("os.kill(os.getpid(), signal.SIGKILL)"), -9, ["done"]),
+        *(
+            pytest.param(*ending, marks=pytest.mark.exhaustive)
+            for ending in (
+                ("", 0, ["done"]),
+                (WITHIN.format("sys.exit(3)"), 3, ["done", "running"]),
+                ("os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", -2, ["done"]),
+                # The end of a child does not end the recording.
+                (FORK, 0, ["done", "child", "parent"]),
+            )
+        ),
     ],
 )
-def test_a_program_that_fails_or_is_killed(tmp_path, trace, records, end, code, names):
+def test_a_program_that_ends_without_stopping(tmp_path, trace, by_kind, end, code, names):
     folder = tmp_path / "of the program"
     folder.mkdir()
     done = subprocess.run(
@@ -399,10 +409,12 @@ def test_a_program_that_fails_or_is_killed(tmp_path, trace, records, end, code, 
     )
 
     assert done.returncode == code, done.stderr
-    assert "roast" not in done.stderr
-    assert [part["name"] for part in records(trace, "section")] == names
-    ended_in_order = "recording was stopped" in trace.read_text()
-    assert ended_in_order == (list(folder.iterdir()) == []) == (code == 1)
+    assert "roast" not in done.stderr.replace("roast_recorder.section", "")
+    records = by_kind(trace)
+    assert [part["name"] for part in records["section"]] == names
+    workers = {part["worker"] for part in records["section"]}
+    assert len(workers) == (2 if "child" in names else 1)
+    assert (len(records["trailer"]) == 1) == (list(folder.iterdir()) == []) == (code != -9)
 
 
 # -- the spool -------------------------------------------------------------------------------
@@ -423,13 +435,13 @@ def test_the_spool_collects_complete_files_once_in_order():
     spool.remove()
 
 
-def test_losses_of_the_spool_are_recorded(trace, spools, records, monkeypatch):
+def test_losses_of_the_spool_are_recorded(trace, spools, by_kind, monkeypatch):
     monkeypatch.setattr(local, "MAX_PENDING", 0)
     with roast_recorder.record(path=trace), section("lost"):
         [folder] = spools.iterdir()
         (folder / "1-77-1.incomplete").touch()
 
-    losses = records(trace, "loss")
+    losses = by_kind(trace)["loss"]
     assert [(loss["reason"], loss["record_kind"], loss["records"]) for loss in losses] == [
         ("a process of a pool could not write a chunk", "chunk", 1),
         ("a recording's buffer was full", "chunk", 1),

@@ -1,17 +1,22 @@
 """Recorded coffea runs on a cluster: the trace contains what coffea itself reports."""
 
 import logging
+import os
+import signal
 import sys
+import time
 
 import cloudpickle
+import jsonschema
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, get_worker
 
 pytest.importorskip("coffea")
 pytest.importorskip("roast_analyze")
 import awkward as ak
 import uproot
 from coffea import processor
+from coffea.nanoevents import NanoAODSchema
 
 import roast_analyze
 import roast_recorder
@@ -19,8 +24,10 @@ from coffea_runs import (
     ATTEMPTS,
     COLUMNS,
     ENTRIES,
+    FLAT,
     READ,
     SOURCES,
+    Analysis,
     bins,
     expected_sizes,
     fails_on_tt,
@@ -31,6 +38,7 @@ from coffea_runs import (
     run_source,
 )
 from roast_recorder import section, track
+from roast_schemas.describe import json_schema
 
 pytestmark = pytest.mark.cluster
 
@@ -44,11 +52,6 @@ def cluster():
     options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with LocalCluster(n_workers=1, threads_per_worker=4, **options) as cluster:
         yield cluster
-
-
-@pytest.fixture
-def trace(tmp_path):
-    return tmp_path / "trace.jsonl"
 
 
 @pytest.fixture
@@ -67,6 +70,14 @@ def ask(trace):
     return ask
 
 
+def validate(lines):
+    # Their messages name what is wrong.
+    kinds = {kind["title"]: kind for kind in json_schema()["oneOf"]}
+    validators = {name: jsonschema.Draft202012Validator(kind) for name, kind in kinds.items()}
+    for line in lines:
+        validators[line["kind"]].validate(line)
+
+
 # -- coffea's own report ---------------------------------------------------------------------
 
 
@@ -77,17 +88,25 @@ def unrecorded(cluster, folder):
 
 
 @pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    ("chunksize", "n_chunks"),
+    # Of the size of some pieces of the files, smaller and larger.
+    [
+        (25, 10),
+        *(pytest.param(*of, marks=pytest.mark.exhaustive) for of in ((7, 36), (1_000, 1))),
+    ],
+)
 def test_result_report_and_bytes_of_each_source(
-    cluster, folder, trace, measured, source, unrecorded
+    cluster, folder, trace, measured, unrecorded, source, chunksize, n_chunks
 ):
     if source == "Parquet":
         pytest.importorskip("pyarrow", minversion="17")  # as awkward needs it
     path = folder / SOURCES[source]
-    recorded, report = run_source(cluster, folder, source, trace, chunksize=25)
+    recorded, report = run_source(cluster, folder, source, trace, chunksize=chunksize)
 
     assert bins(recorded) == unrecorded
     chunks = measured()
-    assert len(chunks) == report["chunks"] == 10
+    assert len(chunks) == report["chunks"] == n_chunks
     assert sum(chunk["events"] for chunk in chunks) == report["entries"] == ENTRIES
     assert set(report["columns"]) == set(COLUMNS)
     if source == "Parquet":
@@ -100,7 +119,32 @@ def test_result_report_and_bytes_of_each_source(
     for chunk in chunks:
         assert (chunk["source"], chunk["columns"]) == (source, COLUMNS)
         assert measured_sizes(chunk) == expected_sizes(path, source, chunk)
-    assert len({chunk["thread"] for chunk in chunks}) > 1
+    assert len({chunk["thread"] for chunk in chunks}) > 1 or n_chunks == 1
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("compression", [1, None])
+@pytest.mark.parametrize("savemetrics", [True, False])
+def test_results_and_reports_are_those_of_the_unrecorded_run(
+    cluster, folder, trace, measured, compression, savemetrics
+):
+    fileset = {"DY": [str(folder / "a.root")], "TT": [str(folder / "b.root")]}
+    options = {
+        "of_executor": {"compression": compression},
+        "processor_compression": compression,
+        "savemetrics": savemetrics,
+    }
+
+    recorded = run(cluster, fileset, Analysis(), trace, **options)
+    plain = run(cluster, fileset, Analysis(), **options)
+
+    if savemetrics:
+        (recorded, report), (plain, other) = recorded, plain
+        del report["processtime"], other["processtime"]
+        report["columns"], other["columns"] = map(sorted, (report["columns"], other["columns"]))
+        assert report == other
+    assert bins(recorded) == bins(plain)
+    assert [chunk["columns"] for chunk in measured()] == [COLUMNS] * 4
 
 
 def test_all_values_of_a_chunk(cluster, folder, trace, ask):
@@ -167,6 +211,26 @@ def test_a_chunk_from_a_checkpoint_is_neither_read_nor_processed(
         assert not {"events", "bytes_read", "columns", "branches"} & chunk.keys()
     rows = ask("SELECT from_checkpoint, outcome, events FROM chunks")
     assert rows == [(True, "memory", None)] * 2
+
+
+@pytest.mark.exhaustive
+def test_an_empty_tree_is_a_chunk_without_events(cluster, trace, measured, tmp_path):
+    with uproot.recreate(tmp_path / "empty.root") as file:
+        file.mktree("some/Events", FLAT)
+
+    def count(events):
+        return {"entries": len(events), "weight": float(ak.sum(events.weight))}
+
+    fileset = {"DY": {"treename": "some/Events", "files": [str(tmp_path / "empty.root")]}}
+    result, report = run(cluster, fileset, count, trace)
+
+    assert result == {"entries": 0, "weight": 0}
+    [chunk] = measured()
+    assert (chunk["entry_start"], chunk["entry_stop"], chunk["events"]) == (0, 0, 0)
+    assert chunk["treename"] == "some/Events"
+    assert chunk["bytes_read"] == report["bytesread"] > 0
+    assert set(chunk["columns"]) == set(report["columns"])
+    assert set(measured_sizes(chunk).values()) <= {(0, 0)}
 
 
 # -- failures --------------------------------------------------------------------------------
@@ -242,6 +306,115 @@ def test_a_skipped_file_is_recorded_with_its_exception(cluster, folder, trace, a
     assert sums == (2, report["entries"], report["bytesread"])
 
 
+@pytest.mark.exhaustive
+def test_a_damaged_basket_fails_its_chunk(cluster, folder, trace, ask, tmp_path):
+    path = tmp_path / "damaged.root"
+    path.write_bytes((folder / "b.root").read_bytes())
+    with uproot.open(path) as file:
+        branch = file["Events"]["Jet_pt"]
+        seek = branch.member("fBasketSeek")[1]
+        nbytes = branch.basket_compressed_bytes(1)
+    with path.open("r+b") as file:
+        file.seek(seek + 100)
+        file.write(b"\xff" * (nbytes - 100))
+    fileset = {"TT": [str(path)]}
+    options, errors = {"align_clusters": True, "of_executor": {"retries": 1}}, []
+
+    for recorded in (trace, None):
+        with pytest.raises(
+            Exception, match="Failed processing file"
+        ) as raised:  # it is not changed
+            run(cluster, fileset, process, recorded, **options)
+        errors.append((type(raised.value), str(raised.value), repr(raised.value.__cause__)))
+
+    assert errors[0] == errors[1]
+    rows = [row for row in ask(ATTEMPTS) if row[2] == 100]
+    assert [row[:5] for row in rows] == [
+        (1, "retried", 100, True, None),
+        (2, "erred", 100, True, None),
+    ]
+    for row in rows:
+        assert "Failed processing file" in row[5]
+    # The others succeeded or were cancelled.
+    assert {row[1] for row in ask(ATTEMPTS) if row[2] != 100} <= {"memory", "cancelled"}
+
+
+@pytest.mark.exhaustive
+def test_a_chunk_that_kills_too_many_workers(cluster, folder, trace, ask, monkeypatch):
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+
+    def kill(_events):
+        os.kill(os.getpid(), 9)
+
+    fileset = {"TT": [str(folder / "b.root")]}
+    with pytest.raises(RuntimeError, match="caused a KilledWorker exception"):
+        run(cluster, fileset, kill, trace, chunksize=1_000)
+
+    [row] = ask("SELECT attempt, outcome, worker IS NOT NULL, exception FROM chunks")
+    assert row[:3] == (1, "erred", True)
+    assert row[3].startswith("KilledWorker: Attempted to run task")
+
+
+class Killer(Analysis):
+    """Kills the worker of one dataset's chunk, unless one was killed before."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def process(self, events):
+        if events.metadata["dataset"] == "TT" and not os.path.exists(self.marker):  # noqa: PTH110
+            with open(self.marker, "w") as file:  # noqa: PTH123 - it is pickled
+                file.write(get_worker().address)
+            os.kill(os.getpid(), 9)
+        return process(events)
+
+
+@pytest.mark.exhaustive
+def test_the_chunk_of_a_killed_worker_is_lost_and_repeated(
+    cluster, folder, trace, ask, tmp_path
+):
+    fileset = {"DY": [str(folder / "a.root")], "TT": [str(folder / "b.root")]}
+    marker = tmp_path / "killed"
+
+    _, report = run(cluster, fileset, Killer(marker), trace, chunksize=1_000)
+
+    killed = marker.read_text()
+    lost, done = ask(
+        "SELECT attempt, outcome, worker, events, bytes_read, exception FROM chunks "
+        "WHERE dataset = 'TT' ORDER BY attempt"
+    )
+    assert lost == (1, "lost", killed, None, None, None)
+    assert done[:2] == (2, "memory")
+    assert (done[2] != killed, done[3]) == (True, ENTRIES)
+    # One result of each chunk counts, however often it was computed.
+    [sums] = ask("SELECT sum(chunks), sum(events) FROM datasets")
+    assert sums == (report["chunks"], report["entries"]) == (2, 2 * ENTRIES)
+
+
+def test_a_failed_run_is_recorded_to_its_end(own_cluster, folder, trace, by_kind):
+    """A file is missing, a worker is killed, and coffea raises."""
+    fileset = {"DY": [str(folder / "a.root"), str(folder / "missing.root")]}
+    with own_cluster(2) as (own, client), roast_recorder.record(client, trace):
+        futures = client.map(lambda _: time.sleep(0.1), range(20), pure=False)
+        time.sleep(0.3)
+        os.kill(next(iter(own.scheduler.workers.values())).pid, signal.SIGKILL)
+        client.gather(futures)
+        executor = processor.DaskExecutor(client=client, status=False, retries=1)
+        runner = processor.Runner(executor=executor, schema=NanoAODSchema, chunksize=50)
+        with pytest.raises(FileNotFoundError):
+            runner(fileset, treename="Events", processor_instance=process)
+
+    records = by_kind(trace)
+    validate(line for lines in records.values() for line in lines)
+    erred = [line for line in records["transition"] if line["finish"] == "erred"]
+    [failed] = [line for line in erred if line.get("cause") == line["key"]]
+    file, *attempts = (line for line in records["chunk"] if line["key"] == failed["key"])
+    assert file["filename"].endswith("missing.root")
+    assert "entry_start" not in file
+    assert {attempt["measured"]["until"] for attempt in attempts} == {"metadata"}
+    assert (len(records["worker_removed"]), len(records["trailer"])) == (1, 1)
+
+
 # -- sections and tracked processors ---------------------------------------------------------
 
 
@@ -294,7 +467,8 @@ def lines(cluster, folder, tmp_path_factory, read_lines):
             with pytest.raises(ValueError, match="no luck"):
                 client.submit(twice, "fails", error, key="fails", retries=1).result()
         assert client.submit(twice, "later", key="later").result() == "later"
-    return read_lines(trace)
+    validate(lines := read_lines(trace))
+    return lines
 
 
 def requested_bytes(path, branch, start, stop):

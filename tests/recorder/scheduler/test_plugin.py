@@ -24,10 +24,11 @@ from distributed import SchedulerPlugin
 from distributed.protocol import Serialized, serialize
 
 from roast_recorder.scheduler import plugin, wire_format, worker_plugins
-from roast_recorder.scheduler.plugin import RecorderPlugin, operation_name
+from roast_recorder.scheduler.plugin import RecorderPlugin
 from roast_recorder.scheduler.wire_format import pack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
+from roast_recorder.worker.plugin import operation_name
 from roast_schemas.describe import json_schema
 
 
@@ -457,16 +458,16 @@ def test_nothing_is_left_on_the_scheduler(monkeypatch, end):
 
 
 def test_a_recorder_stays_while_its_client_is_connected_or_something_pulls(monkeypatch):
-    monkeypatch.setattr(plugin, "ORPHANED_SECONDS", 0.05)
+    monkeypatch.setattr(plugin, "ORPHANED_SECONDS", 0.3)
 
     async def work(scheduler):
         recorder = await attached(scheduler, sample_interval_seconds=0.01)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.4)
         assert recorder.name in scheduler.plugins
         pulling = asyncio.create_task(pulled(recorder))
         await asyncio.sleep(0.05)
         scheduler.remove_client(CLIENT)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.4)
         assert recorder.name in scheduler.plugins
         pulling.cancel()
         await until(lambda: recorder.name not in scheduler.plugins)

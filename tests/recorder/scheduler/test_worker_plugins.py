@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import time
+from types import SimpleNamespace
 
 import cloudpickle
 import pytest
@@ -12,7 +13,7 @@ import roast_recorder
 from roast_recorder.coffea.measurement import MAX_SECTIONS
 from roast_recorder.pickling import pickled_worker_plugin
 from roast_recorder.scheduler import worker_plugins
-from roast_recorder.scheduler.wire_format import unpack
+from roast_recorder.scheduler.wire_format import pack, unpack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import Settings
 from roast_recorder.worker.plugin import TOPIC
@@ -162,6 +163,23 @@ def test_events_of_other_topics_are_left_alone(record, client, cluster):
     assert what_is_left(client, cluster) == ([], [], {})
 
 
+def test_each_sheet_is_recorded_once_up_to_a_number(monkeypatch):
+    monkeypatch.setattr(worker_plugins, "MAX_SHEETS", 1)
+    rows, worker = [], SimpleNamespace(server_id="Worker-1")
+    scheduler = SimpleNamespace(workers={"tcp://w": worker})
+    plugins = WorkerPlugins(scheduler, "t", None, frozenset(), rows.append)
+    for name in ("a", "a", "b"):
+        facts = [("packages", name, {"value": 1}), ("process", "worker", {"value": name})]
+        packed = [(section, of, pack([fields])) for section, of, fields in facts]
+        plugins.record_process(packed, "tcp://w")
+
+    process = {"worker": "tcp://w", "server_id": "Worker-1"}
+    kinds, contents = [row[0] for row in rows], [row[3] for row in rows]
+    assert kinds == ["environment"] * 3 + ["loss", "environment"]
+    assert contents[:3] == [{"value": 1}, {"value": "a", **process}, {"value": "a", **process}]
+    assert (contents[3]["record_kind"], contents[3]["detail"]) == ("environment", "tcp://w")
+
+
 # -- recorders -------------------------------------------------------------------------------
 
 
@@ -216,18 +234,6 @@ def test_unregistering_twice_has_no_further_effect(record, client, cluster, how)
 
 
 # -- workers ---------------------------------------------------------------------------------
-
-
-def test_a_worker_that_joins_later_is_recorded(record, client, cluster):
-    before = set(cluster.scheduler.workers)
-    recorder = record()
-
-    client.restart_workers([min(before)], timeout=60)
-    client.wait_for_workers(2, timeout=60)
-    [late] = set(cluster.scheduler.workers) - before
-    client.submit(chunk, workers=[late], pure=False).result()
-
-    assert [line["worker"] for line in recorder.records()] == [late]
 
 
 def test_registering_does_not_wait_for_a_silent_worker(

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 import sys
 import time
 from collections import Counter, defaultdict, deque
@@ -12,7 +11,7 @@ import cloudpickle
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, WorkerPlugin, wait
+from distributed import WorkerPlugin, wait
 
 import roast_recorder
 from roast_recorder.scheduler.wire_format import LOG_LAYOUTS
@@ -60,7 +59,7 @@ def test_keys_that_cannot_be_encoded_are_sent_as_text():
     pending, odd = Pending("spill"), ("x", np.int64(1))
     names = LOG_LAYOUTS["spill"]
     for key in ("a", odd):
-        pending.append(tuple({**dict.fromkeys(names), "key": key}.values()))
+        pending.append(*{**dict.fromkeys(names), "key": key}.values())
 
     _, _, values = pending.take()
 
@@ -81,7 +80,7 @@ def test_a_log_that_another_library_replaced_is_left_alone():
 
 
 @pytest.fixture(scope="module")
-def client():
+def client(own_cluster):
     configuration = {
         "distributed.admin.low-level-log-length": LOG_LENGTH,
         "distributed.worker.transfer.message-bytes-limit": 1,  # one result per transfer
@@ -91,14 +90,7 @@ def client():
     }
     with (
         dask.config.set(configuration),
-        LocalCluster(
-            n_workers=3,
-            threads_per_worker=1,
-            memory_limit="1GB",
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
+        own_cluster(3, memory_limit="1GB", silence_logs=logging.CRITICAL) as (_, client),
     ):
         client.register_plugin(Witness())
         yield client
@@ -290,26 +282,6 @@ def test_a_worker_is_changed_only_as_asked_and_restored(tmp_path, client, read_l
     )
     assert {"both", "outer"} & inner == {"both"}
     assert {"both", "outer"} <= outer
-
-
-@pytest.mark.cluster
-def test_the_other_end_of_a_transfer_is_recorded_when_a_worker_is_killed(
-    tmp_path, client, read_lines
-):
-    first, second, _ = client.scheduler_info()["workers"]
-    with roast_recorder.record(client, tmp_path / "t.jsonl", transfers=True):
-        made = client.submit(lambda: b"x" * 1000, workers=[first], key="made")
-        wait(made)
-        moved = client.submit(len, made, workers=[second], key="moved")
-        assert moved.result() == 1000
-        [pid] = client.run(os.getpid, workers=[first]).values()
-        os.kill(pid, signal.SIGKILL)
-        while first in client.scheduler_info()["workers"]:
-            time.sleep(0.05)
-
-    transfers = of_kind(read_lines(tmp_path / "t.jsonl"), "transfer")
-    by_receiver = [t for t in transfers if t["worker"] == second and "source" in t]
-    assert (by_receiver[0]["source"], *by_receiver[0]["keys"]) == (first, "made")
 
 
 @pytest.mark.cluster

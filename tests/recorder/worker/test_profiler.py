@@ -11,10 +11,9 @@ from types import SimpleNamespace
 import cloudpickle
 import psutil
 import pytest
-from distributed import Client, LocalCluster, profile
+from distributed import profile
 
 import roast_recorder
-from roast_recorder.scheduler.wire_format import pack, unpack
 from roast_recorder.worker import profiler
 from roast_recorder.worker.profiler import (
     INNERMOST,
@@ -144,43 +143,6 @@ def test_trees_with_too_many_nodes_are_dropped_and_counted(monkeypatch):
     }
 
 
-def test_real_stacks_are_kept_count_by_count_and_survive_packing():
-    trees = [profile.create() for _ in range(3)]
-
-    def sample(depth, state):
-        if depth:
-            sample(depth - 1, state)
-        else:
-            profile.process(sys._getframe(), True, state)
-
-    for number, state in enumerate(trees):
-        for depth in range(0, 60, number + 1):
-            sample(depth, state)
-    trees[0]["children"]["odd"] = tree(0, name="µ\n") | {"identifier": "µ;a;1"}
-
-    records = reader([(float(n + 1), {"x": t}) for n, t in enumerate(trees)]).take()
-
-    def given(state, path=()):
-        found = Counter({path: state["count"]})
-        for child in state["children"].values():
-            found.update(given(child, (*path, child["description"]["name"])))
-        return found
-
-    def path(node):
-        if recorded["parents"][node] is None:
-            return ()
-        frame = recorded["frames"][recorded["node_frames"][node]]
-        return (*path(recorded["parents"][node]), frame["name"])
-
-    assert unpack(pack(records)) == records
-    recorded = records[0]["tree"]
-    for cycle, state in zip(recorded["slices"], trees, strict=True):
-        found = Counter()
-        for node, count in zip(cycle["nodes"], cycle["counts"], strict=True):
-            found.update({path(node): count})
-        assert found == given(state)
-
-
 def test_innermost_functions_are_counted_while_any_recording_runs():
     original = profile.process
     state = profile.create()
@@ -274,14 +236,11 @@ def wait_until(condition):
 
 @pytest.mark.exhaustive
 @pytest.mark.cluster
-def test_samples_are_those_of_the_workers_histories(tmp_path):
+def test_samples_are_those_of_the_workers_histories(own_cluster, tmp_path):
     """Read at two intervals, of workers that live, that retire and that are killed."""
     paths = {interval: tmp_path / f"{interval}.jsonl" for interval in (0.5, 10.0)}
     with (
-        LocalCluster(
-            n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
+        own_cluster(3) as (cluster, client),
         roast_recorder.record(client, paths[0.5], profile_interval_seconds=0.5),
         roast_recorder.record(client, paths[10.0]),
     ):

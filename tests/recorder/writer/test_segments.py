@@ -6,8 +6,11 @@ import errno
 import os
 import pickle
 import shutil
+import signal
 import stat
 import subprocess
+import sys
+import time
 import zlib
 from collections import Counter
 
@@ -517,6 +520,50 @@ def test_a_kill_during_rotation(begin, read, answered_calls):
     assert [kinds(records) for records in read()] == [
         ["header", *["worker_added"] * workers, "event", "trailer"] for workers in range(1, 7)
     ]
+
+
+WRITER = """
+import pickle, sys
+from roast_recorder.settings import Settings
+from roast_recorder.writer.segments import Segments
+begin, resume = pickle.load(sys.stdin.buffer)
+settings = Settings(segment_limit_bytes=4000).as_dict()
+segments = Segments(sys.argv[1], {"kind": "header"}, settings, resume=resume)
+for n in range(begin, 100_000):
+    segments.write({"kind": "event", "t": float(n), "part": part} for part in range(50))
+    pickle.dump((n + 1, segments.state), sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["trace.jsonl.zst", "trace"])
+def test_processes_killed_at_any_moment(begin, read, tmp_path, name):
+    """Three writers are killed and the fourth ends in order: each batch is written once."""
+    done, state = 0, None
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, tmp_path / name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with process:
+            pickle.dump((done, state), process.stdin)
+            process.stdin.close()
+            done, state = pickle.load(process.stdout)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGKILL)
+            with contextlib.suppress(EOFError, pickle.UnpicklingError):
+                while True:
+                    done, state = pickle.load(process.stdout)
+
+    segments = begin(name, resume=state, segment_limit_bytes=4000)
+    segments.finish(9.0, "done")
+
+    events = [record for records in read(name) for record in records if "part" in record]
+    parts = [(record["t"], record["part"]) for record in events]
+    assert parts == [(float(n), part) for n in range(done) for part in range(50)]
+    assert done > 20
 
 
 # -- retention ---------------------------------------------------------------------------

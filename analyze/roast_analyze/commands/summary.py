@@ -32,7 +32,7 @@ from roast_analyze.commands.trace_args import (
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.export.files import check_place
 from roast_analyze.open.discover import SUFFIXES, group_by_trace, trace_name
-from roast_analyze.output_paths import STDIN, refuse_to_overwrite
+from roast_analyze.output_paths import STDIN, refuse_to_overwrite, writing
 from roast_analyze.safe_text import visible
 
 #: Views whose rows are the summary as JSON.
@@ -156,7 +156,7 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
         )
     refuse_to_overwrite(options.traces, target)
     opener = partial(open_trace, options=options)
-    try:
+    with writing(target):
         if len(traces) > 1:
             return write_comparison(traces, target, title=options.title, opener=opener)
         with (
@@ -164,6 +164,3 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
             progress(trace.path.name, "writing the report", measured=False),
         ):
             return write_report(trace, target, title=options.title)
-    except OSError as error:
-        reason = error.strerror or error
-        raise NotWritable(f"cannot write {str(target)!r}: {reason}") from None

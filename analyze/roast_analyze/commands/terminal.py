@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 from io import StringIO
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,7 +21,7 @@ from roast_analyze.safe_text import shortened, visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import JustifyMethod, RenderableType
 
 #: Length limit of the text of a cell, which can have several lines.
 CELL_LIMIT: Final = 400
@@ -41,21 +42,46 @@ def table(
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        padding=(0, 1, 0, 0),
         show_edge=False,
     )
     for name in columns:
-        right = name.startswith(">")
-        # Numbers and addresses are compared and copied, so they are not wrapped.
-        result.add_column(
-            Text(name.removeprefix(">")),
-            justify="right" if right else "left",
-            no_wrap=right or name == "worker",
-            overflow="fold",
-        )
+        justify: JustifyMethod = "right" if name.startswith(">") else "left"
+        result.add_column(Text(name.removeprefix(">")), justify=justify, overflow="fold")
     for row in rows:
         result.add_row(*(value if isinstance(value, Text) else cell(value) for value in row))
+    # Numbers and addresses are compared and copied, so they are the last to be wrapped.
+    _fit(result, [name.startswith(">") or name == "worker" for name in columns])
     return result
+
+
+def _fit(table: Table, is_whole: Sequence[bool]) -> None:
+    """Set widths with which a table fits into the terminal; words of headers are not broken.
+
+    Texts are wrapped first, then the headers of columns whose cells stay whole, then the space
+    between columns is reduced, and last the cells are wrapped.
+    """
+    widths, steps = [], []
+    for column, whole in zip(table.columns, is_whole, strict=True):
+        head = cast("Text", column.header)
+        lines = [line for text in column.cells for line in cast("Text", text).split("\n")]
+        content = max((line.cell_len for line in lines), default=0)
+        word = max((cell_len(word) for word in head.plain.split()), default=0)
+        widths.append(max(head.cell_len, content))
+        both = max(word, content)
+        steps.append((widths[-1], both, both, word) if whole else (word,) * 4)
+    for gap, least in zip((2, 2, 1, 1), zip(*steps, strict=True), strict=True):
+        table.padding = (0, gap - 1, 0, 0)
+        room = width() - gap * (len(widths) - 1)
+        for _ in range(sum(widths) - room):
+            spare, place = max(
+                (size if size > floor else 0, place)
+                for place, (size, floor) in enumerate(zip(widths, least, strict=True))
+            )
+            widths[place] -= spare > 0
+        if sum(widths) <= room:
+            break
+    for column, size in zip(table.columns, widths, strict=True):
+        column.width = size
 
 
 def width() -> int:

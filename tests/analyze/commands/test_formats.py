@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from types import SimpleNamespace
 
 import duckdb
 import polars as pl
@@ -15,7 +16,8 @@ from roast_analyze.errors import NotWritable
 def write(query: str, name: str, output=None, limit=None) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        formats.write(connection.sql(query), name, output, limit)
+        options = SimpleNamespace(format=name, output=output, limit=limit)
+        formats.write(connection.sql(query), options)
 
 
 @pytest.fixture

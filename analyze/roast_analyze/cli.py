@@ -149,8 +149,7 @@ def _run(words: list[str]) -> int:
         _complete()
     from roast_analyze.open.interrupt import exit_on_interrupt
 
-    command = _command(name)
-    options = _parse(command, name, words[1:] if name else words)
+    options = _parse(name, words[1:] if name else words)
     if name is None and options.version:
         from importlib import metadata
 
@@ -162,7 +161,7 @@ def _run(words: list[str]) -> int:
         return SUCCESS
     try:
         with exit_on_interrupt():
-            return NO if command.run(options) is False else SUCCESS
+            return NO if options.run(options) is False else SUCCESS
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRA:
             raise
@@ -176,14 +175,6 @@ def _run(words: list[str]) -> int:
         from roast_analyze.open.database import as_trace_error
 
         raise as_trace_error(error) from error
-
-
-def _command(name: str | None) -> Any:
-    """Return the module of a command; without a name, of the summary."""
-    from importlib import import_module
-
-    # By name, so that only the libraries of this command are loaded.
-    return import_module(f"roast_analyze.commands.{(name or 'summary').replace('-', '_')}")
 
 
 def _complete() -> NoReturn:
@@ -204,16 +195,21 @@ def _complete() -> NoReturn:
         return [word for word in known if word.startswith(prefix)] + files(prefix)
 
     argcomplete.autocomplete(
-        _parser(_command(name), name),
+        _parser(name),
         always_complete_options=False,
         default_completer=traces_or_commands,  # type: ignore[arg-type]
     )
     raise AssertionError("autocomplete exits")
 
 
-def _parser(command: Any, name: str | None) -> argparse.ArgumentParser:
+def _parser(name: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a command; without a name, of the summary."""
     import argparse
+    from importlib import import_module
 
+    # By name, so that only the libraries of this command are loaded.
+    module = f"roast_analyze.commands.{(name or 'summary').replace('-', '_')}"
+    command: Any = import_module(module)
     parser = argparse.ArgumentParser(
         prog=f"roast-analyze {name}" if name else "roast-analyze",
         description=command.__doc__,
@@ -223,11 +219,11 @@ def _parser(command: Any, name: str | None) -> argparse.ArgumentParser:
     if name is None:
         parser.add_argument("--version", action="store_true")
     command.add_arguments(parser)
+    parser.set_defaults(run=command.run)
     return parser
 
 
-def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespace:
-    parser = _parser(command, name)
+def _parse(name: str | None, words: list[str]) -> argparse.Namespace:
     joined: list[str] = []
     for word in words:
         is_negative = word[:1] == "-" and word[1:2] in "0123456789."
@@ -238,17 +234,16 @@ def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespa
         else:
             joined.append(word)
     # Intermixed, because options can stand between several traces.
-    options = parser.parse_intermixed_args(joined)
+    options = _parser(name).parse_intermixed_args(joined)
     if name is None and len(options.traces) > 1:
         from pathlib import Path
 
         first = Path(options.traces[0])
-        is_word = not (first.exists() or first.suffix) and first.name == str(first) != "-"
         # What has a suffix or a folder is meant as a path, which may be misspelled itself.
-        if is_word:
-            import difflib
+        if not (first.exists() or first.suffix) and first.name == str(first) != "-":
+            from difflib import get_close_matches
 
-            near = difflib.get_close_matches(first.name, COMMANDS, n=1, cutoff=0.5)
+            near = get_close_matches(first.name, COMMANDS, n=1, cutoff=0.5)
             hint = (
                 f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(COMMANDS)}"
             )

@@ -85,14 +85,14 @@ def connect(
 
 def call_each(
     function: Callable[[Item], Result], items: Sequence[Item], client: Client | None
-) -> Iterator[tuple[Item, Result | None, Exception | None]]:
-    """Call a function with each item; yield item, result and error, in the order of ending.
+) -> Iterator[tuple[Item, Result | Exception]]:
+    """Call a function with each item; yield item and result or error, in the order of ending.
 
     Without a client the calls are made in this process, and their errors are raised.
     """
     if client is None:
         for item in items:
-            yield item, function(item), None
+            yield item, function(item)
         return
     from distributed import as_completed
 
@@ -115,6 +115,7 @@ def call_each(
         item = running.pop(future)
         completed.update(submit())
         try:
-            yield item, future.result(), None
+            result = future.result()
         except Exception as error:  # noqa: BLE001 - of the call, or of Dask if workers are lost
-            yield item, None, error
+            result = error
+        yield item, result

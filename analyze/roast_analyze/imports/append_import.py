@@ -26,7 +26,7 @@ import zstandard
 
 from roast_analyze.errors import NotATrace, NotWritable, TraceError
 from roast_analyze.open.block_reader import MAX_LINE_BYTES
-from roast_analyze.open.decompress import Content, open_for_content
+from roast_analyze.open.decompress import SUFFIX, Content, open_for_content
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.session import Session
 
@@ -241,6 +241,11 @@ def replacing(path: Path, note: str = "") -> Iterator[IO[bytes]]:
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def compression_of(name: str) -> str:
+    """Return the compression of a trace file by its name."""
+    return next((c for c, suffix in SUFFIX.items() if name.endswith(suffix)), "uncompressed")
 
 
 @contextmanager

@@ -82,14 +82,10 @@ class Dictionary:
     def left_over(self, words: Iterable[str]) -> str | None:
         """Return one of the words that is a word of the trace but not kept, or None."""
         self._flush()
-        return next(
-            (
-                word
-                for word in words
-                if self._has("words", word) and not self._has("kept", word)
-            ),
-            None,
-        )
+        for word in words:
+            if self._has("words", word) and not self._has("kept", word):
+                return word
+        return None
 
     def word_count(self) -> int:
         """Return the number of different words of the trace that are not kept."""
@@ -169,11 +165,8 @@ def open_dictionary(path: Path | None) -> Iterator[Dictionary]:
             ]
             if found != [_APPLICATION_ID, _VERSION]:
                 raise TraceError(f"{str(path)!r} is not a map of names: name another file")
-            is_committed = False
-            dictionary = Dictionary(connection)
-            yield dictionary
-            is_committed = not connection.in_transaction
-            is_new = is_new and not is_committed
+            yield Dictionary(connection)
+            is_new = is_new and connection.in_transaction  # not committed
     except sqlite3.DatabaseError as error:
         if path is None or is_new:
             raise NotWritable(f"cannot store names: {error}") from None

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, get_args, is_typeddict
+from typing import TYPE_CHECKING, Final, get_args, is_typeddict
 
 from roast_schemas.describe import fields_of, kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from roast_schemas.describe import FieldDescription
 
 _LETTER: Final = r"[0-9A-Za-z_\u0080-\U0010ffff]"
 
@@ -75,11 +77,11 @@ def field_words() -> frozenset[str]:
     """
     found = set(kinds())
     for kind in kinds().values():
-        found |= set(_field_names(kind.fields))
+        found.update(_field_names(kind.fields))
     listed = (files("roast_analyze.scrub") / "words.txt").read_text("utf-8")
     for line in listed.splitlines():
         if not line.startswith("#"):
-            found |= set(line.split())
+            found.update(line.split())
     # Views do not compare anything with the sentences of findings.
     folders = [f for f in (files("roast_analyze") / "sql").iterdir() if f.name != "rules"]
     for file in (file for folder in folders if folder.is_dir() for file in folder.iterdir()):
@@ -87,15 +89,13 @@ def field_words() -> frozenset[str]:
             sql = _SQL_RESULT.sub("", file.read_text("utf-8"))
             for text in _SQL_TEXT.findall(sql):
                 if not _SENTENCE.match(text):
-                    found |= {match[0] for match in WORD.finditer(text)}
+                    found.update(match[0] for match in WORD.finditer(text))
     return frozenset(found)
 
 
 def words_in(text: str) -> Iterator[str]:
     """Yield the words of a text that are not kept."""
-    for match in WORD.finditer(text):
-        if not is_kept(match):
-            yield match[0]
+    return (match[0] for match in WORD.finditer(text) if not is_kept(match))
 
 
 def names_in(text: str) -> Iterator[str]:
@@ -134,9 +134,13 @@ def form_of(match: re.Match[str]) -> str:
     return "letters" if word.isalpha() else "mixed"
 
 
-def _field_names(fields: Any) -> Iterator[str]:
+def nested_fields(field: FieldDescription) -> tuple[FieldDescription, ...]:
+    """Return the fields of the structure that is the type of a field, or of its items."""
+    parts = (field.type, *get_args(field.type))
+    return next((fields_of(part) for part in parts if is_typeddict(part)), ())
+
+
+def _field_names(fields: Iterable[FieldDescription]) -> Iterator[str]:
     for field in fields:
         yield field.name
-        for part in (field.type, *get_args(field.type)):
-            if is_typeddict(part):
-                yield from _field_names(fields_of(part))
+        yield from _field_names(nested_fields(field))

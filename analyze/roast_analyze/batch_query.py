@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,6 @@ from roast_analyze.open.discover import TraceFailure, readable_traces
 from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:
-    import os
-
     import dask.dataframe
     import pandas as pd
 

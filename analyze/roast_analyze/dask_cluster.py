@@ -36,19 +36,10 @@ def connect(
 ) -> Iterator[Client | None]:
     """Yield a client of a cluster, or None if neither is given.
 
-    Parameters
-    ----------
-    scheduler : str, optional
-        Address of a scheduler, or a scheduler file (``.json``).
-    workers : int, optional
-        Number of worker processes of a new cluster on this machine.
-    tls : dict, optional
-        Files of certificates: parameters of Dask's ``Security``.
-
-    Raises
-    ------
-    NoCluster
-        If the scheduler cannot be reached.
+    `scheduler` is the address of a scheduler, or a scheduler file (``.json``), and `tls` has
+    the files of certificates, as parameters of Dask's ``Security``. `workers` is the number of
+    processes of a new cluster on this machine. Raise NoCluster if the scheduler cannot be
+    reached.
     """
     if scheduler is None and workers is None:
         yield None

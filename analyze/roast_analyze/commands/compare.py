@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.commands.terminal import cell, table
@@ -10,8 +11,6 @@ from roast_analyze.report.comparison import sentences
 from roast_analyze.report.comparison.data import RATIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from rich.console import RenderableType
 
     from roast_analyze.report.comparison.data import Comparison

@@ -15,6 +15,7 @@ For example:
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +24,6 @@ from roast_analyze.commands.trace_args import add_traces_and, open_trace
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import RenderableType
 
     from roast_analyze.open.session import Session

@@ -28,9 +28,7 @@ from roast_analyze.commands.trace_args import add_reading, open_trace
 from roast_analyze.errors import NotATrace, TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roast_analyze.algorithms.regression import Change, Rule
+    from roast_analyze.algorithms.regression import Change
 
 #: Rule without --fail-if.
 DEFAULT_RULE: Final = "wall_seconds > +10%"
@@ -77,11 +75,16 @@ def run(options: argparse.Namespace) -> bool:
         raise TraceError(f"{unknown!r} was not measured in all runs: use another metric")
     failed = [rule.text for rule in rules if rule.fails(changes[rule.metric])]
     outcome = f"failed: {', '.join(failed)}" if failed else "passed"
-    cells = _texts if options.format in ("table", "markdown") else _values
-    rows = [
-        {"metric": change.metric, **cells(change), "verdict": _verdict(change, rules)}
-        for change in changes.values()
-    ]
+    is_read = options.format in ("table", "markdown")
+    rows = []
+    for change in changes.values():
+        fails = [rule.fails(change) for rule in rules if rule.metric == change.metric]
+        if fails:
+            verdict = "failed" if any(fails) else "passed"
+        else:
+            verdict = "changed" if change.is_expected is False else ""
+        cells = _texts(change) if is_read else _values(change)
+        rows.append({"metric": change.metric, **cells, "verdict": verdict})
     if options.format != "table" or options.output:
         import polars as pl
 
@@ -115,15 +118,6 @@ def _metrics(path: Path, options: argparse.Namespace) -> dict[str, Any]:
             "write it with roast-analyze metrics"
         )
     return dict(metrics)
-
-
-def _verdict(change: Change, rules: Sequence[Rule]) -> str:
-    own = [rule for rule in rules if rule.metric == change.metric]
-    if any(rule.fails(change) for rule in own):
-        return "failed"
-    if own:
-        return "passed"
-    return "changed" if change.is_expected is False else ""
 
 
 def _texts(change: Change) -> dict[str, Any]:

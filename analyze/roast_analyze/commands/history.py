@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +21,6 @@ from roast_analyze.report.history.reports import report_name
 from roast_analyze.store.store import Store
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
     from rich.console import RenderableType
 
     from roast_analyze.report.history.data import History

@@ -78,13 +78,12 @@ def run(options: argparse.Namespace) -> None:
                 raise TraceError(f"ambiguous worker {options.worker!r}: {hint}")
             [worker] = found
         read = partial(yappi.read, worker=worker, clock=options.clock)
-    for added in append_import.append_files(options.into, options.files, read):
-        counts = sorted(added.records_by_kind.items())
-        contents = " and ".join(counted(n, _NOUNS[kind]) for kind, n in counts)
-        if added.already_imported:
-            _print(f"{added.path.name}: already imported, skipped")
-        else:
-            _print(f"{added.path.name}: imported {contents or 'nothing: no matching records'}")
+    for path, counts in append_import.append_files(options.into, options.files, read):
+        if counts is None:
+            _print(f"{path.name}: already imported, skipped")
+            continue
+        contents = " and ".join(counted(n, _NOUNS[kind]) for kind, n in sorted(counts.items()))
+        _print(f"{path.name}: imported {contents or 'nothing: no matching records'}")
 
 
 def _check_options(options: argparse.Namespace) -> None:

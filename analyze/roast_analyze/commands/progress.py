@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roast_analyze.open.database import Listener
 
 #: A shorter wait needs no progress bar.

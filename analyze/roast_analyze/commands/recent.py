@@ -26,13 +26,7 @@ _NEXT: Final = (
 
 
 def print_recent() -> None:
-    """Print the newest traces in the working directory.
-
-    Raises
-    ------
-    TraceError
-        If there is none.
-    """
+    """Print the newest traces in the working directory; raise TraceError without one."""
     from roast_analyze.commands.terminal import print_out, table
 
     rows = list(islice(_newest_first(Path()), SHOWN))

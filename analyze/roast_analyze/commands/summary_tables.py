@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,8 +25,6 @@ from roast_analyze.report.quantities import (
 from roast_analyze.report.run import query_unattempted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from rich.console import RenderableType
 
     from roast_analyze.open.session import Session
@@ -45,27 +44,17 @@ def _long_cell(value: object) -> Text:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of the summary.
-
-    Parameters
-    ----------
-    title : str
-    query : str
-        Returns all rows; the first `limit` are shown. Its column names are the headings.
-    formats : tuple of callable
-        Formatter of each column. Columns of text are left-aligned.
-    limit : int
-    source : str
-        Where to find the other rows.
-    optional : str
-        Heading of a column that is left out if all its values are null.
-    """
+    """A table of the summary."""
 
     title: str
+    #: Returns all rows; its column names are the headings.
     query: str
+    #: Formatter of each column. Columns of text are left-aligned.
     formats: tuple[Callable[[Any], object], ...]
+    #: Number of rows that are shown, and where to find the others.
     limit: int = 5
     source: str = ""
+    #: Heading of a column that is left out if all its values are null.
     optional: str = ""
 
 
@@ -227,11 +216,10 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
         rows = relation.fetchall()
         if not rows:
             continue
+        named = zip(relation.columns, definition.formats, strict=True)
         columns = [
             (i, name if write in (cell, _long_cell) else f">{name}", write)
-            for i, (name, write) in enumerate(
-                zip(relation.columns, definition.formats, strict=True)
-            )
+            for i, (name, write) in enumerate(named)
             if name != definition.optional or any(row[i] is not None for row in rows)
         ]
         yield ""

@@ -7,6 +7,7 @@ characters, which a terminal would obey, and markup, which rich would.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Final, cast
 
@@ -19,8 +20,6 @@ from rich.text import Text
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from rich.console import JustifyMethod, RenderableType
 
 #: Length limit of the text of a cell, which can have several lines.
@@ -55,11 +54,13 @@ def table(
 
 
 def _fit(table: Table, is_whole: Sequence[bool]) -> None:
-    """Set widths with which a table fits into the terminal; words of headers are not broken.
+    """Set widths with which a table fits into the terminal.
 
-    Texts are wrapped first, then the headers of columns whose cells stay whole, then the space
-    between columns is reduced, and last the cells are wrapped.
+    First texts are wrapped, then the headers of columns whose cells stay whole; then the space
+    between columns is reduced, and last these cells are wrapped, too.
     """
+    # Rich would wrap all cells of a column before it wraps the headers of others, and break
+    # the words of headers.
     widths, steps = [], []
     for column, whole in zip(table.columns, is_whole, strict=True):
         head = cast("Text", column.header)

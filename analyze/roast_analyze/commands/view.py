@@ -74,7 +74,15 @@ def run(options: argparse.Namespace) -> None:
         check_view_name(name, [view.name for view in views])
         views = [view for view in views if view.name == name]
     if options.format == "table" and not options.output:
-        (_print_descriptions if options.describe else _print_list)(views)
+        from roast_analyze.commands.terminal import cell, print_out, table
+
+        if not options.describe:
+            _print_list(views)
+            return
+        for view in views:
+            print_out(f"{view.name} ({view.topic})", cell(view.comment, limit=10_000), "")
+            described = [(column.name, column.type, column.comment) for column in view.columns]
+            print_out(table(["column", "type", "meaning"], described), "")
         return
     import polars as pl
 
@@ -86,15 +94,6 @@ def run(options: argparse.Namespace) -> None:
         columns = ["view", "topic", "meaning"]
         rows = [(view.name, view.topic, view.comment) for view in views]
     write_frame(pl.DataFrame(rows, schema=columns, orient="row"), options)
-
-
-def _print_descriptions(views: list[View]) -> None:
-    from roast_analyze.commands.terminal import cell, print_out, table
-
-    for view in views:
-        print_out(f"{view.name} ({view.topic})", cell(view.comment, limit=10_000), "")
-        described = [(column.name, column.type, column.comment) for column in view.columns]
-        print_out(table(["column", "type", "meaning"], described), "")
 
 
 def _print_list(views: list[View]) -> None:

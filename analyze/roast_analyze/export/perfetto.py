@@ -14,18 +14,16 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.export.lanes import Slice, assign_lanes
 from roast_analyze.export.scope import MOVES_PREFIX, recording_start, rows
 from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import IO
-
     from roast_analyze.export.scope import Scope
     from roast_analyze.open.session import Session
 

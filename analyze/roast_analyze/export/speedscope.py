@@ -12,14 +12,13 @@ import itertools
 import json
 import shutil
 import tempfile
+from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.export.scope import rows
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from roast_analyze.export.scope import Scope
     from roast_analyze.open.session import Session
 

@@ -16,7 +16,9 @@ import shutil
 import stat
 import zlib
 from collections import Counter
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from tempfile import TemporaryFile
 from time import time
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
@@ -31,10 +33,6 @@ from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
     from roast_analyze.open.discover import Segment
 
 #: Length of the digest that identifies an imported file.
@@ -60,23 +58,16 @@ class ImportData(NamedTuple):
     records: Iterable[dict[str, Any]]  # without ``t`` and ``source``, possibly read on demand
 
 
-class ImportResult(NamedTuple):
-    """Result of importing a file."""
-
-    path: Path
-    records_by_kind: dict[str, int]  # number of imported records
-    already_imported: bool = False  # the file was skipped because the trace contains it
-
-
 def append_files(
     trace: Path,
     files: Sequence[Path],
     read: Callable[[Path], AbstractContextManager[ImportData]],
-) -> list[ImportResult]:
-    """Import files into a trace file or a folder of segments; return a result per file.
+) -> list[tuple[Path, dict[str, int] | None]]:
+    """Import files into a trace file or a folder of segments.
 
-    Raises TraceError if a file cannot be read or the trace cannot be written; the trace is then
-    unchanged.
+    Return each file with the numbers of its records by kind, or None if it was skipped because
+    the trace contains it. Raise TraceError if a file cannot be read or the trace cannot be
+    written; the trace is then unchanged.
     """
     with _last_segment(trace) as segment, TemporaryFile() as lines:
         with Session(trace) as opened:
@@ -86,17 +77,16 @@ def append_files(
             raise NotATrace(
                 f"{str(trace)!r} has no readable records: nothing can be imported into it"
             )
-        results = []
+        results: list[tuple[Path, dict[str, int] | None]] = []
         for file in files:
             source = digest(file)[:_DIGITS]
-            if source in known:
-                results.append(ImportResult(file, {}, already_imported=True))
-                continue
-            known.add(source)
-            with read(file) as data:
-                counts = _write_import(lines, data, file, source, stop_t)
-            results.append(ImportResult(file, counts))
-        if not all(result.already_imported for result in results):
+            counts = None
+            if source not in known:
+                known.add(source)
+                with read(file) as data:
+                    counts = _write_import(lines, data, file, source, stop_t)
+            results.append((file, counts))
+        if any(counts is not None for _, counts in results):
             _append(segment, lines, is_complete=is_complete)
     return results
 
@@ -154,7 +144,7 @@ def _write_import(
             counts[kind] += 1
             nbytes += len(line)
             crc32 = zlib.crc32(line, crc32)
-        facts: dict[str, Any] = {
+        facts = {
             "kind": "import",
             "t": t,
             "name": data.name,
@@ -164,8 +154,8 @@ def _write_import(
             "records_by_kind": dict(counts),
             "nbytes": nbytes,
             "crc32": crc32,
+            "value": {"imported_t": time(), **data.facts.get("value", {})},
         }
-        facts["value"] = {"imported_t": time(), **facts.get("value", {})}
         target.write(as_line(facts))
         lines.seek(0)
         shutil.copyfileobj(lines, target, _PIECE_BYTES)

@@ -17,19 +17,17 @@ import re
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Final, get_args, get_origin, get_type_hints, is_typeddict
 
 import orjson
 
 from roast_schemas.records import KINDS, Json
 from roast_schemas.redact import MARK, Redactor, names_a_secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Record = dict[str, Any]
 
@@ -256,14 +254,9 @@ class Dump:
         self._losses.append({**loss, "records": records, "detail": detail})
 
     def _environment(self) -> Iterator[Record]:
-        facts: list[tuple[str, Any, Any]] = []
         packages = _mapping(self._versions, "scheduler", "packages")
-        facts += [("scheduler versions", *item) for item in packages.items()]
-        host = _mapping(self._versions, "scheduler", "host")
-        facts += [("scheduler machine", name, host[name]) for name in _HOST if name in host]
-        for name in ("address", "id", "status"):
-            if isinstance(value := self._scheduler.get(name), str):
-                facts.append(("scheduler", name, value))
+        host = _picked(_mapping(self._versions, "scheduler", "host"), *_HOST)
+        scheduler = _picked(self._scheduler, "address", "id", "status")
         # Workers usually share their configuration.
         first = next(iter(self._answers.values()), {})
         settings = list(_leaves(_mapping(first, "config"), ()))
@@ -277,10 +270,15 @@ class Dump:
                 or (isinstance(value, str) and _SIZE.fullmatch(value))
             )
         ]
-        facts += [("config", *item) for item in harmless]
-        for section, name, value in facts:
-            fact = {"section": section, "name": str(name), "value": value}
-            yield {"kind": "environment", "t": self.start_t, **fact}
+        for section, facts in (
+            ("scheduler versions", packages.items()),
+            ("scheduler machine", host.items()),
+            ("scheduler", [item for item in scheduler.items() if isinstance(item[1], str)]),
+            ("config", harmless),
+        ):
+            for name, value in facts:
+                fact = {"section": section, "name": str(name), "value": value}
+                yield {"kind": "environment", "t": self.start_t, **fact}
         if left_out := len(settings) - len(harmless):
             detail = (
                 f"{left_out} values: only switches, numbers, sizes and durations are imported, "

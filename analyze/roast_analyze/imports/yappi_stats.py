@@ -22,13 +22,11 @@ import pickle
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
+from typing import IO, Any, Final, NoReturn
 
 import orjson
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Name, file name and values of a function, with its callees.
 _Function = dict[str, Any]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -34,8 +35,6 @@ from roast_analyze.scrub.records import Scrubber, contents_of, kept_texts, texts
 from roast_analyze.scrub.words import names_in, words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from roast_analyze.open.database import Listener
     from roast_schemas.units import Content as FieldContent
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sqlite3
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.scrub.words import field_words, form_of
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 #: Identifies a map among SQLite databases: "rost".
 _APPLICATION_ID: Final = 0x726F7374
@@ -46,13 +44,7 @@ _SYLLABLES: Final = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
 
 
 class Dictionary:
-    """Pseudonyms of names.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        Database with the table ``names``.
-    """
+    """Pseudonyms of names, in a database with the table ``names``."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -126,23 +118,19 @@ class Dictionary:
             "SELECT pseudonym FROM names WHERE name = ?",
             (name, name),
         ).fetchone()
-        pseudonym: str = found[0] if found else self._create(name, form)
+        pseudonym: str | None = found[0] if found else None
+        while pseudonym is None:
+            new = _spell(next(self._numbers), form, name)
+            # None of the trace's own words, and none of another name.
+            if new not in field_words() and not self._has("words", new):
+                created = self._connection.execute(
+                    "INSERT OR IGNORE INTO names VALUES (?, ?)", (name, new)
+                )
+                pseudonym = new if created.rowcount else None
         if len(self._cache) > _BATCH:
             self._cache.clear()
         self._cache[name] = pseudonym
         return pseudonym
-
-    def _create(self, name: str, form: str) -> str:
-        for number in self._numbers:
-            pseudonym = _spell(number, form, name)
-            if pseudonym in field_words() or self._has("words", pseudonym):
-                continue
-            created = self._connection.execute(
-                "INSERT OR IGNORE INTO names VALUES (?, ?)", (name, pseudonym)
-            )
-            if created.rowcount:
-                return pseudonym
-        raise AssertionError  # count() has no end
 
 
 @contextmanager

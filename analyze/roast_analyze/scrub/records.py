@@ -7,6 +7,7 @@ JSON values of any structure, names and values are replaced alike.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,8 +16,6 @@ from roast_schemas.describe import kinds
 from roast_schemas.units import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from roast_analyze.scrub.pseudonyms import Dictionary
     from roast_schemas.describe import FieldDescription
 
@@ -35,15 +34,7 @@ _REMEMBERED: Final = 100_000
 
 
 class Scrubber:
-    """Replaces names in records.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-        Their pseudonyms.
-    keep : set of Content
-        Contents of fields that are kept as they are.
-    """
+    """Replaces names in records, except in fields with contents to keep."""
 
     def __init__(self, dictionary: Dictionary, keep: frozenset[Content]) -> None:
         self._dictionary = dictionary

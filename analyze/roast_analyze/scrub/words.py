@@ -8,6 +8,7 @@ Numbers, sizes, durations and the field words of :func:`field_words` are kept.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, get_args, is_typeddict
@@ -15,8 +16,6 @@ from typing import TYPE_CHECKING, Final, get_args, is_typeddict
 from roast_schemas.describe import fields_of, kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from roast_schemas.describe import FieldDescription
 
 _LETTER: Final = r"[0-9A-Za-z_\u0080-\U0010ffff]"

@@ -73,6 +73,15 @@ class Source:
         """Return the files of the trace."""
         return [path for name in self.paths for path in segment_paths(name)]
 
+    def fingerprint(self) -> str:
+        """Return a digest of the files."""
+        digest = xxhash.xxh3_128()
+        for path in self.files():
+            with path.open("rb", buffering=0) as file:
+                while data := file.read(_DIGEST_BYTES):
+                    digest.update(data)
+        return digest.hexdigest()
+
 
 @dataclass(frozen=True)
 class Converted:
@@ -98,7 +107,7 @@ def convert(sources: Sequence[Source], store: Location) -> Converted:
     done = Converted()
     for source in sources:
         try:
-            digest = _fingerprint(source)
+            digest = source.fingerprint()
         except (TraceError, OSError) as error:
             done += _failed(source, error)
             continue
@@ -123,16 +132,6 @@ def convert(sources: Sequence[Source], store: Location) -> Converted:
 def _failed(source: Source, error: Exception) -> Converted:
     failure = TraceFailure(str(source.paths[0]), first_paragraph(error))
     return Converted(failures=(failure,))
-
-
-def _fingerprint(source: Source) -> str:
-    """Return a digest of the files of a trace."""
-    digest = xxhash.xxh3_128()
-    for path in source.files():
-        with path.open("rb", buffering=0) as file:
-            while data := file.read(_DIGEST_BYTES):
-                digest.update(data)
-    return digest.hexdigest()
 
 
 class _UnkeptSession(Session):

@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import duckdb
@@ -35,8 +36,6 @@ from roast_analyze.store.layout import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import deltalake
 
     from roast_analyze.open.database import Listener
@@ -95,8 +94,17 @@ class StoreSession(Session):
             for name in (*RAW, *VIEWS, *histories):
                 if name not in wanted or name in self._attached:
                     continue
-                if name == RUNS:
-                    self._create_runs(connection)
+                if name == RUNS and (files := self._runs.file_uris()):
+                    connection.execute(
+                        f"CREATE VIEW {NAME}.main.{name} AS "  # noqa: S608 - names are fixed
+                        f"SELECT * EXCLUDE ({ADDITION}), {ADDITION} "
+                        f"FROM {self._scan(files, with_month=True)} "
+                        f"ORDER BY start_t, trace_id; {histories[name].statements}"
+                    )
+                    _comment_columns(connection, f"{NAME}.main.{name}", CATALOG)
+                elif name == RUNS:
+                    connection.register("_rows", pa.schema(self._runs.schema()).empty_table())
+                    connection.execute(f"CREATE TABLE {NAME}.main.{name} AS FROM _rows")
                 elif view := histories.get(name):
                     connection.execute(
                         f"CREATE VIEW {NAME}.main.{name} AS {view.query}; {view.statements}"
@@ -152,20 +160,6 @@ class StoreSession(Session):
         stored: dict[str, set[str]] = {name: set() for name in self._stored}
         return _defined_words() | {name: _words(sql) for name, sql in users_views} | stored
 
-    def _create_runs(self, connection: duckdb.DuckDBPyConnection) -> None:
-        place = f"{NAME}.main.{RUNS}"
-        if paths := self._runs.file_uris():
-            connection.execute(
-                f"CREATE VIEW {place} AS SELECT * EXCLUDE ({ADDITION}), {ADDITION} "  # noqa: S608
-                f"FROM {self._scan(paths, with_month=True)} ORDER BY start_t, trace_id; "
-                f"{store_views()[0].statements}"
-            )
-            for column, comment in CATALOG.items():
-                connection.execute(f"COMMENT ON COLUMN {place}.{column} IS {literal(comment)}")
-        else:
-            connection.register("_rows", pa.schema(self._runs.schema()).empty_table())
-            connection.execute(f"CREATE TABLE {place} AS FROM _rows")
-
     def _replace(
         self, connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]
     ) -> None:
@@ -194,10 +188,8 @@ class StoreSession(Session):
             f"FROM {self._scan(paths)} ORDER BY trace_id, {ADDITION}, {RECORD_NUMBER}; "
             f"COMMENT ON VIEW {place} IS {literal(view.comment)}"
         )
-        for column in view.columns:
-            connection.execute(
-                f"COMMENT ON COLUMN {place}.{quoted(column.name)} IS {literal(column.comment)}"
-            )
+        comments = {column.name: column.comment for column in view.columns}
+        _comment_columns(connection, place, comments)
 
     def _scan(self, paths: Sequence[str], *, with_month: bool = False) -> str:
         """Return the rows of some files that are part of the session."""
@@ -295,6 +287,14 @@ def _text(
     elif name.isdecimal():
         found = parameters[int(name) - 1]
     return found if isinstance(found, str) else None
+
+
+def _comment_columns(
+    connection: duckdb.DuckDBPyConnection, place: str, comments: Mapping[str, str]
+) -> None:
+    for column, comment in comments.items():
+        name = f"{place}.{quoted(column)}"
+        connection.execute(f"COMMENT ON COLUMN {name} IS {literal(comment)}")
 
 
 @cache

@@ -107,6 +107,7 @@ def run_each(
     frames = {}
     calls = call_each(partial(_run, query=query), groups, client)
     for finished, (paths, result) in enumerate(calls, start=1):
+        # A wrong query is wrong for all traces.
         if isinstance(result, QueryError):
             raise result
         if isinstance(result, pl.DataFrame):

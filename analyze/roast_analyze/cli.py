@@ -37,6 +37,7 @@ COMMANDS: Final = (
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
 
+#: Libraries of the extra `analyze`, by the names of their modules.
 _EXTRA: Final = (
     "argcomplete", "duckdb", "jinja2", "numpy", "platformdirs", "plotly", "polars", "psutil",
     "pyarrow", "rich", "xxhash", "zstandard",
@@ -127,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             _discard_output(sys.stderr)
     except (KeyboardInterrupt, RuntimeError) as error:
+        # Any other error is a bug, which keeps its traceback.
         if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
             raise
         from roast_analyze.open.interrupt import INTERRUPTED
@@ -163,6 +165,7 @@ def _run(words: list[str]) -> int:
         with exit_on_interrupt():
             return NO if options.run(options) is False else SUCCESS
     except ModuleNotFoundError as error:
+        # A missing module of roast itself is a bug.
         if error.name is None or error.name.partition(".")[0] not in _EXTRA:
             raise
         raise MissingExtra(
@@ -229,6 +232,7 @@ def _parse(name: str | None, words: list[str]) -> argparse.Namespace:
         is_negative = word[:1] == "-" and word[1:2] in "0123456789."
         if joined and joined[-1] in ("--from", "--to") and is_negative:
             joined[-1] += f"={word}"  # argparse would take a time such as -10m for an option
+        # For argparse, -- would end the options.
         elif name == "gate" and word == "--":
             joined.append("--new")
         else:

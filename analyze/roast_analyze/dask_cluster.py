@@ -55,12 +55,14 @@ def connect(
                 n_workers=workers,
                 threads_per_worker=1,
                 dashboard_address="127.0.0.1:0",
+                # The databases have a limit of their own, and spill to disk.
                 memory_limit=0,
             ) as cluster,
             Client(cluster) as client,
         ):
             yield client
         return
+    # Without files of the user, Dask's configuration decides.
     security = Security(**tls, require_encryption=True) if tls else Security()
     place = {"scheduler_file" if scheduler.endswith(".json") else "address": scheduler}
     try:
@@ -88,11 +90,13 @@ def call_each(
     from distributed import as_completed
 
     waiting = iter(items)
+    # A few calls at a time: the scheduler would keep all results of a long list.
     running: dict[Future[Any], Item] = {}
 
     def submit() -> list[Future[Any]]:
         """Submit as many calls as the cluster needs at the moment."""
         threads = sum(client.nthreads().values())
+        # At least one call waits while the cluster has no worker yet.
         wanted = max(1, _CALLS_PER_THREAD * threads) - len(running)
         new = {
             client.submit(function, item, pure=False): item

@@ -15,6 +15,7 @@ from roast_analyze.commands.trace_args import add_traces, open_trace
 from roast_analyze.report.quantities import count, counted
 from roast_schemas.documentation import docs
 
+#: What the trace contains, of all its segments.
 _COUNTS = """
 SELECT
     (SELECT sum(records)::BIGINT FROM trace_info) AS records,

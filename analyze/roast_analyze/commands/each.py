@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> bool:
         from roast_analyze.batch_query import run_each
 
         frame, failures = run_each(query, traces, client=client, listener=listener)
+    # Without columns, no trace could be read.
     if frame.width:
         write_frame(frame, options)
     for failure in failures:

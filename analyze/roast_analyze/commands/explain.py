@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 #: Rows of evidence that are printed.
 _EVIDENCE_ROWS: Final = 10
 
+#: What the threads were used for, the largest use first.
 _CORE_TIME: Final = """
 SELECT
     category,
@@ -61,6 +62,7 @@ def run(options: argparse.Namespace) -> None:
     name = words.pop() if words[-1] in ids and not Path(words[-1]).exists() else None
     if not words:
         raise TraceError(f"no trace given for {name!r}: roast-analyze explain TRACE… [ID]")
+    # A word without a suffix is meant as an ID rather than as a file.
     if len(words) > 1 and not Path(words[-1]).exists() and "." not in words[-1]:
         raise TraceError(f"unknown finding {words[-1]!r}; choose from {', '.join(ids)}")
     traces = group_by_trace([Path(word) for word in words])

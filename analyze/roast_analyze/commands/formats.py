@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 #: Default limit of the rows of a table in the terminal.
 TABLE_ROWS: Final = 1000
 
+#: Format of a file without --format.
 _BY_SUFFIX: Final = {
     ".csv": "csv",
     ".json": "json",
@@ -43,6 +44,7 @@ _BY_SUFFIX: Final = {
     ".md": "markdown",
 }
 
+#: Rows that are fetched from DuckDB at a time.
 _BATCH_ROWS: Final = 10_000
 
 Row = tuple[Any, ...]
@@ -78,6 +80,7 @@ def complete_options(options: argparse.Namespace, traces: Sequence[Path]) -> Non
         options.format = _BY_SUFFIX.get(suffix, "table")
     if options.limit is None and options.format == "table":
         options.limit = TABLE_ROWS
+    # 0 means all rows.
     options.limit = options.limit or None
 
 
@@ -199,6 +202,7 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
     room = terminal.width() if file.isatty() else math.inf
     lines: list[str] = []
     if sum(widths) + 2 * len(widths) <= room:
+        # Numbers, and only numbers, are aligned by their last digit.
         right = [
             all(isinstance(row[i], int | float) for row in shown) for i in range(len(names))
         ]
@@ -248,6 +252,7 @@ def _write_text(name: str, columns: list[str], rows: Iterator[Row], file: IO[str
 def _text(value: Any) -> str:
     if value is None:
         return ""
+    # CSV and Markdown have no structures.
     if isinstance(value, dict | list | tuple):
         return json.dumps(_plain(value), ensure_ascii=False)
     return str(_plain(value)) if isinstance(value, bytes) else str(value)

@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> bool:
         for name in METRICS
         if all(isinstance(metrics.get(name), int | float) for metrics in (*bases, *news))
     }
+    # A rule about what was not measured must not pass in silence.
     unknown = next((rule.metric for rule in rules if rule.metric not in changes), None)
     if unknown is not None:
         raise TraceError(f"{unknown!r} was not measured in all runs: use another metric")
@@ -82,12 +83,14 @@ def run(options: argparse.Namespace) -> bool:
         if fails:
             verdict = "failed" if any(fails) else "passed"
         else:
+            # What no rule mentions is only marked if it left the spread of the bases.
             verdict = "changed" if change.is_expected is False else ""
         cells = _texts(change) if is_read else _values(change)
         rows.append({"metric": change.metric, **cells, "verdict": verdict})
     if options.format != "table" or options.output:
         import polars as pl
 
+        # A column can begin with nulls.
         write_frame(pl.DataFrame(rows, infer_schema_length=None), options)
         print(f"roast-analyze: {outcome}", file=sys.stderr)
     else:

@@ -46,6 +46,7 @@ def write_page(options: argparse.Namespace) -> Path:
     path = Path(store.path)
     if isinstance(options.html, Path):
         target = options.html
+    # An object store has no folder beside it.
     elif "://" in store.path:
         raise TraceError(f"{store.path!r} is not a folder: name the page with --html FILE")
     else:
@@ -77,6 +78,7 @@ def parts(history: History) -> Iterator[RenderableType]:
     if history.runs.is_empty():
         return
     yield cell(sentences.verdict(history))
+    # Programs that became slower come first.
     ranked = sorted(history.changes, key=lambda change: not change.is_worse)
     for change in ranked[:_ROWS]:
         yield ""

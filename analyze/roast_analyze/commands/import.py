@@ -98,6 +98,7 @@ def _check_options(options: argparse.Namespace) -> None:
     for name in ("into", "output", "worker", "clock"):
         if name not in allowed and getattr(options, name) is not None:
             raise TraceError(f"--{name} is not an option of {tool}: use --{required}")
+    # A trace is replaced as a whole when the import is complete, which a stream cannot be.
     if str(getattr(options, required)) == "-":
         raise TraceError(f"--{required} cannot be stdout: name a file")
     if tool == "dump" and len(options.files) > 1:

@@ -16,6 +16,7 @@ from roast_analyze.report.quantities import byte_size
 #: Number of traces that are listed.
 SHOWN: Final = 10
 
+#: What to do next with the newest trace.
 _NEXT: Final = (
     ("roast-analyze {}", "summary in the terminal"),
     ("roast-analyze {} --open", "report in the browser"),

@@ -85,6 +85,7 @@ def run(options: argparse.Namespace) -> None:
             parsed = json.loads(value, parse_constant=str)
         except (ValueError, RecursionError):
             parsed = value
+        # As a structure of DuckDB, an object would have a type of its own.
         parameters[name] = value if isinstance(parsed, dict) else parsed
     query = _read_query(options, traces)
     if is_store(words[0]):
@@ -98,6 +99,7 @@ def run(options: argparse.Namespace) -> None:
 
         store = Store(words[0], memory_limit=options.memory_limit)
         with progress(store.path, "querying", measured=False):
+            # Of a query of some traces, only their files are opened.
             session = store.session_for(query, parameters)
             write_result(session, session.sql(query, parameters), options, query)
         return

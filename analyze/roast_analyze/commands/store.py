@@ -80,6 +80,7 @@ def run(options: argparse.Namespace) -> bool:
         raise TraceError(f"store {action} needs {hint}")
     if action in ("list", "compact", "check") and len(options.names) > 1:
         raise TraceError(f"expected one store, got {len(options.names)}")
+    # Only here, because the libraries of a store take long to import.
     from roast_analyze.open.memory_limit import size_bytes
     from roast_analyze.store.store import Store
 
@@ -96,6 +97,7 @@ def run(options: argparse.Namespace) -> bool:
                 removed += store.expired(before_t=options.before, most_bytes=most_bytes)
             elif not removed:
                 raise TraceError("store remove needs STORE TRACE_ID…, --before or --most")
+            # A trace can be named and expired, too.
             removed = list(dict.fromkeys(removed))
             store.remove(removed)
             print(f"{len(removed)} traces removed")

@@ -97,6 +97,7 @@ def run(options: argparse.Namespace) -> None:
     elif len(options.traces) > 1:
         raise TraceError("stdin cannot be compared with other traces: write it to a file")
     else:
+        # Standard input has no header to group by before it is read.
         traces = [(options.traces[0],)]
     if options.html is not None:
         _show(_write_report(traces, options), options)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.session import Session
 
+#: Columns of `run` in the order in which they are shown.
 _OUTCOMES: Final = (
     "memory", "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished",
 )  # fmt: skip
@@ -77,6 +78,7 @@ _TABLES: Final = (
         "the view prefixes",
     ),
     _Table(
+        # Only what ran in a task took time of a thread.
         "Activities",
         "SELECT activity, context, sum(delta) AS time, "
         "time / (SELECT sum(core_seconds) FROM _cluster_size WHERE context = 'execute') "
@@ -110,6 +112,7 @@ _TABLES: Final = (
         "the view datasets",
     ),
     _Table(
+        # Datasets whose cost is unknown are counted by the reason.
         "Chunk cost (sizes in events)",
         'SELECT dataset, fixed_seconds AS fixed, 1000 * seconds_per_event AS "per 1,000", '
         "relative_error AS error, median_events AS size, recommended_events AS recommended, "
@@ -122,6 +125,7 @@ _TABLES: Final = (
         "the view chunk_costs",
     ),
     _Table(
+        # Of a worker that stayed, the time until the end of the recording counts.
         "Workers",
         "SELECT name, worker, nthreads AS threads, task_runs AS tasks, "
         "compute_seconds AS compute, compute_seconds / "
@@ -135,6 +139,7 @@ _TABLES: Final = (
         optional="left after",
     ),
     _Table(
+        # Both, because each can be the cause of what looks like the other.
         "Slow files and workers",
         "SELECT printf('%.2f ± %.2f', relative_duration, relative_duration_error) "
         'AS "× median", what, chunks, name FROM ('
@@ -159,6 +164,7 @@ _TABLES: Final = (
         (seconds, _per_second, lambda ends: "–".join(map(count, ends)), cell, cell),
     ),
     _Table(
+        # By rate, because large files take long without being slow.
         "Slowest files",
         'SELECT events_per_second AS "events/s", compute_seconds AS compute, events, '
         "failed_attempts AS failed, filename AS file FROM files "
@@ -166,6 +172,7 @@ _TABLES: Final = (
         (_per_second, seconds, count, count, cell),
     ),
     _Table(
+        # Read times are null unless they were measured; then the size decides.
         "Branches by read time",
         'SELECT sum(read_seconds) AS "read time", sum(read_share) AS share, '
         "sum(compressed_bytes) AS size, sum(byte_share) AS share, branch FROM branches "
@@ -234,6 +241,7 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
 
 def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     run = trace.view("run").to_dicts()[0]
+    # Several segments of one run have the same versions.
     first = trace.view("trace_info").to_dicts()[0]
     for time_range in trace.time_ranges[:1]:
         omissions = time_ranges.describe_omissions(time_range)
@@ -242,6 +250,7 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
     if first["dask_version"]:
         yield "Versions", f"dask {first['dask_version']}, Python {first['python_version']}"
+    # Not all losses are counted in records.
     losses, records = trace.rows(
         "SELECT count(*), coalesce(sum(records), 0)::BIGINT FROM loss"
     )[0]
@@ -255,6 +264,7 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         core_time = f"{seconds(run['core_seconds'])} of core time"
         efficiency = share(run["core_efficiency"])
         yield "Compute", f"{seconds(run['compute_seconds'])} in {core_time}: {efficiency}"
+    # A run without a cluster has chunks and no tasks.
     if run["task_runs"] or not run["chunk_attempts"]:
         outcomes = ", ".join(f"{count(run[name])} {name}" for name in _OUTCOMES if run[name])
         attempts = counted(run["task_runs"], "attempt") + (f": {outcomes}" if outcomes else "")

@@ -114,6 +114,7 @@ def open_trace(
         copied: Path | None = None
         if STDIN in map(str, paths):
             # To a file, because the trace is read more than once and in no fixed order.
+            # Removed at exit, because the trace is read until then.
             folder = TemporaryDirectory(prefix="roast-")
             atexit.register(folder.cleanup)
             copied = Path(folder.name) / "stdin.jsonl"

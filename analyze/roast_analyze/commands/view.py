@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the view, the list of views, or a description."""
     words = list(options.traces)
+    # A file that exists is a trace, whatever its name.
     named = words and _NAME.fullmatch(words[-1]) and not Path(words[-1]).exists()
     name = words.pop() if named else None
     traces = [Path(word) for word in words]
@@ -69,6 +70,7 @@ def run(options: argparse.Namespace) -> None:
         with open_trace(traces, options, views=options.views, limited=False) as trace:
             views = trace.views()
     else:
+        # The list needs no trace, but then it has no views of the user.
         views = documented_views()
     if name:
         check_view_name(name, [view.name for view in views])

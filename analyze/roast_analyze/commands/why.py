@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> None:
         raise TraceError("one trace has no difference: roast-analyze why BASE… NEW")
     if len(traces) > TRACE_LIMIT:
         raise TraceError(f"{len(traces)} traces given: compare at most {TRACE_LIMIT}")
+    # One after the other, so that only one database takes memory at a time.
     comparison = query(traces, partial(open_trace, options=options))
     runs = [(trace.label, trace.amounts) for trace in comparison.traces]
     reasons = Reasons.of(runs[:-1], runs[-1])

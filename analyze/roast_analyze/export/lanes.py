@@ -32,6 +32,7 @@ def assign_lanes(slices: Iterable[Slice], tolerance: int = 0) -> Iterator[tuple[
                 yield 0, replace(last, stop=min(last.stop, slice_.start))
             last = slice_
             continue
+        # The lane that has been free for longest.
         if others and others[0][0] <= slice_.start:
             _, lane = heapq.heappop(others)
         else:

@@ -129,6 +129,7 @@ def find_scope(
             "(SELECT coalesce(any_value(utc_offset_seconds), 0) FROM trace_info) FROM run"
         )
         start_t, stop_t = parse_range(start, stop, *run)
+    # A profile can have a prefix whose tasks were not recorded.
     if prefix is not None:
         found = trace.rows(
             "SELECT prefix FROM prefixes WHERE prefix IS NOT NULL "
@@ -188,6 +189,7 @@ def check_profiles(trace: Session, scope: Scope) -> None:
 def _hint(name: str, names: list[str]) -> str:
     if not names:
         return "the trace has none"
+    # Of many names, the one that was misspelled is the best hint.
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"

@@ -72,7 +72,9 @@ def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
                 # DuckDB 1 cannot open the format that DuckDB 2 writes by default.
                 config={"storage_compatibility_version": "v1.0.0"},
             ) as database:
+                # DuckDB would draw on the terminal.
                 database.execute("SET enable_progress_bar = false")
+                # A commit per table would wait for the disk.
                 with transaction(database):
                     for view in trace.views():
                         _create_table(database, view)
@@ -109,6 +111,7 @@ def _rows_of(trace: Session, scope: Scope, view: View) -> pa.RecordBatchReader:
     if view.name == "transfers":
         workers, prefix = ("source", "destination"), MOVES_PREFIX
     condition = scope.condition(workers=workers, prefix=prefix, begin=begin, end=end)
+    # They describe the recording, whatever part of it is exported.
     if view.name in _WHOLE:
         condition = Condition("true", {})
     query = f"SELECT * FROM {quoted(view.name)} WHERE {{condition}}"  # noqa: S608

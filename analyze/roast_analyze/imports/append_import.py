@@ -73,6 +73,7 @@ def append_files(
         with Session(trace) as opened:
             known = {source for (source,) in opened.rows("SELECT source FROM imports")}
             [(stop_t, is_complete)] = opened.rows(_END, {"segment": segment.identity.segment})
+        # Imported records get the last time of the trace.
         if stop_t is None:
             raise NotATrace(
                 f"{str(trace)!r} has no readable records: nothing can be imported into it"
@@ -82,6 +83,7 @@ def append_files(
             source = digest(file)[:_DIGITS]
             counts = None
             if source not in known:
+                # The same file can be named twice in one call.
                 known.add(source)
                 with read(file) as data:
                     counts = _write_import(lines, data, file, source, stop_t)
@@ -110,6 +112,7 @@ def _last_segment(trace: Path) -> Iterator[Segment]:
             except OSError:
                 # Some network file systems have no locks; the recorder needs none either.
                 pass
+            # Another import may have replaced the file between opening and locking it.
             if segment.path.stat().st_ino == os.fstat(file.fileno()).st_ino:
                 # Its content can have changed before it was locked.
                 yield find_inputs([trace]).segments[-1]
@@ -135,6 +138,7 @@ def _write_import(
         for record in data.records:
             kind = record["kind"]
             line = as_line({"kind": kind, "t": t, "source": source, **record})
+            # A longer line could not be read again.
             if len(line) > MAX_LINE_BYTES:
                 raise TraceError(
                     f"{str(path)!r} has a record of {len(line)} bytes, more than the limit of "
@@ -144,6 +148,7 @@ def _write_import(
             counts[kind] += 1
             nbytes += len(line)
             crc32 = zlib.crc32(line, crc32)
+        # Size and checksum of the lines that follow: a cut or changed import is a loss.
         facts = {
             "kind": "import",
             "t": t,
@@ -174,6 +179,7 @@ def _append(segment: Segment, lines: IO[bytes], *, is_complete: bool) -> None:
     with replacing(path, "; it is unchanged") as file:
         with path.open("rb") as recorded:
             shutil.copyfileobj(recorded, file, _PIECE_BYTES)
+        # The copy takes the place of the file, with its permissions.
         os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
         if segment.compression == "uncompressed":
             # A trailer that lost only its newline is not detected as truncated.
@@ -193,6 +199,7 @@ def _remove_truncated_frame(file: IO[bytes], segment: Segment) -> bytes:
     complete_nbytes, rest = 0, b""
     with open_for_content(segment.path) as recorded:
         content = Content(recorded, segment.compression, 0, segment.nbytes)
+        # Without an end, a piece is what a truncated frame still contains.
         for piece in content:
             if piece.end is None:
                 rest += piece.data

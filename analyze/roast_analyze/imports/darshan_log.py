@@ -57,6 +57,7 @@ def main() -> None:
     job = darshan.log_get_job(log)
     begin_t = job["start_time_sec"] + job["start_time_nsec"] / 1e9
     modules = darshan.log_get_modules(log)
+    # The library opens some files that are no logs without an error.
     if not modules and not job["start_time_sec"]:
         sys.exit("Error: it has neither a job nor a module")
     command = darshan.log_get_exe(log).split()
@@ -100,6 +101,7 @@ def _file(
     record: dict[str, Any], module: str, names: dict[int, str], begin_t: float
 ) -> dict[str, Any]:
     """Return the record of a file, from a module that has counters."""
+    # Counters are named by their module, as in POSIX_OPENS.
     begin = len(_WITH_COUNTERS[module]) + 1
     counters: dict[str, float] = {name: int(n) for name, n in record["counters"].items()}
     counters |= {name: float(n) for name, n in record["fcounters"].items()}

@@ -22,6 +22,7 @@ def read(path: Path, *, worker: str | None, clock: str | None) -> Iterator[Impor
     """
     with read_lines(path, "yappi_stats", "a file saved by Yappi") as lines:
         facts: dict[str, Any] = orjson.loads(lines.readline())
+        # A file that names its clock is right; the option is for the others.
         recorded = facts["value"].setdefault("clock", clock)
         if clock not in (None, recorded):
             raise TraceError(

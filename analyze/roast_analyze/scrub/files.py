@@ -99,6 +99,7 @@ def scrub(
         TemporaryDirectory(prefix=".scrub-", dir=output.absolute().parent) as temporary,
     ):
         folder = Path(temporary)
+        # Until it is checked, the output can contain names.
         folder.chmod(0o700)
         checksums = [
             _read_words(lines, dictionary, keep)
@@ -111,6 +112,7 @@ def scrub(
             with (folder / name).open("wb") as file:
                 writer = _Writer(file, compression_of(name))
                 _write_segment(lines, writer, scrubber, checksum, summary)
+        # Before the check, which would find nothing wrong with an empty file.
         if not summary.records:
             raise NotATrace(f"{str(trace)!r} has no readable records: name a trace")
         written = [read_segment(folder / name, folder) for name in files]
@@ -289,9 +291,11 @@ def _write_segment(
 ) -> None:
     current: _Import | None = None
     for line in lines:
+        # Blank lines are no damage, and are not counted.
         if line is not None and not line.strip():
             continue
         record = _parse(line)
+        # The checksum of a trailer is that of the scrubbed lines before it.
         scrubbed = _scrub_line(record, writer, scrubber, checksum)
         summary.records += scrubbed is not _UNREADABLE
         summary.unreadable += scrubbed is _UNREADABLE
@@ -322,6 +326,7 @@ def _scrub_line(
         return _UNREADABLE
     try:
         scrubbed = scrubber.record(record)
+    # JSON that is nested more deeply than Python can follow.
     except RecursionError:
         return _UNREADABLE
     has_checksum = record["kind"] == "trailer" and scrubbed.pop("crc32", None) is not None

@@ -31,6 +31,7 @@ PRAGMA user_version = {_VERSION};
 COMMIT;
 """
 
+#: In files, because a trace can have more words than the memory holds.
 _TEMPORARY: Final = """
 PRAGMA temp_store = FILE;
 CREATE TEMP TABLE words (word TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -40,6 +41,7 @@ CREATE TEMP TABLE kept (word TEXT PRIMARY KEY) WITHOUT ROWID;
 #: Number of words in memory, from which on they are written to disk.
 _BATCH: Final = 100_000
 
+#: A consonant and a vowel, so that pseudonyms can be spoken.
 _SYLLABLES: Final = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
 
 
@@ -50,9 +52,11 @@ class Dictionary:
         self._connection = connection
         connection.executescript(_TEMPORARY)
         [(known,)] = connection.execute("SELECT count(*) FROM names")
+        # With a map, numbers go on where the last trace ended.
         self._numbers = count(known)
         self._cache: dict[str, str] = {}
         self._new: dict[str, set[str]] = {"words": set(), "kept": set()}
+        # One transaction: the map is written when the output is complete, or not at all.
         connection.execute("BEGIN")
 
     def add_words(self, words: Iterable[str]) -> None:

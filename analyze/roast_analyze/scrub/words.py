@@ -52,8 +52,10 @@ _COUNTER: Final = re.compile(
     r"|SYNC|FILENO|CONSEC|SEQ|RENAME|FLUSH|COLL|INDEP|SPLIT|NB|HINT|VIEW|RANK)[A-Z0-9_]{0,60}"
 )
 
+#: Addresses that every machine has.
 _KEPT_ADDRESSES: Final = frozenset({"127.0.0.1", "0.0.0.0"})  # noqa: S104 - compared with
 
+#: At least one digit, because words of these letters can be words of a language: effaced.
 _HEX: Final = re.compile(r"(?=[a-f]*[0-9])[0-9a-f]{7,}|[0-9a-f]{32}")
 
 #: Comments and results of a view, which are not compared with the trace.
@@ -100,6 +102,7 @@ def words_in(text: str) -> Iterator[str]:
 def names_in(text: str) -> Iterator[str]:
     """Yield the words of a text that are not kept, without those of lines of numbers."""
     for line in text.split("\n"):
+        # They are kept in some fields and replaced in others, so that they prove nothing.
         if not NUMBER_LINE.fullmatch(line):
             yield from words_in(line)
 

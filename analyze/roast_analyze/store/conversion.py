@@ -51,6 +51,7 @@ MEMORY_LIMIT: Final = "512MiB"
 #: Most rows of a row group of a Parquet file.
 GROUP_ROWS: Final = 2**16
 
+#: Size of a read for the digest.
 _DIGEST_BYTES: Final = 2**20
 
 #: Least rows of a row group that ends with its trace.
@@ -169,6 +170,7 @@ def _convert(digests: Mapping[Source, str], store: Location) -> Converted:
             for view in trace.views()
             if view.name in VIEWS
         }
+        # Most traces lack some kinds: no query for each of their tables.
         filled = trace.rows(
             "SELECT table_name FROM duckdb_tables() "
             "WHERE schema_name = 'raw' AND estimated_size > 0 ORDER BY ALL"
@@ -212,11 +214,13 @@ def _write_table(
     schema = _with_comments(reader.schema, table, comments)
     counts: Counter[int] = Counter()
     batches = (batch for batch in reader if batch.num_rows)
+    # A file without rows would cost each query that opens the table.
     first = next(batches, None)
     if first is None:
         return None
     path = f"{MONTH}={month}/{uuid.uuid4().hex}.parquet"
     filesystem = store.filesystem(table)
+    # Object stores have no folders.
     with suppress(NotImplementedError):
         filesystem.create_dir(f"{MONTH}={month}", recursive=True)
     with (
@@ -227,6 +231,7 @@ def _write_table(
     ):
         for batch in chain([first], batches):
             written = previous = 0
+            # The rows of a trace follow each other.
             runs = pc.run_end_encode(batch.column(0))
             for addition, end in zip(
                 runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True

@@ -59,6 +59,7 @@ class DataFile:
 
     def action(self) -> AddAction:
         """Return the entry of the file in Delta Lake's log."""
+        # Readers skip files that cannot have an addition.
         stats = {
             "numRecords": sum(self.rows.values()),
             "minValues": {ADDITION: min(self.rows)},
@@ -88,6 +89,7 @@ class Location:
     @classmethod
     def of(cls, path: str, options: Mapping[str, str] | None = None) -> Location:
         """Return the place that a user named."""
+        # A local store is a folder for pyarrow and DuckDB.
         text = path.removeprefix("file://")
         is_url = "://" in text
         uri = text.rstrip("/") if is_url else str(Path(text).absolute())
@@ -142,6 +144,8 @@ class Location:
             with suppress(CommitFailedError):  # another process has just created it
                 deltalake.DeltaTable.create(
                     self.table(name),
+                    # Parquet files do not contain the column that is in the name of their
+                    # folder.
                     schema if MONTH in schema.names else schema.append(partition),
                     mode="ignore",
                     partition_by=[MONTH],
@@ -182,6 +186,7 @@ class Location:
                 app_transactions=[deltalake.Transaction(_NUMBERS, used + count)]
             )
             table.create_write_transaction(
+                # The commit has no files: only the counter changes, and conflicts are detected.
                 [],
                 mode="append",
                 schema=table.schema(),
@@ -214,6 +219,7 @@ class Location:
                     "old.trace_id = new.trace_id",
                     source_alias="new",
                     target_alias="old",
+                    # A stream has no statistics, by which files of the table are skipped.
                     streamed_exec=False,
                 ).when_matched_update_all().when_not_matched_insert_all().execute()
 
@@ -260,6 +266,7 @@ class Location:
         ]
 
 
+#: Columns that decide whether a trace replaces another one.
 _IDENTITY: Final = ("trace_id", ADDITION, "records", "fingerprint")
 
 
@@ -278,5 +285,6 @@ def _repeated(commit: Callable[[], _Result]) -> _Result:
     for attempt in range(1, _ATTEMPTS):
         with suppress(CommitFailedError):
             return commit()
+        # Longer and longer, because many processes may commit.
         time.sleep(_PAUSE_SECONDS * attempt)
     return commit()

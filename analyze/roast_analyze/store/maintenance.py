@@ -58,6 +58,7 @@ def check_tables(place: Location) -> list[Problem]:
         try:
             table = place.open(name)
             found = {} if table is None else _rows_by_addition(table)
+        # One broken file must not hide what is wrong with other tables.
         except OSError as error:
             problems.append(Problem(name, "", f"a file cannot be read: {error}"))
             continue
@@ -81,6 +82,7 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
         table = place.open(name)
         if table is None:
             continue
+        # Rows of runs are deleted when a trace is removed or replaced.
         if name != RUNS:
             # Rows of additions that are not valid, or not any more, in old files.
             oldest = (time.time() - grace_hours * _HOUR_SECONDS) * 1000
@@ -95,6 +97,7 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
             if file["size_bytes"] < FILE_BYTES / 2
         )
         for month in sorted(month for month, files in small.items() if files > 1):
+            # In the order of additions, so that a query of one trace skips most row groups.
             table.optimize.z_order(
                 [ADDITION],
                 partition_filters=[(MONTH, "=", month)],
@@ -110,6 +113,7 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
             enforce_retention_duration=False,
             full=True,
         )
+        # Readers then need no commits from before.
         table.create_checkpoint()
         table.cleanup_metadata()
 

@@ -50,6 +50,7 @@ _LISTED_TRACES: Final = 100
 #: Functions of DuckDB whose arguments are names or queries: they can refer to any table.
 _INDIRECT: Final = {"query", "query_table"}
 
+#: Beginning of a query that is explained; the query itself decides what is read.
 _EXPLAIN: Final = re.compile(r"\A\s*EXPLAIN\s+(?:ANALYZE\s+)?(?:\([^)]*\)\s*)?", re.IGNORECASE)
 
 
@@ -79,6 +80,7 @@ class StoreSession(Session):
             else None
         )
         self._runs = runs
+        # Queries can come from several threads; filling tables runs queries, too.
         self._attaching = threading.RLock()
         self._attached: set[str] = set()
         super().__init__(place.uri, memory_limit=memory_limit)
@@ -103,6 +105,7 @@ class StoreSession(Session):
                     )
                     _comment_columns(connection, f"{NAME}.main.{name}", CATALOG)
                 elif name == RUNS:
+                    # Before the first addition the table has no file to read the columns from.
                     connection.register("_rows", pa.schema(self._runs.schema()).empty_table())
                     connection.execute(f"CREATE TABLE {NAME}.main.{name} AS FROM _rows")
                 elif view := histories.get(name):
@@ -126,6 +129,7 @@ class StoreSession(Session):
         connection.execute(f"CREATE TABLE {_ADDITIONS} AS FROM _rows")
         connection.unregister("_rows")
         if not self._place.is_local:
+            # DuckDB would have to download an extension to read these by itself.
             import fsspec
 
             uri = self._place.uri
@@ -140,6 +144,7 @@ class StoreSession(Session):
         """Return the words of a query, and those in the views that it refers to."""
         found: set[str] = set()
         words = _words(query)
+        # Their arguments can be computed, so every table may be needed.
         if words & _INDIRECT:
             return {*RAW, *VIEWS, *(view.name for view in store_views())}
         while words:
@@ -169,6 +174,7 @@ class StoreSession(Session):
             "AND schema_name = ? AND table_name = ? ORDER BY column_index",
             [NAME, schema, name],
         ).fetchall()
+        # Files of older versions lack columns that were added since.
         present = connection.sql(f"FROM {self._scan(paths)}").columns
         columns = ", ".join(
             f"{quoted(column) if column in present else 'NULL'}::{type_} AS {quoted(column)}"
@@ -221,9 +227,11 @@ def named_traces(
             [text],
         ).fetchall()
     parsed = json.loads(serialized)
+    # Errors are reported when the query runs.
     if parsed["error"] or len(parsed["statements"]) != 1:
         return None
     node = parsed["statements"][0]["node"]
+    # Within subqueries and unions, the condition may hold for some of the rows only.
     is_plain = node["type"] == "SELECT_NODE" and not node.get("cte_map", {}).get("map")
     if not is_plain or '"SUBQUERY"' in serialized or not _is_joined(node["from_table"]):
         return None

@@ -107,6 +107,7 @@ class Store:
         waiting = Converted()
         committed_at = monotonic()
         finished = 0
+        # A batch whose worker was killed is repeated trace by trace.
         while batches:
             alone: list[list[Source]] = []
             for batch, converted in call_each(
@@ -169,6 +170,7 @@ class Store:
         if before_t is not None:
             is_expired |= pl.col("start_t") < before_t
         if most_bytes is not None:
+            # From the newest run on.
             is_expired |= pl.col("trace_bytes").cum_sum() > most_bytes
         return newest_first.filter(is_expired)["trace_id"].reverse().to_list()
 
@@ -225,6 +227,7 @@ class Store:
 
     def _open(self, trace_ids: Sequence[str] | None) -> StoreSession:
         runs = self._place.open_runs()
+        # A session is used again until another trace is asked for or the store changes.
         key = (runs.version(), None if trace_ids is None else tuple(sorted(trace_ids)))
         if self._session is None or self._session.key != key:
             self._session = StoreSession(self._place, runs, key, self._memory_limit)
@@ -241,6 +244,7 @@ class Store:
         """Return the traces with the numbers of their additions, small ones together."""
         if not groups:
             return []
+        # Numbers are reserved at once, because each reservation is a commit.
         first = self._place.reserve(len(groups))
         sizes = [
             sum(path.stat().st_size for name in paths for path in segment_paths(name))

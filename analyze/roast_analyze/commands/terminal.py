@@ -56,8 +56,8 @@ def table(
 def _fit(table: Table, is_whole: Sequence[bool]) -> None:
     """Set widths with which a table fits into the terminal.
 
-    First texts are wrapped, then the headers of columns whose cells stay whole; then the space
-    between columns is reduced, and last these cells are wrapped, too.
+    First texts are wrapped, then the headers of columns whose cells stay whole; last the space
+    between columns is reduced, and these cells are wrapped, too.
     """
     # Rich would wrap all cells of a column before it wraps the headers of others, and break
     # the words of headers.
@@ -68,9 +68,8 @@ def _fit(table: Table, is_whole: Sequence[bool]) -> None:
         content = max((line.cell_len for line in lines), default=0)
         word = max((cell_len(word) for word in head.plain.split()), default=0)
         widths.append(max(head.cell_len, content))
-        both = max(word, content)
-        steps.append((widths[-1], both, both, word) if whole else (word,) * 4)
-    for gap, least in zip((2, 2, 1, 1), zip(*steps, strict=True), strict=True):
+        steps.append((widths[-1], max(word, content), word) if whole else (word,) * 3)
+    for gap, least in zip((2, 2, 1), zip(*steps, strict=True), strict=True):
         table.padding = (0, gap - 1, 0, 0)
         room = width() - gap * (len(widths) - 1)
         for _ in range(sum(widths) - room):

@@ -1,6 +1,7 @@
 """``roast-analyze store``, and ``sql`` of a store."""
 
 import pytest
+from deltalake import DeltaTable
 
 from roast_analyze import dask_cluster
 
@@ -26,6 +27,12 @@ def test_from_adding_to_removing(analyze, write_trace, task, tmp_path):
     assert trace_ids() == "trace_id\n"
     code, _, errors = analyze("sql", store, "FROM runs", "--from", "5m")
     assert (code, "not options of a store" in errors) == (2, True)
+
+    analyze("store", "add", path, "--to", store)
+    DeltaTable(f"{store}/task").delete()
+    code, out, _ = analyze("store", "check", store)
+    assert code == 1
+    assert out.startswith(f"{store}: 1 differences\n")
 
 
 @pytest.mark.exhaustive

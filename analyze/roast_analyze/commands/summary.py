@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from roast_analyze.commands.formats import add_json
+from roast_analyze.commands.formats import add_json, print_json, rows
 from roast_analyze.commands.progress import progress
 from roast_analyze.commands.trace_args import (
     add_reading,
@@ -116,8 +116,6 @@ def run(options: argparse.Namespace) -> None:
 
     with open_trace(traces[0], options) as trace:
         if options.json:
-            from roast_analyze.commands.formats import print_json, rows
-
             print_json({view: rows(trace.sql(f"FROM {view}")) for view in _JSON_VIEWS})
         else:
             print_out(*summarize(trace))

@@ -68,3 +68,5 @@ def test_json(analyze, failed):
     }  # fmt: skip
     [finding] = json.loads(analyze("explain", "--json", failed, "retries")[1])["findings"]
     assert [row["key"] for row in finding["evidence_rows"]] == ["a-1"]
+    other = json.loads(analyze("explain", "--json", failed, "slow-worker")[1])
+    assert other == {"findings": []}

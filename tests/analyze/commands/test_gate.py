@@ -25,7 +25,7 @@ def trace(write_trace, task, run, worker):
     return write_trace(worker("w1"), task("a"), *run("a", 1.0, 9.0), stop_t=10.0)
 
 
-def test_metrics_of_a_trace(analyze, trace):
+def test_metrics_of_a_trace(analyze, trace, write_trace):
     code, out, err = analyze("metrics", trace)
 
     metrics = json.loads(out)
@@ -36,6 +36,8 @@ def test_metrics_of_a_trace(analyze, trace):
         "core_seconds": 10.0, "wasted_seconds": 0.0, "tasks": 1, "failures": 0,
         "events_per_second": None,
     }  # fmt: skip
+    other = write_trace(name="other.jsonl", trace_id="O")
+    assert "contains 2 traces: name one" in analyze("metrics", other.parent / "*.jsonl")[2]
 
 
 def test_a_table_against_the_spread_of_several_bases(analyze, write_metrics):

@@ -56,30 +56,37 @@ def table(
 def _fit(table: Table, is_whole: Sequence[bool]) -> None:
     """Set widths with which a table fits into the terminal.
 
-    First texts are wrapped, then the headers of columns whose cells stay whole; last the space
-    between columns is reduced, and these cells are wrapped, too.
+    First texts are wrapped, then the headers of columns whose cells stay whole; then the space
+    between columns is reduced, and last these cells are wrapped, too. Words of headers stay
+    whole unless they alone do not fit.
     """
     # Rich would wrap all cells of a column before it wraps the headers of others, and break
     # the words of headers.
-    widths, steps = [], []
-    for column, whole in zip(table.columns, is_whole, strict=True):
+    natural, headed, whole, words = [], [], [], []
+    for column, stays_whole in zip(table.columns, is_whole, strict=True):
         head = cast("Text", column.header)
         lines = [line for text in column.cells for line in cast("Text", text).split("\n")]
         content = max((line.cell_len for line in lines), default=0)
         word = max((cell_len(word) for word in head.plain.split()), default=0)
-        widths.append(max(head.cell_len, content))
-        steps.append((widths[-1], max(word, content), word) if whole else (word,) * 3)
-    for gap, least in zip((2, 2, 1), zip(*steps, strict=True), strict=True):
-        table.padding = (0, gap - 1, 0, 0)
+        natural.append(max(head.cell_len, content))
+        headed.append(natural[-1] if stays_whole else word)
+        whole.append(max(word, content) if stays_whole else word)
+        words.append(word)
+    for gap, widths, least in (
+        (2, natural, headed),
+        (2, natural, whole),
+        (1, natural, whole),
+        (1, whole, words),
+        (1, natural, [1] * len(words)),
+    ):
         room = width() - gap * (len(widths) - 1)
-        for _ in range(sum(widths) - room):
-            spare, place = max(
-                (size if size > floor else 0, place)
-                for place, (size, floor) in enumerate(zip(widths, least, strict=True))
-            )
-            widths[place] -= spare > 0
-        if sum(widths) <= room:
+        if sum(least) <= room:
             break
+    table.padding = (0, gap - 1, 0, 0)
+    last = len(widths) - 1  # without a gap behind it
+    for _ in range(sum(widths) - room):
+        spare = [place for place, size in enumerate(widths) if size > least[place]]
+        widths[max(spare, key=lambda place: widths[place] + (place < last))] -= 1
     for column, size in zip(table.columns, widths, strict=True):
         column.width = size
 

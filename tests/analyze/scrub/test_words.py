@@ -23,6 +23,7 @@ def test_words_are_replaced_and_all_between_them_stays():
     for text, expected in [
         ("('smear-5d0c3b2a9f8e7d6c', 3, 0)", "('bababa-bb86b273ff34fce1', 3, 0)"),
         ("alice-alice_v2", "bababa-bababe0"),
+        ("alice bababa", "bababe bababi"),  # no pseudonym is a word of the trace
         ("/eos/user/alice/Run2018.root", "/bababa/bababe/bababi/bababo0.root"),
         ("tcp://node7.cern.ch:40123", "tcp://bababa0.bababe.bababi:40123"),
         ("tls://188.184.9.234:8786", "tls://10.0.0.0:8786"),

@@ -21,6 +21,9 @@ def test_views_of_some_and_of_all_traces(store, write_run, tmp_path):
             query = f"SELECT COLUMNS(* EXCLUDE trace_id), trace_id FROM {view}"
             assert store.sql(query).pl().equals(both.sql(query).pl()), view
         assert stored.frame("task_runs").equals(trace.frame("task_runs"))
+    # Names of tables can be computed.
+    store.add([write_run("C")])
+    assert len(store.sql("FROM query_table('task_' || 'runs')").fetchall()) == 7
     with pytest.raises(QueryError, match="not allowed"):
         store.sql(f"FROM read_text('{tmp_path}/A.jsonl')")
     # A query of one trace reads only its files.

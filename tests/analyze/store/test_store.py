@@ -73,8 +73,9 @@ def test_other_readers_need_nothing_of_ours(store, write_run):
 
 @pytest.mark.exhaustive
 def test_a_longer_version_replaces_a_trace_and_a_shorter_one_does_not(store, write_run):
-    for tasks in (2, 5, 3):
-        store.add([write_run("A", tasks=tasks, name=f"{tasks}/run.jsonl")])
+    for tasks, expected in [(2, (1, 0)), (5, (1, 0)), (3, (0, 1))]:
+        result = store.add([write_run("A", tasks=tasks, name=f"{tasks}/run.jsonl")])
+        assert (result.added, result.unchanged) == expected
 
     assert store.runs()["tasks"].to_list() == [5]
     assert len(valid_rows(store, "task")) == 5
@@ -158,6 +159,7 @@ def test_files_are_partitioned_by_month_and_merged_in_the_order_of_additions(sto
 
     files = DeltaTable(f"{store.path}/task").file_uris()
     assert sorted(file.split("/")[-2] for file in files) == ["month=2026-01", "month=2026-02"]
+    assert store.runs()["month"].to_list() == ["2026-02", "2026-01", "2026-01"]
     january = rows(store, "task").filter(month="2026-01")
     assert january["trace_id"].to_list() == ["T0", "T0", "T2", "T2"]
     assert store.check() == []
